@@ -1,0 +1,88 @@
+"""Collective communication for Python programs whose hot loops are numba-compiled.
+
+Importing this package starts nothing, opens nothing and imports neither MPI nor a backend; a name
+below loads its module when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cobre_comm.backends.local import LocalBackend as LocalBackend
+    from cobre_comm.backends.shm import ShmBackend as ShmBackend
+    from cobre_comm.communicator import Communicator as Communicator
+    from cobre_comm.communicator import SharedMemoryProvider as SharedMemoryProvider
+    from cobre_comm.config import BackendKind as BackendKind
+    from cobre_comm.config import ShmConfig as ShmConfig
+    from cobre_comm.config import TcpConfig as TcpConfig
+    from cobre_comm.errors import AllocationFailed as AllocationFailed
+    from cobre_comm.errors import BackendError as BackendError
+    from cobre_comm.errors import BackendNotAvailable as BackendNotAvailable
+    from cobre_comm.errors import CollectiveFailed as CollectiveFailed
+    from cobre_comm.errors import CommError as CommError
+    from cobre_comm.errors import InitializationFailed as InitializationFailed
+    from cobre_comm.errors import InvalidBackend as InvalidBackend
+    from cobre_comm.errors import InvalidBufferSize as InvalidBufferSize
+    from cobre_comm.errors import InvalidCommunicator as InvalidCommunicator
+    from cobre_comm.errors import InvalidRoot as InvalidRoot
+    from cobre_comm.errors import MissingConfiguration as MissingConfiguration
+    from cobre_comm.errors import WorkerError as WorkerError
+    from cobre_comm.factory import available_backends as available_backends
+    from cobre_comm.factory import create_communicator as create_communicator
+    from cobre_comm.launch import WorkerInfo as WorkerInfo
+    from cobre_comm.launch import launch as launch
+    from cobre_comm.launch import report_progress as report_progress
+    from cobre_comm.reduce_op import ReduceOp as ReduceOp
+    from cobre_comm.shared_region import HeapRegion as HeapRegion
+    from cobre_comm.shared_region import SharedRegion as SharedRegion
+
+    CommBackend = LocalBackend | ShmBackend
+
+__version__ = "0.1.0"
+
+_HOME_OF = {
+    "AllocationFailed": "errors",
+    "BackendError": "errors",
+    "BackendKind": "config",
+    "BackendNotAvailable": "errors",
+    "CollectiveFailed": "errors",
+    "CommBackend": "backends.union",
+    "CommError": "errors",
+    "Communicator": "communicator",
+    "HeapRegion": "shared_region",
+    "InitializationFailed": "errors",
+    "InvalidBackend": "errors",
+    "InvalidBufferSize": "errors",
+    "InvalidCommunicator": "errors",
+    "InvalidRoot": "errors",
+    "LocalBackend": "backends.local",
+    "MissingConfiguration": "errors",
+    "ReduceOp": "reduce_op",
+    "SharedMemoryProvider": "communicator",
+    "SharedRegion": "shared_region",
+    "ShmBackend": "backends.shm",
+    "ShmConfig": "config",
+    "TcpConfig": "config",
+    "WorkerError": "errors",
+    "WorkerInfo": "launch",
+    "available_backends": "factory",
+    "create_communicator": "factory",
+    "launch": "launch",
+    "report_progress": "launch",
+}
+
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605  # names are loaded on first use
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

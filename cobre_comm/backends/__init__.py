@@ -1,0 +1,1 @@
+"""One module or package per backend; imported only when one is used."""

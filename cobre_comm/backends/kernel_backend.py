@@ -1,0 +1,172 @@
+"""What all backends share: a state, four kernels, and the way of a Python call to them."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+from cobre_kernels import layout, status
+from cobre_kernels.atomics import WORD_BYTES
+from cobre_kernels.doors import array_type_address, door
+from cobre_kernels.kernel import Kernel
+from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BARRIER, BROADCAST
+
+from cobre_comm import checks
+from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
+from cobre_comm.failure import exception_for
+from cobre_comm.reduce_op import ReduceOp
+
+_live: weakref.WeakSet[KernelBackend] = weakref.WeakSet()
+
+
+@dataclass(frozen=True)
+class KernelSet:
+    """The kernels of one backend; their addresses go into the state."""
+
+    synchronise: Kernel
+    broadcast: Kernel
+    allreduce: Kernel
+    allgatherv: Kernel
+
+    def addresses(self) -> list[int]:
+        """Return the addresses in the order of the state's table."""
+        return [self.synchronise.address, self.broadcast.address,
+                self.allreduce.address, self.allgatherv.address]  # fmt: skip
+
+
+class KernelBackend(Communicator, SharedMemoryProvider):
+    """A communicator whose collectives are kernels on a private state.
+
+    A call goes to the compiled door, which checks plain arguments and calls the kernel. A status
+    other than OK leads to the careful path: convert what is unusual, explain what is wrong.
+    """
+
+    __slots__ = (
+        "_address", "_allgatherv", "_allreduce", "_barrier", "_broadcast", "_kernels",
+        "_rank", "_size", "_state",
+    )  # fmt: skip
+
+    def __init__(self, kernels: KernelSet, backend_number: int, rank: int, size: int) -> None:
+        self._kernels = kernels
+        self._rank = rank
+        self._size = size
+        self._state = np.zeros(layout.state_words(size), dtype=np.int64)
+        self._address: int = self._state.ctypes.data
+        self._set(layout.RANK, rank)
+        self._set(layout.COMM_SIZE, size)
+        self._set(layout.BACKEND, backend_number)
+        self._set(layout.ARRAY_TYPE, array_type_address())
+        for number, address in enumerate(kernels.addresses()):
+            self._set(layout.KERNELS + number * WORD_BYTES, address)
+        self._barrier = door("barrier")
+        self._broadcast = door("broadcast")
+        self._allreduce = door("allreduce")
+        self._allgatherv = door("allgatherv")
+        _live.add(self)
+
+    def _set(self, offset: int, value: int) -> None:
+        self._state[offset // WORD_BYTES] = value
+
+    def _get(self, offset: int) -> int:
+        return int(self._state[offset // WORD_BYTES])
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+        return self._rank
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return self._size
+
+    def barrier(self) -> None:
+        """See :meth:`Communicator.barrier`."""
+        if self._barrier(self._address):
+            self._synchronise(BARRIER, 0)
+
+    def broadcast(self, buf: Array, root: int = 0) -> None:
+        """See :meth:`Communicator.broadcast`."""
+        if root.__class__ is not int:
+            root = checks.as_integer("broadcast", "root", root)
+        outcome = self._broadcast(self._address, buf, root)
+        if outcome:
+            if outcome == status.UNUSUAL_ARGUMENTS:
+                plan = checks.plan_broadcast(buf, root, self._rank)
+                outcome = self._kernels.broadcast.call(self._address, *plan)
+            if outcome:
+                self._raise(BROADCAST, outcome, root, 0)
+
+    def allreduce(self, send: Array, recv: Array, op: ReduceOp = ReduceOp.SUM) -> None:
+        """See :meth:`Communicator.allreduce`."""
+        if op.__class__ is not ReduceOp:
+            op = checks.as_reduce_op(op)
+        outcome = self._allreduce(self._address, send, recv, op)
+        if outcome:
+            if outcome == status.UNUSUAL_ARGUMENTS:
+                plan = checks.plan_allreduce(send, recv, op)
+                outcome = self._kernels.allreduce.call(self._address, *plan)
+            if outcome:
+                self._raise(ALLREDUCE, outcome, send.size, recv.size)
+
+    def allgatherv(self, send: Array, recv: Array, counts: Counts, displs: Counts) -> None:
+        """See :meth:`Communicator.allgatherv`."""
+        outcome = self._allgatherv(self._address, send, recv, counts, displs)
+        if outcome:
+            if outcome == status.UNUSUAL_ARGUMENTS:
+                counts = checks.as_table("counts", counts)
+                displs = checks.as_table("displs", displs)
+                plan = checks.plan_allgatherv(send, recv, counts, displs)
+                outcome = self._kernels.allgatherv.call(self._address, *plan)
+            if outcome:
+                self._explain_allgatherv(outcome, send, recv, counts, displs)
+
+    def _explain_allgatherv(
+        self, outcome: int, send: Array, recv: Array, counts: Counts, displs: Counts
+    ) -> NoReturn:
+        a, b = len(counts), len(displs)
+        if outcome == status.SEND_NOT_COUNT:
+            a, b = send.size, int(counts[self._rank])
+        elif outcome == status.BLOCK_OUTSIDE:
+            a, b = max(int(c) + int(d) for c, d in zip(counts, displs, strict=True)), recv.size
+        self._raise(ALLGATHERV, outcome, a, b)
+
+    def _synchronise(self, kind: int, length: int) -> None:
+        """Meet the other ranks, who must give the same ``kind`` and ``length``."""
+        outcome = self._kernels.synchronise.call(self._address, kind, length)
+        if outcome:
+            self._raise(kind & 0xFF, outcome, 0, 0)
+
+    def check_usable(self) -> None:
+        """Raise ``InvalidCommunicator`` if no collective may begin any more."""
+        guard = self._get(layout.GUARD)
+        refusals = {
+            layout.GUARD_BROKEN: status.IS_BROKEN,
+            layout.GUARD_CLOSED: status.IS_CLOSED,
+            layout.GUARD_FORKED: status.IS_FORKED,
+        }
+        if guard in refusals:
+            self._raise(BARRIER, refusals[guard], 0, 0)
+
+    def _raise(self, operation: int, outcome: int, a: int, b: int) -> NoReturn:
+        raise exception_for(self._address, operation, outcome, a, b)
+
+    def close(self) -> None:
+        """See :meth:`Communicator.close`."""
+        if self._get(layout.GUARD) != layout.GUARD_FORKED:
+            self._set(layout.GUARD, layout.GUARD_CLOSED)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(rank={self._rank}, size={self._size})"
+
+
+def _mark_forked() -> None:
+    """In a forked child: no communicator of the parent is its own."""
+    for comm in list(_live):
+        comm._set(layout.GUARD, layout.GUARD_FORKED)
+
+
+os.register_at_fork(after_in_child=_mark_forked)

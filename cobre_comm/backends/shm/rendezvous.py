@@ -1,0 +1,264 @@
+"""How the ranks of one machine meet: create, attach, unlink the name, begin.
+
+Rank 0 creates the segment, locks its byte, writes the header and publishes it; the others open the
+name until it is there, check it, lock their byte and register. When all have attached, rank 0
+removes the name and says READY: from then on no crash can leak the segment.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import numpy as np
+from cobre_kernels import access, layout
+
+from cobre_comm.backends.shm import segment as segments
+from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.config import ShmConfig
+from cobre_comm.errors import AllocationFailed, InitializationFailed
+
+START_TIMEOUT_S = 60.0  # ranks start apart: interpreters, imports, a loaded machine
+POLL_S = 0.0005
+LONGEST_POLL_S = 0.01
+STALE_AFTER_S = 0.2  # a creator locks its byte within microseconds
+
+
+def rendezvous(config: ShmConfig, buffer_bytes: int) -> Segment:
+    """Meet the other ranks; return the segment that all of them have mapped.
+
+    Raises
+    ------
+    InitializationFailed
+        If the name is in use or foreign, its header is another one, or ranks do not come.
+    """
+    try:
+        if config.rank == 0:
+            return _lead(config, buffer_bytes)
+        return _follow(config)
+    except AllocationFailed as error:
+        raise InitializationFailed("shm", error) from error
+    except OSError as error:
+        raise InitializationFailed("shm", f"segment {config.name}: {error}") from error
+
+
+def _word(segment: Segment, offset: int) -> int:
+    return int(access.load_word_kernel.call(segment.address + offset))
+
+
+def _set_word(segment: Segment, offset: int, value: int) -> None:
+    access.store_word_kernel.call(segment.address + offset, value)
+
+
+def _rank_word(rank: int, field: int) -> int:
+    return layout.HEADER_BYTES + rank * layout.RANK_BYTES + field
+
+
+def _is_locked(fd: int, rank: int) -> bool:
+    scratch = np.zeros(4, dtype=np.int64)
+    return bool(access.lock_is_held_kernel.call(scratch.ctypes.data, fd, rank))
+
+
+def _limit_s(config: ShmConfig) -> float:
+    return float("inf") if config.timeout_s == 0 else max(config.timeout_s, START_TIMEOUT_S)
+
+
+def _poll(config: ShmConfig, done: Callable[[], bool], failure: Callable[[], str]) -> None:
+    """Ask until ``done``; after the limit, fail with what ``failure`` says."""
+    deadline = time.monotonic() + _limit_s(config)
+    pause = POLL_S
+    while not done():
+        if time.monotonic() > deadline:
+            raise InitializationFailed("shm", failure())
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_POLL_S)
+
+
+def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
+    nbytes = layout.buffers_offset(config.size) + config.size * buffer_bytes
+    segment = _create_or_replace(config, nbytes)
+    try:
+        segment.lock(0)
+        header = {
+            layout.VERSION: layout.LAYOUT_VERSION,
+            layout.SIZE: config.size,
+            layout.BUFFER_BYTES: buffer_bytes,
+            layout.OWNER_PID: os.getpid(),
+        }
+        for offset, value in header.items():
+            _set_word(segment, offset, value)
+        _set_word(segment, _rank_word(0, layout.PID), os.getpid())
+        # Release: pairs with the load of PUBLISHED in _inspect; publishes the header.
+        _set_word(segment, layout.PUBLISHED, layout.MAGIC)
+        _await_followers(config, segment)
+    finally:
+        segments.unlink(config.name)
+    # Release: pairs with the load of READY in _follow.
+    _set_word(segment, layout.READY, 1)
+    return segment
+
+
+def _await_followers(config: ShmConfig, segment: Segment) -> None:
+    def missing() -> list[int]:
+        return [r for r in range(config.size) if _word(segment, _rank_word(r, layout.PID)) == 0]
+
+    def all_here() -> bool:
+        absent = missing()
+        for rank in range(1, config.size):
+            if rank not in absent and not _is_locked(segment.fd, rank):
+                raise InitializationFailed("shm", f"rank {rank} attached and then ended")
+        return not absent
+
+    def failure() -> str:
+        late = ", ".join(str(r) for r in missing())
+        return (
+            f"ranks {late} of {config.size} did not attach to {config.name} within "
+            f"{_limit_s(config):g} s; start them with COBRE_SHM_NAME={config.name}"
+        )
+
+    _poll(config, all_here, failure)
+
+
+def _create_or_replace(config: ShmConfig, nbytes: int) -> Segment:
+    for _ in range(3):
+        try:
+            return segments.create(config.name, nbytes, interleave=config.numa_interleave)
+        except FileExistsError:
+            _remove_stale(config)
+    raise InitializationFailed("shm", f"segment {config.name} comes back as soon as it is removed")
+
+
+def _remove_stale(config: ShmConfig) -> None:
+    """Remove a segment of ours whose owner is dead; raise for any other one."""
+    try:
+        fd = segments.open_existing(config.name)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        raise InitializationFailed(
+            "shm", f"segment {config.name} belongs to another user; choose another COBRE_SHM_NAME"
+        ) from None
+    try:
+        _check_owner(config, fd)
+        if not _looks_ours(fd):
+            raise InitializationFailed(
+                "shm",
+                f"{config.name} exists and is not a segment of cobre_comm; choose another "
+                "COBRE_SHM_NAME",
+            )
+        deadline = time.monotonic() + STALE_AFTER_S
+        while time.monotonic() < deadline:
+            if _is_locked(fd, 0):
+                raise InitializationFailed(
+                    "shm",
+                    f"segment {config.name} is in use by a running job; choose another "
+                    "COBRE_SHM_NAME for this one",
+                )
+            time.sleep(LONGEST_POLL_S)
+    finally:
+        os.close(fd)
+    segments.unlink(config.name)
+
+
+def _looks_ours(fd: int) -> bool:
+    head = os.pread(fd, layout.WORD_BYTES, layout.PUBLISHED)
+    return int.from_bytes(head, "little") in (0, layout.MAGIC)
+
+
+def _check_owner(config: ShmConfig, fd: int) -> None:
+    status = os.fstat(fd)
+    if status.st_uid != os.geteuid():
+        raise InitializationFailed(
+            "shm",
+            f"segment {config.name} belongs to uid {status.st_uid}, not to {os.geteuid()}; "
+            "choose another COBRE_SHM_NAME",
+        )
+    if status.st_mode & 0o077:
+        raise InitializationFailed(
+            "shm", f"segment {config.name} is open to others (mode {status.st_mode & 0o777:o})"
+        )
+
+
+def _follow(config: ShmConfig) -> Segment:
+    deadline = time.monotonic() + _limit_s(config)
+    pause = POLL_S
+    while True:
+        found, why = _try_attach(config)
+        if found is not None:
+            return found
+        if time.monotonic() > deadline:
+            raise InitializationFailed(
+                "shm",
+                f"{why} for {_limit_s(config):g} s; is rank 0 started with "
+                f"COBRE_SHM_NAME={config.name}?",
+            )
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_POLL_S)
+
+
+def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
+    """Attach, or tell what is still missing."""
+    try:
+        fd = segments.open_existing(config.name)
+    except FileNotFoundError:
+        return None, f"segment {config.name} does not exist"
+    segment = None
+    try:
+        _check_owner(config, fd)
+        nbytes = os.fstat(fd).st_size
+        if nbytes < layout.buffers_offset(config.size) or not _is_locked(fd, 0):
+            return None, f"segment {config.name} has no living owner"
+        segment = Segment(fd, nbytes)
+        if not _inspect(config, segment):
+            return None, f"the owner of segment {config.name} is not ready"
+        _register(config, segment)
+        fd = -1
+        return segment, ""
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _inspect(config: ShmConfig, segment: Segment) -> bool:
+    """Check a published header; False if there is none yet."""
+    published = _word(segment, layout.PUBLISHED)
+    if published == 0:
+        return False
+    if published != layout.MAGIC:
+        raise InitializationFailed("shm", f"{config.name} is not a segment of cobre_comm")
+    version, size = _word(segment, layout.VERSION), _word(segment, layout.SIZE)
+    if version != layout.LAYOUT_VERSION:
+        raise InitializationFailed(
+            "shm",
+            f"segment {config.name} has layout version {version}, this cobre_comm has "
+            f"{layout.LAYOUT_VERSION}; use one version for all ranks",
+        )
+    if size != config.size:
+        raise InitializationFailed(
+            "shm",
+            f"rank 0 made segment {config.name} for {size} ranks, this rank was told "
+            f"{config.size}; check COBRE_SHM_SIZE",
+        )
+    return True
+
+
+def _register(config: ShmConfig, segment: Segment) -> None:
+    own_pid = _rank_word(config.rank, layout.PID)
+    if not segment.lock(config.rank) or _word(segment, own_pid) != 0:
+        raise InitializationFailed(
+            "shm",
+            f"rank {config.rank} of {config.name} is already attached, as process "
+            f"{_word(segment, own_pid)}; check COBRE_SHM_RANK",
+        )
+    # Release: pairs with the load of PID in _await_followers; the lock is held from here on.
+    _set_word(segment, own_pid, os.getpid())
+
+    def begun() -> bool:
+        if _word(segment, layout.READY):
+            return True
+        if not _is_locked(segment.fd, 0) and not _word(segment, layout.READY):
+            raise InitializationFailed("shm", "rank 0 ended before all ranks had attached")
+        return False
+
+    _poll(config, begun, lambda: f"rank 0 did not begin within {_limit_s(config):g} s")

@@ -1,0 +1,6 @@
+"""The union type of the backends, for annotations."""
+
+from cobre_comm.backends.local import LocalBackend
+from cobre_comm.backends.shm import ShmBackend
+
+CommBackend = LocalBackend | ShmBackend

@@ -1,0 +1,160 @@
+"""The careful path of arguments: explains what is wrong, converts what is merely unusual.
+
+The compiled doors let plain arguments pass; everything else comes here. Each ``plan_*`` function
+returns the integers that the kernel of that collective takes after the state, or raises.
+"""
+
+from __future__ import annotations
+
+import operator
+import zlib
+from typing import Any
+
+import numpy as np
+from cobre_kernels import dtypes
+from cobre_kernels.kind import HASH_MASK
+from numpy.typing import NDArray
+
+from cobre_comm.reduce_op import ReduceOp
+
+Array = NDArray[Any]
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    return f"{type(value).__name__} {value!r}"[:120]
+
+
+def check_array(operation: str, name: str, value: object, *, writable: bool) -> Array:
+    """Return ``value`` if it is an array that bytes can be moved of (or into).
+
+    Raises
+    ------
+    TypeError
+        If it is not an array, or holds Python objects.
+    ValueError
+        If it is not C-contiguous, or has to be writable and is not.
+    """
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"{operation}: {name} must be a NumPy array, got {_describe(value)}")
+    if value.dtype.hasobject:
+        raise TypeError(
+            f"{operation}: {name} holds Python objects ({value.dtype}); use a fixed-size dtype"
+        )
+    if value.dtype.itemsize == 0:
+        raise TypeError(f"{operation}: {name} has elements of no size ({value.dtype!r})")
+    if not value.flags.c_contiguous:
+        raise ValueError(
+            f"{operation}: {name} is not C-contiguous (shape {value.shape}, strides "
+            f"{value.strides}); pass numpy.ascontiguousarray({name})"
+        )
+    if writable and not value.flags.writeable:
+        raise ValueError(f"{operation}: {name} is read-only; pass a writable array")
+    return value
+
+
+def dtype_word(dtype: np.dtype[Any]) -> int:
+    """Return a dtype's code, or for one without a code a hash of its description above it."""
+    code: int = dtypes.CODES.get(dtype, dtypes.OTHER)
+    if code != dtypes.OTHER:
+        return code
+    description = repr(dtype.descr if dtype.names else dtype.str).encode()
+    return dtypes.OTHER | (zlib.crc32(description) & HASH_MASK) << 8
+
+
+def _same_dtype(operation: str, send: Array, recv: Array) -> None:
+    if send.dtype != recv.dtype:
+        raise TypeError(
+            f"{operation}: send and recv must have the same dtype, got {send.dtype} and {recv.dtype}"
+        )
+
+
+def as_integer(operation: str, name: str, value: object) -> int:
+    """Return a true integer (not a bool, not a float) as ``int``, or raise TypeError."""
+    if not isinstance(value, (bool, np.bool_)):
+        try:
+            return operator.index(value)  # type: ignore[arg-type]  # that is what is asked
+        except TypeError:
+            pass
+    raise TypeError(f"{operation}: {name} must be an integer, got {_describe(value)}")
+
+
+def as_reduce_op(value: object) -> ReduceOp:
+    """Return a :class:`ReduceOp` from one, or from its integer value."""
+    number = as_integer("allreduce", "op", value)
+    try:
+        return ReduceOp(number)
+    except ValueError:
+        raise ValueError(
+            f"allreduce: op must be ReduceOp.SUM, MIN or MAX, got {_describe(value)}"
+        ) from None
+
+
+def as_table(name: str, value: Any) -> NDArray[np.int64]:
+    """Return counts or displacements as a contiguous int64 vector."""
+    array = np.asarray(value) if not isinstance(value, np.ndarray) else value
+    if array.ndim != 1:
+        raise ValueError(
+            f"allgatherv: {name} must be one-dimensional, one integer per rank, got "
+            f"{_describe(value)}"
+        )
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"allgatherv: {name} must be integers, got {_describe(value)}")
+    if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"allgatherv: {name} does not fit 64-bit signed integers")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def plan_broadcast(buf: object, root: int, rank: int) -> tuple[int, int, int, int]:
+    """Return buffer address, bytes, dtype word and root."""
+    array = check_array("broadcast", "buf", buf, writable=rank != root)
+    return array.ctypes.data, array.nbytes, dtype_word(array.dtype), root
+
+
+def plan_allreduce(send: object, recv: object, op: int) -> tuple[int, ...]:
+    """Return send and recv (address, elements each), item size, dtype code and op."""
+    source = check_array("allreduce", "send", send, writable=False)
+    target = check_array("allreduce", "recv", recv, writable=True)
+    _same_dtype("allreduce", source, target)
+    code = dtypes.CODES.get(source.dtype, dtypes.OTHER)
+    if not dtypes.is_reducible(code):
+        raise TypeError(
+            f"allreduce: dtype {source.dtype} cannot be reduced; use int8..int64, uint8..uint64, "
+            "float32, float64, complex64 or complex128"
+        )
+    if dtypes.is_complex(code) and op != ReduceOp.SUM:
+        raise TypeError(f"allreduce: {source.dtype} has no order; only ReduceOp.SUM is defined")
+    for name, array in (("send", source), ("recv", target)):
+        if not array.flags.aligned:
+            raise ValueError(f"allreduce: {name} is not aligned; pass a copy of it")
+    return (
+        source.ctypes.data,
+        source.size,
+        target.ctypes.data,
+        target.size,
+        source.dtype.itemsize,
+        code,
+        int(op),
+    )
+
+
+def plan_allgatherv(
+    send: object, recv: object, counts: NDArray[np.int64], displs: NDArray[np.int64]
+) -> tuple[int, ...]:
+    """Return send and recv (address, elements each), item size, dtype word and the tables."""
+    source = check_array("allgatherv", "send", send, writable=False)
+    target = check_array("allgatherv", "recv", recv, writable=True)
+    _same_dtype("allgatherv", source, target)
+    return (
+        source.ctypes.data,
+        source.size,
+        target.ctypes.data,
+        target.size,
+        source.dtype.itemsize,
+        dtype_word(source.dtype),
+        counts.ctypes.data,
+        displs.ctypes.data,
+        counts.size,
+        displs.size,
+    )

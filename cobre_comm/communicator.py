@@ -1,0 +1,205 @@
+"""The contract of a communicator, once; a backend documents only how it keeps it."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from cobre_comm.reduce_op import ReduceOp
+
+if TYPE_CHECKING:
+    from cobre_comm.shared_region import SharedRegion
+
+Array = NDArray[Any]
+Counts = Sequence[int] | NDArray[np.int64]
+
+
+class Communicator(abc.ABC):
+    """A fixed group of ranks and the collectives among them.
+
+    Every rank calls the same collectives in the same order. Arrays are C-contiguous NumPy arrays
+    of any shape. Argument errors that one rank can see by itself are raised before it
+    communicates, and leave its communicator usable; the other ranks then learn of a disagreement
+    or of a lost peer as soon as that happens. After an error in a collective the output buffers
+    are unspecified and the communicator is broken: every later collective on it raises
+    :class:`~cobre_comm.InvalidCommunicator` naming the first cause.
+
+    All methods but ``close`` work inside ``@njit`` code too, on the same object passed as an
+    argument, with the same checks and the same exceptions.
+
+    Notes
+    -----
+    One thread at a time: a second one that enters a collective gets ``InvalidCommunicator``.
+    A process forked after the communicator was made must make its own.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    @property
+    @abc.abstractmethod
+    def rank(self) -> int:
+        """This rank, ``0 <= rank < size``; constant."""
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """Number of ranks; constant."""
+
+    @property
+    @abc.abstractmethod
+    def backend(self) -> str:
+        """Name of the backend: ``"local"``, ``"shm"``, ``"tcp"`` or ``"mpi"``. Python only."""
+
+    @abc.abstractmethod
+    def allgatherv(self, send: Array, recv: Array, counts: Counts, displs: Counts) -> None:
+        """Gather blocks of different lengths from all ranks, on all ranks.
+
+        Afterwards ``recv[displs[r]:displs[r] + counts[r]]`` holds rank r's ``send`` for every r;
+        elements outside the blocks are untouched. No rank returns before all have contributed.
+
+        Parameters
+        ----------
+        send : ndarray
+            This rank's ``counts[rank]`` elements, of any fixed-size dtype without Python objects.
+            May be exactly its own block of ``recv``; then it is not copied. Any other overlap of
+            the two is an error.
+        recv : ndarray
+            Writable, same dtype as ``send``.
+        counts, displs : sequence of int, or int64 array
+            Length and place of each rank's block in elements; the same on all ranks. Blocks lie
+            inside ``recv`` and do not overlap; a count may be zero.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For arrays or tables that cannot be used.
+        InvalidBufferSize
+            If ``send``, ``counts`` or ``displs`` have another length, or a block is outside.
+        CollectiveFailed
+            If a rank is lost or late, or ranks disagree.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+        """
+
+    @abc.abstractmethod
+    def allreduce(self, send: Array, recv: Array, op: ReduceOp = ReduceOp.SUM) -> None:
+        """Reduce element by element over all ranks, on all ranks.
+
+        ``recv[i] = op(send_0[i], ..., send_{R-1}[i])``, folded in rank order, with the same bits
+        on all ranks, for every backend, message size and order of arrival.
+
+        Parameters
+        ----------
+        send, recv : ndarray
+            Same dtype (int8..int64, uint8..uint64, float32, float64; complex64 and complex128 for
+            SUM) and the same number of elements, at least one. They may be the same array, but
+            not overlap otherwise.
+        op : ReduceOp
+            SUM, MIN or MAX.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For arrays or an ``op`` that cannot be used.
+        InvalidBufferSize
+            If the lengths differ or are zero.
+        CollectiveFailed
+            If a rank is lost or late, or ranks disagree.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+        """
+
+    @abc.abstractmethod
+    def broadcast(self, buf: Array, root: int = 0) -> None:
+        """Give every rank the root's bytes.
+
+        Parameters
+        ----------
+        buf : ndarray
+            The same byte length on all ranks; any fixed-size dtype without Python objects.
+            Unchanged on the root, where alone it may be read-only.
+        root : int
+            The rank whose data it is.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a ``buf`` that cannot be used.
+        InvalidRoot
+            If ``root`` is not a rank.
+        CollectiveFailed
+            If a rank is lost or late, or ranks disagree.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+        """
+
+    @abc.abstractmethod
+    def barrier(self) -> None:
+        """Return when all ranks have entered.
+
+        Raises
+        ------
+        CollectiveFailed
+            If a rank is lost or late, or ranks disagree.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+        """
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class SharedMemoryProvider(abc.ABC):
+    """Arrays shared by the ranks of a node."""
+
+    __slots__ = ()
+
+    @property
+    @abc.abstractmethod
+    def is_leader(self) -> bool:
+        """Whether this rank populates a region as a whole.
+
+        True on local rank 0 where regions are shared, and on every rank where they are heap
+        copies, so that each populates its own.
+        """
+
+    @abc.abstractmethod
+    def create_shared_region(
+        self, count: int, dtype: DTypeLike = np.float64
+    ) -> SharedRegion:
+        """Create an array of zeros that the ranks of this node share; collective.
+
+        Parameters
+        ----------
+        count : int
+            Number of elements, the same on all ranks; at least 0.
+        dtype : dtype
+            Any fixed-size dtype without Python objects; the same on all ranks.
+
+        Raises
+        ------
+        AllocationFailed
+            On all ranks alike, if the memory cannot be had. Pages are reserved beforehand, so a
+            region never ends in a bus error later.
+        """
+
+    @abc.abstractmethod
+    def split_local(self) -> Communicator:
+        """Make a communicator of the ranks that share memory with this one; collective."""

@@ -1,0 +1,203 @@
+"""Configuration of the backends: from the caller, or from environment variables."""
+
+from __future__ import annotations
+
+import enum
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from cobre_comm.errors import InitializationFailed, InvalidBackend, MissingConfiguration
+
+MAX_RANKS = 4096
+SHM_NAME_LIMIT = 250
+
+
+class BackendKind(enum.Enum):
+    """Which backend to use; ``AUTO`` takes the first whose condition holds."""
+
+    AUTO = "auto"
+    MPI = "mpi"
+    TCP = "tcp"
+    SHM = "shm"
+    LOCAL = "local"
+
+    @classmethod
+    def parse(cls, name: str) -> BackendKind:
+        """Return the kind of that name, in any case; ``InvalidBackend`` for another one."""
+        try:
+            return cls(name.strip().lower())
+        except ValueError:
+            raise InvalidBackend(name, [kind.value for kind in cls if kind is not cls.AUTO]) from None
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+class _Reader:
+    """Reads typed values from an environment and says which variable is wrong."""
+
+    def __init__(self, backend: str, environ: Mapping[str, str]) -> None:
+        self._backend = backend
+        self._environ = environ
+
+    def require(self, *names: str) -> None:
+        missing = [name for name in names if not self._environ.get(name)]
+        if missing:
+            raise MissingConfiguration(self._backend, missing)
+
+    def text(self, name: str, default: str = "") -> str:
+        return self._environ.get(name) or default
+
+    def number(self, name: str, convert: type[_Number], default: _Number) -> _Number:
+        value = self.optional_number(name, convert)
+        return default if value is None else value
+
+    def optional_number(self, name: str, convert: type[_Number]) -> _Number | None:
+        text = self._environ.get(name)
+        if not text:
+            return None
+        try:
+            return convert(text)
+        except ValueError:
+            expected = "an integer" if convert is int else "a number"
+            raise InitializationFailed(
+                self._backend, f"{name}={text!r} is not {expected}"
+            ) from None
+
+
+def _check_rank(backend: str, rank: int, size: int) -> None:
+    if not 1 <= size <= MAX_RANKS:
+        raise InitializationFailed(backend, f"size {size} is not between 1 and {MAX_RANKS}")
+    if not 0 <= rank < size:
+        raise InitializationFailed(backend, f"rank {rank} is not between 0 and {size - 1}")
+
+
+def _check_duration(backend: str, what: str, value: float) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise InitializationFailed(backend, f"{what} is {value!r}; pass 0 (no limit) or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShmConfig:
+    """Where the ranks of one machine meet.
+
+    Parameters
+    ----------
+    name : str
+        Name of the shared segment, the same on all ranks: ``/`` and up to 250 other characters.
+    rank, size : int
+        This rank, and the number of ranks.
+    timeout_s : float
+        Longest wait for a live peer in one collective, in seconds; 0 means no limit.
+    buffer_bytes : int or None
+        Bytes of collective buffer per rank; None lets rank 0 choose. Rank 0's value holds.
+    numa_interleave : bool
+        Interleave pages over the NUMA nodes.
+    spin_us : float or None
+        How long a wait spins before it yields and blocks, in microseconds; None chooses.
+
+    Raises
+    ------
+    InitializationFailed
+        For a value that cannot work.
+    """
+
+    name: str
+    rank: int
+    size: int
+    timeout_s: float = 60.0
+    buffer_bytes: int | None = None
+    numa_interleave: bool = False
+    spin_us: float | None = None
+
+    def __post_init__(self) -> None:
+        tail = self.name[1:]
+        if not (self.name.startswith("/") and tail and "/" not in tail and "\0" not in tail):
+            raise InitializationFailed(
+                "shm", f"segment name {self.name!r} must be '/' and a name without another '/'"
+            )
+        if len(self.name) > SHM_NAME_LIMIT:
+            raise InitializationFailed("shm", f"segment name is longer than {SHM_NAME_LIMIT}")
+        _check_rank("shm", self.rank, self.size)
+        _check_duration("shm", "timeout_s", self.timeout_s)
+        if self.spin_us is not None:
+            _check_duration("shm", "spin_us", self.spin_us)
+        if self.buffer_bytes is not None and not 4096 <= self.buffer_bytes <= 2**40:
+            raise InitializationFailed(
+                "shm", f"buffer_bytes is {self.buffer_bytes}; pass 4096 to 2**40 bytes per rank"
+            )
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> ShmConfig:
+        """Read ``COBRE_SHM_*`` and ``COBRE_COMM_SPIN_US``."""
+        read = _Reader("shm", os.environ if environ is None else environ)
+        read.require("COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE")
+        return cls(
+            name=read.text("COBRE_SHM_NAME"),
+            rank=read.number("COBRE_SHM_RANK", int, 0),
+            size=read.number("COBRE_SHM_SIZE", int, 0),
+            timeout_s=read.number("COBRE_SHM_TIMEOUT_SECS", float, 60.0),
+            buffer_bytes=read.optional_number("COBRE_SHM_BUFFER_BYTES", int),
+            numa_interleave=read.number("COBRE_SHM_NUMA_INTERLEAVE", int, 0) != 0,
+            spin_us=read.optional_number("COBRE_COMM_SPIN_US", float),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TcpConfig:
+    """Where the ranks of one or many machines meet.
+
+    Parameters
+    ----------
+    coordinator : str or None
+        Host of rank 0; required on the other ranks.
+    rank, size : int
+        This rank, and the number of ranks.
+    port : int
+        Port of rank 0.
+    bind_addr : str
+        Where rank 0 listens.
+    timeout_s : float
+        Longest wait for a live peer in one collective, in seconds; 0 means no limit.
+    connect_timeout_ms : int
+        Longest wait for the rendezvous, in milliseconds.
+    token : str or None
+        Shared secret of the job; never shown.
+    """
+
+    rank: int
+    size: int
+    coordinator: str | None = None
+    port: int = 29500
+    bind_addr: str = "0.0.0.0"
+    timeout_s: float = 60.0
+    connect_timeout_ms: int = 30000
+    token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_rank("tcp", self.rank, self.size)
+        _check_duration("tcp", "timeout_s", self.timeout_s)
+        _check_duration("tcp", "connect_timeout_ms", self.connect_timeout_ms)
+        if not 0 <= self.port <= 65535:
+            raise InitializationFailed("tcp", f"port {self.port} is not between 0 and 65535")
+        if self.rank > 0 and not self.coordinator:
+            raise MissingConfiguration("tcp", ["COBRE_TCP_COORDINATOR"])
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> TcpConfig:
+        """Read ``COBRE_TCP_*``."""
+        read = _Reader("tcp", os.environ if environ is None else environ)
+        read.require("COBRE_TCP_RANK", "COBRE_TCP_SIZE")
+        return cls(
+            rank=read.number("COBRE_TCP_RANK", int, 0),
+            size=read.number("COBRE_TCP_SIZE", int, 0),
+            coordinator=read.text("COBRE_TCP_COORDINATOR") or None,
+            port=read.number("COBRE_TCP_PORT", int, 29500),
+            bind_addr=read.text("COBRE_TCP_BIND_ADDR", "0.0.0.0"),
+            timeout_s=read.number("COBRE_TCP_TIMEOUT_SECS", float, 60.0),
+            connect_timeout_ms=read.number("COBRE_TCP_CONNECT_TIMEOUT_MS", int, 30000),
+            token=read.text("COBRE_TCP_TOKEN") or None,
+        )

@@ -1,0 +1,182 @@
+"""From a kernel's status to the exception: one place for Python and for @njit code."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+
+from cobre_kernels import dtypes, layout, status
+from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BROADCAST, OPERATIONS, unpack_kind
+
+from cobre_comm.errors import (
+    CollectiveFailed,
+    InvalidBufferSize,
+    InvalidCommunicator,
+    InvalidRoot,
+)
+from cobre_comm.reduce_op import ReduceOp
+
+_TIMEOUT_VARIABLE = {layout.SHM: "COBRE_SHM_TIMEOUT_SECS", layout.TCP: "COBRE_TCP_TIMEOUT_SECS"}
+
+_REASONS = {
+    layout.DIED: "died (its process has ended)",
+    layout.LEFT: "closed its communicator",
+    layout.GAVE_UP: "gave up after an error or an interrupt",
+}
+
+
+def _word(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+def _record(state: int, rank: int, field: int) -> int:
+    return _word(state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES + field)
+
+
+def _ranks(numbers: list[int]) -> str:
+    names = [f"rank {number}" for number in numbers]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+class Failure(BaseException):
+    """What @njit code raises; instantiating it gives the true exception.
+
+    numba instantiates an exception when it leaves compiled code, with the GIL held and with the
+    values it was raised with. So ``Failure(state, operation, status, a, b)`` returns, for example,
+    a :class:`~cobre_comm.CollectiveFailed`, and that is what the caller catches.
+    """
+
+    def __new__(cls, *values: int) -> BaseException:  # type: ignore[misc]  # see the docstring
+        return exception_for(*values)
+
+
+def exception_for(state: int, operation: int, outcome: int, a: int, b: int) -> BaseException:
+    """Make the exception of a status other than OK.
+
+    Parameters
+    ----------
+    state : int
+        Address of the communicator's state.
+    operation : int
+        What was called, from ``cobre_kernels.kind``.
+    outcome : int
+        Status of the kernel.
+    a, b : int
+        Numbers of the arguments: for ``broadcast`` the root; for ``allreduce`` the lengths of
+        send and recv; for ``allgatherv`` the lengths of send and of its count, or of the tables.
+    """
+    if status.FIRST_BREAKING <= outcome:
+        return _collective_failure(state, outcome)
+    if outcome >= status.IS_BROKEN:
+        return InvalidCommunicator(_why_unusable(state, outcome))
+    return _argument_error(state, operation, outcome, a, b)
+
+
+def _argument_error(state: int, operation: int, outcome: int, a: int, b: int) -> Exception:
+    name = OPERATIONS[operation]
+    size = _word(state + layout.COMM_SIZE)
+    if outcome == status.LENGTHS_DIFFER:
+        return InvalidBufferSize(name, a, b, "send and recv need the same length, at least 1")
+    if outcome == status.SEND_NOT_COUNT:
+        return InvalidBufferSize(name, b, a, "send.size must be counts[rank]")
+    if outcome == status.WRONG_TABLES:
+        wrong = a if a != size else b
+        return InvalidBufferSize(name, size, wrong, "counts and displs need one entry per rank")
+    if outcome == status.BLOCK_OUTSIDE:
+        return InvalidBufferSize(name, b, a, "a block [displs[r], +counts[r]) is not inside recv")
+    if outcome == status.BAD_ROOT:
+        return InvalidRoot(a, size)
+    if outcome == status.BUSY_ELSEWHERE:
+        return InvalidCommunicator(
+            f"{name}: another thread is inside a collective of this communicator; use one thread "
+            "at a time, or one communicator per thread (split_local)"
+        )
+    messages = {
+        status.BLOCKS_OVERLAP: "two blocks of recv overlap; check counts and displs",
+        status.BUFFERS_OVERLAP: "send and recv overlap; pass the same array, or separate ones"
+        if operation == ALLREDUCE
+        else "send overlaps recv; it may only be exactly its own block of it",
+        status.BAD_OP: "op must be ReduceOp.SUM, MIN or MAX (complex: SUM only)",
+    }
+    return ValueError(f"{name}: {messages.get(outcome, f'unexpected status {outcome}')}")
+
+
+def _why_unusable(state: int, outcome: int) -> str:
+    if outcome == status.IS_CLOSED:
+        return "this communicator is closed; create another one"
+    if outcome == status.IS_FORKED:
+        return (
+            "this process was forked after the communicator was made, and is none of its ranks; "
+            "create a communicator in each process, or start processes with spawn"
+        )
+    first = _collective_failure(state, _word(state + layout.FAILURE))
+    cause = str(first) or type(first).__name__
+    return f"this communicator broke in an earlier collective: {cause}"
+
+
+def _collective_failure(state: int, outcome: int) -> BaseException:
+    if outcome == status.INTERRUPTED:
+        return _pending_exception(state)
+    operation, _, _ = unpack_kind(_word(state + layout.FAILURE_KIND))
+    size = _word(state + layout.COMM_SIZE)
+    waited_s = _word(state + layout.FAILURE_NS) / 1e9
+    if outcome == status.DISAGREE:
+        return _disagreement(state, operation, size)
+    reasons = {r: _record(state, r, layout.REASON) for r in range(size)}
+    if outcome == status.LOST_PEER:
+        lost = {r: _REASONS[reason] for r, reason in reasons.items() if reason in _REASONS}
+        message = "; ".join(f"rank {r} {what}" for r, what in lost.items())
+        return CollectiveFailed(operation, 0, f"{message}, while others waited for it", lost)
+    late = [r for r, reason in reasons.items() if reason != layout.ARRIVED_IN_TIME]
+    variable = _TIMEOUT_VARIABLE.get(_word(state + layout.BACKEND), "the timeout")
+    return CollectiveFailed(
+        operation,
+        0,
+        f"{_ranks(late)} did not come within {waited_s:.3g} s; if that is only slow, raise "
+        f"{variable} (seconds, 0 for no limit)",
+        late,
+    )
+
+
+def _disagreement(state: int, operation: str, size: int) -> CollectiveFailed:
+    calls = {
+        r: tuple(
+            _record(state, r, f)
+            for f in (layout.RECORD_KIND, layout.RECORD_LENGTH, layout.RECORD_DETAIL)
+        )
+        for r in range(size)
+    }
+    keys = Counter((kind, length) for kind, length, _ in calls.values())
+    (usual, votes), *others = keys.most_common()
+    tied = any(count == votes for _, count in others)
+    at_fault = [r for r, (kind, length, _) in calls.items() if tied or (kind, length) != usual]
+    described = "; ".join(f"rank {r} {_describe_call(*call)}" for r, call in calls.items())
+    same_kind = len({kind for kind, _, _ in calls.values()}) == 1
+    hint = ""
+    if same_kind and calls[0][0] & 0xFF == ALLGATHERV:
+        hint = " (with different counts, displacements or item sizes)"
+    return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {described}", at_fault)
+
+
+def _describe_call(kind: int, length: int, detail: int) -> str:
+    operation, code, argument = unpack_kind(kind)
+    dtype = dtypes.NAMES.get(code, "unknown")
+    number = kind & 0xFF
+    if number == ALLREDUCE:
+        op = ReduceOp(argument).name if argument < len(ReduceOp) else argument
+        return f"called allreduce({op}, {dtype}, {detail} elements)"
+    if number == BROADCAST:
+        return f"called broadcast(root={argument}, {dtype}, {length} bytes)"
+    if number == ALLGATHERV:
+        return f"called allgatherv({dtype}, sends {detail} elements)"
+    return f"called {operation}" + (f" of {length}" if length else "")
+
+
+def _pending_exception(state: int) -> BaseException:
+    """Return what a signal handler raised while a kernel waited."""
+    pointer = _word(state + layout.PENDING_EXCEPTION + 8)
+    if pointer:
+        value = ctypes.cast(pointer, ctypes.py_object).value
+        if isinstance(value, BaseException):
+            return value
+    return KeyboardInterrupt()

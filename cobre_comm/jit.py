@@ -1,0 +1,132 @@
+"""How a communicator, or a region, becomes an argument of an ``@njit`` function.
+
+numba sees one type per backend, so the user's function is compiled once per backend, with static
+dispatch. The value is the address of the communicator's state, an argument like any other: nothing
+about this process is in the compiled code, and ``cache=True`` holds for other ranks, sizes and
+runs. The type's name carries a hash of our sources, so code cached under another version is never
+run.
+
+A method called in @njit code checks types while it is compiled; what is wrong with them it raises
+when it runs, as Python would. Then it calls the same kernel that the Python method calls.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import pathlib
+from typing import Any
+
+from cobre_kernels.kernel import source_hash
+from numba.core import types
+from numba.core.cgutils import intp_t
+from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
+
+
+@functools.cache
+def version_tag() -> str:
+    """Return a hash of all sources whose code ends up in a user's compiled function."""
+    digest = hashlib.sha256(source_hash().encode())
+    for name in ("jit.py", "jit_methods.py", "failure.py"):
+        digest.update((pathlib.Path(__file__).parent / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class CommType(types.Type):
+    """A communicator in ``@njit`` code; the base of one type per backend."""
+
+    def __init__(self) -> None:
+        super().__init__(name=f"{type(self).__name__}({version_tag()})")
+
+
+class LocalCommType(CommType):
+    """A communicator of one rank."""
+
+
+class ShmCommType(CommType):
+    """A communicator over shared memory."""
+
+
+class RegionType(types.Type):
+    """A shared region in ``@njit`` code.
+
+    Parameters
+    ----------
+    dtype : numba type
+        Of its elements.
+    synchronises : bool
+        Whether ``fence`` has ranks to meet.
+    """
+
+    def __init__(self, dtype: Any, synchronises: bool) -> None:
+        self.view = types.Array(dtype, 1, "C", readonly=True)
+        self.synchronises = synchronises
+        super().__init__(name=f"SharedRegion({dtype}, {synchronises}, {version_tag()})")
+
+
+@register_model(LocalCommType)
+@register_model(ShmCommType)
+class _CommModel(models.PrimitiveModel):  # type: ignore[misc]  # numba is untyped
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, intp_t)
+
+
+@register_model(RegionType)
+class _RegionModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        members = [("state", types.int64), ("identity", types.int64), ("view", fe_type.view)]
+        super().__init__(dmm, fe_type, members)
+
+
+def _unbox_integer(c: Any, obj: Any, attribute: str) -> Any:
+    boxed = c.pyapi.object_getattr_string(obj, attribute)
+    value = c.pyapi.long_as_longlong(boxed)
+    c.pyapi.decref(boxed)
+    return value
+
+
+@unbox(LocalCommType)
+@unbox(ShmCommType)
+def _unbox_comm(typ: Any, obj: Any, c: Any) -> NativeValue:
+    return NativeValue(_unbox_integer(c, obj, "_address"))
+
+
+@unbox(RegionType)
+def _unbox_region(typ: Any, obj: Any, c: Any) -> NativeValue:
+    from numba.core import cgutils
+
+    region = cgutils.create_struct_proxy(typ)(c.context, c.builder)
+    comm = c.pyapi.object_getattr_string(obj, "_comm")
+    region.state = _unbox_integer(c, comm, "_address")
+    c.pyapi.decref(comm)
+    region.identity = _unbox_integer(c, obj, "_identity")
+    readable = c.pyapi.object_getattr_string(obj, "_readable")
+    view = c.unbox(typ.view, readable)
+    region.view = view.value
+
+    def cleanup() -> None:
+        if view.cleanup is not None:
+            view.cleanup()
+        c.pyapi.decref(readable)
+
+    return NativeValue(region._getvalue(), is_error=view.is_error, cleanup=cleanup)
+
+
+def register_backend(cls: type, comm_type: CommType) -> None:
+    """Make objects of ``cls`` usable as arguments of @njit functions."""
+    from cobre_comm import jit_methods  # noqa: F401  # registers the methods, once
+
+    @typeof_impl.register(cls)
+    def typeof_comm(value: Any, context: Any) -> CommType:
+        return comm_type
+
+
+def register_region(cls: type, *, synchronises: bool) -> None:
+    """Make regions of ``cls`` usable as arguments of @njit functions."""
+
+    @typeof_impl.register(cls)
+    def typeof_region(value: Any, context: Any) -> RegionType:
+        from numba.np.numpy_support import from_dtype
+
+        value.as_slice()  # a closed region is an error here
+        return RegionType(from_dtype(value.dtype), synchronises)

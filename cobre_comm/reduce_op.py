@@ -1,0 +1,20 @@
+"""The reductions that ``allreduce`` offers."""
+
+from __future__ import annotations
+
+import enum
+
+
+class ReduceOp(enum.IntEnum):
+    """Element-wise reduction, folded in rank order 0, 1, ..., size - 1.
+
+    An ``IntEnum``, so it is usable inside ``@njit`` code as it stands. The values are those of
+    ``cobre_kernels.fold``.
+    """
+
+    SUM = 0
+    """IEEE 754 sum without reassociation; integers wrap."""
+    MIN = 1
+    """As ``numpy.minimum``; for equal operands the earlier rank's value stays."""
+    MAX = 2
+    """As ``numpy.maximum``; for equal operands the earlier rank's value stays."""

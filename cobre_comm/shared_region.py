@@ -1,0 +1,138 @@
+"""An array shared by the ranks of a node: create, populate, fence, read, close."""
+
+from __future__ import annotations
+
+import abc
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre_comm.errors import AllocationFailed, InvalidCommunicator
+
+if TYPE_CHECKING:
+    from cobre_comm.backends.kernel_backend import KernelBackend
+
+LARGEST_BYTES = 2**62
+
+
+class SharedRegion(abc.ABC):
+    """One array shared by the ranks of a node.
+
+    Populate it on the leader (:meth:`as_mut_slice`) or each rank its part (:meth:`block`), call
+    :meth:`fence` on all ranks, then read (:meth:`as_slice`). ``as_slice`` and ``fence`` also work
+    in ``@njit`` code. Views stay valid as long as they are referenced, also after :meth:`close`.
+
+    Attributes
+    ----------
+    count : int
+        Number of elements.
+    dtype : numpy.dtype
+        Their type.
+    nbytes : int
+        Their size in bytes.
+    """
+
+    def __init__(self, comm: KernelBackend, memory: NDArray[Any], identity: int) -> None:
+        readable = memory.view()
+        readable.flags.writeable = False
+        self._comm = comm
+        self._memory: NDArray[Any] | None = memory
+        self._readable: NDArray[Any] | None = readable
+        self._identity = identity
+        self.count = memory.size
+        self.dtype = memory.dtype
+        self.nbytes = memory.nbytes
+
+    def _open_memory(self) -> NDArray[Any]:
+        if self._memory is None:
+            raise InvalidCommunicator("this shared region is closed; create another one")
+        return self._memory
+
+    def as_slice(self) -> NDArray[Any]:
+        """Return a read-only view of the whole region, shape ``(count,)``; no copy."""
+        self._open_memory()
+        assert self._readable is not None
+        return self._readable
+
+    def as_mut_slice(self) -> NDArray[Any]:
+        """Return a writable view of the whole region on the leader, an empty one on others."""
+        memory = self._open_memory()
+        return memory if self._comm.is_leader else memory[:0]
+
+    def block(self, start: int, stop: int) -> NDArray[Any]:
+        """Return a writable view of elements ``start`` to ``stop``, on any rank.
+
+        For distributed population: each rank writes its own block, then all call :meth:`fence`.
+
+        Raises
+        ------
+        ValueError
+            Unless ``0 <= start <= stop <= count``.
+        """
+        if not 0 <= start <= stop <= self.count:
+            raise ValueError(
+                f"block [{start}, {stop}) is not inside a region of {self.count} elements"
+            )
+        return self._open_memory()[start:stop]
+
+    @abc.abstractmethod
+    def fence(self) -> None:
+        """Make all local ranks' writes before it visible to all of them after it; collective."""
+
+    def close(self) -> None:
+        """Give up this rank's hold of the region; idempotent, views live on."""
+        self._memory = self._readable = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._memory is None else ""
+        return f"{type(self).__name__}(count={self.count}, dtype={self.dtype}{closed})"
+
+
+class HeapRegion(SharedRegion):
+    """A region on the heap of one process, where nothing can be shared: each rank its own."""
+
+    def fence(self) -> None:
+        """Nothing to order among processes; still refuses a closed region or communicator."""
+        self._open_memory()
+        self._comm.check_usable()
+
+
+def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:
+    """Check the arguments of ``create_shared_region``; return them as int and dtype.
+
+    Raises
+    ------
+    TypeError
+        If ``count`` is not an integer, or ``dtype`` holds Python objects.
+    ValueError
+        If ``count`` is negative.
+    AllocationFailed
+        If no machine can hold that.
+    """
+    if isinstance(count, bool) or not hasattr(count, "__index__"):
+        raise TypeError(f"count must be an integer, got {count!r}")
+    elements = count.__index__()
+    if elements < 0:
+        raise ValueError(f"count must be at least 0, got {elements}")
+    element_type = np.dtype(dtype)
+    if element_type.hasobject:
+        raise TypeError(f"dtype {element_type} holds Python objects, which cannot be shared")
+    if element_type.itemsize == 0:
+        raise TypeError(f"dtype {element_type} has elements of no size")
+    nbytes = elements * element_type.itemsize
+    if nbytes > LARGEST_BYTES:
+        raise AllocationFailed(nbytes, "no machine has so much memory; check count and dtype")
+    return elements, element_type

@@ -1,0 +1,71 @@
+"""Run-time checks of arguments that every backend makes before it communicates."""
+
+from numba import njit
+
+from cobre_kernels import dtypes, fold, layout, status
+from cobre_kernels.atomics import peek
+
+
+@njit
+def _overlap(a, a_bytes, b, b_bytes):
+    return a < b + b_bytes and b < a + a_bytes and a_bytes > 0 and b_bytes > 0
+
+
+@njit
+def check_broadcast(state, root):
+    """Return OK or BAD_ROOT."""
+    return status.OK if 0 <= root < peek(state + layout.COMM_SIZE) else status.BAD_ROOT
+
+
+@njit
+def check_allreduce(send, send_count, recv, recv_count, itemsize, dtype, op):
+    """Return OK or what is wrong with the arguments of an allreduce."""
+    if send_count != recv_count or send_count <= 0:
+        return status.LENGTHS_DIFFER
+    if op < fold.SUM or op > fold.MAX:
+        return status.BAD_OP
+    if op != fold.SUM and (dtype == dtypes.COMPLEX64 or dtype == dtypes.COMPLEX128):
+        return status.BAD_OP
+    size_bytes = send_count * itemsize
+    if send != recv and _overlap(send, size_bytes, recv, size_bytes):
+        return status.BUFFERS_OVERLAP
+    return status.OK
+
+
+@njit
+def check_allgatherv(state, send, send_count, recv, recv_count, itemsize, counts, displs):
+    """Return OK or what is wrong with the arguments of an allgatherv.
+
+    ``counts`` and ``displs`` are addresses of ``size`` int64 each.
+    """
+    size = peek(state + layout.COMM_SIZE)
+    rank = peek(state + layout.RANK)
+    if peek(counts + 8 * rank) != send_count:
+        return status.SEND_NOT_COUNT
+    end = 0
+    ascending = True
+    for r in range(size):
+        count, displacement = peek(counts + 8 * r), peek(displs + 8 * r)
+        if count < 0 or displacement < 0 or count > recv_count or displacement > recv_count - count:
+            return status.BLOCK_OUTSIDE
+        if count > 0:
+            ascending = ascending and displacement >= end
+            end = displacement + count
+    if not ascending and _blocks_overlap(size, counts, displs):
+        return status.BLOCKS_OVERLAP
+    send_bytes = send_count * itemsize
+    own_block = recv + peek(displs + 8 * rank) * itemsize
+    if send != own_block and _overlap(send, send_bytes, recv, recv_count * itemsize):
+        return status.BUFFERS_OVERLAP
+    return status.OK
+
+
+@njit
+def _blocks_overlap(size, counts, displs):
+    for r in range(size):
+        for s in range(r):
+            if _overlap(
+                peek(displs + 8 * r), peek(counts + 8 * r), peek(displs + 8 * s), peek(counts + 8 * s)
+            ):
+                return True
+    return False

@@ -1,0 +1,173 @@
+"""Memory: atomic and plain access to 64-bit words by address, fences and copies.
+
+The only file of LLVM intrinsics besides ``indirect.py``. Every word that another process writes is
+touched through this file alone; a plain NumPy load in a loop would be hoisted by LLVM and never
+end. Orderings are those of C11/LLVM, so what holds here holds on aarch64 as well as on x86-64.
+
+Under ``NUMBA_DISABLE_JIT=1`` the same names are Python functions over :mod:`ctypes`, good enough
+to step through the kernels of one process at a time (CPython's single 8-byte store does not tear).
+"""
+
+import ctypes
+
+from llvmlite import ir
+from numba import config, types
+from numba.extending import intrinsic
+
+WORD_BYTES = 8
+
+_I1 = ir.IntType(1)
+_I8 = ir.IntType(8)
+_I32 = ir.IntType(32)
+_I64 = ir.IntType(64)
+
+
+def _pointer(builder, address, pointee=_I64):
+    return builder.inttoptr(address, pointee.as_pointer())
+
+
+def _load(ordering):
+    def typing(typingctx, address):
+        def codegen(context, builder, signature, args):
+            pointer = _pointer(builder, args[0])
+            if ordering is None:
+                return builder.load(pointer, align=WORD_BYTES)
+            return builder.load_atomic(pointer, ordering, align=WORD_BYTES)
+
+        return types.int64(types.int64), codegen
+
+    return typing
+
+
+def _store(ordering):
+    def typing(typingctx, address, value):
+        def codegen(context, builder, signature, args):
+            pointer = _pointer(builder, args[0])
+            if ordering is None:
+                builder.store(args[1], pointer, align=WORD_BYTES)
+            else:
+                builder.store_atomic(args[1], pointer, ordering, align=WORD_BYTES)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), codegen
+
+    return typing
+
+
+def _call_void_intrinsic(builder, name, argument_types, arguments):
+    function = builder.module.declare_intrinsic(
+        name, (), ir.FunctionType(ir.VoidType(), argument_types)
+    )
+    builder.call(function, arguments)
+
+
+if not config.DISABLE_JIT:
+    peek = intrinsic(_load(None))
+    peek.__doc__ = "Plain load of a word that only this process touches."
+    poke = intrinsic(_store(None))
+    poke.__doc__ = "Plain store to a word that only this process touches."
+    load_relaxed = intrinsic(_load("monotonic"))
+    load_acquire = intrinsic(_load("acquire"))
+    load_seq_cst = intrinsic(_load("seq_cst"))
+    store_relaxed = intrinsic(_store("monotonic"))
+    store_release = intrinsic(_store("release"))
+    store_seq_cst = intrinsic(_store("seq_cst"))
+
+    @intrinsic
+    def fetch_add(typingctx, address, value):
+        """Add to a word, sequentially consistent; return what it held before."""
+
+        def codegen(context, builder, signature, args):
+            return builder.atomic_rmw("add", _pointer(builder, args[0]), args[1], "seq_cst")
+
+        return types.int64(types.int64, types.int64), codegen
+
+    @intrinsic
+    def compare_exchange(typingctx, address, expected, desired):
+        """Store ``desired`` if the word holds ``expected``; return what it held (acq_rel)."""
+
+        def codegen(context, builder, signature, args):
+            pair = builder.cmpxchg(
+                _pointer(builder, args[0]), args[1], args[2], "acq_rel", "acquire"
+            )
+            return builder.extract_value(pair, 0)
+
+        return types.int64(types.int64, types.int64, types.int64), codegen
+
+    @intrinsic
+    def fence_seq_cst(typingctx):
+        """Full memory fence."""
+
+        def codegen(context, builder, signature, args):
+            builder.fence("seq_cst")
+            return context.get_dummy_value()
+
+        return types.void(), codegen
+
+    @intrinsic
+    def cpu_pause(typingctx):
+        """Tell the core that it spins: ``pause`` on x86, ``yield`` on aarch64."""
+
+        def codegen(context, builder, signature, args):
+            triple = builder.module.triple or ""
+            if triple.startswith(("x86_64", "i686")):
+                _call_void_intrinsic(builder, "llvm.x86.sse2.pause", [], [])
+            elif triple.startswith(("aarch64", "arm64")):
+                hint_yield = ir.Constant(_I32, 1)
+                _call_void_intrinsic(builder, "llvm.aarch64.hint", [_I32], [hint_yield])
+            return context.get_dummy_value()
+
+        return types.void(), codegen
+
+    @intrinsic
+    def copy_bytes(typingctx, destination, source, count):
+        """``memcpy``: the ranges do not overlap."""
+
+        def codegen(context, builder, signature, args):
+            byte = _I8.as_pointer()
+            function = builder.module.declare_intrinsic(
+                "llvm.memcpy",
+                (byte, byte, _I64),
+                ir.FunctionType(ir.VoidType(), [byte, byte, _I64, _I1]),
+            )
+            pointers = [_pointer(builder, a, _I8) for a in args[:2]]
+            builder.call(function, [*pointers, args[2], ir.Constant(_I1, 0)])
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+else:
+
+    def peek(address):
+        """Load a word."""
+        return ctypes.c_int64.from_address(address).value
+
+    def poke(address, value):
+        """Store a word."""
+        ctypes.c_int64.from_address(address).value = value
+
+    load_relaxed = load_acquire = load_seq_cst = peek
+    store_relaxed = store_release = store_seq_cst = poke
+
+    def fetch_add(address, value):
+        """Add to a word; return what it held before."""
+        before = peek(address)
+        poke(address, before + value)
+        return before
+
+    def compare_exchange(address, expected, desired):
+        """Store ``desired`` if the word holds ``expected``; return what it held."""
+        before = peek(address)
+        if before == expected:
+            poke(address, desired)
+        return before
+
+    def fence_seq_cst():
+        """Nothing to order: the interpreter runs one instruction after the other."""
+
+    def cpu_pause():
+        """Nothing to tell the core."""
+
+    def copy_bytes(destination, source, count):
+        """``memcpy``."""
+        ctypes.memmove(destination, source, count)

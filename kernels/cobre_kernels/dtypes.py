@@ -1,0 +1,48 @@
+"""Codes of the element types, and which NumPy type numbers they belong to."""
+
+import numpy as np
+
+OTHER = 0  # no code: structured, datetime, ...; told apart by a hash of its description
+BOOL = 1
+INT8, INT16, INT32, INT64 = 2, 3, 4, 5
+UINT8, UINT16, UINT32, UINT64 = 6, 7, 8, 9
+FLOAT32, FLOAT64 = 10, 11
+COMPLEX64, COMPLEX128 = 12, 13
+FLOAT16, LONGDOUBLE, CLONGDOUBLE = 14, 15, 16
+
+_NAMES = {
+    BOOL: "bool",
+    INT8: "int8",
+    INT16: "int16",
+    INT32: "int32",
+    INT64: "int64",
+    UINT8: "uint8",
+    UINT16: "uint16",
+    UINT32: "uint32",
+    UINT64: "uint64",
+    FLOAT32: "float32",
+    FLOAT64: "float64",
+    COMPLEX64: "complex64",
+    COMPLEX128: "complex128",
+    FLOAT16: "float16",
+    LONGDOUBLE: "longdouble",
+    CLONGDOUBLE: "clongdouble",
+}
+CODES = {np.dtype(name): code for code, name in _NAMES.items()}
+NAMES = {OTHER: "structured or other", **_NAMES}
+
+# By NumPy's type number (int64 has two, `l` and `q`); -1 where the fast door steps aside.
+BY_TYPE_NUMBER = tuple(
+    CODES.get(np.dtype(character), -1) if character in "?bBhHiIlLqQfdgFDGe" else -1
+    for character in "?bBhHiIlLqQfdgFDGOSUVMme"
+)
+
+
+def is_reducible(code):
+    """Whether ``allreduce`` folds this element type."""
+    return INT8 <= code <= COMPLEX128
+
+
+def is_complex(code):
+    """Whether only SUM is defined."""
+    return code in (COMPLEX64, COMPLEX128)

@@ -1,0 +1,52 @@
+"""One collective at a time on one communicator: entering, leaving, and staying broken."""
+
+from numba import njit
+
+from cobre_kernels import layout, status
+from cobre_kernels.atomics import compare_exchange, load_acquire, poke, store_release
+
+
+@njit
+def enter(state):
+    """Claim the communicator for this thread, or say why it cannot be used.
+
+    The exchange is an acquire that pairs with the release in :func:`leave`, so that the next
+    thread sees the state as the last one left it.
+    """
+    found = compare_exchange(state + layout.GUARD, layout.IDLE, layout.BUSY)
+    if found == layout.IDLE:
+        return status.OK
+    return refusal(found)
+
+
+@njit
+def refusal(guard):
+    """Status of a call that meets a guard which is not IDLE."""
+    if guard == layout.GUARD_BROKEN:
+        return status.IS_BROKEN
+    if guard == layout.GUARD_CLOSED:
+        return status.IS_CLOSED
+    if guard == layout.GUARD_FORKED:
+        return status.IS_FORKED
+    return status.BUSY_ELSEWHERE
+
+
+@njit
+def usability(state):
+    """Status of a look at the guard without claiming it."""
+    found = load_acquire(state + layout.GUARD)
+    return status.OK if found == layout.IDLE else refusal(found)
+
+
+@njit
+def leave(state):
+    """Give the communicator free."""
+    store_release(state + layout.GUARD, layout.IDLE)
+
+
+@njit
+def leave_broken(state, outcome, kind):
+    """Break the communicator; what broke it stays readable."""
+    poke(state + layout.FAILURE, outcome)
+    poke(state + layout.FAILURE_KIND, kind)
+    store_release(state + layout.GUARD, layout.GUARD_BROKEN)

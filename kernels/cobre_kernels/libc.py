@@ -1,0 +1,167 @@
+"""C functions by name: the clock, the scheduler, futex, record locks, CPython's GIL and signals.
+
+The only file of external function names. The linker of the process that runs the code resolves
+them, so nothing here puts an address into a cached kernel. ``syscall`` and ``fcntl`` are declared
+variadic, because some ABIs (macOS on arm64) pass variadic arguments differently.
+
+Sources: futex(2), fcntl(2), clock_gettime(2), nanosleep(2), sched_yield(2); CPython's C API,
+"Initialization, Finalization, and Threads" and "Exception Handling".
+"""
+
+import ctypes
+import platform
+import sys
+import time
+
+from llvmlite import ir
+from numba import config, njit, types
+from numba.extending import intrinsic
+
+from cobre_kernels.atomics import WORD_BYTES, peek, poke
+
+IS_LINUX = sys.platform == "linux"
+SYS_FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine(), -1) if IS_LINUX else -1
+HAS_FUTEX = SYS_FUTEX >= 0
+FUTEX_WAIT = 0
+FUTEX_WAKE = 1
+WAKE_ALL = 2**31 - 1
+CLOCK_MONOTONIC = 1 if IS_LINUX else 6
+NS_PER_S = 1_000_000_000
+
+# struct flock in 64-bit words. Linux: {type:16, whence:16, pad:32} {start} {len} {pid:32}.
+# macOS: {start} {len} {pid:32, type:16, whence:16}. Whence 0 is SEEK_SET.
+F_GETLK = 5 if IS_LINUX else 7
+F_WRLCK = 1 if IS_LINUX else 3
+F_UNLCK = 2
+FLOCK_TYPE_WORD = 0 if IS_LINUX else 2
+FLOCK_TYPE_SHIFT = 0 if IS_LINUX else 32
+FLOCK_START_WORD = 1 if IS_LINUX else 0
+FLOCK_LENGTH_WORD = 2 if IS_LINUX else 1
+SCRATCH_WORDS = 4  # what a timespec or a struct flock needs, in private memory of the caller
+
+_INT = types.int32
+_LONG = types.int64  # long, and any pointer
+_C_TYPES = {_INT: ctypes.c_int, _LONG: ctypes.c_int64, types.void: None}
+
+
+def _external(name, signature):
+    if not config.DISABLE_JIT:
+        return types.ExternalFunction(name, signature)
+    if name.startswith("Py"):  # the interpreter itself looks after the GIL and the signals
+        return lambda *arguments: 0
+    function = getattr(ctypes.CDLL(None), name)
+    function.restype = _C_TYPES[signature.return_type]
+    function.argtypes = [_C_TYPES[a] for a in signature.args]
+    return function
+
+
+sched_yield = _external("sched_yield", _INT())
+nanosleep = _external("nanosleep", _INT(_LONG, _LONG))
+gil_held = _external("PyGILState_Check", _INT())
+gil_ensure = _external("PyGILState_Ensure", _INT())
+gil_release = _external("PyGILState_Release", types.void(_INT))
+save_thread = _external("PyEval_SaveThread", _LONG())
+restore_thread = _external("PyEval_RestoreThread", types.void(_LONG))
+check_signals = _external("PyErr_CheckSignals", _INT())
+fetch_exception = _external("PyErr_Fetch", types.void(_LONG, _LONG, _LONG))
+normalize_exception = _external("PyErr_NormalizeException", types.void(_LONG, _LONG, _LONG))
+
+if not config.DISABLE_JIT:
+    _I32, _I64 = ir.IntType(32), ir.IntType(64)
+
+    def _declare(builder, name, function_type):
+        known = builder.module.globals.get(name)
+        return ir.Function(builder.module, function_type, name) if known is None else known
+
+    @intrinsic
+    def monotonic_ns(typingctx):
+        """Nanoseconds of the monotonic clock, as ``time.monotonic_ns``."""
+
+        def codegen(context, builder, signature, args):
+            timespec = builder.alloca(ir.ArrayType(_I64, 2))
+            zero, one = ir.Constant(_I32, 0), ir.Constant(_I32, 1)
+            seconds = builder.gep(timespec, [zero, zero])
+            callee = _declare(
+                builder, "clock_gettime", ir.FunctionType(_I32, [_I32, _I64.as_pointer()])
+            )
+            builder.call(callee, [ir.Constant(_I32, CLOCK_MONOTONIC), seconds])
+            nanoseconds = builder.load(builder.gep(timespec, [zero, one]))
+            scaled = builder.mul(builder.load(seconds), ir.Constant(_I64, NS_PER_S))
+            return builder.add(scaled, nanoseconds)
+
+        return types.int64(), codegen
+
+    @intrinsic
+    def _futex(typingctx, address, operation, value, timespec):
+        def codegen(context, builder, signature, args):
+            callee = _declare(builder, "syscall", ir.FunctionType(_I64, [_I64], var_arg=True))
+            return builder.call(callee, [ir.Constant(_I64, SYS_FUTEX), *args])
+
+        return types.int64(*[types.int64] * 4), codegen
+
+    @intrinsic
+    def _fcntl(typingctx, fd, command, pointer):
+        def codegen(context, builder, signature, args):
+            callee = _declare(builder, "fcntl", ir.FunctionType(_I32, [_I32, _I32], var_arg=True))
+            fd_and_command = [builder.trunc(a, _I32) for a in args[:2]]
+            return builder.sext(builder.call(callee, [*fd_and_command, args[2]]), _I64)
+
+        return types.int64(*[types.int64] * 3), codegen
+
+else:
+    monotonic_ns = time.monotonic_ns
+
+    def _futex(address, operation, value, timespec):
+        number, *rest = (ctypes.c_int64(a) for a in (SYS_FUTEX, address, operation, value, timespec))
+        return ctypes.CDLL(None).syscall(number, *rest)
+
+    def _fcntl(fd, command, pointer):
+        return ctypes.CDLL(None).fcntl(int(fd), int(command), ctypes.c_int64(pointer))
+
+
+@njit
+def _write_timespec(scratch, duration_ns):
+    poke(scratch, duration_ns // NS_PER_S)
+    poke(scratch + WORD_BYTES, duration_ns % NS_PER_S)
+
+
+@njit
+def sleep_ns(duration_ns, scratch):
+    """Sleep; a signal ends the sleep early."""
+    _write_timespec(scratch, duration_ns)
+    nanosleep(scratch, 0)
+
+
+@njit
+def futex_wait(address, expected, timeout_ns, scratch):
+    """Sleep while the low 32 bits of the word at ``address`` are those of ``expected``.
+
+    Ends at a wake-up, a signal, the timeout, or at once when the value differs; the caller looks
+    again in any case. The low half is at ``address`` itself: both supported CPUs are little-endian.
+    """
+    _write_timespec(scratch, timeout_ns)
+    _futex(address, FUTEX_WAIT, expected & 0xFFFFFFFF, scratch)
+
+
+@njit
+def futex_wake_all(address):
+    """Wake everyone who sleeps on ``address``."""
+    _futex(address, FUTEX_WAKE, WAKE_ALL, 0)
+
+
+@njit
+def lock_is_held(fd, byte, scratch):
+    """Whether another process holds the record lock on one byte of a file.
+
+    The kernel drops the lock when its holder dies, also while the dead process is still a zombie
+    (where ``kill(pid, 0)`` sees it as alive), and across PID namespaces. Errors count as held.
+    """
+    for word in range(SCRATCH_WORDS):
+        poke(scratch + word * WORD_BYTES, 0)
+    poke(scratch + FLOCK_TYPE_WORD * WORD_BYTES, F_WRLCK << FLOCK_TYPE_SHIFT)
+    poke(scratch + FLOCK_START_WORD * WORD_BYTES, byte)
+    poke(scratch + FLOCK_LENGTH_WORD * WORD_BYTES, 1)
+    if _fcntl(fd, F_GETLK, scratch) != 0:
+        return True
+    found = peek(scratch + FLOCK_TYPE_WORD * WORD_BYTES) >> FLOCK_TYPE_SHIFT
+    return (found & 0xFFFF) != F_UNLCK

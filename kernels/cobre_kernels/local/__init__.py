@@ -1,0 +1,1 @@
+"""Collectives of a single rank: identity copies and no-ops."""

@@ -1,0 +1,1 @@
+"""Collectives over POSIX shared memory, one file each."""

@@ -1,0 +1,110 @@
+"""Allgatherv: every rank's chunk goes through its slot, one step a chunk, two chunks in flight.
+
+A byte is copied twice: into the slot by its owner, out of it by each reader. Chunks are small
+enough to be read from the owner's cache.
+"""
+
+from numba import njit
+
+from cobre_kernels import layout
+from cobre_kernels.arguments import check_allgatherv
+from cobre_kernels.atomics import copy_bytes, peek
+from cobre_kernels.guard import enter, leave
+from cobre_kernels.kernel import address_of, kernel
+from cobre_kernels.kind import ALLGATHERV, pack_kind
+from cobre_kernels.shm.step import (
+    await_rank,
+    finish,
+    next_generation,
+    payload_of,
+    publish,
+    slot_of,
+)
+from cobre_kernels.status import DISAGREE, OK, WRONG_TABLES
+
+GOLDEN = -7046029254386353131  # 2**64 / golden ratio, as in Knuth's multiplicative hashing
+
+
+@kernel(arguments=10)
+def allgatherv_kernel(
+    state, send, send_count, recv, recv_count, itemsize, dtype, counts, displs, counts_len, displs_len
+):
+    """Gather blocks of different lengths; arguments are addresses and numbers of elements."""
+    state = address_of(state)
+    outcome = enter(state)
+    if outcome != OK:
+        return outcome
+    size = peek(state + layout.COMM_SIZE)
+    outcome = WRONG_TABLES
+    if counts_len == size and displs_len == size:
+        outcome = check_allgatherv(
+            state, send, send_count, recv, recv_count, itemsize, counts, displs
+        )
+    if outcome != OK:
+        leave(state)
+        return outcome
+    kind = pack_kind(ALLGATHERV, dtype, 0)
+    tables = _hash_tables(size, itemsize, counts, displs)
+    largest_bytes = _largest(size, counts) * itemsize
+    is_inline = largest_bytes <= layout.INLINE_BYTES
+    chunk = peek(state + layout.CHUNK_BYTES)
+    begin = 0
+    while True:
+        outcome = _chunk(
+            state, send, recv, itemsize, counts, displs, begin, chunk, is_inline, kind, tables
+        )
+        begin += chunk
+        if outcome != OK or begin >= largest_bytes:
+            return finish(state, outcome, kind)
+
+
+@njit
+def _largest(size, counts):
+    largest = 0
+    for r in range(size):
+        largest = max(largest, peek(counts + 8 * r))
+    return largest
+
+
+@njit
+def _hash_tables(size, itemsize, counts, displs):
+    mixed = itemsize
+    for r in range(size):
+        mixed = (mixed ^ peek(counts + 8 * r)) * GOLDEN
+        mixed = (mixed ^ (mixed >> 29) ^ peek(displs + 8 * r)) * GOLDEN
+    return mixed
+
+
+@njit
+def _chunk(state, send, recv, itemsize, counts, displs, begin, chunk, is_inline, kind, tables):
+    """Move bytes ``begin`` to ``begin + chunk`` of every block that reaches so far."""
+    generation = next_generation(state)
+    size = peek(state + layout.COMM_SIZE)
+    rank = peek(state + layout.RANK)
+    own_bytes = min(peek(counts + 8 * rank) * itemsize - begin, chunk)
+    own_block = recv + peek(displs + 8 * rank) * itemsize
+    if own_bytes > 0:
+        place = slot_of(state, rank, generation)
+        if is_inline:
+            place = payload_of(state, rank, generation)
+        copy_bytes(place, send + begin, own_bytes)
+    publish(state, generation, kind, tables, peek(counts + 8 * rank))
+    if own_bytes > 0 and own_block != send:
+        copy_bytes(own_block + begin, send + begin, own_bytes)
+    worst = OK
+    for _ in range(size - 1):
+        rank += 1
+        if rank == size:
+            rank = 0
+        outcome = await_rank(state, rank, generation, kind, tables)
+        if outcome == DISAGREE:
+            worst = DISAGREE
+        elif outcome != OK:
+            return outcome
+        theirs = min(peek(counts + 8 * rank) * itemsize - begin, chunk)
+        if theirs > 0 and worst == OK:
+            place = slot_of(state, rank, generation)
+            if is_inline:
+                place = payload_of(state, rank, generation)
+            copy_bytes(recv + peek(displs + 8 * rank) * itemsize + begin, place, theirs)
+    return worst

@@ -1,0 +1,144 @@
+"""Allreduce: rank-ordered fold of the ranks' slots.
+
+Three ways to the same bits. Up to INLINE_BYTES: the contributions travel beside the flags. With
+few ranks or up to FOLD_ALL_BYTES: every rank folds every slot itself, one step a chunk. Above:
+each rank folds its own stripe of a chunk and the others copy the result in the following step, so
+a rank reads about two chunks per chunk of payload instead of one for each rank.
+"""
+
+from numba import njit
+
+from cobre_kernels import layout
+from cobre_kernels.arguments import check_allreduce
+from cobre_kernels.atomics import copy_bytes, peek
+from cobre_kernels.fold import fold
+from cobre_kernels.guard import enter, leave
+from cobre_kernels.kernel import address_of, kernel
+from cobre_kernels.kind import ALLREDUCE, pack_kind
+from cobre_kernels.shm.step import (
+    await_all,
+    finish,
+    next_generation,
+    payload_of,
+    publish,
+    slot_of,
+    stripe_of,
+)
+from cobre_kernels.status import OK
+
+FOLD_ALL_BYTES = 16384  # above, and with more than FOLD_ALL_RANKS ranks, stripes cost less
+FOLD_ALL_RANKS = 3
+BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
+
+
+@kernel(arguments=7)
+def allreduce_kernel(state, send, send_count, recv, recv_count, itemsize, dtype, op):
+    """Fold ``send`` of all ranks into ``recv``; arguments are addresses and numbers of elements."""
+    state = address_of(state)
+    outcome = enter(state)
+    if outcome != OK:
+        return outcome
+    outcome = check_allreduce(send, send_count, recv, recv_count, itemsize, dtype, op)
+    if outcome != OK:
+        leave(state)
+        return outcome
+    kind = pack_kind(ALLREDUCE, dtype, op)
+    size_bytes = send_count * itemsize
+    if size_bytes <= layout.INLINE_BYTES:
+        outcome = _inline(state, send, recv, itemsize, size_bytes, kind, dtype, op)
+    elif size_bytes <= FOLD_ALL_BYTES or peek(state + layout.COMM_SIZE) <= FOLD_ALL_RANKS:
+        outcome = _everyone_folds(state, send, recv, itemsize, size_bytes, kind, dtype, op)
+    else:
+        outcome = _stripes(state, send, recv, itemsize, size_bytes, kind, dtype, op)
+    return finish(state, outcome, kind)
+
+
+@njit
+def _inline(state, send, recv, itemsize, size_bytes, kind, dtype, op):
+    generation = next_generation(state)
+    copy_bytes(payload_of(state, peek(state + layout.RANK), generation), send, size_bytes)
+    publish(state, generation, kind, size_bytes, size_bytes // itemsize)
+    outcome = await_all(state, generation, kind, size_bytes)
+    if outcome == OK:
+        copy_bytes(recv, payload_of(state, 0, generation), size_bytes)
+        for rank in range(1, peek(state + layout.COMM_SIZE)):
+            fold(dtype, op, recv, payload_of(state, rank, generation), size_bytes // itemsize)
+    return outcome
+
+
+@njit
+def _fold_slots(state, target, begin, end, itemsize, generation, dtype, op):
+    """Fold bytes ``begin`` to ``end`` of all slots, in rank order, into ``target``."""
+    while begin < end:
+        block = min(end - begin, BLOCK_BYTES)
+        copy_bytes(target, slot_of(state, 0, generation) + begin, block)
+        for rank in range(1, peek(state + layout.COMM_SIZE)):
+            slot = slot_of(state, rank, generation) + begin
+            fold(dtype, op, target, slot, block // itemsize)
+        begin += block
+        target += block
+
+
+@njit
+def _everyone_folds(state, send, recv, itemsize, size_bytes, kind, dtype, op):
+    chunk = peek(state + layout.CHUNK_BYTES)
+    rank = peek(state + layout.RANK)
+    for begin in range(0, size_bytes, chunk):
+        length = min(chunk, size_bytes - begin)
+        generation = next_generation(state)
+        copy_bytes(slot_of(state, rank, generation), send + begin, length)
+        publish(state, generation, kind, size_bytes, size_bytes // itemsize)
+        outcome = await_all(state, generation, kind, size_bytes)
+        if outcome != OK:
+            return outcome
+        _fold_slots(state, recv + begin, 0, length, itemsize, generation, dtype, op)
+    return OK
+
+
+@njit
+def _stripe_bytes(state, length):
+    """Bytes of a stripe of a chunk of ``length`` bytes: whole lines, the last one shorter."""
+    size = peek(state + layout.COMM_SIZE)
+    lines = -(-length // layout.LINE_BYTES)
+    return -(-lines // size) * layout.LINE_BYTES
+
+
+@njit
+def _stripes(state, send, recv, itemsize, size_bytes, kind, dtype, op):
+    """Step k brings chunk k in, folds this rank's stripe of it, and takes chunk k - 1 out."""
+    chunk = peek(state + layout.CHUNK_BYTES)
+    rank = peek(state + layout.RANK)
+    begin = 0
+    while begin < size_bytes + chunk:
+        length = min(chunk, max(size_bytes - begin, 0))
+        generation = next_generation(state)
+        copy_bytes(slot_of(state, rank, generation), send + begin, length)
+        publish(state, generation, kind, size_bytes, size_bytes // itemsize)
+        outcome = await_all(state, generation, kind, size_bytes)
+        if outcome != OK:
+            return outcome
+        stripe = _stripe_bytes(state, length)
+        _fold_slots(
+            state,
+            stripe_of(state, rank, generation),
+            min(rank * stripe, length),
+            min((rank + 1) * stripe, length),
+            itemsize,
+            generation,
+            dtype,
+            op,
+        )
+        if begin > 0:
+            _take_out(state, recv + begin - chunk, min(chunk, size_bytes - begin + chunk), generation)
+        begin += chunk
+    return OK
+
+
+@njit
+def _take_out(state, recv, length, generation):
+    """Copy the stripes that all ranks folded in the step before this one."""
+    stripe = _stripe_bytes(state, length)
+    for rank in range(peek(state + layout.COMM_SIZE)):
+        begin = min(rank * stripe, length)
+        end = min(begin + stripe, length)
+        copy_bytes(recv + begin, stripe_of(state, rank, generation - 1), end - begin)

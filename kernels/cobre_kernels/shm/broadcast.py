@@ -1,0 +1,57 @@
+"""Broadcast: the root's chunk goes through its slot, one step a chunk, two chunks in flight."""
+
+from numba import njit
+
+from cobre_kernels import layout
+from cobre_kernels.arguments import check_broadcast
+from cobre_kernels.atomics import copy_bytes, peek
+from cobre_kernels.guard import enter, leave
+from cobre_kernels.kernel import address_of, kernel
+from cobre_kernels.kind import BROADCAST, pack_kind
+from cobre_kernels.shm.step import (
+    await_all,
+    await_rank,
+    finish,
+    next_generation,
+    payload_of,
+    publish,
+    slot_of,
+)
+from cobre_kernels.status import OK
+
+
+@kernel(arguments=4)
+def broadcast_kernel(state, buffer, size_bytes, dtype, root):
+    """``size_bytes`` at ``buffer`` become those of ``root``. Up to INLINE_BYTES go with the flag."""
+    state = address_of(state)
+    outcome = enter(state)
+    if outcome != OK:
+        return outcome
+    outcome = check_broadcast(state, root)
+    if outcome != OK:
+        leave(state)
+        return outcome
+    kind = pack_kind(BROADCAST, dtype, root)
+    outcome = OK
+    done = 0
+    while True:
+        chunk = min(size_bytes - done, peek(state + layout.CHUNK_BYTES))
+        outcome = _chunk(state, buffer + done, chunk, size_bytes, kind, root)
+        done += chunk
+        if outcome != OK or done >= size_bytes:
+            return finish(state, outcome, kind)
+
+
+@njit
+def _chunk(state, buffer, chunk, size_bytes, kind, root):
+    generation = next_generation(state)
+    source = slot_of(state, root, generation)
+    if size_bytes <= layout.INLINE_BYTES:
+        source = payload_of(state, root, generation)
+    is_root = peek(state + layout.RANK) == root
+    if is_root:
+        copy_bytes(source, buffer, chunk)
+    publish(state, generation, kind, size_bytes, size_bytes)
+    if not is_root and await_rank(state, root, generation, kind, size_bytes) == OK:
+        copy_bytes(buffer, source, chunk)
+    return await_all(state, generation, kind, size_bytes)

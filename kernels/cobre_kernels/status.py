@@ -1,0 +1,28 @@
+"""Outcomes of a kernel; ``cobre_comm.failure`` turns them into exceptions."""
+
+OK = 0
+
+# The communicator stays usable: refused before any communication.
+UNUSUAL_ARGUMENTS = -1  # the fast door passes; the careful one explains or converts
+LENGTHS_DIFFER = 1  # allreduce: send.size != recv.size, or zero
+SEND_NOT_COUNT = 2  # allgatherv: send.size != counts[rank]
+BLOCK_OUTSIDE = 3  # allgatherv: a block reaches outside recv
+BLOCKS_OVERLAP = 4  # allgatherv: two blocks overlap
+BUFFERS_OVERLAP = 5  # send and recv share memory in a way that is not allowed
+WRONG_TABLES = 6  # len(counts) or len(displs) is not size
+BAD_ROOT = 7
+BAD_OP = 8
+BUSY_ELSEWHERE = 9  # another thread is inside a collective of this communicator
+
+# Refused because of what the communicator has become.
+IS_BROKEN = 20
+IS_CLOSED = 21
+IS_FORKED = 22
+
+# The collective failed and the communicator is broken from now on.
+LOST_PEER = 40
+TIMED_OUT = 41
+DISAGREE = 42
+INTERRUPTED = 43
+
+FIRST_BREAKING = LOST_PEER

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import weakref
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BARRIER, BROADCAST
 
 from cobre_comm import checks
 from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
+from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.failure import exception_for
 from cobre_comm.reduce_op import ReduceOp
 
@@ -85,8 +88,12 @@ class KernelBackend(Communicator, SharedMemoryProvider):
 
     def barrier(self) -> None:
         """See :meth:`Communicator.barrier`."""
-        if self._barrier(self._address):
-            self._synchronise(BARRIER, 0)
+        outcome = self._barrier(self._address)
+        if outcome:
+            if outcome == status.UNUSUAL_ARGUMENTS:
+                self._synchronise(BARRIER, 0)
+            else:
+                self._raise(BARRIER, outcome, 0, 0)
 
     def broadcast(self, buf: Array, root: int = 0) -> None:
         """See :meth:`Communicator.broadcast`."""
@@ -169,4 +176,12 @@ def _mark_forked() -> None:
         comm._set(layout.GUARD, layout.GUARD_FORKED)
 
 
+def _close_all() -> None:
+    """At exit, while everything still works: who waits for this rank learns that it left."""
+    for comm in list(_live):
+        with contextlib.suppress(InvalidCommunicator):
+            comm.close()
+
+
 os.register_at_fork(after_in_child=_mark_forked)
+atexit.register(_close_all)

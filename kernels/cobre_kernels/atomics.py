@@ -15,6 +15,8 @@ from numba import config, types
 from numba.extending import intrinsic
 
 WORD_BYTES = 8
+COPY_BLOCK_BYTES = 256
+COPY_ALIGNMENT = 64
 
 _I1 = ir.IntType(1)
 _I8 = ir.IntType(8)
@@ -136,7 +138,67 @@ if not config.DISABLE_JIT:
 
         return types.void(types.int64, types.int64, types.int64), codegen
 
+    def _vector_copy(is_streaming):
+        """Make the codegen of a loop over blocks of four 64-byte vectors.
+
+        The stores are volatile, or non-temporal, because LLVM would turn a plain loop back into
+        the ``memcpy`` that it is there to avoid (see ``copy.py``).
+        """
+        vector = ir.VectorType(_I64, 8)
+
+        def codegen(context, builder, signature, args):
+            destination, source, blocks = args
+            before = builder.block
+            loop = builder.append_basic_block("copy")
+            done = builder.append_basic_block("copied")
+            nothing = builder.icmp_signed("<=", blocks, ir.Constant(_I64, 0))
+            builder.cbranch(nothing, done, loop)
+            builder.position_at_end(loop)
+            index = builder.phi(_I64)
+            index.add_incoming(ir.Constant(_I64, 0), before)
+            offset = builder.mul(index, ir.Constant(_I64, COPY_BLOCK_BYTES))
+            places = [builder.add(offset, ir.Constant(_I64, 64 * i)) for i in range(4)]
+            loaded = [
+                builder.load(_pointer(builder, builder.add(source, place), vector), align=1)
+                for place in places
+            ]
+            for value, place in zip(loaded, places, strict=True):
+                pointer = _pointer(builder, builder.add(destination, place), vector)
+                store = builder.store(value, pointer, align=COPY_ALIGNMENT)
+                if is_streaming:
+                    one = builder.module.add_metadata([ir.Constant(_I32, 1)])
+                    store.set_metadata("nontemporal", one)
+                else:
+                    store.volatile = True
+            following = builder.add(index, ir.Constant(_I64, 1))
+            index.add_incoming(following, loop)
+            builder.cbranch(builder.icmp_signed("<", following, blocks), loop, done)
+            builder.position_at_end(done)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+    @intrinsic
+    def copy_blocks(typingctx, destination, source, blocks):
+        """Copy blocks of COPY_BLOCK_BYTES with vector stores; ``destination`` is aligned."""
+        return _vector_copy(is_streaming=False)
+
+    @intrinsic
+    def stream_blocks(typingctx, destination, source, blocks):
+        """The same past the caches, for data that is not read again soon.
+
+        Non-temporal stores are weakly ordered on x86-64: a ``fence_seq_cst`` must follow before
+        anything is published that promises them.
+        """
+        return _vector_copy(is_streaming=True)
+
 else:
+
+    def copy_blocks(destination, source, blocks):
+        """Copy blocks of COPY_BLOCK_BYTES."""
+        ctypes.memmove(destination, source, blocks * COPY_BLOCK_BYTES)
+
+    stream_blocks = copy_blocks
 
     def peek(address):
         """Load a word."""

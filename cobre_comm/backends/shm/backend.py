@@ -28,7 +28,7 @@ from cobre_comm.shared_region import region_layout
 
 _KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
 
-LARGEST_BUFFER_BYTES = 2**20
+LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: fewer steps, and memcpy is fastest there
 SMALLEST_BUFFER_BYTES = 48 * 2**10
 ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm of a container that asks for nothing
 SPIN_US = 30.0  # when every rank has a core
@@ -50,12 +50,13 @@ class ShmBackend(KernelBackend):
         If they do not, or the segment cannot be used.
     """
 
-    __slots__ = ("_config", "_names", "_segment")
+    __slots__ = ("_announce", "_config", "_names", "_segment")
 
     def __init__(self, config: ShmConfig) -> None:
         super().__init__(_KERNELS, layout.SHM, config.rank, config.size)
         self._config = config
         self._names = itertools.count()
+        self._announce = access.announce_kernel.call  # loaded now: __del__ may run at exit
         self._segment = rendezvous(config, choose_buffer_bytes(config))
         address = self._segment.address
         buffer_bytes = int(access.load_word_kernel.call(address + layout.BUFFER_BYTES))
@@ -116,7 +117,7 @@ class ShmBackend(KernelBackend):
             raise InvalidCommunicator("close: another thread is inside a collective")
         super().close()
         if guard != layout.GUARD_BROKEN:  # a broken one has said so already
-            access.announce_kernel.call(self._address, layout.CLOSED)
+            self._announce(self._address, layout.CLOSED)
         self._set(layout.CONTROL, 0)
         self._segment.close()
         del self._segment
@@ -124,8 +125,8 @@ class ShmBackend(KernelBackend):
     def __del__(self) -> None:
         try:
             self.close()
-        except (AttributeError, InvalidCommunicator, TypeError):
-            pass  # half made, or the interpreter is going down
+        except (AttributeError, InvalidCommunicator):
+            pass  # half made, or in use by a thread that outlives the interpreter
 
 
 def choose_buffer_bytes(config: ShmConfig) -> int:

@@ -8,7 +8,8 @@ from numba import njit
 
 from cobre_kernels import layout
 from cobre_kernels.arguments import check_allgatherv
-from cobre_kernels.atomics import copy_bytes, peek
+from cobre_kernels.atomics import peek
+from cobre_kernels.copy import move
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLGATHERV, pack_kind
@@ -87,10 +88,10 @@ def _chunk(state, send, recv, itemsize, counts, displs, begin, chunk, is_inline,
         place = slot_of(state, rank, generation)
         if is_inline:
             place = payload_of(state, rank, generation)
-        copy_bytes(place, send + begin, own_bytes)
+        move(place, send + begin, own_bytes)
     publish(state, generation, kind, tables, peek(counts + 8 * rank))
     if own_bytes > 0 and own_block != send:
-        copy_bytes(own_block + begin, send + begin, own_bytes)
+        move(own_block + begin, send + begin, own_bytes)
     worst = OK
     for _ in range(size - 1):
         rank += 1
@@ -106,5 +107,5 @@ def _chunk(state, send, recv, itemsize, counts, displs, begin, chunk, is_inline,
             place = slot_of(state, rank, generation)
             if is_inline:
                 place = payload_of(state, rank, generation)
-            copy_bytes(recv + peek(displs + 8 * rank) * itemsize + begin, place, theirs)
+            move(recv + peek(displs + 8 * rank) * itemsize + begin, place, theirs)
     return worst

@@ -10,8 +10,9 @@ from numba import njit
 
 from cobre_kernels import layout
 from cobre_kernels.arguments import check_allreduce
-from cobre_kernels.atomics import copy_bytes, peek
+from cobre_kernels.atomics import peek
 from cobre_kernels.fold import fold
+from cobre_kernels.copy import move
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLREDUCE, pack_kind
@@ -56,11 +57,11 @@ def allreduce_kernel(state, send, send_count, recv, recv_count, itemsize, dtype,
 @njit
 def _inline(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     generation = next_generation(state)
-    copy_bytes(payload_of(state, peek(state + layout.RANK), generation), send, size_bytes)
+    move(payload_of(state, peek(state + layout.RANK), generation), send, size_bytes)
     publish(state, generation, kind, size_bytes, size_bytes // itemsize)
     outcome = await_all(state, generation, kind, size_bytes)
     if outcome == OK:
-        copy_bytes(recv, payload_of(state, 0, generation), size_bytes)
+        move(recv, payload_of(state, 0, generation), size_bytes)
         for rank in range(1, peek(state + layout.COMM_SIZE)):
             fold(dtype, op, recv, payload_of(state, rank, generation), size_bytes // itemsize)
     return outcome
@@ -71,7 +72,7 @@ def _fold_slots(state, target, begin, end, itemsize, generation, dtype, op):
     """Fold bytes ``begin`` to ``end`` of all slots, in rank order, into ``target``."""
     while begin < end:
         block = min(end - begin, BLOCK_BYTES)
-        copy_bytes(target, slot_of(state, 0, generation) + begin, block)
+        move(target, slot_of(state, 0, generation) + begin, block)
         for rank in range(1, peek(state + layout.COMM_SIZE)):
             slot = slot_of(state, rank, generation) + begin
             fold(dtype, op, target, slot, block // itemsize)
@@ -86,7 +87,7 @@ def _everyone_folds(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     for begin in range(0, size_bytes, chunk):
         length = min(chunk, size_bytes - begin)
         generation = next_generation(state)
-        copy_bytes(slot_of(state, rank, generation), send + begin, length)
+        move(slot_of(state, rank, generation), send + begin, length)
         publish(state, generation, kind, size_bytes, size_bytes // itemsize)
         outcome = await_all(state, generation, kind, size_bytes)
         if outcome != OK:
@@ -112,7 +113,7 @@ def _stripes(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     while begin < size_bytes + chunk:
         length = min(chunk, max(size_bytes - begin, 0))
         generation = next_generation(state)
-        copy_bytes(slot_of(state, rank, generation), send + begin, length)
+        move(slot_of(state, rank, generation), send + begin, length)
         publish(state, generation, kind, size_bytes, size_bytes // itemsize)
         outcome = await_all(state, generation, kind, size_bytes)
         if outcome != OK:
@@ -141,4 +142,4 @@ def _take_out(state, recv, length, generation):
     for rank in range(peek(state + layout.COMM_SIZE)):
         begin = min(rank * stripe, length)
         end = min(begin + stripe, length)
-        copy_bytes(recv + begin, stripe_of(state, rank, generation - 1), end - begin)
+        move(recv + begin, stripe_of(state, rank, generation - 1), end - begin)

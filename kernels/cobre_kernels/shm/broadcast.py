@@ -4,7 +4,8 @@ from numba import njit
 
 from cobre_kernels import layout
 from cobre_kernels.arguments import check_broadcast
-from cobre_kernels.atomics import copy_bytes, peek
+from cobre_kernels.atomics import peek
+from cobre_kernels.copy import move
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import BROADCAST, pack_kind
@@ -17,7 +18,7 @@ from cobre_kernels.shm.step import (
     publish,
     slot_of,
 )
-from cobre_kernels.status import OK
+from cobre_kernels.status import DISAGREE, OK
 
 
 @kernel(arguments=4)
@@ -50,8 +51,12 @@ def _chunk(state, buffer, chunk, size_bytes, kind, root):
         source = payload_of(state, root, generation)
     is_root = peek(state + layout.RANK) == root
     if is_root:
-        copy_bytes(source, buffer, chunk)
+        move(source, buffer, chunk)
     publish(state, generation, kind, size_bytes, size_bytes)
-    if not is_root and await_rank(state, root, generation, kind, size_bytes) == OK:
-        copy_bytes(buffer, source, chunk)
+    if not is_root:
+        outcome = await_rank(state, root, generation, kind, size_bytes)
+        if outcome == OK:
+            move(buffer, source, chunk)
+        elif outcome != DISAGREE:
+            return outcome
     return await_all(state, generation, kind, size_bytes)

@@ -1,0 +1,107 @@
+"""The environment of a rank: where to meet, how many threads, nothing of other launchers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from cobre_comm.cores import usable_cores
+from cobre_comm.factory import MPI_LAUNCH_VARIABLES
+from cobre_comm.launcher.job import Job
+
+THREAD_VARIABLES = (
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+)
+BOUND_SPIN_US = "30"
+
+# What another launcher may have left; each would change what create_communicator() takes.
+_FOREIGN = {*MPI_LAUNCH_VARIABLES, "COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE"}
+_FOREIGN_PREFIX = "COBRE_TCP_"
+
+
+def _local(job: Job, rank: int) -> dict[str, str]:
+    return {}
+
+
+def _shm(job: Job, rank: int) -> dict[str, str]:
+    found = {
+        "COBRE_SHM_NAME": job.shm_name,
+        "COBRE_SHM_RANK": str(rank),
+        "COBRE_SHM_SIZE": str(job.size),
+    }
+    if job.timeout_s is not None:
+        found["COBRE_SHM_TIMEOUT_SECS"] = f"{job.timeout_s:.17g}"
+    return found
+
+
+# One entry per backend of `job.STARTABLE`: its own variables for one rank.
+_OF_BACKEND: dict[str, Callable[[Job, int], dict[str, str]]] = {"local": _local, "shm": _shm}
+
+
+def rank_environment(
+    job: Job, rank: int, base: Mapping[str, str], *, bound: bool = False
+) -> dict[str, str]:
+    """Return the whole environment of a rank.
+
+    Parameters
+    ----------
+    job : Job
+        What is started.
+    rank : int
+        Which rank.
+    base : mapping
+        The launcher's environment; what the user set there stays, except for the variables that
+        say which rank of which job this is.
+    bound : bool
+        Whether each rank is bound to one core.
+    """
+    environment = {
+        name: value
+        for name, value in base.items()
+        if name not in _FOREIGN and not name.startswith(_FOREIGN_PREFIX)
+    }
+    environment |= {"COBRE_COMM_BACKEND": job.backend, "COBRE_JOB_ID": job.identity}
+    environment |= _OF_BACKEND[job.backend](job, rank)
+    for name, value in _chosen(job, bound=bound).items():
+        if not environment.get(name):
+            environment[name] = value
+    return environment
+
+
+def _chosen(job: Job, *, bound: bool) -> dict[str, str]:
+    """Return what the launcher chooses unless the user did."""
+    cores = usable_cores()
+    threads = 1 if bound else max(1, cores // job.size)
+    chosen = dict.fromkeys(THREAD_VARIABLES, str(threads))
+    chosen["PYTHONUNBUFFERED"] = "1"
+    if bound:
+        # A bound rank sees one core, and could not tell by itself whether peers share it.
+        chosen["COBRE_COMM_SPIN_US"] = BOUND_SPIN_US if job.size <= cores else "0"
+    return chosen
+
+
+@contextmanager
+def replaced_environ(environment: Mapping[str, str]) -> Iterator[None]:
+    """Make ``os.environ`` that environment for a moment.
+
+    ``multiprocessing`` gives its children the environment of the process and no other, and numba
+    reads it when it is imported, before any code of ours runs there.
+    """
+    before = dict(os.environ)
+    try:
+        _become(environment)
+        yield
+    finally:
+        _become(before)
+
+
+def _become(environment: Mapping[str, str]) -> None:
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    for name, value in environment.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value

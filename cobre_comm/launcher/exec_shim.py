@@ -1,0 +1,42 @@
+"""The first program of a rank: bind it, tie its life to the launcher's, become the script.
+
+Run by path, isolated (``python -I -S exec_shim.py PARENT CORE COMMAND...``), so it imports nothing
+of the script's world; ``exec`` then replaces it, and the script sees a plain interpreter.
+
+PR_SET_PDEATHSIG survives ``exec``. It is sent when the *thread* that started the child ends, so
+launchers start ranks from the thread that waits for them. Source: prctl(2).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+NO_CORE = "-"
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when process ``parent``, which started it, ends."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it ended before the call above
+        os._exit(128 + signal.SIGKILL)
+
+
+def main() -> None:
+    """Do what the module says."""
+    parent, core, *command = sys.argv[1:]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of the shim on Ctrl-C
+    die_with_parent(int(parent))
+    if core != NO_CORE:
+        os.sched_setaffinity(0, {int(core)})
+    os.execv(command[0], command)
+
+
+if __name__ == "__main__":
+    main()

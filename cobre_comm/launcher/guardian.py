@@ -1,0 +1,102 @@
+"""A small process that outlives the launcher for a moment and leaves nothing behind.
+
+It reads a pipe whose other end only the launcher holds. If the pipe ends without a farewell, the
+launcher was killed: the guardian then kills the process group of every rank, the ranks' own
+children included, and removes the job's names in shared memory. The kernel's death signal (see
+``exec_shim``) does the same for the ranks themselves, on Linux only, and sooner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+
+FAREWELL = "end"
+_SHM_DIRECTORY = "/dev/shm"
+
+
+class Guardian:
+    """The launcher's side.
+
+    Parameters
+    ----------
+    shm_name : str
+        Name of the job's segment; ``.N`` names are its regions'.
+    """
+
+    def __init__(self, shm_name: str) -> None:
+        import subprocess
+
+        # Its own session: what ends the launcher's process group must not end the guardian.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, shm_name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def watch(self, pid: int) -> None:
+        """Kill that process and its group if the launcher is killed."""
+        self._say(f"+{pid}")
+
+    def forget(self, pid: int) -> None:
+        """Leave it alone: it ended, and is about to be reaped."""
+        self._say(f"-{pid}")
+
+    def end(self) -> None:
+        """Part in peace."""
+        self._say(FAREWELL)
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self._process.wait()
+
+    def _say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # somebody killed the guardian: the job goes on
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+
+
+def kill_group(pid: int, number: int = signal.SIGKILL) -> None:
+    """Signal the process group that ``pid`` leads, or ``pid`` if it leads none yet."""
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):  # macOS: EPERM for a group of zombies
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def remove_names(shm_name: str) -> None:
+    """Remove the job's names from shared memory; usually its ranks have done so."""
+    import _posixshmem
+
+    names = [shm_name]
+    with contextlib.suppress(OSError):  # only Linux shows them
+        entries = os.listdir(_SHM_DIRECTORY)  # noqa: PTH208  # pathlib is slow to import
+        names += [f"/{entry}" for entry in entries if f"/{entry}".startswith(f"{shm_name}.")]
+    for name in names:
+        with contextlib.suppress(OSError):
+            _posixshmem.shm_unlink(name)
+
+
+def main() -> None:
+    """Be the guardian."""
+    pids = set()
+    for line in sys.stdin:
+        order = line.strip()
+        if order == FAREWELL:
+            return
+        if order.startswith("+"):
+            pids.add(int(order[1:]))
+        else:
+            pids.discard(int(order[1:]))
+    for pid in pids:
+        kill_group(pid)
+    remove_names(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What the ranks of one job have in common: a backend, a size, a name, a secret."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+from dataclasses import dataclass, field
+
+from cobre_comm.config import MAX_RANKS, BackendKind
+from cobre_comm.errors import BackendNotAvailable
+
+STARTABLE = ("local", "shm")  # the backends that `environment` knows how to start
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job.
+
+    Parameters
+    ----------
+    size : int
+        Number of ranks.
+    backend : str
+        The backend of all of them, already chosen.
+    timeout_s : float or None
+        Longest wait of a collective; None leaves it to the backend and the environment.
+    identity : str
+        Random, unique on this machine, short enough for macOS: names of shared memory may have
+        30 characters there.
+    token : str
+        Random secret, for backends that meet over a network; never shown.
+    """
+
+    size: int
+    backend: str
+    timeout_s: float | None = None
+    identity: str = field(default_factory=lambda: f"cobre-{os.getuid()}-{secrets.token_hex(5)}")
+    token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+
+    @property
+    def shm_name(self) -> str:
+        """Name of the shared segment; those of regions append ``.N``."""
+        return f"/{self.identity}"
+
+
+def check_size(size: int) -> None:
+    """Raise ``ValueError`` for a number of ranks that cannot be."""
+    if not 1 <= size <= MAX_RANKS:
+        raise ValueError(f"the number of ranks must be between 1 and {MAX_RANKS}, got {size}")
+
+
+def check_timeout(timeout_s: float | None) -> None:
+    """Raise ``ValueError`` for a timeout that cannot be."""
+    if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s >= 0):
+        raise ValueError(f"the timeout must be 0 (no limit) or more seconds, got {timeout_s}")
+
+
+def choose_backend(name: str, size: int, *, prefer_tcp: bool = False) -> str:
+    """Return the backend to start ``size`` ranks with.
+
+    Raises
+    ------
+    InvalidBackend
+        For a name that is not a backend's.
+    BackendNotAvailable
+        For a backend that the launcher cannot start.
+    ValueError
+        For ``local`` with several ranks.
+    """
+    kind = BackendKind.parse(name)
+    if kind is BackendKind.AUTO:
+        several = BackendKind.TCP if prefer_tcp else BackendKind.SHM
+        kind = BackendKind.LOCAL if size == 1 else several
+    if kind is BackendKind.LOCAL and size > 1:
+        raise ValueError(
+            f"backend 'local' is one process and cannot have {size} ranks; use shm, or one rank"
+        )
+    if kind.value not in STARTABLE:
+        raise BackendNotAvailable(kind.value, STARTABLE)
+    return kind.value

@@ -1,0 +1,88 @@
+"""What became of a body on one rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a body on one rank: a value, an exception, or the end of its process.
+
+    Attributes
+    ----------
+    rank : int
+        The rank.
+    value : object
+        What the body returned, if it did.
+    exception : BaseException or None
+        What it raised, if it did.
+    traceback : str
+        The traceback of that exception, formatted on the rank.
+    exit_code : int or None
+        Exit code of a process that ended without a report; negative for a signal.
+    timed_out : bool
+        Whether the deadline ended the process.
+    output : str
+        The last of what the process wrote, where it did not report.
+    """
+
+    rank: int
+    value: Any = None
+    exception: BaseException | None = None
+    traceback: str = ""
+    exit_code: int | None = None
+    timed_out: bool = False
+    output: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the body returned."""
+        return self.exception is None and self.exit_code is None and not self.timed_out
+
+    def describe(self) -> str:
+        """Return a paragraph for a failed rank."""
+        if self.exception is not None:
+            return f"rank {self.rank} raised:\n{self.traceback or self.exception!r}"
+        if self.timed_out:
+            return f"rank {self.rank} was still busy at the deadline:\n{self.output}"
+        if self.exit_code is not None:
+            return f"rank {self.rank} ended with exit code {self.exit_code}:\n{self.output}"
+        return f"rank {self.rank} returned {self.value!r}"
+
+
+class RanksFailed(AssertionError):  # noqa: N818  # a sentence, as CollectiveFailed is
+    """A body did not end as it should on some ranks.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        What became of every rank.
+    message : str
+        What was expected instead.
+    """
+
+    def __init__(self, outcomes: Sequence[Outcome], message: str = "") -> None:
+        self.outcomes = list(outcomes)
+        failed = [outcome for outcome in outcomes if not outcome.ok] or list(outcomes)
+        super().__init__("\n".join([message, *(outcome.describe() for outcome in failed)]))
+
+
+def values_of(outcomes: Sequence[Outcome]) -> list[Any]:
+    """Return what every rank returned, or raise :class:`RanksFailed`."""
+    if not all(outcome.ok for outcome in outcomes):
+        cause = next((o.exception for o in outcomes if o.exception is not None), None)
+        raise RanksFailed(outcomes, f"{sum(not o.ok for o in outcomes)} ranks failed") from cause
+    return [outcome.value for outcome in outcomes]
+
+
+def exceptions_of(
+    outcomes: Sequence[Outcome], expect: type[BaseException] | tuple[type[BaseException], ...]
+) -> list[BaseException]:
+    """Return what every rank raised, or raise :class:`RanksFailed` if one did not."""
+    exceptions = [o.exception for o in outcomes if isinstance(o.exception, expect)]
+    if len(exceptions) != len(outcomes):
+        raise RanksFailed(outcomes, f"every rank should raise {expect}")
+    return exceptions

@@ -1,0 +1,108 @@
+"""Run a function on real ranks, once: spawned, bounded and killable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cobre_comm.testing.outcome import Outcome, exceptions_of, values_of
+from cobre_comm.testing.process import RankProcess, collect, pack_task
+from cobre_comm.testing.surroundings import rank_environment
+from cobre_comm.testing.worker import NO_COMMUNICATOR
+
+DEFAULT_TIMEOUT_S = 60.0
+
+
+def run_ranks_outcomes(
+    backend: str,
+    size: int,
+    body: Callable[..., Any],
+    *args: Any,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    env: Mapping[str, str] | None = None,
+    rank_env: Mapping[int, Mapping[str, str]] | None = None,
+    connect: bool = True,
+) -> list[Outcome]:
+    """Run ``body(comm, *args)`` on ranks of their own and tell what became of each.
+
+    Parameters
+    ----------
+    backend : str
+        Name of the backend; ``local`` has one rank.
+    size : int
+        Number of ranks.
+    body : callable
+        An importable function; ``body(comm, *args)`` is called on each rank.
+    *args : object
+        Picklable.
+    timeout_s : float
+        Deadline of all ranks together, start-up included.
+    env : mapping, optional
+        Further environment variables of every rank.
+    rank_env : mapping, optional
+        Further environment variables of single ranks, by rank.
+    connect : bool
+        Whether to make the communicator; otherwise ``comm`` is None and the environment is set.
+
+    Returns
+    -------
+    list of Outcome
+        In rank order.
+    """
+    environments = rank_environment(backend, size)
+    for rank, environment in enumerate(environments):
+        environment.update(env or {})
+        environment.update((rank_env or {}).get(rank, {}))
+    task = pack_task("job" if connect else NO_COMMUNICATOR, False, {}, body, args)
+    processes = [RankProcess(rank, environments[rank]) for rank in range(size)]
+    try:
+        for process in processes:
+            process.send(task)
+        return collect(processes, timeout_s)
+    finally:
+        for process in processes:
+            process.connection.close()
+        for process in processes:
+            process.close()
+
+
+def run_ranks(
+    backend: str,
+    size: int,
+    body: Callable[..., Any],
+    *args: Any,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    env: Mapping[str, str] | None = None,
+    expect: type[BaseException] | tuple[type[BaseException], ...] | None = None,
+) -> list[Any]:
+    """Run ``body(comm, *args)`` on ranks of their own and return what each returned.
+
+    Parameters
+    ----------
+    backend : str
+        Name of the backend; ``local`` has one rank.
+    size : int
+        Number of ranks.
+    body : callable
+        An importable function; ``body(comm, *args)`` is called on each rank.
+    *args : object
+        Picklable.
+    timeout_s : float
+        Deadline of all ranks together, start-up included.
+    env : mapping, optional
+        Further environment variables of every rank.
+    expect : exception class or tuple of them, optional
+        What every rank should raise instead of returning; the exceptions are then returned.
+
+    Returns
+    -------
+    list
+        Values (or expected exceptions) in rank order.
+
+    Raises
+    ------
+    RanksFailed
+        With each failed rank's traceback; the first exception is its cause.
+    """
+    outcomes = run_ranks_outcomes(backend, size, body, *args, timeout_s=timeout_s, env=env)
+    return values_of(outcomes) if expect is None else list(exceptions_of(outcomes, expect))

@@ -1,0 +1,100 @@
+"""The process of one rank: receives bodies, runs them, reports. Run as a module, not imported."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import pickle
+import signal
+import sys
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+NO_COMMUNICATOR = ""
+
+
+def _picklable(exception: BaseException) -> BaseException:
+    try:
+        pickle.loads(pickle.dumps(exception))
+    except Exception:
+        return RuntimeError(f"{type(exception).__name__}: {exception}")
+    return exception
+
+
+class _Worker:
+    """Runs bodies on communicators that it makes from the environment and keeps by key."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._communicators: dict[str, Any] = {}
+
+    def serve(self) -> None:
+        """Run bodies until the other side closes the connection."""
+        while True:
+            try:
+                task = self._connection.recv_bytes()
+            except EOFError:
+                break
+            self._connection.send_bytes(self._run(task))
+        for comm in self._communicators.values():
+            comm.close()
+
+    def _run(self, task: bytes) -> bytes:
+        try:
+            key, keep, environment, body, args = _unpack(task)
+            comm = self._communicator(key, environment)
+            try:
+                report = ("value", body(comm, *args), "")
+            except SystemExit:
+                raise  # a body that ends its process means it, and need not close anything
+            except BaseException:
+                self._give_up(key, keep)
+                raise
+            self._give_up(key, keep)
+            return pickle.dumps(report)
+        except SystemExit:
+            raise
+        except BaseException as exception:
+            return pickle.dumps(("exception", _picklable(exception), traceback.format_exc()))
+
+    def _give_up(self, key: str, keep: bool) -> None:
+        if key != NO_COMMUNICATOR and not keep:
+            self._communicators.pop(key).close()
+
+    def _communicator(self, key: str, environment: dict[str, str]) -> Any:
+        if key == NO_COMMUNICATOR:
+            os.environ.update(environment)
+            return None
+        if key not in self._communicators:
+            before = dict(os.environ)
+            os.environ.update(environment)
+            try:
+                from cobre_comm import create_communicator
+
+                self._communicators[key] = create_communicator()
+            finally:
+                os.environ.clear()
+                os.environ.update(before)
+        return self._communicators[key]
+
+
+def _unpack(task: bytes) -> tuple[Any, ...]:
+    path, payload = pickle.loads(task)
+    sys.path[:] = path
+    return tuple(pickle.loads(payload))
+
+
+def main(fd: int) -> None:
+    """Serve on an inherited descriptor."""
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _Worker(Connection(fd)).serve()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

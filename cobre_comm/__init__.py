@@ -73,7 +73,7 @@ _HOME_OF = {
     "report_progress": "launch",
 }
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605  # names are loaded on first use
+__all__ = sorted(_HOME_OF)  # names are loaded on first use
 
 
 def __getattr__(name: str) -> Any:

@@ -181,9 +181,7 @@ class SharedMemoryProvider(abc.ABC):
         """
 
     @abc.abstractmethod
-    def create_shared_region(
-        self, count: int, dtype: DTypeLike = np.float64
-    ) -> SharedRegion:
+    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
         """Create an array of zeros that the ranks of this node share; collective.
 
         Parameters

@@ -30,7 +30,9 @@ class BackendKind(enum.Enum):
         try:
             return cls(name.strip().lower())
         except ValueError:
-            raise InvalidBackend(name, [kind.value for kind in cls if kind is not cls.AUTO]) from None
+            raise InvalidBackend(
+                name, [kind.value for kind in cls if kind is not cls.AUTO]
+            ) from None
 
 
 _Number = TypeVar("_Number", int, float)

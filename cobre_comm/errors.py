@@ -59,9 +59,7 @@ class InvalidBufferSize(CommError):
 
     def __str__(self) -> str:
         detail = f": {self.message}" if self.message else ""
-        return (
-            f"{self.operation}: expected {self.expected} elements, got {self.actual}{detail}"
-        )
+        return f"{self.operation}: expected {self.expected} elements, got {self.actual}{detail}"
 
 
 class InvalidRoot(CommError):

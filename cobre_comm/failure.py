@@ -46,7 +46,8 @@ class Failure(BaseException):
     a :class:`~cobre_comm.CollectiveFailed`, and that is what the caller catches.
     """
 
-    def __new__(cls, *values: int) -> BaseException:  # type: ignore[misc]  # see the docstring
+    def __new__(cls, *values: int) -> BaseException:  # type: ignore[misc]  # see the class
+        """Return the true exception."""
         return exception_for(*values)
 
 
@@ -65,7 +66,7 @@ def exception_for(state: int, operation: int, outcome: int, a: int, b: int) -> B
         Numbers of the arguments: for ``broadcast`` the root; for ``allreduce`` the lengths of
         send and recv; for ``allgatherv`` the lengths of send and of its count, or of the tables.
     """
-    if status.FIRST_BREAKING <= outcome:
+    if outcome >= status.FIRST_BREAKING:
         return _collective_failure(state, outcome)
     if outcome >= status.IS_BROKEN:
         return InvalidCommunicator(_why_unusable(state, outcome))

@@ -84,7 +84,7 @@ def _is_integer(argument: Any) -> bool:
         return True  # our own defaults
     if isinstance(argument, (types.Boolean, types.BooleanLiteral)):
         return False
-    return isinstance(argument, (types.Integer, types.IntEnumMember)) or isinstance(argument, int)
+    return isinstance(argument, (types.Integer, types.IntEnumMember, int))
 
 
 def _to_int(argument: Any) -> Any:
@@ -251,9 +251,7 @@ def _allreduce(comm, send, recv, op=0):
         state, code = _state_of(comm), to_int(op)
         source, target = send.ctypes.data, recv.ctypes.data
         if is_local:
-            outcome = check_allreduce(
-                source, send.size, target, recv.size, itemsize, dtype, code
-            )
+            outcome = check_allreduce(source, send.size, target, recv.size, itemsize, dtype, code)
             if outcome == status.OK and source != target:
                 copy_bytes(target, source, send.size * itemsize)
         else:
@@ -268,9 +266,7 @@ def _allreduce(comm, send, recv, op=0):
 
 
 @register_jitable
-def _allgatherv_numbers(
-    outcome, rank, send_size, recv_size, counts, displs
-):
+def _allgatherv_numbers(outcome, rank, send_size, recv_size, counts, displs):
     """Return the two numbers that explain an argument error."""
     if outcome == status.SEND_NOT_COUNT:
         return send_size, counts[rank]

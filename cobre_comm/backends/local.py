@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 
 from cobre_comm import jit
 from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
+from cobre_comm.communicator import Array
 from cobre_comm.errors import AllocationFailed
 from cobre_comm.shared_region import HeapRegion, region_layout
 
@@ -55,7 +56,7 @@ class LocalBackend(KernelBackend):
         return LocalBackend()
 
 
-def heap_zeros(count: int, dtype: np.dtype[np.generic]) -> np.ndarray:  # type: ignore[type-arg]
+def heap_zeros(count: int, dtype: np.dtype[np.generic]) -> Array:
     """Return an array of zeros, or raise ``AllocationFailed``."""
     try:
         return np.zeros(count, dtype=dtype)

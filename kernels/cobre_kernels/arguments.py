@@ -65,7 +65,10 @@ def _blocks_overlap(size, counts, displs):
     for r in range(size):
         for s in range(r):
             if _overlap(
-                peek(displs + 8 * r), peek(counts + 8 * r), peek(displs + 8 * s), peek(counts + 8 * s)
+                peek(displs + 8 * r),
+                peek(counts + 8 * r),
+                peek(displs + 8 * s),
+                peek(counts + 8 * s),
             ):
                 return True
     return False

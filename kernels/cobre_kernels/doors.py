@@ -14,8 +14,8 @@ import functools
 
 import numpy as np
 from numba import config, njit, types
-from numba.extending import NativeValue, models, register_model, unbox
 from numba.core import cgutils
+from numba.extending import NativeValue, models, register_model, unbox
 
 from cobre_kernels import dtypes, layout
 from cobre_kernels.atomics import peek

@@ -80,6 +80,7 @@ class Kernel:
 
     @functools.cached_property
     def address(self):
+        """Address of the C function, for the state's table."""
         if config.DISABLE_JIT:
             return 0
         library, description = self._compiled.library, self._compiled.fndesc
@@ -87,6 +88,7 @@ class Kernel:
 
     @functools.cached_property
     def call(self):
+        """The function for Python integers."""
         return self._function if config.DISABLE_JIT else self._compiled.entry_point
 
 

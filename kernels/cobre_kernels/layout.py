@@ -99,6 +99,8 @@ FAILURE_NS = 176  # how long it had waited
 KERNELS = 184  # addresses of the backend's kernels, in the order of the next table
 ARRAY_TYPE = 216  # address of numpy.ndarray, 0 if its layout is not the one doors.py knows
 BACKEND = 224  # which backend, for messages
+WAIT_GENERATION = 232  # step in which this rank last blocked
+WAIT_BEGAN_NS = 240  # when it first did; the timeout counts from here, whichever rank it awaits
 RANK_RECORDS = 256  # one record per rank, filled at a failure
 
 SYNCHRONISE_KERNEL = KERNELS

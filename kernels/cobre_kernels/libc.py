@@ -112,7 +112,9 @@ else:
     monotonic_ns = time.monotonic_ns
 
     def _futex(address, operation, value, timespec):
-        number, *rest = (ctypes.c_int64(a) for a in (SYS_FUTEX, address, operation, value, timespec))
+        number, *rest = (
+            ctypes.c_int64(a) for a in (SYS_FUTEX, address, operation, value, timespec)
+        )
         return ctypes.CDLL(None).syscall(number, *rest)
 
     def _fcntl(fd, command, pointer):

@@ -94,7 +94,7 @@ def _yield(word, generation, duration_ns):
 
 @njit
 def _block(state, rank, generation):
-    began = libc.monotonic_ns()
+    began = _step_began(state, generation)
     timeout_ns = peek(state + layout.TIMEOUT_NS)
     nap_ns = FIRST_NAP_NS
     looked = began
@@ -118,6 +118,15 @@ def _block(state, rank, generation):
             if status != OK:
                 poke(state + layout.FAILURE_NS, now - began)
                 return status
+
+
+@njit
+def _step_began(state, generation):
+    """When this rank first blocked in this step: one timeout covers all ranks it awaits there."""
+    if peek(state + layout.WAIT_GENERATION) != generation:
+        poke(state + layout.WAIT_GENERATION, generation)
+        poke(state + layout.WAIT_BEGAN_NS, libc.monotonic_ns())
+    return peek(state + layout.WAIT_BEGAN_NS)
 
 
 @njit

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
 import pathlib
+import sys
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 from cobre_kernels import access, layout, libc
@@ -28,6 +31,7 @@ from cobre_comm.shared_region import region_layout
 
 _KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
 
+PAGE_BYTES: int = layout.PAGE_BYTES
 LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: fewer steps, and memcpy is fastest there
 SMALLEST_BUFFER_BYTES = 48 * 2**10
 ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm of a container that asks for nothing
@@ -67,7 +71,9 @@ class ShmBackend(KernelBackend):
         self._set(layout.TIMEOUT_NS, int(config.timeout_s * libc.NS_PER_S))
         self._set(layout.SPIN_NS, int(choose_spin_us(config) * 1000))
         self._set(layout.YIELD_NS, int(YIELD_US * 1000))
-        self._set(layout.PORTABLE, 1 if os.environ.get(PORTABLE_VARIABLE) or not libc.HAS_FUTEX else 0)
+        self._set(
+            layout.PORTABLE, 1 if os.environ.get(PORTABLE_VARIABLE) or not libc.HAS_FUTEX else 0
+        )
         self._set(layout.LIVENESS_FD, self._segment.fd)
 
     @property
@@ -122,18 +128,19 @@ class ShmBackend(KernelBackend):
         self._segment.close()
         del self._segment
 
-    def __del__(self) -> None:
-        try:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if is_finalizing():
+            return  # closed at exit already, or the kernel drops the lock in a moment
+        # Half made, or inside a collective of another thread.
+        with contextlib.suppress(AttributeError, InvalidCommunicator):
             self.close()
-        except (AttributeError, InvalidCommunicator):
-            pass  # half made, or in use by a thread that outlives the interpreter
 
 
 def choose_buffer_bytes(config: ShmConfig) -> int:
     """Return the bytes of collective buffer per rank, a multiple of a page."""
     if config.buffer_bytes is not None:
-        return -(-config.buffer_bytes // layout.PAGE_BYTES) * layout.PAGE_BYTES
-    share = ALL_BUFFERS_BYTES // config.size // layout.PAGE_BYTES * layout.PAGE_BYTES
+        return -(-config.buffer_bytes // PAGE_BYTES) * PAGE_BYTES
+    share = ALL_BUFFERS_BYTES // config.size // PAGE_BYTES * PAGE_BYTES
     return max(SMALLEST_BUFFER_BYTES, min(LARGEST_BUFFER_BYTES, share))
 
 

@@ -40,7 +40,9 @@ def map_region(
     segment, problem = None, ""
     try:
         if comm.is_leader:
-            segment, problem = _attempt(lambda: segments.create(name, nbytes, interleave=interleave))
+            segment, problem = _attempt(
+                lambda: segments.create(name, nbytes, interleave=interleave)
+            )
         made = comm.agree(FAILED if problem else MADE)
         if made and not comm.is_leader:
             segment, problem = _attempt(lambda: _open(name, nbytes))

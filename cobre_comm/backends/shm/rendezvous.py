@@ -52,7 +52,7 @@ def _set_word(segment: Segment, offset: int, value: int) -> None:
 
 
 def _rank_word(rank: int, field: int) -> int:
-    return layout.HEADER_BYTES + rank * layout.RANK_BYTES + field
+    return int(layout.HEADER_BYTES + rank * layout.RANK_BYTES + field)
 
 
 def _is_locked(fd: int, rank: int) -> bool:

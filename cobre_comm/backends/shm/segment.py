@@ -9,6 +9,7 @@ Sources: shm_overview(7), posix_fallocate(3), fcntl(2) on record locks, mbind(2)
 from __future__ import annotations
 
 import _posixshmem
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -98,10 +99,8 @@ def open_existing(name: str) -> int:
 
 def unlink(name: str) -> None:
     """Remove the name, if it is still there."""
-    try:
+    with contextlib.suppress(FileNotFoundError):
         _posixshmem.shm_unlink(name)
-    except FileNotFoundError:
-        pass
 
 
 def _check_space(fd: int, nbytes: int) -> None:
@@ -113,7 +112,7 @@ def _check_space(fd: int, nbytes: int) -> None:
         raise AllocationFailed(nbytes, f"this machine has {available_bytes} bytes available")
     space = os.fstatvfs(fd)
     free_bytes = space.f_bavail * space.f_frsize
-    if 0 < space.f_blocks and free_bytes < nbytes:
+    if space.f_blocks > 0 and free_bytes < nbytes:
         total_bytes = space.f_blocks * space.f_frsize
         raise AllocationFailed(
             nbytes,

@@ -9,7 +9,17 @@ from cobre_kernels.status import OK, WRONG_TABLES
 
 @kernel(arguments=10)
 def allgatherv_kernel(
-    state, send, send_count, recv, recv_count, itemsize, dtype, counts, displs, counts_len, displs_len
+    state,
+    send,
+    send_count,
+    recv,
+    recv_count,
+    itemsize,
+    dtype,
+    counts,
+    displs,
+    counts_len,
+    displs_len,
 ):
     """Copy ``send`` to its block of ``recv``."""
     state = address_of(state)

@@ -9,7 +9,7 @@ from numba import njit
 from cobre_kernels import layout
 from cobre_kernels.arguments import check_allgatherv
 from cobre_kernels.atomics import peek
-from cobre_kernels.copy import move
+from cobre_kernels.copy import is_large, move, move_out, settle
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLGATHERV, pack_kind
@@ -28,7 +28,17 @@ GOLDEN = -7046029254386353131  # 2**64 / golden ratio, as in Knuth's multiplicat
 
 @kernel(arguments=10)
 def allgatherv_kernel(
-    state, send, send_count, recv, recv_count, itemsize, dtype, counts, displs, counts_len, displs_len
+    state,
+    send,
+    send_count,
+    recv,
+    recv_count,
+    itemsize,
+    dtype,
+    counts,
+    displs,
+    counts_len,
+    displs_len,
 ):
     """Gather blocks of different lengths; arguments are addresses and numbers of elements."""
     state = address_of(state)
@@ -48,14 +58,28 @@ def allgatherv_kernel(
     tables = _hash_tables(size, itemsize, counts, displs)
     largest_bytes = _largest(size, counts) * itemsize
     is_inline = largest_bytes <= layout.INLINE_BYTES
+    past_caches = is_large(recv_count * itemsize)
     chunk = peek(state + layout.CHUNK_BYTES)
     begin = 0
     while True:
         outcome = _chunk(
-            state, send, recv, itemsize, counts, displs, begin, chunk, is_inline, kind, tables
+            state,
+            send,
+            recv,
+            itemsize,
+            counts,
+            displs,
+            begin,
+            chunk,
+            is_inline,
+            past_caches,
+            kind,
+            tables,
         )
         begin += chunk
         if outcome != OK or begin >= largest_bytes:
+            if past_caches:
+                settle()
             return finish(state, outcome, kind)
 
 
@@ -77,7 +101,9 @@ def _hash_tables(size, itemsize, counts, displs):
 
 
 @njit
-def _chunk(state, send, recv, itemsize, counts, displs, begin, chunk, is_inline, kind, tables):
+def _chunk(
+    state, send, recv, itemsize, counts, displs, begin, chunk, is_inline, past_caches, kind, tables
+):
     """Move bytes ``begin`` to ``begin + chunk`` of every block that reaches so far."""
     generation = next_generation(state)
     size = peek(state + layout.COMM_SIZE)
@@ -91,7 +117,7 @@ def _chunk(state, send, recv, itemsize, counts, displs, begin, chunk, is_inline,
         move(place, send + begin, own_bytes)
     publish(state, generation, kind, tables, peek(counts + 8 * rank))
     if own_bytes > 0 and own_block != send:
-        move(own_block + begin, send + begin, own_bytes)
+        move_out(own_block + begin, send + begin, own_bytes, past_caches)
     worst = OK
     for _ in range(size - 1):
         rank += 1
@@ -107,5 +133,5 @@ def _chunk(state, send, recv, itemsize, counts, displs, begin, chunk, is_inline,
             place = slot_of(state, rank, generation)
             if is_inline:
                 place = payload_of(state, rank, generation)
-            move(recv + peek(displs + 8 * rank) * itemsize + begin, place, theirs)
+            move_out(recv + peek(displs + 8 * rank) * itemsize + begin, place, theirs, past_caches)
     return worst

@@ -11,8 +11,8 @@ from numba import njit
 from cobre_kernels import layout
 from cobre_kernels.arguments import check_allreduce
 from cobre_kernels.atomics import peek
-from cobre_kernels.fold import fold
 from cobre_kernels.copy import move
+from cobre_kernels.fold import fold
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLREDUCE, pack_kind
@@ -130,7 +130,9 @@ def _stripes(state, send, recv, itemsize, size_bytes, kind, dtype, op):
             op,
         )
         if begin > 0:
-            _take_out(state, recv + begin - chunk, min(chunk, size_bytes - begin + chunk), generation)
+            _take_out(
+                state, recv + begin - chunk, min(chunk, size_bytes - begin + chunk), generation
+            )
         begin += chunk
     return OK
 

@@ -5,7 +5,7 @@ from numba import njit
 from cobre_kernels import layout
 from cobre_kernels.arguments import check_broadcast
 from cobre_kernels.atomics import peek
-from cobre_kernels.copy import move
+from cobre_kernels.copy import is_large, move, move_out, settle
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import BROADCAST, pack_kind
@@ -23,7 +23,7 @@ from cobre_kernels.status import DISAGREE, OK
 
 @kernel(arguments=4)
 def broadcast_kernel(state, buffer, size_bytes, dtype, root):
-    """``size_bytes`` at ``buffer`` become those of ``root``. Up to INLINE_BYTES go with the flag."""
+    """The bytes at ``buffer`` become the root's; up to INLINE_BYTES of them go with the flag."""
     state = address_of(state)
     outcome = enter(state)
     if outcome != OK:
@@ -40,6 +40,8 @@ def broadcast_kernel(state, buffer, size_bytes, dtype, root):
         outcome = _chunk(state, buffer + done, chunk, size_bytes, kind, root)
         done += chunk
         if outcome != OK or done >= size_bytes:
+            if is_large(size_bytes):
+                settle()
             return finish(state, outcome, kind)
 
 
@@ -56,7 +58,7 @@ def _chunk(state, buffer, chunk, size_bytes, kind, root):
     if not is_root:
         outcome = await_rank(state, root, generation, kind, size_bytes)
         if outcome == OK:
-            move(buffer, source, chunk)
+            move_out(buffer, source, chunk, is_large(size_bytes))
         elif outcome != DISAGREE:
             return outcome
     return await_all(state, generation, kind, size_bytes)

@@ -13,8 +13,8 @@ from cobre_kernels.atomics import (
     load_seq_cst,
     peek,
     poke,
-    store_release,
     store_relaxed,
+    store_release,
     store_seq_cst,
 )
 from cobre_kernels.guard import leave, leave_broken

@@ -1,0 +1,46 @@
+# Two commands are enough on a fresh machine with Python 3.11 or later: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
+
+.PHONY: demo test test-all check bench clean
+
+$(VENV)/.examples: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[examples]'
+	touch $@
+
+$(VENV)/.test: $(VENV)/.examples
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+demo: $(VENV)/.examples  ## train the reference SDDP policy on 4 processes over shared memory
+	@mkdir -p demo
+	@start=$$(date +%s); \
+	$(BIN)/cobre-comm run -n 4 --backend shm examples/sddp/train.py $(CASE) --plot demo/convergence.png --out demo/result.json && \
+	echo "demo took $$(( $$(date +%s) - start )) s; plot: demo/convergence.png, numbers: demo/result.json"
+
+test: $(VENV)/.test  ## the whole suite but the long grids
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(VENV)/.test  ## with the long grids
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev  ## formatting, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev  ## beside Open MPI on this machine
+	$(BIN)/python bench/one_machine.py -n 2
+	$(BIN)/python bench/one_machine.py -n 4
+
+clean:
+	rm -rf $(VENV) demo build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

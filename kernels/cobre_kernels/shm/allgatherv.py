@@ -13,13 +13,13 @@ from cobre_kernels.copy import is_large, move, move_out, settle
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLGATHERV, pack_kind
+from cobre_kernels.shm.slot import fill_slot, slot_of
 from cobre_kernels.shm.step import (
     await_rank,
     finish,
     next_generation,
     payload_of,
     publish,
-    slot_of,
 )
 from cobre_kernels.status import DISAGREE, OK, WRONG_TABLES
 
@@ -110,11 +110,10 @@ def _chunk(
     rank = peek(state + layout.RANK)
     own_bytes = min(peek(counts + 8 * rank) * itemsize - begin, chunk)
     own_block = recv + peek(displs + 8 * rank) * itemsize
-    if own_bytes > 0:
-        place = slot_of(state, rank, generation)
-        if is_inline:
-            place = payload_of(state, rank, generation)
-        move(place, send + begin, own_bytes)
+    if own_bytes > 0 and is_inline:
+        move(payload_of(state, rank, generation), send, own_bytes)
+    elif own_bytes > 0:
+        fill_slot(state, generation, send + begin, own_bytes)
     publish(state, generation, kind, tables, peek(counts + 8 * rank))
     if own_bytes > 0 and own_block != send:
         move_out(own_block + begin, send + begin, own_bytes, past_caches)
@@ -130,8 +129,9 @@ def _chunk(
             return outcome
         theirs = min(peek(counts + 8 * rank) * itemsize - begin, chunk)
         if theirs > 0 and worst == OK:
-            place = slot_of(state, rank, generation)
+            place = recv + peek(displs + 8 * rank) * itemsize + begin
             if is_inline:
-                place = payload_of(state, rank, generation)
-            move_out(recv + peek(displs + 8 * rank) * itemsize + begin, place, theirs, past_caches)
+                move(place, payload_of(state, rank, generation), theirs)
+            else:
+                move_out(place, slot_of(state, rank, generation), theirs, past_caches)
     return worst

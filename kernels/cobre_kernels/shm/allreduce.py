@@ -16,13 +16,13 @@ from cobre_kernels.fold import fold
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLREDUCE, pack_kind
+from cobre_kernels.shm.slot import fill_slot, slot_of
 from cobre_kernels.shm.step import (
     await_all,
     finish,
     next_generation,
     payload_of,
     publish,
-    slot_of,
     stripe_of,
 )
 from cobre_kernels.status import OK
@@ -83,11 +83,10 @@ def _fold_slots(state, target, begin, end, itemsize, generation, dtype, op):
 @njit
 def _everyone_folds(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     chunk = peek(state + layout.CHUNK_BYTES)
-    rank = peek(state + layout.RANK)
     for begin in range(0, size_bytes, chunk):
         length = min(chunk, size_bytes - begin)
         generation = next_generation(state)
-        move(slot_of(state, rank, generation), send + begin, length)
+        fill_slot(state, generation, send + begin, length)
         publish(state, generation, kind, size_bytes, size_bytes // itemsize)
         outcome = await_all(state, generation, kind, size_bytes)
         if outcome != OK:
@@ -113,7 +112,7 @@ def _stripes(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     while begin < size_bytes + chunk:
         length = min(chunk, max(size_bytes - begin, 0))
         generation = next_generation(state)
-        move(slot_of(state, rank, generation), send + begin, length)
+        fill_slot(state, generation, send + begin, length)
         publish(state, generation, kind, size_bytes, size_bytes // itemsize)
         outcome = await_all(state, generation, kind, size_bytes)
         if outcome != OK:

@@ -9,6 +9,7 @@ from cobre_kernels.copy import is_large, move, move_out, settle
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import BROADCAST, pack_kind
+from cobre_kernels.shm.slot import fill_slot, slot_of
 from cobre_kernels.shm.step import (
     await_all,
     await_rank,
@@ -16,7 +17,6 @@ from cobre_kernels.shm.step import (
     next_generation,
     payload_of,
     publish,
-    slot_of,
 )
 from cobre_kernels.status import DISAGREE, OK
 
@@ -48,17 +48,19 @@ def broadcast_kernel(state, buffer, size_bytes, dtype, root):
 @njit
 def _chunk(state, buffer, chunk, size_bytes, kind, root):
     generation = next_generation(state)
-    source = slot_of(state, root, generation)
-    if size_bytes <= layout.INLINE_BYTES:
-        source = payload_of(state, root, generation)
+    is_inline = size_bytes <= layout.INLINE_BYTES
     is_root = peek(state + layout.RANK) == root
-    if is_root:
-        move(source, buffer, chunk)
+    if is_root and is_inline:
+        move(payload_of(state, root, generation), buffer, chunk)
+    elif is_root:
+        fill_slot(state, generation, buffer, chunk)
     publish(state, generation, kind, size_bytes, size_bytes)
     if not is_root:
         outcome = await_rank(state, root, generation, kind, size_bytes)
-        if outcome == OK:
-            move_out(buffer, source, chunk, is_large(size_bytes))
+        if outcome == OK and is_inline:
+            move(buffer, payload_of(state, root, generation), chunk)
+        elif outcome == OK:
+            move_out(buffer, slot_of(state, root, generation), chunk, is_large(size_bytes))
         elif outcome != DISAGREE:
             return outcome
     return await_all(state, generation, kind, size_bytes)

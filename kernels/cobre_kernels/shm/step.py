@@ -35,13 +35,6 @@ def payload_of(state, rank, generation):
 
 
 @njit
-def slot_of(state, rank, generation):
-    """Address of a rank's slot for a generation."""
-    buffer = peek(state + layout.BUFFERS) + rank * peek(state + layout.BUFFER_STRIDE)
-    return buffer + (generation & 1) * peek(state + layout.CHUNK_BYTES)
-
-
-@njit
 def stripe_of(state, rank, generation):
     """Address of a rank's result stripe for a generation."""
     buffer = peek(state + layout.BUFFERS) + rank * peek(state + layout.BUFFER_STRIDE)

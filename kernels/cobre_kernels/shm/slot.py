@@ -1,0 +1,56 @@
+"""Filling slots; past the caches where the ranks' caches are far apart.
+
+Before a rank can overwrite a line of its slot, the copies that the readers' caches hold of it must
+go. Among cores that share their last-level cache that is quick: a slot is filled at 25 bytes per
+nanosecond here. If they do not (another core complex, another socket, a virtual machine whose cores
+are placed so), every line waits for a probe: 2.5 bytes per nanosecond. Then non-temporal stores,
+which nobody waits for, are four to ten times faster, and the readers stream from memory.
+
+Which holds can change while a job runs, so it is measured all the time: a rank times its larger
+fills, streams after a slow one, and tries the ordinary way again every TRIAL_FILLS chunks. That
+changes no byte of any result, so ranks need not agree on it.
+"""
+
+from numba import njit
+
+from cobre_kernels import layout, libc
+from cobre_kernels.atomics import peek, poke
+from cobre_kernels.copy import move, move_out, settle
+
+TIMED_FILL_BYTES = 16384  # long beside two readings of the clock; below, both ways cost the same
+SLOW_BYTES_PER_NS = 6
+TRIAL_FILLS = 128
+
+
+@njit
+def slot_of(state, rank, generation):
+    """Address of a rank's slot for a generation."""
+    buffer = peek(state + layout.BUFFERS) + rank * peek(state + layout.BUFFER_STRIDE)
+    return buffer + (generation & 1) * peek(state + layout.CHUNK_BYTES)
+
+
+@njit
+def fill_slot(state, generation, source, count):
+    """Copy a chunk into this rank's slot; ready to be published."""
+    slot = slot_of(state, peek(state + layout.RANK), generation)
+    if count < TIMED_FILL_BYTES:
+        move(slot, source, count)
+        return
+    if _streams(state):
+        move_out(slot, source, count, True)
+        settle()
+        return
+    began = libc.monotonic_ns()
+    move(slot, source, count)
+    slow = (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count
+    # With more ranks than cores, slow more often means that this rank was set aside meanwhile.
+    if slow and peek(state + layout.SPIN_NS) > 0:
+        poke(state + layout.FILLS_TO_STREAM, TRIAL_FILLS)
+
+
+@njit
+def _streams(state):
+    left = peek(state + layout.FILLS_TO_STREAM)
+    if left > 0:
+        poke(state + layout.FILLS_TO_STREAM, left - 1)
+    return left > 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from cobre_comm.errors import InitializationFailed, InvalidBackend, MissingConfi
 
 MAX_RANKS = 4096
 SHM_NAME_LIMIT = 250
+LONGEST_DURATION = 1e9
 
 
 class BackendKind(enum.Enum):
@@ -78,8 +78,10 @@ def _check_rank(backend: str, rank: int, size: int) -> None:
 
 
 def _check_duration(backend: str, what: str, value: float) -> None:
-    if not (math.isfinite(value) and value >= 0):
-        raise InitializationFailed(backend, f"{what} is {value!r}; pass 0 (no limit) or more")
+    if not 0 <= value <= LONGEST_DURATION:  # also refuses NaN
+        raise InitializationFailed(
+            backend, f"{what} is {value!r}; pass 0 (no limit) to {LONGEST_DURATION:g}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

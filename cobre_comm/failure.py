@@ -97,6 +97,7 @@ def _argument_error(state: int, operation: int, outcome: int, a: int, b: int) ->
         status.BUFFERS_OVERLAP: "send and recv overlap; pass the same array, or separate ones"
         if operation == ALLREDUCE
         else "send overlaps recv; it may only be exactly its own block of it",
+        status.UNALIGNED: "send or recv is not aligned; pass a copy of it",
         status.BAD_OP: "op must be ReduceOp.SUM, MIN or MAX (complex: SUM only)",
     }
     return ValueError(f"{name}: {messages.get(outcome, f'unexpected status {outcome}')}")

@@ -31,7 +31,7 @@ def _state_of(typingctx: Any, comm: Any) -> Any:
     return types.int64(comm), lambda context, builder, signature, args: args[0]
 
 
-@intrinsic
+@intrinsic(prefer_literal=True)
 def _region_field(typingctx: Any, region: Any, name: Any) -> Any:
     field = name.literal_value
     result = region.view if field == "view" else types.int64
@@ -225,8 +225,6 @@ def _allreduce_problem(send, recv, op):
         return problem
     if not dtypes.is_reducible(dtype_word(as_dtype(send.dtype))):
         return f"allreduce: dtype {send.dtype} cannot be reduced"
-    if not send.aligned or not recv.aligned:
-        return "allreduce: send and recv must be aligned"
     return "" if _is_integer(op) else f"allreduce: op must be a ReduceOp, got {op}"
 
 

@@ -18,7 +18,7 @@ from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BARRIER, BROADCAST
 
 from cobre_comm import checks
 from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
-from cobre_comm.errors import InvalidCommunicator
+from cobre_comm.errors import InvalidCommunicator, InvalidRoot
 from cobre_comm.failure import exception_for
 from cobre_comm.reduce_op import ReduceOp
 
@@ -99,7 +99,10 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         """See :meth:`Communicator.broadcast`."""
         if root.__class__ is not int:
             root = checks.as_integer("broadcast", "root", root)
-        outcome = self._broadcast(self._address, buf, root)
+        try:
+            outcome = self._broadcast(self._address, buf, root)
+        except OverflowError:  # of an integer that is no 64-bit one
+            raise InvalidRoot(root, self._size) from None
         if outcome:
             if outcome == status.UNUSUAL_ARGUMENTS:
                 plan = checks.plan_broadcast(buf, root, self._rank)

@@ -24,8 +24,11 @@ def check_allreduce(send, send_count, recv, recv_count, itemsize, dtype, op):
         return status.LENGTHS_DIFFER
     if op < fold.SUM or op > fold.MAX:
         return status.BAD_OP
-    if op != fold.SUM and (dtype == dtypes.COMPLEX64 or dtype == dtypes.COMPLEX128):
+    is_complex = dtype == dtypes.COMPLEX64 or dtype == dtypes.COMPLEX128
+    if is_complex and op != fold.SUM:
         return status.BAD_OP
+    if (send | recv) % (itemsize // 2 if is_complex else itemsize) != 0:
+        return status.UNALIGNED
     size_bytes = send_count * itemsize
     if send != recv and _overlap(send, size_bytes, recv, size_bytes):
         return status.BUFFERS_OVERLAP

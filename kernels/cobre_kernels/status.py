@@ -13,6 +13,7 @@ WRONG_TABLES = 6  # len(counts) or len(displs) is not size
 BAD_ROOT = 7
 BAD_OP = 8
 BUSY_ELSEWHERE = 9  # another thread is inside a collective of this communicator
+UNALIGNED = 10
 
 # Refused because of what the communicator has become.
 IS_BROKEN = 20

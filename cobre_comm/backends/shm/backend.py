@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import itertools
 import os
-import pathlib
 import sys
 import zlib
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
 from cobre_comm.backends.shm.region import ShmRegion, map_region
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.config import ShmConfig
+from cobre_comm.cores import usable_cores
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import region_layout
@@ -149,19 +149,6 @@ def choose_spin_us(config: ShmConfig) -> float:
     if config.spin_us is not None:
         return config.spin_us
     return SPIN_US if config.size <= usable_cores() else 0.0
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may use: affinity and cgroup quota (v2) both count."""
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    try:
-        quota, period = pathlib.Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return min(cores, max(1, int(quota) // int(period)))
-    except (OSError, ValueError):  # no cgroup v2, or "max"
-        return cores
 
 
 jit.register_backend(ShmBackend, jit.ShmCommType())

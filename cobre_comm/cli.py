@@ -1,0 +1,162 @@
+"""The command ``cobre-comm``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.machinery
+import os
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import cobre_comm
+from cobre_comm.errors import BackendError
+
+USAGE = """\
+usage: cobre-comm run -n N [options] [--] script.py [arguments]
+       cobre-comm run -n N [options] -m module [arguments]
+       cobre-comm --version
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def _run_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="cobre-comm run",
+        usage=USAGE.splitlines()[0].removeprefix("usage: ") + " | -m module [arguments]",
+        description="Run a script or a module on N ranks of this machine.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("-n", dest="size", type=int, required=True, metavar="N", help="number of ranks")
+    add(
+        "--backend",
+        default="auto",
+        metavar="NAME",
+        help="auto (shm, or local for one rank), shm, tcp, mpi or local",
+    )
+    add(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="longest wait for a live rank in a collective; 0: no limit",
+    )
+    add(
+        "--bind",
+        choices=("none", "core"),
+        default="none",
+        help="core: rank r only on core r (default: none)",
+    )
+    add(
+        "--grace",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="how long ranks may take to end after Ctrl-C (default: 5)",
+    )
+    add(
+        "--no-prefix",
+        dest="prefix",
+        action="store_false",
+        help="do not put [rank] before each line of output",
+    )
+    add(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="module",
+        help="run a module, with the arguments that follow",
+    )
+    add("script", nargs=argparse.REMAINDER, help="the script and its arguments")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["run"]:
+        return _run(words[1:])
+    if words in (["--version"], ["-V"]):
+        print(f"cobre-comm {cobre_comm.__version__}")
+        return 0
+    if words in (["--help"], ["-h"]):
+        print(USAGE, end="")
+        return 0
+    what = f"unknown command {words[0]!r}" if words else "a command is missing"
+    print(f"cobre-comm: error: {what}; try `cobre-comm run -n 4 script.py`", file=sys.stderr)
+    return 2
+
+
+def _run(words: Sequence[str]) -> int:
+    """Check everything that can be checked, then start."""
+    from cobre_comm.launcher.interpreter import interpreter_command
+    from cobre_comm.launcher.job import Job, check_size, check_timeout, choose_backend
+    from cobre_comm.launcher.run import Options, run
+    from cobre_comm.launcher.warm import warm_up
+
+    parser = _run_parser()
+    chosen = parser.parse_args(words)
+    try:
+        check_size(chosen.size)
+        check_timeout(chosen.timeout)
+        check_timeout(chosen.grace)
+        program = _program(chosen.module, chosen.script)
+        backend = choose_backend(chosen.backend, chosen.size)
+        if chosen.bind == "core" and not hasattr(os, "sched_setaffinity"):
+            raise ValueError("--bind core: this system cannot bind a process to a core")
+    except ValueError as error:
+        parser.error(str(error))
+    except BackendError as error:
+        parser.error(f"{error}; {error.suggestion}")
+    job = Job(chosen.size, backend, chosen.timeout)
+    options = Options(bind=chosen.bind == "core", prefix=chosen.prefix, grace_s=chosen.grace)
+    try:
+        if chosen.size > 1:
+            warm_up(backend, os.environ)
+        return run(job, [*interpreter_command(), *program], options)
+    except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
+        return 130
+
+
+def _program(module: Sequence[str] | None, script: Sequence[str]) -> list[str]:
+    """Return what the interpreter gets; ``ValueError`` if it cannot run that."""
+    if module is not None:
+        if not module:
+            raise ValueError("-m needs the name of a module")
+        _check_module(module[0])
+        return ["-m", *module]
+    words = list(script[1:] if script[:1] == ["--"] else script)
+    if not words:
+        raise ValueError("a script is missing: give a file, or -m and a module")
+    _check_script(words[0])
+    return words
+
+
+def _check_script(name: str) -> None:
+    path = pathlib.Path(name)
+    if path.is_dir():
+        raise ValueError(f"{name!r} is a directory, not a script")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise ValueError(f"cannot open script {name!r}: {error.strerror}") from None
+
+
+def _check_module(name: str) -> None:
+    """Look for the top package only: a deeper look would run its code."""
+    top = name.partition(".")[0]
+    places = sys.path if sys.flags.safe_path else [str(pathlib.Path.cwd()), *sys.path]
+    known = top in sys.builtin_module_names or importlib.machinery.FrozenImporter.find_spec(top)
+    if not known and importlib.machinery.PathFinder.find_spec(top, places) is None:
+        raise ValueError(f"there is no module {name!r}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -56,11 +56,12 @@ def check_array(operation: str, name: str, value: object, *, writable: bool) -> 
 
 def dtype_word(dtype: np.dtype[Any]) -> int:
     """Return a dtype's code, or for one without a code a hash of its description above it."""
-    code = int(dtypes.CODES.get(dtype, dtypes.OTHER))
+    code: int = dtypes.CODES.get(dtype, dtypes.OTHER)
     if code != dtypes.OTHER:
         return code
     description = repr(dtype.descr if dtype.names else dtype.str).encode()
-    return int(dtypes.OTHER) | (zlib.crc32(description) & HASH_MASK) << 8
+    word: int = dtypes.OTHER | (zlib.crc32(description) & HASH_MASK) << 8
+    return word
 
 
 def _same_dtype(operation: str, send: Array, recv: Array) -> None:

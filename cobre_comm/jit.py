@@ -27,7 +27,7 @@ from numba.extending import NativeValue, models, register_model, typeof_impl, un
 def version_tag() -> str:
     """Return a hash of all sources whose code ends up in a user's compiled function."""
     digest = hashlib.sha256(source_hash().encode())
-    for name in ("jit.py", "jit_methods.py", "failure.py"):
+    for name in ("jit.py", "jit_arguments.py", "jit_methods.py", "failure.py"):
         digest.update((pathlib.Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()[:16]
 

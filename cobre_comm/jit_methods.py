@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from cobre_kernels import dtypes, layout, status
 from cobre_kernels.arguments import check_allreduce
 from cobre_kernels.atomics import copy_bytes, peek
@@ -24,6 +23,15 @@ from cobre_comm.checks import dtype_word
 from cobre_comm.errors import InvalidRoot
 from cobre_comm.failure import Failure
 from cobre_comm.jit import CommType, LocalCommType, RegionType
+from cobre_comm.jit_arguments import (
+    array_problem,
+    contiguity,
+    error_class,
+    integer_reader,
+    is_integer,
+    pair_problem,
+    table,
+)
 
 
 @intrinsic
@@ -44,105 +52,6 @@ def _region_field(typingctx: Any, region: Any, name: Any) -> Any:
         return impl_ret_borrowed(context, builder, result, getattr(struct, field))
 
     return result(region, name), codegen
-
-
-# --- types, while the user's function is compiled -------------------------------------------------
-
-
-def _array_problem(operation: str, name: str, array: Any, *, writable: bool) -> str:
-    """Return what is wrong with the type of an argument, or an empty string."""
-    if not isinstance(array, types.Array):
-        return f"{operation}: {name} must be a NumPy array, got {array}"
-    try:
-        dtype = as_dtype(array.dtype)
-    except NotImplementedError:
-        return f"{operation}: {name} has a dtype that cannot be moved ({array.dtype})"
-    if dtype.hasobject or dtype.itemsize == 0:
-        return f"{operation}: {name} must have a fixed-size dtype, got {dtype}"
-    if writable and not array.mutable:
-        return f"{operation}: {name} is read-only; pass a writable array"
-    return ""
-
-
-def _pair_problem(operation: str, send: Any, recv: Any) -> str:
-    problem = _array_problem(operation, "send", send, writable=False)
-    problem = problem or _array_problem(operation, "recv", recv, writable=True)
-    if not problem and as_dtype(send.dtype) != as_dtype(recv.dtype):
-        problem = (
-            f"{operation}: send and recv must have the same dtype, got {send.dtype} and "
-            f"{recv.dtype}"
-        )
-    return problem
-
-
-def _error_class(problem: str) -> type[Exception]:
-    return ValueError if "read-only" in problem else TypeError
-
-
-def _is_integer(argument: Any) -> bool:
-    if isinstance(argument, types.Omitted):
-        return True  # our own defaults
-    if isinstance(argument, (types.Boolean, types.BooleanLiteral)):
-        return False
-    return isinstance(argument, (types.Integer, types.IntEnumMember, int))
-
-
-def _to_int(argument: Any) -> Any:
-    """Return a function that turns a value of this integer type into an int64."""
-    if isinstance(argument, types.IntEnumMember):
-        return register_jitable(lambda value: np.int64(value.value))
-    return register_jitable(lambda value: np.int64(value))
-
-
-@register_jitable
-def _always(array):
-    return True
-
-
-@register_jitable
-def _strides_are_contiguous(array):
-    expected = array.itemsize
-    for axis in range(array.ndim - 1, -1, -1):
-        if array.shape[axis] > 1 and array.strides[axis] != expected:
-            return False
-        expected *= array.shape[axis]
-    return True
-
-
-def _contiguity(array: Any) -> Any:
-    """Return the run-time test that an array of this type still needs."""
-    return _always if array.layout == "C" else _strides_are_contiguous
-
-
-# --- tables of counts and displacements -----------------------------------------------------------
-
-
-@register_jitable
-def _same(table):
-    return table
-
-
-@register_jitable
-def _copied(table):
-    copy = np.empty(len(table), dtype=np.int64)
-    for i in range(len(table)):
-        copy[i] = table[i]
-    return copy
-
-
-def _table(argument: Any) -> Any:
-    """Return a function that makes an int64 vector of this type, or None."""
-    if isinstance(argument, types.Array):
-        if argument.ndim != 1 or not isinstance(argument.dtype, types.Integer):
-            return None
-        is_ready = argument.dtype == types.int64 and argument.layout == "C"
-        return _same if is_ready else _copied
-    element = getattr(argument, "dtype", None)
-    is_sequence = isinstance(argument, (types.UniTuple, types.List, types.ListType))
-    return _copied if is_sequence and isinstance(element, types.Integer) else None
-
-
-# --- the methods ----------------------------------------------------------------------------------
 
 
 @overload_attribute(CommType, "rank")
@@ -182,8 +91,8 @@ def _barrier(comm):
 
 @overload_method(CommType, "broadcast")
 def _broadcast(comm, buf, root=0):
-    problem = _array_problem("broadcast", "buf", buf, writable=False)
-    if not problem and not _is_integer(root):
+    problem = array_problem("broadcast", "buf", buf, writable=False)
+    if not problem and not is_integer(root):
         problem = f"broadcast: root must be an integer, got {root}"
     if problem:
 
@@ -191,7 +100,7 @@ def _broadcast(comm, buf, root=0):
             raise TypeError(problem)
 
         return refuse
-    is_contiguous, to_int = _contiguity(buf), _to_int(root)
+    is_contiguous, to_int = contiguity(buf), integer_reader(root)
     dtype, writable = dtype_word(as_dtype(buf.dtype)), buf.mutable
 
     if isinstance(comm, LocalCommType):
@@ -220,25 +129,29 @@ def _broadcast(comm, buf, root=0):
 
 
 def _allreduce_problem(send, recv, op):
-    problem = _pair_problem("allreduce", send, recv)
+    problem = pair_problem("allreduce", send, recv)
     if problem:
         return problem
     if not dtypes.is_reducible(dtype_word(as_dtype(send.dtype))):
         return f"allreduce: dtype {send.dtype} cannot be reduced"
-    return "" if _is_integer(op) else f"allreduce: op must be a ReduceOp, got {op}"
+    return "" if is_integer(op) else f"allreduce: op must be a ReduceOp, got {op}"
 
 
 @overload_method(CommType, "allreduce")
 def _allreduce(comm, send, recv, op=0):
     problem = _allreduce_problem(send, recv, op)
     if problem:
-        error = _error_class(problem)
+        error = error_class(problem)
 
         def refuse(comm, send, recv, op=0):
             raise error(problem)
 
         return refuse
-    send_contiguous, recv_contiguous, to_int = _contiguity(send), _contiguity(recv), _to_int(op)
+    send_contiguous, recv_contiguous, to_int = (
+        contiguity(send),
+        contiguity(recv),
+        integer_reader(op),
+    )
     numpy_dtype = as_dtype(send.dtype)
     dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
     is_local = isinstance(comm, LocalCommType)
@@ -278,19 +191,19 @@ def _allgatherv_numbers(outcome, rank, send_size, recv_size, counts, displs):
 
 @overload_method(CommType, "allgatherv")
 def _allgatherv(comm, send, recv, counts, displs):
-    problem = _pair_problem("allgatherv", send, recv)
-    as_counts, as_displs = _table(counts), _table(displs)
+    problem = pair_problem("allgatherv", send, recv)
+    as_counts, as_displs = table(counts), table(displs)
     for name, argument, convert in (("counts", counts, as_counts), ("displs", displs, as_displs)):
         if not problem and convert is None:
             problem = f"allgatherv: {name} must be integers, one per rank, got {argument}"
     if problem:
-        error = _error_class(problem)
+        error = error_class(problem)
 
         def refuse(comm, send, recv, counts, displs):
             raise error(problem)
 
         return refuse
-    send_contiguous, recv_contiguous = _contiguity(send), _contiguity(recv)
+    send_contiguous, recv_contiguous = contiguity(send), contiguity(recv)
     numpy_dtype = as_dtype(send.dtype)
     dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
 

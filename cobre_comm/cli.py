@@ -96,8 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     """Check everything that can be checked, then start."""
+    from cobre_comm.launcher.backends import choose_backend
     from cobre_comm.launcher.interpreter import interpreter_command
-    from cobre_comm.launcher.job import Job, check_size, check_timeout, choose_backend
+    from cobre_comm.launcher.job import Job, check_size, check_timeout
     from cobre_comm.launcher.run import Options, run
     from cobre_comm.launcher.warm import warm_up
 
@@ -123,6 +124,9 @@ def _run(words: Sequence[str]) -> int:
         return run(job, [*interpreter_command(), *program], options)
     except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
         return 130
+    except OSError as error:  # no processes or no descriptors left
+        print(f"cobre-comm run: error: cannot start the ranks: {error}", file=sys.stderr)
+        return 1
 
 
 def _program(module: Sequence[str] | None, script: Sequence[str]) -> list[str]:

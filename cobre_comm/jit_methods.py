@@ -147,11 +147,8 @@ def _allreduce(comm, send, recv, op=0):
             raise error(problem)
 
         return refuse
-    send_contiguous, recv_contiguous, to_int = (
-        contiguity(send),
-        contiguity(recv),
-        integer_reader(op),
-    )
+    send_contiguous, recv_contiguous = contiguity(send), contiguity(recv)
+    to_int = integer_reader(op)
     numpy_dtype = as_dtype(send.dtype)
     dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
     is_local = isinstance(comm, LocalCommType)

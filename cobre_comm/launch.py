@@ -16,7 +16,8 @@ from typing import Any
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launcher import worker as workers_side
-from cobre_comm.launcher.job import Job, check_size, check_timeout, choose_backend
+from cobre_comm.launcher.backends import choose_backend
+from cobre_comm.launcher.job import Job, check_size, check_timeout
 
 __all__ = ["LaunchResult", "WorkerInfo", "launch", "report_progress"]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from cobre_comm.cores import usable_cores
 from cobre_comm.factory import MPI_LAUNCH_VARIABLES
+from cobre_comm.launcher.backends import VARIABLES
 from cobre_comm.launcher.job import Job
 
 THREAD_VARIABLES = (
@@ -21,25 +22,6 @@ BOUND_SPIN_US = "30"
 # What another launcher may have left; each would change what create_communicator() takes.
 _FOREIGN = {*MPI_LAUNCH_VARIABLES, "COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE"}
 _FOREIGN_PREFIX = "COBRE_TCP_"
-
-
-def _local(job: Job, rank: int) -> dict[str, str]:
-    return {}
-
-
-def _shm(job: Job, rank: int) -> dict[str, str]:
-    found = {
-        "COBRE_SHM_NAME": job.shm_name,
-        "COBRE_SHM_RANK": str(rank),
-        "COBRE_SHM_SIZE": str(job.size),
-    }
-    if job.timeout_s is not None:
-        found["COBRE_SHM_TIMEOUT_SECS"] = f"{job.timeout_s:.17g}"
-    return found
-
-
-# One entry per backend of `job.STARTABLE`: its own variables for one rank.
-_OF_BACKEND: dict[str, Callable[[Job, int], dict[str, str]]] = {"local": _local, "shm": _shm}
 
 
 def rank_environment(
@@ -65,7 +47,7 @@ def rank_environment(
         if name not in _FOREIGN and not name.startswith(_FOREIGN_PREFIX)
     }
     environment |= {"COBRE_COMM_BACKEND": job.backend, "COBRE_JOB_ID": job.identity}
-    environment |= _OF_BACKEND[job.backend](job, rank)
+    environment |= VARIABLES[job.backend](job, rank)
     for name, value in _chosen(job, bound=bound).items():
         if not environment.get(name):
             environment[name] = value

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+LONGEST_TRACEBACK = 3000  # characters; its end is what tells
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -45,7 +47,8 @@ class Outcome:
     def describe(self) -> str:
         """Return a paragraph for a failed rank."""
         if self.exception is not None:
-            return f"rank {self.rank} raised:\n{self.traceback or self.exception!r}"
+            text = self.traceback or repr(self.exception)
+            return f"rank {self.rank} raised:\n{text[-LONGEST_TRACEBACK:]}"
         if self.timed_out:
             return f"rank {self.rank} was still busy at the deadline:\n{self.output}"
         if self.exit_code is not None:

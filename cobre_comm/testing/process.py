@@ -67,17 +67,17 @@ class RankProcess:
 
     def try_receive(self) -> Outcome | None:
         """Return the report, or the end of the process, or None if it is still busy."""
+        code = self._process.poll()  # asked first: what it reported before its end still counts
         if self.connection.poll():
             try:
                 kind, content, text = pickle.loads(self.connection.recv_bytes())
             except (EOFError, OSError):
-                self._process.wait()
+                code = self._process.wait()
             else:
                 if kind == "value":
                     return Outcome(self.rank, value=content)
                 return Outcome(self.rank, exception=content, traceback=text)
-        code = self._process.poll()
-        if code is None or self.connection.poll():
+        if code is None:
             return None
         return Outcome(self.rank, exit_code=code, output=self.tail())
 

@@ -94,6 +94,9 @@ def main(fd: int) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     _Worker(Connection(fd)).serve()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # taking numba and LLVM down in order would cost each rank half a second
 
 
 if __name__ == "__main__":

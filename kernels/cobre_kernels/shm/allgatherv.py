@@ -23,6 +23,7 @@ from cobre_kernels.shm.step import (
 )
 from cobre_kernels.status import DISAGREE, OK, WRONG_TABLES
 
+LOW_63 = 2**63 - 1  # the same hash with compilation and without
 GOLDEN = -7046029254386353131  # 2**64 / golden ratio, as in Knuth's multiplicative hashing
 
 
@@ -95,8 +96,8 @@ def _largest(size, counts):
 def _hash_tables(size, itemsize, counts, displs):
     mixed = itemsize
     for r in range(size):
-        mixed = (mixed ^ peek(counts + 8 * r)) * GOLDEN
-        mixed = (mixed ^ (mixed >> 29) ^ peek(displs + 8 * r)) * GOLDEN
+        mixed = ((mixed ^ peek(counts + 8 * r)) * GOLDEN) & LOW_63
+        mixed = ((mixed ^ (mixed >> 29) ^ peek(displs + 8 * r)) * GOLDEN) & LOW_63
     return mixed
 
 

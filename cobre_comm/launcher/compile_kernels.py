@@ -1,0 +1,104 @@
+"""The process that fills numba's disk cache; see ``warm``."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from cobre_comm.launcher.warm import MESSAGE
+
+DOORS = ("barrier", "broadcast", "allreduce", "allgatherv")
+
+
+def _kernels(backend: str) -> list[Any]:
+    """Return the kernels that a communicator of that backend needs."""
+    from cobre_kernels import access
+
+    if backend == "shm":
+        from cobre_comm.backends.shm.backend import _KERNELS
+
+        needed = [
+            access.announce_kernel,
+            access.load_word_kernel,
+            access.lock_is_held_kernel,
+            access.store_word_kernel,
+        ]
+    else:
+        from cobre_comm.backends.local import _KERNELS
+
+        needed = []
+    return [*needed, _KERNELS.synchronise, _KERNELS.broadcast, _KERNELS.allreduce,
+            _KERNELS.allgatherv]  # fmt: skip
+
+
+def _functions(kernels: Iterable[Any]) -> list[Any]:
+    from cobre_kernels import doors
+
+    return [k._function for k in kernels] + [getattr(doors, f"_{name}") for name in DOORS]
+
+
+def _cache_files(functions: Iterable[Any]) -> set[pathlib.Path]:
+    """Return the files that numba's cache has for these functions.
+
+    Raises
+    ------
+    RuntimeError
+        If numba finds no place to keep them.
+    """
+    from numba import njit
+
+    found: set[pathlib.Path] = set()
+    for function in functions:
+        directory = pathlib.Path(njit(cache=True)(function).stats.cache_path)
+        code = function.__code__
+        stem = f"{pathlib.Path(code.co_filename).stem}.{function.__qualname__}-"
+        found.update(path for path in directory.glob(f"{stem}*.nb[ci]"))
+    return found
+
+
+def _announce_first_compilation() -> None:
+    """Say so when numba does not find something in its cache."""
+    from numba.core import event
+
+    class Announcer(event.Listener):  # type: ignore[misc]  # numba is untyped
+        announced = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.announced:
+                print(MESSAGE, file=sys.stderr, flush=True)
+            self.announced = True
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Announcer())
+
+
+def main(backend: str, marker: str) -> None:
+    """Compile, or load from the cache, what ``backend`` needs; then write the marker."""
+    from cobre_kernels.doors import door
+
+    kernels = _kernels(backend)
+    functions = _functions(kernels)
+    try:
+        _cache_files(functions)
+    except RuntimeError:
+        return  # no cache: every rank compiles for itself, whatever is done here
+    _announce_first_compilation()
+    for kernel in kernels:
+        kernel.call, kernel.address  # noqa: B018  # either compiles
+    for name in DOORS:
+        door(name)
+    _write(pathlib.Path(marker), _cache_files(functions))
+
+
+def _write(marker: pathlib.Path, files: Iterable[pathlib.Path]) -> None:
+    draft = marker.with_name(f"{marker.name}.{os.getpid()}")
+    try:
+        draft.write_text("".join(f"{path}\n" for path in sorted(files)))
+        draft.replace(marker)
+    except OSError:
+        pass  # the next job asks numba again

@@ -1,0 +1,81 @@
+"""Where the launcher writes: its stdout or stderr, never blocking on a slow reader."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import deque
+
+FULL_BYTES = 2**20  # then ranks' output is no longer read, until half of it is written
+# What select.poll calls writable takes this much of a pipe or terminal without blocking
+# (PIPE_BUF on Linux). A file takes anything.
+ATOMIC_BYTES = 4096
+FILE_BYTES = 2**20
+
+
+class Outlet:
+    """A file descriptor and what still has to be written to it.
+
+    Attributes
+    ----------
+    fd : int
+        The descriptor; it stays in blocking mode, since others may share it.
+    is_terminal : bool
+        Whether a person looks at it.
+    is_broken : bool
+        Whether its reader has gone; then everything is dropped.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.is_terminal = os.isatty(fd)
+        self.is_broken = False
+        self._pending: deque[bytes] = deque()
+        self._pending_bytes = 0
+        self._limit = ATOMIC_BYTES
+        try:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                self._limit = FILE_BYTES
+        except OSError:  # started with it closed
+            self.is_broken = True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what is pending should be written before more comes."""
+        return self._pending_bytes >= FULL_BYTES
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may come again, after having been full."""
+        return self._pending_bytes <= FULL_BYTES // 2
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything is written."""
+        return not self._pending
+
+    def put(self, data: bytes) -> None:
+        """Queue some bytes."""
+        if data and not self.is_broken:
+            self._pending.append(data)
+            self._pending_bytes += len(data)
+
+    def write_some(self) -> None:
+        """Write what can be written without blocking; call it when ``poll`` says writable."""
+        data = self._pending.popleft()
+        try:
+            written = os.write(self.fd, memoryview(data)[: self._limit])
+        except OSError:
+            self.is_broken = True
+            self._pending.clear()
+            self._pending_bytes = 0
+            return
+        self._pending_bytes -= written
+        if written < len(data):
+            # A queue of views keeps this linear in the length of a long block.
+            self._pending.appendleft(memoryview(data)[written:])  # type: ignore[arg-type]
+
+    def write_all(self) -> None:
+        """Write everything, waiting for the reader."""
+        while self._pending:
+            self.write_some()

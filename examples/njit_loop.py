@@ -1,0 +1,43 @@
+"""A communicator as an argument of a compiled function: a whole power iteration under @njit.
+
+Each rank holds some rows of a symmetric matrix. Run it with
+``cobre-comm run -n 2 examples/njit_loop.py``; the printed digits do not depend on the number of
+ranks.
+"""
+
+import numpy as np
+from numba import njit
+
+from cobre_comm import create_communicator
+
+ORDER = 60
+
+
+@njit(cache=True, nogil=True)
+def largest_eigenvalue(comm, rows, counts, displs, iterations):
+    """Return the eigenvalue of largest magnitude of a matrix of which each rank has some rows."""
+    vector = np.ones(rows.shape[1])
+    mine = np.empty(rows.shape[0])
+    length = 0.0
+    for _ in range(iterations):
+        for i in range(rows.shape[0]):
+            mine[i] = np.sum(rows[i] * vector)
+        comm.allgatherv(mine, vector, counts, displs)
+        length = np.sqrt(np.sum(vector * vector))
+        vector /= length
+    return length
+
+
+def main() -> None:
+    """Share the rows out, iterate, print."""
+    with create_communicator() as comm:
+        limits = np.linspace(0, ORDER, comm.size + 1).astype(np.int64)
+        i = np.arange(limits[comm.rank], limits[comm.rank + 1])
+        rows = 1.0 / (1.0 + i[:, None] + np.arange(ORDER)[None, :])  # a Hilbert matrix
+        value = largest_eigenvalue(comm, rows, np.diff(limits), limits[:-1].copy(), 50)
+        if comm.rank == 0:
+            print(f"{value:.15f}")
+
+
+if __name__ == "__main__":
+    main()

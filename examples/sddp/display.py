@@ -1,0 +1,108 @@
+"""What rank 0 shows: a line for some of the iterations, then a summary."""
+
+import sys
+
+import numpy as np
+from case import Case
+from plan import COMM, CUTS, HALF, LOWER, MEAN, WALL
+from rich.console import Console
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
+from run import Training
+
+MARKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80)
+"""Iterations with a line of their own, up to 99; above that, the same times ten, and so on."""
+
+HEADER = "iteration      lower bound       simulated       ± 95 %     cuts   seconds   comm"
+
+
+def has_line(iteration: int) -> bool:
+    """Return whether iteration number `iteration`, from 1, is shown."""
+    while iteration >= 100 and iteration % 10 == 0:
+        iteration //= 10
+    return iteration in MARKS
+
+
+class Display:
+    """Shows training as it runs; on ranks other than 0 it shows nothing.
+
+    On a terminal one line at the bottom follows every iteration. Elsewhere (a pipe, a log) there
+    are plain lines only.
+    """
+
+    def __init__(self, active: bool, limit: int | None) -> None:
+        self.active = active
+        self.limit = limit
+        self.count = 0
+        self.elapsed = 0.0
+        self.last = ""
+        self.console = Console(highlight=False, soft_wrap=True)
+        columns = (TextColumn("{task.description}"), TimeElapsedColumn())
+        self.progress = Progress(*columns, console=self.console, transient=True)
+        self.live = active and self.console.is_terminal
+
+    def __enter__(self) -> "Display":
+        """Start the moving line, if there is a terminal for it."""
+        if self.live:
+            self.task = self.progress.add_task("compiling", total=None)
+            self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the moving line and show the last iteration if it was not."""
+        if self.live:
+            self.progress.stop()
+        if self.active and self.last:
+            self.console.print(self.last, markup=False)
+            self.last = ""
+
+    def watch(self, line: np.ndarray) -> None:
+        """Take note of one iteration; `line` has the columns named in `plan`."""
+        self.count += 1
+        self.elapsed += line[WALL] * 1e-9
+        if not self.active:
+            return
+        share = line[COMM] / line[WALL] if line[WALL] > 0.0 else 0.0
+        text = (
+            f"{self.count:9d} {line[LOWER]:16.8g} {line[MEAN]:15.6g} {line[HALF]:12.4g} "
+            f"{int(line[CUTS]):8d} {self.elapsed:9.3f} {share:6.1%}"
+        )
+        if self.live:
+            of = f" of {self.limit}" if self.limit else ""
+            self.progress.update(
+                self.task, description=f"iteration {self.count}{of}, bound {line[LOWER]:.8g}"
+            )
+        if self.count == 1:
+            self.console.print(HEADER, markup=False)
+        self.last = "" if has_line(self.count) else text
+        if not self.last:
+            self.console.print(text, markup=False)
+            sys.stdout.flush()
+
+    def announce(self, case: Case, backend: str, ranks: int) -> None:
+        """Say what is about to be trained."""
+        if self.active:
+            openings = sum(len(p) for p in case.probabilities)
+            self.console.print(
+                f"{case.name}: {case.stages} stages, {len(case.hydros)} hydros, "
+                f"{len(case.thermals)} thermals, {openings} openings; "
+                f"backend {backend}, {ranks} rank{'s' if ranks > 1 else ''}",
+                markup=False,
+            )
+
+    def summarise(self, training: Training) -> None:
+        """Show the result beside the optimum the case file states."""
+        if not self.active:
+            return
+        lines = [f"{training.stopped} after {len(training.trace)} iterations"]
+        if len(training.trace):
+            bound = training.lower_bound[-1]
+            lines.append(f"lower bound  {bound:.10g}")
+            known = training.case.known
+            if known is not None:
+                name = "known bound  " if training.case.known_is_bound else "known optimum"
+                gap = (bound - known) / max(abs(known), 1e-300) if bound != known else 0.0
+                lines.append(f"{name} {known:.10g}  (difference {gap:+.2e})")
+        share = training.comm_s / training.wall_s if training.wall_s > 0.0 else 0.0
+        lines.append(f"wall time    {training.wall_s:.3f} s, {share:.1%} of it in communication")
+        lines.append(f"cuts sha256  {training.cuts_sha256}")
+        self.console.print("\n".join(lines), markup=False)

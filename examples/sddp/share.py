@@ -1,0 +1,88 @@
+"""What rank 0 knows and the others need: the case file, and the openings in shared memory."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from case import Case, CaseError, parse_case
+from plan import block_start
+from problem import Problem, Units, build_problem, opening_row
+
+CASE, CASE_ERROR, USAGE = 0, 1, 2
+"""What rank 0 broadcasts: a case, what is wrong with it, or that it cannot be read at all."""
+
+
+class UsageError(Exception):
+    """The command line asks for what cannot be done; reported before training, exit code 2."""
+
+
+def load_case(comm: Any, path: Path, problems: list[str] | None = None) -> Case:
+    """Return the case in `path`, read by rank 0 and broadcast.
+
+    Parameters
+    ----------
+    comm : Communicator
+        All ranks call this.
+    path : Path
+        Only rank 0 opens it.
+    problems : list of str, optional
+        What rank 0 already found wrong with the command line.
+
+    Raises
+    ------
+    CaseError
+        On every rank the same, if the file is not a valid case.
+    UsageError
+        On every rank the same, if there are `problems` or the file cannot be read.
+    """
+    kind, data = _read(path, problems or []) if comm.rank == 0 else (CASE, b"")
+    header = np.array([kind, len(data)], np.int64)
+    comm.broadcast(header, 0)
+    body = np.zeros(int(header[1]), np.uint8)
+    if comm.rank == 0:
+        body[:] = np.frombuffer(data, np.uint8)
+    if body.size:
+        comm.broadcast(body, 0)
+    data = body.tobytes()
+    if header[0] == CASE_ERROR:
+        raise CaseError(*json.loads(data))
+    if header[0] == USAGE:
+        raise UsageError(data.decode())
+    return parse_case(data, path.name)
+
+
+def _read(path: Path, problems: list[str]) -> tuple[int, bytes]:
+    """Return what rank 0 has to tell: kind and bytes."""
+    if problems:
+        return USAGE, "\n".join(problems).encode()
+    try:
+        data = path.read_bytes()
+        parse_case(data, path.name)
+    except OSError as error:
+        return USAGE, f"cannot read {path}: {error.strerror}".encode()
+    except CaseError as error:
+        return CASE_ERROR, json.dumps(error.args).encode()
+    return CASE, data
+
+
+def share_problem(comm: Any, case: Case, units: Units) -> tuple[Problem, Any]:
+    """Return the problem with its openings in a shared region, and the region.
+
+    The ranks of a node hold one copy and fill it together, each its block of openings; where a
+    region is a private copy, each rank fills all of its own.
+    """
+    total = sum(len(p) for p in case.probabilities)
+    width = len(case.hydros) + 1
+    region = comm.create_shared_region(total * width, np.float64)
+    begin, end = 0, total
+    if comm.backend not in ("local", "tcp"):
+        local = comm.split_local()
+        begin = block_start(total, local.rank, local.size)
+        end = block_start(total, local.rank + 1, local.size)
+    if end > begin:
+        rows = [opening_row(case, units, k) for k in range(begin, end)]
+        region.block(begin * width, end * width)[:] = np.concatenate(rows)
+    region.fence()
+    noise = region.as_slice().reshape(total, width)
+    return build_problem(case, units, noise), region

@@ -1,0 +1,95 @@
+"""Solving the problem of one stage at one point, with cuts added as they are found violated.
+
+The order in which stage problems are solved on a rank must not show in their answers. Every solve
+therefore starts either from the stage's reference basis, which all ranks compute alike, or from
+the preceding opening of the same point; points are never divided between ranks.
+"""
+
+import numpy as np
+from compiled import PLAIN
+from dual_simplex import FAILED, OPTIMAL
+from lp import reoptimise
+from lp_state import RESULT, ROWS, Lp, copy_values
+from numba import njit
+from pool import Pool, highest_cut
+from problem import Problem
+from tableau import add_row, cold_start, drop_slack_rows
+
+VIOLATED, ZERO = 1e-9, 1e-12
+"""A cut is added if it exceeds theta by more than `VIOLATED` times theta, plus `ZERO`."""
+
+
+@njit(**PLAIN)
+def open_stage(lp: Lp, problem: Problem, t: int) -> bool:
+    """Put `lp` at the cold start of stage `t`; bounds that depend on the point are not set."""
+    m = problem.a.shape[0]
+    for i in range(m):
+        copy_values(problem.a[i], lp.a[i])
+    copy_values(problem.cost[t], lp.cost)
+    copy_values(problem.lower, lp.lower)
+    copy_values(problem.upper, lp.upper)
+    copy_values(problem.ceiling, lp.ceiling)
+    if t == problem.cost.shape[0] - 1:
+        lp.upper[m - 1] = 0.0
+    lp.key[:] = -1
+    return cold_start(lp)
+
+
+@njit(**PLAIN)
+def set_point(lp: Lp, volume: np.ndarray, noise: np.ndarray) -> None:
+    """Set the right-hand side: incoming `volume` and one opening's `noise`."""
+    n = lp.cost.size
+    hydros = volume.size
+    for h in range(hydros):
+        lp.lower[n + h] = volume[h] + noise[h]
+        lp.upper[n + h] = volume[h] + noise[h]
+    lp.lower[n + hydros] = noise[hydros]
+    lp.upper[n + hydros] = noise[hydros]
+
+
+@njit(**PLAIN)
+def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
+    """Solve `lp` for its present point under all cuts of stage `t`.
+
+    `row` is work space for H + 1 coefficients. Returns an outcome of `dual_simplex`.
+    """
+    hydros = row.size - 1
+    room = lp.basis.size
+    if lp.head[ROWS] > lp.a.shape[0] + hydros + 8:
+        drop_slack_rows(lp)
+    for _ in range(pool.count[t] + 1000):
+        if reoptimise(lp) != OPTIMAL:
+            return lp.head[RESULT]
+        theta = lp.x[hydros]
+        best, _ = highest_cut(pool, t, lp.x, theta + VIOLATED * abs(theta) + ZERO)
+        if best < 0:
+            return OPTIMAL
+        for slot in range(lp.key.size):
+            if lp.key[slot] == best:
+                # Present and still violated: what is left is rounding.
+                return OPTIMAL
+        if lp.head[ROWS] == room:
+            drop_slack_rows(lp)
+        for h in range(hydros):
+            row[h] = -pool.coef[t, h, best]
+        row[hydros] = 1.0
+        add_row(lp, row, pool.coef[t, hydros, best], best)
+    lp.head[RESULT] = FAILED
+    return FAILED
+
+
+@njit(**PLAIN)
+def refer_stage(
+    lp: Lp, problem: Problem, pool: Pool, t: int, volume: np.ndarray, row: np.ndarray
+) -> None:
+    """Leave in `lp` the reference basis of stage `t`: its solution at `volume`, first opening.
+
+    If that point cannot be solved, the reference is the cold start; the point itself, where it
+    matters, is then reported by whoever solves it.
+    """
+    open_stage(lp, problem, t)
+    set_point(lp, volume, problem.noise[problem.order[problem.first[t]]])
+    if solve_stage(lp, pool, t, row) == OPTIMAL:
+        drop_slack_rows(lp)
+    else:
+        open_stage(lp, problem, t)

@@ -1,0 +1,140 @@
+"""Train a hydrothermal case by SDDP; run by every rank.
+
+    python train.py cases/gen_h4_t5_k3.json
+    cobre-comm run -n 4 train.py cases/gen_h8_t12_k10.json --iterations 200 --out result.json
+
+Exit codes: 0 done, 1 the case cannot be solved, 2 wrong arguments or case file, 130 interrupted.
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from case import CaseError
+from chart import save_plot
+from display import Display
+from run import StageInfeasible, Training, run_case
+from share import UsageError, load_case
+
+from cobre_comm import CommError, create_communicator
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are raised, so that one rank alone can print them."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing and leaving."""
+        raise UsageError(f"{self.format_usage()}{self.prog}: error: {message}")
+
+
+def parse_arguments(argv: list[str]) -> argparse.Namespace:
+    """Return the arguments; raise `UsageError` if they are wrong."""
+    parser = Parser(prog="train.py", description="Train a hydrothermal case by SDDP.")
+    parser.add_argument("case", type=Path, help="case file (JSON)")
+    parser.add_argument("--iterations", type=int, help="exactly this many (default: to the end)")
+    parser.add_argument("--forward-passes", type=int, help="trajectories per iteration")
+    parser.add_argument("--seed", type=int, default=0, help="of the sampled scenarios")
+    parser.add_argument("--gap", type=float, help="stop at this relative gap, statistically")
+    parser.add_argument("--out", type=Path, help="write the result as JSON")
+    parser.add_argument("--plot", type=Path, help="write a plot of the convergence")
+    arguments = parser.parse_args(argv)
+    if arguments.iterations is not None and arguments.iterations < 0:
+        parser.error(f"--iterations must not be negative, is {arguments.iterations}")
+    if arguments.forward_passes is not None and arguments.forward_passes < 1:
+        parser.error(f"--forward-passes must be at least 1, is {arguments.forward_passes}")
+    if not 0 <= arguments.seed < 2**63:
+        parser.error(f"--seed must be between 0 and 2^63 - 1, is {arguments.seed}")
+    if arguments.gap is not None and not arguments.gap >= 0.0:
+        parser.error(f"--gap must not be negative, is {arguments.gap}")
+    return arguments
+
+
+def unwritable(path: Path | None, option: str) -> list[str]:
+    """Return what is wrong with `path` as an output file: one sentence or none."""
+    if path is None:
+        return []
+    target = path if path.exists() else path.parent
+    if path.is_dir() or not target.exists() or not os.access(target, os.W_OK):
+        return [f"train.py: error: cannot write {option} {path}"]
+    return []
+
+
+def write_result(training: Training, seed: int, path: Path) -> None:
+    """Write bounds, digest and times to `path`; floats that are compared are in hexadecimal."""
+    result = {
+        "case": training.case.name,
+        "backend": training.backend,
+        "ranks": training.ranks,
+        "iterations": len(training.trace),
+        "seed": seed,
+        "forward_passes": training.plan.trajectories,
+        "stopped": training.stopped,
+        "lower_bound": [x.hex() for x in training.lower_bound],
+        "upper_bound_mean": [x.hex() for x in training.upper_bound_mean],
+        "cuts_sha256": training.cuts_sha256,
+        "wall_s": training.wall_s,
+        "comm_s": training.comm_s,
+    }
+    path.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def work(comm: Any, arguments: argparse.Namespace) -> None:
+    """Read, train, show and write."""
+    first = comm.rank == 0
+    problems = []
+    if first:
+        problems = unwritable(arguments.out, "--out") + unwritable(arguments.plot, "--plot")
+    case = load_case(comm, arguments.case, problems)
+    with Display(first, arguments.iterations) as display:
+        display.announce(case, comm.backend, comm.size)
+        training = run_case(
+            case,
+            comm,
+            iterations=arguments.iterations,
+            trajectories=arguments.forward_passes,
+            seed=arguments.seed,
+            gap=arguments.gap,
+            watch=display.watch,
+        )
+    display.summarise(training)
+    if first and arguments.out is not None:
+        write_result(training, arguments.seed, arguments.out)
+    if first and arguments.plot is not None:
+        save_plot(training, arguments.plot)
+
+
+def main(argv: list[str]) -> int:
+    """Run the program; return its exit code. Only rank 0 prints."""
+    rank = 0
+    wrong: UsageError | None = None
+    arguments = argparse.Namespace()
+    try:
+        try:
+            arguments = parse_arguments(argv)
+        except UsageError as error:
+            wrong = error
+        with create_communicator() as comm:
+            rank = comm.rank
+            if wrong is not None:
+                raise wrong
+            work(comm, arguments)
+        return 0
+    except KeyboardInterrupt:
+        code, text = 130, "interrupted"
+    except (CaseError, UsageError) as error:
+        code, text = 2, str(error)
+    except StageInfeasible as error:
+        code, text = 1, str(error)
+    except CommError as error:
+        code, text = 1, f"rank {rank}: {error}"
+        rank = 0
+    if rank == 0:
+        print(text, file=sys.stderr, flush=True)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

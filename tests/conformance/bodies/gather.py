@@ -1,0 +1,111 @@
+"""What a rank does in the tests of allgatherv."""
+
+import numpy as np
+from numba.typed import List
+
+from tests.calls import calls
+from tests.reference import allgatherv, assert_same_bytes, block, sentinels
+
+
+def layouts(size):
+    """Return (counts, displs, length of recv) by name."""
+    uneven = [3 * r + 1 for r in range(size)]
+    silent = [0 if r == size // 2 else r + 2 for r in range(size)]
+    gaps = [2 + 5 * r for r in range(size)]
+    odd = [(0, 1, 13, 12, 127)[r % 5] for r in range(size)]
+    after = [sum(uneven[r + 1 :]) for r in range(size)]
+    return {
+        "uneven": (uneven, _packed(uneven), sum(uneven)),
+        "one rank silent": (silent, _packed(silent), sum(silent)),
+        "one element each": ([1] * size, list(range(size)), size),
+        "gaps": ([3] * size, gaps, gaps[-1] + 9),
+        "reversed": (uneven, after, sum(uneven)),
+        "nobody sends": ([0] * size, [0] * size, 4),
+        "empty recv": ([0] * size, [0] * size, 0),
+        "odd": (odd, _packed(odd), sum(odd) + 1),
+    }
+
+
+def _packed(counts):
+    return [sum(counts[:r]) for r in range(len(counts))]
+
+
+def as_tables(kind, *lists):
+    makers = {
+        "list": list,
+        "tuple": tuple,
+        "int64": lambda x: np.array(x, dtype=np.int64),
+        "int32": lambda x: np.array(x, dtype=np.int32),
+        "uint64": lambda x: np.array(x, dtype=np.uint64),
+        "strided": lambda x: np.repeat(np.array(x, dtype=np.int64), 2)[::2],
+        "typed list": lambda x: List(x),
+    }
+    return [makers[kind](x) for x in lists]
+
+
+def gather(comm, caller, dtype, counts, displs, length, seed=0, tables="int64"):
+    sends = [block(dtype, r, counts[r], seed) for r in range(comm.size)]
+    send = sends[comm.rank].copy()
+    recv = sentinels(dtype, length)
+    expected = allgatherv(recv, sends, displs)
+    if caller == "mixed":
+        caller = ("python", "njit")[comm.rank % 2]
+    calls(caller).allgatherv(comm, send, recv, *as_tables(tables, counts, displs))
+    assert_same_bytes(recv, expected)
+    assert_same_bytes(send, sends[comm.rank])
+
+
+def gather_layout(comm, caller, name, dtype="f8", tables="int64"):
+    gather(comm, caller, dtype, *layouts(comm.size)[name], tables=tables)
+
+
+def gather_every_layout(comm, caller, dtype="f8"):
+    for seed, (counts, displs, length) in enumerate(layouts(comm.size).values()):
+        gather(comm, caller, dtype, counts, displs, length, seed)
+
+
+def gather_equal(comm, caller, dtype, count, seed=0):
+    gather(
+        comm,
+        caller,
+        dtype,
+        [count] * comm.size,
+        _packed([count] * comm.size),
+        count * comm.size,
+        seed,
+    )
+
+
+def gather_in_place(comm, caller, count):
+    counts = [count + r for r in range(comm.size)]
+    displs = [d + 1 for d in _packed(counts)]
+    sends = [block("f8", r, counts[r]) for r in range(comm.size)]
+    recv = sentinels("f8", sum(counts) + 2)
+    own = recv[displs[comm.rank] : displs[comm.rank] + counts[comm.rank]]
+    expected = allgatherv(recv, sends, displs)
+    own[:] = sends[comm.rank]
+    calls(caller).allgatherv(comm, own, recv, *as_tables("int64", counts, displs))
+    assert_same_bytes(recv, expected)
+
+
+def gather_shapes(comm, caller):
+    """2-D blocks into a 3-D array, and 0-d ones into a vector."""
+    sends = [block("f8", r, (3, 4)) for r in range(comm.size)]
+    recv = sentinels("f8", (comm.size, 3, 4))
+    tables = as_tables("int64", [12] * comm.size, [12 * r for r in range(comm.size)])
+    calls(caller).allgatherv(comm, sends[comm.rank], recv, *tables)
+    assert_same_bytes(recv, np.stack(sends))
+    single = np.array(float(comm.rank) + 0.5)
+    vector = sentinels("f8", comm.size)
+    tables = as_tables("int64", [1] * comm.size, list(range(comm.size)))
+    calls(caller).allgatherv(comm, single, vector, *tables)
+    assert vector.tolist() == [r + 0.5 for r in range(comm.size)]
+
+
+def gather_read_only_send(comm, caller):
+    send = block("f8", comm.rank, 5)
+    send.flags.writeable = False
+    recv = sentinels("f8", 5 * comm.size)
+    tables = as_tables("int64", [5] * comm.size, [5 * r for r in range(comm.size)])
+    calls(caller).allgatherv(comm, send, recv, *tables)
+    assert_same_bytes(recv, np.concatenate([block("f8", r, 5) for r in range(comm.size)]))

@@ -1,0 +1,24 @@
+import pytest
+
+from tests.conformance.bodies import sync
+
+
+def test_write_before_read_after(pool, caller):
+    if pool.backend == "local":
+        pytest.skip("local regions are of one rank")
+    pool.run(sync.barrier_orders_writes, caller, 200)
+
+
+def test_files_before_are_there_after(pool, caller, tmp_path):
+    pool.run(sync.barrier_orders_files, caller, str(tmp_path))
+
+
+def test_three_in_a_row(pool, caller):
+    pool.run(sync.three_barriers, caller)
+
+
+@pytest.mark.parametrize("late", [0, -1])
+def test_late_rank_delays_all(pool, caller, late):
+    times = pool.run(sync.late_rank_delays_all, caller, late % pool.size, 0.15)
+    last_entry = max(entered for entered, _ in times)
+    assert all(left >= last_entry for _, left in times)

@@ -1,0 +1,139 @@
+import json
+import pickle
+
+import pytest
+
+import cobre_comm
+from cobre_comm import (
+    AllocationFailed,
+    BackendError,
+    BackendNotAvailable,
+    CollectiveFailed,
+    CommError,
+    InitializationFailed,
+    InvalidBackend,
+    InvalidBufferSize,
+    InvalidCommunicator,
+    InvalidRoot,
+    MissingConfiguration,
+    WorkerError,
+)
+
+# Class, arguments, fields, words of the message.
+COMM_ERRORS = [
+    (
+        CollectiveFailed,
+        ("allreduce", 15, "rank 2 died", [2]),
+        {"operation": "allreduce", "mpi_error_code": 15, "message": "rank 2 died", "ranks": (2,)},
+        ["allreduce", "15", "rank 2 died"],
+    ),
+    (
+        CollectiveFailed,
+        ("barrier",),
+        {"operation": "barrier", "mpi_error_code": 0, "message": "", "ranks": ()},
+        ["barrier"],
+    ),
+    (
+        InvalidBufferSize,
+        ("allgatherv", 12, 7, "send.size must be counts[rank]"),
+        {"operation": "allgatherv", "expected": 12, "actual": 7},
+        ["allgatherv", "12", "7", "counts[rank]"],
+    ),
+    (InvalidBufferSize, ("x", 1, 2), {"expected": 1, "actual": 2}, ["1", "2"]),
+    (InvalidRoot, (9, 4), {"root": 9, "size": 4}, ["9", "4"]),
+    (InvalidCommunicator, ("closed",), {"message": "closed"}, ["closed"]),
+    (
+        AllocationFailed,
+        (10**12, "64 MiB free"),
+        {"requested_bytes": 10**12, "message": "64 MiB free"},
+        ["1000000000000", "64 MiB free"],
+    ),
+]
+BACKEND_ERRORS = [
+    (
+        BackendNotAvailable,
+        ("mpi", ["local", "shm"]),
+        {"requested": "mpi", "available": ("local", "shm")},
+        ["mpi", "local, shm"],
+    ),
+    (
+        InvalidBackend,
+        ("smh", ["local", "shm"]),
+        {"requested": "smh", "available": ("local", "shm")},
+        ["smh", "local, shm"],
+    ),
+    (
+        InitializationFailed,
+        ("shm", "in use"),
+        {"backend": "shm", "source": "in use"},
+        ["shm", "in use"],
+    ),
+    (
+        MissingConfiguration,
+        ("shm", ["COBRE_SHM_RANK", "COBRE_SHM_SIZE"]),
+        {"backend": "shm", "missing_vars": ("COBRE_SHM_RANK", "COBRE_SHM_SIZE")},
+        ["COBRE_SHM_RANK", "COBRE_SHM_SIZE"],
+    ),
+]
+ALL = [(CommError, *case) for case in COMM_ERRORS] + [(BackendError, *c) for c in BACKEND_ERRORS]
+each = pytest.mark.parametrize(("base", "cls", "arguments", "fields", "words"), ALL)
+
+
+@each
+def test_fields_and_words(base, cls, arguments, fields, words):
+    error = cls(*arguments)
+    assert isinstance(error, base)
+    assert {name: getattr(error, name) for name in fields} == fields
+    assert all(word in str(error) for word in words)
+
+
+@each
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickle_keeps_every_field(base, cls, arguments, fields, words, protocol):
+    error = cls(*arguments)
+    again = pickle.loads(pickle.dumps(error, protocol))
+    assert type(again) is cls
+    assert vars(again) == vars(error)
+    assert str(again) == str(error)
+
+
+@pytest.mark.parametrize(("cls", "arguments", "fields", "words"), BACKEND_ERRORS)
+def test_to_dict(cls, arguments, fields, words):
+    error = cls(*arguments)
+    told = json.loads(json.dumps(error.to_dict()))
+    assert set(told) == {"kind", "message", "context", "suggestion"}
+    assert told["kind"] == cls.__name__
+    assert told["message"] == str(error)
+    assert {
+        name: tuple(v) if isinstance(v, list) else v for name, v in told["context"].items()
+    } == (fields)
+    assert len(told["suggestion"]) > 20
+    assert "COBRE_" in told["suggestion"]
+
+
+def test_initialization_failed_keeps_its_source():
+    source = OSError(28, "No space left on device")
+    again = pickle.loads(pickle.dumps(InitializationFailed("shm", source)))
+    assert isinstance(again.source, OSError)
+    assert again.source.errno == 28
+    assert "No space left" in str(again)
+    json.dumps(again.to_dict())
+
+
+def test_worker_error():
+    inner = ZeroDivisionError("division by zero")
+    error = pickle.loads(pickle.dumps(WorkerError(3, 1, inner)))
+    assert (error.rank, error.exit_code) == (3, 1)
+    assert isinstance(error.inner, ZeroDivisionError)
+    assert "rank 3" in str(error)
+    assert "ZeroDivisionError" in str(error)
+    assert WorkerError(1, -9).inner is None
+    assert "SIGKILL" in str(WorkerError(1, -9))
+    assert "77" in str(WorkerError(1, 77))
+
+
+def test_the_two_families_are_apart():
+    assert not issubclass(CommError, BackendError)
+    assert not issubclass(BackendError, CommError)
+    named = {name for name in cobre_comm.__all__ if name.endswith(("Error", "Failed"))}
+    assert named >= {"CommError", "BackendError", "WorkerError", "CollectiveFailed"}

@@ -1,0 +1,48 @@
+import pytest
+
+from cobre_comm.testing import RankPool, leftovers
+
+GRID = [("local", 1), ("shm", 1), ("shm", 2), ("shm", 3), ("shm", 4), ("shm", 7)]
+
+
+def grid_id(point):
+    return f"{point[0]}-{point[1]}"
+
+
+class Pools:
+    """One pool for each backend and number of ranks, started when first used."""
+
+    def __init__(self):
+        self._pools = {}
+
+    def get(self, backend, size):
+        if (backend, size) not in self._pools:
+            self._pools[backend, size] = RankPool(backend, size)
+        return self._pools[backend, size]
+
+    def close(self):
+        for pool in self._pools.values():
+            pool.close()
+
+
+@pytest.fixture(scope="session")
+def pools():
+    pools = Pools()
+    yield pools
+    pools.close()
+
+
+@pytest.fixture(params=GRID, ids=grid_id)
+def pool(request, pools):
+    return pools.get(*request.param)
+
+
+@pytest.fixture(params=["python", "njit"])
+def caller(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_in_shared_memory():
+    yield
+    assert leftovers() == []

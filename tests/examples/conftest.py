@@ -1,0 +1,29 @@
+"""The example's modules are imported by path, as its scripts import them."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "sddp"
+for folder in (EXAMPLE, Path(__file__).resolve().parent):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+@pytest.fixture(scope="session")
+def cases() -> Path:
+    """Return the folder of the example's case files."""
+    return EXAMPLE / "cases"
+
+
+@pytest.fixture(scope="session")
+def comm() -> Iterator[Any]:
+    """Return a communicator of one rank."""
+    from cobre_comm import BackendKind, create_communicator
+
+    with create_communicator(BackendKind.LOCAL) as communicator:
+        yield communicator

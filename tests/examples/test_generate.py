@@ -1,0 +1,44 @@
+"""Generated cases are valid, repeatable and feasible."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from case import parse_case
+from generate import generate, main
+from problem import choose_units
+
+
+@pytest.mark.parametrize("hydros", [1, 5, 20])
+@pytest.mark.parametrize("thermals", [0, 4])
+@pytest.mark.parametrize("options", [(), ("segments", "random_demand", "stage_cost", "uneven")])
+def test_generated_cases_are_valid(hydros: int, thermals: int, options: tuple[str, ...]) -> None:
+    data = generate(hydros, thermals, 5, 3, 2, **dict.fromkeys(options, True))
+    case = parse_case(json.dumps(data).encode(), "case.json")
+    assert len(case.hydros) == hydros
+    assert len(case.thermals) == thermals
+    assert case.stages == 5
+    assert all(i >= 0.0 for stage in case.inflows for row in stage for i in row)
+    assert all(h.downstream == -1 or h.downstream > j for j, h in enumerate(case.hydros))
+    for unit in choose_units(case):
+        assert unit == 2.0 ** round(math.log2(unit))
+
+
+def test_equal_arguments_give_equal_cases() -> None:
+    assert generate(4, 3, 4, 3, 7) == generate(4, 3, 4, 3, 7)
+    assert generate(4, 3, 4, 3, 7) != generate(4, 3, 4, 3, 8)
+
+
+def test_command_line_writes_a_case(tmp_path: Path) -> None:
+    out = tmp_path / "case.json"
+    words = "--hydros 2 --thermals 1 --stages 3 --openings 2 --seed 5 --segments --uneven"
+    assert main([str(out), *words.split()]) == 0
+    assert parse_case(out.read_bytes(), "case.json").stages == 3
+
+
+@pytest.mark.parametrize("words", ["--hydros 0", "--stages 0", "--openings -1", "--thermals -1"])
+def test_impossible_sizes_are_refused(tmp_path: Path, words: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([str(tmp_path / "case.json"), *words.split()])
+    assert caught.value.code == 2

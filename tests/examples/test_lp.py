@@ -1,0 +1,128 @@
+"""The simplex against HiGHS, on programs that have nothing to do with water."""
+
+import numpy as np
+import pytest
+from highs_reference import solve_highs
+from lp import INFEASIBLE, NOT_DUAL_FEASIBLE, OPTIMAL, reoptimise, solve_dense
+from lp_state import allocate
+from tableau import add_row, cold_start, drop_slack_rows, rebuild
+
+Program = tuple[
+    np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
+]
+
+
+def random_program(rng: np.random.Generator) -> Program:
+    """Return cost, matrix, row bounds, bounds; half of them of small integers: degenerate."""
+    m, n = int(rng.integers(1, 16)), int(rng.integers(1, 40))
+    whole = rng.random() < 0.5
+    entries = rng.integers(-3, 4, (m, n)) if whole else rng.normal(size=(m, n))
+    a = np.where(rng.random((m, n)) < rng.choice([0.2, 0.5, 1.0]), entries, 0.0)
+    lower = np.where(rng.random(n) < 0.7, 0.0, rng.integers(-3, 3, n))
+    width = rng.integers(0, 5, n) if whole else rng.exponential(2.0, n)
+    upper = lower + np.where(rng.random(n) < 0.5, np.inf, width)
+    cost = (rng.integers(0, 4, n) if whole else rng.exponential(1.0, n)).astype(float)
+    cost[(rng.random(n) < 0.3) & np.isfinite(upper)] *= -1.0
+    point = lower + np.minimum(upper - lower, rng.integers(0, 3, n))
+    free = rng.random(n) < 0.1
+    cost[free], lower[free], upper[free] = 0.0, -np.inf, np.inf
+    kind = rng.integers(0, 3, m)
+    level = a @ point + (rng.integers(-2, 3, m) if rng.random() < 0.2 else 0.0)
+    low, high = np.where(kind == 1, -np.inf, level), np.where(kind == 2, np.inf, level)
+    return cost, a, (low, high), (lower, upper)
+
+
+def check_program(program: Program) -> str:
+    """Compare one program; return the outcome's name."""
+    cost, a, rows, bounds = program
+    outcome, lp = solve_dense(cost, a, rows, bounds)
+    status, value = solve_highs(cost, a, rows, bounds)
+    if outcome == INFEASIBLE:
+        assert status == "kInfeasible"
+        return "infeasible"
+    assert outcome == OPTIMAL
+    size = max(1.0, abs(value))
+    if status == "kOptimal":
+        assert abs(cost @ lp.x - value) <= 1e-9 * size
+        assert abs(lp.base[0] - value) <= 1e-9 * size
+    assert abs(cost @ lp.x - lp.base[0]) <= 1e-9 * size
+    z = a @ lp.x
+    for values, (low, high) in ((lp.x, bounds), (z, rows)):
+        assert np.all(values >= low - 1e-9 * (1.0 + abs(values)))
+        assert np.all(values <= high + 1e-9 * (1.0 + abs(values)))
+    reduced = cost - a.T @ lp.y[: a.shape[0]]
+    assert np.all(reduced[np.isinf(bounds[1])] >= -1e-9)
+    assert np.all(reduced[np.isinf(bounds[0])] <= 1e-9)
+    return "optimal"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_programs_agree_with_highs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    outcomes = {check_program(random_program(rng)) for _ in range(200)}
+    assert outcomes == {"optimal", "infeasible"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_many_random_programs_agree_with_highs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(2000):
+        check_program(random_program(rng))
+
+
+def test_cost_that_prefers_an_infinite_bound_is_refused() -> None:
+    one = np.ones(1)
+    rows, bounds = (-one, one), (np.zeros(1), np.full(1, np.inf))
+    assert solve_dense(-one, np.ones((1, 1)), rows, bounds)[0] == NOT_DUAL_FEASIBLE
+
+
+def test_highly_degenerate_transport_problem_ends() -> None:
+    size = 6
+    a = np.zeros((2 * size, size * size))
+    for i in range(size):
+        for j in range(size):
+            a[i, i * size + j] = a[size + j, i * size + j] = 1.0
+    cost = np.array([float((i * j) % 3) for i in range(size) for j in range(size)])
+    ones = np.ones(2 * size)
+    bounds = (np.zeros(size * size), np.full(size * size, np.inf))
+    assert check_program((cost, a, (ones, ones), bounds)) == "optimal"
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_rows_added_while_solving_give_the_optimum_with_all_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, extra = 6, 12
+    a, cuts = rng.normal(size=(2, n)), rng.normal(size=(extra, n))
+    cost, low, high = rng.exponential(1.0, n), np.zeros(n), np.full(n, 5.0)
+    point = rng.uniform(0.0, 5.0, n)
+    right, levels = a @ point, cuts @ point - rng.exponential(0.5, extra)
+    lp = allocate(2, n, n + 2, n)
+    lp.a[:], lp.cost[:] = a, cost
+    lp.lower[: n + 2], lp.upper[: n + 2] = np.append(low, right), np.append(high, right)
+    assert cold_start(lp)
+    for _ in range(200):
+        assert reoptimise(lp) == OPTIMAL
+        missing = levels - cuts @ lp.x
+        worst = int(np.argmax(missing))
+        if missing[worst] <= 1e-9:
+            break
+        if lp.head[0] == lp.basis.size:
+            drop_slack_rows(lp)
+        add_row(lp, cuts[worst], levels[worst], worst)
+    rows = np.append(right, levels), np.append(right, np.full(extra, np.inf))
+    _, value = solve_highs(cost, np.vstack([a, cuts]), rows, (low, high))
+    assert lp.base[0] == pytest.approx(value, rel=1e-9, abs=1e-9)
+    assert rebuild(lp)
+    assert reoptimise(lp) == OPTIMAL
+    assert lp.base[0] == pytest.approx(value, rel=1e-9, abs=1e-9)
+
+
+def test_a_solve_depends_only_on_its_data() -> None:
+    program = random_program(np.random.default_rng(5))
+    first = solve_dense(*program)[1]
+    for seed in range(20):
+        solve_dense(*random_program(np.random.default_rng(seed)))
+    again = solve_dense(*program)[1]
+    assert first.x.tobytes() == again.x.tobytes()
+    assert first.y.tobytes() == again.y.tobytes()

@@ -1,0 +1,201 @@
+"""Training on one rank: optima, validity of the bound, and everything the script promises."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from case import parse_case
+from conftest import EXAMPLE
+from generate import generate
+from highs_reference import extensive_form
+from plan import CUTS, make_plan
+from problem import build_problem, choose_units, opening_row
+from run import StageInfeasible, Training, run_case, run_training
+
+SMALL = [
+    "cobre_d02_single_hydro",
+    "fast_hydro_thermal_2",
+    "fast_hydro_thermal_5",
+    "gen_h4_t5_k3",
+    "sddpjl_first_steps",
+    "sddpjl_hydro_valley_det",
+    "sddpjl_joint_noise_4",
+]
+
+
+def train_data(data: dict[str, Any], comm: Any, **options: Any) -> Training:
+    """Train the case described by `data`."""
+    return run_case(parse_case(json.dumps(data).encode(), "case.json"), comm, **options)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_reference_optimum_is_reached(cases: Path, comm: Any, name: str) -> None:
+    training = run_training(cases / f"{name}.json", comm)
+    known = training.case.known
+    assert training.lower_bound[-1] == pytest.approx(known, rel=1e-6)
+    assert max(training.lower_bound) <= known * (1.0 + 1e-9)
+    assert training.stopped == "every path settled"
+
+
+def test_large_case_reaches_its_bound(cases: Path, comm: Any) -> None:
+    training = run_training(cases / "gen_h8_t12_k10.json", comm, iterations=40)
+    bounds = np.array(training.lower_bound)
+    assert bounds[-1] >= 182400.0
+    assert np.all(np.diff(bounds) >= -1e-9 * bounds[-1])
+
+
+SHAPES = [
+    (1, 0, 4, 3, {}),
+    (1, 2, 5, 3, {"uneven": True}),
+    (2, 3, 4, 3, {"segments": True, "fixed_first": True}),
+    (3, 2, 4, 3, {"random_demand": True, "stage_cost": True}),
+    (5, 4, 3, 4, {"segments": True, "uneven": True, "random_demand": True}),
+    (8, 3, 3, 3, {"uneven": True}),
+    (4, 3, 6, 1, {}),
+]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("hydros", "thermals", "stages", "openings", "options"), SHAPES)
+def test_generated_optimum_is_that_of_the_extensive_form(
+    comm: Any, hydros: int, thermals: int, stages: int, openings: int, options: Any, seed: int
+) -> None:
+    data = generate(hydros, thermals, stages, openings, seed, **options)
+    optimum = extensive_form(parse_case(json.dumps(data).encode(), "case.json"))
+    training = train_data(data, comm)
+    assert training.lower_bound[-1] == pytest.approx(optimum, rel=1e-6)
+    assert max(training.lower_bound) <= optimum * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("water", [1e-3, 1e5])
+@pytest.mark.parametrize("money", [1e-3, 1e4])
+def test_units_of_the_data_do_not_matter(comm: Any, water: float, money: float) -> None:
+    data = generate(3, 2, 3, 3, 4)
+    for hydro in data["hydros"]:
+        for name in ("vmin", "vmax", "v0", "qmax"):
+            hydro[name] *= water
+        hydro["productivity"] /= water
+        hydro["spill_cost"] *= money / water
+    data["inflows"] = (np.array(data["inflows"]) * water).tolist()
+    for plant in data["thermals"]:
+        plant["cost"] *= money
+    data["deficit_cost"] *= money
+    optimum = train_data(generate(3, 2, 3, 3, 4), comm).lower_bound[-1]
+    assert train_data(data, comm).lower_bound[-1] == pytest.approx(optimum * money, rel=1e-7)
+
+
+def test_a_run_repeats_bit_for_bit_and_depends_on_its_seed(cases: Path, comm: Any) -> None:
+    path = cases / "gen_h8_t12_k10.json"
+    one = run_training(path, comm, iterations=3, seed=1)
+    two = run_training(path, comm, iterations=3, seed=1)
+    other = run_training(path, comm, iterations=3, seed=2)
+    assert one.lower_bound == two.lower_bound
+    assert one.cuts_sha256 == two.cuts_sha256
+    assert one.cuts_sha256 != other.cuts_sha256
+
+
+def test_the_cut_pool_grows_past_its_first_allocation(cases: Path, comm: Any) -> None:
+    training = run_training(cases / "gen_h8_t12_k10.json", comm, iterations=8, trajectories=64)
+    assert training.trace[-1, CUTS] > 256 * 11
+
+
+def test_water_that_cannot_be_kept_is_named(comm: Any) -> None:
+    data = generate(2, 1, 3, 2, 3)
+    data["hydros"][0]["v0"] = data["hydros"][0]["vmin"]
+    data["inflows"][0][1][0] = -50.0
+    with pytest.raises(StageInfeasible, match="stage 0, opening 1 has no feasible dispatch"):
+        train_data(data, comm)
+
+
+def test_zero_iterations_and_zero_probabilities(comm: Any) -> None:
+    data = generate(2, 1, 3, 3, 3)
+    assert train_data(data, comm, iterations=0).lower_bound == []
+    data["probabilities"][1] = [0.5, 0.0, 0.5]
+    optimum = extensive_form(parse_case(json.dumps(data).encode(), "case.json"))
+    assert train_data(data, comm).lower_bound[-1] == pytest.approx(optimum, rel=1e-6)
+
+
+def test_default_plan_walks_small_trees() -> None:
+    data = generate(1, 1, 3, 3, 1)
+    case = parse_case(json.dumps(data).encode(), "case.json")
+    units = choose_units(case)
+    noise = np.array([opening_row(case, units, k) for k in range(9)])
+    plan = make_plan(build_problem(case, units, noise), None, 0)
+    assert (plan.paths, plan.trajectories, plan.mixed) == (27, 27, 0)
+
+
+def script(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run train.py and return what it did."""
+    command = [sys.executable, str(EXAMPLE / "train.py"), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=170)
+
+
+def test_script_trains_and_writes(cases: Path, tmp_path: Path) -> None:
+    out, plot = tmp_path / "result.json", tmp_path / "convergence.png"
+    case = cases / "fast_hydro_thermal_5.json"
+    done = script(case, "--out", out, "--plot", plot, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "known optimum" in done.stdout
+    assert "\x1b" not in done.stdout
+    result = json.loads(out.read_text())
+    assert float.fromhex(result["lower_bound"][-1]) == pytest.approx(23.75, rel=1e-6)
+    assert len(result["cuts_sha256"]) == 64
+    assert plot.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["missing.json"], "missing.json"),
+        ([], "case"),
+        (["CASE", "--iterations", "-1"], "--iterations"),
+        (["CASE", "--forward-passes", "0"], "--forward-passes"),
+        (["CASE", "--gap", "nan"], "--gap"),
+        (["CASE", "--out", "no/such/folder/r.json"], "cannot write --out"),
+        (["CASE", "--seed", "x"], "--seed"),
+    ],
+)
+def test_wrong_arguments_are_reported_before_training(
+    cases: Path, tmp_path: Path, words: list[str], text: str
+) -> None:
+    case = cases / "fast_hydro_thermal_2.json"
+    done = script(*[case if w == "CASE" else w for w in words], cwd=tmp_path)
+    assert done.returncode == 2
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_malformed_case_is_one_line(tmp_path: Path) -> None:
+    data = generate(2, 1, 2, 2, 1)
+    data["hydros"][1]["vmax"] = -1
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(data))
+    done = script(path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "bad.json: hydros[1].vmax: found -1" in done.stderr
+
+
+def test_interrupt_ends_with_130(cases: Path) -> None:
+    command = [sys.executable, str(EXAMPLE / "train.py"), str(cases / "gen_h8_t12_k10.json")]
+    environment = dict(os.environ, PYTHONUNBUFFERED="1")
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.split()[:1] == ["3"]:
+            break
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors.strip() == "interrupted"

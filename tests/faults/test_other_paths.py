@@ -1,0 +1,60 @@
+"""The wait without futex, and all the logic without compilation."""
+
+import pytest
+
+from cobre_comm import ReduceOp
+from cobre_comm.testing import RankPool, run_ranks_outcomes
+from tests.conformance.bodies import gather, reduce, regions, sync
+from tests.faults import bodies
+from tests.faults.test_late_ranks import check_timeout
+from tests.faults.test_lost_ranks import check_survivors
+
+PORTABLE = {"COBRE_COMM_PORTABLE_WAIT": "1"}
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_portable_essentials(pools, caller, size):
+    pool = pools.get("shm", size)
+    pool.run(sync.four_in_a_row, caller, env=PORTABLE)
+    pool.run(gather.gather_every_layout, caller, env=PORTABLE)
+    pool.run(reduce.reduce_lengths, caller, "f8", ReduceOp.MAX, [1, 13, 3000], env=PORTABLE)
+    pool.run(sync.random_operations, caller, 5, 100, 300, env=PORTABLE)
+    pool.run(sync.late_rank_delays_all, caller, 0, 0.2, env=PORTABLE)
+
+
+@pytest.mark.parametrize("operation", ["allreduce", "broadcast"])
+def test_portable_kill(caller, operation):
+    outcomes = run_ranks_outcomes(
+        "shm", 3, bodies.wait_for_the_lost, caller, operation, 1, "kill", env=PORTABLE
+    )
+    check_survivors(outcomes, [1], None, operation)
+
+
+def test_portable_timeout(pools, caller):
+    env = {**PORTABLE, "COBRE_SHM_TIMEOUT_SECS": "1"}
+    values = pools.get("shm", 3).run(bodies.late, caller, "barrier", (1,), 2.0, env=env, fresh=True)
+    check_timeout(values[0][0], (1,))
+
+
+@pytest.fixture(scope="module")
+def interpreted():
+    with RankPool("shm", 2, env={"NUMBA_DISABLE_JIT": "1"}) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments"),
+    [
+        (sync.three_barriers, ("python",)),
+        (reduce.reduce_lengths, ("python", "f8", ReduceOp.SUM, [1, 12, 13, 100])),
+        (reduce.reduce_lengths, ("python", "i4", ReduceOp.MIN, [1, 40])),
+        (reduce.reduce_lengths, ("python", "f8", ReduceOp.MAX, [5])),
+        (gather.gather_every_layout, ("python",)),
+        (sync.four_in_a_row, ("python",)),
+        (regions.populate_on_leader, ("f8", 100)),
+        (sync.identity, ()),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_without_compilation(interpreted, body, arguments):
+    interpreted.run(body, *arguments, timeout_s=60)

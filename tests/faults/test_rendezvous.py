@@ -1,0 +1,123 @@
+"""The ranks of a job meet, or say why not; nothing of others is touched."""
+
+import os
+
+import pytest
+from cobre_kernels import layout
+
+from cobre_comm import InitializationFailed
+from cobre_comm.testing import run_ranks_outcomes
+from tests.faults import rendezvous_bodies as bodies
+
+
+def run(size, body, *args, **keywords):
+    outcomes = run_ranks_outcomes("shm", size, body, *args, connect=False, **keywords)
+    return [outcome.value if outcome.ok else outcome for outcome in outcomes]
+
+
+def check(error, *words):
+    assert isinstance(error, InitializationFailed), error
+    assert error.backend == "shm"
+    assert all(word in str(error) for word in words), str(error)
+
+
+@pytest.mark.parametrize("kind", ["finished", "unfinished"])
+def test_stale_segment_is_replaced(kind):
+    assert run(2, bodies.stale, kind) == [3.0, 3.0]
+
+
+def test_live_segment_is_left_alone():
+    [(error, still_there)] = run(1, bodies.live)
+    check(error, "in use", "COBRE_SHM_NAME")
+    assert still_there
+
+
+@pytest.mark.parametrize("content", [b"somebody's data, longer than a word", b"short"])
+def test_foreign_file_is_left_alone(content):
+    [(error, still_there)] = run(1, bodies.foreign, content)
+    check(error, "not a segment of cobre_comm", "COBRE_SHM_NAME")
+    assert still_there
+
+
+def test_segment_open_to_others():
+    [(error, still_there)] = run(1, bodies.open_to_others)
+    check(error, "open to others", "666")
+    assert still_there
+
+
+def test_follower_refuses_a_segment_open_to_others():
+    check(run(2, bodies.follower_meets_open_segment)[1], "open to others", "644")
+
+
+def test_other_layout_version():
+    version = layout.LAYOUT_VERSION + 1
+    error = run(2, bodies.other_header, {"version": version})[1]
+    check(error, "version", str(version), str(layout.LAYOUT_VERSION))
+
+
+def test_other_magic():
+    check(run(2, bodies.other_header, {"magic": 12345})[1], "not a segment of cobre_comm")
+
+
+def test_other_size_in_the_header():
+    check(run(2, bodies.other_header, {"size": 5})[1], "5 ranks", "2", "COBRE_SHM_SIZE")
+
+
+def test_ranks_that_were_told_other_sizes():
+    results = run(2, bodies.meet, 2.0, rank_env={1: {"COBRE_SHM_SIZE": "3"}})
+    check(results[1], "2 ranks", "3", "COBRE_SHM_SIZE")
+    check(results[0], "1")
+
+
+def test_duplicate_rank():
+    rank_env = {r: {"PROCESS": str(r), "COBRE_SHM_RANK": str(min(r, 1))} for r in range(3)}
+    results = run(3, bodies.duplicate, rank_env=rank_env)
+    check(results[2], "rank 1", "already attached", "COBRE_SHM_RANK")
+    check(results[0], "2")
+
+
+def test_two_zeros():
+    results = run(2, bodies.meet, 2.0, rank_env={1: {"COBRE_SHM_RANK": "0"}})
+    texts = [str(result) for result in results]
+    assert any("in use" in text for text in texts), texts
+    assert all(isinstance(result, InitializationFailed) for result in results)
+
+
+def test_missing_follower():
+    results = run(3, bodies.one_rank_is_missing, 2, 1.5)
+    check(results[0], "2", "did not attach")
+    check(results[1], "rank 0")
+
+
+def test_missing_leader():
+    check(run(2, bodies.one_rank_is_missing, 0, 1.0)[1], "does not exist", "rank 0")
+
+
+def test_follower_dies_at_the_start():
+    results = run(3, bodies.dies_at_the_start, 1)
+    check(results[0], "rank 1", "ended")
+    check(results[2])
+
+
+def test_leader_dies_at_the_start():
+    results = run(3, bodies.dies_at_the_start, 0)
+    check(results[1], "rank 0")
+    _remove_what_a_killed_leader_leaves()
+
+
+def _remove_what_a_killed_leader_leaves():
+    # Before all have attached the name is still there; the next job replaces it (stale).
+    from cobre_comm.testing import leftovers
+    from cobre_comm.testing.surroundings import SHM_FOLDER
+
+    for name in leftovers():
+        (SHM_FOLDER / name).unlink()
+
+
+def test_segment_is_private_reserved_and_nameless_once_started():
+    results = run(2, bodies.segment_properties)
+    assert [value for value, _, _ in results] == [3.0, 3.0]
+    seen = results[0][1]
+    assert (seen["mode"], seen["uid"]) == (0o600, os.geteuid())
+    assert seen["blocks"] >= seen["size"] > 0
+    assert not any(exists for *_, exists in results)

@@ -1,0 +1,62 @@
+"""A container's /dev/shm: 64 MiB, or next to nothing. Never a bus error."""
+
+import functools
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def in_small_shm(size, command):
+    mount = f'mount -t tmpfs -o size={size} tmpfs /dev/shm && exec "$@"'
+    return subprocess.run(
+        ["unshare", "-m", "sh", "-c", mount, "sh", *command],
+        capture_output=True, text=True, timeout=200, cwd=ROOT,
+    )  # fmt: skip
+
+
+@functools.cache
+def refusal():
+    try:
+        done = in_small_shm("1m", ["true"])
+    except OSError as error:
+        return str(error)
+    return "" if done.returncode == 0 else done.stderr.strip() or "unshare failed"
+
+
+@pytest.fixture(autouse=True)
+def private_mounts():
+    if refusal():
+        pytest.skip(f"no private mount namespace here: {refusal()}")
+
+
+def run(shm_size, body, ranks, *buffer_bytes):
+    module = [sys.executable, "-m", "tests.faults.small_shm_bodies"]
+    done = in_small_shm(shm_size, [*module, body, str(ranks), *buffer_bytes])
+    *lines, left = done.stdout.splitlines() or [""]
+    assert left == "LEFT []", done.stderr
+    assert len(lines) == ranks, done.stderr
+    return lines
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 16])
+def test_default_container(ranks):
+    assert run("64m", "any_size", ranks) == ["OK"] * ranks
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_one_mebibyte(ranks):
+    lines = run("1m", "hardly_any", ranks)
+    if lines != ["OK"] * ranks:
+        assert lines[0].startswith("InitializationFailed")
+        assert "bytes" in lines[0]
+        assert all(line.startswith("InitializationFailed") for line in lines)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_one_mebibyte_with_small_buffers(ranks):
+    """What InitializationFailed leads the user to."""
+    assert run("1m", "hardly_any", ranks, "8192") == ["OK"] * ranks

@@ -1,0 +1,102 @@
+"""What numba makes of a user's function: cached across processes, nothing left of local no-ops."""
+
+import pathlib
+import re
+import shutil
+
+import numpy as np
+import pytest
+from cobre_kernels import kernel
+from numba import njit
+
+from cobre_comm import LocalBackend, jit
+from cobre_comm.testing import run_ranks
+from tests.kernels.cache_bodies import call_user_function
+
+USER_SOURCE = pathlib.Path(__file__).with_name("cached_user_module.py.txt")
+
+
+def test_another_process_rank_and_size_reuse_the_cached_function(tmp_path):
+    shutil.copy(USER_SOURCE, tmp_path / "cached_user_module.py")
+    folder = str(tmp_path)
+    assert run_ranks("shm", 1, call_user_function, folder) == [(0, 1, 10)]
+    again = run_ranks("shm", 2, call_user_function, folder, env={"COBRE_SHM_BUFFER_BYTES": "8192"})
+    assert again == [(1, 0, 20), (1, 0, 21)]
+    assert run_ranks("local", 1, call_user_function, folder) == [(0, 1, 10)]
+    assert run_ranks("local", 1, call_user_function, folder) == [(1, 0, 10)]
+
+
+@pytest.mark.parametrize("cls", [jit.LocalCommType, jit.ShmCommType])
+def test_another_version_is_another_signature(monkeypatch, cls):
+    now, again = cls(), cls()
+    assert now == again
+    assert hash(now) == hash(again)
+    monkeypatch.setattr(jit, "version_tag", lambda: "another version")
+    other = cls()
+    assert other != now
+    assert other.name != now.name
+    assert other.mangling_args != now.mangling_args or str(other) != str(now)
+
+
+def test_backends_are_different_types():
+    assert jit.LocalCommType() != jit.ShmCommType()
+
+
+def test_another_version_of_the_kernels_is_another_signature(monkeypatch):
+    now = kernel.StateType()
+    monkeypatch.setattr(kernel, "source_hash", lambda: "another version")
+    assert kernel.StateType() != now
+
+
+def test_version_tag_covers_every_source(monkeypatch):
+    sources = list(pathlib.Path(kernel.__file__).parent.rglob("*.py"))
+    assert len(sources) > 15
+    read = []
+    original = pathlib.Path.read_bytes
+
+    def recorded(path):
+        read.append(path.name)
+        return original(path)
+
+    monkeypatch.setattr(pathlib.Path, "read_bytes", recorded)
+    kernel.source_hash.__wrapped__()
+    assert sorted(read) == sorted(path.name for path in sources)
+
+
+@njit
+def no_ops(comm, buffer):
+    comm.barrier()
+    comm.broadcast(buffer, 0)
+    comm.broadcast(buffer)
+    comm.barrier()
+    return comm.rank + comm.size
+
+
+def body_of(function):
+    """Return the optimised LLVM of the function itself, without its wrappers."""
+    [text] = function.inspect_llvm().values()
+    [name] = {overload.fndesc.mangled_name for overload in function.overloads.values()}
+    found = re.search(
+        rf"^define [^\n]*@\"?{re.escape(name)}\"?\(.*?^}}", text, flags=re.DOTALL | re.MULTILINE
+    )
+    assert found is not None
+    return found.group(0)
+
+
+def test_barrier_and_broadcast_over_local_leave_nothing():
+    with LocalBackend() as comm:
+        assert no_ops(comm, np.zeros(3)) == 1
+    body = body_of(no_ops)
+    assert not re.search(r"\b(call|invoke)\b", body), body
+
+
+@njit
+def rank_and_size(comm):
+    return comm.rank * 100 + comm.size
+
+
+def test_rank_and_size_over_local_are_constants():
+    with LocalBackend() as comm:
+        assert rank_and_size(comm) == 1
+    body = body_of(rank_and_size)
+    assert not re.search(r"\b(call|invoke|load)\b", body), body

@@ -1,0 +1,89 @@
+"""Functions that workers call."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+
+from cobre_comm import launch, report_progress
+
+
+class Stubborn(Exception):
+    """Pickles, and cannot be made again."""
+
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+
+def add(comm, factor):
+    total = np.array([comm.rank + 1.0])
+    comm.allreduce(total, total)
+    return float(total[0]) * factor
+
+
+def surroundings(comm):
+    names = ("COBRE_COMM_BACKEND", "COBRE_SHM_TIMEOUT_SECS", "NUMBA_NUM_THREADS", "COBRE_SHM_NAME")
+    return {name: os.environ.get(name) for name in names}
+
+
+def progress(comm, count):
+    for number in range(count):
+        report_progress((comm.rank, number))
+    comm.barrier()
+    return "done"
+
+
+def end(comm, way, actor):
+    comm.barrier()
+    if comm.rank == actor:
+        if way == "raise":
+            raise KeyError("the first cause")
+        if way == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if way == "exit":
+            sys.exit(7)
+        if way == "vanish":
+            os._exit(5)
+        if way == "stubborn":
+            raise Stubborn("one", "two")
+        if way == "local":
+            raise type("Nameless", (Exception,), {})("nobody can pickle me")
+        if way == "fork":
+            if os.fork() == 0:
+                time.sleep(60)  # holds all that this worker held
+            os.kill(os.getpid(), signal.SIGKILL)
+    if way == "alone":
+        time.sleep(60)
+    comm.barrier()
+
+
+def large(comm, count):
+    return np.arange(count, dtype=np.uint8)
+
+
+def unpicklable(comm):
+    return threading.Lock()
+
+
+def clean_exit(comm):
+    sys.exit(0)
+
+
+def nested(comm):
+    launch(add, 2, args=(1,))
+
+
+def sleeper(comm):
+    report_progress(os.getpid())
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)"], stderr=subprocess.DEVNULL
+    )
+    report_progress(child.pid)
+    try:
+        time.sleep(60)
+    finally:
+        report_progress("finally")

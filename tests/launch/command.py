@@ -1,0 +1,95 @@
+"""Run ``cobre-comm`` in tests: with a deadline, and with an eye on what it starts."""
+
+import contextlib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+import psutil
+
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
+DEADLINE_S = 100
+COMMAND = [sys.executable, "-m", "cobre_comm"]
+
+
+def environment(**extra):
+    """The tests' environment without what is about ranks and threads."""
+    ours = ("COBRE_", "PMI_", "OMPI_", "SLURM_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return {k: v for k, v in kept.items() if not k.endswith("_NUM_THREADS")} | extra
+
+
+def cobre(*words, stdin="", before=COMMAND, **extra):
+    """Run to the end; return the completed process."""
+    words = [str(word) for word in words]
+    return subprocess.run([*before, *words], input=stdin, capture_output=True, text=True,
+                          timeout=DEADLINE_S, env=environment(**extra), check=False)  # fmt: skip
+
+
+def lines_of(text, rank):
+    """What a rank wrote, without the prefix."""
+    return [
+        line[len(f"[{rank}] ") :] for line in text.splitlines() if line.startswith(f"[{rank}] ")
+    ]
+
+
+def _runs(process):
+    """An orphan that process 1 has not reaped yet does not run."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+class Running:
+    """A launcher in the background; all that it started is gone when the test is over."""
+
+    def __init__(self, *words, before=COMMAND):
+        words = [str(word) for word in words]
+        self.process = subprocess.Popen([*before, *words], stdin=subprocess.DEVNULL, text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        env=environment())  # fmt: skip
+        self.started = []
+        self.output = ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        for process in [*self.started, self.process]:
+            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+                process.kill()
+        self.process.communicate()
+
+    def wait_ready(self, ranks):
+        """Wait until so many ranks have said ``ready RANK PID...``; return their pids by rank."""
+        pids = {}
+        while len(pids) < ranks:
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read()
+            self.output += line
+            if found := re.search(r"ready (\d+) (.*)", line):
+                pids[int(found[1])] = [int(word) for word in found[2].split()]
+        self.started = [psutil.Process(pid) for known in pids.values() for pid in known]
+        self.started += psutil.Process(self.process.pid).children(recursive=True)
+        return pids
+
+    def finish(self):
+        """Wait for the end; return the exit status and what came on stdout and stderr."""
+        output, errors = self.process.communicate(timeout=DEADLINE_S)
+        return self.process.returncode, self.output + output, errors
+
+    def survivors(self, within_s=2.0):
+        """Return what still runs, after that time, of the processes that were seen."""
+        deadline = time.monotonic() + within_s
+        while (left := [p for p in self.started if _runs(p)]) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return left
+
+
+def seconds_since(start):
+    return time.monotonic() - start

@@ -1,0 +1,64 @@
+"""What a rank does, without a communicator: ACTION RANK..., the other ranks sleep."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+rank = int(os.environ.get("COBRE_SHM_RANK", 0))
+action, actors = sys.argv[1], [int(word) for word in sys.argv[2:]]
+
+if action == "environment":
+    for name, value in sorted(os.environ.items()):
+        print(f"{name}={value}")
+elif action == "flags":
+    print(sys.flags.dev_mode, sys.warnoptions, sys._xoptions.get("int_max_str_digits"), __name__,
+          __file__, sys.path[0])  # fmt: skip
+elif action == "affinity":
+    print(f"cores {sorted(os.sched_getaffinity(0))}")
+elif action == "read":
+    print(f"read {sys.stdin.read()!r}")
+elif action == "lines":
+    for number in range(int(sys.argv[2])):
+        print(f"rank {rank} line {number} " + "x" * (number % 70))
+        print(f"error {rank} line {number}", file=sys.stderr)
+elif action == "pieces":
+    for word in ("a rank ", f"{rank} speaks ", "slowly"):
+        print(word, end="", flush=True)
+        time.sleep(0.05)
+elif action == "flood" and rank == 1:
+    for _ in range(int(sys.argv[2])):
+        os.write(1, b"flood " + b"y" * 9_993 + b"\n")
+elif action == "flood":
+    print("a drop")
+elif action == "children":
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    print(f"ready {rank} {os.getpid()} {child.pid}")
+    time.sleep(60)
+elif action == "count":
+    counted = []
+    for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: counted.append(number))
+    print(f"ready {rank} {os.getpid()}")
+    while signal.SIGTERM not in counted:
+        time.sleep(0.01)
+    print(f"counted {[int(number) for number in counted]}")
+elif rank in actors:
+    time.sleep(0.2)
+    if action == "exit":
+        sys.exit(3)
+    if action == "raise":
+        raise ValueError(f"bad number on rank {rank}")
+    if action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if action == "segfault":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if action == "finish":
+        sys.exit(0)
+elif action == "finish":
+    time.sleep(0.6)
+    print("still here")
+else:
+    print(f"ready {rank} {os.getpid()}")
+    time.sleep(60)

@@ -1,0 +1,21 @@
+"""Programs that call ``launch``: WAY."""
+
+import sys
+
+from cobre_comm import launch
+from tests.launch import bodies
+
+if sys.argv[1] == "unguarded":
+    launch(bodies.add, 2, args=(1,))
+elif __name__ == "__main__":
+    ready = {}
+
+    def on_progress(rank, payload):
+        if isinstance(payload, int):
+            ready.setdefault(rank, []).append(payload)
+            if len(ready[rank]) == 2:
+                print("ready", rank, *ready[rank], flush=True)
+        else:
+            print(payload, rank, flush=True)
+
+    launch(bodies.sleeper, 2, on_progress=on_progress)

@@ -1,0 +1,247 @@
+import functools
+import multiprocessing
+import os
+import pickle
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import cobre_comm
+from cobre_comm import (
+    BackendKind,
+    BackendNotAvailable,
+    CollectiveFailed,
+    InvalidBackend,
+    WorkerError,
+    WorkerInfo,
+    launch,
+    report_progress,
+)
+from cobre_comm.launch import LaunchResult
+from tests.launch import bodies
+from tests.launch.command import seconds_since
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_value_of_rank_0_and_what_workers_did(size):
+    result = launch(bodies.add, size, args=(10,))
+    assert isinstance(result, LaunchResult)
+    assert result.value == 10 * size * (size + 1) / 2
+    assert [worker.rank for worker in result.workers] == list(range(size))
+    assert len({worker.pid for worker in result.workers}) == size
+    assert (os.getpid() in {worker.pid for worker in result.workers}) == (size == 1)
+    assert {worker.backend for worker in result.workers} == {"local" if size == 1 else "shm"}
+    assert all(0 < worker.wall_time_s < 60 for worker in result.workers)
+    assert isinstance(pickle.loads(pickle.dumps(result)).workers[0], WorkerInfo)
+
+
+def test_environment_of_workers(monkeypatch):
+    monkeypatch.setenv("COBRE_COMM_BACKEND", "tcp")
+    monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
+    before = dict(os.environ)
+    seen = launch(bodies.surroundings, 2, BackendKind.SHM, timeout=12).value
+    assert seen["COBRE_COMM_BACKEND"] == "shm"
+    assert seen["COBRE_SHM_TIMEOUT_SECS"] == "12"
+    assert int(seen["NUMBA_NUM_THREADS"]) >= 1
+    assert seen["COBRE_SHM_NAME"].startswith("/cobre-")
+    assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_progress_comes_in_order_and_in_the_parent(size):
+    seen = []
+    thread = threading.current_thread()
+
+    def on_progress(rank, payload):
+        assert threading.current_thread() is thread
+        seen.append((rank, payload))
+
+    assert launch(bodies.progress, size, args=(50,), on_progress=on_progress).value == "done"
+    for rank in range(size):
+        assert [p for r, p in seen if r == rank] == [(rank, n) for n in range(50)]
+    assert launch(bodies.progress, size, args=(5,)).value == "done"
+
+
+def test_progress_outside_a_worker_is_nothing():
+    report_progress("nobody listens")
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_an_exception_in_on_progress_ends_the_job(size):
+    def on_progress(rank, payload):
+        raise LookupError(rank)
+
+    start = time.monotonic()
+    with pytest.raises(LookupError):
+        launch(bodies.sleeper, size, on_progress=on_progress)
+    assert seconds_since(start) < 30
+
+
+@pytest.mark.parametrize("actor", [0, 2])
+def test_first_failure_is_the_workers_own_exception(actor):
+    with pytest.raises(WorkerError) as caught:
+        launch(bodies.end, 3, args=("raise", actor))
+    error = caught.value
+    assert (error.rank, error.exit_code) == (actor, 1)
+    assert isinstance(error.inner, KeyError)
+    assert error.inner.args == ("the first cause",)
+    assert 'raise KeyError("the first cause")' in str(error.inner.__cause__)
+    assert error.__cause__ is error.inner
+
+
+@pytest.mark.parametrize(
+    ("way", "code", "inner"),
+    [
+        ("kill", -9, type(None)),
+        ("exit", 7, SystemExit),
+        ("vanish", 5, type(None)),
+        ("stubborn", 1, RuntimeError),
+        ("local", 1, RuntimeError),
+        ("fork", -9, type(None)),
+    ],
+)
+def test_ways_to_fail(way, code, inner):
+    with pytest.raises(WorkerError) as caught:
+        launch(bodies.end, 2, args=(way, 1))
+    assert (caught.value.rank, caught.value.exit_code) == (1, code)
+    assert type(caught.value.inner) is inner
+    if way == "stubborn":
+        assert str(caught.value.inner) == "tests.launch.bodies.Stubborn: one and two"
+
+
+def test_others_are_ended_soon():
+    ends = []
+
+    def on_progress(rank, payload):
+        ends.append(time.monotonic())
+        if rank == 1 and isinstance(payload, int):
+            os.kill(payload, 9)
+
+    with pytest.raises(WorkerError) as caught:
+        launch(bodies.sleeper, 2, on_progress=on_progress)
+    # Rank 1 reports its own pid first; its child's, if it got that far, is killed as well.
+    assert (caught.value.rank, caught.value.exit_code) == (1, -9)
+    assert seconds_since(ends[-1]) < 3
+
+
+def test_large_value():
+    count = 300_000_000
+    value = launch(bodies.large, 2, args=(count,)).value
+    assert value.nbytes == count
+    assert (value[:512] == np.arange(512, dtype=np.uint8)).all()
+
+
+@pytest.mark.slow
+def test_value_of_a_gibibyte_and_more():
+    assert launch(bodies.large, 2, args=(2**30 + 2**28,)).value.nbytes == 2**30 + 2**28
+
+
+def test_unpicklable_value_is_named():
+    with pytest.raises(WorkerError, match=r"return value of rank 0 is a _thread\.lock") as caught:
+        launch(bodies.unpicklable, 2)
+    assert isinstance(caught.value.inner, TypeError)
+    assert isinstance(launch(bodies.unpicklable, 1).value, type(threading.Lock()))
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_sys_exit_0_is_a_return_of_none(size):
+    result = launch(bodies.clean_exit, size)
+    assert result.value is None
+    assert len(result.workers) == size
+
+
+def test_local_failure_is_a_worker_error_too():
+    with pytest.raises(WorkerError) as caught:
+        launch(bodies.end, 1, args=("raise", 0))
+    assert (caught.value.rank, caught.value.exit_code) == (0, 1)
+    assert isinstance(caught.value.__cause__, KeyError)
+    report_progress("no worker is left in this process")
+    assert launch(bodies.add, 1, args=(1,)).value == 1.0
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_nested_launch_is_refused(size):
+    with pytest.raises(WorkerError, match="inside a worker") as caught:
+        launch(bodies.nested, size)
+    assert isinstance(caught.value.inner, RuntimeError)
+
+
+@pytest.fixture
+def nothing_starts(monkeypatch):
+    monkeypatch.setattr("cobre_comm.launcher.workers.Workers", lambda *_: pytest.fail("started"))
+
+
+@pytest.mark.usefixtures("nothing_starts")
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"size": 0}, ValueError, "between 1 and 4096, got 0"),
+        ({"size": -1}, ValueError, "got -1"),
+        ({"size": 5000}, ValueError, "got 5000"),
+        ({"size": 2.0}, TypeError, "size must be an int, got 2.0"),
+        ({"size": True}, TypeError, "size must be an int, got True"),
+        ({"size": 2, "backend": "smoke"}, InvalidBackend, "smoke"),
+        ({"size": 2, "backend": 3}, TypeError, "backend must be a name"),
+        ({"size": 2, "backend": "local"}, ValueError, "one process and cannot have 2 ranks"),
+        ({"size": 2, "backend": "mpi"}, BackendNotAvailable, "mpi"),
+        ({"size": 2, "timeout": -1}, ValueError, "got -1"),
+        ({"size": 2, "args": 5}, TypeError, "args must be a tuple"),
+        ({"size": 2, "fn": 5}, TypeError, "fn must be callable"),
+        ({"size": 2, "fn": lambda comm: 0}, ValueError, "cannot import .*lambda.*top of a .py"),
+        ({"size": 2, "fn": functools.partial(lambda c: 0)}, ValueError, "cannot import .*lambda"),
+    ],
+)
+def test_bad_arguments_start_nothing(arguments, error, said):
+    with pytest.raises(error, match=said):
+        launch(**({"fn": bodies.add} | arguments))
+
+
+def test_function_within_a_function_starts_nothing(nothing_starts):
+    def inner(comm):
+        return 0
+
+    with pytest.raises(ValueError, match=r"cannot import .*inner; define it"):
+        launch(inner, 2)
+
+
+def test_argument_that_does_not_pickle():
+    with pytest.raises(TypeError, match="an argument of the function cannot be sent to workers"):
+        launch(bodies.add, 2, args=(threading.Lock(),))
+
+
+def test_start_method_fork_is_refused_and_ours_is_not_forced_on_the_program(nothing_starts):
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    multiprocessing.set_start_method("fork", force=True)
+    try:
+        with pytest.raises(RuntimeError, match="'fork'"):
+            launch(bodies.add, 2, args=(1,))
+        assert launch(bodies.add, 1, args=(1,)).value == 1.0
+    finally:
+        multiprocessing.set_start_method(chosen, force=True)
+
+
+def test_launch_does_not_choose_a_start_method():
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    launch(bodies.add, 2, args=(1,))
+    assert multiprocessing.get_start_method(allow_none=True) == chosen
+
+
+def test_launch_from_a_thread():
+    results = []
+    thread = threading.Thread(target=lambda: results.append(launch(bodies.add, 2, args=(1,))))
+    thread.start()
+    thread.join(60)
+    assert results[0].value == 3.0
+
+
+def test_the_package_s_launch_can_always_be_called():
+    assert cobre_comm.launch(bodies.add, 1, args=(2,)).value == 2.0
+
+
+def test_errors_of_collectives_travel():
+    error = CollectiveFailed("barrier", 0, "rank 1 died", [1])
+    failure = cobre_comm.launcher.messages.Failed.of(error, 1).exception()
+    assert isinstance(failure, CollectiveFailed)
+    assert failure.ranks == (1,)

@@ -1,0 +1,171 @@
+import os
+import subprocess
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from cobre_comm.launcher.lines import Screen, Stream, rank_prefix
+from cobre_comm.launcher.outlet import Outlet
+from tests.launch.command import COMMAND, EXAMPLES, PROGRAMS, cobre, environment, lines_of
+
+ACT = PROGRAMS / "act.py"
+
+
+class FakeOutlet(SimpleNamespace):
+    def __init__(self, is_terminal):
+        super().__init__(is_terminal=is_terminal, text=b"")
+
+    def put(self, data):
+        self.text += data
+
+
+def streams(is_terminal, ranks=2):
+    outlet, screen = FakeOutlet(is_terminal), Screen()
+    return outlet, [Stream(outlet, b"[%d] " % rank, screen) for rank in range(ranks)]
+
+
+def test_every_line_has_the_rank_in_front_and_stays_whole():
+    done = cobre("run", "-n", 3, ACT, "lines", 300)
+    assert done.returncode == 0
+    for rank in range(3):
+        expected = [f"rank {rank} line {n} " + "x" * (n % 70) for n in range(300)]
+        assert lines_of(done.stdout, rank) == expected
+        assert lines_of(done.stderr, rank) == [f"error {rank} line {n}" for n in range(300)]
+    assert len(done.stdout.splitlines()) == len(done.stderr.splitlines()) == 900
+
+
+def test_unfinished_last_line_is_kept_whole():
+    done = cobre("run", "-n", 3, ACT, "pieces")
+    assert sorted(done.stdout.splitlines()) == [f"[{r}] a rank {r} speaks slowly" for r in range(3)]
+
+
+def test_prefix_can_be_left_out_and_is_left_out_for_one_rank():
+    assert cobre("run", "-n", 1, ACT, "pieces").stdout == "a rank 0 speaks slowly"
+    done = cobre("run", "-n", 2, "--no-prefix", ACT, "pieces")
+    assert sorted(done.stdout.splitlines()) == ["a rank 0 speaks slowly", "a rank 1 speaks slowly"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_only_rank_0_gets_stdin(ranks):
+    done = cobre("run", "-n", ranks, "--no-prefix", ACT, "read", stdin="some\ntext")
+    expected = ["read ''"] * (ranks - 1) + ["read 'some\\ntext'"]
+    assert sorted(done.stdout.splitlines()) == expected
+
+
+def test_a_rank_that_floods_does_not_hold_up_another():
+    flood_bytes = 60_000_000
+    with subprocess.Popen(
+        [*COMMAND, "run", "-n", "2", str(ACT), "flood", str(flood_bytes // 10_000)],
+        stdout=subprocess.PIPE, env=environment(), stdin=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        time.sleep(1.0)  # nobody reads: the pipes are full
+        start, seen, drop_after = time.monotonic(), 0, None
+        while data := process.stdout.read1(2**20):
+            seen += len(data)
+            if b"a drop" in data:
+                drop_after = seen
+    assert process.returncode == 0
+    assert seen == flood_bytes + 4 * flood_bytes // 10_000 + len("[0] a drop\n")
+    assert drop_after < 16 * 2**20
+    assert time.monotonic() - start < 30
+
+
+def test_nothing_is_lost_when_the_reader_is_slow_and_the_ranks_have_gone():
+    with subprocess.Popen(
+        [*COMMAND, "run", "-n", "2", str(ACT), "flood", "120"],
+        stdout=subprocess.PIPE, env=environment(), stdin=subprocess.DEVNULL,
+    ) as process:  # fmt: skip
+        time.sleep(2.5)
+        assert len(process.stdout.read()) == 120 * 10_004 + len("[0] a drop\n")
+    assert process.returncode == 0
+
+
+def test_ranks_learn_that_nobody_reads_any_more():
+    process = subprocess.Popen(
+        [*COMMAND, "run", "-n", "2", str(ACT), "flood", "100000"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    process.stdout.read(1000)
+    process.stdout.close()
+    assert b"BrokenPipeError" in process.stderr.read()
+    process.stderr.close()
+    assert process.wait(30) == 1
+
+
+def test_carriage_returns_make_lines_of_their_own():
+    outlet, (first, second) = streams(is_terminal=False)
+    first.feed(b"\r 10%\r 20%")
+    second.feed(b"hello\r\nworld")
+    first.feed(b"\r 30%\n")
+    second.finish()
+    assert outlet.text == b"\r[0]  10%\r[1] hello\r\n[0]  20%\r[0]  30%\n[1] world\n"
+
+
+def test_a_terminal_shows_a_prompt_and_keeps_lines_apart():
+    outlet, (first, second) = streams(is_terminal=True)
+    first.feed(b"name? ")
+    assert first.show_partial_at is not None
+    first.show_partial()
+    assert outlet.text == b"[0] name? "
+    second.feed(b"hello\n")
+    first.feed(b"ok\nnext\n")
+    assert outlet.text == b"[0] name? \n[1] hello\n[0] ok\n[0] next\n"
+    first.feed(b"more? ")
+    first.show_partial()
+    first.feed(b"yes\n")
+    assert outlet.text.endswith(b"[0] more? yes\n")
+
+
+def test_a_line_erases_a_progress_bar_of_another_rank():
+    outlet, (first, second) = streams(is_terminal=True)
+    first.feed(b"50%\r60%")
+    second.feed(b"hello\n")
+    assert outlet.text == b"[0] 50%\r\x1b[2K[1] hello\n"
+
+
+def test_a_line_without_end_is_cut():
+    outlet, (first, _) = streams(is_terminal=False)
+    for _ in range(6):
+        first.feed(b"z" * 2**20)
+    assert outlet.text.startswith(b"[0] zzz")
+    assert outlet.text.endswith(b"z\n")
+
+
+def test_colour_only_on_a_terminal():
+    terminal, file = FakeOutlet(True), FakeOutlet(False)
+    assert rank_prefix(1, terminal, colour=True) == b"\x1b[33m[1] \x1b[0m"
+    assert rank_prefix(1, terminal, colour=False) == rank_prefix(1, file, colour=True) == b"[1] "
+
+
+def test_outlet_writes_without_blocking():
+    reader, writer = os.pipe()
+    outlet = Outlet(writer)
+    outlet.put(b"x" * 3 * 2**20)
+    assert outlet.is_full
+    for _ in range(16):  # 64 KiB: what a pipe holds
+        outlet.write_some()
+    assert len(os.read(reader, 2**20)) == 2**16
+    os.close(reader)
+    outlet.write_some()
+    assert outlet.is_broken
+    assert outlet.is_empty
+    os.close(writer)
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_hello_ranks(ranks):
+    done = cobre("run", "-n", ranks, "--no-prefix", EXAMPLES / "hello_ranks.py")
+    backend = "local" if ranks == 1 else "shm"
+    expected = [f"hello from rank {r} of {ranks} on {backend}" for r in range(ranks)]
+    last = f"{ranks} ranks, whose numbers add up to {ranks * (ranks - 1) // 2}"
+    assert sorted(done.stdout.splitlines()) == sorted([*expected, last])
+    assert [line for line in done.stderr.splitlines() if "compiling" not in line] == []
+
+
+def test_njit_loop_prints_the_same_digits_for_every_number_of_ranks():
+    printed = {cobre("run", "-n", n, "--no-prefix", EXAMPLES / "njit_loop.py").stdout
+               for n in (1, 2, 3)}  # fmt: skip
+    assert len(printed) == 1
+    assert float(printed.pop()) > 2

@@ -1,0 +1,129 @@
+import os
+import signal
+import sys
+import time
+
+import psutil
+import pytest
+
+from tests.launch.command import PROGRAMS, Running, lines_of, seconds_since
+
+ACT, WAIT = PROGRAMS / "act.py", PROGRAMS / "wait.py"
+
+
+@pytest.mark.parametrize("way", ["python", "njit"])
+def test_ctrl_c_is_keyboard_interrupt_on_every_rank(way):
+    with Running("run", "-n", 3, WAIT, way) as job:
+        job.wait_ready(3)
+        time.sleep(0.3)
+        start = time.monotonic()
+        job.process.send_signal(signal.SIGINT)
+        code, output, errors = job.finish()
+        assert seconds_since(start) < 4
+        assert code == 130
+        assert errors.splitlines()[-1] == "cobre-comm: ended by signal 2 (SIGINT)"
+        for rank in range(3):
+            said = lines_of(output, rank)[1:]
+            # A rank may learn of another's end just before its own signal is looked at.
+            assert said in ([f"interrupted {rank}", f"finally {rank}"], [f"finally {rank}"])
+        assert output.count("interrupted") >= 2
+        assert job.survivors(0) == []
+
+
+def test_terminal_sends_ctrl_c_to_the_launcher_alone():
+    with Running("run", "-n", 2, ACT, "sleep") as job:
+        pids = job.wait_ready(2)
+        groups = {os.getpgid(pid) for [pid] in pids.values()}
+        assert os.getpgid(job.process.pid) not in groups
+        assert len(groups) == 2
+        job.process.send_signal(signal.SIGINT)
+        code, _, errors = job.finish()
+        assert code == 130
+        assert errors.count("KeyboardInterrupt") == 2
+
+
+def test_second_ctrl_c_kills_at_once():
+    with Running("run", "-n", 2, WAIT, "python", "stubborn") as job:
+        job.wait_ready(2)
+        job.process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert job.process.poll() is None
+        start = time.monotonic()
+        job.process.send_signal(signal.SIGINT)
+        assert job.finish()[0] == 130
+        assert seconds_since(start) < 2
+        assert job.survivors(0) == []
+
+
+def test_ranks_that_do_not_end_are_killed_after_the_grace():
+    with Running("run", "-n", 2, "--grace", "0.3", WAIT, "python", "stubborn") as job:
+        job.wait_ready(2)
+        job.process.send_signal(signal.SIGINT)
+        code, _, errors = job.finish()
+        assert code == 130
+        assert "still running after 0.3 s, killed: rank 0, 1" in errors
+        assert job.survivors(0) == []
+
+
+def test_signals_are_forwarded_in_order():
+    with Running("run", "-n", 2, ACT, "count") as job:
+        job.wait_ready(2)
+        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1, signal.SIGTERM):
+            job.process.send_signal(number)
+            time.sleep(0.2)
+        code, output, _ = job.finish()
+        expected = [int(n) for n in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1)]
+        for rank in range(2):
+            assert lines_of(output, rank)[1:] == [f"counted {[*expected, int(signal.SIGTERM)]}"]
+        assert code == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_ending_signals_end_ranks_that_do_nothing_about_them(number):
+    with Running("run", "-n", 2, ACT, "sleep") as job:
+        job.wait_ready(2)
+        job.process.send_signal(number)
+        code, _, errors = job.finish()
+        assert code == 128 + number
+        assert errors.splitlines()[-1].startswith(f"cobre-comm: ended by signal {int(number)}")
+        assert job.survivors(0) == []
+
+
+def test_ranks_own_children_end_with_the_job():
+    with Running("run", "-n", 2, ACT, "children") as job:
+        job.wait_ready(2)
+        assert len(job.started) >= 4
+        job.process.send_signal(signal.SIGTERM)
+        job.finish()
+        assert job.survivors(0.5) == []
+
+
+def test_killed_launcher_leaves_no_rank_and_no_grandchild():
+    with Running("run", "-n", 3, ACT, "children") as job:
+        job.wait_ready(3)
+        job.process.kill()
+        assert job.survivors() == []
+
+
+def test_killed_launcher_leaves_nothing_while_ranks_wait_for_each_other():
+    with Running("run", "-n", 2, WAIT, "njit") as job:
+        job.wait_ready(2)
+        job.process.kill()
+        assert job.survivors() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/*/children")
+@pytest.mark.parametrize("after_s", [0.08, 0.12, 0.16, 0.2, 0.3, 0.6])
+def test_launcher_killed_while_it_starts(after_s):
+    with Running("run", "-n", 6, PROGRAMS / "meet.py", "raise", "9") as job:
+        deadline = time.monotonic() + after_s
+        seen = {}
+        while time.monotonic() < deadline:
+            for child in psutil.Process(job.process.pid).children():
+                seen[child.pid] = child
+            time.sleep(0.01)
+        os.kill(job.process.pid, signal.SIGSTOP)  # so that the list is complete
+        seen |= {c.pid: c for c in psutil.Process(job.process.pid).children(recursive=True)}
+        job.started = list(seen.values())
+        job.process.kill()
+        assert job.survivors() == []

@@ -1,0 +1,101 @@
+import os
+import subprocess
+
+import pytest
+
+from cobre_comm.launcher import compile_kernels, warm
+from tests.launch.command import EXAMPLES, cobre
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """Stand in for the process that compiles: it writes a marker that lists one file."""
+    seen = []
+
+    def pretend(backend, environ, marker):
+        seen.append(marker.name)
+        marker.write_text(f"{__file__}\n")
+
+    monkeypatch.setattr(warm, "_compile", pretend)
+    return seen
+
+
+def test_compiles_once_for_the_same_surroundings(compilations, tmp_path):
+    environ = {"XDG_CACHE_HOME": str(tmp_path), "NUMBA_NUM_THREADS": "2"}
+    for _ in range(3):
+        warm.warm_up("shm", environ)
+    warm.warm_up("shm", environ | {"NUMBA_NUM_THREADS": "1"})
+    assert len(compilations) == 1
+    assert (tmp_path / "cobre_comm" / compilations[0]).exists()
+
+
+@pytest.mark.parametrize("change", ["NUMBA_CPU_NAME", "NUMBA_OPT", "NUMBA_CACHE_DIR"])
+def test_compiles_again_for_other_surroundings(compilations, tmp_path, change):
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    warm.warm_up("shm", environ)
+    warm.warm_up("shm", environ | {change: str(tmp_path / "1")})
+    assert len(compilations) == 2
+
+
+def test_compiles_again_when_numbas_cache_has_gone(compilations, tmp_path):
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    warm.warm_up("shm", environ)
+    marker = tmp_path / "cobre_comm" / compilations[0]
+    marker.write_text(f"{tmp_path}/gone.nbi\n")
+    warm.warm_up("shm", environ)
+    assert len(compilations) == 2
+
+
+def test_nothing_to_do_without_jit(compilations, tmp_path):
+    warm.warm_up("shm", {"XDG_CACHE_HOME": str(tmp_path), "NUMBA_DISABLE_JIT": "1"})
+    assert compilations == []
+
+
+def test_no_marker_where_there_is_no_place_for_it(compilations, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):  # our stand-in's; the real one carries on
+        warm.warm_up("shm", {"XDG_CACHE_HOME": str(tmp_path / "file")})
+    compile_kernels._write(tmp_path / "file" / "marker", [])
+
+
+def test_marker_lists_the_files_of_numbas_cache():
+    cobre("run", "-n", 2, EXAMPLES / "hello_ranks.py")
+    again = cobre("run", "-n", 2, EXAMPLES / "hello_ranks.py")
+    assert again.stderr == ""
+    functions = compile_kernels._functions(compile_kernels._kernels("shm"))
+    listed = compile_kernels._cache_files(functions)
+    assert {path.name.split("-")[0] for path in listed} >= {
+        "access.announce_kernel",
+        "allgatherv.allgatherv_kernel",
+        "allreduce.allreduce_kernel",
+        "barrier.synchronise_kernel",
+        "broadcast.broadcast_kernel",
+        "doors._allreduce",
+        "doors._barrier",
+    }
+
+
+def test_no_compilation_where_numba_cannot_cache(monkeypatch, tmp_path):
+    def no_place(functions):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(compile_kernels, "_cache_files", no_place)
+    compile_kernels.main("shm", str(tmp_path / "marker"))
+    assert not (tmp_path / "marker").exists()
+
+
+def test_the_process_that_compiles_gets_our_path_and_no_stdin(monkeypatch, tmp_path):
+    calls = []
+    monkeypatch.setattr(subprocess, "run", lambda command, **rest: calls.append((command, rest)))
+    warm._compile("shm", os.environ, tmp_path / "marker")
+    [(command, rest)] = calls
+    assert str(tmp_path / "marker") in command[-1]
+    assert rest["stdin"] == subprocess.DEVNULL
+
+
+@pytest.mark.slow
+def test_cold_and_warm(tmp_path):
+    hello = EXAMPLES / "hello_ranks.py"
+    cold = cobre("run", "-n", 2, hello, NUMBA_CACHE_DIR=str(tmp_path))
+    assert cold.stderr == f"{warm.MESSAGE}\n"
+    assert cobre("run", "-n", 2, hello, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""

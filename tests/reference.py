@@ -1,0 +1,121 @@
+"""What is right, in plain NumPy: fold in rank order, allgatherv, data that tells ranks apart.
+
+MIN and MAX are written with ``numpy.where``: ``numpy.minimum`` does not promise which of two equal
+operands (+0.0 and -0.0) it returns.
+"""
+
+import numpy as np
+
+from cobre_comm import ReduceOp
+
+SENTINEL = 0xA5
+INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
+FLOATS = ["f4", "f8"]
+COMPLEX = ["c8", "c16"]
+STRUCTURED = np.dtype([("stage", "i4"), ("cost", "f8"), ("coefficients", "f4", (3,))])
+OPS = [ReduceOp.SUM, ReduceOp.MIN, ReduceOp.MAX]
+
+
+def fold(op, contributions):
+    """Fold arrays in rank order."""
+    accumulator = contributions[0].copy()
+    with np.errstate(all="ignore"):
+        for x in contributions[1:]:
+            if op == ReduceOp.SUM:
+                accumulator = np.add(accumulator, x)
+                continue
+            earlier_stays = accumulator <= x if op == ReduceOp.MIN else accumulator >= x
+            is_nan = accumulator != accumulator
+            accumulator = np.where(earlier_stays | is_nan, accumulator, x)
+    return accumulator
+
+
+def allgatherv(recv, sends, displs):
+    """Return what ``recv`` holds afterwards; elements outside the blocks keep their bytes."""
+    expected = recv.copy()
+    flat = expected.reshape(-1)
+    for send, displacement in zip(sends, displs, strict=True):
+        flat[displacement : displacement + send.size] = send.reshape(-1)
+    return expected
+
+
+def _mixed(seed, rank, count):
+    """Return ``count`` words, a function of seed, rank and index (splitmix64's finalizer)."""
+    with np.errstate(over="ignore"):
+        x = np.arange(count, dtype=np.uint64) + np.uint64(1)
+        x = x * np.uint64(0x9E3779B97F4A7C15) + np.uint64((seed * 1009 + rank) * 2654435761)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))
+
+
+def block(dtype, rank, shape, seed=0):
+    """Return an array of any dtype whose bytes are a function of seed, rank and index."""
+    dtype = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    octets = _mixed(seed, rank, -(-count * dtype.itemsize // 8)).view(np.uint8)
+    octets = octets[: count * dtype.itemsize].copy()
+    if dtype == np.bool_:
+        octets &= 1
+    return octets.view(dtype).reshape(shape)
+
+
+def numbers(dtype, rank, count, seed=0, special=True):
+    """Return numbers of a dtype that ``allreduce`` takes: all magnitudes, wraps, ties, specials."""
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iu":
+        drawn = block(dtype, rank, count, seed)
+        tie = _mixed(seed + 1, 0, count) % np.uint64(7) == 0
+        limits = np.iinfo(dtype)
+        drawn[_mixed(seed, rank, count) % np.uint64(11) == 0] = limits.max
+        drawn[_mixed(seed, rank, count) % np.uint64(11) == 1] = limits.min
+        drawn[tie] = 42
+        return drawn
+    if dtype.kind == "c":
+        parts = numbers(np.dtype(f"f{dtype.itemsize // 2}"), rank, 2 * count, seed, special)
+        return parts.view(dtype)
+    word = _mixed(seed, rank, count)
+    mantissa = (word >> np.uint64(11)).astype(np.float64) / 2.0**53 + 0.5
+    exponent = (word % np.uint64(41)).astype(np.int64) - 20
+    sign = np.where(word & np.uint64(1 << 10), -1.0, 1.0)
+    drawn = (sign * np.ldexp(mantissa, exponent)).astype(dtype)
+    if special:
+        chosen = _mixed(seed + 2, rank, count) % np.uint64(64)
+        info = np.finfo(dtype)
+        values = [np.nan, np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal]
+        values += [-info.smallest_subnormal, info.tiny, info.max, -info.max, 1.5, 0.0, -0.0]
+        for number, value in enumerate(values):
+            drawn[chosen == number] = value
+    return drawn
+
+
+def sentinels(dtype, shape):
+    """Return an array of which every byte is SENTINEL."""
+    dtype = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    return np.full(count * dtype.itemsize, SENTINEL, dtype=np.uint8).view(dtype).reshape(shape)
+
+
+def assert_same_bytes(actual, expected):
+    """Compare two arrays byte for byte."""
+    assert actual.shape == expected.shape, (actual.shape, expected.shape)
+    assert actual.dtype == expected.dtype, (actual.dtype, expected.dtype)
+    a, b = (np.frombuffer(x.tobytes(), dtype=np.uint8) for x in (actual, expected))
+    if not np.array_equal(a, b):
+        at = int(np.flatnonzero(a != b)[0])
+        element = at // actual.dtype.itemsize
+        raise AssertionError(
+            f"{np.count_nonzero(a != b)} of {a.size} bytes differ, first in element {element}: "
+            f"{actual.reshape(-1)[element].tobytes().hex()} instead of "
+            f"{expected.reshape(-1)[element].tobytes().hex()}"
+        )
+
+
+def assert_same_fold(actual, expected, op):
+    """Compare bit for bit; the payload of a NaN that SUM makes is not promised."""
+    if op == ReduceOp.SUM and actual.dtype.kind in "fc":
+        real = actual.dtype if actual.dtype.kind == "f" else np.dtype(f"f{actual.itemsize // 2}")
+        actual, expected = actual.reshape(-1).view(real), expected.reshape(-1).view(real)
+        both = np.isnan(actual) & np.isnan(expected)
+        actual, expected = (np.where(both, np.dtype(real).type(0), x) for x in (actual, expected))
+    assert_same_bytes(actual, expected)

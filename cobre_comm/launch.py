@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import multiprocessing
 import os
 import pickle
 import sys
@@ -18,6 +16,7 @@ from cobre_comm.errors import WorkerError
 from cobre_comm.launcher import worker as workers_side
 from cobre_comm.launcher.backends import choose_backend
 from cobre_comm.launcher.job import Job, check_size, check_timeout
+from cobre_comm.launcher.refusals import check_importable, check_not_nested, check_start_method
 
 __all__ = ["LaunchResult", "WorkerInfo", "launch", "report_progress"]
 
@@ -112,11 +111,11 @@ def launch(
         raise TypeError(f"args must be a tuple, got {type(args).__name__}; write args=(x,)")
     if not callable(fn):
         raise TypeError(f"fn must be callable, got {fn!r}")
-    _check_not_nested()
+    check_not_nested()
     if job.backend == "local":
         return _call_here(fn, args, on_progress)
-    _check_start_method()
-    _check_importable(fn)
+    check_start_method()
+    check_importable(fn)
     return _call_in_workers(job, fn, args, on_progress)
 
 
@@ -130,48 +129,6 @@ def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
         raise TypeError(f"backend must be a name or a BackendKind, got {backend!r}")
     prefer_tcp = bool(os.environ.get("COBRE_TCP_COORDINATOR"))
     return Job(size, choose_backend(name, size, prefer_tcp=prefer_tcp), timeout)
-
-
-def _check_not_nested() -> None:
-    if workers_side.is_worker():
-        raise RuntimeError("launch cannot be called inside a worker of another launch")
-    # multiprocessing's own mark of a child that is still importing the parent's main module.
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise RuntimeError(
-            "a worker called launch while it imported this script; put the call of launch under "
-            'if __name__ == "__main__":'
-        )
-
-
-def _check_start_method() -> None:
-    if multiprocessing.get_start_method(allow_none=True) == "fork":
-        raise RuntimeError(
-            "this program uses multiprocessing's start method 'fork', which breaks compiled code "
-            "and threads in workers; choose 'spawn' (multiprocessing.set_start_method) for launch"
-        )
-
-
-def _check_importable(fn: Callable[..., Any]) -> None:
-    """Refuse what a new process could not find by its name."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    name = getattr(fn, "__qualname__", repr(fn))
-    advice = "define it with def at the top of a .py file and import it from there"
-    main = sys.modules["__main__"]
-    if getattr(fn, "__module__", None) == "__main__" and not _is_file(main):
-        raise ValueError(
-            f"workers cannot import {name} from a notebook or an interactive program; {advice}"
-        )
-    try:
-        pickle.dumps(fn)
-    except Exception as error:  # PicklingError, AttributeError, TypeError: by Python version
-        raise ValueError(f"workers cannot import {name}; {advice} ({error})") from error
-
-
-def _is_file(main: types.ModuleType) -> bool:
-    if getattr(main, "__spec__", None) is not None:  # python -m
-        return True
-    return os.path.isfile(getattr(main, "__file__", None) or "")  # noqa: PTH113  # "" is no path
 
 
 def _call_here(

@@ -25,7 +25,7 @@ class Pools:
             pool.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def pools():
     pools = Pools()
     yield pools

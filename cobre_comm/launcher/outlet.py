@@ -32,12 +32,8 @@ class Outlet:
         self.is_broken = False
         self._pending: deque[bytes] = deque()
         self._pending_bytes = 0
-        self._limit = ATOMIC_BYTES
-        try:
-            if stat.S_ISREG(os.fstat(fd).st_mode):
-                self._limit = FILE_BYTES
-        except OSError:  # started with it closed
-            self.is_broken = True
+        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+        self._limit = FILE_BYTES if is_file else ATOMIC_BYTES
 
     @property
     def is_full(self) -> bool:

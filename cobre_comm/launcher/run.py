@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -27,7 +28,7 @@ from cobre_comm.launcher.outlet import Outlet
 from cobre_comm.launcher.rank_process import RankProcess
 from cobre_comm.launcher.relay import Relay, SignalInbox
 
-STDOUT, STDERR = 1, 2
+STDIN, STDOUT, STDERR = 0, 1, 2
 STRAGGLERS_S = 0.3  # what ranks started may end by itself after them
 SPARE_DESCRIPTORS = 64
 
@@ -60,6 +61,7 @@ def run(job: Job, command: Sequence[str], options: Options) -> int:
         0 if and only if all ranks exited with 0; else the code of the first that failed, or 128
         and the number of the signal that ended it or the launcher.
     """
+    _open_standard_descriptors()
     _allow_descriptors(2 * job.size + SPARE_DESCRIPTORS)
     with SignalInbox([*FORWARDED_SIGNALS, signal.SIGCHLD]) as inbox:
         watch = _Watch(job, options, inbox)
@@ -75,10 +77,22 @@ def run(job: Job, command: Sequence[str], options: Options) -> int:
 
 
 def _allow_descriptors(needed: int) -> None:
+    """Raise this process's limit of open files where that is needed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < needed and soft != resource.RLIM_INFINITY:
-        limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    if soft >= needed or soft == resource.RLIM_INFINITY:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise OSError(errno.EMFILE, f"{needed} open files are needed, `ulimit -n` allows {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _open_standard_descriptors() -> None:
+    """Put /dev/null where ``<&-`` or ``>&-`` left a hole that a pipe of ours would fill."""
+    for descriptor in (STDIN, STDOUT, STDERR):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
 
 
 class _Watch:

@@ -25,6 +25,8 @@ FEASIBLE = 1e-11
 """A bound may be passed by this much, times one plus the size of the bound."""
 IMPOSSIBLE = 1e-9
 """A row is infeasible only if it misses its bound by more than this, in the same measure."""
+ENOUGH = 1e-7
+"""What is still missed when the steps are used up; the dual solution is feasible throughout."""
 ENTRY = 1e-8
 """Entries of a row below this do not make a pivot."""
 TIE = 1e-12
@@ -209,4 +211,6 @@ def iterate(lp: Lp) -> int:
             compute_basics(lp)
             continue
         exchange(lp, r, c, AT_LOWER if miss > 0.0 else AT_UPPER)
-    return FAILED
+    compute_basics(lp)
+    _, miss = choose_row(lp, False)
+    return OPTIMAL if abs(miss) <= ENOUGH else FAILED

@@ -56,6 +56,8 @@ def choose_units(case: Case) -> Units:
     productivity = typical([s.productivity for h in case.hydros for s in h.segments])
     energy = power_of_two(water * productivity)
     prices = [c for g in case.thermals for c in g.cost] + [case.deficit_cost]
+    # What spill costs per unit of energy lost: all there is to pay where water is abundant.
+    prices.append(typical([h.spill_cost for h in case.hydros]) / productivity)
     return Units(water, energy, power_of_two(typical(prices)) * energy)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cobre_comm import CollectiveFailed, InvalidBufferSize, ReduceOp
-from tests.faults import bodies
+from tests.faults import disagreement_bodies
 from tests.faults.test_lost_ranks import check_later
 
 SMALL = {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_SHM_TIMEOUT_SECS": "10"}
@@ -69,7 +69,9 @@ PLANS = {
 @pytest.mark.parametrize("name", list(PLANS))
 def test_calls(pools, caller, name):
     plans, words = PLANS[name]
-    values = pools.get("shm", 3).run(bodies.disagree, caller, plans, env=SMALL, fresh=True)
+    values = pools.get("shm", 3).run(
+        disagreement_bodies.disagree, caller, plans, env=SMALL, fresh=True
+    )
     for caught, later, took in values:
         assert isinstance(caught, (CollectiveFailed, InvalidBufferSize)), caught
         assert all(word in str(caught) for word in words), str(caught)
@@ -79,7 +81,9 @@ def test_calls(pools, caller, name):
 
 def test_the_odd_one_is_at_fault(pools):
     plans, _ = PLANS["operations"]
-    values = pools.get("shm", 3).run(bodies.disagree, "python", plans, env=SMALL, fresh=True)
+    values = pools.get("shm", 3).run(
+        disagreement_bodies.disagree, "python", plans, env=SMALL, fresh=True
+    )
     assert {caught.ranks for caught, *_ in values} == {(1,)}
 
 
@@ -87,7 +91,7 @@ def test_python_and_njit_disagree_alike(pools):
     plans, _ = PLANS["same bytes, other dtype"]
     pool = pools.get("shm", 3)
     texts = [
-        str(pool.run(bodies.disagree, caller, plans, env=SMALL, fresh=True)[0][0])
+        str(pool.run(disagreement_bodies.disagree, caller, plans, env=SMALL, fresh=True)[0][0])
         for caller in ("python", "njit")
     ]
     assert texts[0] == texts[1]
@@ -97,18 +101,22 @@ def test_python_and_njit_disagree_alike(pools):
 @pytest.mark.parametrize("size", [2, 4])
 def test_tables(pools, caller, size, which):
     caught = pools.get("shm", size).run(
-        bodies.disagree_on_tables, caller, which, env=SMALL, fresh=True
+        disagreement_bodies.disagree_on_tables, caller, which, env=SMALL, fresh=True
     )
     assert all(isinstance(e, (CollectiveFailed, InvalidBufferSize)) for e in caught), caught
 
 
 @pytest.mark.parametrize("which", ["count", "dtype", "split", "fence"])
 def test_regions(pools, which):
-    caught = pools.get("shm", 3).run(bodies.disagree_on_region, which, env=SMALL, fresh=True)
+    caught = pools.get("shm", 3).run(
+        disagreement_bodies.disagree_on_region, which, env=SMALL, fresh=True
+    )
     assert all(isinstance(error, CollectiveFailed) for error in caught), caught
 
 
 def test_an_argument_error_on_one_rank_is_a_disagreement_on_the_others(pools, caller):
-    values = pools.get("shm", 3).run(bodies.one_bad_argument, caller, env=SMALL, fresh=True)
+    values = pools.get("shm", 3).run(
+        disagreement_bodies.one_bad_argument, caller, env=SMALL, fresh=True
+    )
     assert isinstance(values[0], InvalidBufferSize)
     assert all(isinstance(error, CollectiveFailed) for error in values[1:])

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from cobre_comm import CollectiveFailed
-from tests.faults import bodies
+from tests.faults import bodies, signal_bodies
 from tests.faults.test_lost_ranks import SLACK_S
 
 PORTABLE = {"COBRE_COMM_PORTABLE_WAIT": "1"}
@@ -25,11 +25,11 @@ def test_interrupt_on_the_portable_path(pools, caller, operation):
 
 def check(pools, caller, operation, number, env):
     values = pools.get("shm", 3).run(
-        bodies.interrupted, caller, operation, number, env=env, fresh=True
+        signal_bodies.interrupted, caller, operation, number, env=env, fresh=True
     )
     sent = values[2][0]
     _, caught, at, later, _ = values[0]
-    expected = KeyboardInterrupt if number == signal.SIGINT else bodies.Alarmed
+    expected = KeyboardInterrupt if number == signal.SIGINT else signal_bodies.Alarmed
     assert isinstance(caught, expected), repr(caught)
     if number == signal.SIGUSR2:
         assert caught.args == ("from the handler",)
@@ -43,7 +43,7 @@ def check(pools, caller, operation, number, env):
 
 
 def test_others_learn_of_an_interrupted_rank(pools, caller):
-    values = pools.get("shm", 3).run(bodies.interrupted_then_next, caller, fresh=True)
+    values = pools.get("shm", 3).run(signal_bodies.interrupted_then_next, caller, fresh=True)
     assert isinstance(values[0], KeyboardInterrupt)
     for error in values[1:]:
         assert isinstance(error, CollectiveFailed)
@@ -51,7 +51,7 @@ def test_others_learn_of_an_interrupted_rank(pools, caller):
 
 
 def test_handler_that_returns_lets_the_wait_go_on(pools, caller):
-    values = pools.get("shm", 2).run(bodies.handler_that_returns, caller, fresh=True)
+    values = pools.get("shm", 2).run(signal_bodies.handler_that_returns, caller, fresh=True)
     seen, entered = values[0]
     assert len(seen) == 3
     assert all(at > entered for at in seen)

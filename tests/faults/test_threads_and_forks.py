@@ -2,22 +2,22 @@
 
 import pytest
 
-from tests.faults import bodies
+from tests.faults import bodies, process_bodies
 
 
 def test_second_thread_is_refused(pools, caller):
-    told = pools.get("shm", 2).run(bodies.two_threads, caller)[0]
+    told = pools.get("shm", 2).run(process_bodies.two_threads, caller)[0]
     assert len(told) == len(bodies.OPERATIONS) + 1
     assert all("thread" in text for text in told)
 
 
 def test_each_thread_its_own_communicator(pools, caller):
-    pools.get("shm", 2).run(bodies.threads_with_their_own, caller, 200)
+    pools.get("shm", 2).run(process_bodies.threads_with_their_own, caller, 200)
 
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_forked_child(pools, caller, size, tmp_path):
-    values = pools.get("shm", size).run(bodies.forked, caller, str(tmp_path), fresh=True)
+    values = pools.get("shm", size).run(process_bodies.forked, caller, str(tmp_path), fresh=True)
     for status, told in values:
         assert status == 0
         assert len(told) == len(bodies.OPERATIONS) + 3

@@ -7,7 +7,15 @@ import pytest
 
 from cobre_comm.launcher.lines import Screen, Stream, rank_prefix
 from cobre_comm.launcher.outlet import Outlet
-from tests.launch.command import COMMAND, EXAMPLES, PROGRAMS, cobre, environment, lines_of
+from tests.launch.command import (
+    COMMAND,
+    DEADLINE_S,
+    EXAMPLES,
+    PROGRAMS,
+    cobre,
+    environment,
+    lines_of,
+)
 
 ACT = PROGRAMS / "act.py"
 
@@ -79,6 +87,18 @@ def test_nothing_is_lost_when_the_reader_is_slow_and_the_ranks_have_gone():
         time.sleep(2.5)
         assert len(process.stdout.read()) == 120 * 10_004 + len("[0] a drop\n")
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_closed_descriptors_of_a_shell(closed):
+    command = f'"$@" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command, "sh", *COMMAND, "run", "-n", "2", str(ACT), "pieces"],
+        env=environment(), timeout=DEADLINE_S, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout.count("slowly") == (0 if ">&-" in closed else 2)
 
 
 def test_ranks_learn_that_nobody_reads_any_more():

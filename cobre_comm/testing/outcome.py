@@ -56,7 +56,7 @@ class Outcome:
         return f"rank {self.rank} returned {self.value!r}"
 
 
-class RanksFailed(AssertionError):  # noqa: N818  # a sentence, as CollectiveFailed is
+class RanksFailed(AssertionError):  # a sentence, as CollectiveFailed is
     """A body did not end as it should on some ranks.
 
     Parameters

@@ -57,7 +57,9 @@ def choose_units(case: Case) -> Units:
     energy = power_of_two(water * productivity)
     prices = [c for g in case.thermals for c in g.cost] + [case.deficit_cost]
     # What spill costs per unit of energy lost: all there is to pay where water is abundant.
-    prices.append(typical([h.spill_cost for h in case.hydros]) / productivity)
+    spills = [h.spill_cost for h in case.hydros if h.spill_cost > 0.0]
+    if spills:
+        prices.append(typical(spills) / productivity)
     return Units(water, energy, power_of_two(typical(prices)) * energy)
 
 

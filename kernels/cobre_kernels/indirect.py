@@ -58,6 +58,7 @@ else:
     import ctypes
 
     call3 = call5 = call8 = call11 = None  # without compilation there are no addresses to call
+
     def as_pointer(address):
         """Turn an address into the ``void *`` that :func:`numba.carray` takes."""
         return ctypes.c_void_p(address)

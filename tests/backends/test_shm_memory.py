@@ -26,7 +26,8 @@ def populate_and_weigh(comm, nbytes):
     region.block(begin, end)[:] = np.arange(begin, end, dtype=np.float64)
     region.fence()
     view = region.as_slice()
-    assert view[0] == 0 and view[-1] == count - 1
+    assert view[0] == 0
+    assert view[-1] == count - 1
     assert view.sum() == count * (count - 1) / 2
     comm.barrier()
     grown = pss_bytes() - before

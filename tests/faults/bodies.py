@@ -7,6 +7,7 @@ import threading
 import time
 
 import numpy as np
+from numba import njit
 
 from cobre_comm import InvalidCommunicator, ReduceOp
 from tests.calls import calls
@@ -97,9 +98,16 @@ def child_outlives_rank(comm, victim):
     return meet_failure(comm, "python", "barrier")
 
 
+@njit(cache=True)
+def _reduce_with_the_gil(comm, send, recv):
+    comm.allreduce(send, recv)
+
+
 def kill_and_tell(comm, caller):
     """Rank 0 has its peer killed by a thread while it waits for it itself."""
-    pids = prepare(comm, caller)
+    pids = prepare(comm, "python" if "GIL" in caller else caller)
+    arrays = np.ones(5), np.zeros(5)
+    _reduce_with_the_gil(comm, *arrays)
     if comm.rank == 1:
         time.sleep(60)
     killed_at = []
@@ -111,7 +119,13 @@ def kill_and_tell(comm, caller):
 
     thread = threading.Thread(target=kill)
     thread.start()
-    caught, at, *_ = meet_failure(comm, caller, "allreduce")
+    try:
+        if caller == "njit that holds the GIL":
+            _reduce_with_the_gil(comm, *arrays)
+        else:
+            collective(comm, caller, "allreduce")
+    except Exception as error:
+        caught, at = error, time.monotonic()
     thread.join()
     return killed_at[0], caught, at
 

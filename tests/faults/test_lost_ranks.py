@@ -93,6 +93,7 @@ def test_child_of_a_dead_rank_does_not_keep_it_alive():
     check_survivors(outcomes, [1], None, "barrier")
 
 
+@pytest.mark.parametrize("caller", ["python", "njit", "njit that holds the GIL"])
 def test_time_to_detection(caller):
     """Measured on one clock: the others wait in their collective before the kill."""
     outcomes = run_ranks_outcomes("shm", 2, bodies.kill_and_tell, caller, timeout_s=20)

@@ -14,12 +14,12 @@ from cobre_comm import (
     BackendNotAvailable,
     CollectiveFailed,
     InvalidBackend,
+    LaunchResult,
     WorkerError,
     WorkerInfo,
     launch,
     report_progress,
 )
-from cobre_comm.launch import LaunchResult
 from tests.launch import bodies
 from tests.launch.command import seconds_since
 

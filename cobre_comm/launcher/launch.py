@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 import time
-import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -199,16 +197,3 @@ def _start(workers: Any) -> None:
         raise TypeError(
             f"an argument of the function cannot be sent to workers: {error}"
         ) from error
-
-
-class _CallableModule(types.ModuleType):
-    """Python gives a package's attribute ``launch`` to the module of that name, at its import.
-
-    ``from cobre_comm import launch`` may so find the module instead of the function; either works.
-    """
-
-    def __call__(self, *args: Any, **kwargs: Any) -> LaunchResult:
-        return launch(*args, **kwargs)
-
-
-sys.modules[__name__].__class__ = _CallableModule

@@ -1,6 +1,7 @@
 import pytest
 
-from cobre_comm.testing import RankPool, leftovers
+from cobre_comm.testing import RankPool, leftovers, run_ranks
+from tests.conformance.bodies.sync import three_barriers
 
 GRID = [("local", 1), ("shm", 1), ("shm", 2), ("shm", 3), ("shm", 4), ("shm", 7)]
 
@@ -23,6 +24,13 @@ class Pools:
     def close(self):
         for pool in self._pools.values():
             pool.close()
+
+
+@pytest.fixture(scope="package", autouse=True)
+def kernels_are_compiled():
+    """Compile the kernels once, into the cache, instead of in every rank of the first test."""
+    for backend in ("local", "shm"):
+        run_ranks(backend, 1, three_barriers, "python", timeout_s=220)
 
 
 @pytest.fixture(scope="package")

@@ -14,13 +14,13 @@ for folder in (EXAMPLE, Path(__file__).resolve().parent):
         sys.path.insert(0, str(folder))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cases() -> Path:
     """Return the folder of the example's case files."""
     return EXAMPLE / "cases"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def comm() -> Iterator[Any]:
     """Return a communicator of one rank."""
     from cobre_comm import BackendKind, create_communicator

@@ -140,7 +140,8 @@ def duplicate(comm):
 
 
 def one_rank_is_missing(comm, absent, limit_s):
-    return "absent" if _rank() == absent else attempt(limit_s)
+    # The leader gives up first; a follower that gave up before would be a rank that has ended.
+    return "absent" if _rank() == absent else attempt(limit_s * (1 + 3 * _rank()))
 
 
 def dies_at_the_start(comm, victim):

@@ -1,5 +1,6 @@
 """What ranks do in a small /dev/shm, and the job around them; run as a module in a namespace."""
 
+import os
 import sys
 
 import numpy as np
@@ -44,8 +45,10 @@ def hardly_any(comm):
 
 
 def start(comm, body):
-    """Make the communicator here, without a minute's patience, and run the body."""
-    rendezvous.START_TIMEOUT_S = 4.0  # also of ranks whose rank 0 has failed
+    """Make the communicator here, and run the body."""
+    if body == "hardly_any":  # without a minute's patience for a rank 0 that has failed
+        rendezvous.START_TIMEOUT_S = 4.0
+        os.environ["COBRE_SHM_TIMEOUT_SECS"] = "4"
     with create_communicator() as made:
         globals()[body](made)
 
@@ -53,7 +56,7 @@ def start(comm, body):
 def main(body, size, buffer_bytes=""):
     from tests.faults import small_shm_bodies as importable
 
-    env = {"COBRE_SHM_TIMEOUT_SECS": "3", "COBRE_SHM_BUFFER_BYTES": buffer_bytes}
+    env = {"COBRE_SHM_BUFFER_BYTES": buffer_bytes}
     outcomes = run_ranks_outcomes(
         "shm", int(size), importable.start, body, connect=False, env=env, timeout_s=150
     )

@@ -1,0 +1,73 @@
+"""The same policy for any number of ranks: every case, alone and on 1, 2 and 4 ranks."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sddp"
+CASES = sorted(EXAMPLE.glob("cases/*.json"))
+# gen_h8 has no optimum that was proved; this much of its bound must be reached.
+FLOORS = {"gen_h8_t12_k10": 182400.0}
+OPTIONS = {"gen_h8_t12_k10": ("--iterations", "40")}  # a fifth of its default, and enough
+
+
+def train(case, ranks, backend, out, *options):
+    command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", backend]
+    command += [str(EXAMPLE / "train.py"), str(case), "--out", str(out), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=220)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads(out.read_text())
+    assert (result["ranks"], result["backend"]) == (ranks, backend)
+    return result
+
+
+def options_of(case):
+    return OPTIONS.get(case.stem, ())
+
+
+def same_bits(one, other):
+    names = ("lower_bound", "cuts_sha256", "iterations", "stopped")
+    return all(one[name] == other[name] for name in names)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """Results of one rank, by case, made when first asked for."""
+    folder, made = tmp_path_factory.mktemp("alone"), {}
+
+    def result(case):
+        if case not in made:
+            made[case] = train(case, 1, "local", folder / case.name, *options_of(case))
+        return made[case]
+
+    return result
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_the_bound_reaches_the_optimum(case, alone):
+    bound = float.fromhex(alone(case)["lower_bound"][-1])
+    optimum = json.loads(case.read_text())["verified"]["value"]
+    if case.stem in FLOORS:
+        assert FLOORS[case.stem] <= bound
+    else:
+        assert bound == pytest.approx(optimum, rel=1e-6)
+        assert bound <= optimum * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_ranks_do_not_change_a_bit(case, ranks, alone, tmp_path):
+    result = train(case, ranks, "shm", tmp_path / "result.json", *options_of(case))
+    assert same_bits(result, alone(case))
+
+
+@pytest.mark.parametrize("ranks", [3, 7])
+def test_uneven_blocks_and_idle_ranks(ranks, tmp_path):
+    case = EXAMPLE / "cases" / "gen_h4_t5_k3.json"
+    options = ("--iterations", "5", "--forward-passes", "5")
+    one = train(case, 1, "local", tmp_path / "one.json", *options)
+    many = train(case, ranks, "shm", tmp_path / "many.json", *options)
+    assert same_bits(one, many)

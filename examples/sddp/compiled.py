@@ -11,9 +11,12 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from numba.core import event
 
 PLAIN = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 """Options of functions that only compute."""
@@ -65,7 +68,24 @@ def one_compiles_first() -> Iterator[bool]:
         except BlockingIOError:
             fcntl.flock(lock, fcntl.LOCK_SH)  # all of these go on together
             first = False
-        yield first
+        with event.install_listener("numba:compile", Announcer()):
+            yield first
+
+
+class Announcer(event.Listener):
+    """Says once that something is being compiled, which takes its time."""
+
+    said = False
+
+    def on_start(self, event: event.Event) -> None:
+        """Speak at the first compilation."""
+        if not self.said:
+            text = "compiling the training loop (once per machine and version, about a minute)..."
+            print(text, file=sys.stderr, flush=True)
+        self.said = True
+
+    def on_end(self, event: event.Event) -> None:
+        """Nothing to add."""
 
 
 forget_stale_code()

@@ -125,8 +125,6 @@ def plan_allreduce(send: object, recv: object, op: int) -> tuple[int, ...]:
             f"allreduce: dtype {source.dtype} cannot be reduced; use int8..int64, uint8..uint64, "
             "float32, float64, complex64 or complex128"
         )
-    if dtypes.is_complex(code) and op != ReduceOp.SUM:
-        raise TypeError(f"allreduce: {source.dtype} has no order; only ReduceOp.SUM is defined")
     return (
         source.ctypes.data,
         source.size,

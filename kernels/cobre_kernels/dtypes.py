@@ -41,8 +41,3 @@ BY_TYPE_NUMBER = tuple(
 def is_reducible(code):
     """Whether ``allreduce`` folds this element type."""
     return INT8 <= code <= COMPLEX128
-
-
-def is_complex(code):
-    """Whether only SUM is defined."""
-    return code in (COMPLEX64, COMPLEX128)

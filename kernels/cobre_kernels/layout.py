@@ -10,7 +10,7 @@ Shared control region (shm; one per communicator, at the start of its segment)::
     (page aligned)    one collective buffer per rank    size * buffer_bytes
 
     header          written by  meaning
-    PUBLISHED       rank 0      MAGIC once the rest of the header is valid, 0 before
+    PUBLISHED       rank 0      UNFINISHED, then MAGIC once the rest of the header is valid
     VERSION         rank 0      LAYOUT_VERSION of the writer
     SIZE            rank 0      number of ranks
     BUFFER_BYTES    rank 0      bytes of collective buffer per rank
@@ -47,6 +47,7 @@ PAGE_BYTES = 4096
 
 LAYOUT_VERSION = 1
 MAGIC = 0x314D4D4F43455243  # "CRECOMM1", little-endian
+UNFINISHED = 0x304D4D4F43455243  # "CRECOMM0"
 
 # Header.
 PUBLISHED = 0

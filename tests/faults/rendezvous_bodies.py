@@ -9,8 +9,9 @@ import time
 
 import numpy as np
 from cobre_kernels import layout
+from cobre_kernels.kind import SPLIT
 
-from cobre_comm import create_communicator
+from cobre_comm import InitializationFailed, create_communicator
 from cobre_comm.backends.shm import rendezvous
 
 
@@ -47,7 +48,7 @@ def _header(path, *, version=layout.LAYOUT_VERSION, size=1, length=2**16, magic=
 def stale(comm, kind):
     """A segment that a dead job left behind is replaced."""
     if _rank() == 0:
-        _header(_file(), magic=0 if kind == "unfinished" else layout.MAGIC)
+        _header(_file(), magic=layout.UNFINISHED if kind == "unfinished" else layout.MAGIC)
     else:
         time.sleep(0.1)  # the others may well meet the stale one first
     return attempt()
@@ -176,3 +177,16 @@ def segment_properties(comm):
         os.umask(0)
     result = attempt()
     return result, seen, _file().exists()
+
+
+def leader_dies_in_split(comm):
+    """Rank 0 is gone before it has made the segment of the new communicator."""
+    if comm.rank == 0:
+        comm._synchronise(SPLIT, 0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    began = time.monotonic()
+    try:
+        comm.split_local()
+    except InitializationFailed as error:
+        return str(error), time.monotonic() - began
+    return None

@@ -32,7 +32,9 @@ def test_live_segment_is_left_alone():
     assert still_there
 
 
-@pytest.mark.parametrize("content", [b"somebody's data, longer than a word", b"short"])
+@pytest.mark.parametrize(
+    "content", [b"somebody's data, longer than a word", b"short", b"", bytes(4096)]
+)
 def test_foreign_file_is_left_alone(content):
     [(error, still_there)] = run(1, bodies.foreign, content)
     check(error, "not a segment of cobre_comm", "COBRE_SHM_NAME")
@@ -121,3 +123,12 @@ def test_segment_is_private_reserved_and_nameless_once_started():
     assert (seen["mode"], seen["uid"]) == (0o600, os.geteuid())
     assert seen["blocks"] >= seen["size"] > 0
     assert not any(exists for *_, exists in results)
+
+
+def test_leader_dies_while_it_splits():
+    outcomes = run_ranks_outcomes("shm", 3, bodies.leader_dies_in_split)
+    assert outcomes[0].exit_code == -9
+    for outcome in outcomes[1:]:
+        message, waited_s = outcome.value
+        assert "rank 0 ended" in message
+        assert waited_s < 2

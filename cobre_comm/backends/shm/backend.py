@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike
 from cobre_comm import jit
 from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
 from cobre_comm.backends.shm.region import ShmRegion, map_region
-from cobre_comm.backends.shm.rendezvous import rendezvous
+from cobre_comm.backends.shm.rendezvous import is_locked, rendezvous
 from cobre_comm.config import ShmConfig
 from cobre_comm.cores import usable_cores
 from cobre_comm.errors import InvalidCommunicator
@@ -47,6 +47,8 @@ class ShmBackend(KernelBackend):
     ----------
     config : ShmConfig
         Where the ranks meet. Returns when all of them have.
+    leader_lives : callable, optional
+        Tells whether rank 0 can still come, where the ranks have met before.
 
     Raises
     ------
@@ -56,12 +58,12 @@ class ShmBackend(KernelBackend):
 
     __slots__ = ("_announce", "_config", "_names", "_segment")
 
-    def __init__(self, config: ShmConfig) -> None:
+    def __init__(self, config: ShmConfig, leader_lives: Callable[[], bool] = lambda: True) -> None:
         super().__init__(_KERNELS, layout.SHM, config.rank, config.size)
         self._config = config
         self._names = itertools.count()
         self._announce = access.announce_kernel.call  # loaded now: __del__ may run at exit
-        self._segment = rendezvous(config, choose_buffer_bytes(config))
+        self._segment = rendezvous(config, choose_buffer_bytes(config), leader_lives)
         address = self._segment.address
         buffer_bytes = int(access.load_word_kernel.call(address + layout.BUFFER_BYTES))
         self._set(layout.CONTROL, address)
@@ -112,7 +114,10 @@ class ShmBackend(KernelBackend):
         """Return an independent communicator of the same ranks."""
         self._synchronise(SPLIT, 0)
         name = f"{self._config.name}.{next(self._names)}"
-        return ShmBackend(dataclasses.replace(self._config, name=name))
+        return ShmBackend(
+            dataclasses.replace(self._config, name=name),
+            leader_lives=lambda: is_locked(self._segment.fd, 0),
+        )
 
     def close(self) -> None:
         """See :meth:`Communicator.close`."""

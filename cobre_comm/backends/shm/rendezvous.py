@@ -23,10 +23,15 @@ START_TIMEOUT_S = 60.0  # ranks start apart: interpreters, imports, a loaded mac
 POLL_S = 0.0005
 LONGEST_POLL_S = 0.01
 STALE_AFTER_S = 0.2  # a creator locks its byte within microseconds
+_UNFINISHED = layout.UNFINISHED.to_bytes(layout.WORD_BYTES, "little")
 
 
-def rendezvous(config: ShmConfig, buffer_bytes: int) -> Segment:
+def rendezvous(
+    config: ShmConfig, buffer_bytes: int, leader_lives: Callable[[], bool] = lambda: True
+) -> Segment:
     """Meet the other ranks; return the segment that all of them have mapped.
+
+    ``leader_lives`` tells, where that is known, whether rank 0 can still come.
 
     Raises
     ------
@@ -36,7 +41,7 @@ def rendezvous(config: ShmConfig, buffer_bytes: int) -> Segment:
     try:
         if config.rank == 0:
             return _lead(config, buffer_bytes)
-        return _follow(config)
+        return _follow(config, leader_lives)
     except AllocationFailed as error:
         raise InitializationFailed("shm", error) from error
     except OSError as error:
@@ -55,7 +60,8 @@ def _rank_word(rank: int, field: int) -> int:
     return int(layout.HEADER_BYTES + rank * layout.RANK_BYTES + field)
 
 
-def _is_locked(fd: int, rank: int) -> bool:
+def is_locked(fd: int, rank: int) -> bool:
+    """Whether another process lives that has attached as ``rank``."""
     scratch = np.zeros(4, dtype=np.int64)
     return bool(access.lock_is_held_kernel.call(scratch.ctypes.data, fd, rank))
 
@@ -106,7 +112,7 @@ def _await_followers(config: ShmConfig, segment: Segment) -> None:
     def all_here() -> bool:
         absent = missing()
         for rank in range(1, config.size):
-            if rank not in absent and not _is_locked(segment.fd, rank):
+            if rank not in absent and not is_locked(segment.fd, rank):
                 raise InitializationFailed("shm", f"rank {rank} attached and then ended")
         return not absent
 
@@ -123,7 +129,9 @@ def _await_followers(config: ShmConfig, segment: Segment) -> None:
 def _create_or_replace(config: ShmConfig, nbytes: int) -> Segment:
     for _ in range(3):
         try:
-            return segments.create(config.name, nbytes, interleave=config.numa_interleave)
+            return segments.create(
+                config.name, nbytes, mark=_UNFINISHED, interleave=config.numa_interleave
+            )
         except FileExistsError:
             _remove_stale(config)
     raise InitializationFailed("shm", f"segment {config.name} comes back as soon as it is removed")
@@ -149,7 +157,7 @@ def _remove_stale(config: ShmConfig) -> None:
             )
         deadline = time.monotonic() + STALE_AFTER_S
         while time.monotonic() < deadline:
-            if _is_locked(fd, 0):
+            if is_locked(fd, 0):
                 raise InitializationFailed(
                     "shm",
                     f"segment {config.name} is in use by a running job; choose another "
@@ -163,7 +171,7 @@ def _remove_stale(config: ShmConfig) -> None:
 
 def _looks_ours(fd: int) -> bool:
     head = os.pread(fd, layout.WORD_BYTES, layout.PUBLISHED)
-    return int.from_bytes(head, "little") in (0, layout.MAGIC)
+    return int.from_bytes(head, "little") in (layout.UNFINISHED, layout.MAGIC)
 
 
 def _check_owner(config: ShmConfig, fd: int) -> None:
@@ -180,13 +188,15 @@ def _check_owner(config: ShmConfig, fd: int) -> None:
         )
 
 
-def _follow(config: ShmConfig) -> Segment:
+def _follow(config: ShmConfig, leader_lives: Callable[[], bool]) -> Segment:
     deadline = time.monotonic() + _limit_s(config)
     pause = POLL_S
     while True:
         found, why = _try_attach(config)
         if found is not None:
             return found
+        if not leader_lives():
+            raise InitializationFailed("shm", "rank 0 ended before all ranks had attached")
         if time.monotonic() > deadline:
             raise InitializationFailed(
                 "shm",
@@ -207,7 +217,7 @@ def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
     try:
         _check_owner(config, fd)
         nbytes = os.fstat(fd).st_size
-        if nbytes < layout.buffers_offset(config.size) or not _is_locked(fd, 0):
+        if nbytes < layout.buffers_offset(config.size) or not is_locked(fd, 0):
             return None, f"segment {config.name} has no living owner"
         segment = Segment(fd, nbytes)
         if not _inspect(config, segment):
@@ -223,7 +233,7 @@ def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
 def _inspect(config: ShmConfig, segment: Segment) -> bool:
     """Check a published header; False if there is none yet."""
     published = _word(segment, layout.PUBLISHED)
-    if published == 0:
+    if published == layout.UNFINISHED:
         return False
     if published != layout.MAGIC:
         raise InitializationFailed("shm", f"{config.name} is not a segment of cobre_comm")
@@ -257,7 +267,7 @@ def _register(config: ShmConfig, segment: Segment) -> None:
     def begun() -> bool:
         if _word(segment, layout.READY):
             return True
-        if not _is_locked(segment.fd, 0) and not _word(segment, layout.READY):
+        if not is_locked(segment.fd, 0) and not _word(segment, layout.READY):
             raise InitializationFailed("shm", "rank 0 ended before all ranks had attached")
         return False
 

@@ -23,6 +23,7 @@ from cobre_comm.errors import AllocationFailed
 
 RESERVE_PIECE_BYTES = 256 * 2**20  # a signal interrupts a reservation only between pieces
 PRIVATE_MODE = 0o600
+CAN_RESERVE = hasattr(os, "posix_fallocate")
 
 
 class Segment:
@@ -64,8 +65,10 @@ class Segment:
             self.fd = -1
 
 
-def create(name: str, nbytes: int, *, interleave: bool = False) -> Segment:
-    """Create a segment of zeros that did not exist before, with all its pages.
+def create(name: str, nbytes: int, *, mark: bytes = b"", interleave: bool = False) -> Segment:
+    """Create a segment that did not exist before, with all its pages: ``mark``, then zeros.
+
+    The mark is written first of all, so that whoever finds the file knows whose it is.
 
     Raises
     ------
@@ -77,9 +80,13 @@ def create(name: str, nbytes: int, *, interleave: bool = False) -> Segment:
     fd = _posixshmem.shm_open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode=PRIVATE_MODE)
     try:
         os.fchmod(fd, PRIVATE_MODE)  # whatever the umask
+        if CAN_RESERVE:
+            os.pwrite(fd, mark, 0)
         _check_space(fd, nbytes)
         os.ftruncate(fd, nbytes)
         segment = Segment(fd, nbytes)
+        if not CAN_RESERVE:  # macOS: such a file is not written, only mapped
+            segment.memory[: len(mark)] = mark
         if interleave:
             numa.interleave(segment.address, nbytes)
         _reserve(fd, nbytes)
@@ -105,7 +112,7 @@ def unlink(name: str) -> None:
 
 def _check_space(fd: int, nbytes: int) -> None:
     """Refuse what cannot fit before a single page of it is taken."""
-    if not hasattr(os, "posix_fallocate"):
+    if not CAN_RESERVE:
         return
     available_bytes = _available_memory_bytes()
     if available_bytes < nbytes:
@@ -133,6 +140,6 @@ def _available_memory_bytes() -> int:
 
 
 def _reserve(fd: int, nbytes: int) -> None:
-    if hasattr(os, "posix_fallocate"):
+    if CAN_RESERVE:
         for start in range(0, nbytes, RESERVE_PIECE_BYTES):
             os.posix_fallocate(fd, start, min(RESERVE_PIECE_BYTES, nbytes - start))

@@ -103,7 +103,8 @@ BACKEND = 224  # which backend, for messages
 WAIT_GENERATION = 232  # step in which this rank last blocked
 WAIT_BEGAN_NS = 240  # when it first did; the timeout counts from here, whichever rank it awaits
 FILLS_TO_STREAM = 248  # how many more chunks this rank writes past the caches (shm/slot.py)
-RANK_RECORDS = 256  # one record per rank, filled at a failure
+STREAM_SPAN = 256  # and how many it will after the next slow fill
+RANK_RECORDS = 320  # one record per rank, filled at a failure
 
 SYNCHRONISE_KERNEL = KERNELS
 BROADCAST_KERNEL = KERNELS + 8

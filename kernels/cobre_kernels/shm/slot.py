@@ -7,8 +7,8 @@ are placed so), every line waits for a probe: 2.5 bytes per nanosecond. Then non
 which nobody waits for, are four to ten times faster, and the readers stream from memory.
 
 Which holds can change while a job runs, so it is measured all the time: a rank times its larger
-fills, streams after a slow one, and tries the ordinary way again every TRIAL_FILLS chunks. That
-changes no byte of any result, so ranks need not agree on it.
+fills, streams for a while after a slow one, and tries the ordinary way again; each slow trial
+doubles the while. That changes no byte of any result, so ranks need not agree on it.
 """
 
 from numba import njit
@@ -19,7 +19,8 @@ from cobre_kernels.copy import move, move_out, settle
 
 TIMED_FILL_BYTES = 16384  # long beside two readings of the clock; below, both ways cost the same
 SLOW_BYTES_PER_NS = 6
-TRIAL_FILLS = 128
+FIRST_SPAN = 4  # fills; one slow fill may only mean that this rank was set aside meanwhile
+LONGEST_SPAN = 256
 
 
 @njit
@@ -43,9 +44,12 @@ def fill_slot(state, generation, source, count):
     began = libc.monotonic_ns()
     move(slot, source, count)
     slow = (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count
-    # With more ranks than cores, slow more often means that this rank was set aside meanwhile.
-    if slow and peek(state + layout.SPIN_NS) > 0:
-        poke(state + layout.FILLS_TO_STREAM, TRIAL_FILLS)
+    if not slow:
+        poke(state + layout.STREAM_SPAN, FIRST_SPAN)
+    elif peek(state + layout.SPIN_NS) > 0:  # else ranks share cores, and slow says nothing
+        span = max(peek(state + layout.STREAM_SPAN), FIRST_SPAN)
+        poke(state + layout.FILLS_TO_STREAM, span)
+        poke(state + layout.STREAM_SPAN, min(2 * span, LONGEST_SPAN))
 
 
 @njit

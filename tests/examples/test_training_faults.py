@@ -1,0 +1,99 @@
+"""Kill a rank or the launcher, or interrupt, amid training: everything ends and says why."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sddp"
+SHARED = Path("/dev/shm")
+RANKS = 4
+END_S = 2.0
+
+
+class Job:
+    """A training under way; its ranks are found by their environment."""
+
+    def __init__(self):
+        case = EXAMPLE / "cases" / "gen_h8_t12_k10.json"
+        command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(RANKS), "--backend", "shm"]
+        self.shared_before = set(SHARED.iterdir())
+        self.launcher = subprocess.Popen(
+            [*command, str(EXAMPLE / "train.py"), str(case)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.lines = []
+        self.iterating = threading.Event()
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+        assert self.iterating.wait(150), self.lines
+        self.processes = psutil.Process(self.launcher.pid).children(recursive=True)
+        self.pids = {}
+        for process in self.processes:
+            rank = process.environ().get("COBRE_SHM_RANK")
+            if rank is not None and "train.py" in " ".join(process.cmdline()):
+                self.pids[int(rank)] = process.pid
+        assert sorted(self.pids) == list(range(RANKS))
+
+    def _read(self):
+        for line in self.launcher.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if line.startswith("[0]         5 "):
+                self.iterating.set()
+
+    def await_end(self):
+        """Return the exit code and how long everything took to end."""
+        began = time.monotonic()
+        code = self.launcher.wait(30)
+        while any(is_running(p) for p in self.processes) and time.monotonic() < began + 10:
+            time.sleep(0.01)
+        took = time.monotonic() - began
+        print(f"code {code}, all ended after {took:.2f} s; last lines:", *self.lines[-2:], sep="\n")
+        self.reader.join(10)
+        self.launcher.stdout.close()
+        assert not any(is_running(p) for p in self.processes)
+        assert set(SHARED.iterdir()) <= self.shared_before
+        return code, took
+
+
+def is_running(process):
+    """Tell zombies from the living: when the launcher is gone, process 1 reaps in its own time."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.mark.parametrize("rank", range(RANKS))
+def test_a_killed_rank(rank):
+    job = Job()
+    os.kill(job.pids[rank], signal.SIGKILL)
+    code, took = job.await_end()
+    assert code == 128 + signal.SIGKILL
+    assert took < END_S
+    assert f"rank {rank} was ended by signal 9 (SIGKILL)" in "\n".join(job.lines[-3:])
+
+
+def test_a_killed_launcher():
+    job = Job()
+    job.launcher.kill()
+    code, took = job.await_end()
+    assert code == -signal.SIGKILL
+    assert took < END_S
+
+
+def test_ctrl_c():
+    job = Job()
+    job.launcher.send_signal(signal.SIGINT)
+    code, took = job.await_end()
+    assert code == 128 + signal.SIGINT
+    assert took < END_S
+    assert "Traceback" not in "\n".join(job.lines)

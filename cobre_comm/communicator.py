@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from cobre_comm.closing import Closing
 from cobre_comm.reduce_op import ReduceOp
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ Array = NDArray[Any]
 Counts = Sequence[int] | NDArray[np.int64]
 
 
-class Communicator(abc.ABC):
+class Communicator(Closing):
     """A fixed group of ranks and the collectives among them.
 
     Every rank calls the same collectives in the same order. Arrays are C-contiguous NumPy arrays
@@ -153,17 +153,6 @@ class Communicator(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class SharedMemoryProvider(abc.ABC):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import abc
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.closing import Closing
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LARGEST_BYTES = 2**62
 
 
-class SharedRegion(abc.ABC):
+class SharedRegion(Closing):
     """One array shared by the ranks of a node.
 
     Populate it on the leader (:meth:`as_mut_slice`) or each rank its part (:meth:`block`), call
@@ -84,17 +84,6 @@ class SharedRegion(abc.ABC):
     def close(self) -> None:
         """Give up this rank's hold of the region; idempotent, views live on."""
         self._memory = self._readable = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         closed = ", closed" if self._memory is None else ""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from cobre_comm.closing import Closing
 from cobre_comm.testing.outcome import Outcome, exceptions_of, values_of
 from cobre_comm.testing.process import RankProcess, collect, pack_task
 from cobre_comm.testing.ranks import DEFAULT_TIMEOUT_S
 from cobre_comm.testing.surroundings import rank_environment
 
 
-class RankPool:
+class RankPool(Closing):
     """Processes of one job that run body after body, in order, on one communicator.
 
     A body that fails on a shared communicator, a process that ends, or a missed deadline restarts
@@ -114,14 +114,3 @@ class RankPool:
             process.connection.close()
         for process in processes:
             process.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -36,12 +36,16 @@ def check_allreduce(send, send_count, recv, recv_count, itemsize, dtype, op):
 
 
 @njit
-def check_allgatherv(state, send, send_count, recv, recv_count, itemsize, counts, displs):
+def check_allgatherv(
+    state, send, send_count, recv, recv_count, itemsize, counts, displs, counts_len, displs_len
+):
     """Return OK or what is wrong with the arguments of an allgatherv.
 
-    ``counts`` and ``displs`` are addresses of ``size`` int64 each.
+    ``counts`` and ``displs`` are addresses of so many int64.
     """
     size = peek(state + layout.COMM_SIZE)
+    if counts_len != size or displs_len != size:
+        return status.WRONG_TABLES
     rank = peek(state + layout.RANK)
     if peek(counts + 8 * rank) != send_count:
         return status.SEND_NOT_COUNT

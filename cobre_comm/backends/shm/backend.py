@@ -21,8 +21,9 @@ from numpy.typing import DTypeLike
 
 from cobre_comm import jit
 from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
+from cobre_comm.backends.shm.ownership import is_locked
 from cobre_comm.backends.shm.region import ShmRegion, map_region
-from cobre_comm.backends.shm.rendezvous import is_locked, rendezvous
+from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.config import ShmConfig
 from cobre_comm.cores import usable_cores
 from cobre_comm.errors import InvalidCommunicator

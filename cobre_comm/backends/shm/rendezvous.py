@@ -11,10 +11,10 @@ import os
 import time
 from collections.abc import Callable
 
-import numpy as np
 from cobre_kernels import access, layout
 
 from cobre_comm.backends.shm import segment as segments
+from cobre_comm.backends.shm.ownership import check_owner, is_locked, remove_stale
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
@@ -22,7 +22,6 @@ from cobre_comm.errors import AllocationFailed, InitializationFailed
 START_TIMEOUT_S = 60.0  # ranks start apart: interpreters, imports, a loaded machine
 POLL_S = 0.0005
 LONGEST_POLL_S = 0.01
-STALE_AFTER_S = 0.2  # a creator locks its byte within microseconds
 _UNFINISHED = layout.UNFINISHED.to_bytes(layout.WORD_BYTES, "little")
 
 
@@ -58,12 +57,6 @@ def _set_word(segment: Segment, offset: int, value: int) -> None:
 
 def _rank_word(rank: int, field: int) -> int:
     return int(layout.HEADER_BYTES + rank * layout.RANK_BYTES + field)
-
-
-def is_locked(fd: int, rank: int) -> bool:
-    """Whether another process lives that has attached as ``rank``."""
-    scratch = np.zeros(4, dtype=np.int64)
-    return bool(access.lock_is_held_kernel.call(scratch.ctypes.data, fd, rank))
 
 
 def _limit_s(config: ShmConfig) -> float:
@@ -133,59 +126,8 @@ def _create_or_replace(config: ShmConfig, nbytes: int) -> Segment:
                 config.name, nbytes, mark=_UNFINISHED, interleave=config.numa_interleave
             )
         except FileExistsError:
-            _remove_stale(config)
+            remove_stale(config)
     raise InitializationFailed("shm", f"segment {config.name} comes back as soon as it is removed")
-
-
-def _remove_stale(config: ShmConfig) -> None:
-    """Remove a segment of ours whose owner is dead; raise for any other one."""
-    try:
-        fd = segments.open_existing(config.name)
-    except FileNotFoundError:
-        return
-    except PermissionError:
-        raise InitializationFailed(
-            "shm", f"segment {config.name} belongs to another user; choose another COBRE_SHM_NAME"
-        ) from None
-    try:
-        _check_owner(config, fd)
-        if not _looks_ours(fd):
-            raise InitializationFailed(
-                "shm",
-                f"{config.name} exists and is not a segment of cobre_comm; choose another "
-                "COBRE_SHM_NAME",
-            )
-        deadline = time.monotonic() + STALE_AFTER_S
-        while time.monotonic() < deadline:
-            if is_locked(fd, 0):
-                raise InitializationFailed(
-                    "shm",
-                    f"segment {config.name} is in use by a running job; choose another "
-                    "COBRE_SHM_NAME for this one",
-                )
-            time.sleep(LONGEST_POLL_S)
-    finally:
-        os.close(fd)
-    segments.unlink(config.name)
-
-
-def _looks_ours(fd: int) -> bool:
-    head = os.pread(fd, layout.WORD_BYTES, layout.PUBLISHED)
-    return int.from_bytes(head, "little") in (layout.UNFINISHED, layout.MAGIC)
-
-
-def _check_owner(config: ShmConfig, fd: int) -> None:
-    status = os.fstat(fd)
-    if status.st_uid != os.geteuid():
-        raise InitializationFailed(
-            "shm",
-            f"segment {config.name} belongs to uid {status.st_uid}, not to {os.geteuid()}; "
-            "choose another COBRE_SHM_NAME",
-        )
-    if status.st_mode & 0o077:
-        raise InitializationFailed(
-            "shm", f"segment {config.name} is open to others (mode {status.st_mode & 0o777:o})"
-        )
 
 
 def _follow(config: ShmConfig, leader_lives: Callable[[], bool]) -> Segment:
@@ -215,7 +157,7 @@ def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
         return None, f"segment {config.name} does not exist"
     segment = None
     try:
-        _check_owner(config, fd)
+        check_owner(config, fd)
         nbytes = os.fstat(fd).st_size
         if nbytes < layout.buffers_offset(config.size) or not is_locked(fd, 0):
             return None, f"segment {config.name} has no living owner"

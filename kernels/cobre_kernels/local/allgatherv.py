@@ -4,7 +4,7 @@ from cobre_kernels.arguments import check_allgatherv
 from cobre_kernels.atomics import copy_bytes, peek
 from cobre_kernels.guard import usability
 from cobre_kernels.kernel import address_of, kernel
-from cobre_kernels.status import OK, WRONG_TABLES
+from cobre_kernels.status import OK
 
 
 @kernel(arguments=10)
@@ -25,11 +25,18 @@ def allgatherv_kernel(
     state = address_of(state)
     outcome = usability(state)
     if outcome == OK:
-        outcome = WRONG_TABLES
-        if counts_len == 1 and displs_len == 1:
-            outcome = check_allgatherv(
-                state, send, send_count, recv, recv_count, itemsize, counts, displs
-            )
+        outcome = check_allgatherv(
+            state,
+            send,
+            send_count,
+            recv,
+            recv_count,
+            itemsize,
+            counts,
+            displs,
+            counts_len,
+            displs_len,
+        )
     if outcome == OK:
         block = recv + peek(displs) * itemsize
         if block != send:

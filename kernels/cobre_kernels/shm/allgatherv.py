@@ -21,7 +21,7 @@ from cobre_kernels.shm.step import (
     payload_of,
     publish,
 )
-from cobre_kernels.status import DISAGREE, OK, WRONG_TABLES
+from cobre_kernels.status import DISAGREE, OK
 
 LOW_63 = 2**63 - 1  # the same hash with compilation and without
 GOLDEN = -7046029254386353131  # 2**64 / golden ratio, as in Knuth's multiplicative hashing
@@ -47,11 +47,9 @@ def allgatherv_kernel(
     if outcome != OK:
         return outcome
     size = peek(state + layout.COMM_SIZE)
-    outcome = WRONG_TABLES
-    if counts_len == size and displs_len == size:
-        outcome = check_allgatherv(
-            state, send, send_count, recv, recv_count, itemsize, counts, displs
-        )
+    outcome = check_allgatherv(
+        state, send, send_count, recv, recv_count, itemsize, counts, displs, counts_len, displs_len
+    )
     if outcome != OK:
         leave(state)
         return outcome

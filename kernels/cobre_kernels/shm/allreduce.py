@@ -68,6 +68,14 @@ def _inline(state, send, recv, itemsize, size_bytes, kind, dtype, op):
 
 
 @njit
+def _bring_in(state, generation, source, length, itemsize, size_bytes, kind):
+    """Contribute a chunk and wait for those of the others."""
+    fill_slot(state, generation, source, length)
+    publish(state, generation, kind, size_bytes, size_bytes // itemsize)
+    return await_all(state, generation, kind, size_bytes)
+
+
+@njit
 def _fold_slots(state, target, begin, end, itemsize, generation, dtype, op):
     """Fold bytes ``begin`` to ``end`` of all slots, in rank order, into ``target``."""
     while begin < end:
@@ -86,9 +94,7 @@ def _everyone_folds(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     for begin in range(0, size_bytes, chunk):
         length = min(chunk, size_bytes - begin)
         generation = next_generation(state)
-        fill_slot(state, generation, send + begin, length)
-        publish(state, generation, kind, size_bytes, size_bytes // itemsize)
-        outcome = await_all(state, generation, kind, size_bytes)
+        outcome = _bring_in(state, generation, send + begin, length, itemsize, size_bytes, kind)
         if outcome != OK:
             return outcome
         _fold_slots(state, recv + begin, 0, length, itemsize, generation, dtype, op)
@@ -112,9 +118,7 @@ def _stripes(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     while begin < size_bytes + chunk:
         length = min(chunk, max(size_bytes - begin, 0))
         generation = next_generation(state)
-        fill_slot(state, generation, send + begin, length)
-        publish(state, generation, kind, size_bytes, size_bytes // itemsize)
-        outcome = await_all(state, generation, kind, size_bytes)
+        outcome = _bring_in(state, generation, send + begin, length, itemsize, size_bytes, kind)
         if outcome != OK:
             return outcome
         stripe = _stripe_bytes(state, length)

@@ -1,0 +1,74 @@
+"""Whose a segment is, and whether anybody still holds it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+from cobre_kernels import access, layout
+
+from cobre_comm.backends.shm import segment as segments
+from cobre_comm.config import ShmConfig
+from cobre_comm.errors import InitializationFailed
+
+STALE_AFTER_S = 0.2  # a creator locks its byte within microseconds
+LOOK_S = 0.01
+
+
+def is_locked(fd: int, rank: int) -> bool:
+    """Whether another process lives that has attached as ``rank``."""
+    scratch = np.zeros(4, dtype=np.int64)
+    return bool(access.lock_is_held_kernel.call(scratch.ctypes.data, fd, rank))
+
+
+def remove_stale(config: ShmConfig) -> None:
+    """Remove a segment of ours whose owner is dead; raise for any other one."""
+    try:
+        fd = segments.open_existing(config.name)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        raise InitializationFailed(
+            "shm", f"segment {config.name} belongs to another user; choose another COBRE_SHM_NAME"
+        ) from None
+    try:
+        check_owner(config, fd)
+        if not _looks_ours(fd):
+            raise InitializationFailed(
+                "shm",
+                f"{config.name} exists and is not a segment of cobre_comm; choose another "
+                "COBRE_SHM_NAME",
+            )
+        deadline = time.monotonic() + STALE_AFTER_S
+        while time.monotonic() < deadline:
+            if is_locked(fd, 0):
+                raise InitializationFailed(
+                    "shm",
+                    f"segment {config.name} is in use by a running job; choose another "
+                    "COBRE_SHM_NAME for this one",
+                )
+            time.sleep(LOOK_S)
+    finally:
+        os.close(fd)
+    segments.unlink(config.name)
+
+
+def _looks_ours(fd: int) -> bool:
+    head = os.pread(fd, layout.WORD_BYTES, layout.PUBLISHED)
+    return int.from_bytes(head, "little") in (layout.UNFINISHED, layout.MAGIC)
+
+
+def check_owner(config: ShmConfig, fd: int) -> None:
+    """Raise ``InitializationFailed`` unless a segment is this user's, and nobody else's."""
+    status = os.fstat(fd)
+    if status.st_uid != os.geteuid():
+        raise InitializationFailed(
+            "shm",
+            f"segment {config.name} belongs to uid {status.st_uid}, not to {os.geteuid()}; "
+            "choose another COBRE_SHM_NAME",
+        )
+    if status.st_mode & 0o077:
+        raise InitializationFailed(
+            "shm", f"segment {config.name} is open to others (mode {status.st_mode & 0o777:o})"
+        )

@@ -1,0 +1,28 @@
+"""What is closed at the end of a ``with`` block."""
+
+from __future__ import annotations
+
+import abc
+from types import TracebackType
+from typing import Self
+
+
+class Closing(abc.ABC):
+    """A context manager that calls its own :meth:`close`."""
+
+    __slots__ = ()
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Give up what is held; idempotent."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

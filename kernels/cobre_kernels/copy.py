@@ -18,7 +18,7 @@ from cobre_kernels.atomics import (
 )
 
 SHORT_BYTES = 1024  # memcpy is best below
-STREAM_BYTES = 4 * 2**20  # several second-level caches: allgatherv of 12.9 MB takes 0.8 of the time
+STREAM_BYTES = 16 * 2**20  # a rank's share of a last-level cache; see docs/design/copies.md
 
 
 @njit

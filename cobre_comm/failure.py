@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
+from typing import Any, cast
 
 from cobre_kernels import dtypes, layout, status
 from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BROADCAST, OPERATIONS, unpack_kind
@@ -46,8 +47,10 @@ class Failure(BaseException):
     a :class:`~cobre_comm.CollectiveFailed`, and that is what the caller catches.
     """
 
-    def __new__(cls, *values: int) -> BaseException:  # type: ignore[misc]  # see the class
+    def __new__(cls, *values: Any) -> BaseException:  # type: ignore[misc]  # see the class
         """Return the true exception."""
+        if len(values) == 1:  # CPython may hand an instance of another class back to the first one
+            return cast(BaseException, values[0])
         return exception_for(*values)
 
 

@@ -1,5 +1,5 @@
 # Two commands are enough on a fresh machine with Python 3.11 or later: `make demo` and `make test`.
-PYTHON ?= python3
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 BIN := $(VENV)/bin
 CASE ?= examples/sddp/cases/gen_h4_t5_k3.json

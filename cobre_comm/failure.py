@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any, cast
 
 from cobre_kernels import dtypes, layout, status
+from cobre_kernels.atomics import peek_now
 from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BROADCAST, OPERATIONS, unpack_kind
 
 from cobre_comm.errors import (
@@ -26,12 +27,9 @@ _REASONS = {
 }
 
 
-def _word(address: int) -> int:
-    return ctypes.c_int64.from_address(address).value
-
-
 def _record(state: int, rank: int, field: int) -> int:
-    return _word(state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES + field)
+    word: int = peek_now(state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES + field)
+    return word
 
 
 def _ranks(numbers: list[int]) -> str:
@@ -78,7 +76,7 @@ def exception_for(state: int, operation: int, outcome: int, a: int, b: int) -> B
 
 def _argument_error(state: int, operation: int, outcome: int, a: int, b: int) -> Exception:
     name = OPERATIONS[operation]
-    size = _word(state + layout.COMM_SIZE)
+    size = peek_now(state + layout.COMM_SIZE)
     if outcome == status.LENGTHS_DIFFER:
         return InvalidBufferSize(name, a, b, "send and recv need the same length, at least 1")
     if outcome == status.SEND_NOT_COUNT:
@@ -114,7 +112,7 @@ def _why_unusable(state: int, outcome: int) -> str:
             "this process was forked after the communicator was made, and is none of its ranks; "
             "create a communicator in each process, or start processes with spawn"
         )
-    first = _collective_failure(state, _word(state + layout.FAILURE))
+    first = _collective_failure(state, peek_now(state + layout.FAILURE))
     cause = str(first) or type(first).__name__
     return f"this communicator broke in an earlier collective: {cause}"
 
@@ -122,9 +120,9 @@ def _why_unusable(state: int, outcome: int) -> str:
 def _collective_failure(state: int, outcome: int) -> BaseException:
     if outcome == status.INTERRUPTED:
         return _pending_exception(state)
-    operation, _, _ = unpack_kind(_word(state + layout.FAILURE_KIND))
-    size = _word(state + layout.COMM_SIZE)
-    waited_s = _word(state + layout.FAILURE_NS) / 1e9
+    operation, _, _ = unpack_kind(peek_now(state + layout.FAILURE_KIND))
+    size = peek_now(state + layout.COMM_SIZE)
+    waited_s = peek_now(state + layout.FAILURE_NS) / 1e9
     if outcome == status.DISAGREE:
         return _disagreement(state, operation, size)
     reasons = {r: _record(state, r, layout.REASON) for r in range(size)}
@@ -133,7 +131,7 @@ def _collective_failure(state: int, outcome: int) -> BaseException:
         message = "; ".join(f"rank {r} {what}" for r, what in lost.items())
         return CollectiveFailed(operation, 0, f"{message}, while others waited for it", lost)
     late = [r for r, reason in reasons.items() if reason != layout.ARRIVED_IN_TIME]
-    variable = _TIMEOUT_VARIABLE.get(_word(state + layout.BACKEND), "the timeout")
+    variable = _TIMEOUT_VARIABLE.get(peek_now(state + layout.BACKEND), "the timeout")
     return CollectiveFailed(
         operation,
         0,
@@ -179,7 +177,7 @@ def _describe_call(kind: int, length: int, detail: int) -> str:
 
 def _pending_exception(state: int) -> BaseException:
     """Return what a signal handler raised while a kernel waited."""
-    pointer = _word(state + layout.PENDING_EXCEPTION + 8)
+    pointer = peek_now(state + layout.PENDING_EXCEPTION + 8)
     if pointer:
         value = ctypes.cast(pointer, ctypes.py_object).value
         if isinstance(value, BaseException):

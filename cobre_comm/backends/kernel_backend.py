@@ -34,10 +34,9 @@ class KernelSet:
     allreduce: Kernel
     allgatherv: Kernel
 
-    def addresses(self) -> list[int]:
-        """Return the addresses in the order of the state's table."""
-        return [self.synchronise.address, self.broadcast.address,
-                self.allreduce.address, self.allgatherv.address]  # fmt: skip
+    def in_order(self) -> list[Kernel]:
+        """Return the kernels in the order of the state's table."""
+        return [self.synchronise, self.broadcast, self.allreduce, self.allgatherv]
 
 
 class KernelBackend(Communicator, SharedMemoryProvider):
@@ -62,8 +61,8 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         self._set(layout.COMM_SIZE, size)
         self._set(layout.BACKEND, backend_number)
         self._set(layout.ARRAY_TYPE, array_type_address())
-        for number, address in enumerate(kernels.addresses()):
-            self._set(layout.KERNELS + number * WORD_BYTES, address)
+        for number, kernel in enumerate(kernels.in_order()):
+            self._set(layout.KERNELS + number * WORD_BYTES, kernel.address)
         self._barrier = door("barrier")
         self._broadcast = door("broadcast")
         self._allreduce = door("allreduce")

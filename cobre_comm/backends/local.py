@@ -18,7 +18,7 @@ from cobre_comm.communicator import Array
 from cobre_comm.errors import AllocationFailed
 from cobre_comm.shared_region import HeapRegion, region_layout
 
-_KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
+KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
 
 
 class LocalBackend(KernelBackend):
@@ -31,7 +31,7 @@ class LocalBackend(KernelBackend):
     __slots__ = ("_regions",)
 
     def __init__(self) -> None:
-        super().__init__(_KERNELS, layout.LOCAL, 0, 1)
+        super().__init__(KERNELS, layout.LOCAL, 0, 1)
         self._regions = itertools.count()
 
     @property

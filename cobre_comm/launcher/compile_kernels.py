@@ -10,34 +10,24 @@ from typing import Any
 
 from cobre_comm.launcher.warm import MESSAGE
 
-DOORS = ("barrier", "broadcast", "allreduce", "allgatherv")
-
 
 def _kernels(backend: str) -> list[Any]:
     """Return the kernels that a communicator of that backend needs."""
-    from cobre_kernels import access
-
     if backend == "shm":
-        from cobre_comm.backends.shm.backend import _KERNELS
+        from cobre_kernels import access
 
-        needed = [
-            access.announce_kernel,
-            access.load_word_kernel,
-            access.lock_is_held_kernel,
-            access.store_word_kernel,
-        ]
-    else:
-        from cobre_comm.backends.local import _KERNELS
+        from cobre_comm.backends.shm import backend as shm
 
-        needed = []
-    return [*needed, _KERNELS.synchronise, _KERNELS.broadcast, _KERNELS.allreduce,
-            _KERNELS.allgatherv]  # fmt: skip
+        return [*access.KERNELS, *shm.KERNELS.in_order()]
+    from cobre_comm.backends import local
+
+    return list(local.KERNELS.in_order())
 
 
 def _functions(kernels: Iterable[Any]) -> list[Any]:
-    from cobre_kernels import doors
+    from cobre_kernels.doors import DOORS
 
-    return [k._function for k in kernels] + [getattr(doors, f"_{name}") for name in DOORS]
+    return [kernel.function for kernel in kernels] + [function for function, _ in DOORS.values()]
 
 
 def _cache_files(functions: Iterable[Any]) -> set[pathlib.Path]:
@@ -79,7 +69,7 @@ def _announce_first_compilation() -> None:
 
 def main(backend: str, marker: str) -> None:
     """Compile, or load from the cache, what ``backend`` needs; then write the marker."""
-    from cobre_kernels.doors import door
+    from cobre_kernels.doors import DOORS, door
 
     kernels = _kernels(backend)
     functions = _functions(kernels)

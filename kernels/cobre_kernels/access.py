@@ -30,3 +30,6 @@ def announce_kernel(state, condition):
     """Tell the others that this rank enters no further step; see ``shm/step.announce``."""
     announce(address_of(state), condition)
     return 0
+
+
+KERNELS = (announce_kernel, load_word_kernel, lock_is_held_kernel, store_word_kernel)

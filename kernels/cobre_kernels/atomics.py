@@ -24,6 +24,11 @@ _I32 = ir.IntType(32)
 _I64 = ir.IntType(64)
 
 
+def peek_now(address):
+    """Load a word from Python, without compiling anything."""
+    return ctypes.c_int64.from_address(address).value
+
+
 def _pointer(builder, address, pointee=_I64):
     return builder.inttoptr(address, pointee.as_pointer())
 
@@ -200,9 +205,7 @@ else:
 
     stream_blocks = copy_blocks
 
-    def peek(address):
-        """Load a word."""
-        return ctypes.c_int64.from_address(address).value
+    peek = peek_now
 
     def poke(address, value):
         """Store a word."""

@@ -18,7 +18,7 @@ from numba.core import cgutils
 from numba.extending import NativeValue, models, register_model, unbox
 
 from cobre_kernels import dtypes, layout
-from cobre_kernels.atomics import peek
+from cobre_kernels.atomics import peek, peek_now
 from cobre_kernels.indirect import call3, call5, call8, call11
 from cobre_kernels.kernel import address_of, compile_cached, state_type
 from cobre_kernels.kind import BARRIER
@@ -188,13 +188,6 @@ def layout_is_known():
     return True
 
 
-def peek_now(address):
-    """Read one word from Python, without compiling anything."""
-    import ctypes
-
-    return ctypes.c_int64.from_address(address).value
-
-
 @functools.cache
 def array_type_address():
     """What goes into the state's ARRAY_TYPE: 0 turns every door to the careful path."""
@@ -205,15 +198,19 @@ def _unusual(*arguments):
     return UNUSUAL_ARGUMENTS
 
 
+# By name: the function, and the types of its arguments after the state.
+DOORS = {
+    "barrier": (_barrier, ()),
+    "broadcast": (_broadcast, (object_type, types.int64)),
+    "allreduce": (_allreduce, (object_type, object_type, types.int64)),
+    "allgatherv": (_allgatherv, (object_type,) * 4),
+}
+
+
 @functools.cache
 def door(name):
-    """Return the compiled door ``barrier``, ``broadcast``, ``allreduce`` or ``allgatherv``."""
-    function, arguments = {
-        "barrier": (_barrier, ()),
-        "broadcast": (_broadcast, (object_type, types.int64)),
-        "allreduce": (_allreduce, (object_type, object_type, types.int64)),
-        "allgatherv": (_allgatherv, (object_type,) * 4),
-    }[name]
+    """Return the compiled door of that name in :data:`DOORS`."""
+    function, arguments = DOORS[name]
     if config.DISABLE_JIT:
         return _unusual
     return compile_cached(types.int64(state_type, *arguments), function).entry_point

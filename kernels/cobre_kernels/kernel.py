@@ -64,6 +64,8 @@ class Kernel:
 
     Attributes
     ----------
+    function : callable
+        What is compiled.
     address : int
         Of the C function ``int64 f(int64, ...)``; compiles or loads from the cache when first read.
     call : callable
@@ -71,12 +73,12 @@ class Kernel:
     """
 
     def __init__(self, function, arguments):
-        self._function = function
+        self.function = function
         self._signature = types.int64(state_type, *[types.int64] * arguments)
 
     @functools.cached_property
     def _compiled(self):
-        return compile_cached(self._signature, self._function)
+        return compile_cached(self._signature, self.function)
 
     @functools.cached_property
     def address(self):
@@ -89,7 +91,7 @@ class Kernel:
     @functools.cached_property
     def call(self):
         """The function for Python integers."""
-        return self._function if config.DISABLE_JIT else self._compiled.entry_point
+        return self.function if config.DISABLE_JIT else self._compiled.entry_point
 
 
 def kernel(arguments):

@@ -30,10 +30,10 @@ from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import region_layout
 
-_KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
+KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
 
 PAGE_BYTES: int = layout.PAGE_BYTES
-LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: fewer steps, and memcpy is fastest there
+LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps
 SMALLEST_BUFFER_BYTES = 48 * 2**10
 ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm of a container that asks for nothing
 SPIN_US = 30.0  # when every rank has a core
@@ -60,7 +60,7 @@ class ShmBackend(KernelBackend):
     __slots__ = ("_announce", "_config", "_names", "_segment")
 
     def __init__(self, config: ShmConfig, leader_lives: Callable[[], bool] = lambda: True) -> None:
-        super().__init__(_KERNELS, layout.SHM, config.rank, config.size)
+        super().__init__(KERNELS, layout.SHM, config.rank, config.size)
         self._config = config
         self._names = itertools.count()
         self._announce = access.announce_kernel.call  # loaded now: __del__ may run at exit

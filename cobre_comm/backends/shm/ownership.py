@@ -6,7 +6,7 @@ import os
 import time
 
 import numpy as np
-from cobre_kernels import access, layout
+from cobre_kernels import access, layout, libc
 
 from cobre_comm.backends.shm import segment as segments
 from cobre_comm.config import ShmConfig
@@ -18,7 +18,7 @@ LOOK_S = 0.01
 
 def is_locked(fd: int, rank: int) -> bool:
     """Whether another process lives that has attached as ``rank``."""
-    scratch = np.zeros(4, dtype=np.int64)
+    scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
     return bool(access.lock_is_held_kernel.call(scratch.ctypes.data, fd, rank))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cobre_comm.backends.local import LocalBackend as LocalBackend
     from cobre_comm.backends.shm import ShmBackend as ShmBackend
+    from cobre_comm.backends.tcp import TcpBackend as TcpBackend
     from cobre_comm.communicator import Communicator as Communicator
     from cobre_comm.communicator import SharedMemoryProvider as SharedMemoryProvider
     from cobre_comm.config import BackendKind as BackendKind
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from cobre_comm.shared_region import HeapRegion as HeapRegion
     from cobre_comm.shared_region import SharedRegion as SharedRegion
 
-    CommBackend = LocalBackend | ShmBackend
+    CommBackend = LocalBackend | ShmBackend | TcpBackend
 
 __version__ = "0.1.0"
 
@@ -66,6 +67,7 @@ _HOME_OF = {
     "SharedRegion": "shared_region",
     "ShmBackend": "backends.shm",
     "ShmConfig": "config",
+    "TcpBackend": "backends.tcp",
     "TcpConfig": "config",
     "WorkerError": "errors",
     "WorkerInfo": "launcher.launch",

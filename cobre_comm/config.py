@@ -13,6 +13,7 @@ from cobre_comm.errors import InitializationFailed, InvalidBackend, MissingConfi
 MAX_RANKS = 4096
 SHM_NAME_LIMIT = 250
 LONGEST_DURATION = 1e9
+LARGEST_STAR_BYTES = 2**31
 
 
 class BackendKind(enum.Enum):
@@ -170,6 +171,16 @@ class TcpConfig:
         Longest wait for the rendezvous, in milliseconds.
     token : str or None
         Shared secret of the job; never shown.
+    spin_us : float or None
+        How long a wait spins before it blocks, in microseconds; None chooses.
+    star_bytes : int or None
+        Largest payload that passes through rank 0; a larger one goes around the ring of ranks.
+        None chooses. Rank 0's value holds.
+
+    Raises
+    ------
+    InitializationFailed, MissingConfiguration
+        For a value that cannot work.
     """
 
     rank: int
@@ -180,10 +191,18 @@ class TcpConfig:
     timeout_s: float = 60.0
     connect_timeout_ms: int = 30000
     token: str | None = field(default=None, repr=False)
+    spin_us: float | None = None
+    star_bytes: int | None = None
 
     def __post_init__(self) -> None:
         _check_rank("tcp", self.rank, self.size)
         _check_duration("tcp", "timeout_s", self.timeout_s)
+        if self.spin_us is not None:
+            _check_duration("tcp", "spin_us", self.spin_us)
+        if self.star_bytes is not None and not 0 <= self.star_bytes <= LARGEST_STAR_BYTES:
+            raise InitializationFailed(
+                "tcp", f"star_bytes is {self.star_bytes}; pass 0 to {LARGEST_STAR_BYTES}"
+            )
         _check_duration("tcp", "connect_timeout_ms", self.connect_timeout_ms)
         if not 0 <= self.port <= 65535:
             raise InitializationFailed("tcp", f"port {self.port} is not between 0 and 65535")
@@ -192,7 +211,7 @@ class TcpConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> TcpConfig:
-        """Read ``COBRE_TCP_*``."""
+        """Read ``COBRE_TCP_*`` and ``COBRE_COMM_SPIN_US``."""
         read = _Reader("tcp", os.environ if environ is None else environ)
         read.require("COBRE_TCP_RANK", "COBRE_TCP_SIZE")
         return cls(
@@ -204,4 +223,6 @@ class TcpConfig:
             timeout_s=read.number("COBRE_TCP_TIMEOUT_SECS", float, 60.0),
             connect_timeout_ms=read.number("COBRE_TCP_CONNECT_TIMEOUT_MS", int, 30000),
             token=read.text("COBRE_TCP_TOKEN") or None,
+            spin_us=read.optional_number("COBRE_COMM_SPIN_US", float),
+            star_bytes=read.optional_number("COBRE_TCP_STAR_BYTES", int),
         )

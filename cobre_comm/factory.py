@@ -39,7 +39,7 @@ def available_backends() -> list[str]:
     """
     found = ["local"]
     if os.name == "posix":
-        found.append("shm")
+        found += ["shm", "tcp"]
     return found + [name for name in _plugins() if name not in found]
 
 
@@ -78,7 +78,7 @@ def create_communicator(
     if isinstance(kind, ShmConfig):
         return _create("shm", "a ShmConfig was passed", kind)
     if isinstance(kind, TcpConfig):
-        return _create("tcp", "a TcpConfig was passed")
+        return _create("tcp", "a TcpConfig was passed", kind)
     if kind is None:
         name = os.environ.get("COBRE_COMM_BACKEND") or "auto"
         reason = f"COBRE_COMM_BACKEND={name}"
@@ -115,13 +115,15 @@ def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
     return "local", "nothing announces more than one rank"
 
 
-def _create(name: str, reason: str, config: ShmConfig | None = None) -> Communicator:
+def _create(
+    name: str, reason: str, config: ShmConfig | TcpConfig | None = None
+) -> Communicator:
     comm = _construct(name, config)
     logger.info("rank %d of %d on backend %s: %s", comm.rank, comm.size, name, reason)
     return comm
 
 
-def _construct(name: str, config: ShmConfig | None) -> Communicator:
+def _construct(name: str, config: ShmConfig | TcpConfig | None) -> Communicator:
     available = available_backends()
     if name == "local":
         from cobre_comm.backends.local import LocalBackend
@@ -130,7 +132,11 @@ def _construct(name: str, config: ShmConfig | None) -> Communicator:
     if name == "shm" and "shm" in available:
         from cobre_comm.backends.shm import ShmBackend
 
-        return ShmBackend(config or ShmConfig.from_env())
+        return ShmBackend(config if isinstance(config, ShmConfig) else ShmConfig.from_env())
+    if name == "tcp" and "tcp" in available:
+        from cobre_comm.backends.tcp import TcpBackend
+
+        return TcpBackend(config if isinstance(config, TcpConfig) else TcpConfig.from_env())
     plugin = _plugins().get(name)
     if plugin is not None:
         comm: Communicator = plugin.load()()

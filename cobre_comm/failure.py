@@ -24,6 +24,7 @@ _REASONS = {
     layout.DIED: "died (its process has ended)",
     layout.LEFT: "closed its communicator",
     layout.GAVE_UP: "gave up after an error or an interrupt",
+    layout.GARBLED: "sent bytes that are not of the protocol",
 }
 
 
@@ -91,7 +92,7 @@ def _argument_error(state: int, operation: int, outcome: int, a: int, b: int) ->
     if outcome == status.BUSY_ELSEWHERE:
         return InvalidCommunicator(
             f"{name}: another thread is inside a collective of this communicator; use one thread "
-            "at a time, or one communicator per thread (split_local)"
+            "at a time, or one communicator per thread"
         )
     messages = {
         status.BLOCKS_OVERLAP: "two blocks of recv overlap; check counts and displs",

@@ -47,6 +47,10 @@ class ShmCommType(CommType):
     """A communicator over shared memory."""
 
 
+class TcpCommType(CommType):
+    """A communicator over sockets."""
+
+
 class RegionType(types.Type):
     """A shared region in ``@njit`` code.
 
@@ -66,6 +70,7 @@ class RegionType(types.Type):
 
 @register_model(LocalCommType)
 @register_model(ShmCommType)
+@register_model(TcpCommType)
 class _CommModel(models.PrimitiveModel):  # type: ignore[misc]  # numba is untyped
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, intp_t)
@@ -87,6 +92,7 @@ def _unbox_integer(c: Any, obj: Any, attribute: str) -> Any:
 
 @unbox(LocalCommType)
 @unbox(ShmCommType)
+@unbox(TcpCommType)
 def _unbox_comm(typ: Any, obj: Any, c: Any) -> NativeValue:
     return NativeValue(_unbox_integer(c, obj, "_address"))
 

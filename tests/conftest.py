@@ -3,7 +3,8 @@ import pytest
 from cobre_comm.testing import RankPool, leftovers, run_ranks
 from tests.conformance.bodies.sync import three_barriers
 
-GRID = [("local", 1), ("shm", 1), ("shm", 2), ("shm", 3), ("shm", 4), ("shm", 7)]
+BACKENDS = ["shm", "tcp"]  # those of several ranks
+GRID = [("local", 1), *((backend, size) for backend in BACKENDS for size in (1, 2, 3, 4, 7))]
 
 
 def grid_id(point):
@@ -29,7 +30,7 @@ class Pools:
 @pytest.fixture(scope="package", autouse=True)
 def kernels_are_compiled():
     """Compile the kernels once, into the cache, instead of in every rank of the first test."""
-    for backend in ("local", "shm"):
+    for backend in ("local", *BACKENDS):
         run_ranks(backend, 1, three_barriers, "python", timeout_s=220)
 
 
@@ -43,6 +44,11 @@ def pools():
 @pytest.fixture(params=GRID, ids=grid_id)
 def pool(request, pools):
     return pools.get(*request.param)
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    return request.param
 
 
 @pytest.fixture(params=["python", "njit"])

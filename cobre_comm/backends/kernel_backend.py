@@ -149,6 +149,12 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         if outcome:
             self._raise(kind & 0xFF, outcome, 0, 0)
 
+    def agree(self, value: int) -> int:
+        """Return the smallest value that a rank gives; collective."""
+        smallest = np.array([value], dtype=np.int64)
+        self.allreduce(smallest, smallest, ReduceOp.MIN)
+        return int(smallest[0])
+
     def check_usable(self) -> None:
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
         guard = self._get(layout.GUARD)
@@ -168,6 +174,10 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         if self._get(layout.GUARD) != layout.GUARD_FORKED:
             self._set(layout.GUARD, layout.GUARD_CLOSED)
 
+    def mark_forked(self) -> None:
+        """In a forked child: this communicator is the parent's."""
+        self._set(layout.GUARD, layout.GUARD_FORKED)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(rank={self._rank}, size={self._size})"
 
@@ -175,7 +185,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
 def _mark_forked() -> None:
     """In a forked child: no communicator of the parent is its own."""
     for comm in list(_live):
-        comm._set(layout.GUARD, layout.GUARD_FORKED)
+        comm.mark_forked()
 
 
 def _close_all() -> None:

@@ -2,5 +2,6 @@
 
 from cobre_comm.backends.local import LocalBackend
 from cobre_comm.backends.shm import ShmBackend
+from cobre_comm.backends.tcp import TcpBackend
 
-CommBackend = LocalBackend | ShmBackend
+CommBackend = LocalBackend | ShmBackend | TcpBackend

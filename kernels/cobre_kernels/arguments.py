@@ -5,6 +5,9 @@ from numba import njit
 from cobre_kernels import dtypes, fold, layout, status
 from cobre_kernels.atomics import peek
 
+LOW_63 = 2**63 - 1  # the same hash with compilation and without
+GOLDEN = -7046029254386353131  # 2**64 / golden ratio, as in Knuth's multiplicative hashing
+
 
 @njit
 def _overlap(a, a_bytes, b, b_bytes):
@@ -79,3 +82,13 @@ def _blocks_overlap(size, counts, displs):
             ):
                 return True
     return False
+
+
+@njit
+def hash_tables(size, itemsize, counts, displs):
+    """Mix the tables of an allgatherv into one word, so that ranks can compare them."""
+    mixed = itemsize
+    for r in range(size):
+        mixed = ((mixed ^ peek(counts + 8 * r)) * GOLDEN) & LOW_63
+        mixed = ((mixed ^ (mixed >> 29) ^ peek(displs + 8 * r)) * GOLDEN) & LOW_63
+    return mixed

@@ -112,6 +112,15 @@ if not config.DISABLE_JIT:
         return types.void(), codegen
 
     @intrinsic
+    def swap_bytes(typingctx, word):
+        """Turn a word from this machine's byte order into the other one."""
+
+        def codegen(context, builder, signature, args):
+            return builder.bswap(args[0])
+
+        return types.int64(types.int64), codegen
+
+    @intrinsic
     def cpu_pause(typingctx):
         """Tell the core that it spins: ``pause`` on x86, ``yield`` on aarch64."""
 
@@ -229,6 +238,10 @@ else:
 
     def fence_seq_cst():
         """Nothing to order: the interpreter runs one instruction after the other."""
+
+    def swap_bytes(word):
+        """Turn a word from this machine's byte order into the other one."""
+        return int.from_bytes(word.to_bytes(8, "little", signed=True), "big", signed=True)
 
     def cpu_pause():
         """Nothing to tell the core."""

@@ -104,6 +104,7 @@ WAIT_GENERATION = 232  # step in which this rank last blocked
 WAIT_BEGAN_NS = 240  # when it first did; the timeout counts from here, whichever rank it awaits
 FILLS_TO_STREAM = 248  # how many more chunks this rank writes past the caches (shm/slot.py)
 STREAM_SPAN = 256  # and how many it will after the next slow fill
+LINKS = 264  # address of the table of links (tcp/table.py)
 RANK_RECORDS = 320  # one record per rank, filled at a failure
 
 SYNCHRONISE_KERNEL = KERNELS
@@ -131,6 +132,7 @@ LATE = 1
 DIED = 2
 LEFT = 3  # closed its communicator
 GAVE_UP = 4  # failed in an earlier collective, or was interrupted
+GARBLED = 5  # sent bytes that are not of the protocol
 
 
 def state_words(size):

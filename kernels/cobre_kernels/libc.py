@@ -1,10 +1,11 @@
-"""C functions by name: the clock, the scheduler, futex, record locks, CPython's GIL and signals.
+"""C functions by name: clock, scheduler, futex, record locks, sockets, CPython's GIL and signals.
 
 The only file of external function names. The linker of the process that runs the code resolves
 them, so nothing here puts an address into a cached kernel. ``syscall`` and ``fcntl`` are declared
 variadic, because some ABIs (macOS on arm64) pass variadic arguments differently.
 
-Sources: futex(2), fcntl(2), clock_gettime(2), nanosleep(2), sched_yield(2); CPython's C API,
+Sources: futex(2), fcntl(2), clock_gettime(2), nanosleep(2), sched_yield(2), recv(2), sendmsg(2),
+poll(2), errno(3), and XNU's headers for the numbers of macOS; CPython's C API,
 "Initialization, Finalization, and Threads" and "Exception Handling".
 """
 
@@ -13,11 +14,13 @@ import platform
 import sys
 import time
 
+import numpy as np
 from llvmlite import ir
-from numba import config, njit, types
+from numba import carray, config, njit, types
 from numba.extending import intrinsic
 
 from cobre_kernels.atomics import WORD_BYTES, peek, poke
+from cobre_kernels.indirect import as_pointer
 
 IS_LINUX = sys.platform == "linux"
 SYS_FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine(), -1) if IS_LINUX else -1
@@ -38,6 +41,13 @@ FLOCK_TYPE_SHIFT = 0 if IS_LINUX else 32
 FLOCK_START_WORD = 1 if IS_LINUX else 0
 FLOCK_LENGTH_WORD = 2 if IS_LINUX else 1
 SCRATCH_WORDS = 4  # what a timespec or a struct flock needs, in private memory of the caller
+
+# Sockets. MSG_NOSIGNAL is the option SO_NOSIGPIPE on macOS.
+MSG_NOSIGNAL = 0x4000 if IS_LINUX else 0
+EINTR = 4
+EAGAIN = 11 if IS_LINUX else 35
+POLLIN = 1
+POLLOUT = 4
 
 _INT = types.int32
 _LONG = types.int64  # long, and any pointer
@@ -63,6 +73,10 @@ gil_release = _external("PyGILState_Release", types.void(_INT))
 save_thread = _external("PyEval_SaveThread", _LONG())
 restore_thread = _external("PyEval_RestoreThread", types.void(_LONG))
 check_signals = _external("PyErr_CheckSignals", _INT())
+_recv = _external("recv", _LONG(_INT, _LONG, _LONG, _INT))
+_sendmsg = _external("sendmsg", _LONG(_INT, _LONG, _INT))
+_poll = _external("poll", _INT(_LONG, _LONG, _INT))
+_errno_location = _external("__errno_location" if IS_LINUX else "__error", _LONG())
 fetch_exception = _external("PyErr_Fetch", types.void(_LONG, _LONG, _LONG))
 normalize_exception = _external("PyErr_NormalizeException", types.void(_LONG, _LONG, _LONG))
 
@@ -149,6 +163,45 @@ def futex_wait(address, expected, timeout_ns, scratch):
 def futex_wake_all(address):
     """Wake everyone who sleeps on ``address``."""
     _futex(address, FUTEX_WAKE, WAKE_ALL, 0)
+
+
+@njit
+def _result_or_errno(result):
+    """Turn the -1 of a C function into minus its errno."""
+    if result >= 0:
+        return result
+    return -np.int64(carray(as_pointer(_errno_location()), 1, np.int32)[0])
+
+
+@njit
+def receive(fd, address, count):
+    """Receive up to ``count`` bytes; return how many, 0 at the end of the stream, or -errno."""
+    return _result_or_errno(_recv(fd, address, count, 0))
+
+
+@njit
+def send_message(fd, message):
+    """Send what a ``struct msghdr`` gathers; return how many bytes were taken, or -errno."""
+    return _result_or_errno(_sendmsg(fd, message, MSG_NOSIGNAL))
+
+
+@njit
+def poll(entries, count, timeout_ms):
+    """Wait for events on ``count`` descriptors; return how many have some, or -errno."""
+    return _result_or_errno(_poll(entries, count, timeout_ms))
+
+
+@njit
+def release_gil():
+    """Give the GIL to others if this thread holds it; return what :func:`regain_gil` needs."""
+    return save_thread() if gil_held() != 0 else 0
+
+
+@njit
+def regain_gil(thread):
+    """Undo :func:`release_gil`."""
+    if thread != 0:
+        restore_thread(thread)
 
 
 @njit

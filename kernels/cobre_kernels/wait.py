@@ -1,4 +1,4 @@
-"""The only waiting loop: spin, yield, block; with deadline, liveness and signals.
+"""The waiting loop of shared memory: spin, yield, block; with deadline, liveness and signals.
 
 A wait ends in success, in a status that names the missing ranks (their records in the state), or
 in INTERRUPTED. While it blocks it does not hold the GIL, and it looks around every TICK_NS.
@@ -51,12 +51,9 @@ def wait_for(state, rank, generation):
         return OK
     if _yield(word, generation, peek(state + layout.YIELD_NS)):
         return OK
-    thread = 0
-    if libc.gil_held() != 0:
-        thread = libc.save_thread()
+    thread = libc.release_gil()
     status = _block(state, rank, generation)
-    if thread != 0:
-        libc.restore_thread(thread)
+    libc.regain_gil(thread)
     return status
 
 
@@ -148,7 +145,7 @@ def _sleep(state, rank, generation, timeout_ns):
 
 @njit
 def _look_around(state, generation, overdue):
-    if _signal_raised(state):
+    if signal_raised(state):
         return INTERRUPTED
     lost = False
     late = False
@@ -188,7 +185,7 @@ def _why_missing(state, rank, generation):
 
 
 @njit
-def _signal_raised(state):
+def signal_raised(state):
     """Run Python's signal handlers; keep what they raised for the exception to come."""
     ensured = libc.gil_ensure()
     raised = libc.check_signals() != 0

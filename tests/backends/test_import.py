@@ -85,7 +85,7 @@ PROMISED = {
 def test_all_is_sorted_and_complete():
     assert sorted(cobre_comm.__all__) == list(cobre_comm.__all__)
     assert set(cobre_comm.__all__) <= PROMISED | {"LaunchResult"}
-    later = {"TcpBackend", "MpiBackend"}  # their backends are not part of this version
+    later = {"MpiBackend"}  # its backend is not part of this version
     assert PROMISED - later <= set(cobre_comm.__all__)
 
 

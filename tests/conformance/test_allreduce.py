@@ -4,7 +4,7 @@ from cobre_comm import ReduceOp
 from tests.conformance.bodies import reduce
 from tests.reference import COMPLEX, FLOATS, INTEGERS, OPS
 
-MANY_CHUNKS = {"COBRE_SHM_BUFFER_BYTES": "4096"}
+MANY_CHUNKS = {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_TCP_STAR_BYTES": "0"}
 # 96 bytes travel with the flag; 16 KiB is where stripes begin; the last one is several chunks.
 LENGTHS = [1, 2, 3, 12, 13, 17, 1000, 2048, 2049]
 CASES = [(dtype, op) for dtype in [*INTEGERS, *FLOATS] for op in OPS]
@@ -40,12 +40,12 @@ def test_dtypes_in_python(pool, dtype, op):
 
 
 @every_case
-def test_dtypes_in_small_chunks(pools, dtype, op):
+def test_dtypes_in_small_chunks(pools, backend, dtype, op):
     lengths = [7, 997, 9001]
-    pools.get("shm", 4).run(reduce.reduce_lengths, "python", dtype, op, lengths, env=MANY_CHUNKS)
+    pools.get(backend, 4).run(reduce.reduce_lengths, "python", dtype, op, lengths, env=MANY_CHUNKS)
 
 
-@pytest.mark.parametrize("backend_and_size", [("local", 1), ("shm", 2)], ids=str)
+@pytest.mark.parametrize("backend_and_size", [("local", 1), ("shm", 2), ("tcp", 2)], ids=str)
 @every_case
 def test_dtypes_in_njit(pools, backend_and_size, dtype, op):
     pools.get(*backend_and_size).run(reduce.reduce_lengths, "njit", dtype, op, [1, 13, 2500])
@@ -53,8 +53,8 @@ def test_dtypes_in_njit(pools, backend_and_size, dtype, op):
 
 @pytest.mark.parametrize("dtype", [*FLOATS, "i8"])
 @every_op
-def test_python_meets_njit(pools, dtype, op):
-    pools.get("shm", 4).run(reduce.reduce_lengths, "mixed", dtype, op, [3, 40, 5000])
+def test_python_meets_njit(pools, backend, dtype, op):
+    pools.get(backend, 4).run(reduce.reduce_lengths, "mixed", dtype, op, [3, 40, 5000])
 
 
 @pytest.mark.parametrize("op", [ReduceOp.MIN, ReduceOp.MAX], ids=lambda op: op.name)

@@ -3,10 +3,10 @@ import pytest
 from tests.conformance.bodies import sync
 
 
-def test_write_before_read_after(pool, caller):
-    if pool.backend == "local":
-        pytest.skip("local regions are of one rank")
-    pool.run(sync.barrier_orders_writes, caller, 200)
+def test_write_before_read_after(pool, caller, tmp_path):
+    path = tmp_path / "words"
+    path.write_bytes(bytes(8 * pool.size))
+    pool.run(sync.barrier_orders_writes, caller, str(path), 200)
 
 
 def test_files_before_are_there_after(pool, caller, tmp_path):

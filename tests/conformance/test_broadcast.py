@@ -4,7 +4,7 @@ from tests.conformance.bodies import cast
 from tests.conformance.test_allgatherv import PLAIN, PYTHON_ONLY
 from tests.reference import STRUCTURED
 
-MANY_CHUNKS = {"COBRE_SHM_BUFFER_BYTES": "4096"}
+MANY_CHUNKS = {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_TCP_STAR_BYTES": "0"}
 
 
 @pytest.mark.parametrize("shape", [0, 1, 12, 13, (3, 4), (), 10_000], ids=str)
@@ -26,15 +26,15 @@ def test_dtypes_in_python(pool, dtype):
     pool.run(cast.cast_lengths, "python", dtype, [0, 1, 40, 3000])
 
 
-@pytest.mark.parametrize("backend_and_size", [("local", 1), ("shm", 2)], ids=str)
+@pytest.mark.parametrize("backend_and_size", [("local", 1), ("shm", 2), ("tcp", 2)], ids=str)
 @pytest.mark.parametrize("dtype", PLAIN, ids=str)
 def test_dtypes_in_njit(pools, backend_and_size, dtype):
     pools.get(*backend_and_size).run(cast.cast_lengths, "njit", dtype, [0, 1, 300])
 
 
 @pytest.mark.parametrize("dtype", PLAIN, ids=str)
-def test_python_meets_njit(pools, dtype):
-    pools.get("shm", 3).run(cast.cast_lengths, "mixed", dtype, [5, 300])
+def test_python_meets_njit(pools, backend, dtype):
+    pools.get(backend, 3).run(cast.cast_lengths, "mixed", dtype, [5, 300])
 
 
 def test_read_only_on_the_root(pool, caller):

@@ -2,7 +2,7 @@ import pytest
 
 from tests.conformance.bodies import misuse
 
-SOME = [("local", 1), ("shm", 1), ("shm", 3)]
+SOME = [("local", 1), ("shm", 1), ("shm", 3), ("tcp", 1), ("tcp", 3)]
 
 
 @pytest.fixture(params=SOME, ids=lambda point: f"{point[0]}-{point[1]}")
@@ -28,11 +28,11 @@ def test_fields(some, caller):
 
 
 def test_try_except_in_compiled_code(some):
-    some.run(misuse.try_except_in_compiled_code)
+    some.run(misuse.try_except_in_compiled_code, fresh=True)
 
 
 def test_closed(some, caller):
-    told = set(some.run(misuse.closed, caller)[0])
+    told = set(some.run(misuse.closed, caller, fresh=True)[0])
     # In @njit code over local, barrier and broadcast compile to nothing.
     nothing = {"barrier", "broadcast", "allreduce"} if some.backend == "local" else set()
     assert told | (nothing if caller == "njit" else set()) == {

@@ -33,7 +33,8 @@ def test_block_bounds(pool):
 
 
 def test_one_leader(pool):
-    expected = [True] if pool.backend == "local" else [True] + [False] * (pool.size - 1)
+    is_shared = pool.backend == "shm"
+    expected = [rank == 0 or not is_shared for rank in range(pool.size)]
     assert pool.run(regions.leader) == expected
 
 

@@ -6,37 +6,38 @@ from cobre_comm import CollectiveFailed
 from tests.faults import bodies
 from tests.faults.test_lost_ranks import check_later
 
-ONE_SECOND = {"COBRE_SHM_TIMEOUT_SECS": "1"}
+VARIABLES = {"shm": "COBRE_SHM_TIMEOUT_SECS", "tcp": "COBRE_TCP_TIMEOUT_SECS"}
+ONE_SECOND = dict.fromkeys(VARIABLES.values(), "1")
 
 
-def check_timeout(caught, absent):
+def check_timeout(backend, caught, absent):
     assert isinstance(caught, CollectiveFailed)
     assert caught.ranks == tuple(absent)
     assert all(f"rank {rank}" in str(caught) for rank in absent)
-    assert "COBRE_SHM_TIMEOUT_SECS" in str(caught)
+    assert VARIABLES[backend] in str(caught)
 
 
 @pytest.mark.parametrize("operation", bodies.OPERATIONS)
-def test_timeout(pools, caller, operation):
-    values = pools.get("shm", 4).run(
+def test_timeout(pools, backend, caller, operation):
+    values = pools.get(backend, 4).run(
         bodies.late, caller, operation, (1, 3), 2.2, env=ONE_SECOND, fresh=True
     )
     for rank in (0, 2):
         caught, waited_s, later, took = values[rank]
-        check_timeout(caught, (1, 3))
+        check_timeout(backend, caught, (1, 3))
         assert caught.operation == operation
         assert 0.9 < waited_s < 1.9
         check_later(later, took, str(caught))
 
 
-def test_no_limit(pools):
-    env = {"COBRE_SHM_TIMEOUT_SECS": "0"}
-    pools.get("shm", 2).run(bodies.no_limit, 1.5, env=env, fresh=True)
+def test_no_limit(pools, backend):
+    env = dict.fromkeys(VARIABLES.values(), "0")
+    pools.get(backend, 2).run(bodies.no_limit, 1.5, env=env, fresh=True)
 
 
-def test_stopped_rank(pools, caller):
-    values = pools.get("shm", 3).run(bodies.stopped, caller, 1, env=ONE_SECOND, fresh=True)
+def test_stopped_rank(pools, backend, caller):
+    values = pools.get(backend, 3).run(bodies.stopped, caller, 1, env=ONE_SECOND, fresh=True)
     for rank in (0, 2):
         caught, _, later, took = values[rank]
-        check_timeout(caught, (1,))
+        check_timeout(backend, caught, (1,))
         check_later(later, took, str(caught))

@@ -56,47 +56,47 @@ def check_later(later, took, cause):
 
 
 @cases
-def test_killed_while_others_wait(operation, victim, caller):
+def test_killed_while_others_wait(backend, operation, victim, caller):
     outcomes = run_ranks_outcomes(
-        "shm", 3, bodies.wait_for_the_lost, caller, operation, victim, "kill"
+        backend, 3, bodies.wait_for_the_lost, caller, operation, victim, "kill"
     )
     check_survivors(outcomes, [victim], None, operation)
     assert outcomes[victim].exit_code == -9
 
 
 @pytest.mark.parametrize(("how", "code"), [("exit", 0), ("_exit", 0), ("term", -15)])
-def test_exit_while_others_wait(caller, how, code):
-    outcomes = run_ranks_outcomes("shm", 3, bodies.wait_for_the_lost, caller, "allreduce", 1, how)
+def test_exit_while_others_wait(backend, caller, how, code):
+    outcomes = run_ranks_outcomes(backend, 3, bodies.wait_for_the_lost, caller, "allreduce", 1, how)
     check_survivors(outcomes, [1], None, "allreduce")
     assert outcomes[1].exit_code == code
 
 
 @pytest.mark.parametrize("operation", bodies.OPERATIONS)
-def test_closed_while_others_wait(pools, caller, operation):
-    outcomes = pools.get("shm", 3).run_outcomes(
+def test_closed_while_others_wait(pools, backend, caller, operation):
+    outcomes = pools.get(backend, 3).run_outcomes(
         bodies.wait_for_the_lost, caller, operation, 2, "close", fresh=True
     )
     check_survivors(outcomes, [2], outcomes[2].value, operation)
 
 
-def test_killed_in_a_collective(caller):
+def test_killed_in_a_collective(backend, caller):
     """The rank was waiting itself, so it took part in that step; the next one has lost it."""
-    outcomes = run_ranks_outcomes("shm", 3, bodies.killed_in_a_collective, caller, "barrier", 0)
+    outcomes = run_ranks_outcomes(backend, 3, bodies.killed_in_a_collective, caller, "barrier", 0)
     assert outcomes[0].exit_code == -9
     for outcome in outcomes[1:]:
         caught, *_ = outcome.value
         assert caught is None or isinstance(caught, CollectiveFailed)
 
 
-def test_child_of_a_dead_rank_does_not_keep_it_alive():
-    outcomes = run_ranks_outcomes("shm", 2, bodies.child_outlives_rank, 1, timeout_s=20)
+def test_child_of_a_dead_rank_does_not_keep_it_alive(backend):
+    outcomes = run_ranks_outcomes(backend, 2, bodies.child_outlives_rank, 1, timeout_s=20)
     check_survivors(outcomes, [1], None, "barrier")
 
 
 @pytest.mark.parametrize("caller", ["python", "njit", "njit that holds the GIL"])
-def test_time_to_detection(caller):
+def test_time_to_detection(backend, caller):
     """Measured on one clock: the others wait in their collective before the kill."""
-    outcomes = run_ranks_outcomes("shm", 2, bodies.kill_and_tell, caller, timeout_s=20)
+    outcomes = run_ranks_outcomes(backend, 2, bodies.kill_and_tell, caller, timeout_s=20)
     killed_at, caught, at = outcomes[0].value
     assert isinstance(caught, CollectiveFailed)
     assert at - killed_at < SLACK_S

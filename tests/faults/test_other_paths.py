@@ -33,7 +33,7 @@ def test_portable_kill(caller, operation):
 def test_portable_timeout(pools, caller):
     env = {**PORTABLE, "COBRE_SHM_TIMEOUT_SECS": "1"}
     values = pools.get("shm", 3).run(bodies.late, caller, "barrier", (1,), 2.0, env=env, fresh=True)
-    check_timeout(values[0][0], (1,))
+    check_timeout("shm", values[0][0], (1,))
 
 
 @pytest.fixture(scope="module")

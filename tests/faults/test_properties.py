@@ -10,7 +10,12 @@ from cobre_comm import CollectiveFailed, CommError
 from tests.conformance.bodies import gather
 from tests.faults import property_bodies
 
-SMALL = {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_SHM_TIMEOUT_SECS": "15"}
+SMALL = {
+    "COBRE_SHM_BUFFER_BYTES": "4096",
+    "COBRE_SHM_TIMEOUT_SECS": "15",
+    "COBRE_TCP_STAR_BYTES": "4096",
+    "COBRE_TCP_TIMEOUT_SECS": "15",
+}
 FEW, MANY = 25, 600
 bounded = {
     "deadline": None,
@@ -34,8 +39,8 @@ def tables(draw, size):
     return counts, displs, end + draw(st.integers(0, 3))
 
 
-def check_tables(pools, caller, size, examples):
-    pool = pools.get("shm", size)
+def check_tables(pools, backend, caller, size, examples):
+    pool = pools.get(backend, size)
 
     @settings(max_examples=examples, **bounded)
     @given(tables(size), st.sampled_from(["f8", "u1", "i4"]))
@@ -46,21 +51,21 @@ def check_tables(pools, caller, size, examples):
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_any_tables(pools, caller, size):
-    check_tables(pools, caller, size, FEW)
+def test_any_tables(pools, backend, caller, size):
+    check_tables(pools, backend, caller, size, FEW)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("size", [2, 3, 7])
-def test_many_tables(pools, caller, size):
-    check_tables(pools, caller, size, MANY)
+def test_many_tables(pools, backend, caller, size):
+    check_tables(pools, backend, caller, size, MANY)
 
 
-def check_disagreement(pools, seeds):
+def check_disagreement(pools, backend, seeds):
     for seed in seeds:
         size = random.Random(seed).choice([2, 3, 4])
-        outcomes = pools.get("shm", size).run(
+        outcomes = pools.get(backend, size).run(
             property_bodies.one_goes_astray, seed, env=SMALL, fresh=True, timeout_s=30
         )
         for error, step, astray_at in outcomes:
@@ -69,11 +74,11 @@ def check_disagreement(pools, seeds):
             assert isinstance(error, CollectiveFailed), f"seed {seed}: {error!r}"
 
 
-def test_disagreement_at_a_random_step(pools):
-    check_disagreement(pools, range(30))
+def test_disagreement_at_a_random_step(pools, backend):
+    check_disagreement(pools, backend, range(30))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_disagreement_at_many_random_steps(pools):
-    check_disagreement(pools, range(1000, 1600))
+def test_disagreement_at_many_random_steps(pools, backend):
+    check_disagreement(pools, backend, range(1000, 1600))

@@ -13,18 +13,18 @@ PORTABLE = {"COBRE_COMM_PORTABLE_WAIT": "1"}
 
 @pytest.mark.parametrize("operation", bodies.OPERATIONS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR2])
-def test_signal_while_waiting(pools, caller, operation, number):
-    env = {"COBRE_SHM_TIMEOUT_SECS": "20"}
-    check(pools, caller, operation, number, env)
+def test_signal_while_waiting(pools, backend, caller, operation, number):
+    env = {"COBRE_SHM_TIMEOUT_SECS": "20", "COBRE_TCP_TIMEOUT_SECS": "20"}
+    check(pools, backend, caller, operation, number, env)
 
 
 @pytest.mark.parametrize("operation", ["allreduce", "broadcast"])
 def test_interrupt_on_the_portable_path(pools, caller, operation):
-    check(pools, caller, operation, signal.SIGINT, PORTABLE)
+    check(pools, "shm", caller, operation, signal.SIGINT, PORTABLE)
 
 
-def check(pools, caller, operation, number, env):
-    values = pools.get("shm", 3).run(
+def check(pools, backend, caller, operation, number, env):
+    values = pools.get(backend, 3).run(
         signal_bodies.interrupted, caller, operation, number, env=env, fresh=True
     )
     sent = values[2][0]
@@ -42,16 +42,16 @@ def check(pools, caller, operation, number, env):
         assert error is None or (isinstance(error, CollectiveFailed) and 0 in error.ranks)
 
 
-def test_others_learn_of_an_interrupted_rank(pools, caller):
-    values = pools.get("shm", 3).run(signal_bodies.interrupted_then_next, caller, fresh=True)
+def test_others_learn_of_an_interrupted_rank(pools, backend, caller):
+    values = pools.get(backend, 3).run(signal_bodies.interrupted_then_next, caller, fresh=True)
     assert isinstance(values[0], KeyboardInterrupt)
     for error in values[1:]:
         assert isinstance(error, CollectiveFailed)
         assert error.ranks == (0,)
 
 
-def test_handler_that_returns_lets_the_wait_go_on(pools, caller):
-    values = pools.get("shm", 2).run(signal_bodies.handler_that_returns, caller, fresh=True)
+def test_handler_that_returns_lets_the_wait_go_on(pools, backend, caller):
+    values = pools.get(backend, 2).run(signal_bodies.handler_that_returns, caller, fresh=True)
     seen, entered = values[0]
     assert len(seen) == 3
     assert all(at > entered for at in seen)

@@ -5,8 +5,8 @@ import pytest
 from tests.faults import bodies, process_bodies
 
 
-def test_second_thread_is_refused(pools, caller):
-    told = pools.get("shm", 2).run(process_bodies.two_threads, caller)[0]
+def test_second_thread_is_refused(pools, backend, caller):
+    told = pools.get(backend, 2).run(process_bodies.two_threads, caller)[0]
     assert len(told) == len(bodies.OPERATIONS) + 1
     assert all("thread" in text for text in told)
 
@@ -16,8 +16,8 @@ def test_each_thread_its_own_communicator(pools, caller):
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_forked_child(pools, caller, size, tmp_path):
-    values = pools.get("shm", size).run(process_bodies.forked, caller, str(tmp_path), fresh=True)
+def test_forked_child(pools, backend, caller, size, tmp_path):
+    values = pools.get(backend, size).run(process_bodies.forked, caller, str(tmp_path), fresh=True)
     for status, told in values:
         assert status == 0
         assert len(told) == len(bodies.OPERATIONS) + 3

@@ -27,7 +27,6 @@ from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.config import ShmConfig
 from cobre_comm.cores import usable_cores
 from cobre_comm.errors import InvalidCommunicator
-from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import region_layout
 
 KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
@@ -100,12 +99,6 @@ class ShmBackend(KernelBackend):
         memory = map_region(self, f"{self._config.name}.{number}", elements, element_type,
                             interleave=self._config.numa_interleave)  # fmt: skip
         return ShmRegion(self, memory, number)
-
-    def agree(self, value: int) -> int:
-        """Return the smallest value that a rank gives; collective."""
-        smallest = np.array([value], dtype=np.int64)
-        self.allreduce(smallest, smallest, ReduceOp.MIN)
-        return int(smallest[0])
 
     def fence_region(self, identity: int) -> None:
         """Meet at a fence; a step publishes all writes before it (release, acquire)."""

@@ -7,7 +7,7 @@ enough to be read from the owner's cache.
 from numba import njit
 
 from cobre_kernels import layout
-from cobre_kernels.arguments import check_allgatherv
+from cobre_kernels.arguments import check_allgatherv, hash_tables
 from cobre_kernels.atomics import peek
 from cobre_kernels.copy import is_large, move, move_out, settle
 from cobre_kernels.guard import enter, leave
@@ -22,10 +22,6 @@ from cobre_kernels.shm.step import (
     publish,
 )
 from cobre_kernels.status import DISAGREE, OK
-
-LOW_63 = 2**63 - 1  # the same hash with compilation and without
-GOLDEN = -7046029254386353131  # 2**64 / golden ratio, as in Knuth's multiplicative hashing
-
 
 @kernel(arguments=10)
 def allgatherv_kernel(
@@ -54,7 +50,7 @@ def allgatherv_kernel(
         leave(state)
         return outcome
     kind = pack_kind(ALLGATHERV, dtype, 0)
-    tables = _hash_tables(size, itemsize, counts, displs)
+    tables = hash_tables(size, itemsize, counts, displs)
     largest_bytes = _largest(size, counts) * itemsize
     is_inline = largest_bytes <= layout.INLINE_BYTES
     past_caches = is_large(recv_count * itemsize)
@@ -88,15 +84,6 @@ def _largest(size, counts):
     for r in range(size):
         largest = max(largest, peek(counts + 8 * r))
     return largest
-
-
-@njit
-def _hash_tables(size, itemsize, counts, displs):
-    mixed = itemsize
-    for r in range(size):
-        mixed = ((mixed ^ peek(counts + 8 * r)) * GOLDEN) & LOW_63
-        mixed = ((mixed ^ (mixed >> 29) ^ peek(displs + 8 * r)) * GOLDEN) & LOW_63
-    return mixed
 
 
 @njit

@@ -1,0 +1,166 @@
+"""The accepting side: whoever connects is heard, nobody can stall it, only proven peers stay."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from cobre_kernels.tcp import tags
+
+from cobre_comm.backends.tcp.addresses import Address, address_of
+from cobre_comm.backends.tcp.conversation import NEVER, READ, Conversation, Loop, Wait, pause
+from cobre_comm.backends.tcp.dropped import DropLog
+from cobre_comm.backends.tcp.handshake import (
+    BYTE_ORDERS,
+    OWN_BYTE_ORDER,
+    Handshake,
+    Refused,
+    Stranger,
+    welcome,
+)
+from cobre_comm.backends.tcp.links import accepted_by
+from cobre_comm.backends.tcp.sockets import prepare
+from cobre_comm.config import TcpConfig
+
+HANDSHAKE_S = 5.0
+MOST_STRANGERS = 512  # connections that have proven nothing, beyond one for each rank
+ACCEPTED_AT_ONCE = 64
+PAUSE_S = 0.05  # when there is no descriptor left
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+Arrive: TypeAlias = Callable[[Handshake, socket.socket, Address], None]
+
+
+class Acceptor:
+    """Accepts the links that higher ranks open.
+
+    Those who have said something are heard before new ones are let in. If there are too many who
+    have proven nothing, the oldest of the host that has most of them gives way: a flood from
+    elsewhere does not reach a slow peer, and one from its own host leaves it time to answer.
+
+    Parameters
+    ----------
+    loop : Loop
+        Serves all conversations.
+    config : TcpConfig
+        Of this rank.
+    key_of : callable
+        Returns the key of handshakes for a purpose.
+    arrive : callable
+        Receives every accepted link.
+    log : DropLog
+        Is told of those that were not.
+    most_strangers : int
+        How many connections there may be that are not proven.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        config: TcpConfig,
+        key_of: Callable[[int], bytes],
+        arrive: Arrive,
+        log: DropLog,
+        most_strangers: int,
+    ) -> None:
+        self.missing = accepted_by(config.rank, config.size)
+        self._expected = frozenset(self.missing)
+        self._loop = loop
+        self._config = config
+        self._key_of = key_of
+        self._arrive = arrive
+        self._log = log
+        self._most_strangers = most_strangers
+        self._strangers: dict[socket.socket, tuple[str, Conversation[None]]] = {}  # oldest first
+
+    def serve(self, listeners: Sequence[socket.socket], *, loopback_only: bool = False) -> None:
+        """Begin to accept."""
+        for listener in listeners:
+            self._loop.start(self._accept(listener, loopback_only))
+
+    def _accept(self, listener: socket.socket, loopback_only: bool) -> Conversation[None]:
+        while True:
+            yield Wait(listener, READ, NEVER, last=True)
+            try:
+                for _ in range(ACCEPTED_AT_ONCE):
+                    sock, sockaddr = listener.accept()
+                    self._let_in(sock, address_of(sockaddr), loopback_only)
+            except OSError as error:  # else nobody is there any more, or has left meanwhile
+                if error.errno in _EXHAUSTED:
+                    self._log.exhausted(error)
+                    self._make_room()
+                    yield from pause(PAUSE_S)
+
+    def _let_in(self, sock: socket.socket, address: Address, loopback_only: bool) -> None:
+        if len(self._strangers) >= self._most_strangers:
+            self._make_room()
+        conversation = self._converse(sock, address, loopback_only)
+        self._strangers[sock] = str(address), conversation
+        self._loop.start(conversation)
+
+    def _make_room(self) -> None:
+        if not self._strangers:
+            return
+        [(crowded, _)] = Counter(host for host, _ in self._strangers.values()).most_common(1)
+        oldest = next(one for host, one in self._strangers.values() if host == crowded)
+        self._log.note(crowded, "gave way to newer ones: too many prove nothing")
+        self._loop.cancel(oldest)
+
+    def _converse(
+        self, sock: socket.socket, address: Address, loopback_only: bool
+    ) -> Conversation[None]:
+        accepted, host = False, str(address)
+        try:
+            until = time.monotonic() + HANDSHAKE_S
+            handshake = yield from welcome(
+                prepare(sock), self._key_of, self._judge, until, loopback_only=loopback_only
+            )
+            accepted = True
+            self.missing.remove((handshake.rank, handshake.purpose))
+            self._arrive(handshake, sock, address)
+        except TimeoutError:
+            self._log.note(host, f"did not complete the handshake within {HANDSHAKE_S:g} s")
+        except OSError:
+            self._log.note(host, "left before the handshake was complete")
+        except (Stranger, Refused) as error:
+            self._log.note(host, error.args[0])
+        finally:
+            del self._strangers[sock]
+            if not accepted:
+                sock.close()
+
+    def _judge(self, peer: Handshake) -> str | None:
+        """Return why a proven peer is refused; both sides read it."""
+        rank, size = self._config.rank, self._config.size
+        if peer.version != tags.PROTOCOL_VERSION:
+            return (
+                f"is rank {peer.rank} and speaks protocol version {peer.version}, rank {rank} "
+                f"speaks {tags.PROTOCOL_VERSION}; use one version for all ranks"
+            )
+        if peer.byte_order != OWN_BYTE_ORDER:
+            orders = [BYTE_ORDERS.get(one, str(one)) for one in (peer.byte_order, OWN_BYTE_ORDER)]
+            return f"is rank {peer.rank} of a {orders[0]} machine, rank {rank}'s is {orders[1]}"
+        if peer.size != size:
+            return (
+                f"was told {peer.size} ranks as rank {peer.rank}, rank {rank} was told {size}; "
+                f"check COBRE_TCP_SIZE"
+            )
+        if not 0 < peer.rank < size:
+            return f"says rank {peer.rank} of {size} ranks; check COBRE_TCP_RANK"
+        return self._judge_link(peer)
+
+    def _judge_link(self, peer: Handshake) -> str | None:
+        rank = self._config.rank
+        link = peer.rank, peer.purpose
+        if peer.target != rank or link not in self._expected:
+            return (
+                f"is rank {peer.rank} that looks for rank {peer.target} "
+                f"(link {peer.purpose}), and found rank {rank}"
+            )
+        if link not in self.missing:
+            return f"says rank {peer.rank}, which is already attached; check COBRE_TCP_RANK"
+        return None

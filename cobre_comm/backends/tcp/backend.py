@@ -1,0 +1,139 @@
+"""TcpBackend: life cycle of a communicator over sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+from cobre_kernels import layout, libc
+from cobre_kernels.kind import CREATE_REGION, HASH_MASK, SPLIT
+from cobre_kernels.tcp.allgatherv import allgatherv_kernel
+from cobre_kernels.tcp.allreduce import allreduce_kernel
+from cobre_kernels.tcp.barrier import synchronise_kernel
+from cobre_kernels.tcp.broadcast import broadcast_kernel
+from cobre_kernels.tcp.farewell import tell_left_kernel
+from numpy.typing import DTypeLike
+
+from cobre_comm import jit
+from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
+from cobre_comm.backends.local import LocalBackend, heap_zeros
+from cobre_comm.backends.tcp.memory import LinkMemory
+from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
+from cobre_comm.communicator import Array
+from cobre_comm.config import TcpConfig
+from cobre_comm.cores import usable_cores
+from cobre_comm.errors import AllocationFailed, InvalidCommunicator
+from cobre_comm.shared_region import HeapRegion, region_layout
+
+KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
+
+STAR_BYTES = 64 * 1024  # measured, see docs/design/tcp-protocol.md
+SPIN_US = 50.0  # when every rank of this machine has a core
+YIELD_US = 50.0  # after the spin, before the first poll
+
+
+class TcpBackend(KernelBackend):
+    """R processes on one machine or many, over sockets.
+
+    Small payloads go through rank 0 and back; large ones around a ring of direct links. Nothing is
+    shared between processes: a region is a heap copy on every rank, and every rank its leader.
+
+    Parameters
+    ----------
+    config : TcpConfig
+        Where the ranks meet. Returns when all of them have.
+
+    Raises
+    ------
+    InitializationFailed
+        If they do not.
+    """
+
+    __slots__ = ("_links", "_memory", "_regions", "_tell_left")
+
+    def __init__(self, config: TcpConfig) -> None:
+        super().__init__(KERNELS, layout.TCP, config.rank, config.size)
+        self._regions = itertools.count()
+        self._tell_left = tell_left_kernel.call  # loaded now: __del__ may run at exit
+        star_bytes = STAR_BYTES if config.star_bytes is None else config.star_bytes
+        self._links: Links | None = rendezvous(config, star_bytes)
+        self._memory = LinkMemory(self._links, config.rank, config.size)
+        spin_us, yield_us = choose_patience_us(config, self._links.ranks_here)
+        self._set(layout.LINKS, self._memory.address)
+        self._set(layout.TIMEOUT_NS, int(config.timeout_s * libc.NS_PER_S))
+        self._set(layout.SPIN_NS, int(spin_us * 1000))
+        self._set(layout.YIELD_NS, int(yield_us * 1000))
+
+    @property
+    def backend(self) -> str:
+        """``"tcp"``."""
+        return "tcp"
+
+    @property
+    def is_leader(self) -> bool:
+        """True: every rank populates its own copy of a region."""
+        return True
+
+    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> HeapRegion:
+        """See :meth:`SharedMemoryProvider.create_shared_region`; one copy on each rank's heap."""
+        elements, element_type = region_layout(count, dtype)
+        nbytes = elements * element_type.itemsize
+        shape = zlib.crc32(f"{elements} {element_type.str} {element_type.descr}".encode())
+        self._synchronise(CREATE_REGION | (shape & HASH_MASK) << 32, nbytes)
+        memory: Array | None = None
+        message = "another rank has no memory for its copy"
+        try:
+            memory = heap_zeros(elements, element_type)
+        except AllocationFailed as error:
+            message = error.message
+        if self.agree(memory is not None) == 0 or memory is None:
+            raise AllocationFailed(nbytes, message)
+        return HeapRegion(self, memory, next(self._regions))
+
+    def split_local(self) -> LocalBackend:
+        """Return the communicator of this rank alone: no other shares memory with it."""
+        self._synchronise(SPLIT, 0)
+        return LocalBackend()
+
+    def mark_forked(self) -> None:
+        """In a forked child: give up its copies of the sockets, which would keep them open."""
+        super().mark_forked()
+        self._close_links()
+
+    def _close_links(self) -> None:
+        links, self._links = self._links, None
+        if links is not None:
+            links.close()
+
+    def close(self) -> None:
+        """See :meth:`Communicator.close`."""
+        guard = self._get(layout.GUARD)
+        if guard == layout.BUSY:
+            raise InvalidCommunicator("close: another thread is inside a collective")
+        if self._links is None:
+            return
+        super().close()
+        if guard != layout.GUARD_BROKEN:  # a broken one has said so already
+            self._tell_left(self._address)
+        self._close_links()
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if is_finalizing():
+            return  # closed at exit already, or the kernel ends the connections in a moment
+        # Half made, or inside a collective of another thread.
+        with contextlib.suppress(AttributeError, InvalidCommunicator):
+            self.close()
+
+
+def choose_patience_us(config: TcpConfig, ranks_here: int) -> tuple[float, float]:
+    """Return how long a wait spins, and how long it then yields, before it blocks."""
+    if config.spin_us is not None:
+        return config.spin_us, YIELD_US
+    return (SPIN_US if ranks_here <= usable_cores() else 0.0), YIELD_US
+
+
+jit.register_backend(TcpBackend, jit.TcpCommType())

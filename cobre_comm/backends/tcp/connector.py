@@ -1,0 +1,109 @@
+"""The connecting side: try every address, again and again, until one works or refuses for good."""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+from collections.abc import Callable
+
+from cobre_comm.backends.tcp.addresses import Endpoint
+from cobre_comm.backends.tcp.conversation import Conversation, connect, pause
+from cobre_comm.backends.tcp.handshake import Handshake, Refused, Stranger, introduce
+from cobre_comm.backends.tcp.sockets import prepare
+from cobre_comm.errors import InitializationFailed
+
+CONNECT_S = 5.0  # for one address; the system sends its first packet three times in that time
+FIRST_WORD_S = 10.0  # a busy rank with a long queue is slow, not absent
+FIRST_PAUSE_S = 0.02
+LONGEST_PAUSE_S = 0.5
+GROWTH = 1.5
+
+
+class Attempts:
+    """What was tried to reach a rank, for the error message."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self._began = time.monotonic()
+        self._count = 0
+        self._last: dict[str, str] = {}
+
+    def note(self, where: str, error: Exception) -> None:
+        """Remember what went wrong there last."""
+        self._count += 1
+        text = error.strerror if isinstance(error, OSError) else None
+        self._last[where] = text or str(error)
+
+    def __str__(self) -> str:
+        if not self._count:
+            return "no attempt has ended yet"
+        tried = "; ".join(f"{where}: {trouble}" for where, trouble in self._last.items())
+        waited_s = time.monotonic() - self._began
+        return f"{self._count} failed attempts in {waited_s:.1f} s; last errors: {tried}"
+
+
+def reach(
+    attempts: Attempts,
+    endpoints: Callable[[], list[Endpoint]],
+    describe: Callable[[socket.socket, bool], Handshake],
+    key: bytes,
+    arrive: Callable[[socket.socket], None],
+) -> Conversation[None]:
+    """Connect to a rank and shake hands, however long it takes.
+
+    Parameters
+    ----------
+    attempts : Attempts
+        Is told what went wrong.
+    endpoints : callable
+        Returns where the rank may be; may raise ``OSError``.
+    describe : callable
+        Returns what to tell, given the socket and whether all ranks are on this machine.
+    key : bytes
+        Key of the handshake.
+    arrive : callable
+        Receives the link.
+
+    Raises
+    ------
+    InitializationFailed
+        If the rank proves itself and refuses this one.
+    """
+    pause_s = FIRST_PAUSE_S
+    while True:
+        try:
+            candidates = endpoints()
+        except OSError as error:
+            candidates = []
+            attempts.note("its name", error)
+        for endpoint in candidates:
+            try:
+                sock = yield from _try(endpoint, describe, key)
+            except (OSError, Stranger) as error:
+                attempts.note(str(endpoint), error)
+            except Refused as error:
+                raise InitializationFailed(
+                    "tcp", f"rank {attempts.rank} refused this rank: it {error.args[0]}"
+                ) from None
+            else:
+                arrive(sock)
+                return
+        # Jitter: hundreds of ranks that were started at once need not come at once every time.
+        yield from pause(random.uniform(0.5, 1.0) * pause_s)
+        pause_s = min(GROWTH * pause_s, LONGEST_PAUSE_S)
+
+
+def _try(
+    endpoint: Endpoint, describe: Callable[[socket.socket, bool], Handshake], key: bytes
+) -> Conversation[socket.socket]:
+    sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
+    try:
+        prepare(sock)
+        yield from connect(sock, endpoint.sockaddr, time.monotonic() + CONNECT_S)
+        until = time.monotonic() + FIRST_WORD_S
+        yield from introduce(sock, lambda only: describe(sock, only), key, until)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,247 @@
+"""The handshake of every link: both sides prove that they know the key, then agree or refuse.
+
+The accepting side sends CHALLENGE, the connecting one HANDSHAKE, the accepting one ACK or REFUSED.
+Each proof is an HMAC-SHA256 over the role of who proves, both nonces and every field, so a proof
+can be neither replayed nor reflected. Whatever the version, CHALLENGE keeps its layout, and
+HANDSHAKE its tag and first three fields: that is how two versions can tell each other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import hmac
+import pathlib
+import secrets
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cobre_kernels.tcp import tags
+
+from cobre_comm.backends.tcp.conversation import NEVER, Conversation, Ended, receive, send
+from cobre_comm.backends.tcp.frames import LONGEST_REASON, pack_frame, pack_reason, unpack_prefix
+
+MAGIC = b"cobrecom"
+NONCE_BYTES = 32
+PROOF_BYTES = 32
+BYTE_ORDERS = {0: "little-endian", 1: "big-endian"}
+OWN_BYTE_ORDER = int(sys.byteorder == "big")
+
+_CONNECTING, _ACCEPTING, _REFUSING = b"connecting", b"accepting", b"refusing"
+_CHALLENGE = struct.Struct(">8sHB32s")  # magic, version, loopback only, nonce
+_FIRST_FIELDS = struct.Struct(">IIH")  # rank, size, version
+_FIELDS = struct.Struct(">IIHBBIH32s32s")  # as in Handshake
+_SIZE = struct.Struct(">I")
+_BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
+
+
+class Stranger(Exception):
+    """The other side has not proven anything; ``args[0]`` says what was wrong."""
+
+
+class Refused(Exception):
+    """One proven side has refused the other; ``args[0]`` says why."""
+
+
+@dataclass(frozen=True)
+class Handshake:
+    """What the connecting side tells about itself, in the order of the wire.
+
+    Parameters
+    ----------
+    rank, size : int
+        Its rank, and the number of ranks it was told.
+    version : int
+        Its version of the protocol.
+    byte_order : int
+        0 for little-endian, 1 for big-endian.
+    purpose : int
+        What the link is for.
+    target : int
+        The rank it means to reach.
+    port : int
+        Where it listens for other workers.
+    machine : bytes
+        The same for all processes of one machine.
+    nonce : bytes
+        Random.
+    """
+
+    rank: int
+    size: int
+    version: int
+    byte_order: int
+    purpose: int
+    target: int
+    port: int
+    machine: bytes
+    nonce: bytes = b""
+
+    def pack(self) -> bytes:
+        """Return the fields as bytes."""
+        return _FIELDS.pack(*(getattr(self, one.name) for one in dataclasses.fields(self)))
+
+
+@functools.cache
+def this_machine() -> bytes:
+    """Return 32 bytes that are the same for all processes of this machine."""
+    try:
+        identity = _BOOT_ID.read_text()
+    except OSError:
+        identity = socket.gethostname()
+    return hashlib.sha256(identity.encode()).digest()
+
+
+def prove(key: bytes, role: bytes, transcript: bytes) -> bytes:
+    """Return what only a holder of the key can make."""
+    return hmac.digest(key, role + b"\0" + transcript, "sha256")
+
+
+def _check_proof(proof: bytes, key: bytes, role: bytes, transcript: bytes, trouble: str) -> None:
+    if not hmac.compare_digest(proof, prove(key, role, transcript)):
+        raise Stranger(trouble)
+
+
+def welcome(
+    sock: socket.socket,
+    key_of: Callable[[int], bytes],
+    judge: Callable[[Handshake], str | None],
+    until: float,
+    *,
+    loopback_only: bool = False,
+) -> Conversation[Handshake]:
+    """Accept a peer.
+
+    Parameters
+    ----------
+    sock : socket
+        Just accepted.
+    key_of : callable
+        Returns the key for a purpose.
+    judge : callable
+        Returns why a proven peer is refused, or None.
+    until : float
+        When to give up.
+    loopback_only : bool
+        Told to the peer: whether nobody can come from another machine.
+
+    Raises
+    ------
+    Stranger, Refused, OSError
+        If it has no proof, is refused, or leaves.
+    """
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    challenge = _CHALLENGE.pack(MAGIC, tags.PROTOCOL_VERSION, loopback_only, nonce)
+    yield from send(sock, pack_frame(tags.CHALLENGE, challenge), until)
+    fields, proof = yield from _receive_handshake(sock, until)
+    handshake = Handshake(*_FIELDS.unpack(fields))
+    transcript = challenge + fields
+    key = key_of(handshake.purpose)
+    _check_proof(proof, key, _CONNECTING, transcript, "could not prove that it knows the token")
+    refusal = judge(handshake)
+    if refusal is not None:
+        reason = pack_reason(refusal)
+        answer = prove(key, _REFUSING, transcript + reason) + reason
+        yield from send(sock, pack_frame(tags.REFUSED, answer), until)
+        raise Refused(refusal)
+    size = _SIZE.pack(handshake.size)  # the same on both sides, or it would have been refused
+    answer = size + prove(key, _ACCEPTING, transcript + size)
+    yield from send(sock, pack_frame(tags.ACK, answer), until)
+    return handshake
+
+
+def _receive_handshake(sock: socket.socket, until: float) -> Conversation[tuple[bytes, bytes]]:
+    """Receive fields and proof; nothing is received that does not look like a handshake so far."""
+    length, tag = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES, until)))
+    if tag != tags.HANDSHAKE or not _FIRST_FIELDS.size <= length <= LONGEST_REASON:
+        raise Stranger("sent something that is not a handshake")
+    first = yield from receive(sock, _FIRST_FIELDS.size, until)
+    if length != _FIELDS.size + PROOF_BYTES:
+        version = _FIRST_FIELDS.unpack(first)[2]
+        if version == tags.PROTOCOL_VERSION:
+            raise Stranger("sent something that is not a handshake")
+        raise Stranger(other_version(version))
+    rest = yield from receive(sock, length - len(first), until)
+    fields = first + rest
+    return fields[: _FIELDS.size], fields[_FIELDS.size :]
+
+
+def other_version(version: int) -> str:
+    """Say that the other side is of another version."""
+    return (
+        f"speaks protocol version {version}, this cobre_comm speaks {tags.PROTOCOL_VERSION}; "
+        f"use one version for all ranks"
+    )
+
+
+def introduce(
+    sock: socket.socket,
+    describe: Callable[[bool], Handshake],
+    key: bytes,
+    until: float,
+) -> Conversation[None]:
+    """Introduce this rank on a socket that it has connected.
+
+    Parameters
+    ----------
+    sock : socket
+        Connected.
+    describe : callable
+        Returns what to tell, given whether nobody can come from another machine.
+    key : bytes
+        The key for this purpose.
+    until : float
+        When to stop waiting for the first word. The answer is waited for without a limit: who
+        has introduced itself may be accepted already, and must not leave.
+
+    Raises
+    ------
+    Stranger, Refused, OSError
+        If the other side has no proof, refuses, or closes the connection.
+    """
+    challenge, version = yield from _receive_challenge(sock, until)
+    loopback_only = bool(_CHALLENGE.unpack(challenge)[2])
+    own_nonce = secrets.token_bytes(NONCE_BYTES)
+    fields = dataclasses.replace(describe(loopback_only), nonce=own_nonce).pack()
+    transcript = challenge + fields
+    proof = prove(key, _CONNECTING, transcript)
+    try:
+        yield from send(sock, pack_frame(tags.HANDSHAKE, fields + proof))
+        yield from _receive_answer(sock, key, transcript)
+    except (ConnectionResetError, BrokenPipeError, Ended):
+        if version != tags.PROTOCOL_VERSION:
+            raise Stranger(other_version(version)) from None
+        raise Stranger(
+            "closed the connection at the handshake; its token may be another one (COBRE_TCP_TOKEN)"
+        ) from None
+
+
+def _receive_challenge(sock: socket.socket, until: float) -> Conversation[tuple[bytes, int]]:
+    length, tag = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES, until)))
+    if tag != tags.CHALLENGE or length != _CHALLENGE.size:
+        raise Stranger("is not a rank of cobre_comm")
+    challenge = yield from receive(sock, length, until)
+    magic, version, _, _ = _CHALLENGE.unpack(challenge)
+    if magic != MAGIC:
+        raise Stranger("is not a rank of cobre_comm")
+    return challenge, version
+
+
+def _receive_answer(sock: socket.socket, key: bytes, transcript: bytes) -> Conversation[None]:
+    trouble = "could not prove that it knows the token (COBRE_TCP_TOKEN)"
+    length, tag = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES, NEVER)))
+    if tag == tags.ACK and length == _SIZE.size + PROOF_BYTES:
+        answer = yield from receive(sock, length, NEVER)
+        size, proof = answer[: _SIZE.size], answer[_SIZE.size :]
+        _check_proof(proof, key, _ACCEPTING, transcript + size, trouble)
+    elif tag == tags.REFUSED and PROOF_BYTES <= length <= PROOF_BYTES + LONGEST_REASON:
+        answer = yield from receive(sock, length, NEVER)
+        proof, reason = answer[:PROOF_BYTES], answer[PROOF_BYTES:]
+        _check_proof(proof, key, _REFUSING, transcript + reason, trouble)
+        raise Refused(reason.decode(errors="replace"))
+    else:
+        raise Stranger("sent something that is not an answer to a handshake")

@@ -1,0 +1,91 @@
+"""The links of a rank: which there are, and where each belongs."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cobre_kernels.tcp import tags
+
+PURPOSES = {
+    tags.CONTROL: "control",
+    tags.STAR: "star",
+    tags.RING_DOWN: "ring",
+    tags.RING_UP: "ring",
+}
+
+
+@dataclass
+class Links:
+    """The connected sockets of a rank, all non-blocking.
+
+    Parameters
+    ----------
+    control : list of socket or None
+        By rank; None for oneself. One link for each pair of ranks.
+    star : list of socket or None
+        By rank. Rank 0 has one to every other, the others one to rank 0.
+    ring_out, ring_in : socket or None
+        One way, to the next rank and from the previous one; None if there is one rank only.
+    ranks_here : int
+        How many ranks of the job run on this machine, this one included.
+    star_bytes : int
+        Rank 0's value.
+    """
+
+    control: list[socket.socket | None]
+    star: list[socket.socket | None]
+    ring_out: socket.socket | None = None
+    ring_in: socket.socket | None = None
+    ranks_here: int = 1
+    star_bytes: int = 0
+
+    @classmethod
+    def none_yet(cls, size: int) -> Links:
+        """Return a table of that many ranks without any link."""
+        return cls([None] * size, [None] * size)
+
+    def put(self, peer: int, purpose: int, sock: socket.socket, *, accepted: bool) -> None:
+        """Enter a link to a peer; which end of a ring link this is depends on who accepted it."""
+        if purpose == tags.CONTROL:
+            self.control[peer] = sock
+        elif purpose == tags.STAR:
+            self.star[peer] = sock
+        elif accepted == (purpose == tags.RING_DOWN):
+            self.ring_out = sock
+        else:
+            self.ring_in = sock
+
+    def close(self) -> None:
+        """Close every socket."""
+        for sock in (*self.control, *self.star, self.ring_out, self.ring_in):
+            if sock is not None:
+                sock.close()
+
+
+def purposes_between(lower: int, higher: int, size: int) -> Iterator[int]:
+    """Yield the purposes of the links between two ranks; the higher one opens them."""
+    yield tags.CONTROL
+    if lower == 0:
+        yield tags.STAR
+    if higher == lower + 1:
+        yield tags.RING_DOWN
+    if lower == 0 and higher == size - 1:
+        yield tags.RING_UP
+
+
+def accepted_by(rank: int, size: int) -> set[tuple[int, int]]:
+    """Return (peer, purpose) of the links that a rank accepts."""
+    return {
+        (peer, purpose)
+        for peer in range(rank + 1, size)
+        for purpose in purposes_between(rank, peer, size)
+    }
+
+
+def opened_by(rank: int, size: int) -> list[tuple[int, int]]:
+    """Return (peer, purpose) of the links that a rank opens, its control link to rank 0 first."""
+    return [
+        (peer, purpose) for peer in range(rank) for purpose in purposes_between(peer, rank, size)
+    ]

@@ -1,0 +1,143 @@
+"""Sockets as this backend wants them: options, listeners, room for them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import pathlib
+import resource
+import socket
+import sys
+
+from cobre_comm.backends.tcp.addresses import Endpoint, address_of, resolve
+from cobre_comm.errors import InitializationFailed
+
+BACKLOG = 1024  # hundreds of ranks start at once; the system cuts it to what it allows
+SPARE_DESCRIPTORS = 64  # for what else the process opens meanwhile, and a few strangers
+# A machine that is gone without a word is noticed after 5 + 5 * 2 s.
+KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPALIVE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 5}
+
+
+def prepare(sock: socket.socket) -> socket.socket:
+    """Set the options of every link; return the socket."""
+    sock.setblocking(False)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():  # TCP_KEEPALIVE is what macOS calls TCP_KEEPIDLE
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    if hasattr(socket, "SO_NOSIGPIPE"):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_NOSIGPIPE, 1)
+    return sock
+
+
+def listen(endpoint: Endpoint) -> socket.socket:
+    """Return a socket that listens there; at ``::`` for IPv4 too."""
+    sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "linux" and hasattr(socket, "SO_REUSEPORT"):
+            # There, SO_REUSEADDR alone does not share a port that a launcher holds reserved.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if endpoint.family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        sock.bind(endpoint.sockaddr)
+        sock.listen(BACKLOG)
+        sock.setblocking(False)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def listen_for_workers(host: str, port: int) -> list[socket.socket]:
+    """Return sockets that listen at every address of ``host``, for rank 0.
+
+    Raises
+    ------
+    InitializationFailed
+        Naming address, port and the variable to change.
+    """
+    listeners: list[socket.socket] = []
+    failure: OSError | None = None
+    try:
+        for endpoint in resolve(host, port):
+            try:
+                listeners.append(listen(endpoint))
+            except OSError as error:
+                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+                failure = error  # a name may have addresses that are not of this machine
+    except OSError as error:
+        close_all(listeners)
+        listeners, failure = [], error
+    if not listeners:
+        busy = failure is not None and failure.errno in (errno.EADDRINUSE, errno.EACCES)
+        hint = "COBRE_TCP_PORT" if busy else "COBRE_TCP_BIND_ADDR"
+        raise InitializationFailed(
+            "tcp", f"rank 0 cannot listen at {host} port {port}: {failure}; set {hint}"
+        )
+    return listeners
+
+
+def listen_for_peers(control: socket.socket, *, loopback_only: bool) -> socket.socket:
+    """Return a socket that listens at a port of its own, for the other workers.
+
+    Parameters
+    ----------
+    control : socket
+        This worker's link to rank 0.
+    loopback_only : bool
+        Whether all ranks are on this machine.
+    """
+    if loopback_only:
+        host, _, *scope = control.getsockname()
+        return listen(Endpoint(control.family, (host, 0, *scope)))
+    with contextlib.suppress(OSError):  # no IPv6 here
+        return listen(Endpoint(socket.AF_INET6, ("::", 0)))
+    return listen(Endpoint(socket.AF_INET, ("0.0.0.0", 0)))
+
+
+def at_loopback(listener: socket.socket) -> bool:
+    """Whether a listener can be reached from this machine only."""
+    return address_of(listener.getsockname()).is_loopback
+
+
+def close_all(socks: list[socket.socket]) -> None:
+    """Close sockets."""
+    for sock in socks:
+        sock.close()
+
+
+def make_room(links: int, strangers: int) -> int:
+    """Raise the limit of open files as far as needed.
+
+    Parameters
+    ----------
+    links : int
+        How many sockets this rank will have.
+    strangers : int
+        How many more connections there may be that are not proven.
+
+    Returns
+    -------
+    int
+        How many of those the limit allows.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = len(list(pathlib.Path("/dev/fd").iterdir())) + links + SPARE_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < needed + strangers:
+        unlimited = hard == resource.RLIM_INFINITY
+        soft = needed + strangers if unlimited else min(needed + strangers, hard)
+        with contextlib.suppress(ValueError, OSError):  # macOS has yet another limit
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if soft == resource.RLIM_INFINITY:
+        return strangers
+    if soft < needed:
+        raise InitializationFailed(
+            "tcp",
+            f"this rank needs {needed} open files, {links} of them links to other ranks, and the "
+            f"limit is {soft}; raise it (ulimit -Hn)",
+        )
+    return min(strangers, soft - needed + SPARE_DESCRIPTORS // 2)

@@ -1,0 +1,1 @@
+"""Collectives over sockets: a star for small payloads, a ring for large ones."""

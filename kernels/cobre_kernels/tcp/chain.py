@@ -1,0 +1,231 @@
+"""The chain: a large reduction in rank order, chunk after chunk.
+
+Rank 0 sends its chunk to rank 1, which folds its own into it and sends on what comes out, and so
+on: the last rank has the fold of all in rank order. From there results go around the ring. Chunks
+follow each other without a pause, so a link carries each byte at most twice and all links are busy
+at the same time; each rank folds each of its chunks once.
+
+A ring reduce-scatter would carry a little less, but would begin the fold of each stripe at another
+rank: other bits than everywhere else.
+"""
+
+from numba import njit
+
+from cobre_kernels import layout, libc
+from cobre_kernels.atomics import peek, poke
+from cobre_kernels.copy import move
+from cobre_kernels.fold import fold
+from cobre_kernels.status import OK
+from cobre_kernels.tcp import frame, table
+from cobre_kernels.tcp.news import send_two
+from cobre_kernels.tcp.ring import (
+    BUSY,
+    ENDED,
+    FRAME_LEFT,
+    GARBLED,
+    IDLE,
+    MOVED,
+    PREFIX,
+    PREFIX_LEFT,
+    receive_prefix,
+)
+from cobre_kernels.tcp.table import links_of
+from cobre_kernels.tcp.tags import ALLREDUCE_RECV, ALLREDUCE_SEND, PREFIX_BYTES
+from cobre_kernels.tcp.wait import NOBODY, lost_link, note_progress, pause
+
+CHUNKS_WANTED = 8  # of one payload: enough that the ranks work at the same time
+SMALLEST_CHUNK = 32 * 1024
+
+# A cursor continues after PREFIX, PREFIX_LEFT and FRAME_LEFT of ring.py with:
+PLACE = 24  # address of the next byte of the frame
+IS_RESULT = 32  # whether the frame is a result, or else a partial fold
+PARTIALS = 40  # chunks of partial folds that have moved
+RESULTS = 48  # chunks of results that have
+
+
+@njit
+def chunk_bytes(size_bytes):
+    """Bytes of a chunk of such a payload, the same on all ranks."""
+    wanted = -(-size_bytes // CHUNKS_WANTED // layout.LINE_BYTES) * layout.LINE_BYTES
+    return min(max(wanted, SMALLEST_CHUNK), table.CHUNK_BYTES)
+
+
+@njit
+def _start(cursor):
+    for word in range(PREFIX_LEFT, RESULTS + 8, 8):
+        poke(cursor + word, 0)
+
+
+@njit
+def reduce_along(state, send, recv, size_bytes, itemsize, dtype, op):
+    """Fold ``send`` of all ranks into ``recv``; return a status."""
+    links, size = links_of(state), peek(state + layout.COMM_SIZE)
+    rank = peek(state + layout.RANK)
+    following, before = (rank + 1) % size, (rank + size - 1) % size
+    incoming, outgoing = links + table.CURSOR_IN, links + table.CURSOR_OUT
+    _start(incoming)
+    _start(outgoing)
+    note_progress(state)
+    while True:
+        sent = _send(state, send, recv, size_bytes)
+        received = _receive(state, send, recv, size_bytes, itemsize, dtype, op)
+        poke(links + table.AWAITED_OUT, following if sent & BUSY else NOBODY)
+        poke(links + table.AWAITED_IN, before if received & BUSY else NOBODY)
+        if sent < 0:
+            return lost_link(state, following, layout.DIED)
+        if received < 0:
+            reason = layout.GARBLED if received == GARBLED else layout.DIED
+            return lost_link(state, before, reason)
+        if (sent | received) & BUSY == 0:
+            return OK
+        if (sent | received) & MOVED:
+            note_progress(state)
+        else:
+            outcome = pause(state)
+            if outcome != OK:
+                return outcome
+
+
+@njit
+def _stage(state, chunk):
+    """Address where a chunk's partial fold is staged."""
+    return peek(links_of(state) + table.STAGING) + chunk % table.STAGES * table.CHUNK_BYTES
+
+
+@njit
+def _send(state, send, recv, size_bytes):
+    """Go on with the frame that goes out, or begin the next one; return what happened."""
+    links = links_of(state)
+    cursor = links + table.CURSOR_OUT
+    poke(links + table.WANTS_OUT, 0)
+    if peek(cursor + FRAME_LEFT) == 0:
+        outcome = _choose(state, cursor, send, recv, size_bytes)
+        if outcome != MOVED:
+            return outcome
+    prefix_left = peek(cursor + PREFIX_LEFT)
+    prefix = cursor + PREFIX + PREFIX_BYTES - prefix_left
+    place, left = peek(cursor + PLACE), peek(cursor + FRAME_LEFT)
+    sent = send_two(state, peek(links + table.RING_OUT), prefix, prefix_left, place, left)
+    if sent < 0:
+        poke(links + table.WANTS_OUT, 1)
+        return BUSY if sent == -libc.EAGAIN or sent == -libc.EINTR else ENDED
+    of_prefix = min(sent, prefix_left)
+    poke(cursor + PREFIX_LEFT, prefix_left - of_prefix)
+    poke(cursor + PLACE, place + sent - of_prefix)
+    poke(cursor + FRAME_LEFT, left - sent + of_prefix)
+    if left == sent - of_prefix:
+        count = RESULTS if peek(cursor + IS_RESULT) else PARTIALS
+        poke(cursor + count, peek(cursor + count) + 1)
+    return MOVED | BUSY
+
+
+@njit
+def _choose(state, cursor, send, recv, size_bytes):
+    """Begin the next frame, a result first; return MOVED, BUSY if none is ready, IDLE at the end."""
+    incoming = links_of(state) + table.CURSOR_IN
+    last = peek(state + layout.COMM_SIZE) - 1
+    rank = peek(state + layout.RANK)
+    chunk = chunk_bytes(size_bytes)
+    chunks = -(-size_bytes // chunk)
+    results, partials = peek(cursor + RESULTS), peek(cursor + PARTIALS)
+    sends_results, sends_partials = rank + 1 != last, rank != last
+    if sends_results and results < peek(incoming + RESULTS):
+        begin, place = results * chunk, recv + results * chunk
+        is_result = 1
+    elif sends_partials and partials < (chunks if rank == 0 else peek(incoming + PARTIALS)):
+        begin = partials * chunk
+        place = send + begin if rank == 0 else _stage(state, partials)
+        is_result = 0
+    else:
+        done = (not sends_results or results == chunks) and (
+            not sends_partials or partials == chunks
+        )
+        return IDLE if done else BUSY
+    length = min(chunk, size_bytes - begin)
+    frame.write_prefix(cursor + PREFIX, ALLREDUCE_RECV if is_result else ALLREDUCE_SEND, length)
+    poke(cursor + PREFIX_LEFT, PREFIX_BYTES)
+    poke(cursor + FRAME_LEFT, length)
+    poke(cursor + PLACE, place)
+    poke(cursor + IS_RESULT, is_result)
+    return MOVED
+
+
+@njit
+def _receive(state, send, recv, size_bytes, itemsize, dtype, op):
+    """Go on with the frame that comes in; fold it when it is complete; return what happened."""
+    links = links_of(state)
+    cursor = links + table.CURSOR_IN
+    chunk = chunk_bytes(size_bytes)
+    chunks = -(-size_bytes // chunk)
+    poke(links + table.WANTS_IN, 0)
+    is_last = peek(state + layout.RANK) == peek(state + layout.COMM_SIZE) - 1
+    is_first = peek(state + layout.RANK) == 0
+    partials_done = is_first or peek(cursor + PARTIALS) == chunks
+    if partials_done and (is_last or peek(cursor + RESULTS) == chunks):
+        return IDLE
+    fd = peek(links + table.RING_IN)
+    if peek(cursor + FRAME_LEFT) == 0:
+        outcome = _begin_frame(state, fd, cursor, recv, size_bytes)
+        if outcome != MOVED:
+            return outcome
+    place = peek(cursor + PLACE)
+    if peek(cursor + IS_RESULT) == 0 and not _stage_is_free(state, is_last):
+        return BUSY
+    poke(links + table.WANTS_IN, 1)
+    left = peek(cursor + FRAME_LEFT)
+    got = libc.receive(fd, place, left)
+    if got <= 0:
+        return BUSY if got == -libc.EAGAIN or got == -libc.EINTR else ENDED
+    poke(cursor + PLACE, place + got)
+    poke(cursor + FRAME_LEFT, left - got)
+    if got == left:
+        _finish_frame(state, cursor, send, recv, size_bytes, itemsize, dtype, op)
+    return MOVED | BUSY
+
+
+@njit
+def _stage_is_free(state, is_last):
+    """Whether what was staged in the next partial fold's place has been sent on."""
+    links = links_of(state)
+    staged = peek(links + table.CURSOR_IN + PARTIALS) - peek(links + table.CURSOR_OUT + PARTIALS)
+    return is_last or staged < table.STAGES
+
+
+@njit
+def _begin_frame(state, fd, cursor, recv, size_bytes):
+    """Read what kind of frame comes next: MOVED once its place is known."""
+    poke(links_of(state) + table.WANTS_IN, 1)
+    outcome = receive_prefix(fd, cursor)
+    if outcome != IDLE:
+        return outcome
+    chunk = chunk_bytes(size_bytes)
+    is_result = frame.prefix_tag(cursor + PREFIX) == ALLREDUCE_RECV
+    number = peek(cursor + RESULTS) if is_result else peek(cursor + PARTIALS)
+    length = min(chunk, size_bytes - number * chunk)
+    tag = ALLREDUCE_RECV if is_result else ALLREDUCE_SEND
+    rank = peek(state + layout.RANK)
+    is_barred = rank == (peek(state + layout.COMM_SIZE) - 1 if is_result else 0)
+    if length <= 0 or is_barred or not frame.is_prefix(cursor + PREFIX, tag, length):
+        return GARBLED
+    poke(cursor + FRAME_LEFT, length)
+    poke(cursor + IS_RESULT, 1 if is_result else 0)
+    poke(cursor + PLACE, recv + number * chunk if is_result else _stage(state, number))
+    poke(links_of(state) + table.WANTS_IN, 0)
+    return MOVED
+
+
+@njit
+def _finish_frame(state, cursor, send, recv, size_bytes, itemsize, dtype, op):
+    """Count a chunk that has come in; fold this rank's own into it if it is a partial fold."""
+    if peek(cursor + IS_RESULT):
+        poke(cursor + RESULTS, peek(cursor + RESULTS) + 1)
+        return
+    number = peek(cursor + PARTIALS)
+    begin = number * chunk_bytes(size_bytes)
+    length = min(chunk_bytes(size_bytes), size_bytes - begin)
+    partial = _stage(state, number)
+    fold(dtype, op, partial, send + begin, length // itemsize)
+    poke(cursor + PARTIALS, number + 1)
+    if peek(state + layout.RANK) == peek(state + layout.COMM_SIZE) - 1:
+        move(recv + begin, partial, length)
+        poke(cursor + RESULTS, number + 1)

@@ -1,0 +1,39 @@
+"""What a frame is: u32 length of what follows, u8 tag, payload. Integers are big-endian.
+
+Tags up to 0x0A are those of the documents this protocol comes from; the others are ours.
+"""
+
+PROTOCOL_VERSION = 1
+
+# Collectives, on data links.
+ALLGATHERV_SEND = 0x01
+ALLGATHERV_RECV = 0x02
+ALLREDUCE_SEND = 0x03
+ALLREDUCE_RECV = 0x04
+BROADCAST = 0x05
+BARRIER_READY = 0x06
+BARRIER_GO = 0x07
+
+# Start-up.
+HANDSHAKE = 0x08
+ACK = 0x09
+CHALLENGE = 0x0B  # the accepting side's first word: magic, version, nonce
+REFUSED = 0x0C  # why a proven peer is not accepted
+PEERS = 0x0D  # where every rank listens
+READY = 0x0E  # a worker has all its links
+START = 0x0F  # all ranks have all their links
+
+# On control links, while the job runs.
+SHUTDOWN = 0x0A  # closed its communicator
+WAITING = 0x10  # which step a rank is in, and what it called: the answer to a roll call
+FAILURE = 0x11  # a collective failed: how, and what every rank called
+
+LENGTH_BYTES = 4
+TAG_BYTES = 1
+PREFIX_BYTES = LENGTH_BYTES + TAG_BYTES
+
+# Purposes of a link, told in its handshake.
+CONTROL = 0  # one for each pair of ranks: liveness, news
+STAR = 1  # between rank 0 and every other: heads and small payloads
+RING_DOWN = 2  # bulk data from the accepting rank to the connecting one
+RING_UP = 3  # bulk data from the connecting rank to the accepting one

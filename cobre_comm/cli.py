@@ -8,10 +8,13 @@ import os
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import cobre_comm
 from cobre_comm.errors import BackendError
+
+if TYPE_CHECKING:
+    from cobre_comm.launcher.job import Job
 
 USAGE = """\
 usage: cobre-comm run -n N [options] [--] script.py [arguments]
@@ -31,16 +34,16 @@ def _run_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="cobre-comm run",
         usage=USAGE.splitlines()[0].removeprefix("usage: ") + " | -m module [arguments]",
-        description="Run a script or a module on N ranks of this machine.",
+        description="Run a script or a module on N ranks of this machine, or of each of several.",
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("-n", dest="size", type=int, required=True, metavar="N", help="number of ranks")
+    add("-n", dest="size", type=int, required=True, metavar="N", help="ranks on this machine")
     add(
         "--backend",
         default="auto",
         metavar="NAME",
-        help="auto (shm, or local for one rank), shm, tcp, mpi or local",
+        help="auto (shm, or local for one rank; tcp with --nnodes), shm, tcp, mpi or local",
     )
     add(
         "--timeout",
@@ -52,7 +55,7 @@ def _run_parser() -> argparse.ArgumentParser:
         "--bind",
         choices=("none", "core"),
         default="none",
-        help="core: rank r only on core r (default: none)",
+        help="core: each rank on one core, in their order (default: none)",
     )
     add(
         "--grace",
@@ -67,6 +70,7 @@ def _run_parser() -> argparse.ArgumentParser:
         action="store_false",
         help="do not put [rank] before each line of output",
     )
+    _add_nodes(parser)
     add(
         "-m",
         dest="module",
@@ -76,6 +80,25 @@ def _run_parser() -> argparse.ArgumentParser:
     )
     add("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     return parser
+
+
+def _add_nodes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "several machines", "one launcher on each, all with the same options but --node-rank"
+    )
+    add = group.add_argument
+    add("--nnodes", type=int, metavar="N", help="number of machines")
+    add("--node-rank", type=int, metavar="K", help="which this is, from 0 on")
+    add(
+        "--coordinator",
+        metavar="HOST[:PORT]",
+        help="the machine of --node-rank 0, and a port free there (default: 29500)",
+    )
+    add(
+        "--token-file",
+        metavar="FILE",
+        help="the secret of the job, in a file that others cannot read (or set COBRE_TCP_TOKEN)",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,37 +119,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     """Check everything that can be checked, then start."""
-    from cobre_comm.launcher.backends import choose_backend
     from cobre_comm.launcher.interpreter import interpreter_command
-    from cobre_comm.launcher.job import Job, check_size, check_timeout
+    from cobre_comm.launcher.port import with_meeting
     from cobre_comm.launcher.run import Options, run
     from cobre_comm.launcher.warm import warm_up
 
     parser = _run_parser()
     chosen = parser.parse_args(words)
     try:
-        check_size(chosen.size)
-        check_timeout(chosen.timeout)
-        check_timeout(chosen.grace)
         program = _program(chosen.module, chosen.script)
-        backend = choose_backend(chosen.backend, chosen.size)
+        job = _job(chosen)
         if chosen.bind == "core" and not hasattr(os, "sched_setaffinity"):
             raise ValueError("--bind core: this system cannot bind a process to a core")
     except ValueError as error:
         parser.error(str(error))
     except BackendError as error:
         parser.error(f"{error}; {error.suggestion}")
-    job = Job(chosen.size, backend, chosen.timeout)
     options = Options(bind=chosen.bind == "core", prefix=chosen.prefix, grace_s=chosen.grace)
     try:
-        if chosen.size > 1:
-            warm_up(backend, os.environ)
-        return run(job, [*interpreter_command(), *program], options)
+        if job.size > 1:
+            warm_up(job.backend, os.environ)
+        with with_meeting(job) as placed:
+            return run(placed, [*interpreter_command(), *program], options)
     except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
         return 130
-    except OSError as error:  # no processes or no descriptors left
+    except OSError as error:  # no processes, descriptors or ports left
         print(f"cobre-comm run: error: cannot start the ranks: {error}", file=sys.stderr)
         return 1
+
+
+def _job(chosen: argparse.Namespace) -> Job:
+    """Return the job that the options describe; ``ValueError`` or ``BackendError`` if none."""
+    from cobre_comm.launcher.backends import choose_backend
+    from cobre_comm.launcher.job import Job, check_size, check_timeout
+    from cobre_comm.launcher.nodes import Place, job_on_nodes
+
+    check_size(chosen.size)
+    check_timeout(chosen.timeout)
+    check_timeout(chosen.grace)
+    if chosen.nnodes is not None:
+        place = Place(chosen.nnodes, chosen.node_rank, chosen.coordinator, chosen.token_file)
+        return job_on_nodes(place, chosen.size, chosen.backend, chosen.timeout, os.environ)
+    for name in ("node_rank", "coordinator", "token_file"):
+        if getattr(chosen, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise ValueError(
+                f"{option} is for a job on several machines: say how many, by --nnodes"
+            )
+    return Job(chosen.size, choose_backend(chosen.backend, chosen.size), chosen.timeout)
 
 
 def _program(module: Sequence[str] | None, script: Sequence[str]) -> list[str]:

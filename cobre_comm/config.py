@@ -168,7 +168,7 @@ class TcpConfig:
     timeout_s : float
         Longest wait for a live peer in one collective, in seconds; 0 means no limit.
     connect_timeout_ms : int
-        Longest wait for the rendezvous, in milliseconds.
+        Longest wait for the rendezvous, in milliseconds; 0 means no limit.
     token : str or None
         Shared secret of the job; never shown.
     spin_us : float or None

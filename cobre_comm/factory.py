@@ -115,9 +115,7 @@ def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
     return "local", "nothing announces more than one rank"
 
 
-def _create(
-    name: str, reason: str, config: ShmConfig | TcpConfig | None = None
-) -> Communicator:
+def _create(name: str, reason: str, config: ShmConfig | TcpConfig | None = None) -> Communicator:
     comm = _construct(name, config)
     logger.info("rank %d of %d on backend %s: %s", comm.rank, comm.size, name, reason)
     return comm

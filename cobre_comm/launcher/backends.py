@@ -24,8 +24,27 @@ def _shm(job: Job, rank: int) -> dict[str, str]:
     return found
 
 
+def _tcp(job: Job, rank: int) -> dict[str, str]:
+    assert job.meeting is not None  # see with_meeting
+    found = {
+        "COBRE_TCP_COORDINATOR": job.meeting.host,
+        "COBRE_TCP_PORT": str(job.meeting.port),
+        "COBRE_TCP_BIND_ADDR": job.meeting.bind_addr,
+        "COBRE_TCP_RANK": str(rank),
+        "COBRE_TCP_SIZE": str(job.size),
+        "COBRE_TCP_TOKEN": job.token,
+    }
+    if job.timeout_s is not None:
+        found["COBRE_TCP_TIMEOUT_SECS"] = f"{job.timeout_s:.17g}"
+    return found
+
+
 # A backend that has an entry here can be started.
-VARIABLES: dict[str, Callable[[Job, int], dict[str, str]]] = {"local": _local, "shm": _shm}
+VARIABLES: dict[str, Callable[[Job, int], dict[str, str]]] = {
+    "local": _local,
+    "shm": _shm,
+    "tcp": _tcp,
+}
 
 
 def choose_backend(name: str, size: int, *, prefer_tcp: bool = False) -> str:

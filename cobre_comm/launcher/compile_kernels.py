@@ -19,6 +19,12 @@ def _kernels(backend: str) -> list[Any]:
         from cobre_comm.backends.shm import backend as shm
 
         return [*access.KERNELS, *shm.KERNELS.in_order()]
+    if backend == "tcp":
+        from cobre_kernels.tcp import farewell
+
+        from cobre_comm.backends.tcp import backend as tcp
+
+        return [*farewell.KERNELS, *tcp.KERNELS.in_order()]
     from cobre_comm.backends import local
 
     return list(local.KERNELS.in_order())

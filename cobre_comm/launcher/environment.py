@@ -19,9 +19,23 @@ THREAD_VARIABLES = (
 )
 BOUND_SPIN_US = "30"
 
-# What another launcher may have left; each would change what create_communicator() takes.
-_FOREIGN = {*MPI_LAUNCH_VARIABLES, "COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE"}
-_FOREIGN_PREFIX = "COBRE_TCP_"
+# How long ranks of several nodes wait for each other: launchers are started by hand, and each may
+# have to compile first.
+CONNECT_TIMEOUT_MS = "300000"
+
+# What another launcher may have left: it says which rank of which job this is.
+_FOREIGN = {
+    *MPI_LAUNCH_VARIABLES,
+    "COBRE_SHM_NAME",
+    "COBRE_SHM_RANK",
+    "COBRE_SHM_SIZE",
+    "COBRE_TCP_BIND_ADDR",
+    "COBRE_TCP_COORDINATOR",
+    "COBRE_TCP_PORT",
+    "COBRE_TCP_RANK",
+    "COBRE_TCP_SIZE",
+    "COBRE_TCP_TOKEN",
+}
 
 
 def rank_environment(
@@ -41,11 +55,7 @@ def rank_environment(
     bound : bool
         Whether each rank is bound to one core.
     """
-    environment = {
-        name: value
-        for name, value in base.items()
-        if name not in _FOREIGN and not name.startswith(_FOREIGN_PREFIX)
-    }
+    environment = {name: value for name, value in base.items() if name not in _FOREIGN}
     environment |= {"COBRE_COMM_BACKEND": job.backend, "COBRE_JOB_ID": job.identity}
     environment |= VARIABLES[job.backend](job, rank)
     for name, value in _chosen(job, bound=bound).items():
@@ -56,13 +66,15 @@ def rank_environment(
 
 def _chosen(job: Job, *, bound: bool) -> dict[str, str]:
     """Return what the launcher chooses unless the user did."""
-    cores = usable_cores()
-    threads = 1 if bound else max(1, cores // job.size)
+    cores, here = usable_cores(), len(job.ranks)
+    threads = 1 if bound else max(1, cores // here)
     chosen = dict.fromkeys(THREAD_VARIABLES, str(threads))
     chosen["PYTHONUNBUFFERED"] = "1"
     if bound:
         # A bound rank sees one core, and could not tell by itself whether peers share it.
-        chosen["COBRE_COMM_SPIN_US"] = BOUND_SPIN_US if job.size <= cores else "0"
+        chosen["COBRE_COMM_SPIN_US"] = BOUND_SPIN_US if here <= cores else "0"
+    if job.nodes > 1:
+        chosen["COBRE_TCP_CONNECT_TIMEOUT_MS"] = CONNECT_TIMEOUT_MS
     return chosen
 
 

@@ -1,4 +1,4 @@
-"""What the ranks of one job have in common: a backend, a size, a name, a secret."""
+"""What the ranks of one job have in common: a backend, a size, a name, a secret, a place."""
 
 from __future__ import annotations
 
@@ -11,22 +11,46 @@ from cobre_comm.config import MAX_RANKS
 
 
 @dataclass(frozen=True)
+class Meeting:
+    """Where the ranks of a job over sockets meet.
+
+    Parameters
+    ----------
+    host : str
+        The machine of rank 0, as the others reach it.
+    port : int
+        Its port.
+    bind_addr : str
+        Where rank 0 listens.
+    """
+
+    host: str
+    port: int
+    bind_addr: str
+
+
+@dataclass(frozen=True)
 class Job:
-    """One job.
+    """One job, as the launcher of one node sees it.
 
     Parameters
     ----------
     size : int
-        Number of ranks.
+        Number of ranks, on all nodes together.
     backend : str
         The backend of all of them, already chosen.
     timeout_s : float or None
         Longest wait of a collective; None leaves it to the backend and the environment.
     identity : str
-        Random, unique on this machine, short enough for macOS: names of shared memory may have
+        Random, unique for each launcher, short enough for macOS: names of shared memory may have
         30 characters there.
     token : str
-        Random secret, for backends that meet over a network; never shown.
+        Secret, for backends that meet over a network; random unless several launchers share it;
+        never shown.
+    nodes, node : int
+        How many launchers start equal shares of the ranks, and which of them this is.
+    meeting : Meeting or None
+        Where ranks meet over sockets; None before that is known, and for other backends.
     """
 
     size: int
@@ -34,6 +58,15 @@ class Job:
     timeout_s: float | None = None
     identity: str = field(default_factory=lambda: f"cobre-{os.getuid()}-{secrets.token_hex(5)}")
     token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    nodes: int = 1
+    node: int = 0
+    meeting: Meeting | None = None
+
+    @property
+    def ranks(self) -> range:
+        """The ranks of this node."""
+        share = self.size // self.nodes
+        return range(self.node * share, (self.node + 1) * share)
 
     @property
     def shm_name(self) -> str:

@@ -168,19 +168,21 @@ def _call_in_workers(
     on_progress: Callable[[int, Any], None] | None,
 ) -> LaunchResult:
     from cobre_comm.launcher.messages import Done
+    from cobre_comm.launcher.port import with_meeting
     from cobre_comm.launcher.warm import warm_up
     from cobre_comm.launcher.workers import Workers
 
     warm_up(job.backend, os.environ)
-    workers = Workers(job, fn, args, on_progress)
-    try:
-        _start(workers)
-        workers.wait()
-    except KeyboardInterrupt:
-        workers.interrupt()
-        raise
-    finally:
-        workers.close()
+    with with_meeting(job) as placed:
+        workers = Workers(placed, fn, args, on_progress)
+        try:
+            _start(workers)
+            workers.wait()
+        except KeyboardInterrupt:
+            workers.interrupt()
+            raise
+        finally:
+            workers.close()
     outcomes = [(w.rank, w.pid, w.outcome) for w in workers.all]
     infos = [WorkerInfo(rank, pid, done.backend, done.wall_time_s)
              for rank, pid, done in outcomes if isinstance(done, Done)]  # fmt: skip

@@ -42,7 +42,7 @@ class Options:
     bind : bool
         One core per rank.
     prefix : bool
-        ``[rank]`` before each line; never with one rank.
+        ``[rank]`` before each line; never in a job of one rank.
     grace_s : float
         How long ranks may take to end after a signal.
     """
@@ -53,16 +53,16 @@ class Options:
 
 
 def run(job: Job, command: Sequence[str], options: Options) -> int:
-    """Run ``command`` on every rank of ``job``; call it from the main thread.
+    """Run ``command`` on every rank that ``job`` has here; call it from the main thread.
 
     Returns
     -------
     int
-        0 if and only if all ranks exited with 0; else the code of the first that failed, or 128
-        and the number of the signal that ended it or the launcher.
+        0 if and only if all these ranks exited with 0; else the code of the first that failed, or
+        128 and the number of the signal that ended it or the launcher.
     """
     _open_standard_descriptors()
-    _allow_descriptors(2 * job.size + SPARE_DESCRIPTORS)
+    _allow_descriptors(2 * len(job.ranks) + SPARE_DESCRIPTORS)
     with SignalInbox([*FORWARDED_SIGNALS, signal.SIGCHLD]) as inbox:
         watch = _Watch(job, options, inbox)
         guardian = Guardian(job.shm_name)
@@ -96,7 +96,7 @@ def _open_standard_descriptors() -> None:
 
 
 class _Watch:
-    """The ranks of one job, from start to report."""
+    """The ranks that a job has on this node, from start to report."""
 
     def __init__(self, job: Job, options: Options, inbox: SignalInbox) -> None:
         self._job = job
@@ -111,12 +111,12 @@ class _Watch:
     def start(self, command: Sequence[str], guardian: Guardian) -> None:
         """Start all ranks, and have the guardian watch them."""
         cores = core_numbers()
-        for rank in range(self._job.size):
+        for index, rank in enumerate(self._job.ranks):
             process = RankProcess(
                 rank,
                 command,
                 rank_environment(self._job, rank, os.environ, bound=self._options.bind),
-                core=cores[rank % len(cores)] if self._options.bind else None,
+                core=cores[index % len(cores)] if self._options.bind else None,
                 streams=self._streams(rank),
             )
             self._ranks.append(process)
@@ -219,7 +219,7 @@ class _Watch:
         return replace(process.end, secondary=verdict.tells_of_lost_peer(words))
 
     def _describe(self, first: verdict.End, by_themselves: Sequence[verdict.End]) -> None:
-        streams = self._ranks[first.rank].streams
+        streams = self._ranks[self._job.ranks.index(first.rank)].streams
         others = [str(e.rank) for e in by_themselves if e.code != 0 and e.rank != first.rank]
         if others:
             self._say(f"failed after rank {first.rank}: rank {', '.join(others)}")

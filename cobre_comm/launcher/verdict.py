@@ -18,7 +18,8 @@ LAST_WORDS_S = 0.3  # for the others to notice by themselves, and to say so
 TERMINATE_S = 0.7  # from SIGTERM to SIGKILL
 TAIL_LINES = 40
 
-# What ranks say when another one was lost: failure.py, backends/shm/rendezvous.py.
+# What ranks say when another one was lost: failure.py, backends/shm/rendezvous.py,
+# backends/tcp/frames.py.
 _LOST_PEER = re.compile(
     r"while others waited for it"
     r"|broke in an earlier collective"

@@ -119,7 +119,7 @@ class Workers:
                 multiprocessing.set_start_method(None, force=True)
 
     def _start_all(self, context: SpawnContext) -> None:
-        for rank in range(self._job.size):
+        for rank in self._job.ranks:
             ours, theirs = context.Pipe(duplex=False)
             wants_progress = self._on_progress is not None
             process = context.Process(

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import pathlib
 import secrets
-import socket
+from collections import deque
+
+from cobre_comm.launcher.port import LOOPBACK, ReservedPort
 
 SHM_FOLDER = pathlib.Path("/dev/shm")
+RECENT_JOBS = 64  # a new job's ranks may take a while to start; later rank 0 holds its port
+
+_reserved: deque[ReservedPort] = deque()
 
 
 def _prefix() -> str:
@@ -49,9 +54,9 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
         common |= {"COBRE_SHM_NAME": new_job_name(), "COBRE_SHM_SIZE": str(size)}
     elif backend == "tcp":
         common |= {
-            "COBRE_TCP_COORDINATOR": "127.0.0.1",
-            "COBRE_TCP_BIND_ADDR": "127.0.0.1",
-            "COBRE_TCP_PORT": str(_free_port()),
+            "COBRE_TCP_COORDINATOR": LOOPBACK,
+            "COBRE_TCP_BIND_ADDR": LOOPBACK,
+            "COBRE_TCP_PORT": str(_reserve_port()),
             "COBRE_TCP_SIZE": str(size),
             "COBRE_TCP_TOKEN": secrets.token_hex(16),
         }
@@ -61,8 +66,9 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
     return [{**common, f"{prefix}_RANK": str(rank)} for rank in range(size)]
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-    return port
+def _reserve_port() -> int:
+    """Return a port that stays this job's at least until :data:`RECENT_JOBS` others were made."""
+    while len(_reserved) >= RECENT_JOBS:
+        _reserved.popleft().close()
+    _reserved.append(ReservedPort())
+    return _reserved[-1].port

@@ -1,4 +1,4 @@
-"""The same policy for any number of ranks: every case, alone and on 1, 2 and 4 ranks."""
+"""The same policy for any number of ranks and any backend: every case, to the bit."""
 
 import json
 import subprocess
@@ -11,6 +11,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "sddp"
 CASES = sorted(EXAMPLE.glob("cases/*.json"))
 # gen_h8 has no optimum that was proved; this much of its bound must be reached.
 FLOORS = {"gen_h8_t12_k10": 182400.0}
+RUNS = [("shm", 1), ("shm", 2), ("shm", 4), ("tcp", 2), ("tcp", 4)]
 OPTIONS = {"gen_h8_t12_k10": ("--iterations", "40")}  # a fifth of its default, and enough
 
 
@@ -58,16 +59,16 @@ def test_the_bound_reaches_the_optimum(case, alone):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_ranks_do_not_change_a_bit(case, ranks, alone, tmp_path):
-    result = train(case, ranks, "shm", tmp_path / "result.json", *options_of(case))
+@pytest.mark.parametrize(("backend", "ranks"), RUNS)
+def test_ranks_do_not_change_a_bit(case, backend, ranks, alone, tmp_path):
+    result = train(case, ranks, backend, tmp_path / "result.json", *options_of(case))
     assert same_bits(result, alone(case))
 
 
 @pytest.mark.parametrize("ranks", [3, 7])
-def test_uneven_blocks_and_idle_ranks(ranks, tmp_path):
+def test_uneven_blocks_and_idle_ranks(backend, ranks, tmp_path):
     case = EXAMPLE / "cases" / "gen_h4_t5_k3.json"
     options = ("--iterations", "5", "--forward-passes", "5")
     one = train(case, 1, "local", tmp_path / "one.json", *options)
-    many = train(case, ranks, "shm", tmp_path / "many.json", *options)
+    many = train(case, ranks, backend, tmp_path / "many.json", *options)
     assert same_bits(one, many)

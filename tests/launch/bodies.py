@@ -26,8 +26,9 @@ def add(comm, factor):
 
 
 def surroundings(comm):
-    names = ("COBRE_COMM_BACKEND", "COBRE_SHM_TIMEOUT_SECS", "NUMBA_NUM_THREADS", "COBRE_SHM_NAME")
-    return {name: os.environ.get(name) for name in names}
+    return {
+        name: value for name, value in os.environ.items() if name.startswith(("COBRE", "NUMBA"))
+    }
 
 
 def progress(comm, count):

@@ -48,11 +48,11 @@ def _runs(process):
 class Running:
     """A launcher in the background; all that it started is gone when the test is over."""
 
-    def __init__(self, *words, before=COMMAND):
+    def __init__(self, *words, before=COMMAND, extra=None):
         words = [str(word) for word in words]
         self.process = subprocess.Popen([*before, *words], stdin=subprocess.DEVNULL, text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        env=environment())  # fmt: skip
+                                        env=environment(**(extra or {})))  # fmt: skip
         self.started = []
         self.output = ""
 

@@ -5,10 +5,39 @@ import time
 import psutil
 import pytest
 
+from cobre_comm import cli
+from cobre_comm.launcher import warm
+from tests.launch.command import environment
+
 
 def names():
     folder = pathlib.Path("/dev/shm")
     return {path.name for path in folder.glob(f"cobre-{os.getuid()}-*")}
+
+
+@pytest.fixture(scope="package", autouse=True)
+def launcher_finds_all_compiled():
+    """Have the launcher compile now, so that no test sees it say so."""
+    for backend in ("shm", "tcp"):
+        warm.warm_up(backend, environment())
+
+
+@pytest.fixture
+def refusal(capsys, monkeypatch):
+    """Return a function that gives the command line words which it refuses, and its one line."""
+    monkeypatch.setattr("cobre_comm.launcher.run.run", lambda *_: pytest.fail("it started"))
+
+    def refuse(words):
+        try:
+            status = cli.main([str(word) for word in words])
+        except SystemExit as end:
+            status = end.code
+        output = capsys.readouterr()
+        assert (status, output.out) == (2, "")
+        assert output.err.count("\n") == 1
+        return output.err
+
+    return refuse
 
 
 @pytest.fixture(autouse=True)

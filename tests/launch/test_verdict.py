@@ -73,8 +73,9 @@ def test_a_raised_error_is_the_cause_and_not_the_loss_of_its_rank(rank):
     assert verdict == f"cobre-comm: rank {rank} exited with code 1"
 
 
-def test_rank_killed_before_all_have_attached():
-    done = cobre("run", "-n", 2, "-m", "tests.launch.programs.early")
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_rank_killed_before_all_have_attached(backend):
+    done = cobre("run", "-n", 3, "--backend", backend, "-m", "tests.launch.programs.early")
     assert done.returncode == 137
 
 

@@ -58,14 +58,17 @@ def test_no_marker_where_there_is_no_place_for_it(compilations, tmp_path):
     compile_kernels._write(tmp_path / "file" / "marker", [])
 
 
-def test_marker_lists_the_files_of_numbas_cache():
-    cobre("run", "-n", 2, EXAMPLES / "hello_ranks.py")
-    again = cobre("run", "-n", 2, EXAMPLES / "hello_ranks.py")
+@pytest.mark.parametrize(
+    ("backend", "own"), [("shm", "access.announce_kernel"), ("tcp", "farewell.tell_left_kernel")]
+)
+def test_marker_lists_the_files_of_numbas_cache(backend, own):
+    cobre("run", "-n", 2, "--backend", backend, EXAMPLES / "hello_ranks.py")
+    again = cobre("run", "-n", 2, "--backend", backend, EXAMPLES / "hello_ranks.py")
     assert again.stderr == ""
-    functions = compile_kernels._functions(compile_kernels._kernels("shm"))
+    functions = compile_kernels._functions(compile_kernels._kernels(backend))
     listed = compile_kernels._cache_files(functions)
     assert {path.name.split("-")[0] for path in listed} >= {
-        "access.announce_kernel",
+        own,
         "allgatherv.allgatherv_kernel",
         "allreduce.allreduce_kernel",
         "barrier.synchronise_kernel",
@@ -94,8 +97,14 @@ def test_the_process_that_compiles_gets_our_path_and_no_stdin(monkeypatch, tmp_p
 
 
 @pytest.mark.slow
-def test_cold_and_warm(tmp_path):
-    hello = EXAMPLES / "hello_ranks.py"
-    cold = cobre("run", "-n", 2, hello, NUMBA_CACHE_DIR=str(tmp_path))
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_cold_and_warm(backend, tmp_path):
+    words = ["run", "-n", 2, "--backend", backend]
+    empty = tmp_path / "empty.py"
+    empty.touch()
+    cold = cobre(*words, empty, NUMBA_CACHE_DIR=str(tmp_path))
     assert cold.stderr == f"{warm.MESSAGE}\n"
-    assert cobre("run", "-n", 2, hello, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""
+    compiled = set(tmp_path.rglob("*.nb?"))
+    warm_run = cobre(*words, EXAMPLES / "hello_ranks.py", NUMBA_CACHE_DIR=str(tmp_path))
+    assert warm_run.stderr == ""
+    assert set(tmp_path.rglob("*.nb?")) == compiled  # nothing was left to the ranks

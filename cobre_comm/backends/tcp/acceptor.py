@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -75,7 +74,8 @@ class Acceptor:
         self._arrive = arrive
         self._log = log
         self._most_strangers = most_strangers
-        self._strangers: dict[socket.socket, tuple[str, Conversation[None]]] = {}  # oldest first
+        self._strangers = 0
+        self._crowds: dict[str, dict[socket.socket, Conversation[None]]] = {}  # by host; in order
 
     def serve(self, listeners: Sequence[socket.socket], *, loopback_only: bool = False) -> None:
         """Begin to accept."""
@@ -96,19 +96,24 @@ class Acceptor:
                     yield from pause(PAUSE_S)
 
     def _let_in(self, sock: socket.socket, address: Address, loopback_only: bool) -> None:
-        if len(self._strangers) >= self._most_strangers:
+        if self._strangers >= self._most_strangers:
             self._make_room()
         conversation = self._converse(sock, address, loopback_only)
-        self._strangers[sock] = str(address), conversation
+        self._strangers += 1
+        self._crowds.setdefault(str(address), {})[sock] = conversation
         self._loop.start(conversation)
 
+    def _let_out(self, sock: socket.socket, host: str) -> None:
+        self._strangers -= 1
+        del self._crowds[host][sock]
+        if not self._crowds[host]:
+            del self._crowds[host]
+
     def _make_room(self) -> None:
-        if not self._strangers:
-            return
-        [(crowded, _)] = Counter(host for host, _ in self._strangers.values()).most_common(1)
-        oldest = next(one for host, one in self._strangers.values() if host == crowded)
-        self._log.note(crowded, "gave way to newer ones: too many prove nothing")
-        self._loop.cancel(oldest)
+        if self._strangers:
+            host = max(self._crowds, key=lambda one: len(self._crowds[one]))
+            self._log.note(host, "gave way to newer ones: too many prove nothing")
+            self._loop.cancel(next(iter(self._crowds[host].values())))
 
     def _converse(
         self, sock: socket.socket, address: Address, loopback_only: bool
@@ -129,7 +134,7 @@ class Acceptor:
         except (Stranger, Refused) as error:
             self._log.note(host, error.args[0])
         finally:
-            del self._strangers[sock]
+            self._let_out(sock, host)
             if not accepted:
                 sock.close()
 

@@ -59,8 +59,9 @@ class TcpBackend(KernelBackend):
         super().__init__(KERNELS, layout.TCP, config.rank, config.size)
         self._regions = itertools.count()
         self._tell_left = tell_left_kernel.call  # loaded now: __del__ may run at exit
+        self._links: Links | None = None
         star_bytes = STAR_BYTES if config.star_bytes is None else config.star_bytes
-        self._links: Links | None = rendezvous(config, star_bytes)
+        self._links = rendezvous(config, star_bytes)
         self._memory = LinkMemory(self._links, config.rank, config.size)
         spin_us, yield_us = choose_patience_us(config, self._links.ranks_here)
         self._set(layout.LINKS, self._memory.address)

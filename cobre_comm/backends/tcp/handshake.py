@@ -28,6 +28,7 @@ from cobre_comm.backends.tcp.frames import LONGEST_REASON, pack_frame, pack_reas
 MAGIC = b"cobrecom"
 NONCE_BYTES = 32
 PROOF_BYTES = 32
+LONGEST_HANDSHAKE = 1000  # of any version
 BYTE_ORDERS = {0: "little-endian", 1: "big-endian"}
 OWN_BYTE_ORDER = int(sys.byteorder == "big")
 
@@ -157,7 +158,7 @@ def welcome(
 def _receive_handshake(sock: socket.socket, until: float) -> Conversation[tuple[bytes, bytes]]:
     """Receive fields and proof; nothing is received that does not look like a handshake so far."""
     length, tag = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES, until)))
-    if tag != tags.HANDSHAKE or not _FIRST_FIELDS.size <= length <= LONGEST_REASON:
+    if tag != tags.HANDSHAKE or not _FIRST_FIELDS.size <= length <= LONGEST_HANDSHAKE:
         raise Stranger("sent something that is not a handshake")
     first = yield from receive(sock, _FIRST_FIELDS.size, until)
     if length != _FIELDS.size + PROOF_BYTES:

@@ -8,13 +8,6 @@ from dataclasses import dataclass
 
 from cobre_kernels.tcp import tags
 
-PURPOSES = {
-    tags.CONTROL: "control",
-    tags.STAR: "star",
-    tags.RING_DOWN: "ring",
-    tags.RING_UP: "ring",
-}
-
 
 @dataclass
 class Links:

@@ -39,6 +39,7 @@ class LinkMemory:
         self._set(table.OUTBOX, self._buffer(star_bytes))
         self._set(table.STAGING, self._buffer(table.STAGES * table.CHUNK_BYTES))
         self._set(table.BULLETIN, self._buffer(frame.HEAD_BYTES + size * layout.RECORD_BYTES))
+        self._set(table.VERDICT_RECORDS, self._buffer(size * layout.RECORD_BYTES))
         self._set(table.BLOCKS, self._buffer(16 * size))
         for other in range(size):
             record = table.RECORDS + other * table.RECORD_BYTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import socket
 import time
@@ -16,6 +17,10 @@ from cobre_comm.backends.tcp.links import Links, accepted_by, opened_by
 from cobre_comm.backends.tcp.sockets import close_all, make_room
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+
+NOTICE_S = 10.0
+
+_logger = logging.getLogger("cobre_comm")
 
 
 class Party:
@@ -63,7 +68,17 @@ class Party:
         return time.monotonic() + limit_ms / 1000 if limit_ms else math.inf
 
     def _until(self, done: Callable[[], bool], until: float, failure: Callable[[], str]) -> None:
-        """Serve all conversations until ``done()``; fail if that takes too long."""
+        """Serve all conversations until ``done()``; fail if that takes too long.
+
+        Who waits for a human to start the other ranks sees after a while what it waits for.
+        """
+        soon = time.monotonic() + NOTICE_S
+        if until > soon and not self._loop.run(done, soon):
+            limit_s = self._config.connect_timeout_ms / 1000
+            _logger.warning(
+                "tcp rank %d still waits for the others after %g s (limit: %s)",
+                self._config.rank, NOTICE_S, f"{limit_s:g} s" if limit_s else "none",
+            )  # fmt: skip
         if not self._loop.run(done, until):
             raise InitializationFailed("tcp", failure())
 

@@ -73,7 +73,11 @@ def listen_for_workers(host: str, port: int) -> list[socket.socket]:
         listeners, failure = [], error
     if not listeners:
         busy = failure is not None and failure.errno in (errno.EADDRINUSE, errno.EACCES)
-        hint = "COBRE_TCP_PORT" if busy else "COBRE_TCP_BIND_ADDR"
+        hint = (
+            "COBRE_TCP_PORT (cobre-comm run: --coordinator HOST:PORT)"
+            if busy
+            else "COBRE_TCP_BIND_ADDR"
+        )
         raise InitializationFailed(
             "tcp", f"rank 0 cannot listen at {host} port {port}: {failure}; set {hint}"
         )

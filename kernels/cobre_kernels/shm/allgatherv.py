@@ -23,6 +23,7 @@ from cobre_kernels.shm.step import (
 )
 from cobre_kernels.status import DISAGREE, OK
 
+
 @kernel(arguments=10)
 def allgatherv_kernel(
     state,

@@ -5,6 +5,8 @@ on: the last rank has the fold of all in rank order. From there results go aroun
 follow each other without a pause, so a link carries each byte at most twice and all links are busy
 at the same time; each rank folds each of its chunks once.
 
+Two ranks are no chain: each sends all of its own to the other, and both fold, rank 0's first.
+
 A ring reduce-scatter would carry a little less, but would begin the fold of each stripe at another
 rank: other bits than everywhere else.
 """
@@ -33,14 +35,15 @@ from cobre_kernels.tcp.table import links_of
 from cobre_kernels.tcp.tags import ALLREDUCE_RECV, ALLREDUCE_SEND, PREFIX_BYTES
 from cobre_kernels.tcp.wait import NOBODY, lost_link, note_progress, pause
 
-CHUNKS_WANTED = 8  # of one payload: enough that the ranks work at the same time
-SMALLEST_CHUNK = 32 * 1024
+CHUNKS_WANTED = 4  # of one payload: the ranks work at the same time, with few system calls
+SMALLEST_CHUNK = 128 * 1024
 
 # A cursor continues after PREFIX, PREFIX_LEFT and FRAME_LEFT of ring.py with:
 PLACE = 24  # address of the next byte of the frame
 IS_RESULT = 32  # whether the frame is a result, or else a partial fold
 PARTIALS = 40  # chunks of partial folds that have moved
-RESULTS = 48  # chunks of results that have
+RESULTS = 48  # chunks of results that have; of two ranks, chunks folded
+PAIR = 2
 
 
 @njit
@@ -80,6 +83,8 @@ def reduce_along(state, send, recv, size_bytes, itemsize, dtype, op):
             return OK
         if (sent | received) & MOVED:
             note_progress(state)
+            if size == PAIR:
+                _fold_pair(state, send, recv, size_bytes, itemsize, dtype, op)
         else:
             outcome = pause(state)
             if outcome != OK:
@@ -121,20 +126,22 @@ def _send(state, send, recv, size_bytes):
 
 @njit
 def _choose(state, cursor, send, recv, size_bytes):
-    """Begin the next frame, a result first; return MOVED, BUSY if none is ready, IDLE at the end."""
+    """Begin the next frame, a result first; BUSY if none is ready, IDLE if all are sent."""
     incoming = links_of(state) + table.CURSOR_IN
     last = peek(state + layout.COMM_SIZE) - 1
     rank = peek(state + layout.RANK)
     chunk = chunk_bytes(size_bytes)
     chunks = -(-size_bytes // chunk)
     results, partials = peek(cursor + RESULTS), peek(cursor + PARTIALS)
-    sends_results, sends_partials = rank + 1 != last, rank != last
+    is_pair = last + 1 == PAIR
+    is_source = rank == 0 or is_pair
+    sends_results, sends_partials = rank + 1 != last and not is_pair, rank != last or is_pair
     if sends_results and results < peek(incoming + RESULTS):
         begin, place = results * chunk, recv + results * chunk
         is_result = 1
-    elif sends_partials and partials < (chunks if rank == 0 else peek(incoming + PARTIALS)):
+    elif sends_partials and partials < (chunks if is_source else peek(incoming + PARTIALS)):
         begin = partials * chunk
-        place = send + begin if rank == 0 else _stage(state, partials)
+        place = send + begin if is_source else _stage(state, partials)
         is_result = 0
     else:
         done = (not sends_results or results == chunks) and (
@@ -158,11 +165,12 @@ def _receive(state, send, recv, size_bytes, itemsize, dtype, op):
     chunk = chunk_bytes(size_bytes)
     chunks = -(-size_bytes // chunk)
     poke(links + table.WANTS_IN, 0)
-    is_last = peek(state + layout.RANK) == peek(state + layout.COMM_SIZE) - 1
-    is_first = peek(state + layout.RANK) == 0
+    is_first, is_last = _ends(state)
     partials_done = is_first or peek(cursor + PARTIALS) == chunks
     if partials_done and (is_last or peek(cursor + RESULTS) == chunks):
         return IDLE
+    if partials_done and peek(state + layout.COMM_SIZE) == PAIR:
+        return BUSY  # only the fold is left, which waits for this rank's own to be sent
     fd = peek(links + table.RING_IN)
     if peek(cursor + FRAME_LEFT) == 0:
         outcome = _begin_frame(state, fd, cursor, recv, size_bytes)
@@ -184,10 +192,20 @@ def _receive(state, send, recv, size_bytes, itemsize, dtype, op):
 
 
 @njit
+def _ends(state):
+    """Whether this rank begins the chain, and whether it ends it; of two ranks neither does."""
+    rank, size = peek(state + layout.RANK), peek(state + layout.COMM_SIZE)
+    return rank == 0 and size != PAIR, rank == size - 1 and size != PAIR
+
+
+@njit
 def _stage_is_free(state, is_last):
-    """Whether what was staged in the next partial fold's place has been sent on."""
+    """Whether what was staged in the next partial fold's place has been sent on, or folded."""
     links = links_of(state)
-    staged = peek(links + table.CURSOR_IN + PARTIALS) - peek(links + table.CURSOR_OUT + PARTIALS)
+    used = links + table.CURSOR_OUT + PARTIALS
+    if peek(state + layout.COMM_SIZE) == PAIR:
+        used = links + table.CURSOR_IN + RESULTS
+    staged = peek(links + table.CURSOR_IN + PARTIALS) - peek(used)
     return is_last or staged < table.STAGES
 
 
@@ -203,8 +221,9 @@ def _begin_frame(state, fd, cursor, recv, size_bytes):
     number = peek(cursor + RESULTS) if is_result else peek(cursor + PARTIALS)
     length = min(chunk, size_bytes - number * chunk)
     tag = ALLREDUCE_RECV if is_result else ALLREDUCE_SEND
-    rank = peek(state + layout.RANK)
-    is_barred = rank == (peek(state + layout.COMM_SIZE) - 1 if is_result else 0)
+    is_first, is_last = _ends(state)
+    is_barred = is_result and peek(state + layout.COMM_SIZE) == PAIR
+    is_barred = is_barred or (is_last if is_result else is_first)
     if length <= 0 or is_barred or not frame.is_prefix(cursor + PREFIX, tag, length):
         return GARBLED
     poke(cursor + FRAME_LEFT, length)
@@ -221,6 +240,9 @@ def _finish_frame(state, cursor, send, recv, size_bytes, itemsize, dtype, op):
         poke(cursor + RESULTS, peek(cursor + RESULTS) + 1)
         return
     number = peek(cursor + PARTIALS)
+    if peek(state + layout.COMM_SIZE) == PAIR:
+        poke(cursor + PARTIALS, number + 1)
+        return
     begin = number * chunk_bytes(size_bytes)
     length = min(chunk_bytes(size_bytes), size_bytes - begin)
     partial = _stage(state, number)
@@ -229,3 +251,23 @@ def _finish_frame(state, cursor, send, recv, size_bytes, itemsize, dtype, op):
     if peek(state + layout.RANK) == peek(state + layout.COMM_SIZE) - 1:
         move(recv + begin, partial, length)
         poke(cursor + RESULTS, number + 1)
+
+
+@njit
+def _fold_pair(state, send, recv, size_bytes, itemsize, dtype, op):
+    """Of two ranks, fold the chunks that have come; ``recv`` may be what is still to be sent."""
+    links = links_of(state)
+    cursor = links + table.CURSOR_IN
+    chunk = chunk_bytes(size_bytes)
+    ready = min(peek(cursor + PARTIALS), peek(links + table.CURSOR_OUT + PARTIALS))
+    for number in range(peek(cursor + RESULTS), ready):
+        begin, theirs = number * chunk, _stage(state, number)
+        length = min(chunk, size_bytes - begin)
+        if peek(state + layout.RANK) == 0:
+            if send != recv:
+                move(recv + begin, send + begin, length)
+            fold(dtype, op, recv + begin, theirs, length // itemsize)
+        else:
+            fold(dtype, op, theirs, send + begin, length // itemsize)
+            move(recv + begin, theirs, length)
+    poke(cursor + RESULTS, max(ready, peek(cursor + RESULTS)))

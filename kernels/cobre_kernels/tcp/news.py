@@ -10,7 +10,7 @@ from numba import njit
 
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import peek, poke, swap_bytes
-from cobre_kernels.status import DISAGREE, INTERRUPTED, LOST_PEER, OK
+from cobre_kernels.status import DISAGREE, INTERRUPTED, OK
 from cobre_kernels.tcp import frame, table
 from cobre_kernels.tcp.table import links_of, record_of
 from cobre_kernels.tcp.tags import FAILURE, SHUTDOWN, WAITING
@@ -42,15 +42,13 @@ def tell_left(state):
 
 @njit
 def tell_failed(state, outcome, kind):
-    """Tell all others that this step failed here; what only this rank may know goes with it.
+    """Tell all others that this step failed here, and why, so that none takes this rank for lost.
 
-    That is, at a disagreement, what every rank called, and else who is lost or did not come; unless
-    it was told so itself.
+    That is, at a disagreement, what every rank called, and else who is lost or did not come. It is
+    passed on also by those who were told themselves: nobody knows whose notice is read first.
     """
     links, size = links_of(state), peek(state + layout.COMM_SIZE)
-    words = 0
-    if peek(links + table.VERDICT) == OK:
-        words = 4 if outcome == DISAGREE else 0 if outcome == INTERRUPTED else 1
+    words = 4 if outcome == DISAGREE else 0 if outcome == INTERRUPTED else 1
     notice = peek(links + table.BULLETIN)
     step = peek(state + layout.GENERATION)
     frame.write_control(notice, FAILURE, 8 * words * size, step, outcome, kind, words)
@@ -121,12 +119,12 @@ def send_two(state, fd, first, first_bytes, second, second_bytes):
 
 
 @njit
-def await_news(state, rank, step, patience_ms):
+def await_news(state, rank, patience_ms):
     """Read what a rank has to say; wait a little if it has said nothing yet."""
     fd = peek(record_of(state, rank) + table.CONTROL_FD)
     if fd >= 0:
         _becomes(state, fd, libc.POLLIN, patience_ms)
-    read_news(state, rank, step)
+    read_news(state, rank)
 
 
 @njit
@@ -134,11 +132,11 @@ def sweep(state, step):
     """Read all control links, in case nothing has made this rank look for long."""
     poke(links_of(state) + table.SWEPT, step)
     for rank in range(peek(state + layout.COMM_SIZE)):
-        read_news(state, rank, step)
+        read_news(state, rank)
 
 
 @njit
-def read_news(state, rank, step):
+def read_news(state, rank):
     """Read what a rank has to say; afterwards its record tells."""
     record = record_of(state, rank)
     while peek(record + table.CONTROL_FD) >= 0:
@@ -153,7 +151,7 @@ def read_news(state, rank, step):
             poke(record + table.NEWS_FILL, fill + got)
         else:
             poke(record + table.NEWS_FILL, 0)
-            _take(state, rank, record, step)
+            _take(state, record)
 
 
 @njit
@@ -164,28 +162,27 @@ def _stream_ended(record):
 
 
 @njit
-def _take(state, rank, record, step):
+def _take(state, record):
     news = record + table.NEWS
     tag = frame.control_tag(news)
     theirs = frame.word_at(news + frame.STEP)
-    if tag == WAITING:
-        if theirs >= step:
-            poke(record + table.HEARD_NS, libc.monotonic_ns())
+    if tag == WAITING:  # also in an earlier step, for somebody else: it is not the late one
+        poke(record + table.HEARD_NS, libc.monotonic_ns())
     elif tag == SHUTDOWN:
         poke(record + table.CONDITION, layout.LEFT)
         poke(record + table.COMPLETED, theirs)
     elif tag == FAILURE:
         poke(record + table.CONDITION, layout.GAVE_UP)
         poke(record + table.COMPLETED, theirs - 1)
-        _take_verdict(state, record, theirs, step)
+        _take_verdict(state, record, theirs)
     else:
         poke(record + table.CONDITION, layout.GARBLED)
         poke(record + table.CONTROL_FD, -1)
 
 
 @njit
-def _take_verdict(state, record, theirs, step):
-    """Read the table that follows a notice of failure; adopt it if it is true of this step."""
+def _take_verdict(state, record, theirs):
+    """Read the table that follows a notice of failure; keep the one of the earliest step."""
     links, size = links_of(state), peek(state + layout.COMM_SIZE)
     words = frame.word_at(record + table.NEWS + frame.DETAIL)
     if words == 0:
@@ -196,13 +193,12 @@ def _take_verdict(state, record, theirs, step):
         poke(record + table.CONDITION, layout.GARBLED)
         poke(record + table.CONTROL_FD, -1)
         return
-    outcome = frame.word_at(record + table.NEWS + frame.KIND)
-    still_true = theirs == step or (theirs < step and outcome == LOST_PEER)
-    if not still_true or peek(links + table.VERDICT) != OK:
+    if peek(links + table.VERDICT) != OK and peek(links + table.VERDICT_STEP) <= theirs:
         return
-    poke(links + table.VERDICT, outcome)
+    poke(links + table.VERDICT, frame.word_at(record + table.NEWS + frame.KIND))
+    poke(links + table.VERDICT_STEP, theirs)
     for rank in range(size):
-        target = state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES
+        target = peek(links + table.VERDICT_RECORDS) + rank * layout.RECORD_BYTES
         for word in range(words):
             poke(target + 8 * word, frame.word_at(bulletin))
             bulletin += 8

@@ -15,7 +15,9 @@ words are 64-bit integers, offsets are in bytes. See docs/design/tcp-protocol.md
     ROLL_CALLED_NS  when this rank last told the others that it waits
     OVERDUE_NS      when the timeout of this wait was over; 0: not yet
     SWEPT           the step in which it last read all control links
-    VERDICT         the outcome that another rank's notice told for this step, else OK
+    VERDICT         the outcome that another rank's notice told, else OK
+    VERDICT_STEP    and the step that it is about
+    VERDICT_RECORDS address of the records that came with it
     AWAITED_IN      data phase: the rank this one waits for to send, -1 for none
     AWAITED_OUT     and the one it waits for to receive
     WANTS_IN, WANTS_OUT   whether it waits for bytes, or for room, on the ring
@@ -30,7 +32,7 @@ words are 64-bit integers, offsets are in bytes. See docs/design/tcp-protocol.md
     CONTROL_FD, STAR_FD    descriptors of the links to that rank; -1: none, or ended
     CONDITION       MEMBER, or why it takes no further part: a reason of layout.py
     COMPLETED       and the last step that it had completed then
-    HEARD_NS        when it last said that it waits in this rank's step
+    HEARD_NS        when it last said that it waits
     HEAD            head of the message to send to it
     HEAD_LEFT       bytes of the head still to send
     BODY, BODY_LEFT address and bytes of the payload still to send
@@ -69,7 +71,9 @@ OVERDUE_NS = 288
 BLOCKS = 296
 CURSOR_IN = 320
 CURSOR_OUT = 384
-RECORDS = 448
+VERDICT_STEP = 448
+VERDICT_RECORDS = 456
+RECORDS = 512
 
 CONTROL_FD = 0
 STAR_FD = 8

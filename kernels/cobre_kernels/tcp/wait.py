@@ -33,7 +33,6 @@ def begin_step(state, kind, length, detail):
     poke(links + table.CALLED, kind)
     poke(links + table.CALLED + 8, length)
     poke(links + table.CALLED + 16, detail)
-    poke(links + table.VERDICT, OK)
     poke(links + table.AWAITED_IN, NOBODY)
     poke(links + table.AWAITED_OUT, NOBODY)
     poke(links + table.WANTS_IN, 0)
@@ -90,7 +89,7 @@ def _block(state, step):
         if outcome == OK and 0 < timeout_ns <= now - began:
             outcome = _overdue(state, now)
         if outcome != OK:
-            poke(state + layout.FAILURE_NS, now - began)
+            poke(state + layout.FAILURE_NS, timeout_ns if outcome == TIMED_OUT else now - began)
             return outcome
 
 
@@ -145,10 +144,10 @@ def _events(state, index):
 
 @njit
 def _has_events(state, count):
+    found = 0
     for index in range(count):
-        if _events(state, index) != 0:
-            return True
-    return False
+        found |= _events(state, index)
+    return found != 0
 
 
 @njit
@@ -158,7 +157,7 @@ def _read_all_news(state, step, first):
     for rank in range(peek(state + layout.COMM_SIZE)):
         if peek(record_of(state, rank) + table.CONTROL_FD) >= 0:
             if _events(state, index) != 0:
-                read_news(state, rank, step)
+                read_news(state, rank)
                 if peek(record_of(state, rank) + table.HEARD_NS) > began:
                     call_roll(state, began)
             index += 1
@@ -168,8 +167,8 @@ def _read_all_news(state, step, first):
 @njit
 def _judge(state, step):
     """Return OK, or how this step has failed according to what is known of the others."""
-    verdict = peek(links_of(state) + table.VERDICT)
-    if verdict == DISAGREE or verdict == TIMED_OUT or verdict == LOST_PEER:
+    verdict = _verdict(state, step)
+    if verdict != OK:
         return verdict
     lost = False
     for rank in range(peek(state + layout.COMM_SIZE)):
@@ -180,6 +179,20 @@ def _judge(state, step):
         lost = lost or reason != layout.ARRIVED_IN_TIME
         _give_reason(state, rank, reason)
     return LOST_PEER if lost else OK
+
+
+@njit
+def _verdict(state, step):
+    """Adopt what another rank's notice says of this step, or of one before it."""
+    links = links_of(state)
+    verdict = peek(links + table.VERDICT)
+    is_known = verdict in (DISAGREE, TIMED_OUT, LOST_PEER)
+    if not is_known or peek(links + table.VERDICT_STEP) > step:
+        return OK
+    told = peek(links + table.VERDICT_RECORDS)
+    for word in range(0, peek(state + layout.COMM_SIZE) * layout.RECORD_BYTES, 8):
+        poke(state + layout.RANK_RECORDS + word, peek(told + word))
+    return verdict
 
 
 @njit
@@ -194,7 +207,7 @@ def lost_link(state, rank, reason):
     The control link tells more: whether the rank has left, has failed, or how all of them did.
     """
     step = peek(state + layout.GENERATION)
-    await_news(state, rank, step, NEWS_PATIENCE_MS)
+    await_news(state, rank, NEWS_PATIENCE_MS)
     outcome = _judge(state, step)
     if outcome == OK:
         record = record_of(state, rank)
@@ -222,23 +235,17 @@ def _overdue(state, now):
         return OK
     awaited_in, awaited_out = peek(links + table.AWAITED_IN), peek(links + table.AWAITED_OUT)
     have_agreed = awaited_in != NOBODY or awaited_out != NOBODY
+    is_last_word = now - since >= VERDICT_NS
     late = False
     for rank in range(peek(state + layout.COMM_SIZE)):
-        if have_agreed:
-            is_late = (rank == awaited_in or rank == awaited_out) and _is_silent(state, rank, since)
-        elif is_hub(state):
-            is_late = _owes(state, rank)
-        else:
-            is_late = _is_silent(state, rank, since)
+        is_awaited = rank in (awaited_in, awaited_out) or _owes(state, rank)
+        is_late = _is_silent(state, rank, since)
+        if have_agreed or is_hub(state):
+            is_late = is_late and is_awaited
+        is_late = is_late or (is_last_word and is_awaited)
         late = late or is_late
         _give_reason(state, rank, layout.LATE if is_late else layout.ARRIVED_IN_TIME)
-    if late:
-        return TIMED_OUT
-    if now - since < VERDICT_NS:
-        return OK
-    nearest = awaited_in if awaited_in != NOBODY else max(awaited_out, 0)
-    _give_reason(state, nearest, layout.LATE)
-    return TIMED_OUT
+    return TIMED_OUT if late else OK
 
 
 @njit

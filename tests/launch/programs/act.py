@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-rank = int(os.environ.get("COBRE_SHM_RANK", 0))
+rank = int(os.environ.get("COBRE_SHM_RANK") or os.environ.get("COBRE_TCP_RANK", 0))
 action, actors = sys.argv[1], [int(word) for word in sys.argv[2:]]
 
 if action == "environment":

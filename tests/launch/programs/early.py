@@ -6,7 +6,7 @@ import time
 
 from cobre_comm import create_communicator
 
-if os.environ["COBRE_SHM_RANK"] == "1":
+if "1" in (os.environ.get("COBRE_SHM_RANK"), os.environ.get("COBRE_TCP_RANK")):
     time.sleep(0.7)
     os.kill(os.getpid(), signal.SIGKILL)
 create_communicator()

@@ -1,0 +1,200 @@
+"""The small parts of the tcp rendezvous: frames, addresses, links, the log, conversations."""
+
+import contextlib
+import logging
+import socket
+import struct
+import time
+
+import pytest
+from cobre_kernels.tcp import tags
+
+from cobre_comm import InitializationFailed
+from cobre_comm.backends.tcp import addresses, links, peers, sockets
+from cobre_comm.backends.tcp.conversation import Loop, pause, receive, send
+from cobre_comm.backends.tcp.dropped import MOST_LINES, DropLog
+from cobre_comm.backends.tcp.frames import expect, lost, pack_frame, say_why
+from tests.backends.tcp_talk import Talk
+
+
+def test_expected_frame():
+    with Talk(lambda sock, until: expect(sock, 3, tags.PEERS, 4)) as talk:
+        talk.other.send(pack_frame(tags.PEERS, b"data"))
+        assert talk.end() == b"data"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (pack_frame(tags.REFUSED, b"rank 1 ended before all ranks had attached"), "rank 1 ended"),
+        (
+            pack_frame(tags.REFUSED, b"no luck"),
+            "rank 3 ended before all ranks had attached: no luck",
+        ),
+        (pack_frame(tags.REFUSED, bytes(2000)), "frame 0xc of 2000 bytes out of turn"),
+        (pack_frame(tags.PEERS, b"12345"), "frame 0xd of 5 bytes out of turn"),
+        (struct.pack(">IB", 0, tags.PEERS), "out of turn"),
+        (b"", "rank 3 ended before all ranks had attached"),
+    ],
+)
+def test_unexpected_frame(data, words):
+    with Talk(lambda sock, until: expect(sock, 3, tags.PEERS, 4)) as talk:
+        talk.other.send(data)
+        if not data:
+            talk.other.shutdown(socket.SHUT_WR)
+        error = talk.end()
+        assert isinstance(error, InitializationFailed)
+        assert words in str(error)
+
+
+def test_reason_is_cut_to_what_will_be_read():
+    one, other = socket.socketpair()
+    with one, other:
+        say_why(one, lost(1, "because " * 1000))
+        assert other.recv(5) == struct.pack(">IB", 1001, tags.REFUSED)
+
+
+def test_peers_come_out_as_they_went_in():
+    listeners = [
+        (addresses.address_of(("10.1.2.3", 0)), 1000),
+        (addresses.address_of(("2001:db8::7", 0)), 2000),
+        (addresses.address_of(("fe80::5%2", 0, 0, 2)), 3000),
+        (None, 4000),
+    ]
+    told = peers.pack_peers(2**31, 3, 25_000, bytes(range(16)), listeners)
+    assert len(told) == 5 + peers.peers_bytes(5)
+    found = peers.unpack_peers(told[5:], ("fe80::9%7", 29500, 0, 7))
+    assert (found.star_bytes, found.ranks_here, found.patience_ms) == (2**31, 3, 25_000)
+    assert found.secret == bytes(range(16))
+    assert [endpoint.sockaddr for endpoint in found.endpoints] == [
+        ("fe80::9%7", 29500, 0, 7),
+        ("10.1.2.3", 1000),
+        ("2001:db8::7", 2000, 0, 0),
+        ("fe80::5", 3000, 0, 7),
+        ("fe80::9%7", 4000, 0, 7),
+    ]
+    assert found.endpoints[1].family == socket.AF_INET
+    found = peers.unpack_peers(told[5:], ("10.9.9.9", 29500))
+    assert found.endpoints[4] == (socket.AF_INET, ("10.9.9.9", 4000))
+
+
+def test_ipv4_in_disguise():
+    assert addresses.address_of(("::ffff:127.0.0.1", 1, 0, 0)).is_loopback
+    assert addresses.address_of(("::ffff:10.0.0.1", 1, 0, 0)).version == 4
+
+
+# Which links there are.
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 7, 256])
+def test_links_of_both_ends_match(size):
+    opened = {
+        (peer, purpose, rank)
+        for rank in range(size)
+        for peer, purpose in links.opened_by(rank, size)
+    }
+    accepted = {
+        (rank, purpose, peer)
+        for rank in range(size)
+        for peer, purpose in links.accepted_by(rank, size)
+    }
+    assert opened == accepted
+    counts = [sum(purpose == one for _, purpose, _ in opened) for one in range(4)]
+    assert counts == [size * (size - 1) // 2, size - 1, size - 1, 1]
+    assert all(links.opened_by(rank, size)[0] == (0, tags.CONTROL) for rank in range(1, size))
+
+
+# What strangers can do to the log and to the process.
+
+
+def test_log_is_bounded(caplog):
+    log = DropLog(0)
+    for number in range(5000):
+        log.note(f"10.0.0.{number % 250}", f"did something {number % 3}")
+    log.close()
+    assert len(caplog.records) == MOST_LINES + 1
+    assert "5000 connections" in caplog.text
+
+
+def test_each_trouble_is_logged_once(caplog):
+    caplog.set_level(logging.WARNING, logger="cobre_comm")
+    log = DropLog(3)
+    log.note("10.0.0.1", "came")
+    log.note("10.0.0.2", "came")
+    log.close()
+    assert len(caplog.records) == 2
+    log.note("10.0.0.1", "came")
+    log.close()
+    assert len(caplog.records) == 3
+    assert all("rank 3" in record.getMessage() for record in caplog.records)
+
+
+def test_limit_of_open_files(monkeypatch):
+    limits = [100, 4000]
+    monkeypatch.setattr(sockets.resource, "getrlimit", lambda _: tuple(limits))
+    monkeypatch.setattr(
+        sockets.resource, "setrlimit", lambda _, wanted: limits.__setitem__(0, wanted[0])
+    )
+    assert sockets.make_room(510, 512) == 512
+    assert 1000 < limits[0] < 4000
+    limits[0] = 100
+    assert 100 < sockets.make_room(3500, 512) < 512
+    assert limits[0] == 4000
+    with pytest.raises(InitializationFailed, match="4000"):
+        sockets.make_room(5000, 512)
+
+
+# Conversations.
+
+
+def test_conversations_do_not_wait_for_each_other():
+    order = []
+
+    def sleeper(seconds):
+        yield from pause(seconds)
+        order.append(seconds)
+
+    with contextlib.closing(Loop()) as loop:
+        for seconds in (0.3, 0.1, 0.2, 5.0):
+            loop.start(sleeper(seconds))
+        assert loop.run(lambda: len(order) == 3, time.monotonic() + 2.0)
+        assert not loop.run(lambda: False, time.monotonic() + 0.05)
+    assert order == [0.1, 0.2, 0.3]
+
+
+def test_large_data_through_a_small_socket():
+    one, other = socket.socketpair()
+    data, got = bytes(range(256)) * 8000, []
+
+    def read():
+        got.append((yield from receive(other, len(data))))
+
+    with one, other, contextlib.closing(Loop()) as loop:
+        one.setblocking(False)
+        other.setblocking(False)
+        loop.start(send(one, data))
+        loop.start(read())
+        assert loop.run(lambda: bool(got), time.monotonic() + 5.0)
+    assert got == [data]
+
+
+def test_cancelled_conversation_cleans_up():
+    one, other = socket.socketpair()
+    seen = []
+
+    def wait():
+        try:
+            yield from receive(one, 1)
+        finally:
+            one.close()
+            seen.append("closed")
+
+    with other:
+        one.setblocking(False)
+        loop = Loop()
+        conversation = wait()
+        loop.start(conversation)
+        loop.cancel(conversation)
+        loop.cancel(conversation)
+        loop.close()
+    assert seen == ["closed"]

@@ -1,0 +1,154 @@
+"""Processes that meet as ranks of the tcp backend, where something is wrong."""
+
+import logging
+import os
+import pathlib
+import resource
+import signal
+import struct
+import sys
+import threading
+import time
+
+from cobre_kernels.tcp import tags
+
+from cobre_comm import InitializationFailed
+from cobre_comm.backends.tcp import handshake, worker
+from cobre_comm.backends.tcp.rendezvous import rendezvous
+from cobre_comm.config import TcpConfig
+from tests.faults.tcp_clients import MAGIC, frame
+from tests.faults.tcp_ranks import STAR_BYTES, check_greetings, descriptors, greet
+
+OWN_BYTE_ORDER = int(sys.byteorder == "big")
+
+
+def handshake_of_version(version):
+    """A handshake of a version that knows more fields."""
+    return frame(tags.HANDSHAKE, struct.pack(">IIH", 1, 2, version) + bytes(200))
+
+
+def challenge_of_version(version):
+    return frame(tags.CHALLENGE, struct.pack(">8sHB32s", MAGIC, version, 1, bytes(32)))
+
+
+def attempt():
+    """Return "met", or the error."""
+    config = TcpConfig.from_env()
+    try:
+        links = rendezvous(config, STAR_BYTES)
+    except InitializationFailed as error:
+        return error
+    greet(links, config.rank, config.size)
+    check_greetings(links, config.rank, config.size)
+    links.close()
+    return "met"
+
+
+class Log(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+        logging.getLogger("cobre_comm").addHandler(self)
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+def rank():
+    return int(os.environ["COBRE_TCP_RANK"])
+
+
+def meet(comm):
+    return attempt()
+
+
+def meet_when(comm, path, late_rank):
+    """One rank comes when the file is there; return the result, the log and the memory taken."""
+    log = Log()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if rank() == late_rank:
+        wait_for(pathlib.Path(path))
+    result = attempt()
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return result, log.lines, after - before
+
+
+def other_version(comm, path):
+    """Process 1 is of another version; process 2 comes then as the same rank, of the right one."""
+    process, refused = os.environ["PROCESS"], pathlib.Path(path)
+    if process == "1":
+        handshake.tags.PROTOCOL_VERSION = 2
+    if process == "2":
+        wait_for(refused)
+    log = Log()
+    result = attempt()
+    if process == "1":
+        refused.touch()
+    return result, "\n".join(log.lines)
+
+
+def is_killed(comm, victim, folder):
+    """A rank is killed when it and those before the last have attached; the last one comes late."""
+    folder = pathlib.Path(folder)
+    learn = worker.Worker._learn
+
+    def die():
+        wait_for(folder / "1", folder / "2")
+        (folder / "dying").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def attached(self, *arguments):
+        (folder / str(rank())).touch()
+        if rank() == victim:
+            die()
+        return learn(self, *arguments)
+
+    worker.Worker._learn = attached
+    if victim == rank() == 0:
+        threading.Thread(target=die).start()
+    if rank() == 3:
+        wait_for(folder / "dying")
+        os.environ["COBRE_TCP_CONNECT_TIMEOUT_MS"] = "300"
+    return attempt()
+
+
+def wait_for(*paths):
+    while not all(path.exists() for path in paths):
+        time.sleep(0.01)
+
+
+def interrupted(comm, victim):
+    """Ctrl-C on a rank that waits for one that never comes."""
+    os.environ["COBRE_TCP_SIZE"] = "3"
+    if rank() != victim:
+        return attempt()
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = len(descriptors())
+    threading.Timer(1.5, interrupt).start()
+    try:
+        return attempt(), 99.0, 0
+    except KeyboardInterrupt:
+        waited_s = time.monotonic() - sent[0]
+        return "KeyboardInterrupt", waited_s, len(descriptors()) - before
+
+
+def few_descriptors(comm, path):
+    """Rank 0 may open a hundred files more; the last rank comes late."""
+    if rank() == 0:
+        limit = len(descriptors()) + 100
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    return meet_when(comm, path, 2)[:2]
+
+
+def too_few_descriptors(comm):
+    os.environ["COBRE_TCP_SIZE"] = "40"
+    limit = len(descriptors()) + 50
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    return attempt()

@@ -1,0 +1,104 @@
+"""Whoever may connect to the port of a job; the wire format is written down here once more."""
+
+import contextlib
+import hashlib
+import hmac
+import os
+import socket
+import struct
+import sys
+import time
+
+CHALLENGE, HANDSHAKE, ACK, REFUSED = 0x0B, 0x08, 0x09, 0x0C
+MAGIC = b"cobrecom"
+CHALLENGE_FORMAT = ">8sHB32s"
+FIELDS_FORMAT = ">IIHBBIH32s32s"
+FIELDS = {
+    "rank": 1,
+    "size": 3,
+    "version": 1,
+    "byte_order": int(sys.byteorder == "big"),
+    "purpose": 0,
+    "target": 0,
+    "port": 9,
+    "machine": bytes(32),
+    "nonce": bytes(32),
+}
+HANDSHAKE_BYTES = 5 + struct.calcsize(FIELDS_FORMAT) + 32
+
+
+def frame(tag, payload):
+    return struct.pack(">IB", 1 + len(payload), tag) + payload
+
+
+def proof(key, role, transcript):
+    return hmac.new(key, role + b"\0" + transcript, hashlib.sha256).digest()
+
+
+def handshake(challenge, key, **changes):
+    """Return the frame that answers a challenge."""
+    fields = struct.pack(FIELDS_FORMAT, *{**FIELDS, "nonce": os.urandom(32), **changes}.values())
+    return frame(HANDSHAKE, fields + proof(key, b"connecting", challenge + fields))
+
+
+class Client:
+    """A connection that says what it is told to say."""
+
+    def __init__(self, port, host="127.0.0.1", limit_s=5.0, patient=True):
+        deadline = time.monotonic() + limit_s
+        while True:
+            try:
+                self.sock = socket.create_connection((host, port), limit_s)
+                break
+            except ConnectionRefusedError:  # a rank 0 that was just started
+                if not patient or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+    def send(self, data):
+        self.sock.sendall(data)
+
+    def receive(self, count):
+        data = b""
+        while len(data) < count:
+            piece = self.sock.recv(count - len(data))
+            if not piece:
+                raise EOFError(data)
+            data += piece
+        return data
+
+    def frame(self):
+        length, tag = struct.unpack(">IB", self.receive(5))
+        return tag, self.receive(length - 1)
+
+    def challenge(self):
+        tag, payload = self.frame()
+        assert tag == CHALLENGE
+        assert len(payload) == struct.calcsize(CHALLENGE_FORMAT)
+        return payload
+
+    def introduce(self, token, **changes):
+        """Shake hands; return tag and payload of the answer."""
+        self.send(handshake(self.challenge(), token.encode(), **changes))
+        return self.frame()
+
+    def closed(self):
+        """Wait until the other side closes the connection; return how many bytes it still sent."""
+        count = 0
+        with contextlib.suppress(ConnectionResetError):
+            while data := self.sock.recv(4096):
+                count += len(data)
+        return count
+
+
+def refusal(answer):
+    """Return the reason in the answer to a handshake."""
+    tag, payload = answer
+    assert tag == REFUSED, answer
+    return payload[32:].decode()

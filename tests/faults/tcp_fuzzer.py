@@ -1,0 +1,177 @@
+"""Throws connections at a port: noise, mutated handshakes, half of everything.
+
+None of them is a handshake that a job may accept: what is proven has a wrong field, and what has
+right fields is not proven.
+"""
+
+import contextlib
+import random
+import socket
+import struct
+import threading
+import time
+
+from tests.faults.tcp_clients import Client, frame, handshake
+
+MOST_HELD = 40  # per thread, left open without a word
+
+
+class Fuzzer:
+    """One thread of a flood."""
+
+    def __init__(self, port, count, seed, token, size):
+        self.sent = 0
+        self.refused = 0
+        self._port, self._count = port, count
+        self._token, self._size = token.encode(), size
+        self._random = random.Random(seed)
+        self._held = []
+        self._kinds = [
+            self._noise, self._noise_after_challenge, self._huge_claim, self._nothing,
+            self._half_open, self._bit_flip, self._cut, self._longer, self._other_key,
+            self._wrong_field, self._twice,
+        ]  # fmt: skip
+
+    def run(self, stop):
+        for _ in range(self._count):
+            if stop.is_set():
+                break
+            # A connection that is dropped while we speak is what we are here for.
+            with contextlib.suppress(OSError, EOFError, AssertionError):
+                self._visit()
+        for client in self._held:
+            client.sock.close()
+
+    def _visit(self):
+        client = Client(self._port, limit_s=2.0, patient=False)
+        self.sent += 1
+        try:
+            self._random.choice(self._kinds)(client)
+        finally:
+            if client not in self._held:
+                client.sock.close()
+
+    def _bytes(self, most):
+        return self._random.randbytes(self._random.randrange(1, most))
+
+    def _handshake(self, client, key=None, **changes):
+        """A handshake that would be accepted, were it not for the changes."""
+        rank = self._random.randrange(1, self._size)
+        fields = {"rank": rank, "size": self._size, **changes}
+        return bytearray(handshake(client.challenge(), key or self._token, **fields))
+
+    def _noise(self, client):
+        client.send(self._bytes(3000))
+
+    def _noise_after_challenge(self, client):
+        client.challenge()
+        client.send(self._bytes(300))
+        client.closed()
+
+    def _huge_claim(self, client):
+        client.send(struct.pack(">IB", self._random.randrange(2**20, 2**32), 8) + self._bytes(2000))
+
+    def _nothing(self, client):
+        pass
+
+    def _half_open(self, client):
+        if len(self._held) == MOST_HELD:
+            self._held.pop(0).sock.close()
+        self._held.append(client)
+        client.send(self._handshake(client, b"x")[: self._random.randrange(20)])
+
+    def _bit_flip(self, client):
+        data = self._handshake(client)
+        data[self._random.randrange(len(data))] ^= 1 << self._random.randrange(8)
+        client.send(data)
+        self._answer(client)
+
+    def _cut(self, client):
+        data = self._handshake(client)
+        client.send(data[: self._random.randrange(len(data))])
+
+    def _longer(self, client):
+        data = self._handshake(client, b"x")
+        length = len(data) - 4 + self._random.randrange(1, 400)
+        client.send(struct.pack(">I", length) + data[4:] + self._bytes(400))
+        self._answer(client)
+
+    def _other_key(self, client):
+        client.send(self._handshake(client, self._bytes(40)))
+        self._answer(client)
+
+    def _wrong_field(self, client):
+        order = struct.pack(">I", self._random.getrandbits(32))
+        changes = self._random.choice(
+            [
+                {"rank": self._size + order[0]},
+                {"size": self._size + 1 + order[0]},
+                {"version": 2 + order[0]},
+                {"byte_order": 2 + order[0] % 200},
+                {"target": 1 + order[0]},
+                {"purpose": 4 + order[0] % 200},
+            ]
+        )
+        client.send(self._handshake(client, **changes))
+        self._answer(client)
+
+    def _twice(self, client):
+        data = self._handshake(client, b"x")
+        client.send(data + data + frame(0x0D, self._bytes(100)))
+        self._answer(client)
+
+    def _answer(self, client):
+        tag, _ = client.frame()
+        assert tag == 0x0C, "a stranger was accepted"
+        self.refused += 1
+
+
+class Flood:
+    """Several fuzzers at once; a context manager that leaves when all have ended."""
+
+    def __init__(self, port, count, token, size, *, seed=1, threads=4):
+        share = -(-count // threads)
+        self.fuzzers = [Fuzzer(port, share, seed + k, token, size) for k in range(threads)]
+        self.took_s = 0.0
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=fuzzer.run, args=(self._stop,)) for fuzzer in self.fuzzers
+        ]
+        self._began = 0.0
+
+    @property
+    def sent(self):
+        return sum(fuzzer.sent for fuzzer in self.fuzzers)
+
+    @property
+    def refused(self):
+        return sum(fuzzer.refused for fuzzer in self.fuzzers)
+
+    def __enter__(self):
+        self._began = time.monotonic()
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self.wait(10.0)
+
+    def wait(self, limit_s):
+        """Wait until all connections have been thrown."""
+        for thread in self._threads:
+            thread.join(limit_s)
+            assert not thread.is_alive(), "the flood does not end"
+        self.took_s = time.monotonic() - self._began
+
+
+def wait_for_port(port, limit_s=20.0):
+    """Wait until somebody listens there."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1.0).close()
+            return
+        except OSError:
+            assert time.monotonic() < deadline, "nobody listens"
+            time.sleep(0.02)

@@ -1,0 +1,186 @@
+"""Ranks of the tcp backend as threads of one process, as far as the links between them."""
+
+import contextlib
+import pathlib
+import socket
+import threading
+import time
+
+import pytest
+from cobre_kernels.tcp import tags
+
+from cobre_comm import InitializationFailed
+from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
+from cobre_comm.config import TcpConfig
+from tests.faults.tcp_clients import ACK, Client
+
+TOKEN = "the-secret-of-this-job"
+STAR_BYTES = 4321
+LOOPBACK = "127.0.0.1"
+SHORT_MS = 1500  # a connect timeout that a test can wait for
+
+
+def free_port(host=LOOPBACK):
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
+def descriptors():
+    """Return what the descriptors of this process stand for."""
+    found = []
+    for path in pathlib.Path("/dev/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.append(str(path.readlink()))
+    return found
+
+
+def open_sockets():
+    return {name for name in descriptors() if name.startswith("socket")}
+
+
+class Job:
+    """Ranks in threads; what became of each is its links or its exception."""
+
+    def __init__(self, size, **config):
+        self.size = size
+        self.config = {
+            "coordinator": LOOPBACK,
+            "bind_addr": LOOPBACK,
+            "port": free_port(),
+            "token": TOKEN,
+            "connect_timeout_ms": 10_000,
+            **config,
+        }
+        self.port = self.config["port"]
+        self.results = {}
+        self.took_s = {}
+        self._threads = {}
+
+    def start(self, *ranks, listener=None, **changes):
+        for rank in ranks:
+            arguments = {"rank": rank, "size": self.size, **self.config, **changes}
+            arguments = rank, TcpConfig(**arguments), listener if rank == 0 else None
+            thread = threading.Thread(target=self._run, args=arguments, daemon=True)
+            self._threads[rank] = thread
+            thread.start()
+        return self
+
+    def start_all(self):
+        return self.start(*range(self.size))
+
+    def _run(self, rank, config, listener):
+        began = time.monotonic()
+        try:
+            links = rendezvous(config, STAR_BYTES + rank, listener)
+            greet(links, rank, self.size)
+            result = links
+        except Exception as error:
+            result = error
+        self.took_s[rank] = time.monotonic() - began
+        self.results[rank] = result
+
+    def wait(self, limit_s=20.0):
+        """Return what became of the ranks that were started, by rank."""
+        deadline = time.monotonic() + limit_s
+        for rank, thread in self._threads.items():
+            thread.join(max(0.0, deadline - time.monotonic()))
+            assert not thread.is_alive(), f"rank {rank} is still busy"
+        return self.results
+
+    def close(self):
+        for rank, thread in self._threads.items():
+            thread.join(20.0)
+            if isinstance(self.results.get(rank), Links):
+                self.results[rank].close()
+
+
+def named_links(links, rank, size):
+    """Yield (outgoing, peer, purpose, socket): which ways data may flow from here."""
+    for peer in range(size):
+        if peer != rank:
+            yield True, peer, tags.CONTROL, links.control[peer]
+            yield False, peer, tags.CONTROL, links.control[peer]
+        if (peer == 0) != (rank == 0):
+            yield True, peer, tags.STAR, links.star[peer]
+            yield False, peer, tags.STAR, links.star[peer]
+    if size > 1:
+        yield True, (rank + 1) % size, tags.RING_DOWN, links.ring_out
+        yield False, (rank - 1) % size, tags.RING_DOWN, links.ring_in
+
+
+def greet(links, rank, size):
+    """Say on every link who speaks to whom and what for; at once, as a collective might."""
+    for outgoing, peer, purpose, sock in named_links(links, rank, size):
+        if outgoing:
+            sock.send(bytes([rank, peer, purpose]))
+
+
+def check_greetings(links, rank, size):
+    """Every link hears what its other end should have said, and nothing else."""
+    for outgoing, peer, purpose, sock in named_links(links, rank, size):
+        if not outgoing:
+            sock.settimeout(5.0)
+            heard = sock.recv(3, socket.MSG_WAITALL)
+            assert heard == bytes([peer, rank, purpose]), (rank, peer, purpose, heard)
+            sock.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                assert sock.recv(1) == b""  # the other side may have closed it by now
+
+
+def check_job(job):
+    """All ranks have met, and every link leads where it should."""
+    results = job.wait()
+    for rank in range(job.size):
+        links = results[rank]
+        assert isinstance(links, Links), (rank, links)
+        assert links.star_bytes == STAR_BYTES
+        check_options(links, rank, job.size)
+    for rank in range(job.size):
+        check_greetings(results[rank], rank, job.size)
+
+
+def check_options(links, rank, size):
+    assert len(links.control) == len(links.star) == size
+    assert [peer for peer, sock in enumerate(links.control) if sock is None] == [rank]
+    present = [peer for peer, sock in enumerate(links.star) if sock is not None]
+    assert present == (list(range(1, size)) if rank == 0 else [0])
+    for _, _, _, sock in named_links(links, rank, size):
+        assert not sock.getblocking()
+        assert not sock.get_inheritable()
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+
+
+def check(error, *words):
+    assert isinstance(error, InitializationFailed), error
+    assert error.backend == "tcp"
+    assert all(word in str(error) for word in words), str(error)
+    assert TOKEN not in str(error)
+
+
+def attach(job, rank, **changes):
+    """Attach as that rank would; return the connection."""
+    client = Client(job.port)
+    tag, _ = client.introduce(TOKEN, rank=rank, size=job.size, **changes)
+    assert tag == ACK
+    return client
+
+
+def own_address():
+    """An IPv4 address of this machine that is not a loopback one; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("no network interface")
+        return probe.getsockname()[0]
+
+
+def link_local_address():
+    path = pathlib.Path("/proc/net/if_inet6")
+    for line in path.read_text().splitlines() if path.exists() else []:
+        digits, *_, name = line.split()
+        if digits.startswith("fe80"):
+            return f"{socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))}%{name}"
+    return pytest.skip("no link-local address")

@@ -1,0 +1,54 @@
+"""SIGKILL and SIGSTOP of each rank at any moment of any collective: all others name it in time."""
+
+import random
+import signal
+
+import pytest
+
+from cobre_comm import CollectiveFailed
+from cobre_comm.testing import RanksFailed
+from tests.faults import victim_bodies
+
+RANKS = 3
+TIMEOUT_S = 0.7
+SLACK_S = 1.0
+ENV = dict.fromkeys(("COBRE_SHM_TIMEOUT_SECS", "COBRE_TCP_TIMEOUT_SECS"), str(TIMEOUT_S))
+TIMES = [1, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+
+
+def strike(pools, backend, caller, victim, number, times, tmp_path):
+    pool = pools.get(backend, RANKS)
+    for time in range(times):
+        weight = ("large", "small")[time % 2]
+        pause_s = random.Random(f"{victim} {number} {time}").uniform(0.01, 0.15)
+        folder = tmp_path / str(time)
+        folder.mkdir()
+        arguments = (caller, weight, victim, int(number), pause_s, str(folder))
+        outcomes = pool.run_outcomes(victim_bodies.strike, *arguments, env=ENV, fresh=True)
+        if any(not outcome.ok and outcome.rank != victim for outcome in outcomes):
+            raise RanksFailed(outcomes)
+        yield outcomes
+
+
+def check(outcomes, victim, limit_s):
+    for outcome in outcomes:
+        if outcome.rank != victim:
+            error, at, struck_at = outcome.value
+            assert isinstance(error, CollectiveFailed)
+            assert error.ranks == (victim,), str(error)
+            assert at - struck_at < limit_s
+
+
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("victim", range(RANKS))
+def test_killed(pools, backend, caller, victim, times, tmp_path):
+    for outcomes in strike(pools, backend, caller, victim, signal.SIGKILL, times, tmp_path):
+        assert outcomes[victim].exit_code == -signal.SIGKILL
+        check(outcomes, victim, SLACK_S)
+
+
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("victim", range(RANKS))
+def test_stopped(pools, backend, caller, victim, times, tmp_path):
+    for outcomes in strike(pools, backend, caller, victim, signal.SIGSTOP, times, tmp_path):
+        check(outcomes, victim, TIMEOUT_S + SLACK_S)

@@ -1,0 +1,130 @@
+"""Ranks of a tcp job that do not come, cannot come, or leave before the job has begun."""
+
+import errno
+import os
+import socket
+import time
+
+import pytest
+
+from cobre_comm.launcher.verdict import tells_of_lost_peer
+from cobre_comm.testing import run_ranks_outcomes
+from tests.faults import tcp_bodies as bodies
+from tests.faults.tcp_ranks import (
+    LOOPBACK,
+    SHORT_MS,
+    attach,
+    check,
+    free_port,
+)
+
+
+def test_missing_worker_is_named(new_job):
+    job = new_job(4, connect_timeout_ms=SHORT_MS).start(0, 2)
+    results = job.wait()
+    check(results[0], "ranks 1, 3 of 4 did not attach", LOOPBACK, str(job.port),
+          "COBRE_TCP_CONNECT_TIMEOUT_MS", "COBRE_TCP_PORT")  # fmt: skip
+    check(results[2], "rank 0 ended before all ranks had attached", "1, 3")
+    assert not tells_of_lost_peer(str(results[0]))
+    assert tells_of_lost_peer(str(results[2]))
+    assert SHORT_MS / 1000 <= job.took_s[0] < SHORT_MS / 1000 + 1.0
+
+
+def test_early_worker_leaves_the_verdict_to_rank_0(new_job):
+    job = new_job(3, connect_timeout_ms=SHORT_MS).start(1)
+    time.sleep(1.0)
+    results = job.start(0).wait()
+    check(results[0], "ranks 2 of 3")
+    check(results[1], "ranks 2 of 3")
+
+
+def test_missing_rank_0(new_job):
+    job = new_job(2, connect_timeout_ms=SHORT_MS, coordinator="localhost").start(1)
+    check(job.wait()[1], "localhost", str(job.port), "attempts", os.strerror(errno.ECONNREFUSED),
+          "127.0.0.1", "COBRE_TCP_COORDINATOR", "COBRE_TCP_PORT")  # fmt: skip
+    assert SHORT_MS / 1000 <= job.took_s[1] < SHORT_MS / 1000 + 1.0
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 70])
+def test_name_that_does_not_resolve(new_job, host):
+    job = new_job(2, connect_timeout_ms=SHORT_MS, coordinator=host).start(1)
+    check(job.wait()[1], host, "its name", "COBRE_TCP_COORDINATOR")
+
+
+def test_port_in_use(new_job):
+    with socket.create_server((LOOPBACK, 0)) as other:
+        port = other.getsockname()[1]
+        job = new_job(2, port=port).start(0)
+        check(job.wait()[0], LOOPBACK, str(port), "COBRE_TCP_PORT")
+
+
+@pytest.mark.parametrize("host", ["192.0.2.7", "no-such-host.invalid"])
+def test_address_of_another_machine(new_job, host):
+    check(new_job(2, bind_addr=host).start(0).wait()[0], host, "COBRE_TCP_BIND_ADDR")
+
+
+def test_something_else_listens_at_the_port(new_job):
+    with socket.create_server((LOOPBACK, 0)) as other:
+        job = new_job(2, port=other.getsockname()[1], connect_timeout_ms=SHORT_MS).start(1)
+        peer, _ = other.accept()
+        with peer:
+            peer.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+            check(job.wait()[1], "is not a rank of cobre_comm", str(job.port))
+
+
+def test_worker_ends_before_all_have_come(new_job):
+    job = new_job(4).start(0, 1)
+    time.sleep(0.5)
+    with attach(job, 2):
+        time.sleep(0.2)
+    results = job.wait(2.0)
+    for rank in (0, 1):
+        check(results[rank], "rank 2 ended before all ranks had attached")
+
+
+def test_worker_ends_while_the_others_link_up(new_job):
+    job = new_job(3).start(0, 1)
+    with attach(job, 2) as client:
+        tag, _ = client.frame()
+        assert tag == 0x0D
+    results = job.wait(2.0)
+    for rank in (0, 1):
+        check(results[rank], "rank 2 ended before all ranks had attached")
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_rank_is_killed_after_it_attached(victim, tmp_path):
+    outcomes = run_ranks_outcomes("tcp", 4, bodies.is_killed, victim, str(tmp_path), connect=False)
+    for outcome in outcomes[:3]:  # the last one was late and found nobody
+        if outcome.rank == victim:
+            assert outcome.exit_code == -9
+        else:
+            check(outcome.value, f"rank {victim} ended before all ranks had attached")
+
+
+def test_worker_that_cannot_be_reached_is_named(new_job):
+    job = new_job(3, connect_timeout_ms=2 * SHORT_MS).start(0, 2)
+    port = free_port()
+    with attach(job, 1, port=port):
+        results = job.wait()
+    check(results[2], "rank 2 could not connect to rank 1", LOOPBACK, str(port), "attempts",
+          "firewall")  # fmt: skip
+    check(results[0], "rank 2 could not connect to rank 1")
+    assert not tells_of_lost_peer(str(results[2]))
+
+
+def test_worker_that_nobody_reaches_says_so(new_job):
+    job = new_job(3, connect_timeout_ms=2 * SHORT_MS).start(0, 1)
+    with attach(job, 2):
+        results = job.wait()
+    check(results[1], "rank 1 was not reached by ranks 2", "firewall")
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_ctrl_c(victim):
+    outcomes = run_ranks_outcomes("tcp", 2, bodies.interrupted, victim, connect=False)
+    kind, waited_s, left = outcomes[victim].value
+    assert kind == "KeyboardInterrupt"
+    assert waited_s < 0.5
+    assert left == 0
+    check(outcomes[1 - victim].value, f"rank {victim} ended before all ranks had attached")

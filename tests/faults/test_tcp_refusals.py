@@ -1,0 +1,130 @@
+"""Ranks of a tcp job with another token, size, rank or version."""
+
+import socket
+import time
+
+import pytest
+
+from cobre_comm.testing import run_ranks_outcomes
+from tests.faults import tcp_bodies as bodies
+from tests.faults.tcp_clients import Client, handshake, refusal
+from tests.faults.tcp_ranks import (
+    LOOPBACK,
+    SHORT_MS,
+    TOKEN,
+    check,
+    check_job,
+)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(TOKEN, "another"), (TOKEN, None), (None, TOKEN), ("", TOKEN)]
+)
+def test_other_token(new_job, caplog, ours, theirs):
+    job = new_job(3, token=ours, connect_timeout_ms=SHORT_MS).start(0, 1)
+    results = job.start(2, token=theirs).wait()
+    check(results[0], "ranks 2 of 3 did not attach")
+    check(results[2], "COBRE_TCP_TOKEN", "attempts")
+    assert TOKEN not in caplog.text
+    assert "another" not in caplog.text
+    assert caplog.text.count("could not prove that it knows the token") == 1
+    assert "dropped" in caplog.text
+
+
+def test_other_size(new_job, caplog):
+    job = new_job(3).start(0, 1)
+    check(new_job(5, port=job.port).start(2).wait()[2], "5 ranks", "told 3", "COBRE_TCP_SIZE")
+    check_job(job.start(2))
+    assert caplog.text.count("COBRE_TCP_SIZE") == 1
+
+
+def test_duplicate_rank(new_job):
+    job = new_job(3).start(0, 1)
+    time.sleep(0.5)
+    twin = new_job(3, port=job.port).start(1)
+    check(twin.wait()[1], "rank 1", "already attached", "COBRE_TCP_RANK")
+    check_job(job.start(2))
+
+
+def refused(port, **changes):
+    with Client(port) as client:
+        reason = refusal(client.introduce(TOKEN, **changes))
+        client.closed()
+    return reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rank": 3}, ["rank 3 of 3", "COBRE_TCP_RANK"]),
+        ({"rank": 2**32 - 1}, ["rank 4294967295 of 3", "COBRE_TCP_RANK"]),
+        ({"rank": 0}, ["rank 0 of 3", "COBRE_TCP_RANK"]),
+        ({"size": 4}, ["4 ranks", "told 3", "COBRE_TCP_SIZE"]),
+        ({"version": 7}, ["version 7", "speaks 1"]),
+        ({"byte_order": 1 - bodies.OWN_BYTE_ORDER}, ["-endian"]),
+        ({"byte_order": 9}, ["-endian"]),
+        ({"rank": 2, "target": 1}, ["looks for rank 1", "found rank 0"]),
+    ],
+)
+def test_proven_peers_that_are_wrong_are_told(new_job, caplog, changes, words):
+    job = new_job(3).start(0, 1)
+    reason = refused(job.port, **changes)
+    assert all(word in reason for word in words), reason
+    assert reason in caplog.text
+    check_job(job.start(2))
+
+
+def test_other_links_need_the_secret_of_the_job(new_job):
+    # Before all have come nobody knows it, with the token or without.
+    job = new_job(3).start(0, 1)
+    for purpose in (1, 2, 3, 200):
+        with Client(job.port) as client:
+            client.send(handshake(client.challenge(), TOKEN.encode(), rank=2, purpose=purpose))
+            client.closed()
+    check_job(job.start(2))
+
+
+def test_other_version_in_processes(tmp_path):
+    rank_env = {r: {"PROCESS": str(r), "COBRE_TCP_RANK": str(min(r, 1))} for r in range(3)}
+    outcomes = run_ranks_outcomes(
+        "tcp", 3, bodies.other_version, str(tmp_path / "refused"),
+        env={"COBRE_TCP_SIZE": "2"}, rank_env=rank_env, connect=False,
+    )  # fmt: skip
+    (first, log), (error, _), (second, _) = [outcome.value for outcome in outcomes]
+    assert (first, second) == ("met", "met")
+    assert "version 2, rank 0 speaks 1" in log
+    check(error, "rank 0 refused this rank", "version 2, rank 0 speaks 1", "one version")
+
+
+def test_version_of_another_layout(new_job, caplog):
+    job = new_job(2).start(0)
+    with Client(job.port) as client:
+        client.challenge()
+        client.send(bodies.handshake_of_version(9))
+        client.closed()
+    assert "protocol version 9" in caplog.text
+    check_job(job.start(1))
+
+
+def test_rank_0_of_another_version_without_a_proof(new_job):
+    with socket.create_server((LOOPBACK, 0)) as other:
+        job = new_job(2, port=other.getsockname()[1], connect_timeout_ms=SHORT_MS).start(1)
+        peer, _ = other.accept()
+        with peer:
+            peer.sendall(bodies.challenge_of_version(9))
+            assert peer.recv(1000)
+        other.close()
+        check(job.wait()[1], "attempts")
+        assert job.took_s[1] >= SHORT_MS / 1000
+
+
+def test_no_token_on_a_network(new_job, caplog):
+    check_job(new_job(2, token=None, bind_addr="0.0.0.0").start_all())
+    assert caplog.text.count("COBRE_TCP_TOKEN") == 1
+    assert "0.0.0.0 port" in caplog.text
+
+
+@pytest.mark.parametrize("config", [{"token": None}, {"bind_addr": "0.0.0.0"}])
+def test_no_warning_without_need(new_job, caplog, config):
+    check_job(new_job(2, **config).start_all())
+    assert caplog.text == ""

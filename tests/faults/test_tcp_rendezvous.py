@@ -1,0 +1,163 @@
+"""The ranks of a tcp job meet, and every link leads where it should."""
+
+import pathlib
+import resource
+import socket
+import time
+
+import pytest
+
+from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
+from cobre_comm.config import TcpConfig
+from cobre_comm.testing import run_ranks_outcomes
+from tests.faults import tcp_bodies as bodies
+from tests.faults.tcp_clients import Client
+from tests.faults.tcp_ranks import (
+    LOOPBACK,
+    STAR_BYTES,
+    check_job,
+    link_local_address,
+    open_sockets,
+    own_address,
+)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
+def test_every_link_leads_where_it_should(new_job, size):
+    job = new_job(size).start_all()
+    check_job(job)
+    assert {links.ranks_here for links in job.results.values()} == {size}
+
+
+def test_one_rank_opens_nothing():
+    before = open_sockets()
+    config = TcpConfig(rank=0, size=1)
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        links = rendezvous(config, STAR_BYTES, listener)
+        assert listener.fileno() == -1
+    assert links == Links([None], [None], star_bytes=STAR_BYTES)
+    assert open_sockets() <= before
+
+
+def test_in_processes():
+    outcomes = run_ranks_outcomes("tcp", 4, bodies.meet, connect=False)
+    assert [outcome.value for outcome in outcomes] == ["met"] * 4, outcomes
+
+
+def test_given_listener_is_used_and_closed(new_job):
+    listener = socket.create_server((LOOPBACK, 0))
+    job = new_job(2, port=listener.getsockname()[1])
+    job.start(0, listener=listener, port=1).start(1)
+    check_job(job)
+    assert listener.fileno() == -1
+
+
+def test_nobody_listens_any_more(new_job):
+    job = new_job(3).start_all()
+    check_job(job)
+    with pytest.raises(ConnectionRefusedError):
+        Client(job.port, patient=False)
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "bind_addr"),
+    [
+        ("::1", "::1"),
+        ("::1", "::"),
+        ("127.0.0.1", "::"),
+        ("localhost", "localhost"),
+        ("localhost", "127.0.0.1"),
+        ("127.0.0.1", "0.0.0.0"),
+    ],
+)
+def test_addresses(new_job, coordinator, bind_addr):
+    check_job(new_job(3, coordinator=coordinator, bind_addr=bind_addr).start_all())
+
+
+@pytest.mark.parametrize("bind_addr", ["127.0.0.1", "::1", "both"])
+def test_every_address_of_a_name(new_job, monkeypatch, bind_addr):
+    known = socket.getaddrinfo
+
+    def getaddrinfo(host, *args, **keywords):
+        hosts = ["::1", "127.0.0.1", "127.0.0.1"] if host == "both" else [host]
+        return [entry for name in hosts for entry in known(name, *args, **keywords)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    check_job(new_job(3, coordinator="both", bind_addr=bind_addr).start_all())
+
+
+@pytest.mark.parametrize("near", [1, 2, 3])
+def test_worker_beside_rank_0_and_workers_elsewhere(new_job, near):
+    # Rank 0 sees one worker at a loopback address, which means nothing to the others.
+    job = new_job(4, coordinator=own_address(), bind_addr="0.0.0.0").start(0)
+    for rank in (1, 2, 3):
+        job.start(rank, **({"coordinator": "127.0.0.1"} if rank == near else {}))
+    check_job(job)
+    link = next(r for r in (1, 2, 3) if r != near)
+    assert job.results[link].control[near].getpeername()[0] != LOOPBACK
+
+
+def test_both_families_in_one_job(new_job):
+    job = new_job(4, bind_addr="::").start(0)
+    for rank, coordinator in enumerate(["::1", "127.0.0.1", own_address()], 1):
+        job.start(rank, coordinator=coordinator)
+    check_job(job)
+
+
+def test_link_local_addresses_have_a_scope(new_job):
+    check_job(new_job(3, coordinator=link_local_address(), bind_addr="::").start_all())
+
+
+def listening_sockets():
+    """Return the own sockets that listen, and those of them that listen at every address."""
+    everywhere, found = set(), set()
+    for name in ("tcp", "tcp6"):
+        for line in pathlib.Path("/proc/net", name).read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == "0A":
+                found.add(f"socket:[{rest[5]}]")
+                if set(local.partition(":")[0]) == {"0"}:
+                    everywhere.add(f"socket:[{rest[5]}]")
+    return open_sockets() & found, open_sockets() & everywhere
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/net/tcp6").exists(), reason="looks into /proc")
+@pytest.mark.parametrize("bind_addr", ["127.0.0.1", "::1", "0.0.0.0"])
+def test_alone_on_a_machine_they_listen_at_loopback_only(new_job, bind_addr):
+    before, _ = listening_sockets()
+    coordinator = "::1" if bind_addr == "::1" else "127.0.0.1"
+    job = new_job(3, coordinator=coordinator, bind_addr=bind_addr).start(0, 1)
+    deadline = time.monotonic() + 5.0
+    while len(listening_sockets()[0] - before) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    found, everywhere = listening_sockets()
+    assert len(found - before) == 2
+    assert len(everywhere - before) == (2 if bind_addr == "0.0.0.0" else 0)
+    check_job(job.start(2))
+
+
+def test_rank_0_comes_last(new_job):
+    job = new_job(3).start(2, 1)
+    time.sleep(1.0)
+    job.start(0)
+    check_job(job)
+    assert job.took_s[0] < 3.0
+
+
+def test_no_limit(new_job):
+    job = new_job(2, connect_timeout_ms=0).start(1)
+    time.sleep(0.3)
+    job.start(0)
+    check_job(job)
+
+
+def test_64_ranks(new_job):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 10_000:
+        pytest.skip("both ends of all links are in this process")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 10_000), hard))
+    job = new_job(64, connect_timeout_ms=60_000).start_all()
+    results = job.wait(60.0)
+    assert all(isinstance(links, Links) for links in results.values()), results
+    for rank in (0, 1, 31, 63):
+        assert None not in (results[rank].ring_in, results[rank].ring_out)

@@ -1,0 +1,216 @@
+"""Whatever else connects to the port of a tcp job is dropped, and the job starts."""
+
+import contextlib
+import errno
+import logging
+import os
+import socket
+import threading
+import time
+
+import pytest
+
+from cobre_comm.testing import run_ranks_outcomes
+from tests.faults import tcp_bodies as bodies
+from tests.faults.tcp_clients import Client, frame, handshake
+from tests.faults.tcp_fuzzer import wait_for_port
+from tests.faults.tcp_ranks import (
+    LOOPBACK,
+    TOKEN,
+    check,
+    check_job,
+    free_port,
+    own_address,
+)
+
+
+def test_strangers_when_descriptors_are_few(tmp_path):
+    port, go = free_port(), tmp_path / "go"
+    held = []
+
+    def crowd():
+        wait_for_port(port)
+        for _ in range(300):
+            with contextlib.suppress(OSError):
+                held.append(socket.create_connection((LOOPBACK, port), 1.0))
+        go.touch()
+
+    thread = threading.Thread(target=crowd)
+    thread.start()
+    try:
+        env = {"COBRE_TCP_PORT": str(port)}
+        outcomes = run_ranks_outcomes(
+            "tcp", 3, bodies.few_descriptors, str(go), env=env, connect=False
+        )
+    finally:
+        thread.join()
+        for sock in held:
+            sock.close()
+    assert [outcome.value and outcome.value[0] for outcome in outcomes] == ["met"] * 3, outcomes
+    assert any("gave way" in line for line in outcomes[0].value[1])
+    assert len(held) > 250
+
+
+def test_no_descriptor_left(new_job, caplog, monkeypatch):
+    # The limit is checked beforehand, but the whole system has one too.
+    failures = [errno.EMFILE, errno.ENFILE, errno.ECONNABORTED] * 3
+
+    class Listener(socket.socket):
+        def accept(self):
+            if failures:
+                raise OSError(failures.pop(), "no luck")
+            return super().accept()
+
+    listener = Listener()
+    listener.bind((LOOPBACK, 0))
+    job = new_job(2, port=listener.getsockname()[1])
+    check_job(job.start(0, listener=listener).start(1))
+    assert not failures
+    assert caplog.text.count("cannot accept") == 1
+
+
+def test_too_few_descriptors():
+    [outcome] = run_ranks_outcomes("tcp", 1, bodies.too_few_descriptors, connect=False)
+    check(outcome.value, "open files", "ulimit")
+
+
+class Stranger:
+    """Connects to a job over and over, in a thread, until the job has met."""
+
+    def __init__(self, port, behave):
+        self._port, self._behave = port, behave
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.visits = 0
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def _run(self):
+        while not self._over.is_set():
+            with (
+                contextlib.suppress(OSError, EOFError),
+                Client(self._port, patient=False) as client,
+            ):
+                self.visits += 1
+                self._behave(client, self._over)
+
+
+def garbage(client, over):
+    client.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" + os.urandom(2000))
+    client.closed()
+
+
+def port_scan(client, over):
+    over.wait(0.01)
+
+
+def half_open(client, over):
+    over.wait(10.0)
+
+
+def one_byte_at_a_time(client, over):
+    for byte in handshake(client.challenge(), TOKEN.encode(), rank=2, size=3):
+        client.send(bytes([byte]))
+        if over.wait(0.5):
+            return
+
+
+def four_gib(client, over):
+    client.send(b"\xff\xff\xff\xff\x08" + bytes(10_000))
+    client.closed()
+
+
+def four_gib_of_nothing(client, over):
+    client.send(b"\xff\xff\xff\xff")
+    over.wait(10.0)
+
+
+def empty_frames(client, over):
+    client.send(bytes(4))
+    client.send(bytes(100))
+    client.closed()
+
+
+def reflection(client, over):
+    """Send the challenge back, as a challenge and as a handshake."""
+    challenge = client.challenge()
+    client.send(frame(0x08, challenge + bytes(114 - len(challenge))))
+    client.closed()
+
+
+def replay(client, over):
+    """Say what a true worker said to another challenge."""
+    old = handshake(bytes(43), TOKEN.encode(), rank=2, size=3)
+    client.challenge()
+    client.send(old)
+    client.closed()
+
+
+@pytest.mark.parametrize(
+    ("behave", "words"),
+    [
+        (garbage, "not a handshake"),
+        (port_scan, "left before the handshake was complete"),
+        (half_open, ""),
+        (one_byte_at_a_time, ""),
+        (four_gib, "not a handshake"),
+        (four_gib_of_nothing, ""),
+        (empty_frames, "not a handshake"),
+        (reflection, "could not prove"),
+        (replay, "could not prove"),
+    ],
+)
+def test_strangers_are_dropped_and_the_job_starts(new_job, caplog, behave, words):
+    caplog.set_level(logging.WARNING, logger="cobre_comm")
+    job = new_job(3).start(0, 1)
+    with contextlib.ExitStack() as stack:
+        strangers = [stack.enter_context(Stranger(job.port, behave)) for _ in range(3)]
+        time.sleep(0.5)
+        job.start(2)
+        check_job(job)
+        assert job.took_s[2] < 4.0
+        assert all(stranger.visits for stranger in strangers)
+    lines = [line for line in caplog.text.splitlines() if "dropped a connection" in line]
+    assert len(lines) == len(set(lines)) <= 3
+    assert words in caplog.text
+
+
+def test_who_does_not_speak_is_dropped_in_time(new_job, caplog, monkeypatch):
+    monkeypatch.setattr("cobre_comm.backends.tcp.acceptor.HANDSHAKE_S", 0.5)
+    job = new_job(2).start(0)
+    began = time.monotonic()
+    with Client(job.port) as silent, Client(job.port) as slow:
+        slow.challenge()
+        for byte in b"\0\0\0":
+            slow.send(bytes([byte]))
+            time.sleep(0.1)
+        silent.challenge()
+        silent.closed()
+        slow.closed()
+    assert 0.4 < time.monotonic() - began < 3.0
+    check_job(job.start(1))
+    assert caplog.text.count("did not complete the handshake") == 1
+
+
+def test_the_oldest_of_the_crowd_gives_way(new_job, monkeypatch):
+    monkeypatch.setattr("cobre_comm.backends.tcp.party.MOST_STRANGERS", 8)
+    job = new_job(2, bind_addr="0.0.0.0").start(0)
+    with contextlib.ExitStack() as stack:
+        alone = stack.enter_context(Client(job.port, own_address()))
+        alone.challenge()
+        crowd = [stack.enter_context(Client(job.port)) for _ in range(30)]
+        for client in crowd:
+            with contextlib.suppress(EOFError):
+                client.challenge()
+        crowd[0].closed()
+        crowd[10].closed()
+        alone.sock.settimeout(0.1)
+        with pytest.raises(TimeoutError):  # it is still welcome
+            alone.closed()
+        check_job(job.start(1))

@@ -1,0 +1,97 @@
+"""The commands of docs/launching.md, with stand-ins for what this machine does not have."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cobre_comm.launcher.port import ReservedPort
+from tests.launch.command import DEADLINE_S, EXAMPLES, cobre, environment
+
+TEXT = (Path(__file__).parents[2] / "docs" / "launching.md").read_text()
+SHELL = re.findall(r"```sh\n(.*?)```", TEXT, flags=re.DOTALL)
+SCONTROL = "#!/bin/bash\necho 127.0.0.1\necho second\n"
+# One process for each node, or with --label for each task.
+SRUN = """#!/bin/bash
+count=$SLURM_NNODES
+while [[ $1 == --* ]]; do [[ $1 == --label ]] && count=$SLURM_NTASKS; shift; done
+for ((i = 0; i < count; i++)); do
+  SLURM_NODEID=$i SLURM_PROCID=$i "$@" > task.$i &
+  started+=($!)
+done
+status=0
+for pid in "${started[@]}"; do wait "$pid" || status=$?; done
+cat task.*
+exit $status
+"""
+
+JOB = str(os.getpid())  # two test runs of this machine need different ports
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("bash") and shutil.which("openssl")), reason="needs bash and openssl"
+)
+
+
+def recipe(mark):
+    [found] = [block for block in SHELL if mark in block]
+    return found.replace("train.py", str(EXAMPLES / "hello_ranks.py"))
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function that runs a recipe with bash where our commands and the stand-ins are."""
+    places = {"srun": SRUN, "scontrol": SCONTROL}
+    for name, text in places.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{Path(sys.executable).parent}:/usr/bin:/bin"
+
+    def run(script, **variables):
+        return subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
+                              timeout=DEADLINE_S, check=False, stdin=subprocess.DEVNULL,
+                              env=environment(PATH=path, **variables))  # fmt: skip
+
+    return run
+
+
+def greetings(ranks):
+    hello = [f"hello from rank {r} of {ranks} on tcp" for r in range(ranks)]
+    return sorted([*hello, f"{ranks} ranks, whose numbers add up to {ranks * (ranks - 1) // 2}"])
+
+
+def test_two_machines_by_hand(run):
+    with ReservedPort() as reserved:
+        make, start = recipe("scp"), recipe("--nnodes 2 --node-rank 0 --coordinator first")
+        start = start.replace("first", f"127.0.0.1:{reserved.port}").replace("-n 8", "-n 2")
+        first, second = start.splitlines()
+        done = run(f"{make.splitlines()[0]}\n{first} & {second} || exit 1\nwait $!")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(line[4:] for line in done.stdout.splitlines()) == greetings(4)
+
+
+def test_slurm_with_a_launcher_on_each_node(run, tmp_path):
+    done = run(recipe("#SBATCH"), SLURM_JOB_ID=JOB, SLURM_NNODES="2", SLURM_CPUS_PER_TASK="2",
+               SLURM_JOB_NODELIST="n[1-2]")  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(line[4:] for line in done.stdout.splitlines()) == greetings(4)
+    assert list(tmp_path.glob("token*")) == []
+
+
+def test_slurm_starts_the_ranks(run):
+    done = run(recipe("COBRE_TCP_RANK=$SLURM_PROCID"), SLURM_JOB_ID=JOB, SLURM_NTASKS="3",
+               SLURM_JOB_NODELIST="n[1-3]")  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == greetings(3)
+
+
+def test_every_recipe_is_shell_and_every_option_exists(run):
+    known = cobre("run", "--help").stdout
+    for block in SHELL:
+        assert run(f"bash -n <<'EOF'\n{block}\nEOF").stderr == ""
+        for command in re.findall(r"cobre-comm run((?:.*\\\n)*.*)", block):
+            options = re.findall(r" (--[a-z-]+)", command)
+            assert all(option in known for option in options), command

@@ -1,0 +1,229 @@
+"""Jobs over sockets, on one machine and on two launchers that stand for two machines."""
+
+import contextlib
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from cobre_comm import launch
+from cobre_comm.launcher.port import ReservedPort
+from tests.launch import bodies
+from tests.launch.command import (
+    COMMAND,
+    DEADLINE_S,
+    EXAMPLES,
+    PROGRAMS,
+    Running,
+    cobre,
+    environment,
+    lines_of,
+)
+
+ACT, MEET, WAIT = PROGRAMS / "act.py", PROGRAMS / "meet.py", PROGRAMS / "wait.py"
+HELLO = EXAMPLES / "hello_ranks.py"
+COLD = {"NUMBA_DISABLE_JIT": "1"}  # programs without a communicator need no kernels
+
+
+def test_what_ranks_of_one_machine_are_told():
+    foreign = {"COBRE_TCP_COORDINATOR": "there", "COBRE_TCP_PORT": "1", "COBRE_TCP_RANK": "9",
+               "COBRE_TCP_SIZE": "99", "COBRE_TCP_TOKEN": "known", "COBRE_TCP_BIND_ADDR": "0.0.0.0",
+               "COBRE_SHM_NAME": "/other", "SLURM_PROCID": "3"}  # fmt: skip
+    tuning = {"COBRE_TCP_STAR_BYTES": "1000", "COBRE_TCP_TIMEOUT_SECS": "50",
+              "COBRE_TCP_CONNECT_TIMEOUT_MS": "4000", "COBRE_COMM_SPIN_US": "7"}  # fmt: skip
+    done = cobre(
+        "run", "--backend", "tcp", "-n", 2, ACT, "environment", **foreign, **tuning, **COLD
+    )
+    both = [dict(line.split("=", 1) for line in lines_of(done.stdout, rank)) for rank in range(2)]
+    for rank, told in enumerate(both):
+        assert told["COBRE_COMM_BACKEND"] == "tcp"
+        assert told["COBRE_TCP_COORDINATOR"] == told["COBRE_TCP_BIND_ADDR"] == "127.0.0.1"
+        assert int(told["COBRE_TCP_PORT"]) > 1024
+        assert (told["COBRE_TCP_RANK"], told["COBRE_TCP_SIZE"]) == (str(rank), "2")
+        assert re.fullmatch("[0-9a-f]{64}", told["COBRE_TCP_TOKEN"])
+        assert not told.keys() & {"COBRE_SHM_NAME", "SLURM_PROCID"}
+        assert tuning.items() <= told.items()
+    assert both[0]["COBRE_TCP_TOKEN"] == both[1]["COBRE_TCP_TOKEN"]
+    assert both[0]["COBRE_TCP_PORT"] == both[1]["COBRE_TCP_PORT"]
+
+
+def test_timeout_of_the_command_comes_before_the_environment():
+    done = cobre("run", "--backend", "tcp", "-n", 1, "--timeout", "2.5", ACT, "environment",
+                 COBRE_TCP_TIMEOUT_SECS="50", **COLD)  # fmt: skip
+    assert "COBRE_TCP_TIMEOUT_SECS=2.5" in done.stdout.splitlines()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_the_token_is_in_no_command_line_and_in_no_output():
+    with Running("run", "--backend", "tcp", "-n", 2, ACT, "sleep", extra=COLD) as job:
+        pids = job.wait_ready(2)
+        variables = pathlib.Path(f"/proc/{pids[0][0]}/environ").read_text().split("\0")
+        [token] = [v.split("=", 1)[1] for v in variables if v.startswith("COBRE_TCP_TOKEN=")]
+        everyone = [psutil.Process(job.process.pid), *job.started]
+        assert len(everyone) >= 4  # launcher, guardian, ranks
+        for process in everyone:
+            assert token not in " ".join(process.cmdline())
+        job.process.send_signal(signal.SIGTERM)
+        _, output, errors = job.finish()
+        assert token not in output + errors
+
+
+def test_jobs_at_once_do_not_meet():
+    with contextlib.ExitStack() as stack:
+        words = ["run", "--backend", "tcp", "-n", 3, PROGRAMS / "gather.py"]
+        jobs = [stack.enter_context(Running(*words, extra=COLD)) for _ in range(8)]
+        ends = [job.finish() for job in jobs]
+    assert ends == [(0, "[0] 3 ranks met\n", "")] * 8
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_hello_ranks(ranks):
+    done = cobre("run", "-n", ranks, "--backend", "tcp", "--no-prefix", HELLO)
+    expected = [f"hello from rank {r} of {ranks} on tcp" for r in range(ranks)]
+    last = f"{ranks} ranks, whose numbers add up to {ranks * (ranks - 1) // 2}"
+    assert sorted(done.stdout.splitlines()) == sorted([*expected, last])
+    assert done.stderr == ""
+
+
+def test_njit_loop_prints_the_same_digits_as_on_shm():
+    loop = EXAMPLES / "njit_loop.py"
+    outputs = {cobre("run", "-n", 3, "--backend", name, "--no-prefix", loop).stdout
+               for name in ("shm", "tcp")}  # fmt: skip
+    assert len(outputs) == 1
+    assert float(outputs.pop()) > 2
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_killed_rank_is_the_cause_and_the_others_say_so(rank):
+    done = cobre("run", "-n", 5, "--backend", "tcp", MEET, "kill", rank)
+    assert done.returncode == 137
+    assert done.stderr.splitlines()[-1].startswith(f"cobre-comm: rank {rank} was ended by signal 9")
+    told = re.findall(r"^\[\d\] .*CollectiveFailed: (.*)", done.stderr, flags=re.MULTILINE)
+    assert told
+    assert all(f"rank {rank} died" in words for words in told)
+
+
+def test_a_raised_error_is_the_cause_and_not_the_loss_of_its_rank():
+    done = cobre("run", "-n", 3, "--backend", "tcp", MEET, "raise", 0)
+    assert done.returncode == 1
+    *_, traceback, verdict = done.stderr.splitlines()
+    assert traceback == "    ValueError: the first cause"
+    assert verdict == "cobre-comm: rank 0 exited with code 1"
+
+
+@pytest.mark.parametrize("way", ["python", "njit"])
+def test_ctrl_c(way):
+    with Running("run", "-n", 2, "--backend", "tcp", WAIT, way) as job:
+        job.wait_ready(2)
+        time.sleep(0.3)
+        start = time.monotonic()
+        job.process.send_signal(signal.SIGINT)
+        code, output, errors = job.finish()
+        assert time.monotonic() - start < 4
+        assert code == 130
+        assert errors.splitlines()[-1] == "cobre-comm: ended by signal 2 (SIGINT)"
+        assert "finally 0" in output
+        assert "finally 1" in output
+
+
+def test_launch_over_sockets(monkeypatch):
+    result = launch(bodies.add, 3, "tcp", args=(10,))
+    assert result.value == 60.0
+    assert {worker.backend for worker in result.workers} == {"tcp"}
+    monkeypatch.setenv("COBRE_TCP_COORDINATOR", "there")
+    told = launch(bodies.surroundings, 2, timeout=12).value
+    assert told["COBRE_COMM_BACKEND"] == "tcp"
+    assert told["COBRE_TCP_COORDINATOR"] == "127.0.0.1"
+    assert told["COBRE_TCP_TIMEOUT_SECS"] == "12"
+    assert launch(bodies.add, 1, args=(1,)).workers[0].backend == "local"
+
+
+class TwoNodes:
+    """Two launchers on this machine, each for a node of a job."""
+
+    def __init__(self, tmp_path, ranks_per_node):
+        self._token_file = tmp_path / "job.token"
+        self._token_file.touch(mode=0o600)
+        self._token_file.write_text("a1" * 32)
+        self._ranks = ranks_per_node
+        self._stack = contextlib.ExitStack()
+
+    def start(self, *words):
+        port = self._stack.enter_context(ReservedPort()).port
+        return [
+            self._stack.enter_context(
+                Running("run", "-n", self._ranks, "--nnodes", 2, "--node-rank", node,
+                        "--coordinator", f"127.0.0.1:{port}", "--token-file", self._token_file,
+                        *words)
+            )
+            for node in (1, 0)
+        ][::-1]  # fmt: skip
+
+    def close(self):
+        self._stack.close()
+
+
+@pytest.fixture
+def two_nodes(tmp_path):
+    nodes = TwoNodes(tmp_path, 2)
+    yield nodes
+    nodes.close()
+
+
+def test_two_launchers_make_one_job(two_nodes):
+    ends = [job.finish() for job in two_nodes.start(HELLO)]
+    assert [code for code, _, _ in ends] == [0, 0]
+    for node, (_, output, errors) in enumerate(ends):
+        assert errors == ""
+        for rank in (2 * node, 2 * node + 1):
+            assert f"[{rank}] hello from rank {rank} of 4 on tcp" in output.splitlines()
+    assert "[0] 4 ranks, whose numbers add up to 6" in ends[0][1]
+
+
+@pytest.mark.parametrize("killed", [0, 3])
+def test_a_killed_rank_ends_the_job_on_both_nodes(two_nodes, killed):
+    jobs = two_nodes.start(MEET, "kill", killed)
+    ends = [job.finish() for job in jobs]
+    here, there = ends[killed // 2], ends[1 - killed // 2]
+    assert here[0] == 137
+    assert here[2].splitlines()[-1].startswith(f"cobre-comm: rank {killed} was ended by signal 9")
+    assert there[0] == 1
+    *_, words, verdict = there[2].splitlines()
+    assert re.search(rf"CollectiveFailed: .*rank {killed} died", words)
+    assert re.fullmatch(r"cobre-comm: rank \d exited with code 1", verdict)
+    assert all(job.survivors(0.5) == [] for job in jobs)
+
+
+def test_ctrl_c_on_one_node_ends_the_job_on_both(two_nodes):
+    first, second = two_nodes.start(WAIT, "njit")
+    first.wait_ready(2)
+    second.wait_ready(2)
+    time.sleep(0.3)
+    second.process.send_signal(signal.SIGINT)
+    assert second.finish()[0] == 130
+    code, _, errors = first.finish()
+    assert code == 1
+    assert "CollectiveFailed" in errors
+
+
+@pytest.mark.slow
+def test_fifty_jobs_at_once():
+    command = [*COMMAND, "run", "--backend", "tcp", "-n", "2", "--no-prefix", str(HELLO)]
+    jobs = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, env=environment())
+            for _ in range(50)]  # fmt: skip
+    outputs = [job.communicate(timeout=2 * DEADLINE_S)[0] for job in jobs]
+    assert [job.returncode for job in jobs] == [0] * 50, outputs
+    assert all("2 ranks, whose numbers add up to 1" in output for output in outputs)
+
+
+def test_killed_launcher_leaves_no_rank():
+    with Running("run", "-n", 2, "--backend", "tcp", WAIT, "njit") as job:
+        job.wait_ready(2)
+        job.process.kill()
+        assert job.survivors() == []

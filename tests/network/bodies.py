@@ -1,0 +1,40 @@
+"""What ranks on several hosts do."""
+
+from cobre_comm import ReduceOp
+from tests.conformance.bodies import cast, gather, reduce
+from tests.conformance.bodies.sync import three_barriers
+from tests.faults.bodies import meet_failure, prepare
+from tests.reference import OPS
+
+LENGTHS = [1, 13, 5_000, 100_003]
+
+
+def all_collectives(comm, caller, lengths):
+    """Each collective, verified; return the bytes of the longest reduction."""
+    if caller == "mixed":
+        caller = ("python", "njit")[comm.rank % 2]
+    for length in lengths:
+        gather.gather_equal(comm, caller, "f8", length)
+        uneven = [(0, length, 3)[r % 3] for r in range(comm.size)]
+        displs = [sum(uneven[:r]) for r in range(comm.size)]
+        gather.gather(comm, caller, "f8", uneven, displs, sum(uneven), seed=1)
+        cast.cast_from_every_rank(comm, caller, "f8", length)
+        for op in OPS:
+            reduce.reduce(comm, caller, "f8", op, length)
+    three_barriers(comm, caller)
+    return reduce.reduce(comm, caller, "f8", ReduceOp.SUM, lengths[-1])
+
+
+def gather_large(comm, caller, count):
+    """Meet first, so that what follows is one collective under way on all ranks."""
+    prepare(comm, caller)
+    gather.gather_equal(comm, caller, "f8", count)
+
+
+def repeat_until_failure(comm, caller, operation, length):
+    """Return what was raised, what later calls raised, and how long those took."""
+    prepare(comm, caller)
+    while True:
+        caught, _, later, took = meet_failure(comm, caller, operation, length=length)
+        if caught is not None:
+            return caught, later, took

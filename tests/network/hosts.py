@@ -1,0 +1,205 @@
+"""Hosts made of network namespaces, each with one cable to a common switch.
+
+A host is a namespace with a loopback and one end of a veth pair, ``eth0``; the other end is a port
+of a bridge in a namespace of its own, the switch. No interface is ever made in the namespace that
+the machine itself uses. Names carry the pid and the start time of the process that made them, so
+what a killed process left behind is known and swept away by the next one.
+"""
+
+import contextlib
+import ctypes
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+NAMESPACES = pathlib.Path("/run/netns")
+PREFIX = "cobre-net"
+CLONE_NEWNET = 0x40000000
+COMMAND_TIMEOUT_S = 20
+# 64 KiB segments pass a bucket of twice that in one piece, and 10 ms of queue is a switch's.
+BURST_BYTES = 128 * 1024
+QUEUE = "10ms"
+_TOOL_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+_serial = itertools.count()
+
+
+class CannotMakeHosts(Exception):
+    """This system or this user cannot have network namespaces; the message says why."""
+
+
+def _tool(name, *words):
+    """Run ``ip`` or ``tc``; return what it prints."""
+    path = shutil.which(name, path=_TOOL_PATH)
+    if path is None:
+        raise CannotMakeHosts(f"{name} is not installed (package iproute2)")
+    command = [path, *(str(word) for word in words)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+    )
+    if done.returncode:
+        raise CannotMakeHosts(f"`{' '.join([name, *command[1:]])}` says: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _started_at(pid):
+    """Return when a process began, in clock ticks, or None if there is none."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return stat.rpartition(")")[2].split()[19]
+
+
+def _owner_is_alive(name):
+    pid, _, rest = name.removeprefix(f"{PREFIX}-").partition("-")
+    return _started_at(pid) == rest.split("-")[0]
+
+
+def leftovers():
+    """Return the namespaces that dead processes have left behind."""
+    found = sorted(path.name for path in NAMESPACES.glob(f"{PREFIX}-*"))
+    return [name for name in found if not _owner_is_alive(name)]
+
+
+def sweep():
+    """Remove what dead processes have left; a namespace ends with the last process inside."""
+    for name in leftovers():
+        with contextlib.suppress(CannotMakeHosts):  # another process may be faster
+            _tool("ip", "netns", "del", name)
+
+
+@contextlib.contextmanager
+def _inside(namespace):
+    """Put this thread, and the processes it starts, into a namespace for a while."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def enter(fd):
+        if libc.setns(fd, CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"cannot enter {namespace}")
+
+    home_file = pathlib.Path("/proc/thread-self/ns/net")
+    with home_file.open() as home, (NAMESPACES / namespace).open() as there:
+        enter(there.fileno())
+        try:
+            yield
+        finally:
+            enter(home.fileno())
+
+
+class Host:
+    """One host: an address, a cable that can be shaped, pulled and put back.
+
+    Attributes
+    ----------
+    name : str
+        Name of its namespace, as ``ip netns`` lists it.
+    address, address6 : str
+        Its IPv4 and IPv6 addresses.
+    """
+
+    def __init__(self, prefix, number):
+        self.name = f"{prefix}-h{number}"
+        self.address = f"10.77.0.{number + 1}"
+        self.address6 = f"fd77::{number + 1}"
+        self._switch = f"{prefix}-switch"
+        self._port = f"port{number}"
+
+    def connect(self):
+        """Make the host and its cable."""
+        _tool("ip", "netns", "add", self.name)
+        _tool("ip", "-n", self._switch, "link", "add", self._port, "type", "veth",
+              "peer", "name", "eth0", "netns", self.name)  # fmt: skip
+        _tool("ip", "-n", self._switch, "link", "set", self._port, "master", "bridge0", "up")
+        _tool("ip", "-n", self.name, "address", "add", f"{self.address}/24", "dev", "eth0")
+        _tool("ip", "-n", self.name, "address", "add", f"{self.address6}/64", "dev", "eth0",
+              "nodad")  # fmt: skip
+        for link in ("lo", "eth0"):
+            _tool("ip", "-n", self.name, "link", "set", link, "up")
+
+    def inside(self):
+        """Return a context in which processes are started on this host."""
+        return _inside(self.name)
+
+    def shape(self, rate):
+        """Limit the cable in both directions, for example to ``"1gbit"``; None: no limit."""
+        for namespace, link in ((self.name, "eth0"), (self._switch, self._port)):
+            limited = "tbf" in _tool("tc", "-n", namespace, "qdisc", "show", "dev", link)
+            if rate is not None:
+                _tool("tc", "-n", namespace, "qdisc", "replace", "dev", link, "root", "tbf",
+                      "rate", rate, "burst", BURST_BYTES, "latency", QUEUE)  # fmt: skip
+            elif limited:
+                _tool("tc", "-n", namespace, "qdisc", "del", "dev", link, "root")
+
+    def unplug(self):
+        """Pull the cable out of the switch: both ends lose the carrier, nobody is told."""
+        _tool("ip", "-n", self._switch, "link", "set", self._port, "down")
+
+    def plug(self):
+        """Put the cable back."""
+        _tool("ip", "-n", self._switch, "link", "set", self._port, "up")
+
+    def links(self):
+        """Return the names of its interfaces."""
+        return sorted(
+            link["ifname"] for link in json.loads(_tool("ip", "-j", "-n", self.name, "l"))
+        )
+
+    def traffic(self):
+        """Return the bytes (from, to) this host that have passed its cable."""
+        shown = _tool("ip", "-j", "-s", "-n", self._switch, "link", "show", self._port)
+        counters = json.loads(shown)[0]["stats64"]
+        return counters["rx"]["bytes"], counters["tx"]["bytes"]
+
+
+class Network:
+    """Some hosts and their switch, as a context manager.
+
+    Parameters
+    ----------
+    count : int
+        Number of hosts.
+
+    Raises
+    ------
+    CannotMakeHosts
+        With the reason: rights, tools or the kernel.
+    """
+
+    def __init__(self, count):
+        sweep()
+        prefix = f"{PREFIX}-{os.getpid()}-{_started_at(os.getpid())}-{next(_serial)}"
+        self._switch = f"{prefix}-switch"
+        self.hosts = [Host(prefix, number) for number in range(count)]
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self):
+        _tool("ip", "netns", "add", self._switch)
+        _tool("ip", "-n", self._switch, "link", "add", "bridge0", "type", "bridge")
+        _tool("ip", "-n", self._switch, "link", "set", "bridge0", "up")
+        for host in self.hosts:
+            host.connect()
+
+    def restore(self):
+        """All cables plugged, none shaped."""
+        for host in self.hosts:
+            host.shape(None)
+            host.plug()
+
+    def close(self):
+        """Remove the hosts, the cables and the switch."""
+        for name in [*(host.name for host in self.hosts), self._switch]:
+            if (NAMESPACES / name).exists():
+                _tool("ip", "netns", "del", name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()

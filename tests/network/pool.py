@@ -1,0 +1,27 @@
+"""Ranks that stay, each on one of the hosts."""
+
+from cobre_comm.testing import RankPool
+from cobre_comm.testing.process import RankProcess
+
+
+class HostedPool(RankPool):
+    """As ``RankPool``, with rank r on ``hosts[r]``; they meet at the address of rank 0's host."""
+
+    def __init__(self, hosts):
+        super().__init__("tcp", len(hosts))
+        self._hosts = hosts
+        self._meeting_place = {
+            "COBRE_TCP_COORDINATOR": hosts[0].address,
+            "COBRE_TCP_BIND_ADDR": "0.0.0.0",
+        }
+
+    def run_outcomes(self, body, *args, env=None, **keywords):
+        env = {**self._meeting_place, **(env or {})}
+        return super().run_outcomes(body, *args, env=env, **keywords)
+
+    def _start(self):
+        if not self._processes:
+            self._keys.clear()
+            for rank, host in enumerate(self._hosts):
+                with host.inside():
+                    self._processes.append(RankProcess(rank, self._env))

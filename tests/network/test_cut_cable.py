@@ -1,0 +1,146 @@
+"""A cable is pulled in mid-collective: no packet says so, and the timeout ends it on both sides."""
+
+import contextlib
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cobre_comm import CollectiveFailed
+from cobre_comm.testing import RanksFailed
+from tests.faults.bodies import OPERATIONS, wait_for_the_lost
+from tests.faults.test_lost_ranks import check_later, check_survivors
+from tests.network import bodies
+
+DEADLINE_S = 60
+TWO_SECONDS = {"COBRE_TCP_TIMEOUT_SECS": "2"}
+LARGE = 1_000_000  # float64 per rank: some seconds at 50 Mbit/s
+
+
+def _act_when_flowing(host, octets, actions):
+    """Once so many bytes have passed a host's cable, do something to it."""
+    before = sum(host.traffic())
+    deadline = time.monotonic() + DEADLINE_S / 2
+    while sum(host.traffic()) - before < octets:
+        assert time.monotonic() < deadline, "nothing flows"
+        time.sleep(0.02)
+    for action in actions:
+        action()
+
+
+@contextlib.contextmanager
+def once_flowing(host, octets, *actions):
+    with ThreadPoolExecutor(1) as executor:
+        acted = executor.submit(_act_when_flowing, host, octets, actions)
+        yield
+        acted.result()
+
+
+def check_caught(outcome, operation):
+    """The timeout ended it, on this rank; return the ranks that it names."""
+    caught, later, took = outcome.value
+    assert isinstance(caught, CollectiveFailed), caught
+    assert caught.operation == operation
+    assert "COBRE_TCP_TIMEOUT_SECS" in str(caught)
+    assert all(f"rank {rank}" in str(caught) for rank in caught.ranks)
+    check_later(later, took, str(caught))
+    return set(caught.ranks)
+
+
+def check_both_sides(outcomes, cut, operation):
+    """Return who is named by the ranks that are left; those behind the cut cable name some."""
+    if not all(outcome.ok for outcome in outcomes):
+        raise RanksFailed(outcomes)
+    named = [check_caught(outcome, operation) for outcome in outcomes]
+    others = set(range(len(outcomes))) - set(cut)
+    for rank in cut:
+        assert named[rank] & others, f"rank {rank}: {outcomes[rank].value[0]}"
+    return [named[rank] for rank in sorted(others)]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_small(hosted_pools, hosts, caller, operation):
+    with once_flowing(hosts[2], 300_000, hosts[2].unplug):
+        outcomes = hosted_pools((0, 1, 2)).run_outcomes(
+            bodies.repeat_until_failure,
+            caller,
+            operation,
+            5,
+            env=TWO_SECONDS,
+            fresh=True,
+            timeout_s=DEADLINE_S,
+        )
+    assert check_both_sides(outcomes, [2], operation) == [{2}, {2}]
+
+
+def cut_a_large_one(pool, hosts, caller, operation):
+    """The third host's cable is pulled while a large collective is under way."""
+    for host in hosts:
+        host.shape("50mbit")
+    with once_flowing(hosts[2], 1_000_000, hosts[2].unplug):
+        return pool.run_outcomes(
+            bodies.repeat_until_failure,
+            caller,
+            operation,
+            LARGE,
+            env=TWO_SECONDS,
+            fresh=True,
+            timeout_s=DEADLINE_S,
+        )
+
+
+@pytest.mark.parametrize("operation", ["allgatherv", "allreduce"])
+def test_large(hosted_pools, hosts, caller, operation):
+    outcomes = cut_a_large_one(hosted_pools((0, 0, 1, 2)), hosts, caller, operation)
+    assert check_both_sides(outcomes, [3], operation) == [{3}, {3}, {3}]
+
+
+@pytest.mark.parametrize("operation", ["allgatherv", "allreduce"])
+def test_large_with_two_ranks_behind_the_cable(hosted_pools, hosts, caller, operation):
+    """In a ring each of the others misses one of the two, and may not know about the other."""
+    outcomes = cut_a_large_one(hosted_pools((0, 1, 2, 2)), hosts, caller, operation)
+    for named in check_both_sides(outcomes, [2, 3], operation):
+        assert named
+        assert named <= {2, 3}
+
+
+def test_large_broadcast(hosted_pools, hosts, caller):
+    """A broadcast ends earlier near its root: there it is the next one that somebody misses."""
+    outcomes = cut_a_large_one(hosted_pools((0, 0, 1, 2)), hosts, caller, "broadcast")
+    for named in check_both_sides(outcomes, [3], "broadcast"):
+        assert 3 in named
+
+
+def test_coordinator_is_cut_off(hosted_pools, hosts, caller):
+    """Rank 0 may have heard one of the others before; both miss rank 0, and nobody else."""
+    with once_flowing(hosts[0], 300_000, hosts[0].unplug):
+        outcomes = hosted_pools((0, 1, 2)).run_outcomes(
+            bodies.repeat_until_failure,
+            caller,
+            "allreduce",
+            5,
+            env=TWO_SECONDS,
+            fresh=True,
+            timeout_s=DEADLINE_S,
+        )
+    assert check_both_sides(outcomes, [0], "allreduce") == [{0}, {0}]
+
+
+def test_short_interruption_is_survived(hosted_pools, hosts, caller):
+    for host in hosts:
+        host.shape("50mbit")
+    actions = hosts[2].unplug, lambda: time.sleep(0.5), hosts[2].plug
+    with once_flowing(hosts[2], 1_000_000, *actions):
+        hosted_pools((0, 1, 2)).run(
+            bodies.gather_large, caller, LARGE, fresh=True, timeout_s=DEADLINE_S
+        )
+
+
+@pytest.mark.parametrize("victim", range(3))
+def test_killed_on_another_host(hosted_pools, network, caller, victim):
+    """The kernel of the victim's host says so at once: no timeout is needed."""
+    outcomes = hosted_pools((0, 1, 2)).run_outcomes(
+        wait_for_the_lost, caller, "allreduce", victim, "kill", fresh=True, timeout_s=DEADLINE_S
+    )
+    check_survivors(outcomes, [victim], None, "allreduce")
+    assert outcomes[victim].exit_code == -9

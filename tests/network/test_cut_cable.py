@@ -58,7 +58,17 @@ def check_both_sides(outcomes, cut, operation):
     return [named[rank] for rank in sorted(others)]
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+def alternate(name, values):
+    """Each value with one caller, by turns; with the other one in the long run."""
+    cases = [
+        pytest.param(value, caller, marks=[pytest.mark.slow] * ((number + place) % 2))
+        for number, value in enumerate(values)
+        for place, caller in enumerate(("python", "njit"))
+    ]
+    return pytest.mark.parametrize((name, "caller"), cases)
+
+
+@alternate("operation", OPERATIONS)
 def test_small(hosted_pools, hosts, caller, operation):
     with once_flowing(hosts[2], 300_000, hosts[2].unplug):
         outcomes = hosted_pools((0, 1, 2)).run_outcomes(
@@ -89,13 +99,13 @@ def cut_a_large_one(pool, hosts, caller, operation):
         )
 
 
-@pytest.mark.parametrize("operation", ["allgatherv", "allreduce"])
+@alternate("operation", ["allgatherv", "allreduce"])
 def test_large(hosted_pools, hosts, caller, operation):
     outcomes = cut_a_large_one(hosted_pools((0, 0, 1, 2)), hosts, caller, operation)
     assert check_both_sides(outcomes, [3], operation) == [{3}, {3}, {3}]
 
 
-@pytest.mark.parametrize("operation", ["allgatherv", "allreduce"])
+@alternate("operation", ["allgatherv", "allreduce"])
 def test_large_with_two_ranks_behind_the_cable(hosted_pools, hosts, caller, operation):
     """In a ring each of the others misses one of the two, and may not know about the other."""
     outcomes = cut_a_large_one(hosted_pools((0, 1, 2, 2)), hosts, caller, operation)
@@ -136,8 +146,8 @@ def test_short_interruption_is_survived(hosted_pools, hosts, caller):
         )
 
 
-@pytest.mark.parametrize("victim", range(3))
-def test_killed_on_another_host(hosted_pools, network, caller, victim):
+@alternate("victim", range(3))
+def test_killed_on_another_host(hosted_pools, network, victim, caller):
     """The kernel of the victim's host says so at once: no timeout is needed."""
     outcomes = hosted_pools((0, 1, 2)).run_outcomes(
         wait_for_the_lost, caller, "allreduce", victim, "kill", fresh=True, timeout_s=DEADLINE_S

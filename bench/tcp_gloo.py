@@ -18,9 +18,8 @@ import sys
 from functools import partial
 
 from tcp_cases import CASES, Slot
+from tcp_openmpi import MARK
 from tcp_timing import measure
-
-MARK = "COBRE_BENCH_RESULT "
 
 
 class Gloo:

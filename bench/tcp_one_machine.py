@@ -21,59 +21,16 @@ import secrets
 import socket
 import statistics
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
-from tcp_cases import CASES, Case, Slot
+from tcp_cases import CASES, Case
+from tcp_openmpi import DEADLINE_S, MARK, result_of, run_with_openmpi
+from tcp_sides import OpenMpi, Ours
 from tcp_timing import interface_load, measure, ratio
 
-MARK = "COBRE_BENCH_RESULT "
-DEADLINE_S = 1800
 # From this size on, that a side uses the loopback interface shows clearly in its counters.
 VISIBLE_BYTES = 512 * 1024
-
-
-class Ours:
-    """Calls on a cobre_comm communicator."""
-
-    in_rank_order = True
-
-    def __init__(self, comm) -> None:
-        from cobre_comm import ReduceOp
-
-        self._comm = comm
-        self._ops = {"sum": ReduceOp.SUM, "min": ReduceOp.MIN}
-
-    def bind(self, operation: str, slot: Slot | None):
-        if slot is None:
-            return self._comm.barrier
-        if operation == "broadcast":
-            return partial(self._comm.broadcast, slot.send, 0)
-        if operation == "allgatherv":
-            return partial(self._comm.allgatherv, slot.send, slot.recv, slot.counts, slot.displs)
-        return partial(self._comm.allreduce, slot.send, slot.recv, self._ops[operation])
-
-
-class OpenMpi:
-    """The same calls on mpi4py's COMM_WORLD."""
-
-    in_rank_order = False
-
-    def __init__(self, mpi) -> None:
-        self._mpi, self._world = mpi, mpi.COMM_WORLD
-        self._ops = {"sum": mpi.SUM, "min": mpi.MIN}
-
-    def bind(self, operation: str, slot: Slot | None):
-        if slot is None:
-            return self._world.Barrier
-        if operation == "broadcast":
-            return partial(self._world.Bcast, slot.send, 0)
-        if operation == "allgatherv":
-            unit = self._mpi.BYTE if slot.send.itemsize == 1 else self._mpi.DOUBLE
-            gathered = [slot.recv, slot.counts, slot.displs, unit]
-            return partial(self._world.Allgatherv, slot.send, gathered)
-        return partial(self._world.Allreduce, slot.send, slot.recv, self._ops[operation])
 
 
 def our_communicator(backend: str, world):
@@ -123,48 +80,10 @@ def rank_main(options: argparse.Namespace) -> None:
         print(MARK + json.dumps({"ranks": world.size, "peer": library, "rows": rows}))
 
 
-def result_of(output: str) -> dict:
-    line = next(line for line in output.splitlines() if MARK in line)
-    return json.loads(line[line.index(MARK) + len(MARK) :])
-
-
-def mpi_environment() -> dict[str, str]:
-    """Return the environment in which the PyPI wheel of Open MPI runs over tcp alone.
-
-    prterun takes ``--mca pml ...`` without an error and without an effect, so the transport is
-    chosen here. Open MPI leaves the loopback interface out by default and would name the ranks by
-    another one's address; with ``lo`` both sides go the same way.
-    """
-    prefix = Path(sys.prefix)
-    root = ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT")
-    return {
-        **os.environ,
-        "MPI4PY_MPIABI": "openmpi",
-        "LD_LIBRARY_PATH": str(prefix / "lib"),
-        **{name: str(prefix) for name in ("OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX")},
-        **{name + tail: "1" for name in root for tail in ("", "_CONFIRM")},
-        "OMPI_MCA_pml": "ob1",
-        "OMPI_MCA_btl": "tcp,self",
-        "OMPI_MCA_btl_tcp_if_include": "lo",
-    }
-
-
 def run(size: int, options: argparse.Namespace) -> dict:
-    command = [str(Path(sys.prefix) / "bin" / "prterun"), "-n", str(size)]
-    command += ["--bind-to", options.bind]
-    if size > (os.cpu_count() or 1):
-        command += ["--map-by", ":OVERSUBSCRIBE"]
-    command += [sys.executable, __file__, "--rank", "--rounds", str(options.rounds)]
-    command += ["--block", str(options.block), "--ours", options.ours]
-    output = subprocess.run(
-        command,
-        env=mpi_environment(),
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=DEADLINE_S,
-    ).stdout
-    return {**result_of(output), "bind": options.bind}
+    words = ["--rank", "--rounds", options.rounds, "--block", options.block, "--ours", options.ours]
+    result = run_with_openmpi(__file__, words, size, options.bind)
+    return {**result, "bind": options.bind}
 
 
 def run_gloo(size: int, options: argparse.Namespace) -> dict[str, float]:

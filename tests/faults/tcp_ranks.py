@@ -16,6 +16,7 @@ from tests.faults.tcp_clients import ACK, Client
 
 TOKEN = "the-secret-of-this-job"
 STAR_BYTES = 4321
+FAR_STAR_BYTES = 77
 LOOPBACK = "127.0.0.1"
 SHORT_MS = 1500  # a connect timeout that a test can wait for
 
@@ -72,7 +73,8 @@ class Job:
     def _run(self, rank, config, listener):
         began = time.monotonic()
         try:
-            links = rendezvous(config, STAR_BYTES + rank, listener)
+            far = FAR_STAR_BYTES + rank
+            links = rendezvous(config, STAR_BYTES + rank, listener, far_star_bytes=far)
             greet(links, rank, self.size)
             result = links
         except Exception as error:

@@ -13,6 +13,7 @@ from cobre_comm.testing import run_ranks_outcomes
 from tests.faults import tcp_bodies as bodies
 from tests.faults.tcp_clients import Client
 from tests.faults.tcp_ranks import (
+    FAR_STAR_BYTES,
     LOOPBACK,
     STAR_BYTES,
     check_job,
@@ -27,6 +28,13 @@ def test_every_link_leads_where_it_should(new_job, size):
     job = new_job(size).start_all()
     check_job(job)
     assert {links.ranks_here for links in job.results.values()} == {size}
+
+
+def test_ranks_on_several_machines(new_job, monkeypatch):
+    monkeypatch.setattr("cobre_comm.backends.tcp.worker.this_machine", lambda: b"another".ljust(32))
+    results = new_job(3).start_all().wait()
+    assert [results[rank].ranks_here for rank in range(3)] == [1, 2, 2]
+    assert {links.star_bytes for links in results.values()} == {FAR_STAR_BYTES}
 
 
 def test_one_rank_opens_nothing():

@@ -72,7 +72,7 @@ def sweep():
 
 
 @contextlib.contextmanager
-def _inside(namespace):
+def inside(namespace):
     """Put this thread, and the processes it starts, into a namespace for a while."""
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -121,7 +121,7 @@ class Host:
 
     def inside(self):
         """Return a context in which processes are started on this host."""
-        return _inside(self.name)
+        return inside(self.name)
 
     def shape(self, rate):
         """Limit the cable in both directions, for example to ``"1gbit"``; None: no limit."""

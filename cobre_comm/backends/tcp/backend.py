@@ -31,7 +31,8 @@ from cobre_comm.shared_region import HeapRegion, region_layout
 
 KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
 
-STAR_BYTES = 64 * 1024  # measured, see docs/design/tcp-protocol.md
+STAR_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
+FAR_STAR_BYTES = 8 * 1024  # where a network is slower than a machine with itself
 SPIN_US = 50.0  # when every rank of this machine has a core
 YIELD_US = 50.0  # after the spin, before the first poll
 
@@ -60,8 +61,10 @@ class TcpBackend(KernelBackend):
         self._regions = itertools.count()
         self._tell_left = tell_left_kernel.call  # loaded now: __del__ may run at exit
         self._links: Links | None = None
-        star_bytes = STAR_BYTES if config.star_bytes is None else config.star_bytes
-        self._links = rendezvous(config, star_bytes)
+        if config.star_bytes is None:
+            self._links = rendezvous(config, STAR_BYTES, far_star_bytes=FAR_STAR_BYTES)
+        else:
+            self._links = rendezvous(config, config.star_bytes)
         self._memory = LinkMemory(self._links, config.rank, config.size)
         spin_us, yield_us = choose_patience_us(config, self._links.ranks_here)
         self._set(layout.LINKS, self._memory.address)

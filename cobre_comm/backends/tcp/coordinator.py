@@ -46,15 +46,22 @@ class Coordinator(Party):
     ----------
     config : TcpConfig
         Of this rank.
-    star_bytes : int
-        Told to all.
+    star_bytes, far_star_bytes : int
+        The first is told to all, or the second, if given, where they are on several machines.
     listener : socket, optional
         Where the workers come, instead of opening one.
     """
 
-    def __init__(self, config: TcpConfig, star_bytes: int, listener: socket.socket | None) -> None:
+    def __init__(
+        self,
+        config: TcpConfig,
+        star_bytes: int,
+        far_star_bytes: int | None,
+        listener: socket.socket | None,
+    ) -> None:
         super().__init__(config)
         self.links.star_bytes = star_bytes
+        self._far_star_bytes = far_star_bytes
         self._listeners = [listener] if listener else []
         self._secret = secrets.token_bytes(SECRET_BYTES)
         self._workers: dict[int, _Worker] = {}
@@ -119,6 +126,8 @@ class Coordinator(Party):
         """Tell every worker where the others are, and wait until it has its links."""
         machines = Counter([this_machine(), *(w.handshake.machine for w in self._workers.values())])
         self.links.ranks_here = machines[this_machine()]
+        if len(machines) > 1 and self._far_star_bytes is not None:
+            self.links.star_bytes = self._far_star_bytes
         remaining_ms = (until - time.monotonic()) * 1000
         patience_ms = 0 if until == math.inf else max(1, int(WORKERS_SHARE * remaining_ms))
         for rank, worker in self._workers.items():

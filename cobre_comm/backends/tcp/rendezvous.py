@@ -19,7 +19,13 @@ from cobre_comm.errors import InitializationFailed
 __all__ = ["Links", "rendezvous"]
 
 
-def rendezvous(config: TcpConfig, star_bytes: int, listener: socket.socket | None = None) -> Links:
+def rendezvous(
+    config: TcpConfig,
+    star_bytes: int,
+    listener: socket.socket | None = None,
+    *,
+    far_star_bytes: int | None = None,
+) -> Links:
     """Meet the other ranks; return the links between them.
 
     Parameters
@@ -28,9 +34,11 @@ def rendezvous(config: TcpConfig, star_bytes: int, listener: socket.socket | Non
         Which rank this is and where rank 0 is. A worker waits for rank 0 for at most
         ``connect_timeout_ms``, and for the others as long as rank 0 does.
     star_bytes : int
-        Rank 0's value is told to all.
+        Largest payload that goes through rank 0; rank 0's value is told to all.
     listener : socket, optional
         Where rank 0 listens, instead of opening one; it is closed in any case.
+    far_star_bytes : int, optional
+        Instead of ``star_bytes``, if the ranks are on several machines.
 
     Raises
     ------
@@ -44,7 +52,7 @@ def rendezvous(config: TcpConfig, star_bytes: int, listener: socket.socket | Non
     try:
         party: Party
         if config.rank == 0:
-            party = Coordinator(config, star_bytes, listener)
+            party = Coordinator(config, star_bytes, far_star_bytes, listener)
         else:
             party = Worker(config)
         with party:

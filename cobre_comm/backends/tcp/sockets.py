@@ -14,8 +14,9 @@ from cobre_comm.errors import InitializationFailed
 
 BACKLOG = 1024  # hundreds of ranks start at once; the system cuts it to what it allows
 SPARE_DESCRIPTORS = 64  # for what else the process opens meanwhile, and a few strangers
-# A machine that is gone without a word is noticed after 5 + 5 * 2 s.
-KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPALIVE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 5}
+# A machine that is gone without a word is noticed after 30 + 6 * 10 s: not before the usual timeout
+# of a collective, because a network that comes back should find the job alive.
+KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 
 
 def prepare(sock: socket.socket) -> socket.socket:

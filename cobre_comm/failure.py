@@ -25,6 +25,7 @@ _REASONS = {
     layout.LEFT: "closed its communicator",
     layout.GAVE_UP: "gave up after an error or an interrupt",
     layout.GARBLED: "sent bytes that are not of the protocol",
+    layout.UNREACHABLE: "cannot be reached any more (its machine or the network)",
 }
 
 

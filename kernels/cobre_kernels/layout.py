@@ -133,6 +133,7 @@ DIED = 2
 LEFT = 3  # closed its communicator
 GAVE_UP = 4  # failed in an earlier collective, or was interrupted
 GARBLED = 5  # sent bytes that are not of the protocol
+UNREACHABLE = 6  # its machine, or the network, does not answer
 
 
 def state_words(size):

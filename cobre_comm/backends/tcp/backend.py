@@ -26,7 +26,7 @@ from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
 from cobre_comm.communicator import Array
 from cobre_comm.config import TcpConfig
 from cobre_comm.cores import usable_cores
-from cobre_comm.errors import AllocationFailed, InvalidCommunicator
+from cobre_comm.errors import AllocationFailed, InitializationFailed, InvalidCommunicator
 from cobre_comm.shared_region import HeapRegion, region_layout
 
 KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
@@ -65,7 +65,11 @@ class TcpBackend(KernelBackend):
             self._links = rendezvous(config, STAR_BYTES, far_star_bytes=FAR_STAR_BYTES)
         else:
             self._links = rendezvous(config, config.star_bytes)
-        self._memory = LinkMemory(self._links, config.rank, config.size)
+        try:
+            self._memory = LinkMemory(self._links, config.rank, config.size)
+        except MemoryError as error:
+            self._close_links()
+            raise InitializationFailed("tcp", f"no memory for star_bytes: {error}") from error
         spin_us, yield_us = choose_patience_us(config, self._links.ranks_here)
         self._set(layout.LINKS, self._memory.address)
         self._set(layout.TIMEOUT_NS, int(config.timeout_s * libc.NS_PER_S))
@@ -121,7 +125,8 @@ class TcpBackend(KernelBackend):
         if self._links is None:
             return
         super().close()
-        if guard != layout.GUARD_BROKEN:  # a broken one has said so already
+        is_complete = self._get(layout.LINKS) != 0  # else an error has come before
+        if is_complete and guard != layout.GUARD_BROKEN:  # a broken one has said so already
             self._tell_left(self._address)
         self._close_links()
 

@@ -29,11 +29,12 @@ from cobre_kernels.tcp.ring import (
     MOVED,
     PREFIX,
     PREFIX_LEFT,
+    end_turn,
     receive_prefix,
 )
 from cobre_kernels.tcp.table import links_of
 from cobre_kernels.tcp.tags import ALLREDUCE_RECV, ALLREDUCE_SEND, PREFIX_BYTES
-from cobre_kernels.tcp.wait import NOBODY, lost_link, note_progress, pause
+from cobre_kernels.tcp.wait import note_progress
 
 CHUNKS_WANTED = 4  # of one payload: the ranks work at the same time, with few system calls
 SMALLEST_CHUNK = 128 * 1024
@@ -63,32 +64,17 @@ def _start(cursor):
 def reduce_along(state, send, recv, size_bytes, itemsize, dtype, op):
     """Fold ``send`` of all ranks into ``recv``; return a status."""
     links, size = links_of(state), peek(state + layout.COMM_SIZE)
-    rank = peek(state + layout.RANK)
-    following, before = (rank + 1) % size, (rank + size - 1) % size
-    incoming, outgoing = links + table.CURSOR_IN, links + table.CURSOR_OUT
-    _start(incoming)
-    _start(outgoing)
+    _start(links + table.CURSOR_IN)
+    _start(links + table.CURSOR_OUT)
     note_progress(state)
     while True:
         sent = _send(state, send, recv, size_bytes)
         received = _receive(state, send, recv, size_bytes, itemsize, dtype, op)
-        poke(links + table.AWAITED_OUT, following if sent & BUSY else NOBODY)
-        poke(links + table.AWAITED_IN, before if received & BUSY else NOBODY)
-        if sent < 0:
-            return lost_link(state, following, layout.DIED)
-        if received < 0:
-            reason = layout.GARBLED if received == GARBLED else layout.DIED
-            return lost_link(state, before, reason)
-        if (sent | received) & BUSY == 0:
-            return OK
-        if (sent | received) & MOVED:
-            note_progress(state)
-            if size == PAIR:
-                _fold_pair(state, send, recv, size_bytes, itemsize, dtype, op)
-        else:
-            outcome = pause(state)
-            if outcome != OK:
-                return outcome
+        outcome = end_turn(state, sent, received)
+        if outcome != OK or (sent | received) & BUSY == 0:
+            return outcome
+        if size == PAIR:
+            _fold_pair(state, send, recv, size_bytes, itemsize, dtype, op)
 
 
 @njit

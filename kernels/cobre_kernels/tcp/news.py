@@ -17,6 +17,7 @@ from cobre_kernels.tcp.tags import FAILURE, SHUTDOWN, WAITING
 
 SEND_PATIENCE_MS = 100  # for a notice that does not fit the socket's buffer
 READ_PATIENCE_MS = 1000  # for the rest of a notice that has begun to come
+NS_PER_MS = 1_000_000
 ROLL_CALL_NS = 50_000_000  # an answer to an answer would never end
 
 
@@ -120,11 +121,16 @@ def send_two(state, fd, first, first_bytes, second, second_bytes):
 
 @njit
 def await_news(state, rank, patience_ms):
-    """Read what a rank has to say; wait a little if it has said nothing yet."""
-    fd = peek(record_of(state, rank) + table.CONTROL_FD)
-    if fd >= 0:
-        _becomes(state, fd, libc.POLLIN, patience_ms)
+    """Read what a rank has to say; wait a little until it has said how it ended."""
+    record = record_of(state, rank)
+    now = libc.monotonic_ns()
+    until = now + patience_ms * NS_PER_MS
     read_news(state, rank)
+    while peek(record + table.CONDITION) == table.MEMBER and now < until:
+        left_ms = -(-(until - now) // NS_PER_MS)
+        _becomes(state, peek(record + table.CONTROL_FD), libc.POLLIN, left_ms)
+        read_news(state, rank)
+        now = libc.monotonic_ns()
 
 
 @njit
@@ -146,7 +152,7 @@ def read_news(state, rank):
         if got == -libc.EAGAIN or got == -libc.EINTR:
             return
         if got <= 0:
-            _stream_ended(record)
+            _stream_ended(record, got)
         elif fill + got < frame.CONTROL_BYTES:
             poke(record + table.NEWS_FILL, fill + got)
         else:
@@ -155,10 +161,11 @@ def read_news(state, rank):
 
 
 @njit
-def _stream_ended(record):
+def _stream_ended(record, result):
     poke(record + table.CONTROL_FD, -1)
     if peek(record + table.CONDITION) == table.MEMBER:
-        poke(record + table.CONDITION, layout.DIED)
+        no_answer = result in (-libc.ETIMEDOUT, -libc.EHOSTUNREACH)
+        poke(record + table.CONDITION, layout.UNREACHABLE if no_answer else layout.DIED)
 
 
 @njit

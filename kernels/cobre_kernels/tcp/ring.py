@@ -76,21 +76,29 @@ def relay(state, tag):
     while True:
         sent = _send(state, outgoing, own_bytes + peek(incoming + DONE), tag)
         received = _receive(state, incoming, tag)
-        poke(links + table.AWAITED_OUT, following if sent & BUSY else NOBODY)
-        poke(links + table.AWAITED_IN, before if received & BUSY else NOBODY)
-        if sent < 0:
-            return lost_link(state, following, layout.DIED)
-        if received < 0:
-            reason = layout.GARBLED if received == GARBLED else layout.DIED
-            return lost_link(state, before, reason)
-        if (sent | received) & BUSY == 0:
-            return OK
-        if (sent | received) & MOVED:
-            note_progress(state)
-        else:
-            outcome = pause(state)
-            if outcome != OK:
-                return outcome
+        outcome = end_turn(state, sent, received)
+        if outcome != OK or (sent | received) & BUSY == 0:
+            return outcome
+
+
+@njit
+def end_turn(state, sent, received):
+    """Note what a look at both neighbours has brought; if nothing, wait. Return a status."""
+    links, size = links_of(state), peek(state + layout.COMM_SIZE)
+    rank = peek(state + layout.RANK)
+    following, before = (rank + 1) % size, (rank + size - 1) % size
+    poke(links + table.AWAITED_OUT, following if sent & BUSY else NOBODY)
+    poke(links + table.AWAITED_IN, before if received & BUSY else NOBODY)
+    if sent < 0:
+        return lost_link(state, following, layout.DIED)
+    if received < 0:
+        reason = layout.GARBLED if received == GARBLED else layout.DIED
+        return lost_link(state, before, reason)
+    if (sent | received) & MOVED:
+        note_progress(state)
+    elif (sent | received) & BUSY:
+        return pause(state)
+    return OK
 
 
 @njit

@@ -18,6 +18,7 @@ words are 64-bit integers, offsets are in bytes. See docs/design/tcp-protocol.md
     VERDICT         the outcome that another rank's notice told, else OK
     VERDICT_STEP    and the step that it is about
     VERDICT_RECORDS address of the records that came with it
+    LOOKED_NS       when this rank last looked for signals and news in this step; 0: not yet
     AWAITED_IN      data phase: the rank this one waits for to send, -1 for none
     AWAITED_OUT     and the one it waits for to receive
     WANTS_IN, WANTS_OUT   whether it waits for bytes, or for room, on the ring
@@ -73,6 +74,7 @@ CURSOR_IN = 320
 CURSOR_OUT = 384
 VERDICT_STEP = 448
 VERDICT_RECORDS = 456
+LOOKED_NS = 464
 RECORDS = 512
 
 CONTROL_FD = 0

@@ -117,8 +117,9 @@ def _receive(state, record):
         if view == GARBLED:
             return GARBLED
         poke(record + table.VIEW, view)
-        if view == table.DISAGREES:  # whatever follows will not be read
+        if view == table.DISAGREES:  # whatever follows will not be read, neither here nor there
             poke(record + table.WANT, fill)
+            poke(record + table.BODY_LEFT, 0)
             return MOVED
     return MOVED | (BUSY if fill < want else IDLE)
 

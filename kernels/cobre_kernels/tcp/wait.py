@@ -11,11 +11,17 @@ from cobre_kernels import layout, libc
 from cobre_kernels.atomics import cpu_pause, peek, poke
 from cobre_kernels.status import DISAGREE, INTERRUPTED, LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.tcp import table
-from cobre_kernels.tcp.news import ROLL_CALL_NS, await_news, call_roll, read_news, sweep
+from cobre_kernels.tcp.news import (
+    NS_PER_MS,
+    ROLL_CALL_NS,
+    await_news,
+    call_roll,
+    read_news,
+    sweep,
+)
 from cobre_kernels.tcp.table import is_hub, links_of, record_of
 from cobre_kernels.wait import TICK_NS, signal_raised
 
-NS_PER_MS = 1_000_000
 ANSWER_NS = 200_000_000  # for the answers to a roll call
 VERDICT_NS = 500_000_000  # and for the verdict of a rank that is nearer to the late one
 ANSWER_POLL_MS = 20
@@ -37,6 +43,7 @@ def begin_step(state, kind, length, detail):
     poke(links + table.AWAITED_OUT, NOBODY)
     poke(links + table.WANTS_IN, 0)
     poke(links + table.WANTS_OUT, 0)
+    poke(links + table.LOOKED_NS, 0)
     note_progress(state)
     if step - peek(links + table.SWEPT) >= SWEEP_EVERY:
         sweep(state, step)
@@ -66,26 +73,33 @@ def pause(state):
     if idle_ns < spin_ns + peek(state + layout.YIELD_NS):
         libc.sched_yield()
         return OK
-    return _block(state, peek(state + layout.GENERATION))
+    step = peek(state + layout.GENERATION)
+    outcome = _judge(state, step)  # by news that came while this rank was in an earlier step
+    return _block(state, step) if outcome == OK else outcome
 
 
 @njit
 def _block(state, step):
-    if peek(state + layout.WAIT_BEGAN_NS) == 0:
-        poke(state + layout.WAIT_BEGAN_NS, libc.monotonic_ns())
+    links = links_of(state)
+    for begin in (state + layout.WAIT_BEGAN_NS, links + table.LOOKED_NS):
+        if peek(begin) == 0:
+            poke(begin, libc.monotonic_ns())
     began = peek(state + layout.WAIT_BEGAN_NS)
     timeout_ns = peek(state + layout.TIMEOUT_NS)
-    looked = libc.monotonic_ns()
     while True:
         data, count = _list_descriptors(state)
-        ready = libc.poll(peek(links_of(state) + table.POLLS), count, _patience_ms(state, began))
-        if ready > 0 and _has_events(state, data):
+        ready = libc.poll(peek(links + table.POLLS), count, _patience_ms(state, began))
+        now = libc.monotonic_ns()
+        can_move = ready > 0 and _has_events(state, data)
+        is_time = now - peek(links + table.LOOKED_NS) >= TICK_NS  # also if bytes move all the time
+        if can_move and not is_time:
             return OK
         outcome = _read_all_news(state, step, data) if ready > 0 else OK
-        now = libc.monotonic_ns()
-        if outcome == OK and (ready <= 0 or now - looked >= TICK_NS):
-            looked = now
+        if outcome == OK and (ready <= 0 or is_time):
+            poke(links + table.LOOKED_NS, now)
             outcome = INTERRUPTED if signal_raised(state) else OK
+        if outcome == OK and can_move:
+            return OK
         if outcome == OK and 0 < timeout_ns <= now - began:
             outcome = _overdue(state, now)
         if outcome != OK:
@@ -192,6 +206,7 @@ def _verdict(state, step):
     told = peek(links + table.VERDICT_RECORDS)
     for word in range(0, peek(state + layout.COMM_SIZE) * layout.RECORD_BYTES, 8):
         poke(state + layout.RANK_RECORDS + word, peek(told + word))
+    poke(state + layout.FAILURE_NS, peek(state + layout.TIMEOUT_NS))  # as if it were this rank's own
     return verdict
 
 

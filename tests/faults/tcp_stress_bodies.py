@@ -1,0 +1,277 @@
+"""What ranks do where sockets take little at a time, ranks dawdle, and some die."""
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import threading
+import time
+
+import numpy as np
+from cobre_kernels.tcp import chain, ring, table
+
+from cobre_comm import CollectiveFailed, ReduceOp
+from cobre_comm.backends.tcp import backend
+from tests.calls import calls
+from tests.conformance.bodies import cast, gather, reduce, sync
+from tests.faults import bodies
+
+CALLERS = ["python", "njit"]
+MOST_PAUSE_S = 0.004
+
+
+def data_links(comm):
+    """Return the sockets that carry payloads, those that a rank has."""
+    links = comm._links
+    return [sock for sock in (*links.star, links.ring_out, links.ring_in) if sock is not None]
+
+
+def tighten(comm):
+    """Give the sockets the smallest buffers that the system allows."""
+    for sock in data_links(comm):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    comm.barrier()
+
+
+def lengths_around(star_bytes, itemsize, draw):
+    """Numbers of elements where something changes: the threshold, a chunk, a stage."""
+    edge = draw.choice([star_bytes, chain.SMALLEST_CHUNK, table.CHUNK_BYTES, 4 * table.CHUNK_BYTES])
+    about = [1, draw.randrange(1, 300), (edge + draw.randrange(-9, 10)) // itemsize]
+    return max(1, draw.choice(about))
+
+
+def blocks(size, total, draw):
+    """Counts that add up to about ``total``: equal, all on one rank, or anyhow."""
+    kind = draw.choice(["equal", "one", "any", "none"])
+    if kind == "equal":
+        return [total // size] * size
+    if kind == "one":
+        owner = draw.randrange(size)
+        return [total if rank == owner else 0 for rank in range(size)]
+    if kind == "any":
+        return [draw.randrange(2 * total // size + 1) for _ in range(size)]
+    return [0] * size
+
+
+def gather_somehow(comm, caller, draw, dtype, total, seed):
+    counts = blocks(comm.size, total, draw)
+    places = list(range(comm.size))
+    draw.shuffle(places)
+    displs, end = [0] * comm.size, 0
+    for rank in places:
+        end += draw.randrange(3)
+        displs[rank] = end
+        end += counts[rank]
+    if draw.random() < 0.5:
+        gather.gather(comm, caller, dtype, counts, displs, end + draw.randrange(3), seed)
+    else:
+        gather_own_block(comm, caller, dtype, counts, displs, end + 1, seed)
+
+
+def gather_own_block(comm, caller, dtype, counts, displs, length, seed):
+    sends = [gather.block(dtype, rank, counts[rank], seed) for rank in range(comm.size)]
+    recv = gather.sentinels(dtype, length)
+    expected = gather.allgatherv(recv, sends, displs)
+    own = recv[displs[comm.rank] : displs[comm.rank] + counts[comm.rank]]
+    own[:] = sends[comm.rank]
+    calls(caller).allgatherv(comm, own, recv, np.array(counts), np.array(displs))
+    gather.assert_same_bytes(recv, expected)
+
+
+def work(comm, seed, count, star_bytes):
+    """Random collectives from a shared seed, each verified; every rank dawdles in its own way."""
+    draw, own = random.Random(seed), random.Random(f"{seed} {comm.rank}")
+    tighten(comm)
+    for number in range(count):
+        if own.random() < 0.2:
+            time.sleep(own.random() * MOST_PAUSE_S)
+        kind = draw.choice(bodies.OPERATIONS)
+        caller, dtype = draw.choice(CALLERS), draw.choice(["f8", "i4", "u1"])
+        length = lengths_around(star_bytes, np.dtype(dtype).itemsize, draw)
+        if kind == "allgatherv":
+            gather_somehow(comm, caller, draw, dtype, length, number)
+        elif kind == "allreduce":
+            op, in_place = draw.choice(list(ReduceOp)), draw.random() < 0.5
+            reduce.reduce(comm, caller, dtype, op, length, number, in_place)
+        elif kind == "broadcast":
+            length = draw.choice([0, length])
+            cast.cast(comm, caller, dtype, length, draw.randrange(comm.size), number)
+        else:
+            calls(caller).barrier(comm)
+
+
+class Trickle:
+    """Puts a pump into every link, which passes on a few bytes at a time."""
+
+    def __init__(self, comm, seed):
+        self._draw = random.Random(seed)
+        self._kept, self._threads = [], []
+        links, memory = comm._links, comm._memory
+        for rank in range(comm.size):
+            record = table.RECORDS + rank * table.RECORD_BYTES
+            memory._set(record + table.STAR_FD, self._pump(links.star[rank]))
+            memory._set(record + table.CONTROL_FD, self._pump(links.control[rank]))
+        memory._set(table.RING_OUT, self._pump(links.ring_out))
+        memory._set(table.RING_IN, self._pump(links.ring_in))
+
+    def _pump(self, link):
+        """Return the descriptor of the near end."""
+        if link is None:
+            return -1
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        link.setblocking(True)
+        self._kept += [near, far]
+        for source, target in ((far, link), (link, far)):
+            thread = threading.Thread(target=self._pass_on, args=(source, target), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return near.fileno()
+
+    def _pass_on(self, source, target):
+        with contextlib.suppress(OSError):
+            while octets := source.recv(self._draw.randrange(1, 30)):
+                target.sendall(octets)
+            target.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        """Take the pumps away; the communicator cannot be used any more."""
+        for sock in self._kept:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10.0)
+            assert not thread.is_alive()
+        for sock in self._kept:
+            sock.close()
+
+
+def work_by_bytes(comm, seed, count):
+    """All collectives over links that pass on a few bytes at a time."""
+    trickle = Trickle(comm, seed)
+    sync.random_operations(comm, "either", seed, count, 150)
+    comm.barrier()
+    comm.close()
+    trickle.close()
+
+
+def news_by_bytes(comm, seed):
+    """A disagreement is told over such links too."""
+    trickle = Trickle(comm, seed)
+    comm.barrier()
+    try:
+        bodies.collective(comm, "python", "allreduce", 5 + comm.rank % 2)
+    except CollectiveFailed as error:
+        caught = str(error)
+    comm.close()
+    trickle.close()
+    return caught
+
+
+def small_frames(comm, frame_bytes):
+    """Many frames and chunks of a payload; without compilation constants can be other ones."""
+    ring.FRAME_BYTES = frame_bytes
+    chain.SMALLEST_CHUNK, table.CHUNK_BYTES = 128, 256
+    for seed, (counts, displs, length) in enumerate(gather.layouts(comm.size).values()):
+        gather.gather(comm, "python", "f8", counts, displs, length, seed)
+    for length in (1, 15, 16, 17, 31, 32, 33, 128, 129, 1000):
+        reduce.reduce(comm, "python", "f8", ReduceOp.SUM, length)
+        reduce.reduce(comm, "python", "f8", ReduceOp.MIN, length, in_place=True)
+        cast.cast(comm, "python", "f4", length, length % comm.size)
+
+
+def disagree(comm, caller, length):
+    """Payloads that no buffer of a socket holds, of another length on the last rank."""
+    tighten(comm)
+    began = time.monotonic()
+    length += comm.rank == comm.size - 1
+    caught, at, _, _ = bodies.meet_failure(comm, caller, "allreduce", length)
+    return caught, at - began
+
+
+def interrupted_while_bytes_come(comm, caller, length, pause_s):
+    """Ctrl-C on rank 1 in the middle of a long transfer over slow links."""
+    tighten(comm)
+    sent = []
+
+    def interrupt():
+        time.sleep(pause_s)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    arguments = comm, caller, "broadcast", length
+    if comm.rank != 1:
+        return bodies.meet_failure(*arguments)[:2]
+    threading.Thread(target=interrupt).start()
+    caught, at, _, _ = bodies.meet_failure(*arguments)
+    return caught, at - sent[0]
+
+
+def closed_before_the_next(comm, how):
+    """Rank 2 goes while rank 1 is still in the step before; rank 0 does not come for long."""
+    comm.barrier()
+    if comm.rank == 2:
+        time.sleep(0.2)
+        if how == "close":
+            comm.close()
+        else:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            with contextlib.suppress(KeyboardInterrupt):
+                comm.barrier()
+        return time.monotonic()
+    if comm.rank == 0:
+        time.sleep(2.0)
+        return bodies.meet_failure(comm, "python", "barrier")[:2]
+    time.sleep(0.6)
+    read_all_news(comm)
+    return bodies.meet_failure(comm, "python", "barrier")[:2]
+
+
+def read_all_news(comm):
+    """As the rank would in its last step, had it waited there."""
+    from cobre_kernels.tcp.news import sweep
+
+    sweep(comm._address, comm._get(0))
+
+
+def no_memory(comm):
+    """The inboxes do not fit: an error, the links are closed, and nothing crashes."""
+    from cobre_comm import InitializationFailed, create_communicator
+
+    def refuse(*arguments):
+        raise MemoryError("no room")
+
+    backend.LinkMemory = refuse
+    try:
+        create_communicator()
+    except InitializationFailed as error:
+        return str(error)
+
+
+def die_somewhere(comm, seed, victims, pause_s, star_bytes):
+    """All work on what the seed says; the victims kill themselves after a while, all at once."""
+    draw = random.Random(seed)
+    mine = comm.rank in victims
+    error = None
+    comm.barrier()
+    if mine:
+        threading.Thread(target=_kill_self, args=(time.monotonic() + pause_s,)).start()
+    try:
+        while True:
+            kind, caller = draw.choice(bodies.OPERATIONS), draw.choice(CALLERS)
+            length = lengths_around(star_bytes, 8, draw)
+            bodies.collective(comm, caller, kind, length, root=draw.randrange(comm.size))
+    except CollectiveFailed as caught:
+        error = caught
+    at = time.monotonic()
+    while mine:  # may have seen the other one die
+        time.sleep(1.0)
+    return error, at
+
+
+def _kill_self(at):
+    time.sleep(max(0.0, at - time.monotonic()))
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -40,6 +40,7 @@ check: $(VENV)/.dev  ## formatting, lint and types
 bench: $(VENV)/.dev  ## beside Open MPI on this machine
 	$(BIN)/python bench/one_machine.py -n 2
 	$(BIN)/python bench/one_machine.py -n 4
+	$(BIN)/python bench/tcp_one_machine.py -n 2 4
 
 clean:
 	rm -rf $(VENV) demo build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

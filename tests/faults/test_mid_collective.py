@@ -13,7 +13,7 @@ RANKS = 3
 TIMEOUT_S = 0.7
 SLACK_S = 1.0
 ENV = dict.fromkeys(("COBRE_SHM_TIMEOUT_SECS", "COBRE_TCP_TIMEOUT_SECS"), str(TIMEOUT_S))
-TIMES = [1, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+TIMES = [1, pytest.param(10, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
 
 
 def strike(pools, backend, caller, victim, number, times, tmp_path):

@@ -61,7 +61,7 @@ def _external(name, signature):
         return types.ExternalFunction(name, signature)
     if name.startswith("Py"):  # the interpreter itself looks after the GIL and the signals
         return lambda *arguments: 0
-    function = getattr(ctypes.CDLL(None), name)
+    function = getattr(ctypes.CDLL(None, use_errno=True), name)
     function.restype = _C_TYPES[signature.return_type]
     function.argtypes = [_C_TYPES[a] for a in signature.args]
     return function
@@ -124,8 +124,13 @@ if not config.DISABLE_JIT:
 
         return types.int64(*[types.int64] * 3), codegen
 
+    @njit
+    def _errno():
+        return np.int64(carray(as_pointer(_errno_location()), 1, np.int32)[0])
+
 else:
     monotonic_ns = time.monotonic_ns
+    _errno = ctypes.get_errno  # the interpreter's own calls would overwrite the real one
 
     def _futex(address, operation, value, timespec):
         number, *rest = (
@@ -172,7 +177,7 @@ def _result_or_errno(result):
     """Turn the -1 of a C function into minus its errno."""
     if result >= 0:
         return result
-    return -np.int64(carray(as_pointer(_errno_location()), 1, np.int32)[0])
+    return -_errno()
 
 
 @njit

@@ -10,16 +10,19 @@ import sys
 import threading
 import time
 
+import numpy as np
 from cobre_kernels.tcp import tags
 
-from cobre_comm import InitializationFailed
+from cobre_comm import InitializationFailed, create_communicator
 from cobre_comm.backends.tcp import handshake, worker
 from cobre_comm.backends.tcp.rendezvous import rendezvous
 from cobre_comm.config import TcpConfig
+from tests.conformance.bodies import sync
 from tests.faults.tcp_clients import MAGIC, frame
 from tests.faults.tcp_ranks import STAR_BYTES, check_greetings, descriptors, greet
 
 OWN_BYTE_ORDER = int(sys.byteorder == "big")
+MOST_ELEMENTS = 60_000  # through rank 0 and around the ring
 
 
 def handshake_of_version(version):
@@ -73,6 +76,36 @@ def meet_when(comm, path, late_rank):
     result = attempt()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return result, log.lines, after - before
+
+
+def work_when(comm, folder, late_rank):
+    """Meet while a flood comes, one rank late; work until it is over, and then once more."""
+    folder, listen = pathlib.Path(folder), worker.Worker._listen
+
+    def listen_and_tell(self, *arguments):
+        listen(self, *arguments)
+        tell(folder / f"port {rank()}", self._port())
+
+    worker.Worker._listen = listen_and_tell
+    if rank() == late_rank:
+        wait_for(folder / "go")
+    comm = create_communicator()
+    tell(folder / f"began {rank()}", 1)
+    is_over, rounds = np.zeros(1), 0
+    while not is_over[0]:
+        sync.random_operations(comm, "python", rounds, 10, MOST_ELEMENTS)
+        is_over[0] = (folder / "over").exists()
+        comm.broadcast(is_over, 0)
+        rounds += 1
+    sync.random_operations(comm, "njit", 1, 20, MOST_ELEMENTS)
+    comm.close()
+    return rounds
+
+
+def tell(path, value):
+    """Write a file that is there only when it is complete."""
+    path.with_suffix(".new").write_text(str(value))
+    path.with_suffix(".new").rename(path)
 
 
 def other_version(comm, path):

@@ -14,15 +14,17 @@ import time
 from tests.faults.tcp_clients import Client, frame, handshake
 
 MOST_HELD = 40  # per thread, left open without a word
+REFUSED_PAUSE_S = 0.001  # where nobody listens any more
 
 
 class Fuzzer:
     """One thread of a flood."""
 
-    def __init__(self, port, count, seed, token, size):
+    def __init__(self, port, count, seed, token, size, limit_s):
         self.sent = 0
         self.refused = 0
-        self._port, self._count = port, count
+        self.too_late = 0
+        self._port, self._count, self._limit_s = port, count, limit_s
         self._token, self._size = token.encode(), size
         self._random = random.Random(seed)
         self._held = []
@@ -43,7 +45,12 @@ class Fuzzer:
             client.sock.close()
 
     def _visit(self):
-        client = Client(self._port, limit_s=2.0, patient=False)
+        try:
+            client = Client(self._port, limit_s=self._limit_s, patient=False)
+        except ConnectionRefusedError:
+            self.too_late += 1
+            time.sleep(REFUSED_PAUSE_S)
+            return
         self.sent += 1
         try:
             self._random.choice(self._kinds)(client)
@@ -129,9 +136,9 @@ class Fuzzer:
 class Flood:
     """Several fuzzers at once; a context manager that leaves when all have ended."""
 
-    def __init__(self, port, count, token, size, *, seed=1, threads=4):
+    def __init__(self, port, count, token, size, *, seed=1, threads=4, limit_s=2.0):
         share = -(-count // threads)
-        self.fuzzers = [Fuzzer(port, share, seed + k, token, size) for k in range(threads)]
+        self.fuzzers = [Fuzzer(port, share, seed + k, token, size, limit_s) for k in range(threads)]
         self.took_s = 0.0
         self._stop = threading.Event()
         self._threads = [
@@ -146,6 +153,11 @@ class Flood:
     @property
     def refused(self):
         return sum(fuzzer.refused for fuzzer in self.fuzzers)
+
+    @property
+    def too_late(self):
+        """How many found that nobody listens any more."""
+        return sum(fuzzer.too_late for fuzzer in self.fuzzers)
 
     def __enter__(self):
         self._began = time.monotonic()

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import random
 import signal
 import socket
@@ -19,6 +20,7 @@ from tests.faults import bodies
 
 CALLERS = ["python", "njit"]
 MOST_PAUSE_S = 0.004
+RECEIVE_BYTES = 65536
 
 
 def data_links(comm):
@@ -28,10 +30,13 @@ def data_links(comm):
 
 
 def tighten(comm):
-    """Give the sockets the smallest buffers that the system allows."""
+    """Let sockets take little: the least to send, and of what comes a bit.
+
+    With less to receive, a full window opens only when TCP probes it, five times a second.
+    """
     for sock in data_links(comm):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
     comm.barrier()
 
 
@@ -105,9 +110,9 @@ def work(comm, seed, count, star_bytes):
 class Trickle:
     """Puts a pump into every link, which passes on a few bytes at a time."""
 
-    def __init__(self, comm, seed):
-        self._draw = random.Random(seed)
-        self._kept, self._threads = [], []
+    def __init__(self, comm, seed, pause_s=0.0):
+        self._draw, self._pause_s, self._stop = random.Random(seed), pause_s, False
+        self._kept, self._ours, self._threads = [], [], []
         links, memory = comm._links, comm._memory
         for rank in range(comm.size):
             record = table.RECORDS + rank * table.RECORD_BYTES
@@ -124,6 +129,7 @@ class Trickle:
         near.setblocking(False)
         link.setblocking(True)
         self._kept += [near, far]
+        self._ours.append(near)
         for source, target in ((far, link), (link, far)):
             thread = threading.Thread(target=self._pass_on, args=(source, target), daemon=True)
             self._threads.append(thread)
@@ -134,16 +140,19 @@ class Trickle:
         with contextlib.suppress(OSError):
             while octets := source.recv(self._draw.randrange(1, 30)):
                 target.sendall(octets)
+                time.sleep(0.0 if self._stop else self._pause_s)
             target.shutdown(socket.SHUT_WR)
 
-    def close(self):
-        """Take the pumps away; the communicator cannot be used any more."""
-        for sock in self._kept:
+    def close(self, comm):
+        """Take the pumps away, and close the communicator."""
+        self._stop = True
+        for sock in self._ours:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(10.0)
             assert not thread.is_alive()
+        comm.close()
         for sock in self._kept:
             sock.close()
 
@@ -153,21 +162,18 @@ def work_by_bytes(comm, seed, count):
     trickle = Trickle(comm, seed)
     sync.random_operations(comm, "either", seed, count, 150)
     comm.barrier()
-    comm.close()
-    trickle.close()
+    time.sleep(0.3)  # until the pumps are empty
+    trickle.close(comm)
 
 
 def news_by_bytes(comm, seed):
     """A disagreement is told over such links too."""
     trickle = Trickle(comm, seed)
     comm.barrier()
-    try:
-        bodies.collective(comm, "python", "allreduce", 5 + comm.rank % 2)
-    except CollectiveFailed as error:
-        caught = str(error)
-    comm.close()
-    trickle.close()
-    return caught
+    caught, *_ = bodies.meet_failure(comm, "python", "allreduce", length=5 + comm.rank % 2)
+    time.sleep(0.5)  # until all have heard
+    trickle.close(comm)
+    return str(caught)
 
 
 def small_frames(comm, frame_bytes):
@@ -187,54 +193,49 @@ def disagree(comm, caller, length):
     tighten(comm)
     began = time.monotonic()
     length += comm.rank == comm.size - 1
-    caught, at, _, _ = bodies.meet_failure(comm, caller, "allreduce", length)
+    caught, at, _, _ = bodies.meet_failure(comm, caller, "allreduce", length=length)
     return caught, at - began
 
 
 def interrupted_while_bytes_come(comm, caller, length, pause_s):
-    """Ctrl-C on rank 1 in the middle of a long transfer over slow links."""
-    tighten(comm)
+    """Ctrl-C on rank 1 in the middle of a transfer over links so slow that bytes always come.
+
+    Another thread takes the signal, so that no system call of this one is interrupted.
+    """
+    for operation in bodies.OPERATIONS:
+        bodies.collective(comm, caller, operation)
+    trickle = Trickle(comm, 1, pause_s=0.001)
     sent = []
 
     def interrupt():
         time.sleep(pause_s)
         sent.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
-    arguments = comm, caller, "broadcast", length
-    if comm.rank != 1:
-        return bodies.meet_failure(*arguments)[:2]
-    threading.Thread(target=interrupt).start()
-    caught, at, _, _ = bodies.meet_failure(*arguments)
-    return caught, at - sent[0]
+    if comm.rank == 1:
+        threading.Thread(target=interrupt).start()
+    caught, at, _, _ = bodies.meet_failure(comm, caller, "broadcast", length=length)
+    time.sleep(0.5)  # until all have heard
+    trickle.close(comm)
+    return caught, at - sent[0] if sent else 0.0
 
 
-def closed_before_the_next(comm, how):
-    """Rank 2 goes while rank 1 is still in the step before; rank 0 does not come for long."""
+def gone_before_the_next(comm, how):
+    """Rank 2 goes, rank 1 has read of it before its next step, rank 0 does not come for long."""
     comm.barrier()
+    if comm.rank == 2 and how == "close":
+        comm.close()
+    if comm.rank == 2 and how == "interrupt":
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            comm.barrier()
     if comm.rank == 2:
-        time.sleep(0.2)
-        if how == "close":
-            comm.close()
-        else:
-            signal.setitimer(signal.ITIMER_REAL, 0.2)
-            signal.signal(signal.SIGALRM, signal.default_int_handler)
-            with contextlib.suppress(KeyboardInterrupt):
-                comm.barrier()
-        return time.monotonic()
-    if comm.rank == 0:
-        time.sleep(2.0)
-        return bodies.meet_failure(comm, "python", "barrier")[:2]
-    time.sleep(0.6)
-    read_all_news(comm)
-    return bodies.meet_failure(comm, "python", "barrier")[:2]
-
-
-def read_all_news(comm):
-    """As the rank would in its last step, had it waited there."""
-    from cobre_kernels.tcp.news import sweep
-
-    sweep(comm._address, comm._get(0))
+        return None
+    time.sleep(2.0 if comm.rank == 0 else 0.6)
+    comm._memory._set(table.SWEPT, -1000)  # begin the step with reading all news
+    began = time.monotonic()
+    caught, at, _, _ = bodies.meet_failure(comm, "python", "barrier")
+    return caught, at - began
 
 
 def no_memory(comm):
@@ -251,27 +252,28 @@ def no_memory(comm):
         return str(error)
 
 
-def die_somewhere(comm, seed, victims, pause_s, star_bytes):
+def die_somewhere(comm, seed, victims, pause_s, star_bytes, folder):
     """All work on what the seed says; the victims kill themselves after a while, all at once."""
-    draw = random.Random(seed)
-    mine = comm.rank in victims
-    error = None
+    draw, folder = random.Random(seed), pathlib.Path(folder)
+    is_victim = comm.rank in victims
     comm.barrier()
-    if mine:
-        threading.Thread(target=_kill_self, args=(time.monotonic() + pause_s,)).start()
+    if is_victim:
+        path = folder / str(comm.rank)
+        threading.Thread(target=_kill_self, args=(time.monotonic() + pause_s, path)).start()
     try:
         while True:
             kind, caller = draw.choice(bodies.OPERATIONS), draw.choice(CALLERS)
-            length = lengths_around(star_bytes, 8, draw)
-            bodies.collective(comm, caller, kind, length, root=draw.randrange(comm.size))
-    except CollectiveFailed as caught:
-        error = caught
-    at = time.monotonic()
-    while mine:  # may have seen the other one die
-        time.sleep(1.0)
-    return error, at
+            length, root = lengths_around(star_bytes, 8, draw), draw.randrange(comm.size)
+            bodies.collective(comm, caller, kind, length, root=root)
+    except CollectiveFailed as error:
+        at = time.monotonic()
+        if is_victim:  # it may see the other one die
+            time.sleep(60.0)
+        struck_at = max(float((folder / str(victim)).read_text()) for victim in victims)
+        return error, at - struck_at
 
 
-def _kill_self(at):
+def _kill_self(at, path):
     time.sleep(max(0.0, at - time.monotonic()))
+    path.write_text(repr(time.monotonic()))
     os.kill(os.getpid(), signal.SIGKILL)

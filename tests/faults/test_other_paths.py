@@ -5,10 +5,11 @@ import pytest
 from cobre_comm import ReduceOp
 from cobre_comm.testing import RankPool, run_ranks_outcomes
 from tests.conformance.bodies import gather, reduce, regions, sync
-from tests.faults import bodies
+from tests.faults import bodies, tcp_stress_bodies
 from tests.faults.test_late_ranks import check_timeout
 from tests.faults.test_lost_ranks import check_survivors
 
+INTERPRETED = {"NUMBA_DISABLE_JIT": "1"}
 PORTABLE = {"COBRE_COMM_PORTABLE_WAIT": "1"}
 
 
@@ -36,9 +37,9 @@ def test_portable_timeout(pools, caller):
     check_timeout("shm", values[0][0], (1,))
 
 
-@pytest.fixture(scope="module")
-def interpreted():
-    with RankPool("shm", 2, env={"NUMBA_DISABLE_JIT": "1"}) as pool:
+@pytest.fixture(scope="module", params=["shm", "tcp"])
+def interpreted(request):
+    with RankPool(request.param, 2, env=INTERPRETED) as pool:
         yield pool
 
 
@@ -58,3 +59,12 @@ def interpreted():
 )
 def test_without_compilation(interpreted, body, arguments):
     interpreted.run(body, *arguments, timeout_s=60)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_many_small_frames(size):
+    """A gigabyte makes one frame; without compilation a few bytes can."""
+    env = {"COBRE_TCP_STAR_BYTES": "0"}
+    with RankPool("tcp", size, env=INTERPRETED) as pool:
+        for frame_bytes in (1, 40, 64):
+            pool.run(tcp_stress_bodies.small_frames, frame_bytes, env=env)

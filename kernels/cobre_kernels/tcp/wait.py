@@ -206,7 +206,7 @@ def _verdict(state, step):
     told = peek(links + table.VERDICT_RECORDS)
     for word in range(0, peek(state + layout.COMM_SIZE) * layout.RECORD_BYTES, 8):
         poke(state + layout.RANK_RECORDS + word, peek(told + word))
-    poke(state + layout.FAILURE_NS, peek(state + layout.TIMEOUT_NS))  # as if it were this rank's own
+    poke(state + layout.FAILURE_NS, peek(state + layout.TIMEOUT_NS))  # as if it were our own
     return verdict
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import secrets
 import statistics
 import sys
 from functools import partial
@@ -26,17 +25,13 @@ from pathlib import Path
 
 from tcp_cases import Case
 from tcp_openmpi import MARK, run_with_openmpi
-from tcp_sides import OpenMpi, Ours
+from tcp_sides import OpenMpi, Ours, ring_and_star
 from tcp_timing import interface_load, measure, ratio
-
-from cobre_comm import TcpConfig, create_communicator
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.network.hosts import Network, inside
 
 UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
-STAR_BYTES = {"ring": 0, "star": 2**31}
-PORTS = {"ring": 29500, "star": 29501}
 SIDES = {"ring": "ring", "star": "star", "mpi": "Open MPI"}
 VISIBLE_BYTES = 1_000_000  # below, the counters show more of the meetings than of the calls
 
@@ -58,24 +53,6 @@ def cases(size: int) -> list[Case]:
     return [*made, Case("barrier", "barrier")]
 
 
-def our_communicators(world, coordinator: str) -> dict:
-    """Return the ring and the star over the ranks of ``world``."""
-    token = world.bcast(secrets.token_hex(16), 0)
-    return {
-        name: create_communicator(
-            TcpConfig(
-                rank=world.rank,
-                size=world.size,
-                coordinator=coordinator,
-                port=PORTS[name],
-                token=token,
-                star_bytes=star_bytes,
-            )
-        )
-        for name, star_bytes in STAR_BYTES.items()
-    }
-
-
 def row_of(case: Case, sides: dict, world, slowest, options: argparse.Namespace) -> dict:
     place = world.rank, world.size, slowest
     samples = measure(case, sides, *place, options.rounds, options.block)
@@ -93,7 +70,7 @@ def rank_main(options: argparse.Namespace) -> None:
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
-    comms = our_communicators(world, options.coordinator)
+    comms = ring_and_star(world, options.coordinator)
     sides = {**{name: Ours(comm) for name, comm in comms.items()}, "mpi": OpenMpi(MPI)}
     slowest = partial(world.allreduce, op=MPI.MAX)
     rows = [row_of(case, sides, world, slowest, options) for case in cases(world.size)]
@@ -143,7 +120,8 @@ def show(result: dict) -> None:
             could = bits_per_s(result["rate"]) / 8 * row[f"{side}_s"]
             cells.append(f"{row[f'{side}_cable_bytes'] / could:.0%}")
         table.add_row(row["case"], *cells)
-    title = f"{result['hosts']} hosts, one rank each, {result['rate']} cables; medians"
+    title = f"{result['hosts']} hosts, one rank each, {result['rate']} cables; medians; "
+    title += f"load before {result['load_before']:.1f}"
     Console(width=160, soft_wrap=True).print(title, table, sep="\n\n")
 
 

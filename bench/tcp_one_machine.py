@@ -17,8 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import secrets
-import socket
 import statistics
 import subprocess
 from functools import partial
@@ -26,25 +24,21 @@ from pathlib import Path
 
 from tcp_cases import CASES, Case
 from tcp_openmpi import DEADLINE_S, MARK, result_of, run_with_openmpi
-from tcp_sides import OpenMpi, Ours
+from tcp_sides import OpenMpi, Ours, our_communicator
 from tcp_timing import interface_load, measure, ratio
 
 # From this size on, that a side uses the loopback interface shows clearly in its counters.
 VISIBLE_BYTES = 512 * 1024
 
 
-def our_communicator(backend: str, world):
-    """Return our communicator over the ranks of ``world``; another backend tests this script."""
-    from cobre_comm import ShmConfig, TcpConfig, create_communicator
+def communicator(backend: str, world):
+    """Return ours; that of another backend tests this script."""
+    if backend == "tcp":
+        return our_communicator(world, "127.0.0.1")
+    from cobre_comm import ShmConfig, create_communicator
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        drawn = free.getsockname()[1], secrets.token_hex(16), os.getpid()
-    port, token, pid = world.bcast(drawn, 0)
-    place = {"rank": world.rank, "size": world.size}
-    if backend == "shm":
-        return create_communicator(ShmConfig(name=f"/cobre-bench-{pid}", **place))
-    where = {"coordinator": "127.0.0.1", "bind_addr": "127.0.0.1"}
-    return create_communicator(TcpConfig(**place, **where, port=port, token=token))
+    name = world.bcast(f"/cobre-bench-{os.getpid()}", 0)
+    return create_communicator(ShmConfig(name=name, rank=world.rank, size=world.size))
 
 
 def loopback_bytes(case: Case, sides: dict, world, slowest) -> dict[str, float]:
@@ -61,7 +55,7 @@ def rank_main(options: argparse.Namespace) -> None:
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
-    comm = our_communicator(options.ours, world)
+    comm = communicator(options.ours, world)
     sides = {"ours": Ours(comm), "theirs": OpenMpi(MPI)}
     slowest = partial(world.allreduce, op=MPI.MAX)
     rows = []
@@ -104,7 +98,8 @@ def show(result: dict) -> None:
     from rich.table import Table
 
     gloo = result.get("gloo_us")
-    title = f"{result['ranks']} ranks, medians in us; ratio = ours / {result['peer']} over tcp"
+    title = f"{result['ranks']} ranks, medians in us; ratio = ours / {result['peer']} over tcp; "
+    title += f"load before {result['load_before']:.1f}"
     table = Table(box=box.MARKDOWN)
     for name in ("", "ours", result["peer"], "ratio", "quartiles"):
         table.add_column(name, justify="left" if name == "" else "right", no_wrap=True)

@@ -47,7 +47,11 @@ def environment(interface: str) -> dict[str, str]:
 def run_with_openmpi(
     script: str, words: Sequence[object], size: int, bind: str = "none", interface: str = "lo"
 ) -> dict:
-    """Run a script of this folder on so many ranks; return rank 0's result."""
+    """Run a script of this folder on so many ranks; return rank 0's result.
+
+    With it comes how busy the machine was before, for those who read the numbers.
+    """
+    load = os.getloadavg()[0]
     command = [str(Path(sys.prefix) / "bin" / "prterun"), "-n", str(size), "--bind-to", bind]
     if size > (os.cpu_count() or 1):
         command += ["--map-by", ":OVERSUBSCRIBE"]
@@ -60,4 +64,4 @@ def run_with_openmpi(
         text=True,
         timeout=DEADLINE_S,
     )
-    return result_of(done.stdout)
+    return {**result_of(done.stdout), "load_before": load}

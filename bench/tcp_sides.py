@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
+import secrets
+import socket
 from functools import partial
 
 from tcp_cases import Slot
+
+STAR_BYTES = {"ring": 0, "star": 2**31}
+
+
+def our_communicator(world, coordinator: str, star_bytes: int | None = None):
+    """Return our communicator over the ranks of ``world``, which meet at rank 0's address."""
+    from cobre_comm import TcpConfig, create_communicator
+
+    with socket.create_server((coordinator, 0) if world.rank == 0 else ("", 0)) as free:
+        drawn = free.getsockname()[1], secrets.token_hex(16)
+    port, token = world.bcast(drawn, 0)
+    return create_communicator(
+        TcpConfig(
+            rank=world.rank,
+            size=world.size,
+            coordinator=coordinator,
+            bind_addr=coordinator,
+            port=port,
+            token=token,
+            star_bytes=star_bytes,
+        )
+    )
+
+
+def ring_and_star(world, coordinator: str) -> dict:
+    """Return a communicator that sends all around the ring, and one that sends all by rank 0."""
+    return {name: our_communicator(world, coordinator, most) for name, most in STAR_BYTES.items()}
 
 
 class Ours:

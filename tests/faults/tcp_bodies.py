@@ -104,8 +104,9 @@ def work_when(comm, folder, late_rank):
 
 def tell(path, value):
     """Write a file that is there only when it is complete."""
-    path.with_suffix(".new").write_text(str(value))
-    path.with_suffix(".new").rename(path)
+    new = path.with_name(f"new {path.name}")
+    new.write_text(str(value))
+    new.rename(path)
 
 
 def other_version(comm, path):

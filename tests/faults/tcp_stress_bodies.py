@@ -17,6 +17,7 @@ from cobre_comm.backends.tcp import backend
 from tests.calls import calls
 from tests.conformance.bodies import cast, gather, reduce, sync
 from tests.faults import bodies
+from tests.faults.tcp_bodies import tell
 
 CALLERS = ["python", "njit"]
 MOST_PAUSE_S = 0.004
@@ -258,7 +259,7 @@ def die_somewhere(comm, seed, victims, pause_s, star_bytes, folder):
     is_victim = comm.rank in victims
     comm.barrier()
     if is_victim:
-        path = folder / str(comm.rank)
+        path = folder / f"struck {comm.rank}"
         threading.Thread(target=_kill_self, args=(time.monotonic() + pause_s, path)).start()
     try:
         while True:
@@ -269,11 +270,11 @@ def die_somewhere(comm, seed, victims, pause_s, star_bytes, folder):
         at = time.monotonic()
         if is_victim:  # it may see the other one die
             time.sleep(60.0)
-        struck_at = max(float((folder / str(victim)).read_text()) for victim in victims)
-        return error, at - struck_at
+        struck_at = [float(path.read_text()) for path in folder.glob("struck *")]
+        return error, at - min(struck_at)  # the other one may be about to die
 
 
 def _kill_self(at, path):
     time.sleep(max(0.0, at - time.monotonic()))
-    path.write_text(repr(time.monotonic()))
+    tell(path, repr(time.monotonic()))
     os.kill(os.getpid(), signal.SIGKILL)

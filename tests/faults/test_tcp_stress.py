@@ -129,4 +129,4 @@ def test_some_die(pools, tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_many_die(pools, tmp_path):
-    check_deaths(pools, tmp_path, range(100, 150))
+    check_deaths(pools, tmp_path, range(100, 140))

@@ -13,7 +13,11 @@ RANKS = 3
 TIMEOUT_S = 0.7
 SLACK_S = 1.0
 ENV = dict.fromkeys(("COBRE_SHM_TIMEOUT_SECS", "COBRE_TCP_TIMEOUT_SECS"), str(TIMEOUT_S))
-TIMES = [1, pytest.param(10, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+LONG = [pytest.mark.slow, pytest.mark.timeout(900)]
+often = pytest.mark.parametrize(
+    ("caller", "times"),
+    [("python", 1), *(pytest.param(caller, 10, marks=LONG) for caller in ("python", "njit"))],
+)
 
 
 def strike(pools, backend, caller, victim, number, times, tmp_path):
@@ -39,7 +43,7 @@ def check(outcomes, victim, limit_s):
             assert at - struck_at < limit_s
 
 
-@pytest.mark.parametrize("times", TIMES)
+@often
 @pytest.mark.parametrize("victim", range(RANKS))
 def test_killed(pools, backend, caller, victim, times, tmp_path):
     for outcomes in strike(pools, backend, caller, victim, signal.SIGKILL, times, tmp_path):
@@ -47,7 +51,7 @@ def test_killed(pools, backend, caller, victim, times, tmp_path):
         check(outcomes, victim, SLACK_S)
 
 
-@pytest.mark.parametrize("times", TIMES)
+@often
 @pytest.mark.parametrize("victim", range(RANKS))
 def test_stopped(pools, backend, caller, victim, times, tmp_path):
     for outcomes in strike(pools, backend, caller, victim, signal.SIGSTOP, times, tmp_path):

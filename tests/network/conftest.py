@@ -1,7 +1,7 @@
+import contextlib
+
 import pytest
 
-from cobre_comm.testing import run_ranks
-from tests.conformance.bodies.sync import three_barriers
 from tests.network.hosts import CannotMakeHosts, Network
 from tests.network.pool import HostedPool
 
@@ -12,35 +12,24 @@ PLACEMENTS = [(0, 1, 2), (0, 0, 1, 2), (0, 1, 1, 2)]
 
 @pytest.fixture(scope="package")
 def whole_network():
-    try:
-        network = Network(HOSTS)
-        network.hosts[0].shape("1gbit")
-        network.restore()
-    except CannotMakeHosts as reason:
-        pytest.skip(f"no hosts of network namespaces here: {reason}")
-    with network:
+    with contextlib.ExitStack() as stack:
+        try:
+            network = stack.enter_context(Network(HOSTS))
+            network.hosts[0].shape("1gbit")
+            network.restore()
+        except CannotMakeHosts as reason:
+            pytest.skip(f"no hosts of network namespaces here: {reason}")
         yield network
 
 
-@pytest.fixture(scope="package")
-def kernels_for_tcp(whole_network):
-    """Compile them once, into the cache."""
-    run_ranks("tcp", 2, three_barriers, "python", timeout_s=220)
-
-
 @pytest.fixture
-def network(whole_network, kernels_for_tcp):
-    yield whole_network
+def hosts(whole_network):
+    yield whole_network.hosts
     whole_network.restore()
 
 
-@pytest.fixture
-def hosts(network):
-    return network.hosts
-
-
 @pytest.fixture(scope="package")
-def hosted_pools(whole_network, kernels_for_tcp):
+def hosted_pools(whole_network):
     """Return the pool of a placement, started when first used."""
     pools = {}
 
@@ -55,5 +44,10 @@ def hosted_pools(whole_network, kernels_for_tcp):
 
 
 @pytest.fixture(params=PLACEMENTS, ids=lambda placement: "".join(str(n) for n in placement))
-def hosted_pool(request, hosted_pools, network):
+def hosted_pool(request, hosted_pools, hosts):
     return hosted_pools(request.param)
+
+
+@pytest.fixture(params=["python", pytest.param("njit", marks=pytest.mark.slow)])
+def caller(request):
+    return request.param

@@ -147,7 +147,7 @@ def test_short_interruption_is_survived(hosted_pools, hosts, caller):
 
 
 @alternate("victim", range(3))
-def test_killed_on_another_host(hosted_pools, network, victim, caller):
+def test_killed_on_another_host(hosted_pools, victim, caller):
     """The kernel of the victim's host says so at once: no timeout is needed."""
     outcomes = hosted_pools((0, 1, 2)).run_outcomes(
         wait_for_the_lost, caller, "allreduce", victim, "kill", fresh=True, timeout_s=DEADLINE_S

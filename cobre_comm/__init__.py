@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cobre_comm.backends.local import LocalBackend as LocalBackend
+    from cobre_comm.backends.mpi.backend import MpiBackend as MpiBackend
     from cobre_comm.backends.shm import ShmBackend as ShmBackend
     from cobre_comm.backends.tcp import TcpBackend as TcpBackend
     from cobre_comm.communicator import Communicator as Communicator
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from cobre_comm.shared_region import HeapRegion as HeapRegion
     from cobre_comm.shared_region import SharedRegion as SharedRegion
 
-    CommBackend = LocalBackend | ShmBackend | TcpBackend
+    CommBackend = LocalBackend | ShmBackend | TcpBackend | MpiBackend
 
 __version__ = "0.1.0"
 
@@ -62,6 +63,7 @@ _HOME_OF = {
     "LaunchResult": "launcher.launch",
     "LocalBackend": "backends.local",
     "MissingConfiguration": "errors",
+    "MpiBackend": "backends.mpi.backend",
     "ReduceOp": "reduce_op",
     "SharedMemoryProvider": "communicator",
     "SharedRegion": "shared_region",

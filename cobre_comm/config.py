@@ -70,6 +70,15 @@ class _Reader:
                 self._backend, f"{name}={text!r} is not {expected}"
             ) from None
 
+    def integers(self, name: str) -> tuple[int, ...]:
+        text = self._environ.get(name) or ""
+        try:
+            return tuple(int(part) for part in text.split(",") if part.strip())
+        except ValueError:
+            raise InitializationFailed(
+                self._backend, f"{name}={text!r} is not a list of integers"
+            ) from None
+
 
 def _check_rank(backend: str, rank: int, size: int) -> None:
     if not 1 <= size <= MAX_RANKS:
@@ -225,4 +234,60 @@ class TcpConfig:
             token=read.text("COBRE_TCP_TOKEN") or None,
             spin_us=read.optional_number("COBRE_COMM_SPIN_US", float),
             star_bytes=read.optional_number("COBRE_TCP_STAR_BYTES", int),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiConfig:
+    """How ranks that MPI has started work together.
+
+    Parameters
+    ----------
+    timeout_s : float
+        Longest wait for a live peer in one collective, in seconds; 0 means no limit.
+    buffer_bytes : int or None
+        Bytes of collective buffer per rank; None chooses.
+    numa_interleave : bool
+        Interleave the pages of shared memory over the NUMA nodes.
+    spin_us : float or None
+        How long a wait spins before it yields and blocks, in microseconds; None chooses.
+    pretend_nodes : tuple of int
+        For tests: rank r is taken to be on node ``pretend_nodes[r % len(pretend_nodes)]``. Ranks
+        of one machine only; empty: what MPI says.
+    aborts : bool
+        Whether an exception that nobody catches ends the whole job.
+
+    Raises
+    ------
+    InitializationFailed
+        For a value that cannot work.
+    """
+
+    timeout_s: float = 60.0
+    buffer_bytes: int | None = None
+    numa_interleave: bool = False
+    spin_us: float | None = None
+    pretend_nodes: tuple[int, ...] = ()
+    aborts: bool = True
+
+    def __post_init__(self) -> None:
+        _check_duration("mpi", "timeout_s", self.timeout_s)
+        if self.spin_us is not None:
+            _check_duration("mpi", "spin_us", self.spin_us)
+        if self.buffer_bytes is not None and not 4096 <= self.buffer_bytes <= 2**40:
+            raise InitializationFailed(
+                "mpi", f"buffer_bytes is {self.buffer_bytes}; pass 4096 to 2**40 bytes per rank"
+            )
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> MpiConfig:
+        """Read ``COBRE_MPI_*``, ``COBRE_COMM_SPIN_US`` and ``COBRE_SHM_NUMA_INTERLEAVE``."""
+        read = _Reader("mpi", os.environ if environ is None else environ)
+        return cls(
+            timeout_s=read.number("COBRE_MPI_TIMEOUT_SECS", float, 60.0),
+            buffer_bytes=read.optional_number("COBRE_MPI_BUFFER_BYTES", int),
+            numa_interleave=read.number("COBRE_SHM_NUMA_INTERLEAVE", int, 0) != 0,
+            spin_us=read.optional_number("COBRE_COMM_SPIN_US", float),
+            pretend_nodes=read.integers("COBRE_MPI_PRETEND_NODES"),
+            aborts=read.number("COBRE_MPI_ABORT", int, 1) != 0,
         )

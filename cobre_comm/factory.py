@@ -40,7 +40,15 @@ def available_backends() -> list[str]:
     found = ["local"]
     if os.name == "posix":
         found += ["shm", "tcp"]
+        if _has_mpi():
+            found.append("mpi")
     return found + [name for name in _plugins() if name not in found]
+
+
+def _has_mpi() -> bool:
+    from cobre_comm.backends.mpi.library import is_importable
+
+    return is_importable()
 
 
 def _plugins() -> dict[str, importlib.metadata.EntryPoint]:
@@ -98,11 +106,9 @@ def create_communicator(
 
 def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the backend that ``auto`` takes, and why."""
-    available = available_backends()
-    if "mpi" in available:
-        for variable in MPI_LAUNCH_VARIABLES:
-            if variable in environ:
-                return "mpi", f"{variable} is set"
+    announced = [variable for variable in MPI_LAUNCH_VARIABLES if variable in environ]
+    if announced and os.name == "posix" and _has_mpi():
+        return "mpi", f"{announced[0]} is set"
     if environ.get("COBRE_TCP_COORDINATOR"):
         return "tcp", "COBRE_TCP_COORDINATOR is set"
     if environ.get("COBRE_SHM_NAME"):
@@ -111,7 +117,7 @@ def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
         if environ.get(variable, "1") not in ("", "1"):
             # Every process would be rank 0 of 1 and do the whole work: say so instead.
             logger.error("%s=%s announces an MPI job", variable, environ[variable])
-            raise BackendNotAvailable("mpi", available)
+            raise BackendNotAvailable("mpi", available_backends())
     return "local", "nothing announces more than one rank"
 
 
@@ -122,23 +128,27 @@ def _create(name: str, reason: str, config: ShmConfig | TcpConfig | None = None)
 
 
 def _construct(name: str, config: ShmConfig | TcpConfig | None) -> Communicator:
-    available = available_backends()
+    is_posix = os.name == "posix"
     if name == "local":
         from cobre_comm.backends.local import LocalBackend
 
         return LocalBackend()
-    if name == "shm" and "shm" in available:
+    if name == "shm" and is_posix:
         from cobre_comm.backends.shm import ShmBackend
 
         return ShmBackend(config if isinstance(config, ShmConfig) else ShmConfig.from_env())
-    if name == "tcp" and "tcp" in available:
+    if name == "tcp" and is_posix:
         from cobre_comm.backends.tcp import TcpBackend
 
         return TcpBackend(config if isinstance(config, TcpConfig) else TcpConfig.from_env())
+    if name == "mpi" and is_posix and _has_mpi():
+        from cobre_comm.backends.mpi.backend import MpiBackend
+
+        return MpiBackend()
     plugin = _plugins().get(name)
     if plugin is not None:
         comm: Communicator = plugin.load()()
         return comm
     if name in {kind.value for kind in BackendKind}:
-        raise BackendNotAvailable(name, available)
-    raise InvalidBackend(name, available)
+        raise BackendNotAvailable(name, available_backends())
+    raise InvalidBackend(name, available_backends())

@@ -18,7 +18,11 @@ from cobre_comm.errors import (
 )
 from cobre_comm.reduce_op import ReduceOp
 
-_TIMEOUT_VARIABLE = {layout.SHM: "COBRE_SHM_TIMEOUT_SECS", layout.TCP: "COBRE_TCP_TIMEOUT_SECS"}
+_TIMEOUT_VARIABLE = {
+    layout.SHM: "COBRE_SHM_TIMEOUT_SECS",
+    layout.TCP: "COBRE_TCP_TIMEOUT_SECS",
+    layout.MPI: "COBRE_MPI_TIMEOUT_SECS",
+}
 
 _REASONS = {
     layout.DIED: "died (its process has ended)",
@@ -114,6 +118,8 @@ def _why_unusable(state: int, outcome: int) -> str:
             "this process was forked after the communicator was made, and is none of its ranks; "
             "create a communicator in each process, or start processes with spawn"
         )
+    if outcome == status.IS_FINALIZED:
+        return "MPI has been finalized; close communicators before MPI.Finalize()"
     first = _collective_failure(state, peek_now(state + layout.FAILURE))
     cause = str(first) or type(first).__name__
     return f"this communicator broke in an earlier collective: {cause}"
@@ -127,6 +133,8 @@ def _collective_failure(state: int, outcome: int) -> BaseException:
     waited_s = peek_now(state + layout.FAILURE_NS) / 1e9
     if outcome == status.DISAGREE:
         return _disagreement(state, operation, size)
+    if outcome == status.MPI_FAILED:
+        return _mpi_failure(state, operation)
     reasons = {r: _record(state, r, layout.REASON) for r in range(size)}
     if outcome == status.LOST_PEER:
         lost = {r: _REASONS[reason] for r, reason in reasons.items() if reason in _REASONS}
@@ -143,6 +151,15 @@ def _collective_failure(state: int, outcome: int) -> BaseException:
     )
 
 
+def _mpi_failure(state: int, operation: str) -> CollectiveFailed:
+    """Return MPI's own words about an error that it returned."""
+    from mpi4py import MPI  # loaded long ago, by whoever made this communicator
+
+    code = peek_now(state + layout.MPI_ERROR)
+    text = MPI.Get_error_string(code) if MPI.Is_initialized() else "unknown"
+    return CollectiveFailed(operation, code, text)
+
+
 def _disagreement(state: int, operation: str, size: int) -> CollectiveFailed:
     calls = {
         r: tuple(
@@ -151,6 +168,8 @@ def _disagreement(state: int, operation: str, size: int) -> CollectiveFailed:
         )
         for r in range(size)
     }
+    # Who took no part (a fence is a matter of one node) has called nothing.
+    calls = {r: call for r, call in calls.items() if call[0]} or calls
     keys = Counter((kind, length) for kind, length, _ in calls.values())
     (usual, votes), *others = keys.most_common()
     tied = any(count == votes for _, count in others)
@@ -158,7 +177,7 @@ def _disagreement(state: int, operation: str, size: int) -> CollectiveFailed:
     described = "; ".join(f"rank {r} {_describe_call(*call)}" for r, call in calls.items())
     same_kind = len({kind for kind, _, _ in calls.values()}) == 1
     hint = ""
-    if same_kind and calls[0][0] & 0xFF == ALLGATHERV:
+    if same_kind and usual[0] & 0xFF == ALLGATHERV:
         hint = " (with different counts, displacements or item sizes)"
     return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {described}", at_fault)
 

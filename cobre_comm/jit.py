@@ -51,6 +51,10 @@ class TcpCommType(CommType):
     """A communicator over sockets."""
 
 
+class MpiCommType(CommType):
+    """A communicator over MPI."""
+
+
 class RegionType(types.Type):
     """A shared region in ``@njit`` code.
 
@@ -71,6 +75,7 @@ class RegionType(types.Type):
 @register_model(LocalCommType)
 @register_model(ShmCommType)
 @register_model(TcpCommType)
+@register_model(MpiCommType)
 class _CommModel(models.PrimitiveModel):  # type: ignore[misc]  # numba is untyped
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, intp_t)
@@ -93,6 +98,7 @@ def _unbox_integer(c: Any, obj: Any, attribute: str) -> Any:
 @unbox(LocalCommType)
 @unbox(ShmCommType)
 @unbox(TcpCommType)
+@unbox(MpiCommType)
 def _unbox_comm(typ: Any, obj: Any, c: Any) -> NativeValue:
     return NativeValue(_unbox_integer(c, obj, "_address"))
 

@@ -22,7 +22,7 @@ from numba.np.numpy_support import as_dtype
 from cobre_comm.checks import dtype_word
 from cobre_comm.errors import InvalidRoot
 from cobre_comm.failure import Failure
-from cobre_comm.jit import CommType, LocalCommType, RegionType, TcpCommType
+from cobre_comm.jit import CommType, LocalCommType, RegionType
 from cobre_comm.jit_arguments import (
     array_problem,
     contiguity,
@@ -70,9 +70,9 @@ def _size(comm):
 
 @overload_attribute(CommType, "is_leader")
 def _is_leader(comm):
-    if isinstance(comm, (LocalCommType, TcpCommType)):  # regions are heap copies
+    if isinstance(comm, LocalCommType):
         return lambda comm: True
-    return lambda comm: peek(_state_of(comm) + layout.RANK) == 0
+    return lambda comm: peek(_state_of(comm) + layout.IS_LEADER) != 0
 
 
 @overload_method(CommType, "barrier")

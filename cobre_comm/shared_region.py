@@ -99,6 +99,15 @@ class HeapRegion(SharedRegion):
         self._comm.check_usable()
 
 
+class MappedRegion(SharedRegion):
+    """A region in memory that all ranks of a node have mapped: R ranks hold one copy."""
+
+    def fence(self) -> None:
+        """See :meth:`SharedRegion.fence`; a step of the ranks that share the memory."""
+        self._open_memory()
+        self._comm.fence_region(self._identity)
+
+
 def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:
     """Check the arguments of ``create_shared_region``; return them as int and dtype.
 

@@ -6,21 +6,32 @@ import atexit
 import contextlib
 import os
 import weakref
+import zlib
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from cobre_kernels import layout, status
 from cobre_kernels.atomics import WORD_BYTES
 from cobre_kernels.doors import array_type_address, door
 from cobre_kernels.kernel import Kernel
-from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BARRIER, BROADCAST
+from cobre_kernels.kind import (
+    ALLGATHERV,
+    ALLREDUCE,
+    BARRIER,
+    BROADCAST,
+    CREATE_REGION,
+    FENCE,
+    HASH_MASK,
+)
+from numpy.typing import DTypeLike
 
 from cobre_comm import checks
 from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
 from cobre_comm.errors import InvalidCommunicator, InvalidRoot
 from cobre_comm.failure import exception_for
 from cobre_comm.reduce_op import ReduceOp
+from cobre_comm.shared_region import region_layout
 
 _live: weakref.WeakSet[KernelBackend] = weakref.WeakSet()
 
@@ -51,7 +62,9 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         "_rank", "_size", "_state",
     )  # fmt: skip
 
-    def __init__(self, kernels: KernelSet, backend_number: int, rank: int, size: int) -> None:
+    def __init__(
+        self, kernels: KernelSet, backend_number: int, rank: int, size: int, *, is_leader: bool
+    ) -> None:
         self._kernels = kernels
         self._rank = rank
         self._size = size
@@ -60,6 +73,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         self._set(layout.RANK, rank)
         self._set(layout.COMM_SIZE, size)
         self._set(layout.BACKEND, backend_number)
+        self._set(layout.IS_LEADER, 1 if is_leader else 0)
         self._set(layout.ARRAY_TYPE, array_type_address())
         for number, kernel in enumerate(kernels.in_order()):
             self._set(layout.KERNELS + number * WORD_BYTES, kernel.address)
@@ -84,6 +98,11 @@ class KernelBackend(Communicator, SharedMemoryProvider):
     def size(self) -> int:
         """Number of ranks."""
         return self._size
+
+    @property
+    def is_leader(self) -> bool:
+        """See :attr:`SharedMemoryProvider.is_leader`."""
+        return self._get(layout.IS_LEADER) != 0
 
     def barrier(self) -> None:
         """See :meth:`Communicator.barrier`."""
@@ -149,6 +168,18 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         if outcome:
             self._raise(kind & 0xFF, outcome, 0, 0)
 
+    def _agree_on_region(self, count: int, dtype: DTypeLike) -> tuple[int, np.dtype[Any]]:
+        """Check the arguments of a new region, and that all ranks give the same ones."""
+        elements, element_type = region_layout(count, dtype)
+        shape = zlib.crc32(f"{elements} {element_type.str} {element_type.descr}".encode())
+        kind = CREATE_REGION | (shape & HASH_MASK) << 32
+        self._synchronise(kind, elements * element_type.itemsize)
+        return elements, element_type
+
+    def fence_region(self, identity: int) -> None:
+        """Meet at a fence; a step publishes all writes before it (release, acquire)."""
+        self._synchronise(FENCE, identity)
+
     def agree(self, value: int) -> int:
         """Return the smallest value that a rank gives; collective."""
         smallest = np.array([value], dtype=np.int64)
@@ -162,6 +193,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
             layout.GUARD_BROKEN: status.IS_BROKEN,
             layout.GUARD_CLOSED: status.IS_CLOSED,
             layout.GUARD_FORKED: status.IS_FORKED,
+            layout.GUARD_FINALIZED: status.IS_FINALIZED,
         }
         if guard in refusals:
             self._raise(BARRIER, refusals[guard], 0, 0)

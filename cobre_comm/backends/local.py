@@ -31,18 +31,13 @@ class LocalBackend(KernelBackend):
     __slots__ = ("_regions",)
 
     def __init__(self) -> None:
-        super().__init__(KERNELS, layout.LOCAL, 0, 1)
+        super().__init__(KERNELS, layout.LOCAL, 0, 1, is_leader=True)
         self._regions = itertools.count()
 
     @property
     def backend(self) -> str:
         """``"local"``."""
         return "local"
-
-    @property
-    def is_leader(self) -> bool:
-        """True: the only rank populates everything."""
-        return True
 
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> HeapRegion:
         """See :meth:`SharedMemoryProvider.create_shared_region`; the region is on the heap."""

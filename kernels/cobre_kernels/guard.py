@@ -28,6 +28,8 @@ def refusal(guard):
         return status.IS_CLOSED
     if guard == layout.GUARD_FORKED:
         return status.IS_FORKED
+    if guard == layout.GUARD_FINALIZED:
+        return status.IS_FINALIZED
     return status.BUSY_ELSEWHERE
 
 

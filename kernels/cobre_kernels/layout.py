@@ -104,7 +104,9 @@ WAIT_GENERATION = 232  # step in which this rank last blocked
 WAIT_BEGAN_NS = 240  # when it first did; the timeout counts from here, whichever rank it awaits
 FILLS_TO_STREAM = 248  # how many more chunks this rank writes past the caches (shm/slot.py)
 STREAM_SPAN = 256  # and how many it will after the next slow fill
-LINKS = 264  # address of the table of links (tcp/table.py)
+LINKS = 264  # address of the table of links (tcp/table.py) or of MPI (mpi/table.py)
+IS_LEADER = 272  # 1: this rank populates a region as a whole
+MPI_ERROR = 280  # the code that MPI gave
 RANK_RECORDS = 320  # one record per rank, filled at a failure
 
 SYNCHRONISE_KERNEL = KERNELS
@@ -119,6 +121,7 @@ BUSY = 1
 GUARD_BROKEN = 2
 GUARD_CLOSED = 3
 GUARD_FORKED = 4
+GUARD_FINALIZED = 5  # MPI has been finalized
 
 # Record of a rank at a failure.
 REASON = 0

@@ -19,11 +19,13 @@ UNALIGNED = 10
 IS_BROKEN = 20
 IS_CLOSED = 21
 IS_FORKED = 22
+IS_FINALIZED = 23
 
 # The collective failed and the communicator is broken from now on.
 LOST_PEER = 40
 TIMED_OUT = 41
 DISAGREE = 42
 INTERRUPTED = 43
+MPI_FAILED = 44
 
 FIRST_BREAKING = LOST_PEER

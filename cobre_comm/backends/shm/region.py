@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cobre_comm.backends.shm import segment as segments
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.errors import AllocationFailed, CommError
-from cobre_comm.shared_region import SharedRegion
+from cobre_comm.shared_region import MappedRegion
 
 if TYPE_CHECKING:
     from cobre_comm.backends.shm.backend import ShmBackend
@@ -19,15 +19,8 @@ if TYPE_CHECKING:
 FAILED, MADE = 0, 1
 
 
-class ShmRegion(SharedRegion):
-    """An array in memory that all ranks have mapped: R ranks hold one copy."""
-
-    _comm: ShmBackend
-
-    def fence(self) -> None:
-        """See :meth:`SharedRegion.fence`."""
-        self._open_memory()
-        self._comm.fence_region(self._identity)
+class ShmRegion(MappedRegion):
+    """A region in a segment of its own."""
 
 
 def map_region(

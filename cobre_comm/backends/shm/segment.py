@@ -82,7 +82,8 @@ def create(name: str, nbytes: int, *, mark: bytes = b"", interleave: bool = Fals
         os.fchmod(fd, PRIVATE_MODE)  # whatever the umask
         if CAN_RESERVE:
             os.pwrite(fd, mark, 0)
-        _check_space(fd, nbytes)
+        if CAN_RESERVE:
+            check_space(fd, nbytes)
         os.ftruncate(fd, nbytes)
         segment = Segment(fd, nbytes)
         if not CAN_RESERVE:  # macOS: such a file is not written, only mapped
@@ -110,14 +111,25 @@ def unlink(name: str) -> None:
         _posixshmem.shm_unlink(name)
 
 
-def _check_space(fd: int, nbytes: int) -> None:
-    """Refuse what cannot fit before a single page of it is taken."""
-    if not CAN_RESERVE:
-        return
+def check_space(place: int | str, nbytes: int) -> None:
+    """Refuse what cannot fit before a single page of it is taken.
+
+    Parameters
+    ----------
+    place : int or str
+        A file of the file system that is asked, or its path.
+    nbytes : int
+        How much is wanted.
+
+    Raises
+    ------
+    AllocationFailed
+        If the machine, or the file system, has less.
+    """
     available_bytes = _available_memory_bytes()
     if available_bytes < nbytes:
         raise AllocationFailed(nbytes, f"this machine has {available_bytes} bytes available")
-    space = os.fstatvfs(fd)
+    space = os.statvfs(place)
     free_bytes = space.f_bavail * space.f_frsize
     if space.f_blocks > 0 and free_bytes < nbytes:
         total_bytes = space.f_blocks * space.f_frsize

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
-import zlib
 from collections.abc import Callable
 
 import numpy as np
 from cobre_kernels import layout, libc
-from cobre_kernels.kind import CREATE_REGION, HASH_MASK, SPLIT
+from cobre_kernels.kind import SPLIT
 from cobre_kernels.tcp.allgatherv import allgatherv_kernel
 from cobre_kernels.tcp.allreduce import allreduce_kernel
 from cobre_kernels.tcp.barrier import synchronise_kernel
@@ -27,7 +26,7 @@ from cobre_comm.communicator import Array
 from cobre_comm.config import TcpConfig
 from cobre_comm.cores import usable_cores
 from cobre_comm.errors import AllocationFailed, InitializationFailed, InvalidCommunicator
-from cobre_comm.shared_region import HeapRegion, region_layout
+from cobre_comm.shared_region import HeapRegion
 
 KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
 
@@ -57,7 +56,7 @@ class TcpBackend(KernelBackend):
     __slots__ = ("_links", "_memory", "_regions", "_tell_left")
 
     def __init__(self, config: TcpConfig) -> None:
-        super().__init__(KERNELS, layout.TCP, config.rank, config.size)
+        super().__init__(KERNELS, layout.TCP, config.rank, config.size, is_leader=True)
         self._regions = itertools.count()
         self._tell_left = tell_left_kernel.call  # loaded now: __del__ may run at exit
         self._links: Links | None = None
@@ -81,17 +80,10 @@ class TcpBackend(KernelBackend):
         """``"tcp"``."""
         return "tcp"
 
-    @property
-    def is_leader(self) -> bool:
-        """True: every rank populates its own copy of a region."""
-        return True
-
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> HeapRegion:
         """See :meth:`SharedMemoryProvider.create_shared_region`; one copy on each rank's heap."""
-        elements, element_type = region_layout(count, dtype)
+        elements, element_type = self._agree_on_region(count, dtype)
         nbytes = elements * element_type.itemsize
-        shape = zlib.crc32(f"{elements} {element_type.str} {element_type.descr}".encode())
-        self._synchronise(CREATE_REGION | (shape & HASH_MASK) << 32, nbytes)
         memory: Array | None = None
         message = "another rank has no memory for its copy"
         try:

@@ -18,7 +18,7 @@ from cobre_kernels.atomics import peek, poke
 from cobre_kernels.copy import move, move_out, settle
 
 TIMED_FILL_BYTES = 16384  # long beside two readings of the clock; below, both ways cost the same
-SLOW_BYTES_PER_NS = 6
+SLOW_BYTES_PER_NS = 12  # ordinary fills reach 25, or 2 to 9; streamed ones about 20
 FIRST_SPAN = 4  # fills; one slow fill may only mean that this rank was set aside meanwhile
 LONGEST_SPAN = 256
 
@@ -46,7 +46,7 @@ def fill_slot(state, generation, source, count):
     slow = (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count
     if not slow:
         poke(state + layout.STREAM_SPAN, FIRST_SPAN)
-    elif peek(state + layout.SPIN_NS) > 0:  # else ranks share cores, and slow says nothing
+    else:  # or only set aside meanwhile: then a few streamed fills cost little
         span = max(peek(state + layout.STREAM_SPAN), FIRST_SPAN)
         poke(state + layout.FILLS_TO_STREAM, span)
         poke(state + layout.STREAM_SPAN, min(2 * span, LONGEST_SPAN))

@@ -108,14 +108,14 @@ def finish(state, outcome, kind):
     if outcome == OK:
         leave(state)
     else:
-        _record(state)
+        record_calls(state)
         announce(state, layout.FAILED)
         leave_broken(state, outcome, kind)
     return outcome
 
 
 @njit
-def _record(state):
+def record_calls(state):
     """Keep what every rank called in this step, before anything can overwrite it."""
     generation = peek(state + layout.GENERATION)
     for rank in range(peek(state + layout.COMM_SIZE)):

@@ -1,0 +1,1 @@
+"""The backend over MPI; importing it neither loads nor initialises an MPI."""

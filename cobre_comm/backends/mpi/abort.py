@@ -1,0 +1,46 @@
+"""An exception that nobody catches ends the whole job.
+
+The other ranks would wait for this one for ever: in collectives of other libraries, or in
+MPI_Finalize, which this rank does not reach while they wait. So the traceback is printed first and
+then MPI is told to abort.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from types import TracebackType
+
+_installed = False
+
+
+def install() -> None:
+    """Put an exception hook before the present one, once."""
+    global _installed
+    if _installed:
+        return
+    _installed = True
+    before = sys.excepthook
+
+    def hook(
+        kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    ) -> None:
+        try:
+            before(kind, error, traceback)
+        finally:
+            _abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+    sys.excepthook = hook
+
+
+def _abort(code: int) -> None:
+    from mpi4py import MPI
+
+    if not MPI.Is_initialized() or MPI.Is_finalized():
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    MPI.COMM_WORLD.Abort(code)
+    os._exit(code)  # MPICH only asks mpiexec to end this process, and returns

@@ -1,0 +1,233 @@
+"""MpiBackend: life cycle of a communicator over MPI."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import os
+import secrets
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from cobre_kernels import access, layout
+from cobre_kernels.atomics import WORD_BYTES
+from cobre_kernels.kernel import Kernel
+from cobre_kernels.kind import SPLIT
+from numpy.typing import DTypeLike, NDArray
+
+from cobre_comm import jit
+from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
+from cobre_comm.backends.mpi import abort, estate, library
+from cobre_comm.backends.mpi.places import Places, cores_of_node, places_of, split_by_node
+from cobre_comm.backends.mpi.region import MpiRegion, map_region
+from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US, attach
+from cobre_comm.backends.shm.backend import KERNELS as SHM_KERNELS
+from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.config import MpiConfig, ShmConfig
+from cobre_comm.cores import quota_cores
+from cobre_comm.errors import InitializationFailed, InvalidCommunicator
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+    from cobre_comm.backends.mpi.memory import MpiMemory
+
+NAME_BYTES = 64
+FAILED_TAG = 1
+STAGE_BYTES = 4 * 2**20  # of a node, where there are several
+
+
+class MpiBackend(KernelBackend):
+    """The ranks of an MPI communicator, on any number of nodes.
+
+    Ranks that share a node work through shared memory, with the kernels of :class:`ShmBackend`.
+    With several nodes, the first rank of each speaks for its node, and MPI moves the data between
+    them; reductions are ours in any case. See docs/design/mpi-two-levels.md.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm, optional
+        Whose ranks; ``MPI.COMM_WORLD`` by default. It is duplicated, so that our messages never
+        meet the caller's. Collective over it.
+    config : MpiConfig, optional
+        Default: the environment.
+
+    Raises
+    ------
+    BackendNotAvailable
+        If mpi4py or an MPI is missing.
+    InitializationFailed
+        If MPI is not initialized with at least MPI_THREAD_FUNNELED, if it has a world of one rank
+        where a launcher announces more, or if the ranks of a node cannot share memory.
+    """
+
+    __slots__ = ("_announce", "_config", "_estate", "_memory", "_names", "_segment", "node")
+
+    def __init__(self, comm: MPI.Intracomm | None = None, config: MpiConfig | None = None) -> None:
+        self._config = MpiConfig.from_env() if config is None else config
+        parent = library.usable_parent(comm)
+        if self._config.aborts and parent.Get_size() > 1:
+            abort.install()
+        world = parent.Dup()
+        node = split_by_node(world, self._config.pretend_nodes)
+        places = places_of(world, node)
+        is_alone = places.nodes == 1
+        super().__init__(
+            SHM_KERNELS if is_alone else mpi_kernels(),
+            layout.MPI,
+            world.rank,
+            world.size,
+            is_leader=node.rank == 0,
+        )
+        self.node = node
+        self._estate = estate.Estate(world, node)
+        estate.register(self._estate, parent, self)
+        self._names = itertools.count()
+        self._announce = access.announce_kernel.call  # loaded now: __del__ may run at exit
+        self._memory: MpiMemory | None = None
+        self._segment: Segment | None = None
+        if is_alone:
+            self._segment = _share_node(self._state, world, node, self._config)
+        else:
+            self._reach_other_nodes(places)
+
+    def _reach_other_nodes(self, places: Places) -> None:
+        from cobre_comm.backends.mpi.memory import MpiMemory, least_buffer_bytes
+
+        config = self._config
+        wanted = config.buffer_bytes or max(STAGE_BYTES // len(places.here), SMALLEST_BUFFER_BYTES)
+        config = dataclasses.replace(config, buffer_bytes=max(wanted, least_buffer_bytes(places)))
+        local = np.zeros(layout.state_words(self.node.size), dtype=np.int64)
+        for offset, value in (
+            (layout.RANK, self.node.rank),
+            (layout.COMM_SIZE, self.node.size),
+            (layout.BACKEND, layout.MPI),
+        ):
+            local[offset // WORD_BYTES] = value
+        segment = _share_node(local, self._estate.world, self.node, config)
+        self._memory = MpiMemory(self._state, local, self._estate, places)
+        self._segment = segment
+
+    @property
+    def backend(self) -> str:
+        """``"mpi"``."""
+        return "mpi"
+
+    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> MpiRegion:
+        """See :meth:`SharedMemoryProvider.create_shared_region`; an MPI shared window."""
+        elements, element_type = self._agree_on_region(count, dtype)
+        memory = map_region(self, elements, element_type, interleave=self._config.numa_interleave)
+        return MpiRegion(self, memory, next(self._names))
+
+    def keep_window(self, window: MPI.Win) -> None:
+        """Keep a window until all ranks have closed this communicator."""
+        self._estate.windows.append(window)
+
+    def split_local(self) -> MpiBackend:
+        """Return a communicator of the ranks of this node, in their order."""
+        self._synchronise(SPLIT, 0)
+        return MpiBackend(self.node, dataclasses.replace(self._config, pretend_nodes=()))
+
+    def close(self) -> None:
+        """See :meth:`Communicator.close`."""
+        guard = self._get(layout.GUARD)
+        if guard in _ENDED or self._segment is None:
+            return
+        if guard == layout.BUSY:
+            raise InvalidCommunicator("close: another thread is inside a collective")
+        super().close()
+        if self._memory is not None:
+            self._estate.is_done = self._memory.farewell(is_broken=guard == layout.GUARD_BROKEN)
+        else:
+            if guard != layout.GUARD_BROKEN:  # a broken one has said so already
+                self._announce(self._address, layout.CLOSED)
+            self._set(layout.CONTROL, 0)
+            self._estate.is_done = True
+        self._segment.close()
+        self._segment = None
+
+    def finalized(self) -> None:
+        """Become unusable, because MPI is about to be."""
+        with contextlib.suppress(InvalidCommunicator):
+            self.close()
+        if self._get(layout.GUARD) in (layout.GUARD_CLOSED, layout.GUARD_BROKEN):
+            self._set(layout.GUARD, layout.GUARD_FINALIZED)
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if is_finalizing():
+            return  # closed at exit already, or the kernel drops the lock in a moment
+        # Half made, or inside a collective of another thread.
+        with contextlib.suppress(AttributeError, InvalidCommunicator):
+            self.close()
+
+
+_ENDED = (layout.GUARD_CLOSED, layout.GUARD_FORKED, layout.GUARD_FINALIZED)
+
+
+def _share_node(
+    state: NDArray[np.int64], world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig
+) -> Segment:
+    """Attach the ranks of a node to one segment; on failure all ranks of all nodes raise."""
+    from mpi4py import MPI
+
+    problem: InitializationFailed | None = None
+    segment: Segment | None = None
+    try:
+        segment = _attach_in_turn(state, node, config)
+    except InitializationFailed as error:
+        problem = error
+    if not world.allreduce(problem is None, MPI.LAND) or segment is None:
+        source = problem.source if problem else "the ranks of another node could not share memory"
+        raise InitializationFailed("mpi", source)
+    return segment
+
+
+def _attach_in_turn(state: NDArray[np.int64], node: MPI.Intracomm, config: MpiConfig) -> Segment:
+    from mpi4py import MPI
+
+    name = bytearray(NAME_BYTES)
+    if node.rank == 0:
+        chosen = f"/cobre-{os.getuid()}-mpi-{secrets.token_hex(5)}".encode()
+        name[: len(chosen)] = chosen
+    node.Bcast([name, MPI.BYTE], root=0)
+    spin_us = config.spin_us
+    if spin_us is None:
+        spin_us = SPIN_US if node.size <= min(cores_of_node(node), quota_cores()) else 0.0
+    shm = ShmConfig(
+        name=name.rstrip(b"\0").decode(),
+        rank=node.rank,
+        size=node.size,
+        timeout_s=config.timeout_s,
+        buffer_bytes=config.buffer_bytes,
+        numa_interleave=config.numa_interleave,
+        spin_us=spin_us,
+    )
+    try:
+        return attach(state, shm, lambda: not node.Iprobe(source=0, tag=FAILED_TAG))
+    except InitializationFailed:
+        if node.rank == 0:
+            for rank in range(1, node.size):  # they look for the segment in vain
+                node.Isend([b"", MPI.BYTE], dest=rank, tag=FAILED_TAG).Free()
+        raise
+
+
+def mpi_kernels() -> KernelSet:
+    """Return the kernels of several nodes, after making MPI's functions known to them."""
+    from cobre_comm.backends.mpi.memory import KERNELS
+
+    library.make_known()
+    return KERNELS
+
+
+def kernels_to_warm() -> list[Kernel]:
+    """Return what to compile before ranks start; needs no MPI."""
+    from cobre_comm.backends.mpi.memory import ALL_KERNELS
+
+    library.make_known(pretend=True)
+    return [*access.KERNELS, *SHM_KERNELS.in_order(), *ALL_KERNELS]
+
+
+jit.register_backend(MpiBackend, jit.MpiCommType())

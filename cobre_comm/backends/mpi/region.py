@@ -1,0 +1,135 @@
+"""Regions in MPI shared windows.
+
+The memory comes from ``MPI_Win_allocate_shared``. Freeing a window is collective, while a region
+may be closed by any rank at any time and its views may outlive it; so where the system can
+(Linux), each rank maps the window's memory a second time and the window is freed at once, in the
+collective call that made it. What stays is an ordinary mapping of this process, given back when
+the last view goes: no order of garbage collection, and no moment of ``MPI_Finalize``, can be wrong.
+Else the window is kept until all communicators are freed.
+
+Sources: MPI 4.1, 12.2.3 "Window That Allocates Shared Memory"; mremap(2) on an old size of zero;
+madvise(2) on MADV_POPULATE_WRITE, which says that memory is short instead of raising SIGBUS later.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import pathlib
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from cobre_kernels import layout
+from numpy.typing import NDArray
+
+from cobre_comm.backends.shm import numa
+from cobre_comm.backends.shm.segment import check_space
+from cobre_comm.errors import AllocationFailed
+from cobre_comm.shared_region import MappedRegion
+
+if TYPE_CHECKING:
+    from cobre_comm.backends.mpi.backend import MpiBackend
+
+PAGE_BYTES: int = layout.PAGE_BYTES
+WINDOW_FOLDER = pathlib.Path("/dev/shm")
+MREMAP_MAYMOVE = 1
+MADV_POPULATE_WRITE = 23  # since Linux 5.14
+POPULATE_PIECE_BYTES = 256 * 2**20  # a signal is heard between pieces
+
+
+class MpiRegion(MappedRegion):
+    """A region in the memory of an MPI shared window."""
+
+
+def map_region(
+    comm: MpiBackend, count: int, dtype: np.dtype[Any], *, interleave: bool
+) -> NDArray[Any]:
+    """Allocate a region on every node; on failure all ranks raise ``AllocationFailed``."""
+    nbytes = count * dtype.itemsize
+    if nbytes == 0:
+        return np.zeros(count, dtype=dtype)
+    problem = _why_not(nbytes) if comm.is_leader else ""
+    _agree(comm, nbytes, problem)
+    mapping, problem = _map_window(comm, nbytes)
+    if mapping is not None and comm.is_leader:
+        problem = _populate(mapping, nbytes, interleave=interleave)
+    _agree(comm, nbytes, problem)
+    assert mapping is not None
+    return np.frombuffer(mapping, dtype=dtype, count=count)
+
+
+def _agree(comm: MpiBackend, nbytes: int, problem: str) -> None:
+    """Raise on all ranks if one of them has a problem."""
+    if not comm.agree(0 if problem else 1):
+        raise AllocationFailed(nbytes, problem or "another rank could not; see its message")
+
+
+def _why_not(nbytes: int) -> str:
+    """Look before MPI does: asked for too much, it may end the job instead of returning."""
+    try:
+        check_space(str(WINDOW_FOLDER) if WINDOW_FOLDER.is_dir() else "/", nbytes)
+    except AllocationFailed as error:
+        return error.message
+    return ""
+
+
+def _map_window(comm: MpiBackend, nbytes: int) -> tuple[Any, str]:
+    """Return memory of this process that is the window's, or what is wrong."""
+    from mpi4py import MPI
+
+    node = comm.node
+    try:
+        window = MPI.Win.Allocate_shared(nbytes if node.rank == 0 else 0, 1, comm=node)
+    except MPI.Exception as error:
+        return None, f"MPI_Win_allocate_shared: {error}"
+    buffer, _ = window.Shared_query(0)
+    mapping = _second_mapping(buffer.address, nbytes)
+    # Freeing is collective, so all ranks of the node must do it, or none.
+    everywhere = node.allreduce(mapping is not None, MPI.LAND)
+    if everywhere:
+        window.Free()
+        return mapping, ""
+    comm.keep_window(window)
+    return (ctypes.c_char * nbytes).from_address(buffer.address), ""
+
+
+def _second_mapping(address: int, nbytes: int) -> Any:
+    """Map the pages of a shared mapping once more; None where that cannot be done."""
+    if sys.platform != "linux":
+        return None
+    start = address // PAGE_BYTES * PAGE_BYTES
+    length = -(-(address + nbytes - start) // PAGE_BYTES) * PAGE_BYTES
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mremap.restype = ctypes.c_void_p
+    libc.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+    mapped = libc.mremap(start, 0, length, MREMAP_MAYMOVE)
+    if mapped in (None, ctypes.c_void_p(-1).value):
+        return None
+    memory = (ctypes.c_char * nbytes).from_address(mapped + address - start)
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    finalizer = weakref.finalize(memory, libc.munmap, mapped, length)
+    finalizer.atexit = False  # the process's end does it, after everything that may still look
+    return memory
+
+
+def _populate(memory: Any, nbytes: int, *, interleave: bool) -> str:
+    """Take all pages now, as zeros; return what is wrong if they cannot be had."""
+    address = ctypes.addressof(memory)
+    first = -(-address // PAGE_BYTES) * PAGE_BYTES
+    if interleave:
+        numa.interleave(first, nbytes)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    begin = address // PAGE_BYTES * PAGE_BYTES
+    for start in range(begin, address + nbytes, POPULATE_PIECE_BYTES):
+        length = min(POPULATE_PIECE_BYTES, address + nbytes - start)
+        if libc.madvise(start, length, MADV_POPULATE_WRITE) != 0:
+            code = ctypes.get_errno()
+            if code in (errno.EFAULT, errno.ENOMEM):
+                return f"{os.strerror(code)} in shared memory"
+            break  # an older kernel: what check_space saw has to do
+    np.frombuffer(memory, dtype=np.uint8)[:] = 0
+    return ""

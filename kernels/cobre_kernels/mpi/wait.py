@@ -116,10 +116,10 @@ def outcome_of_news(state, has_waited):
     mpi = table_of(state)
     reasons = peek(mpi + table.REASONS)
     own = peek(state + layout.RANK)
-    if not has_waited or peek(reasons + 8 * own) == layout.LATE:
-        if _only_late(state, reasons):
-            poke(_record(state, peek(mpi + table.TELLER)) + layout.REASON, layout.GAVE_UP)
-            return LOST_PEER
+    is_late = not has_waited or peek(reasons + 8 * own) == layout.LATE
+    if is_late and _only_late(state, reasons):
+        poke(_record(state, peek(mpi + table.TELLER)) + layout.REASON, layout.GAVE_UP)
+        return LOST_PEER
     for rank in range(peek(state + layout.COMM_SIZE)):
         poke(_record(state, rank) + layout.REASON, peek(reasons + 8 * rank))
     return TIMED_OUT if _only_late(state, reasons) else LOST_PEER

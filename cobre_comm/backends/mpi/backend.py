@@ -74,26 +74,25 @@ class MpiBackend(KernelBackend):
         parent = library.usable_parent(comm)
         if self._config.aborts and parent.Get_size() > 1:
             abort.install()
+        self._memory: MpiMemory | None = None
+        self._segment: Segment | None = None
+        with library.errors_named():
+            self._connect(parent)
+
+    def _connect(self, parent: MPI.Intracomm) -> None:
+        """Find out who is where, and meet them."""
         world = parent.Dup()
         node = split_by_node(world, self._config.pretend_nodes)
         places = places_of(world, node)
         is_alone = places.nodes == 1
         kernels = SHM_KERNELS if is_alone else mpi_kernels()
         _compile_in_turn(node, kernels)
-        super().__init__(
-            kernels,
-            layout.MPI,
-            world.rank,
-            world.size,
-            is_leader=node.rank == 0,
-        )
+        super().__init__(kernels, layout.MPI, world.rank, world.size, is_leader=node.rank == 0)
         self.node = node
         self._estate = estate.Estate(world, node)
         estate.register(self._estate, parent, self)
         self._names = itertools.count()
         self._announce = access.announce_kernel.call  # loaded now: __del__ may run at exit
-        self._memory: MpiMemory | None = None
-        self._segment: Segment | None = None
         if is_alone:
             self._segment = _share_node(self._state, world, node, self._config)
         else:
@@ -114,6 +113,7 @@ class MpiBackend(KernelBackend):
             local[offset // WORD_BYTES] = value
         segment = _share_node(local, self._estate.world, self.node, config)
         self._memory = MpiMemory(self._state, local, self._estate, places)
+        self._estate.keep(segment, self._memory)
         self._segment = segment
 
     @property

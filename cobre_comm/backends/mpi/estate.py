@@ -51,10 +51,9 @@ class Estate:
         self.is_done = False
         self.drain: Callable[[float], bool] = lambda limit_s: True
 
-    def keep(self, memory: object, drain: Callable[[float], bool]) -> None:
-        """Keep what MPI may still write to, and how to receive what is still to come."""
+    def keep(self, *memory: object) -> None:
+        """Keep what MPI may still write to."""
         self._memory = memory
-        self.drain = drain
 
     def free(self) -> None:
         """Free everything; collective."""
@@ -105,7 +104,13 @@ def register(estate: Estate, parent: MPI.Intracomm, backend: MpiBackend) -> None
 def _family_key() -> int:
     from mpi4py import MPI
 
-    return MPI.Comm.Create_keyval()
+    def deleted(comm: MPI.Comm, key: int, family: list[Estate]) -> None:
+        """The parent is being freed, which is collective, so what it has left can be."""
+        left = [estate for estate in family if estate in _in_order]
+        if left:
+            reap(left, left[0].world)
+
+    return MPI.Comm.Create_keyval(delete_fn=deleted)
 
 
 @functools.cache

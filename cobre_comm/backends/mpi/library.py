@@ -6,11 +6,12 @@ functions are found by their names in the library that is loaded.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cobre_comm.errors import BackendNotAvailable, InitializationFailed
@@ -85,6 +86,17 @@ def usable_parent(comm: MPI.Intracomm | None) -> MPI.Intracomm:
     if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
         raise TypeError(f"comm must be an mpi4py intra-communicator, got {comm!r}")
     return comm
+
+
+@contextlib.contextmanager
+def errors_named() -> Iterator[None]:
+    """Turn what MPI raises while a communicator is made into ``InitializationFailed``."""
+    from mpi4py import MPI
+
+    try:
+        yield
+    except MPI.Exception as error:
+        raise InitializationFailed("mpi", error) from error
 
 
 def check_world(world: MPI.Intracomm, environ: Mapping[str, str] | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import time
 from typing import TYPE_CHECKING, cast
 
@@ -74,7 +75,7 @@ class MpiMemory:
         for word in (layout.TIMEOUT_NS, layout.SPIN_NS, layout.YIELD_NS):
             state[word // WORD_BYTES] = local[word // WORD_BYTES]
         state[layout.LINKS // WORD_BYTES] = self._table.ctypes.data
-        estate.keep(self, self._drain)
+        estate.drain = self._drain
 
     def _set(self, offset: int, value: int) -> None:
         self._table[offset // WORD_BYTES] = value
@@ -154,7 +155,9 @@ class MpiMemory:
         while missing > 0:
             if self._world.Iprobe(source=MPI.ANY_SOURCE, tag=news.TAG):
                 self._world.Recv([notice, MPI.BYTE], source=MPI.ANY_SOURCE, tag=news.TAG)
-                missing -= 1
+                # A leave is the last that a leader sends; what it asked before has no answer now.
+                sort = int.from_bytes(notice[news.SORT : news.SORT + WORD_BYTES], sys.byteorder)
+                missing -= sort == news.NOTICE
             elif time.monotonic() > deadline:
                 return False
             else:

@@ -65,7 +65,7 @@ def allgatherv_kernel(
     needs_large = _reach(size, counts, displs) * itemsize > LARGEST_INT
     thread = libc.release_gil()
     if is_flat(mpi) and (not needs_large or peek(mpi + table.HAS_LARGE) != 0):
-        outcome = meet(state, mpi, kind, tables, send_count)
+        outcome = meet(state, mpi, kind, tables, send_count, True)
         if outcome == OK:
             outcome = _direct(state, mpi, send, recv, itemsize, counts, displs, needs_large)
     else:
@@ -147,7 +147,7 @@ def _round(state, mpi, send, recv, itemsize, counts, displs, begin, chunk, kind,
     if not may_go_on(outcome):
         return outcome
     if leads(mpi):
-        outcome = agree(state, mpi, outcome, kind, tables, 0, 0)
+        outcome = agree(state, mpi, outcome, kind, tables, True)
         if outcome == OK:
             outcome = _cross(state, mpi, half, itemsize, counts, begin, chunk)
     outcome = hand_out(state, mpi, outcome)

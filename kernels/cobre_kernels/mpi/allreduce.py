@@ -20,7 +20,16 @@ from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLREDUCE, pack_kind
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.counts import by_node
-from cobre_kernels.mpi.round import agree, enter, finish, hand_out, judge, may_go_on, next_half
+from cobre_kernels.mpi.round import (
+    agree,
+    agree_with,
+    enter,
+    finish,
+    hand_out,
+    judge,
+    may_go_on,
+    next_half,
+)
 from cobre_kernels.mpi.stripes import reduce_in_stripes
 from cobre_kernels.mpi.table import is_flat, leads, place_of, table_of
 from cobre_kernels.status import OK
@@ -61,7 +70,7 @@ def _with_heads(state, mpi, send, recv, itemsize, size_bytes, kind, dtype, op):
     outcome = enter(state, mpi, kind, size_bytes, count)
     if not may_go_on(outcome):
         return outcome
-    outcome = agree(state, mpi, outcome, kind, size_bytes, send, size_bytes)
+    outcome = agree_with(state, mpi, outcome, kind, size_bytes, send, size_bytes, False)
     outcome = hand_out(state, mpi, outcome)
     if outcome == OK:
         payload = peek(mpi + table.HEADS) + table.PAYLOAD
@@ -80,7 +89,7 @@ def _gathered(state, mpi, send, recv, itemsize, size_bytes, kind, dtype, op):
     if not may_go_on(outcome):
         return outcome
     if leads(mpi):
-        outcome = agree(state, mpi, outcome, kind, size_bytes, 0, 0)
+        outcome = agree(state, mpi, outcome, kind, size_bytes, True)
         if outcome == OK:
             lengths, places = by_node(state, mpi, size_bytes)
             in_place = peek(mpi + table.IN_PLACE)

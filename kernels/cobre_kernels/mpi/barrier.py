@@ -30,7 +30,7 @@ def synchronise_kernel(state, kind, length):
     if kind & 0xFF == FENCE:
         outcome = _fence(state, mpi, kind, length)
     else:
-        outcome = meet(state, mpi, kind, length, 0)
+        outcome = meet(state, mpi, kind, length, 0, False)
     libc.regain_gil(thread)
     return finish(state, mpi, outcome, kind)
 

@@ -56,7 +56,7 @@ def broadcast_kernel(state, buffer, size_bytes, dtype, root):
 def _direct(state, mpi, buffer, size_bytes, kind, root):
     done = 0
     while True:
-        outcome = meet(state, mpi, kind, size_bytes, size_bytes)
+        outcome = meet(state, mpi, kind, size_bytes, size_bytes, size_bytes > 0)
         piece = min(size_bytes - done, PIECE_BYTES)
         if outcome == OK and piece > 0:
             outcome = judge(state, calls.bcast(mpi, buffer + done, piece, root))
@@ -89,7 +89,7 @@ def _chunk(state, mpi, buffer, length, size_bytes, kind, root):
     if not may_go_on(outcome):
         return outcome
     if leads(mpi):
-        outcome = agree(state, mpi, outcome, kind, size_bytes, 0, 0)
+        outcome = agree(state, mpi, outcome, kind, size_bytes, length > 0)
         if outcome == OK and length > 0:
             root_node = peek(peek(mpi + table.NODE_OF) + 8 * root)
             outcome = judge(state, calls.bcast(mpi, half, length, root_node))

@@ -5,7 +5,8 @@ why it takes no further part. A leader whose wait is overdue asks the other lead
 are in this step; those that are answer, the others are the missing ones. Messages are read while a
 leader waits (wait.py), so a leader that computes neither answers nor hears.
 
-A notice is final: who has failed or left takes part in nothing any more.
+A notice is final: who has failed or left takes part in nothing any more. It says how many exchanges
+its sender had completed: who is still in one of those will complete it too, for all have begun it.
 """
 
 from numba import njit
@@ -18,10 +19,12 @@ from cobre_kernels.mpi.table import leads, table_of
 TAG = 2
 NOTICE, QUESTION, ANSWER = 1, 2, 3
 
-# A message: what it is, the sender's rank, then for a notice a reason for each rank.
+# A message: what it is, the sender's rank, then for a notice how many exchanges it had completed,
+# and a reason for each rank.
 SORT = 0
 SENDER = 8
-NOTICE_REASONS = 16
+NOTICE_COMPLETED = 16
+NOTICE_REASONS = 24
 SMALL_BYTES = 16
 LAST_SENDS_NS = 100_000_000  # how long sends may take before they are left to themselves
 
@@ -44,6 +47,7 @@ def send_notice(state):
     size = peek(state + layout.COMM_SIZE)
     poke(notice + SORT, NOTICE)
     poke(notice + SENDER, peek(state + layout.RANK))
+    poke(notice + NOTICE_COMPLETED, peek(mpi + table.COMPLETED))
     for rank in range(size):
         record = state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES
         poke(notice + NOTICE_REASONS + 8 * rank, peek(record + layout.REASON))
@@ -141,6 +145,10 @@ def read_news(state):
 
 @njit
 def _take_notice(mpi, message, size):
+    completed = peek(message + NOTICE_COMPLETED)
+    if peek(mpi + table.NEWS_SEEN) != 0:
+        completed = min(completed, peek(mpi + table.TOLD))
+    poke(mpi + table.TOLD, completed)
     poke(mpi + table.NEWS_SEEN, 1)
     poke(mpi + table.TELLER, peek(message + SENDER))
     poke(mpi + table.NEWS_COUNT, peek(mpi + table.NEWS_COUNT) + 1)

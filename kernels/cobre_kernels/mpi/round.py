@@ -1,7 +1,8 @@
 """One round of a collective over several nodes: in to the leader, across, out to all.
 
     enter     a step of shared memory: all ranks of the node are here and call the same
-    agree     the leaders exchange heads; each learns whether all nodes call the same
+    agree     the leaders exchange heads; each learns whether all nodes call the same; if data is to
+              move, a second exchange binds them (wait.py)
     ...       data between leaders, by MPI
     hand_out  a step of shared memory: the verdict, and what the stage holds, to all ranks
 
@@ -19,7 +20,7 @@ from cobre_kernels.guard import leave, leave_broken
 from cobre_kernels.mpi import calls, counts, table
 from cobre_kernels.mpi.news import tell_failure
 from cobre_kernels.mpi.table import leads, node_size
-from cobre_kernels.mpi.wait import await_heads, outcome_of_news
+from cobre_kernels.mpi.wait import await_exchange, outcome_of_news
 from cobre_kernels.shm.step import announce, next_generation, publish, record_calls, synchronise
 from cobre_kernels.shm.step import await_all as await_node
 from cobre_kernels.status import DISAGREE, INTERRUPTED, MPI_FAILED, OK, TIMED_OUT
@@ -49,38 +50,54 @@ def may_go_on(outcome):
 
 
 @njit
-def meet(state, mpi, kind, length, detail):
-    """A whole round without data."""
+def meet(state, mpi, kind, length, detail, moves_data):
+    """A whole round without data in the stage; ``moves_data`` if a call of MPI follows."""
     outcome = enter(state, mpi, kind, length, detail)
     if not may_go_on(outcome):
         return outcome
     if leads(mpi):
-        outcome = agree(state, mpi, outcome, kind, length, 0, 0)
+        outcome = agree(state, mpi, outcome, kind, length, moves_data)
     return hand_out(state, mpi, outcome)
 
 
 @njit
-def agree(state, mpi, outcome, kind, length, payload, payload_bytes):
-    """Exchange heads with the other leaders; a few bytes of payload may go with them."""
-    if peek(mpi + table.NEWS_SEEN) != 0:
-        return outcome_of_news(state, False)
-    head, heads = peek(mpi + table.HEAD), peek(mpi + table.HEADS)
+def agree(state, mpi, outcome, kind, length, moves_data):
+    """Exchange heads with the other leaders; bind all of them if data is to move."""
+    return agree_with(state, mpi, outcome, kind, length, 0, 0, moves_data)
+
+
+@njit
+def agree_with(state, mpi, outcome, kind, length, payload, payload_bytes, moves_data):
+    """The same; a few bytes of payload go with the heads."""
+    head = peek(mpi + table.HEAD)
     poke(head + table.DISAGREEMENT, 1 if outcome == DISAGREE else 0)
     poke(head + table.KIND, kind)
     poke(head + table.LENGTH, length)
     if payload_bytes > 0:
         move(head + table.PAYLOAD, payload, payload_bytes)
-    code = calls.begin_allgather(mpi, head, heads, table.HEAD_BYTES, mpi + table.REQUEST)
-    outcome = judge(state, code)
+    outcome = _exchange(state, mpi, table.HEAD_BYTES, False)
+    same = outcome == OK and _heads_are_same(mpi, kind, length)
+    if outcome == OK and (moves_data or not same):
+        outcome = _exchange(state, mpi, table.BOND_BYTES, True)
     if outcome == OK:
-        outcome = await_heads(state, mpi)
-    if outcome == OK:
-        return _compare(state, mpi, kind, length)
+        return OK if same else _collect_calls(state, mpi)
     if outcome == TIMED_OUT and peek(mpi + table.NEWS_SEEN) == 0:
         tell_failure(state, layout.ARRIVED_IN_TIME)
     elif outcome in (INTERRUPTED, MPI_FAILED):
         tell_failure(state, layout.GAVE_UP)
     return outcome
+
+
+@njit
+def _exchange(state, mpi, length, is_bound):
+    """Give every leader the first bytes of every head."""
+    if peek(mpi + table.NEWS_SEEN) != 0 and not is_bound:
+        return outcome_of_news(state, False)
+    poke(mpi + table.EXCHANGES, peek(mpi + table.EXCHANGES) + 1)
+    head, heads = peek(mpi + table.HEAD), peek(mpi + table.HEADS)
+    code = calls.begin_allgather(mpi, head, heads, length, mpi + table.REQUEST)
+    outcome = judge(state, code)
+    return await_exchange(state, mpi, is_bound) if outcome == OK else outcome
 
 
 @njit
@@ -93,13 +110,14 @@ def judge(state, code):
 
 
 @njit
-def _compare(state, mpi, kind, length):
-    same = True
+def _heads_are_same(mpi, kind, length):
     for node in range(peek(mpi + table.NODES)):
         head = peek(mpi + table.HEADS) + node * table.HEAD_BYTES
-        same = same and peek(head + table.DISAGREEMENT) == 0
-        same = same and peek(head + table.KIND) == kind and peek(head + table.LENGTH) == length
-    return OK if same else _collect_calls(state, mpi)
+        if peek(head + table.DISAGREEMENT) != 0:
+            return False
+        if peek(head + table.KIND) != kind or peek(head + table.LENGTH) != length:
+            return False
+    return True
 
 
 @njit

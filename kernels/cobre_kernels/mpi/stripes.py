@@ -63,7 +63,7 @@ def _begin_of(node, stripe, length):
 
 @njit
 def _direct(state, mpi, send, recv, begin, length, stripe, size_bytes, kind, itemsize, dtype, op):
-    outcome = meet(state, mpi, kind, size_bytes, size_bytes // itemsize)
+    outcome = meet(state, mpi, kind, size_bytes, size_bytes // itemsize, True)
     if outcome != OK:
         return outcome
     half = next_half(state, mpi)
@@ -131,7 +131,7 @@ def _staged(state, mpi, send, recv, begin, length, stripe, size_bytes, kind, ite
     received = half + peek(mpi + table.NODES) * here * stripe
     result = received + peek(state + layout.COMM_SIZE) * stripe
     if leads(mpi):
-        outcome = agree(state, mpi, outcome, kind, size_bytes, 0, 0)
+        outcome = agree(state, mpi, outcome, kind, size_bytes, True)
         if outcome == OK:
             outcome = _scatter_node(state, mpi, half, received, stripe)
         if outcome == OK:

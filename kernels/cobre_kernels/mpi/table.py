@@ -34,6 +34,9 @@ ascending, then those of node 1, and so on.
     ASKED_NS        when this leader asked who is here; 0: not yet
     SMALL_OUT       address of a question or answer
     TELLER          the rank that sent the last notice
+    EXCHANGES       how many exchanges among leaders this one has begun
+    COMPLETED       and how many it has completed
+    TOLD            the fewest that the sender of a notice had completed
 
     head            FLAG, KIND, LENGTH of the call, 1 in FLAG if the ranks of the node disagree;
                     INLINE_BYTES of payload where the communicator is flat
@@ -84,7 +87,10 @@ HEARD = 240
 ASKED_NS = 248
 SMALL_OUT = 256
 TELLER = 264
-TABLE_BYTES = 272
+EXCHANGES = 272
+COMPLETED = 280
+TOLD = 288
+TABLE_BYTES = 296
 
 # Head.
 DISAGREEMENT = 0
@@ -93,6 +99,7 @@ LENGTH = 16
 PAYLOAD = 32
 INLINE_BYTES = 32
 HEAD_BYTES = PAYLOAD + INLINE_BYTES
+BOND_BYTES = 8  # of the second exchange, whose content says nothing
 
 # Stage.
 VERDICT = 0

@@ -1,9 +1,11 @@
 """How a leader waits for the other leaders: spin, yield, nap; with deadline, news and signals.
 
-Only the exchange of heads (round.py) is waited for in this way, and it touches no memory but our
-own: a wait that ends early leaves a request behind that may be completed at any time later. Data
-moves when all ranks are known to be there, by MPI's blocking calls, straight from and to where it
-belongs.
+Only exchanges (round.py) are waited for in this way, and they touch no memory but our own: a wait
+that ends early leaves a request behind that may be completed at any time later. Data moves by MPI's
+blocking calls, straight from and to where it belongs, once all leaders are *bound*: they have
+completed a first exchange and now wait for a second one, which only a notice can end early. Whoever
+gave up in the first has sent one and is not in the second; so either all leaders come out of the
+second and into the blocking call, or none does.
 """
 
 from numba import njit
@@ -22,16 +24,18 @@ LOOKS_PER_CLOCK = 16
 
 
 @njit
-def await_heads(state, mpi):
+def await_exchange(state, mpi, is_bound):
     """Wait until the request in the table is complete; return a status."""
     outcome = _poll(mpi, peek(state + layout.SPIN_NS), False)
     if outcome == UNFINISHED:
         outcome = _poll(mpi, peek(state + layout.YIELD_NS), True)
     if outcome == UNFINISHED:
-        outcome = _nap(state, mpi)
+        outcome = _nap(state, mpi, is_bound)
     if outcome < UNFINISHED:
         poke(state + layout.MPI_ERROR, -outcome - 1)
         return MPI_FAILED
+    if outcome == OK:
+        poke(mpi + table.COMPLETED, peek(mpi + table.EXCHANGES))
     return outcome
 
 
@@ -65,7 +69,7 @@ def _poll(mpi, duration_ns, yields):
 
 
 @njit
-def _nap(state, mpi):
+def _nap(state, mpi, is_bound):
     began = libc.monotonic_ns()
     looked = 0
     nap_ns = FIRST_NAP_NS
@@ -77,7 +81,7 @@ def _nap(state, mpi):
         outcome = OK
         if now - looked >= TICK_NS or peek(mpi + table.ASKED_NS) != 0:
             looked = now
-            outcome = _look_around(state, mpi, now, began)
+            outcome = _look_around(state, mpi, now, began, is_bound)
         # Complete is complete, whatever has been heard meanwhile: that counts for the next step.
         found = _look(mpi)
         if found != UNFINISHED:
@@ -88,12 +92,14 @@ def _nap(state, mpi):
 
 
 @njit
-def _look_around(state, mpi, now, began):
-    if signal_raised(state):
+def _look_around(state, mpi, now, began, is_bound):
+    if not is_bound and signal_raised(state):
         return INTERRUPTED
     read_news(state)
-    if peek(mpi + table.NEWS_SEEN) != 0:
+    if peek(mpi + table.NEWS_SEEN) != 0 and peek(mpi + table.TOLD) < peek(mpi + table.EXCHANGES):
         return outcome_of_news(state, True)
+    if is_bound:
+        return OK
     timeout_ns = peek(state + layout.TIMEOUT_NS)
     if timeout_ns == 0 or now - began < timeout_ns:
         return OK

@@ -76,11 +76,13 @@ def _why_not(nbytes: int) -> str:
     return ""
 
 
-def _map_window(comm: MpiBackend, nbytes: int) -> tuple[Any, str]:
+def _map_window(comm: MpiBackend, nbytes: int) -> tuple[NDArray[np.uint8] | None, str]:
     """Return memory of this process that is the window's, or what is wrong."""
     from mpi4py import MPI
 
     node = comm.node
+    if node.size == 1:  # nothing to share; Open MPI has private memory then
+        return _heap(nbytes)
     try:
         window = MPI.Win.Allocate_shared(nbytes if node.rank == 0 else 0, 1, comm=node)
     except MPI.Exception as error:
@@ -93,10 +95,22 @@ def _map_window(comm: MpiBackend, nbytes: int) -> tuple[Any, str]:
         window.Free()
         return mapping, ""
     comm.keep_window(window)
-    return (ctypes.c_char * nbytes).from_address(buffer.address), ""
+    return _bytes_at(buffer.address, nbytes), ""
 
 
-def _second_mapping(address: int, nbytes: int) -> Any:
+def _bytes_at(address: int, nbytes: int) -> NDArray[np.uint8]:
+    memory: Any = (ctypes.c_char * nbytes).from_address(address)
+    return np.frombuffer(memory, dtype=np.uint8)
+
+
+def _heap(nbytes: int) -> tuple[NDArray[np.uint8] | None, str]:
+    try:
+        return np.zeros(nbytes, dtype=np.uint8), ""
+    except MemoryError as error:
+        return None, str(error)
+
+
+def _second_mapping(address: int, nbytes: int) -> NDArray[np.uint8] | None:
     """Map the pages of a shared mapping once more; None where that cannot be done."""
     if sys.platform != "linux":
         return None
@@ -108,16 +122,16 @@ def _second_mapping(address: int, nbytes: int) -> Any:
     mapped = libc.mremap(start, 0, length, MREMAP_MAYMOVE)
     if mapped in (None, ctypes.c_void_p(-1).value):
         return None
-    memory = (ctypes.c_char * nbytes).from_address(mapped + address - start)
+    memory: Any = (ctypes.c_char * nbytes).from_address(mapped + address - start)
     libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     finalizer = weakref.finalize(memory, libc.munmap, mapped, length)
     finalizer.atexit = False  # the process's end does it, after everything that may still look
-    return memory
+    return np.frombuffer(memory, dtype=np.uint8)
 
 
-def _populate(memory: Any, nbytes: int, *, interleave: bool) -> str:
+def _populate(memory: NDArray[np.uint8], nbytes: int, *, interleave: bool) -> str:
     """Take all pages now, as zeros; return what is wrong if they cannot be had."""
-    address = ctypes.addressof(memory)
+    address = int(memory.ctypes.data)
     first = -(-address // PAGE_BYTES) * PAGE_BYTES
     if interleave:
         numa.interleave(first, nbytes)
@@ -131,5 +145,5 @@ def _populate(memory: Any, nbytes: int, *, interleave: bool) -> str:
             if code in (errno.EFAULT, errno.ENOMEM):
                 return f"{os.strerror(code)} in shared memory"
             break  # an older kernel: what check_space saw has to do
-    np.frombuffer(memory, dtype=np.uint8)[:] = 0
+    memory[:] = 0
     return ""

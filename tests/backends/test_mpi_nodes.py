@@ -1,0 +1,71 @@
+"""Several nodes, at awkward moments and lengths; nodes are pretended on one machine."""
+
+import psutil
+import pytest
+
+from cobre_comm.testing import run_ranks, run_ranks_outcomes
+from cobre_comm.testing.outcome import values_of
+from tests.backends import mpi_node_bodies as bodies
+from tests.grid import EVERY_RANK_ALONE, skip_unless_here
+
+ALONE = [f"mpi-openmpi:{EVERY_RANK_ALONE}", f"mpi-mpich:{EVERY_RANK_ALONE}"]
+TINY = {"COBRE_MPI_BUFFER_BYTES": "4096"}
+LENGTHS = [0, 1, 31, 32, 33, 40, 4095, 16384, 16385, 100_003]
+LARGE_GIB = 14  # two ranks of 3 GiB each, and what MPI takes for its messages
+
+
+@pytest.mark.parametrize("backend", ALONE)
+def test_who_has_finished_may_leave_while_another_is_set_aside(backend):
+    skip_unless_here(backend)
+    run_ranks(backend, 4, bodies.leave_while_one_sleeps, 2, 3)
+
+
+@pytest.mark.parametrize("backend", ALONE)
+def test_unread_questions_do_not_outlive_their_communicator(backend):
+    skip_unless_here(backend)
+    outcomes = run_ranks_outcomes(
+        backend,
+        2,
+        bodies.close_with_an_unread_question,
+        connect=False,
+        env={"COBRE_MPI_TIMEOUT_SECS": "1"},
+    )
+    for left in values_of(outcomes):
+        assert left
+        assert not any(left)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["mpi-mpich:0,1", "mpi-openmpi:0,1"])
+def test_many_sub_communicators(backend):
+    skip_unless_here(backend)
+    outcomes = run_ranks_outcomes(
+        backend, 4, bodies.many_sub_communicators, 700, connect=False, timeout_s=200
+    )
+    values_of(outcomes)
+
+
+@pytest.mark.parametrize(
+    ("backend", "size"),
+    [
+        (ALONE[0], 3),
+        ("mpi-mpich:0,1", 4),
+        pytest.param(ALONE[1], 4, marks=pytest.mark.slow),
+        pytest.param("mpi-openmpi:2,1,0,0,1", 7, marks=pytest.mark.slow),
+        pytest.param("mpi-mpich:0,0,1", 7, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("env", [{}, TINY], ids=["default", "tiny"])
+def test_every_route(backend, size, env):
+    skip_unless_here(backend)
+    run_ranks(backend, size, bodies.odd_sizes, LENGTHS, env=env)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", [*ALONE, "mpi-openmpi"])
+def test_beyond_31_bits(backend):
+    skip_unless_here(backend)
+    available_gib = psutil.virtual_memory().available / 2**30
+    if available_gib < LARGE_GIB:
+        pytest.skip(f"needs {LARGE_GIB} GiB, there are {available_gib:.0f}")
+    run_ranks(backend, 2, bodies.beyond_31_bits, timeout_s=200)

@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,19 +23,22 @@ from numpy.typing import DTypeLike, NDArray
 from cobre_comm import jit
 from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
 from cobre_comm.backends.mpi import abort, estate, library
-from cobre_comm.backends.mpi.places import Places, cores_of_node, places_of, split_by_node
+from cobre_comm.backends.mpi.memory import (
+    ALL_KERNELS,
+    KERNELS,
+    MpiMemory,
+    least_buffer_bytes,
+)
+from cobre_comm.backends.mpi.places import Places, places_of, split_by_node
 from cobre_comm.backends.mpi.region import MpiRegion, map_region
 from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US, attach
 from cobre_comm.backends.shm.backend import KERNELS as SHM_KERNELS
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import MpiConfig, ShmConfig
-from cobre_comm.cores import quota_cores
 from cobre_comm.errors import InitializationFailed, InvalidCommunicator
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-    from cobre_comm.backends.mpi.memory import MpiMemory
 
 NAME_BYTES = 64
 FAILED_TAG = 1
@@ -82,11 +85,14 @@ class MpiBackend(KernelBackend):
     def _connect(self, parent: MPI.Intracomm) -> None:
         """Find out who is where, and meet them."""
         world = parent.Dup()
-        node = split_by_node(world, self._config.pretend_nodes)
+        node, has_room = split_by_node(world, self._config.pretend_nodes)
+        if self._config.spin_us is None:
+            spin_us = SPIN_US if has_room else 0.0
+            self._config = dataclasses.replace(self._config, spin_us=spin_us)
         places = places_of(world, node)
         is_alone = places.nodes == 1
         kernels = SHM_KERNELS if is_alone else mpi_kernels()
-        _compile_in_turn(node, kernels)
+        _compile_in_turn(node, kernels.in_order() if is_alone else ALL_KERNELS)
         super().__init__(kernels, layout.MPI, world.rank, world.size, is_leader=node.rank == 0)
         self.node = node
         self._estate = estate.Estate(world, node)
@@ -99,8 +105,6 @@ class MpiBackend(KernelBackend):
             self._reach_other_nodes(places)
 
     def _reach_other_nodes(self, places: Places) -> None:
-        from cobre_comm.backends.mpi.memory import MpiMemory, least_buffer_bytes
-
         config = self._config
         wanted = config.buffer_bytes or max(STAGE_BYTES // len(places.here), SMALLEST_BUFFER_BYTES)
         config = dataclasses.replace(config, buffer_bytes=max(wanted, least_buffer_bytes(places)))
@@ -198,9 +202,6 @@ def _attach_in_turn(state: NDArray[np.int64], node: MPI.Intracomm, config: MpiCo
         chosen = f"/cobre-{os.getuid()}-mpi-{secrets.token_hex(5)}".encode()
         name[: len(chosen)] = chosen
     node.Bcast([name, MPI.BYTE], root=0)
-    spin_us = config.spin_us
-    if spin_us is None:
-        spin_us = SPIN_US if node.size <= min(cores_of_node(node), quota_cores()) else 0.0
     shm = ShmConfig(
         name=name.rstrip(b"\0").decode(),
         rank=node.rank,
@@ -208,7 +209,7 @@ def _attach_in_turn(state: NDArray[np.int64], node: MPI.Intracomm, config: MpiCo
         timeout_s=config.timeout_s,
         buffer_bytes=config.buffer_bytes,
         numa_interleave=config.numa_interleave,
-        spin_us=spin_us,
+        spin_us=config.spin_us,
     )
     try:
         return attach(state, shm, lambda: not node.Iprobe(source=0, tag=FAILED_TAG))
@@ -219,14 +220,14 @@ def _attach_in_turn(state: NDArray[np.int64], node: MPI.Intracomm, config: MpiCo
         raise
 
 
-def _compile_in_turn(node: MPI.Intracomm, kernels: KernelSet) -> None:
+def _compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
     """Let the first rank of a node compile what numba's cache does not have yet.
 
     The others sleep, and then load it. mpiexec starts all ranks at once, and each of them would
     compile the same; `cobre-comm run` has seen to it before.
     """
     if node.rank == 0:
-        for kernel in [*access.KERNELS, *kernels.in_order()]:
+        for kernel in [*access.KERNELS, *kernels]:
             kernel.call, kernel.address  # noqa: B018  # either compiles
         for name in DOORS:
             door(name)
@@ -237,16 +238,12 @@ def _compile_in_turn(node: MPI.Intracomm, kernels: KernelSet) -> None:
 
 def mpi_kernels() -> KernelSet:
     """Return the kernels of several nodes, after making MPI's functions known to them."""
-    from cobre_comm.backends.mpi.memory import KERNELS
-
     library.make_known()
     return KERNELS
 
 
 def kernels_to_warm() -> list[Kernel]:
     """Return what to compile before ranks start; needs no MPI."""
-    from cobre_comm.backends.mpi.memory import ALL_KERNELS
-
     library.make_known(pretend=True)
     return [*access.KERNELS, *SHM_KERNELS.in_order(), *ALL_KERNELS]
 

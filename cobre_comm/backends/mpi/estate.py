@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import time
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from cobre_comm.backends.mpi.backend import MpiBackend
 
+LOOK_S = 0.0005
 LAST_NEWS_S = 5.0  # other ranks reach their end a little later, or never
 
 _in_order: list[Estate] = []  # of their making, which is the same on all ranks that share them
@@ -138,8 +140,19 @@ def _before_finalize() -> None:
         backend.finalized()
     estates, _in_order[:] = list(_in_order), []
     for estate in estates:
-        if estate.is_done and estate.drain(LAST_NEWS_S):
+        if estate.is_done and estate.drain(LAST_NEWS_S) and _all_are_here(estate.world):
             for window in estate.windows:
                 window.Free()
             for comm in estate.comms:
                 comm.Free()
+
+
+def _all_are_here(world: MPI.Intracomm) -> bool:
+    """Whether the other ranks have come to their end in good order too."""
+    request = world.Ibarrier()
+    deadline = time.monotonic() + LAST_NEWS_S
+    while not request.Test():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_S)
+    return True

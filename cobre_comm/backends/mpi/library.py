@@ -112,7 +112,11 @@ def check_world(world: MPI.Intracomm, environ: Mapping[str, str] | None = None) 
     environ = os.environ if environ is None else environ
     for name in SIZE_VARIABLES:
         text = environ.get(name, "")
-        if text.isdigit() and int(text) > 1:
+        if not text.isdigit():
+            continue
+        if int(text) == 1:
+            return  # the nearest launcher knows best
+        if int(text) > 1:
             raise InitializationFailed(
                 "mpi",
                 f"MPI has a world of 1 rank, but {name}={text} announces {text} ranks: each of "

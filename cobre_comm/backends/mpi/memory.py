@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
 LOOK_S = 0.0005
+LARGEST_HALF_BYTES = 2**30  # MPI counts it in a C int
 ALL_KERNELS = [*KERNELS.in_order(), *farewell.KERNELS]
 
 
@@ -129,7 +130,7 @@ class MpiMemory:
         words = local[[layout.BUFFERS // WORD_BYTES, layout.BUFFER_STRIDE // WORD_BYTES]]
         stage, stride = (int(word) for word in words)
         room = len(places.here) * stride - table.halves_offset(world.size)
-        half_bytes = room // 2 // layout.LINE_BYTES * layout.LINE_BYTES
+        half_bytes = min(room // 2 // layout.LINE_BYTES * layout.LINE_BYTES, LARGEST_HALF_BYTES)
         self._set(table.STAGE, stage)
         self._set(table.HALF_BYTES, world.allreduce(half_bytes, MPI.MIN))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.cores import core_numbers
+from cobre_comm.cores import core_numbers, quota_cores
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -49,16 +49,20 @@ class Places:
         return self.order[self.starts[self.node] : self.starts[self.node + 1]]
 
 
-def split_by_node(world: MPI.Intracomm, pretend: Sequence[int]) -> MPI.Intracomm:
-    """Return the communicator of the ranks that share memory with this one, in rank order."""
+def split_by_node(world: MPI.Intracomm, pretend: Sequence[int]) -> tuple[MPI.Intracomm, bool]:
+    """Return the communicator of the ranks that share memory with this one, in rank order.
+
+    With it comes whether each rank of the machine has a core.
+    """
     from mpi4py import MPI
 
     node = cast(MPI.Intracomm, world.Split_type(MPI.COMM_TYPE_SHARED, key=world.rank))
+    has_room = node.size <= min(_cores_of(node), quota_cores())
     if not pretend:
-        return node
+        return node, has_room
     pretended = cast(MPI.Intracomm, node.Split(pretend[world.rank % len(pretend)], key=world.rank))
     node.Free()
-    return pretended
+    return pretended, has_room
 
 
 def places_of(world: MPI.Intracomm, node: MPI.Intracomm) -> Places:
@@ -73,7 +77,7 @@ def places_of(world: MPI.Intracomm, node: MPI.Intracomm) -> Places:
     return Places(order, starts, int(np.searchsorted(firsts, leader[0])))
 
 
-def cores_of_node(node: MPI.Intracomm) -> int:
+def _cores_of(node: MPI.Intracomm) -> int:
     """Count the cores that the ranks of a node may use together; collective over ``node``.
 
     mpiexec may have bound each rank to a core of its own, or all of them to the same one.

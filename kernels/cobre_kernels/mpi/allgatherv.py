@@ -20,6 +20,7 @@ from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.counts import LARGEST_INT, array_of, put, put_block
 from cobre_kernels.mpi.round import (
     agree,
+    agree_with,
     enter,
     finish,
     hand_out,
@@ -64,7 +65,9 @@ def allgatherv_kernel(
     # By the tables, which are the same on all ranks: recv may be longer on some.
     needs_large = _reach(size, counts, displs) * itemsize > LARGEST_INT
     thread = libc.release_gil()
-    if is_flat(mpi) and (not needs_large or peek(mpi + table.HAS_LARGE) != 0):
+    if is_flat(mpi) and _largest(size, counts) * itemsize <= table.INLINE_BYTES:
+        outcome = _with_heads(state, mpi, send, recv, itemsize, counts, displs, kind, tables)
+    elif is_flat(mpi) and (not needs_large or peek(mpi + table.HAS_LARGE) != 0):
         outcome = meet(state, mpi, kind, tables, send_count, True)
         if outcome == OK:
             outcome = _direct(state, mpi, send, recv, itemsize, counts, displs, needs_large)
@@ -83,14 +86,33 @@ def _direct(state, mpi, send, recv, itemsize, counts, displs, needs_large):
         put_block(lengths, rank, peek(counts + 8 * rank) * itemsize, needs_large)
         put_block(places, rank, peek(displs + 8 * rank) * itemsize, needs_large)
     rank = peek(state + layout.RANK)
-    send_bytes = peek(counts + 8 * rank) * itemsize
-    if send == recv + peek(displs + 8 * rank) * itemsize:
-        send = peek(mpi + table.IN_PLACE)
+    own = recv + peek(displs + 8 * rank) * itemsize
+    if send != own:  # MPI wants all ranks in place, or none; it would copy this as well
+        move(own, send, peek(counts + 8 * rank) * itemsize)
+    in_place = peek(mpi + table.IN_PLACE)
     if needs_large:
-        code = calls.allgatherv_large(mpi, send, send_bytes, recv, lengths, places)
+        code = calls.allgatherv_large(mpi, in_place, 0, recv, lengths, places)
     else:
-        code = calls.allgatherv(mpi, send, send_bytes, recv, lengths, places)
+        code = calls.allgatherv(mpi, in_place, 0, recv, lengths, places)
     return judge(state, code)
+
+
+@njit
+def _with_heads(state, mpi, send, recv, itemsize, counts, displs, kind, tables):
+    """Blocks so short that they travel with the heads, of a flat communicator."""
+    rank = peek(state + layout.RANK)
+    own_bytes = peek(counts + 8 * rank) * itemsize
+    outcome = enter(state, mpi, kind, tables, peek(counts + 8 * rank))
+    if not may_go_on(outcome):
+        return outcome
+    outcome = agree_with(state, mpi, outcome, kind, tables, send, own_bytes, False)
+    outcome = hand_out(state, mpi, outcome)
+    if outcome == OK:
+        for r in range(peek(state + layout.COMM_SIZE)):
+            source = peek(mpi + table.HEADS) + r * table.HEAD_BYTES + table.PAYLOAD
+            block = recv + peek(displs + 8 * r) * itemsize
+            move(block, source, peek(counts + 8 * r) * itemsize)
+    return outcome
 
 
 @njit
@@ -109,13 +131,11 @@ def _staged(state, mpi, send, recv, itemsize, counts, displs, kind, tables):
 @njit
 def _plan(state, mpi, itemsize, counts):
     """Bytes of a rank's chunk, and of the longest block."""
-    givers, largest = 0, 0
-    for rank in range(peek(state + layout.COMM_SIZE)):
-        count = peek(counts + 8 * rank)
-        givers += 1 if count > 0 else 0
-        largest = max(largest, count * itemsize)
+    givers, size = 0, peek(state + layout.COMM_SIZE)
+    for rank in range(size):
+        givers += 1 if peek(counts + 8 * rank) > 0 else 0
     share = peek(mpi + table.HALF_BYTES) // max(givers, 1)
-    return share // table.LINE_BYTES * table.LINE_BYTES, largest
+    return share // table.LINE_BYTES * table.LINE_BYTES, _largest(size, counts) * itemsize
 
 
 @njit
@@ -186,6 +206,14 @@ def _take_out(state, mpi, send, recv, itemsize, counts, displs, begin, chunk, ha
         if length > 0 and not (rank == peek(state + layout.RANK) and block == send):
             move_out(block + begin, half + offset, length, past_caches)
         offset += length
+
+
+@njit
+def _largest(size, counts):
+    largest = 0
+    for rank in range(size):
+        largest = max(largest, peek(counts + 8 * rank))
+    return largest
 
 
 @njit

@@ -16,6 +16,7 @@ from cobre_kernels.kind import BROADCAST, pack_kind
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.round import (
     agree,
+    agree_with,
     enter,
     finish,
     hand_out,
@@ -44,12 +45,27 @@ def broadcast_kernel(state, buffer, size_bytes, dtype, root):
     kind = pack_kind(BROADCAST, dtype, root)
     mpi = table_of(state)
     thread = libc.release_gil()
-    if is_flat(mpi):
+    if is_flat(mpi) and size_bytes <= table.INLINE_BYTES:
+        outcome = _with_heads(state, mpi, buffer, size_bytes, kind, root)
+    elif is_flat(mpi):
         outcome = _direct(state, mpi, buffer, size_bytes, kind, root)
     else:
         outcome = _staged(state, mpi, buffer, size_bytes, kind, root)
     libc.regain_gil(thread)
     return finish(state, mpi, outcome, kind)
+
+
+@njit
+def _with_heads(state, mpi, buffer, size_bytes, kind, root):
+    """So few bytes that they travel with the heads, of a flat communicator."""
+    outcome = enter(state, mpi, kind, size_bytes, size_bytes)
+    if not may_go_on(outcome):
+        return outcome
+    outcome = agree_with(state, mpi, outcome, kind, size_bytes, buffer, size_bytes, False)
+    outcome = hand_out(state, mpi, outcome)
+    if outcome == OK and peek(state + layout.RANK) != root:
+        move(buffer, peek(mpi + table.HEADS) + root * table.HEAD_BYTES + table.PAYLOAD, size_bytes)
+    return outcome
 
 
 @njit

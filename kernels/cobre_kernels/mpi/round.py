@@ -23,7 +23,7 @@ from cobre_kernels.mpi.table import leads, node_size
 from cobre_kernels.mpi.wait import await_exchange, outcome_of_news
 from cobre_kernels.shm.step import announce, next_generation, publish, record_calls, synchronise
 from cobre_kernels.shm.step import await_all as await_node
-from cobre_kernels.status import DISAGREE, INTERRUPTED, MPI_FAILED, OK, TIMED_OUT
+from cobre_kernels.status import DISAGREE, INTERRUPTED, MPI_FAILED, OK
 
 
 @njit
@@ -81,10 +81,8 @@ def agree_with(state, mpi, outcome, kind, length, payload, payload_bytes, moves_
         outcome = _exchange(state, mpi, table.BOND_BYTES, True)
     if outcome == OK:
         return OK if same else _collect_calls(state, mpi)
-    if outcome == TIMED_OUT and peek(mpi + table.NEWS_SEEN) == 0:
-        tell_failure(state, layout.ARRIVED_IN_TIME)
-    elif outcome in (INTERRUPTED, MPI_FAILED):
-        tell_failure(state, layout.GAVE_UP)
+    # Whatever ended the wait: who is bound relies on a notice from everyone who gave up before.
+    tell_failure(state, layout.GAVE_UP if outcome == INTERRUPTED else layout.ARRIVED_IN_TIME)
     return outcome
 
 
@@ -214,6 +212,8 @@ def finish(state, mpi, outcome, kind):
     if outcome == OK:
         leave(state)
     else:
+        if outcome == MPI_FAILED and leads(mpi):
+            tell_failure(state, layout.GAVE_UP)
         announce(peek(mpi + table.LOCAL), layout.FAILED)
         leave_broken(state, outcome, kind)
     return outcome

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 import cobre_comm
-from cobre_comm.errors import BackendError
+from cobre_comm.errors import BackendError, InitializationFailed
 
 if TYPE_CHECKING:
     from cobre_comm.launcher.job import Job
+    from cobre_comm.launcher.mpiexec import Mpiexec
 
 USAGE = """\
 usage: cobre-comm run -n N [options] [--] script.py [arguments]
@@ -131,21 +132,34 @@ def _run(words: Sequence[str]) -> int:
         job = _job(chosen)
         if chosen.bind == "core" and not hasattr(os, "sched_setaffinity"):
             raise ValueError("--bind core: this system cannot bind a process to a core")
-    except ValueError as error:
+        mpiexec = _mpiexec(job, bound=chosen.bind == "core") if job.backend == "mpi" else None
+    except (ValueError, InitializationFailed) as error:
         parser.error(str(error))
     except BackendError as error:
         parser.error(f"{error}; {error.suggestion}")
+    except KeyboardInterrupt:
+        return 130
     options = Options(bind=chosen.bind == "core", prefix=chosen.prefix, grace_s=chosen.grace)
     try:
         if job.size > 1:
-            warm_up(job.backend, os.environ)
+            warm_up(job.backend, os.environ if mpiexec is None else mpiexec.environment)
         with with_meeting(job) as placed:
-            return run(placed, [*interpreter_command(), *program], options)
+            return run(placed, [*interpreter_command(), *program], options, mpiexec)
     except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
         return 130
     except OSError as error:  # no processes, descriptors or ports left
         print(f"cobre-comm run: error: cannot start the ranks: {error}", file=sys.stderr)
         return 1
+
+
+def _mpiexec(job: Job, *, bound: bool) -> Mpiexec:
+    """Return what starts the ranks; ``ValueError`` or ``InitializationFailed`` if nothing can."""
+    from cobre_comm.launcher.environment import rank_environment
+    from cobre_comm.launcher.mpi_start import check_system
+    from cobre_comm.launcher.mpiexec import find_mpiexec
+
+    check_system()
+    return find_mpiexec(rank_environment(job, 0, os.environ, bound=bound))
 
 
 def _job(chosen: argparse.Namespace) -> Job:

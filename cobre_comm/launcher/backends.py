@@ -39,11 +39,17 @@ def _tcp(job: Job, rank: int) -> dict[str, str]:
     return found
 
 
+def _mpi(job: Job, rank: int) -> dict[str, str]:
+    # Which rank it is, mpiexec says.
+    return {} if job.timeout_s is None else {"COBRE_MPI_TIMEOUT_SECS": f"{job.timeout_s:.17g}"}
+
+
 # A backend that has an entry here can be started.
 VARIABLES: dict[str, Callable[[Job, int], dict[str, str]]] = {
     "local": _local,
     "shm": _shm,
     "tcp": _tcp,
+    "mpi": _mpi,
 }
 
 

@@ -25,6 +25,10 @@ def _kernels(backend: str) -> list[Any]:
         from cobre_comm.backends.tcp import backend as tcp
 
         return [*farewell.KERNELS, *tcp.KERNELS.in_order()]
+    if backend == "mpi":
+        from cobre_comm.backends.mpi import backend as mpi
+
+        return list(mpi.kernels_to_warm())
     from cobre_comm.backends import local
 
     return list(local.KERNELS.in_order())

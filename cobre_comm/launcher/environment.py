@@ -18,6 +18,8 @@ THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
 )
 BOUND_SPIN_US = "30"
+# More ranks than cores: an MPI that waits gives its core away (MPICH, Open MPI).
+YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
 
 # How long ranks of several nodes wait for each other: launchers are started by hand, and each may
 # have to compile first.
@@ -73,6 +75,8 @@ def _chosen(job: Job, *, bound: bool) -> dict[str, str]:
     if bound:
         # A bound rank sees one core, and could not tell by itself whether peers share it.
         chosen["COBRE_COMM_SPIN_US"] = BOUND_SPIN_US if here <= cores else "0"
+    if job.backend == "mpi" and here > cores:
+        chosen |= YIELDING
     if job.nodes > 1:
         chosen["COBRE_TCP_CONNECT_TIMEOUT_MS"] = CONNECT_TIMEOUT_MS
     return chosen

@@ -126,7 +126,14 @@ def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
     if not isinstance(name, str):
         raise TypeError(f"backend must be a name or a BackendKind, got {backend!r}")
     prefer_tcp = bool(os.environ.get("COBRE_TCP_COORDINATOR"))
-    return Job(size, choose_backend(name, size, prefer_tcp=prefer_tcp), timeout)
+    chosen = choose_backend(name, size, prefer_tcp=prefer_tcp)
+    if chosen == BackendKind.MPI.value:
+        raise ValueError(
+            "launch cannot start MPI ranks: mpiexec does; start the whole program by "
+            f"`cobre-comm run -n {size} --backend mpi script.py` and let every rank call "
+            "create_communicator()"
+        )
+    return Job(size, chosen, timeout)
 
 
 def _call_here(

@@ -39,11 +39,19 @@ class Stream:
         What stands before each line.
     screen : Screen
         Shared by all streams of the job.
+
+    Attributes
+    ----------
+    tail : bytes
+        The last that came.
+    is_muted : bool
+        Whether what comes goes nowhere but into ``tail``.
     """
 
     def __init__(self, outlet: Outlet, prefix: bytes, screen: Screen) -> None:
         self.outlet = outlet
         self.tail = b""
+        self.is_muted = False
         self._prefix = prefix
         self._screen = screen
         self._partial = b""
@@ -88,6 +96,8 @@ class Stream:
 
     def _emit(self, text: bytes) -> None:
         """Queue whole lines, or an unfinished one that is to be shown."""
+        if self.is_muted:
+            return
         screen, first = self._screen, b""
         if screen.unfinished is self:
             first, text = _first_line(text)

@@ -59,6 +59,11 @@ def job_on_nodes(
     ValueError, InvalidBackend
         For what cannot work; says what to do about it.
     """
+    if BackendKind.parse(backend) is BackendKind.MPI:
+        raise ValueError(
+            "--nnodes is for backend tcp; MPI's own mpiexec (or srun) starts ranks on several "
+            "machines: COBRE_COMM_BACKEND=mpi mpiexec -n 16 -host a:8,b:8 python script.py"
+        )
     node = _node(place)
     check_size(ranks_per_node)
     check_size(place.nodes * ranks_per_node)

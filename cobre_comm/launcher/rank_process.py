@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from cobre_comm.launcher import verdict
 from cobre_comm.launcher.guardian import kill_group
@@ -13,8 +14,38 @@ from cobre_comm.launcher.interpreter import tied_command
 from cobre_comm.launcher.lines import Stream
 
 
+class Rank(Protocol):
+    """A rank as the launcher's watch sees it.
+
+    Attributes
+    ----------
+    rank : int
+        Which.
+    pid : int
+        Its process; 0 before it has begun.
+    end : verdict.End or None
+        How it ended; None while it runs.
+    streams : tuple of Stream, or None
+        What takes its stdout and stderr; None if it writes where the launcher does.
+    """
+
+    rank: int
+    pid: int
+    end: verdict.End | None
+    streams: tuple[Stream, Stream] | None
+
+    def look(self) -> bool:
+        """Whether it has just ended. It stays a zombie, so that its number stays its own."""
+
+    def signal(self, number: int, *, group: bool) -> None:
+        """Send a signal, to its whole process group if asked; to a zombie it does nothing."""
+
+    def reap(self) -> None:
+        """Let go of an ended process."""
+
+
 class RankProcess:
-    """A started rank.
+    """A rank that this process starts.
 
     Its own session keeps the terminal's Ctrl-C away from it, so that the launcher decides what it
     gets; and everything it starts is in its process group.
@@ -67,34 +98,35 @@ class RankProcess:
         return [(self.process.stdout.fileno(), out), (self.process.stderr.fileno(), error)]
 
     def look(self) -> bool:
-        """Whether it has just ended. It stays a zombie, so that its number stays its own."""
+        """See :meth:`Rank.look`."""
         if self.end is not None:
             return False
-        code = _code_without_reaping(self.process)
+        if hasattr(os, "waitid"):
+            code = code_without_reaping(self.pid)
+        else:  # macOS before Python 3.13
+            code = self.process.poll()
         if code is not None:
             self.end = verdict.End(self.rank, code, time.monotonic())
         return code is not None
 
     def signal(self, number: int, *, group: bool) -> None:
-        """Send a signal, to its whole process group if asked; to a zombie it does nothing."""
+        """See :meth:`Rank.signal`."""
         if group:
             kill_group(self.pid, number)
         elif self.end is None:
             os.kill(self.pid, number)
 
     def reap(self) -> None:
-        """Let go of an ended process."""
+        """See :meth:`Rank.reap`."""
         self.process.wait()
         for pipe in (self.process.stdout, self.process.stderr):
             if pipe is not None:
                 pipe.close()
 
 
-def _code_without_reaping(process: subprocess.Popen[bytes]) -> int | None:
-    """Return the exit code, negative for a signal, or None while it runs."""
-    if not hasattr(os, "waitid"):  # macOS before Python 3.13
-        return process.poll()
-    status = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+def code_without_reaping(pid: int) -> int | None:
+    """Return the exit code of a child, negative for a signal, or None while it runs."""
+    status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     if status is None:
         return None
     return status.si_status if status.si_code == os.CLD_EXITED else -status.si_status

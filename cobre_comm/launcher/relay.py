@@ -6,7 +6,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Self
 
@@ -79,12 +79,23 @@ class Relay:
         self._poll = select.poll()
         self._poll.register(inbox.fileno(), select.POLLIN)
         self._waiting: set[int] = set()  # outlets that have something to write
+        self._served: dict[int, Callable[[], None]] = {}
 
     def add(self, pipe: int, stream: Stream) -> None:
         """Read that pipe into that stream, from now on."""
         os.set_blocking(pipe, False)
         self._streams[pipe] = stream
         self._poll.register(pipe, select.POLLIN)
+
+    def serve(self, fd: int, handler: Callable[[], None]) -> None:
+        """Call ``handler`` whenever that descriptor can be read, until :meth:`unserve`."""
+        self._served[fd] = handler
+        self._poll.register(fd, select.POLLIN)
+
+    def unserve(self, fd: int) -> None:
+        """Look at that descriptor no more; call it before closing the descriptor."""
+        del self._served[fd]
+        self._poll.unregister(fd)
 
     @property
     def is_reading(self) -> bool:
@@ -115,6 +126,8 @@ class Relay:
                 self._read(fd)
             elif fd in self._waiting:
                 self._write(self._outlets[fd], hung_up=bool(event & _HUNG_UP))
+            elif fd in self._served:
+                self._served[fd]()
         if partial:
             self._show_partials()
         self._arm()

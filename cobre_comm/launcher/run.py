@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import resource
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cobre_comm.cores import core_numbers
-from cobre_comm.errors import signal_name
-from cobre_comm.launcher import verdict
+from cobre_comm.launcher.descriptors import STDERR, STDOUT, allow, open_standard
 from cobre_comm.launcher.endgame import (
     ENDING_SIGNALS,
     FORWARDED_SIGNALS,
@@ -24,13 +21,17 @@ from cobre_comm.launcher.environment import rank_environment
 from cobre_comm.launcher.guardian import Guardian, remove_names
 from cobre_comm.launcher.job import Job
 from cobre_comm.launcher.lines import Screen, Stream, rank_prefix
+from cobre_comm.launcher.mpi_rank import MpiRank
+from cobre_comm.launcher.mpi_start import MpiStart
+from cobre_comm.launcher.mpiexec import Mpiexec
 from cobre_comm.launcher.outlet import Outlet
-from cobre_comm.launcher.rank_process import RankProcess
+from cobre_comm.launcher.rank_process import Rank, RankProcess
 from cobre_comm.launcher.relay import Relay, SignalInbox
+from cobre_comm.launcher.report import Report
 
-STDIN, STDOUT, STDERR = 0, 1, 2
 STRAGGLERS_S = 0.3  # what ranks started may end by itself after them
 SPARE_DESCRIPTORS = 64
+PIPES, PIPES_AND_LINKS = 2, 6  # descriptors for each rank
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,19 @@ class Options:
     grace_s: float = 5.0
 
 
-def run(job: Job, command: Sequence[str], options: Options) -> int:
+def run(job: Job, command: Sequence[str], options: Options, mpiexec: Mpiexec | None = None) -> int:
     """Run ``command`` on every rank that ``job`` has here; call it from the main thread.
+
+    Parameters
+    ----------
+    job : Job
+        What is started.
+    command : sequence of str
+        What every rank runs.
+    options : Options
+        How.
+    mpiexec : Mpiexec, optional
+        What starts the ranks; None: this process does.
 
     Returns
     -------
@@ -61,38 +73,23 @@ def run(job: Job, command: Sequence[str], options: Options) -> int:
         0 if and only if all these ranks exited with 0; else the code of the first that failed, or
         128 and the number of the signal that ended it or the launcher.
     """
-    _open_standard_descriptors()
-    _allow_descriptors(2 * len(job.ranks) + SPARE_DESCRIPTORS)
+    open_standard()
+    each = PIPES if mpiexec is None else PIPES_AND_LINKS
+    allow(each * len(job.ranks) + SPARE_DESCRIPTORS)
     with SignalInbox([*FORWARDED_SIGNALS, signal.SIGCHLD]) as inbox:
         watch = _Watch(job, options, inbox)
         guardian = Guardian(job.shm_name)
         try:
-            watch.start(command, guardian)
+            if mpiexec is None:
+                watch.start(command, guardian)
+            else:
+                watch.start_by(mpiexec, command, guardian)
             watch.until_all_ended()
         finally:
             watch.leave_nothing()
             remove_names(job.shm_name)
             guardian.end()
         return watch.report()
-
-
-def _allow_descriptors(needed: int) -> None:
-    """Raise this process's limit of open files where that is needed."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft >= needed or soft == resource.RLIM_INFINITY:
-        return
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        raise OSError(errno.EMFILE, f"{needed} open files are needed, `ulimit -n` allows {hard}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-
-
-def _open_standard_descriptors() -> None:
-    """Put /dev/null where ``<&-`` or ``>&-`` left a hole that a pipe of ours would fill."""
-    for descriptor in (STDIN, STDOUT, STDERR):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
 
 
 class _Watch:
@@ -105,24 +102,44 @@ class _Watch:
         self._screen = Screen()
         self._relay = Relay(self._outlets, inbox)
         self._endgame = Endgame(options.grace_s)
-        self._ranks: list[RankProcess] = []
+        self._ranks: Sequence[Rank] = []
+        self._mpi: MpiStart | None = None
         self._killed: list[int] = []  # ranks that would not end
 
     def start(self, command: Sequence[str], guardian: Guardian) -> None:
         """Start all ranks, and have the guardian watch them."""
-        cores = core_numbers()
-        for index, rank in enumerate(self._job.ranks):
+        cores = self._cores()
+        self._ranks = ranks = []
+        for rank in self._job.ranks:
             process = RankProcess(
                 rank,
                 command,
                 rank_environment(self._job, rank, os.environ, bound=self._options.bind),
-                core=cores[index % len(cores)] if self._options.bind else None,
+                core=cores.get(rank),
                 streams=self._streams(rank),
             )
-            self._ranks.append(process)
+            ranks.append(process)
             guardian.watch(process.pid)
             for pipe, stream in process.pipes():
                 self._relay.add(pipe, stream)
+
+    def start_by(self, mpiexec: Mpiexec, command: Sequence[str], guardian: Guardian) -> None:
+        """Have ``mpiexec`` start all ranks."""
+        self._ranks = ranks = [MpiRank(rank, self._streams(rank)) for rank in self._job.ranks]
+        for rank in ranks:
+            for pipe, stream in rank.pipes():
+                self._relay.add(pipe, stream)
+        starter = MpiStart(
+            ranks, command, cores=self._cores(), relay=self._relay, guardian=guardian
+        )
+        out, error = (Stream(outlet, b"[mpiexec] ", self._screen) for outlet in self._outlets)
+        starter.start(mpiexec, (out, error))
+        self._mpi = starter
+
+    def _cores(self) -> dict[int, int]:
+        """Return the core of each rank that is bound to one."""
+        numbers = core_numbers() if self._options.bind else []
+        return {r: numbers[i % len(numbers)] for i, r in enumerate(self._job.ranks) if numbers}
 
     def _streams(self, rank: int) -> tuple[Stream, Stream] | None:
         if self._job.size == 1:
@@ -144,6 +161,7 @@ class _Watch:
         while any(process.end is None for process in self._ranks):
             for number in self._relay.step(self._endgame.next_at):
                 self._handle(number)
+            self._look_at_mpi()
             for number in self._endgame.due(time.monotonic()):
                 self._send(number)
 
@@ -161,6 +179,16 @@ class _Watch:
         for process in self._ranks:
             if process.look() and process.end is not None and process.end.code != 0:
                 self._endgame.rank_failed(process.end.at)
+        if self._mpi is not None:
+            self._mpi.look()
+
+    def _look_at_mpi(self) -> None:
+        if self._mpi is None:
+            return
+        if self._mpi.ended_at != NEVER:
+            self._endgame.rank_failed(self._mpi.ended_at)
+        if self._endgame.began != NEVER:
+            self._mpi.job_ends()
 
     def _send(self, number: int) -> None:
         for process in self._ranks:
@@ -168,15 +196,21 @@ class _Watch:
                 self._killed.append(process.rank)
             if process.end is None or number == signal.SIGKILL:
                 process.signal(number, group=number == signal.SIGKILL)
+        if self._mpi is not None and number == signal.SIGKILL:
+            self._mpi.end_starting()
 
     def leave_nothing(self) -> None:
         """Write what ranks have written; end whatever they started; reap them."""
+        processes = [*self._ranks]
+        if self._mpi is not None:
+            self._mpi.leave()
+            processes.append(self._mpi.process)
         self._drain()
-        for process in self._ranks:
+        for process in processes:
             process.signal(signal.SIGKILL, group=True)
         self._drain()
         self._relay.close()
-        for process in self._ranks:
+        for process in processes:
             process.reap()
         while not self._relay.is_done and not self._impatient(NEVER):
             pass
@@ -196,39 +230,7 @@ class _Watch:
 
     def report(self) -> int:
         """Say what went wrong, last of all; return the exit status."""
-        endgame = self._endgame
-        if endgame.cause:
-            self._say(f"ended by {signal_name(endgame.cause)}")
-            if self._killed:
-                ranks = ", ".join(map(str, self._killed))
-                self._say(f"still running after {self._options.grace_s:g} s, killed: rank {ranks}")
-            return 128 + endgame.cause
-        ends = [self._judged(process) for process in self._ranks]
-        by_themselves = [end for end in ends if end.at <= endgame.ended_by_us]
-        first = verdict.first_failure(by_themselves) or verdict.first_failure(ends)
-        if first is None:
-            return 0
-        self._describe(first, by_themselves)
-        return verdict.exit_status(first.code)
-
-    def _judged(self, process: RankProcess) -> verdict.End:
-        assert process.end is not None
-        if process.streams is None or process.end.code < 0:
-            return process.end
-        words = "\n".join(verdict.last_lines(process.streams[1].tail))
-        return replace(process.end, secondary=verdict.tells_of_lost_peer(words))
-
-    def _describe(self, first: verdict.End, by_themselves: Sequence[verdict.End]) -> None:
-        streams = self._ranks[self._job.ranks.index(first.rank)].streams
-        others = [str(e.rank) for e in by_themselves if e.code != 0 and e.rank != first.rank]
-        if others:
-            self._say(f"failed after rank {first.rank}: rank {', '.join(others)}")
-        lines = verdict.last_lines(streams[1].tail) if streams else []
-        if lines:
-            self._say(f"the last words of rank {first.rank}:")
-            self._outlets[1].put("".join(f"    {line}\n" for line in lines).encode())
-        self._say(verdict.describe(first))
-
-    def _say(self, text: str) -> None:
-        self._outlets[1].put(f"cobre-comm: {text}\n".encode())
-        self._outlets[1].write_all()
+        report = Report(self._ranks, self._mpi, self._outlets[1])
+        if self._endgame.cause:
+            return report.by_signal(self._endgame.cause, self._killed, self._options.grace_s)
+        return report.by_ranks(self._endgame)

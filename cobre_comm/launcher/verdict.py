@@ -17,6 +17,7 @@ from cobre_comm.errors import signal_name
 LAST_WORDS_S = 0.3  # for the others to notice by themselves, and to say so
 TERMINATE_S = 0.7  # from SIGTERM to SIGKILL
 TAIL_LINES = 40
+STARTER = -1  # stands for mpiexec among the ranks
 
 # What ranks say when another one was lost: failure.py, backends/shm/rendezvous.py,
 # backends/tcp/frames.py.
@@ -26,6 +27,8 @@ _LOST_PEER = re.compile(
     r"|ended before all ranks had attached"
     r"|attached and then ended"
 )
+# What MPICH and those made from it print on the rank that calls MPI_Abort, which then is killed.
+_ABORTED = re.compile(rb"^Abort\((\d+)\) on node \d+ \(rank \d+ in comm ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class End:
     Parameters
     ----------
     rank : int
-        Which.
+        Which, or ``STARTER``.
     code : int
         Its exit code; negative for a signal.
     at : float
@@ -55,6 +58,12 @@ def tells_of_lost_peer(text: str) -> bool:
     return bool(_LOST_PEER.search(text))
 
 
+def abort_code(tail: bytes) -> int | None:
+    """Return the exit code that a rank has asked MPI_Abort for, or None if it has not."""
+    found = _ABORTED.search(tail)
+    return (int(found[1]) & 0xFF or 1) if found else None
+
+
 def first_failure(ends: Iterable[End]) -> End | None:
     """Return the end that caused the others, or None if no rank failed."""
     failures = [end for end in ends if end.code != 0]
@@ -67,11 +76,16 @@ def exit_status(code: int) -> int:
     return 128 - code if code < 0 else code
 
 
+def name_of(rank: int) -> str:
+    """Return how to call a rank, or what stands among them."""
+    return "mpiexec" if rank == STARTER else f"rank {rank}"
+
+
 def describe(end: End) -> str:
     """Say how a rank ended, in one line."""
     if end.code >= 0:
-        return f"rank {end.rank} exited with code {end.code}"
-    text = f"rank {end.rank} was ended by {signal_name(-end.code)}"
+        return f"{name_of(end.rank)} exited with code {end.code}"
+    text = f"{name_of(end.rank)} was ended by {signal_name(-end.code)}"
     if end.code == -signal.SIGKILL:
         text += "; signal 9 is also what the kernel's out-of-memory killer sends"
     return text

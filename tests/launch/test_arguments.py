@@ -21,8 +21,8 @@ ACT = str(PROGRAMS / "act.py")
         (["run", ACT], "required: -n"),
         (["run", "-n", "2", "--backend", "smoke", ACT], "there is no backend 'smoke'"),
         (
-            ["run", "-n", "2", "--backend", "mpi", ACT],
-            "'mpi' cannot be used here; available: local, shm, tcp",
+            ["run", "-n", "2", "--backend", "mpi", "--nnodes", "2", ACT],
+            "MPI's own mpiexec (or srun) starts ranks on several machines",
         ),
         (["run", "-n", "2", "--backend", "local", ACT], "is one process and cannot have 2 ranks"),
         (["run", "-n", "2", "--timeout", "-1", ACT], "0 (no limit) or more seconds, got -1.0"),

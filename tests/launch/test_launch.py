@@ -11,7 +11,6 @@ import pytest
 import cobre_comm
 from cobre_comm import (
     BackendKind,
-    BackendNotAvailable,
     CollectiveFailed,
     InvalidBackend,
     LaunchResult,
@@ -185,7 +184,7 @@ def nothing_starts(monkeypatch):
         ({"size": 2, "backend": "smoke"}, InvalidBackend, "smoke"),
         ({"size": 2, "backend": 3}, TypeError, "backend must be a name"),
         ({"size": 2, "backend": "local"}, ValueError, "one process and cannot have 2 ranks"),
-        ({"size": 2, "backend": "mpi"}, BackendNotAvailable, "mpi"),
+        ({"size": 2, "backend": "mpi"}, ValueError, "cobre-comm run -n 2 --backend mpi"),
         ({"size": 2, "timeout": -1}, ValueError, "got -1"),
         ({"size": 2, "args": 5}, TypeError, "args must be a tuple"),
         ({"size": 2, "fn": 5}, TypeError, "fn must be callable"),

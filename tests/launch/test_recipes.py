@@ -74,8 +74,8 @@ def test_two_machines_by_hand(run):
 
 
 def test_slurm_with_a_launcher_on_each_node(run, tmp_path):
-    done = run(recipe("#SBATCH"), SLURM_JOB_ID=JOB, SLURM_NNODES="2", SLURM_CPUS_PER_TASK="2",
-               SLURM_JOB_NODELIST="n[1-2]")  # fmt: skip
+    done = run(recipe("token.$SLURM_JOB_ID"), SLURM_JOB_ID=JOB, SLURM_NNODES="2",
+               SLURM_CPUS_PER_TASK="2", SLURM_JOB_NODELIST="n[1-2]")  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(line[4:] for line in done.stdout.splitlines()) == greetings(4)
     assert list(tmp_path.glob("token*")) == []

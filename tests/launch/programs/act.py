@@ -6,7 +6,8 @@ import subprocess
 import sys
 import time
 
-rank = int(os.environ.get("COBRE_SHM_RANK") or os.environ.get("COBRE_TCP_RANK", 0))
+VARIABLES = ("COBRE_SHM_RANK", "COBRE_TCP_RANK", "PMI_RANK", "PMIX_RANK")
+rank = next((int(os.environ[name]) for name in VARIABLES if name in os.environ), 0)
 action, actors = sys.argv[1], [int(word) for word in sys.argv[2:]]
 
 if action == "environment":

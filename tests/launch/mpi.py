@@ -1,0 +1,24 @@
+"""MPI jobs in tests: both libraries that may be installed beside each other."""
+
+import sys
+
+import pytest
+
+from cobre_comm.launcher import warm
+from cobre_comm.launcher.mpiexec import find_mpiexec
+from tests.grid import why_not
+from tests.launch.command import environment
+
+LIBRARIES = ("openmpi", "mpich")
+RUN = ("run", "--backend", "mpi", "-n")
+
+
+def needs(name):
+    """Skip where that library is not installed; return what chooses it, and compile for it."""
+    if sys.platform != "linux":
+        pytest.skip("the launcher starts MPI ranks on Linux only")
+    if why := why_not(name):
+        pytest.skip(why)
+    chosen = {"MPI4PY_MPIABI": name}
+    warm.warm_up("mpi", find_mpiexec(environment(**chosen)).environment)
+    return chosen

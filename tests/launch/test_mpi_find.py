@@ -1,0 +1,176 @@
+import os
+import sys
+
+import pytest
+
+from cobre_comm.errors import InitializationFailed
+from cobre_comm.launcher import mpi_leftovers, mpi_library, mpiexec
+from cobre_comm.launcher.mpi_library import Library
+from cobre_comm.launcher.mpi_variables import of_batch_job, without_outer_job
+from cobre_comm.launcher.mpiexec import find_mpiexec
+from cobre_comm.launcher.verdict import End, abort_code, describe
+from tests.launch.command import PROGRAMS, cobre, environment
+from tests.launch.mpi import LIBRARIES, RUN, needs
+
+ACT = PROGRAMS / "act.py"
+SAYS = {
+    "openmpi": "mpirun (Open MPI) 4.1.6",
+    "mpich": "HYDRA build details:\n    Version: 4.2",
+    "intelmpi": "Intel(R) MPI Library for Linux* OS, Version 2021.13 (HYDRA)",
+    "nobody": "mpiexec 1.0",
+}
+
+
+@pytest.fixture
+def pretend(monkeypatch, tmp_path):
+    """Return a function that makes a starter of some MPI in a folder, and one that is loaded."""
+
+    def starter(folder, name, vendor):
+        path = tmp_path / folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\necho '{SAYS[vendor]}'\n")
+        path.chmod(0o700)
+        return str(path)
+
+    def loads(vendor):
+        library = Library(vendor, vendor.upper(), str(tmp_path / "lib" / "libmpi.so"), {})
+        monkeypatch.setattr(
+            mpiexec,
+            "find_library",
+            lambda environ: Library(library.vendor, library.version, library.path, environ),
+        )
+
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    return starter, loads
+
+
+@pytest.mark.parametrize("vendor", ["openmpi", "mpich", "intelmpi"])
+def test_takes_the_starter_of_the_library_and_not_the_first_on_path(pretend, tmp_path, vendor):
+    starter, loads = pretend
+    loads(vendor)
+    others = [name for name in ("openmpi", "mpich", "intelmpi") if name != vendor]
+    for other in others:
+        starter(other, "mpiexec", other)
+    right = starter("right", "mpirun", vendor)
+    folders = os.pathsep.join(str(tmp_path / name) for name in [*others, "right"])
+    environ = {"PATH": folders + os.pathsep + os.environ["PATH"]}
+    found = find_mpiexec(environ)
+    assert (found.library, found.command) == (vendor, (right,))
+    assert found.start_command(3, ["a", "b"])[:3] == [right, "-n", "3"]
+    assert found.start_command(3, ["a", "b"])[-2:] == ["a", "b"]
+    beside = starter("bin", "mpiexec", vendor)  # beside the library and the interpreter
+    assert find_mpiexec(environ).command == (beside,)
+
+
+def test_no_starter_of_that_library(pretend, tmp_path):
+    starter, loads = pretend
+    loads("openmpi")
+    other = starter("bin", "mpiexec", "mpich")
+    with pytest.raises(InitializationFailed) as failure:
+        find_mpiexec({"PATH": "/nowhere"})
+    assert f"found: {other} (mpich)" in str(failure.value)
+    assert "set COBRE_MPI_MPIEXEC to its path" in str(failure.value)
+
+
+def test_the_user_may_choose_the_starter(pretend):
+    starter, loads = pretend
+    loads("mpich")
+    own = starter("own", "wrapper", "nobody")
+    environ = {"COBRE_MPI_MPIEXEC": f"{own} --quiet 'two words'", "PATH": os.environ["PATH"]}
+    found = find_mpiexec(environ)
+    assert found.start_command(2, ["a"]) == [own, "--quiet", "two words", "-n", "2", "a"]
+    wrong = starter("own", "mpiexec", "openmpi")
+    with pytest.raises(InitializationFailed, match="belongs to openmpi, but mpi4py loads MPICH"):
+        find_mpiexec(environ | {"COBRE_MPI_MPIEXEC": wrong})
+    with pytest.raises(InitializationFailed, match="there is no such program"):
+        find_mpiexec(environ | {"COBRE_MPI_MPIEXEC": "no-such-starter"})
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("ModuleNotFoundError: No module named 'mpi4py'", "pip install cobre-comm[mpi]"),
+        ("ImportError: libmpi.so.40: cannot open shared object file", "LD_LIBRARY_PATH"),
+        ("", "no reason was given"),
+    ],
+)
+def test_why_mpi4py_loads_no_library(monkeypatch, said, advice):
+    asked = []
+    question = f"import sys; sys.exit({said!r} or 1)"
+    monkeypatch.setattr(mpi_library, "_QUESTION", question)
+    monkeypatch.setattr(
+        mpi_library, "_ask", lambda e, ask=mpi_library._ask: asked.append(e) or ask(e)
+    )
+    with pytest.raises(InitializationFailed, match="could not start") as failure:
+        find_mpiexec({"PATH": os.environ["PATH"]})
+    assert advice in str(failure.value)
+    assert len(asked) == 2
+    assert asked[1]["LD_LIBRARY_PATH"] == os.path.join(sys.prefix, "lib")  # noqa: PTH118
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_finds_both_libraries_of_one_environment(library):
+    found = find_mpiexec(environment(**needs(library)))
+    assert found.library == library
+    command = found.start_command(7, ["program"])
+    assert command[command.index("-n") + 1] == "7"
+    assert ("--bind-to" in command) == (":OVERSUBSCRIBE" in command) == (library == "openmpi")
+    as_root = "OMPI_ALLOW_RUN_AS_ROOT" in found.environment
+    assert as_root == (library == "openmpi" and os.geteuid() == 0)
+
+
+def test_variables_of_an_outer_job():
+    users = {"OMPI_MCA_btl": "self", "PMIX_MCA_gds": "hash", "I_MPI_PIN": "0", "HOME": "/"}
+    outer = {"PMI_RANK": "3", "PMIX_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "HYDI_CONTROL_FD": "7"}
+    batch = {"SLURM_JOB_ID": "17", "PBS_NODEFILE": "/x", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3"}
+    everything = users | outer | batch
+    assert without_outer_job(everything) == users
+    assert of_batch_job(everything) == {"SLURM_JOB_ID": "17", "PBS_NODEFILE": "/x"}
+
+
+def test_words_of_a_rank_that_has_aborted():
+    said = b"noise\nAbort(5) on node 1 (rank 1 in comm 0): application called MPI_Abort\n"
+    assert abort_code(said) == 5
+    assert abort_code(said.replace(b"5", b"256")) == 1  # 0 would be success
+    assert abort_code(b"Abort(807528207): Fatal error in internal_Finalize\n") is None
+    assert describe(End(-1, 2, 0.0)) == "mpiexec exited with code 2"
+
+
+def test_segments_that_a_process_has_mapped(tmp_path):
+    assert mpi_leftovers.segments_of(0) == set()
+    assert mpi_leftovers.segments_of(os.getpid()) == set()
+    gone, there = tmp_path / "gone", tmp_path / "there"
+    there.touch()
+    mpi_leftovers.remove({str(gone), str(there)})
+    assert not there.exists()
+
+
+def test_a_starter_that_fails_is_the_error():
+    library = needs(LIBRARIES[0])
+    done = cobre(*RUN, 2, ACT, "read", COBRE_MPI_MPIEXEC="/bin/false", **library)
+    assert done.returncode == 1
+    assert done.stderr == "cobre-comm: mpiexec exited with code 1\n"
+
+
+def test_the_words_of_a_starter_that_fails_are_shown(tmp_path):
+    library = needs(LIBRARIES[0])
+    starter = tmp_path / "starter"
+    starter.write_text("#!/bin/sh\necho 'no slots here' >&2\nexit 7\n")
+    starter.chmod(0o700)
+    done = cobre(*RUN, 2, ACT, "read", COBRE_MPI_MPIEXEC=str(starter), **library)
+    assert done.returncode == 7
+    assert done.stderr.splitlines() == [
+        "[mpiexec] no slots here",
+        "cobre-comm: the last words of mpiexec:",
+        "    no slots here",
+        "cobre-comm: mpiexec exited with code 7",
+    ]
+
+
+def test_a_missing_starter_is_one_line_and_status_2():
+    library = needs(LIBRARIES[0])
+    done = cobre(*RUN, 2, ACT, "read", COBRE_MPI_MPIEXEC="no-such-starter", **library)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "COBRE_MPI_MPIEXEC=no-such-starter: there is no such program" in done.stderr

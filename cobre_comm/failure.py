@@ -39,7 +39,7 @@ def _record(state: int, rank: int, field: int) -> int:
 
 
 def _ranks(numbers: list[int]) -> str:
-    names = [f"rank {number}" for number in numbers]
+    names = [f"rank {number}" for number in numbers] or ["another rank"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

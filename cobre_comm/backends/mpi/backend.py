@@ -199,7 +199,9 @@ def _attach_in_turn(state: NDArray[np.int64], node: MPI.Intracomm, config: MpiCo
 
     name = bytearray(NAME_BYTES)
     if node.rank == 0:
-        chosen = f"/cobre-{os.getuid()}-mpi-{secrets.token_hex(5)}".encode()
+        # The launcher removes what begins with the job's name, whatever becomes of the ranks.
+        job = os.environ.get("COBRE_JOB_ID") or f"cobre-{os.getuid()}-mpi"
+        chosen = f"/{job[:40]}.{secrets.token_hex(5)}".encode()
         name[: len(chosen)] = chosen
     node.Bcast([name, MPI.BYTE], root=0)
     shm = ShmConfig(

@@ -139,18 +139,19 @@ def _before_finalize() -> None:
     for backend in list(_backends):
         backend.finalized()
     estates, _in_order[:] = list(_in_order), []
+    deadline = time.monotonic() + LAST_NEWS_S
     for estate in estates:
-        if estate.is_done and estate.drain(LAST_NEWS_S) and _all_are_here(estate.world):
+        left_s = max(deadline - time.monotonic(), 0.0)
+        if estate.is_done and estate.drain(left_s) and _all_are_here(estate.world, deadline):
             for window in estate.windows:
                 window.Free()
             for comm in estate.comms:
                 comm.Free()
 
 
-def _all_are_here(world: MPI.Intracomm) -> bool:
+def _all_are_here(world: MPI.Intracomm, deadline: float) -> bool:
     """Whether the other ranks have come to their end in good order too."""
     request = world.Ibarrier()
-    deadline = time.monotonic() + LAST_NEWS_S
     while not request.Test():
         if time.monotonic() > deadline:
             return False

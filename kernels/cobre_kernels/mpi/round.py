@@ -82,7 +82,8 @@ def agree_with(state, mpi, outcome, kind, length, payload, payload_bytes, moves_
     if outcome == OK:
         return OK if same else _collect_calls(state, mpi)
     # Whatever ended the wait: who is bound relies on a notice from everyone who gave up before.
-    tell_failure(state, layout.GAVE_UP if outcome == INTERRUPTED else layout.ARRIVED_IN_TIME)
+    is_own = outcome in (INTERRUPTED, MPI_FAILED)
+    tell_failure(state, layout.GAVE_UP if is_own else layout.ARRIVED_IN_TIME)
     return outcome
 
 

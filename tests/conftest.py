@@ -2,13 +2,7 @@ import pytest
 
 from cobre_comm.testing import RankPool, leftovers, run_ranks
 from tests.conformance.bodies.sync import three_barriers
-
-BACKENDS = ["shm", "tcp"]  # those of several ranks
-GRID = [("local", 1), *((backend, size) for backend in BACKENDS for size in (1, 2, 3, 4, 7))]
-
-
-def grid_id(point):
-    return f"{point[0]}-{point[1]}"
+from tests.grid import BACKENDS, GRID, SHORT_GRID, skip_unless_here, why_not
 
 
 class Pools:
@@ -18,8 +12,10 @@ class Pools:
         self._pools = {}
 
     def get(self, backend, size):
+        skip_unless_here(backend)
         if (backend, size) not in self._pools:
-            self._pools[backend, size] = RankPool(backend, size)
+            # Where a test kills a rank, it is about what the others then see.
+            self._pools[backend, size] = RankPool(backend, size, survivors=True)
         return self._pools[backend, size]
 
     def close(self):
@@ -30,8 +26,12 @@ class Pools:
 @pytest.fixture(scope="package", autouse=True)
 def kernels_are_compiled():
     """Compile the kernels once, into the cache, instead of in every rank of the first test."""
-    for backend in ("local", *BACKENDS):
+    for backend in ("local", "shm", "tcp"):
         run_ranks(backend, 1, three_barriers, "python", timeout_s=220)
+    for library in ("mpich", "openmpi"):
+        if not why_not(library):
+            run_ranks(f"mpi-{library}:0,1", 2, three_barriers, "python", timeout_s=220)
+            break
 
 
 @pytest.fixture(scope="package")
@@ -41,13 +41,20 @@ def pools():
     pools.close()
 
 
-@pytest.fixture(params=GRID, ids=grid_id)
+@pytest.fixture(params=GRID)
 def pool(request, pools):
+    return pools.get(*request.param)
+
+
+@pytest.fixture(params=SHORT_GRID)
+def thorough_pool(request, pools):
+    """Return a pool for what takes long on each."""
     return pools.get(*request.param)
 
 
 @pytest.fixture(params=BACKENDS)
 def backend(request):
+    skip_unless_here(request.param)
     return request.param
 
 

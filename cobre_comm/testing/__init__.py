@@ -1,16 +1,20 @@
 """Running a function on real ranks: for this project's tests and for those of other backends."""
 
+from cobre_comm.testing.backend_name import BackendName, leaders, node_of_ranks
 from cobre_comm.testing.outcome import Outcome, RanksFailed
 from cobre_comm.testing.pool import RankPool
 from cobre_comm.testing.ranks import run_ranks, run_ranks_outcomes
 from cobre_comm.testing.surroundings import leftovers, new_job_name, rank_environment
 
 __all__ = [
+    "BackendName",
     "Outcome",
     "RankPool",
     "RanksFailed",
+    "leaders",
     "leftovers",
     "new_job_name",
+    "node_of_ranks",
     "rank_environment",
     "run_ranks",
     "run_ranks_outcomes",

@@ -23,8 +23,11 @@ class Outcome:
         What it raised, if it did.
     traceback : str
         The traceback of that exception, formatted on the rank.
+    ended : bool
+        Whether its process ended without a report.
     exit_code : int or None
-        Exit code of a process that ended without a report; negative for a signal.
+        Exit code of such a process, negative for a signal; None where it is not known, because
+        mpiexec has ended all.
     timed_out : bool
         Whether the deadline ended the process.
     output : str
@@ -35,6 +38,7 @@ class Outcome:
     value: Any = None
     exception: BaseException | None = None
     traceback: str = ""
+    ended: bool = False
     exit_code: int | None = None
     timed_out: bool = False
     output: str = ""
@@ -42,7 +46,7 @@ class Outcome:
     @property
     def ok(self) -> bool:
         """Whether the body returned."""
-        return self.exception is None and self.exit_code is None and not self.timed_out
+        return self.exception is None and not self.ended and not self.timed_out
 
     def describe(self) -> str:
         """Return a paragraph for a failed rank."""
@@ -51,8 +55,9 @@ class Outcome:
             return f"rank {self.rank} raised:\n{text[-LONGEST_TRACEBACK:]}"
         if self.timed_out:
             return f"rank {self.rank} was still busy at the deadline:\n{self.output}"
-        if self.exit_code is not None:
-            return f"rank {self.rank} ended with exit code {self.exit_code}:\n{self.output}"
+        if self.ended:
+            code = "an exit code not known" if self.exit_code is None else self.exit_code
+            return f"rank {self.rank} ended with exit code {code}:\n{self.output}"
         return f"rank {self.rank} returned {self.value!r}"
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cobre_comm.closing import Closing
+from cobre_comm.testing.link import RankLink, collect, pack_task
 from cobre_comm.testing.outcome import Outcome, exceptions_of, values_of
-from cobre_comm.testing.process import RankProcess, collect, pack_task
 from cobre_comm.testing.ranks import DEFAULT_TIMEOUT_S
+from cobre_comm.testing.start import end_ranks, start_ranks
 from cobre_comm.testing.surroundings import rank_environment
 
 
@@ -22,18 +23,28 @@ class RankPool(Closing):
     Parameters
     ----------
     backend : str
-        Name of the backend; ``local`` has one rank.
+        Name of the backend, as :func:`run_ranks_outcomes` takes it.
     size : int
         Number of ranks.
     env : mapping, optional
         Further environment variables of every rank.
+    survivors : bool
+        As for :func:`run_ranks_outcomes`.
     """
 
-    def __init__(self, backend: str, size: int, *, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        backend: str,
+        size: int,
+        *,
+        env: Mapping[str, str] | None = None,
+        survivors: bool = False,
+    ) -> None:
         self.backend = backend
         self.size = size
+        self._survivors = survivors
         self._env = dict(env or {})
-        self._processes: list[RankProcess] = []
+        self._processes: list[RankLink] = []
         self._keys: dict[str, list[dict[str, str]]] = {}
         self._fresh = itertools.count()
 
@@ -85,7 +96,7 @@ class RankPool(Closing):
         for process, environment in zip(self._processes, environments, strict=True):
             process.send(pack_task(key, not fresh, environment, body, args))
         outcomes = collect(self._processes, timeout_s)
-        gone = any(o.timed_out or o.exit_code is not None for o in outcomes)
+        gone = any(o.timed_out or o.ended for o in outcomes)
         if gone or (not fresh and not all(o.ok for o in outcomes)):
             self.close()
         return outcomes
@@ -100,17 +111,15 @@ class RankPool(Closing):
     def _start(self) -> None:
         if not self._processes:
             self._keys.clear()
-            self._processes = [RankProcess(rank, self._env) for rank in range(self.size)]
+            apart: list[dict[str, str]] = [{} for _ in range(self.size)]
+            self._processes = start_ranks(self.backend, self._env, apart, survivors=self._survivors)
 
     @property
     def pids(self) -> list[int]:
-        """Process ids in rank order; empty while nothing runs."""
+        """Process ids in rank order, once a body has run; empty while nothing runs."""
         return [process.pid for process in self._processes]
 
     def close(self) -> None:
         """End the processes; the next body starts new ones."""
         processes, self._processes = self._processes, []
-        for process in processes:
-            process.connection.close()
-        for process in processes:
-            process.close()
+        end_ranks(processes)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cobre_comm.testing.link import collect, pack_task
 from cobre_comm.testing.outcome import Outcome, exceptions_of, values_of
-from cobre_comm.testing.process import RankProcess, collect, pack_task
+from cobre_comm.testing.start import end_ranks, start_ranks
 from cobre_comm.testing.surroundings import rank_environment
 from cobre_comm.testing.worker import NO_COMMUNICATOR
 
@@ -22,13 +23,16 @@ def run_ranks_outcomes(
     env: Mapping[str, str] | None = None,
     rank_env: Mapping[int, Mapping[str, str]] | None = None,
     connect: bool = True,
+    survivors: bool = False,
 ) -> list[Outcome]:
     """Run ``body(comm, *args)`` on ranks of their own and tell what became of each.
 
     Parameters
     ----------
     backend : str
-        Name of the backend; ``local`` has one rank.
+        Name of the backend; ``local`` has one rank, and mpiexec starts those of ``mpi``, for which
+        ``mpi-openmpi`` and ``mpi-mpich`` choose the MPI and ``mpi-mpich:0,0,1,1`` makes ranks
+        behave as on several nodes.
     size : int
         Number of ranks.
     body : callable
@@ -43,6 +47,9 @@ def run_ranks_outcomes(
         Further environment variables of single ranks, by rank.
     connect : bool
         Whether to make the communicator; otherwise ``comm`` is None and the environment is set.
+    survivors : bool
+        Over ``mpi``: leave the other ranks alone when one has ended, where mpiexec would end them
+        all. Other backends' ranks are always left alone.
 
     Returns
     -------
@@ -54,16 +61,13 @@ def run_ranks_outcomes(
         environment.update(env or {})
         environment.update((rank_env or {}).get(rank, {}))
     task = pack_task("job" if connect else NO_COMMUNICATOR, False, {}, body, args)
-    processes = [RankProcess(rank, environments[rank]) for rank in range(size)]
+    processes = start_ranks(backend, env or {}, environments, survivors=survivors)
     try:
         for process in processes:
             process.send(task)
         return collect(processes, timeout_s)
     finally:
-        for process in processes:
-            process.connection.close()
-        for process in processes:
-            process.close()
+        end_ranks(processes)
 
 
 def run_ranks(
@@ -80,7 +84,7 @@ def run_ranks(
     Parameters
     ----------
     backend : str
-        Name of the backend; ``local`` has one rank.
+        Name of the backend, as :func:`run_ranks_outcomes` takes it.
     size : int
         Number of ranks.
     body : callable

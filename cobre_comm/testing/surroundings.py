@@ -8,6 +8,7 @@ import secrets
 from collections import deque
 
 from cobre_comm.launcher.port import LOOPBACK, ReservedPort
+from cobre_comm.testing.backend_name import BackendName
 
 SHM_FOLDER = pathlib.Path("/dev/shm")
 RECENT_JOBS = 64  # a new job's ranks may take a while to start; later rank 0 holds its port
@@ -37,8 +38,8 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
     Parameters
     ----------
     backend : str
-        ``"local"``, ``"shm"``, ``"tcp"``, or the name of another distribution's backend, which
-        gets ``COBRE_RANK`` and ``COBRE_SIZE``.
+        ``"local"``, ``"shm"``, ``"tcp"``, a name of ``mpi`` (the rest is told by mpiexec), or the
+        name of another distribution's backend, which gets ``COBRE_RANK`` and ``COBRE_SIZE``.
     size : int
         Number of ranks; 1 for ``local``.
 
@@ -49,7 +50,10 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
     """
     if backend == "local" and size != 1:
         raise ValueError(f"local has one rank, not {size}")
-    common = {"COBRE_COMM_BACKEND": backend}
+    name = BackendName.parse(backend)
+    common = name.environment()
+    if name.is_mpi:
+        return [dict(common) for _ in range(size)]
     if backend == "shm":
         common |= {"COBRE_SHM_NAME": new_job_name(), "COBRE_SHM_SIZE": str(size)}
     elif backend == "tcp":

@@ -10,7 +10,7 @@ import signal
 import sys
 import traceback
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NoReturn
 
 PR_SET_PDEATHSIG = 1
 NO_COMMUNICATOR = ""
@@ -24,7 +24,7 @@ def _picklable(exception: BaseException) -> BaseException:
     return exception
 
 
-class _Worker:
+class Worker:
     """Runs bodies on communicators that it makes from the environment and keeps by key."""
 
     def __init__(self, connection: Connection) -> None:
@@ -39,6 +39,10 @@ class _Worker:
             except EOFError:
                 break
             self._connection.send_bytes(self._run(task))
+        self.close()
+
+    def close(self) -> None:
+        """Close the communicators."""
         for comm in self._communicators.values():
             comm.close()
 
@@ -87,16 +91,26 @@ def _unpack(task: bytes) -> tuple[Any, ...]:
     return tuple(pickle.loads(payload))
 
 
-def main(fd: int) -> None:
-    """Serve on an inherited descriptor."""
+def prepare_process() -> None:
+    """Tell where this process is when asked by ``SIGUSR1``, and do not outlive its parent."""
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    _Worker(Connection(fd)).serve()
+
+
+def leave() -> NoReturn:
+    """End at once: taking numba and LLVM down in order would cost each rank half a second."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # taking numba and LLVM down in order would cost each rank half a second
+    os._exit(0)
+
+
+def main(fd: int) -> None:
+    """Serve on an inherited descriptor."""
+    prepare_process()
+    Worker(Connection(fd)).serve()
+    leave()
 
 
 if __name__ == "__main__":

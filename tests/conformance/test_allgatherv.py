@@ -1,9 +1,9 @@
 import pytest
 
 from tests.conformance.bodies import gather
+from tests.grid import EACH_ONCE, MANY_CHUNKS
 from tests.reference import COMPLEX, FLOATS, INTEGERS, STRUCTURED
 
-MANY_CHUNKS = {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_TCP_STAR_BYTES": "0"}
 PLAIN = [*INTEGERS, *FLOATS, *COMPLEX, "?", STRUCTURED, "M8[D]", "m8[ns]", "S5", "U3"]
 PYTHON_ONLY = ["f2", "g", "G", ">f8", ">i2", "V7"]  # numba has none of them on a CPU
 
@@ -45,7 +45,7 @@ def test_dtypes_in_python(pool, dtype):
     pool.run(gather.gather_every_layout, "python", dtype)
 
 
-@pytest.mark.parametrize("backend_and_size", [("local", 1), ("shm", 2), ("tcp", 2)], ids=str)
+@pytest.mark.parametrize("backend_and_size", EACH_ONCE)
 @pytest.mark.parametrize("dtype", PLAIN, ids=str)
 def test_dtypes_in_njit(pools, backend_and_size, dtype):
     pools.get(*backend_and_size).run(gather.gather_layout, "njit", "uneven", dtype)
@@ -66,7 +66,7 @@ def test_tables_in_python(pool, tables):
     pool.run(gather.gather_layout, "python", "gaps", "f8", tables)
 
 
-@pytest.mark.parametrize("backend_and_size", [("local", 1), ("shm", 2), ("tcp", 2)], ids=str)
+@pytest.mark.parametrize("backend_and_size", EACH_ONCE)
 @pytest.mark.parametrize("tables", ["tuple", "int64", "int32", "uint64", "strided", "typed list"])
 def test_tables_in_njit(pools, backend_and_size, tables):
     pools.get(*backend_and_size).run(gather.gather_layout, "njit", "gaps", "f8", tables)

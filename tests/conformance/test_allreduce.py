@@ -2,9 +2,9 @@ import pytest
 
 from cobre_comm import ReduceOp
 from tests.conformance.bodies import reduce
+from tests.grid import EACH_ONCE, MANY_CHUNKS
 from tests.reference import COMPLEX, FLOATS, INTEGERS, OPS
 
-MANY_CHUNKS = {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_TCP_STAR_BYTES": "0"}
 # 96 bytes travel with the flag; 16 KiB is where stripes begin; the last one is several chunks.
 LENGTHS = [1, 2, 3, 12, 13, 17, 1000, 2048, 2049]
 CASES = [(dtype, op) for dtype in [*INTEGERS, *FLOATS] for op in OPS]
@@ -45,7 +45,7 @@ def test_dtypes_in_small_chunks(pools, backend, dtype, op):
     pools.get(backend, 4).run(reduce.reduce_lengths, "python", dtype, op, lengths, env=MANY_CHUNKS)
 
 
-@pytest.mark.parametrize("backend_and_size", [("local", 1), ("shm", 2), ("tcp", 2)], ids=str)
+@pytest.mark.parametrize("backend_and_size", EACH_ONCE)
 @every_case
 def test_dtypes_in_njit(pools, backend_and_size, dtype, op):
     pools.get(*backend_and_size).run(reduce.reduce_lengths, "njit", dtype, op, [1, 13, 2500])

@@ -2,9 +2,8 @@ import pytest
 
 from tests.conformance.bodies import cast
 from tests.conformance.test_allgatherv import PLAIN, PYTHON_ONLY
+from tests.grid import EACH_ONCE, MANY_CHUNKS
 from tests.reference import STRUCTURED
-
-MANY_CHUNKS = {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_TCP_STAR_BYTES": "0"}
 
 
 @pytest.mark.parametrize("shape", [0, 1, 12, 13, (3, 4), (), 10_000], ids=str)
@@ -26,7 +25,7 @@ def test_dtypes_in_python(pool, dtype):
     pool.run(cast.cast_lengths, "python", dtype, [0, 1, 40, 3000])
 
 
-@pytest.mark.parametrize("backend_and_size", [("local", 1), ("shm", 2), ("tcp", 2)], ids=str)
+@pytest.mark.parametrize("backend_and_size", EACH_ONCE)
 @pytest.mark.parametrize("dtype", PLAIN, ids=str)
 def test_dtypes_in_njit(pools, backend_and_size, dtype):
     pools.get(*backend_and_size).run(cast.cast_lengths, "njit", dtype, [0, 1, 300])

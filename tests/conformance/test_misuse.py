@@ -1,11 +1,15 @@
 import pytest
 
 from tests.conformance.bodies import misuse
+from tests.grid import EVERY_RANK_ALONE, grid
 
-SOME = [("local", 1), ("shm", 1), ("shm", 3), ("tcp", 1), ("tcp", 3)]
+SOME = grid(
+    [("local", 1), ("shm", 1), ("shm", 3), ("tcp", 1), ("tcp", 3), ("mpi-mpich:0,1", 3)],
+    [("mpi-openmpi", 1), ("mpi-mpich", 3), (f"mpi-openmpi:{EVERY_RANK_ALONE}", 3)],
+)
 
 
-@pytest.fixture(params=SOME, ids=lambda point: f"{point[0]}-{point[1]}")
+@pytest.fixture(params=SOME)
 def some(request, pools):
     return pools.get(*request.param)
 

@@ -2,6 +2,7 @@ import itertools
 
 import pytest
 
+from cobre_comm.testing import leaders, node_of_ranks
 from tests.conformance.bodies import regions
 from tests.reference import STRUCTURED
 
@@ -33,13 +34,11 @@ def test_block_bounds(pool):
 
 
 def test_one_leader(pool):
-    is_shared = pool.backend == "shm"
-    expected = [rank == 0 or not is_shared for rank in range(pool.size)]
-    assert pool.run(regions.leader) == expected
+    assert pool.run(regions.leader) == leaders(pool.backend, pool.size)
 
 
 def test_split_local_is_independent(pool, caller):
-    pool.run(regions.split, caller)
+    pool.run(regions.split, caller, node_of_ranks(pool.backend, pool.size))
 
 
 def test_split_local_outlives_its_parent(pool):
@@ -57,8 +56,8 @@ def test_two_hundred_leave_nothing(pool):
 
 
 @pytest.mark.slow
-def test_a_thousand_leave_nothing(pool):
-    pool.run(regions.many_regions, 1000, timeout_s=200)
+def test_a_thousand_leave_nothing(thorough_pool):
+    thorough_pool.run(regions.many_regions, 1000, timeout_s=200)
 
 
 def test_communicators_leave_nothing(pool):

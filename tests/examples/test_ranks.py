@@ -1,29 +1,43 @@
 """The same policy for any number of ranks and any backend: every case, to the bit."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from cobre_comm.testing import BackendName
+from tests.grid import skip_unless_here
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sddp"
 CASES = sorted(EXAMPLE.glob("cases/*.json"))
 # gen_h8 has no optimum that was proved; this much of its bound must be reached.
 FLOORS = {"gen_h8_t12_k10": 182400.0}
 RUNS = [("shm", 1), ("shm", 2), ("shm", 4), ("tcp", 4)]
-RUNS += [pytest.param("tcp", 2, marks=pytest.mark.slow)]
+SLOW_RUNS = [("tcp", 2), ("mpi-openmpi", 2), ("mpi-openmpi", 4), ("mpi-mpich", 2), ("mpi-mpich", 4)]
+# Over mpi, one case on each path is for every day.
+MPI_CASE = EXAMPLE / "cases" / "gen_h4_t5_k3.json"
+MPI_RUNS = [("mpi-openmpi", 2), ("mpi-mpich", 4), ("mpi-openmpi:0,1", 4), ("mpi-mpich:0,1,2", 3)]
 OPTIONS = {"gen_h8_t12_k10": ("--iterations", "40")}  # a fifth of its default, and enough
 
 
 def train(case, ranks, backend, out, *options):
-    command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", backend]
+    skip_unless_here(backend)
+    name = BackendName.parse(backend)
+    env = {**os.environ, **name.environment()}
+    command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", name.kind]
     command += [str(EXAMPLE / "train.py"), str(case), "--out", str(out), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=220)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=220)
     assert done.returncode == 0, done.stdout + done.stderr
     result = json.loads(out.read_text())
-    assert (result["ranks"], result["backend"]) == (ranks, backend)
+    assert (result["ranks"], result["backend"]) == (ranks, name.kind)
     return result
+
+
+def slow_pair(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def options_of(case):
@@ -60,10 +74,16 @@ def test_the_bound_reaches_the_optimum(case, alone):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-@pytest.mark.parametrize(("backend", "ranks"), RUNS)
+@pytest.mark.parametrize(("backend", "ranks"), [*RUNS, *(slow_pair(*run) for run in SLOW_RUNS)])
 def test_ranks_do_not_change_a_bit(case, backend, ranks, alone, tmp_path):
     result = train(case, ranks, backend, tmp_path / "result.json", *options_of(case))
     assert same_bits(result, alone(case))
+
+
+@pytest.mark.parametrize(("backend", "ranks"), MPI_RUNS)
+def test_mpi_does_not_change_a_bit(backend, ranks, alone, tmp_path):
+    result = train(MPI_CASE, ranks, backend, tmp_path / "result.json", *options_of(MPI_CASE))
+    assert same_bits(result, alone(MPI_CASE))
 
 
 @pytest.mark.parametrize("ranks", [3, 7])

@@ -3,18 +3,19 @@
 import pytest
 
 from cobre_comm import CollectiveFailed
+from cobre_comm.testing import BackendName
 from tests.faults import bodies
 from tests.faults.test_lost_ranks import check_later
+from tests.grid import timeout_of
 
-VARIABLES = {"shm": "COBRE_SHM_TIMEOUT_SECS", "tcp": "COBRE_TCP_TIMEOUT_SECS"}
-ONE_SECOND = dict.fromkeys(VARIABLES.values(), "1")
+ONE_SECOND = timeout_of(1)
 
 
 def check_timeout(backend, caught, absent):
     assert isinstance(caught, CollectiveFailed)
     assert caught.ranks == tuple(absent)
     assert all(f"rank {rank}" in str(caught) for rank in absent)
-    assert VARIABLES[backend] in str(caught)
+    assert f"COBRE_{BackendName.parse(backend).kind.upper()}_TIMEOUT_SECS" in str(caught)
 
 
 @pytest.mark.parametrize("operation", bodies.OPERATIONS)
@@ -31,8 +32,7 @@ def test_timeout(pools, backend, caller, operation):
 
 
 def test_no_limit(pools, backend):
-    env = dict.fromkeys(VARIABLES.values(), "0")
-    pools.get(backend, 2).run(bodies.no_limit, 1.5, env=env, fresh=True)
+    pools.get(backend, 2).run(bodies.no_limit, 1.5, env=timeout_of(0), fresh=True)
 
 
 def test_stopped_rank(pools, backend, caller):

@@ -55,18 +55,21 @@ def check_later(later, took, cause):
     assert took < SLACK_S
 
 
+def run(backend, size, body, *arguments, **keywords):
+    """Run ranks that mpiexec, too, leaves alone when one is gone."""
+    return run_ranks_outcomes(backend, size, body, *arguments, survivors=True, **keywords)
+
+
 @cases
-def test_killed_while_others_wait(backend, operation, victim, caller):
-    outcomes = run_ranks_outcomes(
-        backend, 3, bodies.wait_for_the_lost, caller, operation, victim, "kill"
-    )
+def test_killed_while_others_wait(watchful_backend, operation, victim, caller):
+    outcomes = run(watchful_backend, 3, bodies.wait_for_the_lost, caller, operation, victim, "kill")
     check_survivors(outcomes, [victim], None, operation)
     assert outcomes[victim].exit_code == -9
 
 
 @pytest.mark.parametrize(("how", "code"), [("exit", 0), ("_exit", 0), ("term", -15)])
-def test_exit_while_others_wait(backend, caller, how, code):
-    outcomes = run_ranks_outcomes(backend, 3, bodies.wait_for_the_lost, caller, "allreduce", 1, how)
+def test_exit_while_others_wait(watchful_backend, caller, how, code):
+    outcomes = run(watchful_backend, 3, bodies.wait_for_the_lost, caller, "allreduce", 1, how)
     check_survivors(outcomes, [1], None, "allreduce")
     assert outcomes[1].exit_code == code
 
@@ -79,24 +82,24 @@ def test_closed_while_others_wait(pools, backend, caller, operation):
     check_survivors(outcomes, [2], outcomes[2].value, operation)
 
 
-def test_killed_in_a_collective(backend, caller):
+def test_killed_in_a_collective(watchful_backend, caller):
     """The rank was waiting itself, so it took part in that step; the next one has lost it."""
-    outcomes = run_ranks_outcomes(backend, 3, bodies.killed_in_a_collective, caller, "barrier", 0)
+    outcomes = run(watchful_backend, 3, bodies.killed_in_a_collective, caller, "barrier", 0)
     assert outcomes[0].exit_code == -9
     for outcome in outcomes[1:]:
         caught, *_ = outcome.value
         assert caught is None or isinstance(caught, CollectiveFailed)
 
 
-def test_child_of_a_dead_rank_does_not_keep_it_alive(backend):
-    outcomes = run_ranks_outcomes(backend, 2, bodies.child_outlives_rank, 1, timeout_s=20)
+def test_child_of_a_dead_rank_does_not_keep_it_alive(watchful_backend):
+    outcomes = run(watchful_backend, 2, bodies.child_outlives_rank, 1, timeout_s=20)
     check_survivors(outcomes, [1], None, "barrier")
 
 
 @pytest.mark.parametrize("caller", ["python", "njit", "njit that holds the GIL"])
-def test_time_to_detection(backend, caller):
+def test_time_to_detection(watchful_backend, caller):
     """Measured on one clock: the others wait in their collective before the kill."""
-    outcomes = run_ranks_outcomes(backend, 2, bodies.kill_and_tell, caller, timeout_s=20)
+    outcomes = run(watchful_backend, 2, bodies.kill_and_tell, caller, timeout_s=20)
     killed_at, caught, at = outcomes[0].value
     assert isinstance(caught, CollectiveFailed)
     assert at - killed_at < SLACK_S

@@ -8,11 +8,12 @@ import pytest
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing import RanksFailed
 from tests.faults import victim_bodies
+from tests.grid import timeout_of
 
 RANKS = 3
 TIMEOUT_S = 0.7
 SLACK_S = 1.0
-ENV = dict.fromkeys(("COBRE_SHM_TIMEOUT_SECS", "COBRE_TCP_TIMEOUT_SECS"), str(TIMEOUT_S))
+ENV = timeout_of(TIMEOUT_S)
 LONG = [pytest.mark.slow, pytest.mark.timeout(900)]
 often = pytest.mark.parametrize(
     ("caller", "times"),
@@ -20,8 +21,8 @@ often = pytest.mark.parametrize(
 )
 
 
-def strike(pools, backend, caller, victim, number, times, tmp_path):
-    pool = pools.get(backend, RANKS)
+def strike(pools, watchful_backend, caller, victim, number, times, tmp_path):
+    pool = pools.get(watchful_backend, RANKS)
     for time in range(times):
         weight = ("large", "small")[time % 2]
         pause_s = random.Random(f"{victim} {number} {time}").uniform(0.01, 0.15)
@@ -45,14 +46,16 @@ def check(outcomes, victim, limit_s):
 
 @often
 @pytest.mark.parametrize("victim", range(RANKS))
-def test_killed(pools, backend, caller, victim, times, tmp_path):
-    for outcomes in strike(pools, backend, caller, victim, signal.SIGKILL, times, tmp_path):
-        assert outcomes[victim].exit_code == -signal.SIGKILL
+def test_killed(pools, watchful_backend, caller, victim, times, tmp_path):
+    number = signal.SIGKILL
+    for outcomes in strike(pools, watchful_backend, caller, victim, number, times, tmp_path):
+        assert outcomes[victim].exit_code == -number
         check(outcomes, victim, SLACK_S)
 
 
 @often
 @pytest.mark.parametrize("victim", range(RANKS))
-def test_stopped(pools, backend, caller, victim, times, tmp_path):
-    for outcomes in strike(pools, backend, caller, victim, signal.SIGSTOP, times, tmp_path):
+def test_stopped(pools, watchful_backend, caller, victim, times, tmp_path):
+    number = signal.SIGSTOP
+    for outcomes in strike(pools, watchful_backend, caller, victim, number, times, tmp_path):
         check(outcomes, victim, TIMEOUT_S + SLACK_S)

@@ -8,6 +8,7 @@ from tests.conformance.bodies import gather, reduce, regions, sync
 from tests.faults import bodies, tcp_stress_bodies
 from tests.faults.test_late_ranks import check_timeout
 from tests.faults.test_lost_ranks import check_survivors
+from tests.grid import skip_unless_here
 
 INTERPRETED = {"NUMBA_DISABLE_JIT": "1"}
 PORTABLE = {"COBRE_COMM_PORTABLE_WAIT": "1"}
@@ -37,8 +38,9 @@ def test_portable_timeout(pools, caller):
     check_timeout("shm", values[0][0], (1,))
 
 
-@pytest.fixture(scope="module", params=["shm", "tcp"])
+@pytest.fixture(scope="module", params=["shm", "tcp", "mpi-mpich", "mpi-mpich:0,1"])
 def interpreted(request):
+    skip_unless_here(request.param)
     with RankPool(request.param, 2, env=INTERPRETED) as pool:
         yield pool
 

@@ -9,13 +9,9 @@ from hypothesis import strategies as st
 from cobre_comm import CollectiveFailed, CommError
 from tests.conformance.bodies import gather
 from tests.faults import property_bodies
+from tests.grid import SMALL_STAR, timeout_of
 
-SMALL = {
-    "COBRE_SHM_BUFFER_BYTES": "4096",
-    "COBRE_SHM_TIMEOUT_SECS": "15",
-    "COBRE_TCP_STAR_BYTES": "4096",
-    "COBRE_TCP_TIMEOUT_SECS": "15",
-}
+SMALL = {**SMALL_STAR, **timeout_of(15)}
 FEW, MANY = 25, 600
 bounded = {
     "deadline": None,
@@ -58,8 +54,8 @@ def test_any_tables(pools, backend, caller, size):
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("size", [2, 3, 7])
-def test_many_tables(pools, backend, caller, size):
-    check_tables(pools, backend, caller, size, MANY)
+def test_many_tables(pools, thorough_backend, caller, size):
+    check_tables(pools, thorough_backend, caller, size, MANY)
 
 
 def check_disagreement(pools, backend, seeds):
@@ -80,5 +76,5 @@ def test_disagreement_at_a_random_step(pools, backend):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_disagreement_at_many_random_steps(pools, backend):
-    check_disagreement(pools, backend, range(1000, 1600))
+def test_disagreement_at_many_random_steps(pools, thorough_backend):
+    check_disagreement(pools, thorough_backend, range(1000, 1600))

@@ -7,6 +7,7 @@ import pytest
 from cobre_comm import CollectiveFailed
 from tests.faults import bodies, signal_bodies
 from tests.faults.test_lost_ranks import SLACK_S
+from tests.grid import timeout_of
 
 PORTABLE = {"COBRE_COMM_PORTABLE_WAIT": "1"}
 
@@ -14,8 +15,7 @@ PORTABLE = {"COBRE_COMM_PORTABLE_WAIT": "1"}
 @pytest.mark.parametrize("operation", bodies.OPERATIONS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGUSR2])
 def test_signal_while_waiting(pools, backend, caller, operation, number):
-    env = {"COBRE_SHM_TIMEOUT_SECS": "20", "COBRE_TCP_TIMEOUT_SECS": "20"}
-    check(pools, backend, caller, operation, number, env)
+    check(pools, backend, caller, operation, number, timeout_of(20))
 
 
 @pytest.mark.parametrize("operation", ["allreduce", "broadcast"])

@@ -1,8 +1,11 @@
 """Bodies that end in every way a body can."""
 
 import os
+import signal
 import sys
 import time
+
+import psutil
 
 
 def identity(comm, *args):
@@ -28,6 +31,11 @@ def sleeps_on(comm, rank):
     return os.getpid()
 
 
+def sleeps(comm):
+    time.sleep(float(os.environ.get("PAUSE_S", "0")))
+    return os.getpid()
+
+
 def exits_with(comm, code):
     print("said before the end", flush=True)
     sys.exit(code)
@@ -39,3 +47,21 @@ def environment(comm, *names):
 
 def pid(comm):
     return os.getpid()
+
+
+def world(comm):
+    from mpi4py import MPI
+
+    here = psutil.Process()
+    starters = " ".join(each.name() for each in here.parents())
+    library = MPI.Get_library_version()
+    return MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size, library, os.environ.get("MINE"), starters
+
+
+def ends_and_others_wait(comm, pause_s):
+    """Rank 1 exits, rank 2 is killed, rank 0 computes."""
+    if comm.rank == 1:
+        exits_with(comm, 7)
+    if comm.rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(pause_s)

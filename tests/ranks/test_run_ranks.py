@@ -5,8 +5,34 @@ import time
 import psutil
 import pytest
 
-from cobre_comm.testing import RankPool, RanksFailed, leftovers, run_ranks, run_ranks_outcomes
+from cobre_comm.testing import (
+    BackendName,
+    RankPool,
+    RanksFailed,
+    leaders,
+    leftovers,
+    node_of_ranks,
+    run_ranks,
+    run_ranks_outcomes,
+)
+from tests.grid import skip_unless_here, slow
 from tests.ranks import bodies
+
+MPI = ["mpi-openmpi", "mpi-mpich", slow("mpi")]
+
+
+def is_running(pid):
+    """Whether it lives; what mpiexec leaves behind dead, process 1 reaps in its own time."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture(params=MPI)
+def mpi(request):
+    skip_unless_here(request.param)
+    return request.param
 
 
 def test_values_in_rank_order():
@@ -87,3 +113,81 @@ def test_pool_survives_the_end_of_a_rank():
         assert pool.run(bodies.identity) == [(0, 1)]
         assert pool.run_outcomes(bodies.sleeps_on, 0, timeout_s=3)[0].timed_out
         assert pool.run(bodies.identity) == [(0, 1)]
+
+
+def test_names_of_backends():
+    assert BackendName.parse("shm") == BackendName("shm")
+    assert BackendName.parse("of-others") == BackendName("of-others")
+    assert BackendName.parse("mpi") == BackendName("mpi")
+    assert BackendName.parse("mpi-mpich:0,1,1") == BackendName("mpi", "mpich", (0, 1, 1))
+    assert BackendName.parse("mpi:0") == BackendName("mpi", None, (0,))
+    for wrong in ("mpi-lam", "mpi-", "mpi:", "mpi:a"):
+        with pytest.raises(ValueError, match=r"mpi|int"):
+            BackendName.parse(wrong)
+
+
+def test_who_shares_memory_with_whom():
+    assert node_of_ranks("shm", 3) == node_of_ranks("mpi-mpich", 3) == [0, 0, 0]
+    assert node_of_ranks("tcp", 3) == [0, 1, 2]
+    assert node_of_ranks("mpi:0,1", 5) == [0, 1, 0, 1, 0]
+    assert leaders("mpi-openmpi:0,0,1", 5) == [True, False, True, False, False]
+    assert leaders("tcp", 2) == [True, True]
+
+
+def test_mpiexec_starts_the_ranks(mpi):
+    seen = run_ranks_outcomes(mpi, 3, bodies.world, connect=False, rank_env={1: {"MINE": "yes"}})
+    ranks, sizes, libraries, own, starters = zip(*[o.value for o in seen], strict=True)
+    assert (ranks, set(sizes), own) == ((0, 1, 2), {3}, (None, "yes", None))
+    assert len(set(libraries)) == 1
+    assert {"mpi-openmpi": "Open MPI", "mpi-mpich": "MPICH"}.get(mpi, "MPI") in libraries[0]
+    assert any(name in starters[0] for name in ("mpiexec", "prte", "hydra", "orted"))
+
+
+def test_ends_of_ranks_under_mpiexec(mpi):
+    """Each end is told, as that of a process of our own; without survivors all end."""
+    began = time.monotonic()
+    outcomes = run_ranks_outcomes(mpi, 3, bodies.ends_and_others_wait, 2.0, survivors=True)
+    assert [outcome.ok for outcome in outcomes] == [True, False, False]
+    assert [outcome.exit_code for outcome in outcomes] == [None, 7, -9]
+    assert "said before the end" in outcomes[1].output
+    outcomes = run_ranks_outcomes(mpi, 3, bodies.ends_and_others_wait, 60.0)
+    assert [outcome.exit_code for outcome in outcomes[1:]] != [None, None]
+    assert outcomes[0].ended
+    assert not outcomes[0].timed_out
+    assert time.monotonic() - began < 40
+
+
+def test_deadline_of_ranks_under_mpiexec(mpi):
+    outcomes = run_ranks_outcomes(
+        mpi, 2, bodies.sleeps, connect=False, rank_env={0: {"PAUSE_S": "60"}}, timeout_s=6
+    )
+    assert outcomes[0].timed_out
+    assert "sleeps" in outcomes[0].output, "the stack at the deadline"
+    assert not is_running(outcomes[1].value)
+
+
+def test_pool_of_ranks_under_mpiexec(mpi):
+    with RankPool(mpi, 2) as pool:
+        first = pool.run(bodies.pid)
+        assert pool.run(bodies.pid) == first == pool.pids
+        with pytest.raises(RanksFailed):
+            pool.run(bodies.fails_on, 0, fresh=True)
+        assert pool.run(bodies.pid) == first
+        pool.run_outcomes(bodies.exits_with, 3)
+        assert not set(pool.run(bodies.pid)) & set(first)
+        last = pool.pids
+    assert not any(is_running(pid) for pid in last)
+    assert leftovers() == []
+
+
+def test_mpiexec_that_cannot_start(tmp_path):
+    """What it says is in the ranks' reports."""
+    skip_unless_here("mpi")
+    mpiexec = tmp_path / "mpiexec"
+    mpiexec.write_text("#!/bin/sh\necho no nodes today\nexit 9\n")
+    mpiexec.chmod(0o700)
+    outcomes = run_ranks_outcomes(
+        "mpi", 2, bodies.identity, env={"COBRE_MPI_MPIEXEC": str(mpiexec)}, timeout_s=30
+    )
+    assert [outcome.exit_code for outcome in outcomes] == [9, 9]
+    assert all("no nodes today" in outcome.output for outcome in outcomes)

@@ -1,0 +1,86 @@
+"""What the name of a backend says: which MPI, and which ranks share memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MPI_LIBRARIES = ("openmpi", "mpich")
+NODES_VARIABLE = "COBRE_MPI_PRETEND_NODES"
+
+
+@dataclass(frozen=True)
+class BackendName:
+    """The parts of ``KIND``, or of ``mpi[-LIBRARY][:NODE,NODE,...]``.
+
+    ``mpi`` alone is whatever MPI mpi4py loads here; ``mpi-openmpi`` and ``mpi-mpich`` choose one.
+    A list of nodes makes rank r of one machine behave as on node ``list[r % len(list)]``:
+    ``mpi-mpich:0,1,2,3`` gives each of four ranks a node of its own, ``mpi-openmpi:0,0,1,1`` is
+    two nodes of two ranks, ``mpi:0,1`` places the ranks on two nodes in turn.
+
+    Attributes
+    ----------
+    kind : str
+        What ``Communicator.backend`` says.
+    library : str or None
+        The MPI that was chosen.
+    nodes : tuple of int
+        The list of nodes; empty for the real ones.
+    """
+
+    kind: str
+    library: str | None = None
+    nodes: tuple[int, ...] = ()
+
+    @classmethod
+    def parse(cls, name: str) -> BackendName:
+        """Take a name apart; those of other distributions' backends are a kind alone."""
+        head, colon, tail = name.partition(":")
+        kind, dash, library = head.partition("-")
+        if kind != "mpi":
+            return cls(name)
+        if dash and library not in MPI_LIBRARIES:
+            raise ValueError(f"{name!r}: choose from mpi-{', mpi-'.join(MPI_LIBRARIES)}")
+        return cls(kind, library or None, tuple(int(n) for n in tail.split(",")) if colon else ())
+
+    @property
+    def is_mpi(self) -> bool:
+        """Whether mpiexec starts the ranks."""
+        return self.kind == "mpi"
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which a rank takes this backend."""
+        chosen = {"COBRE_COMM_BACKEND": self.kind}
+        if self.library is not None:
+            chosen["MPI4PY_MPIABI"] = self.library
+        if self.nodes:
+            chosen[NODES_VARIABLE] = ",".join(map(str, self.nodes))
+        return chosen
+
+
+def node_of_ranks(backend: str, size: int) -> list[int]:
+    """Return for each rank a number that is the same for those who share regions with it.
+
+    Parameters
+    ----------
+    backend : str
+        Name of a built-in backend, as :func:`run_ranks` takes it.
+    size : int
+        Number of ranks, all on this machine.
+
+    Returns
+    -------
+    list of int
+        In rank order; over ``tcp`` and ``local`` every rank is alone.
+    """
+    name = BackendName.parse(backend)
+    if name.kind == "tcp":
+        return list(range(size))
+    if name.nodes:
+        return [name.nodes[rank % len(name.nodes)] for rank in range(size)]
+    return [0] * size
+
+
+def leaders(backend: str, size: int) -> list[bool]:
+    """Return for each rank whether it leads its node: the first of those who share with it."""
+    nodes = node_of_ranks(backend, size)
+    return [nodes.index(node) == rank for rank, node in enumerate(nodes)]

@@ -1,0 +1,216 @@
+"""What ranks do with an MpiBackend that they make themselves."""
+
+import gc
+import pathlib
+
+import numpy as np
+
+from cobre_comm import (
+    CollectiveFailed,
+    InitializationFailed,
+    InvalidCommunicator,
+    MpiBackend,
+    create_communicator,
+)
+from tests.conformance.bodies import sync
+
+TAG = 77
+
+
+def sub_communicator(comm):
+    """Half of the ranks in reverse order, while the caller has a receive for anything posted."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    half = world.Split(world.rank % 2, key=-world.rank)
+    anything = np.zeros(4)
+    request = half.Irecv([anything, MPI.DOUBLE], source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG)
+    with MpiBackend(half) as ours:
+        assert (ours.rank, ours.size) == (half.rank, half.size)
+        for caller in ("python", "njit"):
+            sync.four_in_a_row(ours, caller)
+        with ours.create_shared_region(10) as region:
+            region.fence()
+    after = half.rank + 1 if half.rank + 1 < half.size else 0
+    half.Send([np.full(4, half.rank + 1.0), MPI.DOUBLE], dest=after, tag=TAG)
+    status = MPI.Status()
+    request.Wait(status)
+    before = (half.rank - 1) % half.size
+    assert (status.source, status.tag) == (before, TAG)
+    assert anything.tolist() == [before + 1.0] * 4
+    half.Free()
+
+
+def two_halves_and_all(comm):
+    """Communicators over overlapping sets of ranks are used in turn."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    half = world.Split(world.rank // 2, key=world.rank)
+    with MpiBackend(half) as ours, MpiBackend() as everyone:
+        for _ in range(3):
+            sync.four_in_a_row(ours, "python")
+            sync.four_in_a_row(everyone, "python")
+    half.Free()
+
+
+def refusals(comm):
+    """Return what each wrong ``comm`` raises."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    side = world.Split(world.rank % 2)
+    across = side.Create_intercomm(0, world, 1 - world.rank % 2)
+    caught = []
+    for wrong in (across, MPI.COMM_NULL, 3, "world"):
+        try:
+            MpiBackend(wrong)
+        except TypeError as error:
+            caught.append(str(error))
+    across.Free()
+    side.Free()
+    return caught
+
+
+def _errors(kind, *operations):
+    caught = []
+    for call in operations:
+        try:
+            call()
+        except kind as error:
+            caught.append(str(error))
+    return caught
+
+
+def after_finalize(comm):
+    """The program finalizes MPI while it still holds communicators, regions and views."""
+    from mpi4py import MPI
+
+    ours = create_communicator()
+    local, region = ours.split_local(), ours.create_shared_region(5)
+    region.as_mut_slice()[:] = 3.0
+    region.fence()
+    view, small = region.as_slice(), np.ones(1)
+    MPI.Finalize()
+    assert view.tolist() == [3.0] * 5
+    caught = _errors(
+        InvalidCommunicator,
+        ours.barrier,
+        local.barrier,
+        lambda: ours.allreduce(small, np.zeros(1)),
+        lambda: ours.broadcast(small),
+        lambda: ours.allgatherv(small, np.zeros(ours.size), [1] * ours.size, range(ours.size)),
+        lambda: ours.create_shared_region(3),
+        ours.split_local,
+        region.fence,
+    )
+    caught += _errors(InitializationFailed, create_communicator)
+    for thing in (region, local, ours, ours):
+        thing.close()
+    gc.collect()
+    assert view.tolist() == [3.0] * 5
+    return caught
+
+
+def single_threaded(comm):
+    """MPI was initialised for one thread; return what creating a communicator raises."""
+    import mpi4py
+
+    mpi4py.rc.thread_level = "single"
+    from mpi4py import MPI
+
+    if MPI.Query_thread() != MPI.THREAD_SINGLE:
+        return None  # this MPI gives more than it is asked for
+    return _errors(InitializationFailed, create_communicator)[0]
+
+
+def funneled(comm):
+    import mpi4py
+
+    mpi4py.rc.thread_level = "funneled"
+    with create_communicator() as ours:
+        sync.four_in_a_row(ours, "python")
+
+
+def not_initialized(comm):
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    return _errors(InitializationFailed, create_communicator)[0]
+
+
+def error_of_mpi(comm):
+    """MPI is handed a datatype that is none; return what it says, and its own words."""
+    import ctypes
+
+    from cobre_kernels.mpi import table
+    from mpi4py import MPI
+
+    ours = create_communicator()
+    ours.barrier()
+    none = ctypes.c_int64(MPI._handleof(MPI.DATATYPE_NULL)).value
+    ours._memory._set(table.BYTE, none)
+    try:
+        ours.barrier()
+    except CollectiveFailed as error:
+        caught = error
+    later = _errors(InvalidCommunicator, ours.barrier)
+    code = caught.mpi_error_code
+    return caught, later, MPI.Get_error_class(code) == MPI.ERR_TYPE, MPI.Get_error_string(code)
+
+
+def in_odd_orders(comm, rounds):
+    """Communicators, halves and regions, closed in other orders on other ranks, or never."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    half = world.Split(world.rank % 2)
+    kept = []
+    for number in range(rounds):
+        ours = create_communicator()
+        mine, local = MpiBackend(half), ours.split_local()
+        nested = local.split_local()
+        regions = [made.create_shared_region(100 + number) for made in (ours, mine, local)]
+        regions[0].fence()
+        sync.four_in_a_row(nested, "python")
+        things = [ours, mine, local, nested, *regions]
+        turn = (number + world.rank) % len(things)
+        for thing in things[turn:] + things[:turn]:
+            thing.close()
+        if number % 3 == 0:
+            kept.append(create_communicator())
+        if number % 4 == 0 and kept:
+            kept.pop(0)
+    return len(kept)
+
+
+def many_in_turn(comm, count):
+    """More communicators, one after the other, than MPI can have at the same time."""
+    for _ in range(count):
+        with create_communicator() as ours:
+            ours.barrier()
+
+
+def many_parents_in_turn(comm, count):
+    """The caller frees what ours was made over, as soon as ours is closed."""
+    from mpi4py import MPI
+
+    for number in range(count):
+        part = MPI.COMM_WORLD.Split(0, key=number)
+        with MpiBackend(part) as ours:
+            ours.barrier()
+        part.Free()
+
+
+def names_in_shared_memory(comm):
+    """Return the names of this user's MPI jobs in shared memory while a region is in use."""
+    import os
+
+    ours = create_communicator()
+    with ours.create_shared_region(1000) as region:
+        region.fence()
+        pattern = f"cobre-{os.getuid()}-mpi-*"
+        names = [str(path) for path in pathlib.Path("/dev/shm").glob(pattern)]
+    ours.barrier()
+    ours.close()
+    return names

@@ -1,0 +1,68 @@
+"""Programs under a real mpiexec, as a user starts them: what they print, and how the job ends."""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from cobre_comm.launcher.mpiexec import find_mpiexec
+from cobre_comm.testing.link import inherited_environment
+from tests.grid import why_not
+
+LIBRARIES = ["openmpi", "mpich"]
+
+
+@dataclass
+class Ended:
+    """How a job ended."""
+
+    code: int
+    out: str
+    err: str
+    took_s: float
+
+
+def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.0):
+    """Run Python source on so many ranks; nothing outlives the time limit."""
+    if why_not(library):
+        pytest.skip(f"mpi-{library}: {why_not(library)}")
+    chosen = {"MPI4PY_MPIABI": library, "COBRE_COMM_BACKEND": "mpi", **(env or {})}
+    mpiexec = find_mpiexec({**inherited_environment(), **chosen})
+    program = [*options, sys.executable, "-c", script, *map(str, args)]
+    began = time.monotonic()
+    job = subprocess.Popen(
+        mpiexec.start_command(size, program),
+        env=dict(mpiexec.environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        out, err = job.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        job.terminate()  # mpiexec ends its ranks
+        try:
+            out, err = job.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            out, err = job.communicate()
+        pytest.fail(f"still running after {timeout_s} s:\n{out}\n{err}")
+    return Ended(job.returncode, out, err, time.monotonic() - began)
+
+
+def orphans():
+    """Return what is in /dev/shm and in no process: what other jobs use will go with them."""
+    held = set()
+    for maps in pathlib.Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            held |= set(re.findall(r"/dev/shm/\S+", maps.read_text()))
+    return {str(path) for path in pathlib.Path("/dev/shm").iterdir()} - held

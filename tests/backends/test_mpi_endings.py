@@ -1,0 +1,149 @@
+"""How jobs under mpiexec end: by MPI_Finalize, by an exception, by the death of a rank."""
+
+import itertools
+
+import pytest
+
+from tests.backends.mpi_scripts import LIBRARIES, orphans, run_script
+from tests.grid import EVERY_RANK_ALONE, slow, some
+
+NODES = [None, EVERY_RANK_ALONE, "0,0,1"]
+each_way = pytest.mark.parametrize("nodes", [slow(None), slow(EVERY_RANK_ALONE), "0,0,1"])
+SOON_S = 15.0  # instead of a timeout of 60 s, or never; jobs take seconds to start and to end
+each_library = pytest.mark.parametrize("library", LIBRARIES)
+
+
+def nodes_of(nodes):
+    return {"COBRE_MPI_PRETEND_NODES": nodes} if nodes else {}
+
+
+RAISES = """
+import sys, time
+from cobre_comm import create_communicator
+from mpi4py import MPI
+comm = create_communicator()
+comm.barrier()
+if comm.rank == 1:
+    raise ZeroDivisionError("on purpose")
+MPI.COMM_WORLD.Barrier()  # of another library, say: nothing of ours can end it
+"""
+
+
+@each_library
+def test_exception_outside_our_calls_ends_the_job(library):
+    done = run_script(library, 3, RAISES)
+    assert done.code == 1
+    assert done.took_s < SOON_S
+    assert "ZeroDivisionError: on purpose" in done.err
+    assert "Traceback" in done.err
+
+
+# Rank 0 meets the error and goes on; the job ends in good order.
+OPTED_OUT = """
+import sys
+from cobre_comm import CollectiveFailed, create_communicator
+comm = create_communicator()
+comm.barrier()
+if comm.rank == 1:
+    raise ZeroDivisionError("on purpose")
+try:
+    comm.barrier()
+except CollectiveFailed as error:
+    sys.stdout.write(f"{comm.rank} met {error.ranks}\\n")
+    sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "nodes"),
+    some([("openmpi", None), ("mpich", "0,1")], itertools.product(LIBRARIES, [None, "0,1"])),
+)
+def test_abort_can_be_turned_off(library, nodes):
+    env = {"COBRE_MPI_ABORT": "0", **nodes_of(nodes)}
+    done = run_script(library, 2, OPTED_OUT, env=env)
+    assert "0 met (1,)" in done.out, done
+    assert "ZeroDivisionError: on purpose" in done.err
+    assert done.code != 0
+    assert done.took_s < SOON_S
+
+
+ODD_ORDERS = """
+import sys
+from tests.backends.mpi_bodies import in_odd_orders
+in_odd_orders(None, 7)
+if "window" in sys.argv:
+    from mpi4py import MPI
+    window = MPI.Win.Allocate_shared(100, 1, comm=MPI.COMM_WORLD)
+"""
+
+
+@each_way
+def test_open_mpi_finds_no_handle_left(nodes):
+    """What is open at the end of the program is freed, too."""
+    before = orphans()
+    env = {"OMPI_MCA_mpi_show_handle_leaks": "1", **nodes_of(nodes)}
+    done = run_script("openmpi", 3, ODD_ORDERS, env=env)
+    assert done.code == 0, done.err
+    assert "still allocated" not in done.err + done.out
+    assert orphans() <= before
+
+
+def test_open_mpi_would_tell():
+    env = {"OMPI_MCA_mpi_show_handle_leaks": "1"}
+    done = run_script("openmpi", 2, ODD_ORDERS, "window", env=env)
+    assert "still allocated" in done.err + done.out
+
+
+@each_way
+def test_mpich_ends_well(nodes):
+    before = orphans()
+    done = run_script("mpich", 3, ODD_ORDERS, env=nodes_of(nodes))
+    assert (done.code, done.err) == (0, "")
+    assert orphans() <= before
+
+
+DIES = """
+import os, signal, sys, time
+from cobre_comm import CollectiveFailed, create_communicator
+comm = create_communicator()
+comm.barrier()
+if comm.rank == 1:
+    time.sleep(0.3)
+    if sys.argv[1] == "exit":
+        os._exit(3)
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    comm.barrier()
+except CollectiveFailed as error:
+    sys.stdout.write(f"{comm.rank} met {error.ranks}\\n")
+    sys.stdout.flush()
+os._exit(0)  # MPI cannot be finalized without rank 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "nodes", "how"),
+    some(
+        [("openmpi", "0,0,1", "kill"), ("mpich", None, "exit")],
+        itertools.product(LIBRARIES, NODES, ["kill", "exit"]),
+    ),
+)
+def test_death_of_a_rank_ends_the_job(library, nodes, how):
+    done = run_script(library, 3, DIES, how, env=nodes_of(nodes))
+    assert done.took_s < SOON_S
+    assert done.code != 0
+
+
+# What leaves the other ranks alone; Hydra does so for those that exit, and not if one is killed.
+ALONE = {
+    "openmpi": (["--runtime-options", "continuous"], "kill"),
+    "mpich": (["-disable-auto-cleanup"], "exit"),
+}
+
+
+@each_library
+def test_survivors_name_the_dead_where_mpiexec_lets_them(library):
+    options, how = ALONE[library]
+    done = run_script(library, 3, DIES, how, options=options)
+    assert sorted(done.out.split("\n")[:2]) == ["0 met (1,)", "2 met (1,)"], done
+    assert done.took_s < SOON_S

@@ -1,0 +1,86 @@
+"""Ranks that are lost where nodes speak over MPI, which does not tell of the death of a process.
+
+The ranks of the same node see it at once and tell the other nodes; a whole node is missed at the
+timeout.
+"""
+
+import itertools
+
+import pytest
+
+from cobre_comm import CollectiveFailed
+from cobre_comm.testing import run_ranks_outcomes
+from tests.faults import bodies
+from tests.faults.test_lost_ranks import SLACK_S, check_later, check_survivors, run
+from tests.grid import EVERY_RANK_ALONE, skip_unless_here, slow, some, timeout_of
+
+LIBRARIES = ["openmpi", "mpich"]
+SOON_S = 20.0  # jobs take seconds to start and to end
+
+
+def lose(backend, size, caller, operation, victim, how, timeout_s):
+    skip_unless_here(backend)
+    return run(
+        backend, size, bodies.wait_for_the_lost, caller, operation, victim, how,
+        env=timeout_of(timeout_s),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("library", "victim", "operation"),
+    some(
+        [("openmpi", 0, "allreduce"), ("mpich", 1, "allreduce"), ("mpich", 2, "broadcast")],
+        itertools.product(LIBRARIES, range(4), ["allreduce", "broadcast", "allgatherv"]),
+    ),
+)
+def test_killed_beside_a_rank_of_its_node(library, victim, operation):
+    """Long before the timeout, also on the other node; also if the leader of its node is lost."""
+    outcomes = lose(f"mpi-{library}:0,0,1,1", 4, "njit", operation, victim, "kill", 60)
+    check_survivors(outcomes, [victim], None, operation)
+    assert outcomes[victim].exit_code == -9
+
+
+@pytest.mark.parametrize("library", ["mpich", slow("openmpi")])
+def test_killed_alone_on_its_node(library):
+    """Nobody sees it: it is late."""
+    backend = f"mpi-{library}:{EVERY_RANK_ALONE}"
+    outcomes = lose(backend, 3, "python", "allreduce", 1, "kill", 1)
+    check_survivors(outcomes, [1], None, "allreduce")
+    assert "COBRE_MPI_TIMEOUT_SECS" in str(outcomes[0].value[0])
+
+
+@pytest.mark.parametrize(
+    ("library", "nodes", "how"),
+    some(
+        [("openmpi", "0,0,1", "close"), ("mpich", EVERY_RANK_ALONE, "exit")],
+        itertools.product(LIBRARIES, [EVERY_RANK_ALONE, "0,0,1"], ["close", "exit"]),
+    ),
+)
+def test_left_in_good_order(library, nodes, how):
+    """Who closes its communicator says so, on any node."""
+    outcomes = lose(f"mpi-{library}:{nodes}", 3, "python", "barrier", 2, how, 60)
+    check_survivors(outcomes, [2], None, "barrier")
+
+
+@pytest.mark.parametrize(
+    ("library", "nodes"),
+    some(
+        [("openmpi", ""), ("mpich", ":0,0,1")],
+        itertools.product(LIBRARIES, ["", ":0,0,1", f":{EVERY_RANK_ALONE}"]),
+    ),
+)
+def test_mpiexec_ends_the_job_of_a_killed_rank(library, nodes):
+    """By default it ends all others, unless they have met the error before that."""
+    backend = f"mpi-{library}{nodes}"
+    skip_unless_here(backend)
+    outcomes = run_ranks_outcomes(
+        backend, 3, bodies.wait_for_the_lost, "python", "allreduce", 1, "kill", timeout_s=SOON_S
+    )
+    assert outcomes[1].exit_code == -9
+    for rank in (0, 2):
+        assert not outcomes[rank].timed_out
+        if not outcomes[rank].ended:
+            caught, _, later, took = outcomes[rank].value
+            assert isinstance(caught, CollectiveFailed)
+            check_later(later, took, str(caught))
+            assert took < SLACK_S

@@ -10,7 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from types import TracebackType
+
+LAST_WORDS_S = 0.2  # Hydra drops what is still in its pipes when a job is aborted
 
 _installed = False
 
@@ -42,5 +45,6 @@ def _abort(code: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
+    time.sleep(LAST_WORDS_S)
     MPI.COMM_WORLD.Abort(code)
     os._exit(code)  # MPICH only asks mpiexec to end this process, and returns

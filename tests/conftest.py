@@ -1,8 +1,10 @@
+import os
+
 import pytest
 
-from cobre_comm.testing import RankPool, leftovers, run_ranks
-from tests.conformance.bodies.sync import three_barriers
-from tests.grid import BACKENDS, GRID, SHORT_GRID, skip_unless_here, why_not
+from cobre_comm.launcher.warm import warm_up
+from cobre_comm.testing import RankPool, leftovers
+from tests.grid import BACKENDS, GRID, SHORT_GRID, skip_unless_here
 
 
 class Pools:
@@ -23,15 +25,11 @@ class Pools:
             pool.close()
 
 
-@pytest.fixture(scope="package", autouse=True)
-def kernels_are_compiled():
-    """Compile the kernels once, into the cache, instead of in every rank of the first test."""
-    for backend in ("local", "shm", "tcp"):
-        run_ranks(backend, 1, three_barriers, "python", timeout_s=220)
-    for library in ("mpich", "openmpi"):
-        if not why_not(library):
-            run_ranks(f"mpi-{library}:0,1", 2, three_barriers, "python", timeout_s=220)
-            break
+def pytest_sessionstart(session):
+    """Compile the kernels once, into the cache, before any test's time runs."""
+    if not session.config.option.collectonly:
+        for backend in ("local", "shm", "tcp", "mpi"):
+            warm_up(backend, os.environ)
 
 
 @pytest.fixture(scope="package")

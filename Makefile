@@ -37,10 +37,11 @@ check: $(VENV)/.dev  ## formatting, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev  ## beside Open MPI on this machine
+bench: $(VENV)/.dev  ## beside Open MPI and MPICH on this machine
 	$(BIN)/python bench/one_machine.py -n 2
 	$(BIN)/python bench/one_machine.py -n 4
 	$(BIN)/python bench/tcp_one_machine.py -n 2 4
+	$(BIN)/python bench/mpi_one_machine.py -n 2
 
 clean:
 	rm -rf $(VENV) demo build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

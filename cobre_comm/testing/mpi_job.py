@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -24,6 +25,7 @@ from cobre_comm.testing.link import (
     read_report,
     send_task,
 )
+from cobre_comm.testing.litter import remove_litter
 from cobre_comm.testing.others_process import Process
 from cobre_comm.testing.outcome import Outcome
 
@@ -58,6 +60,7 @@ class MpiJob:
         *,
         survivors: bool = False,
     ) -> None:
+        self._began = time.time()
         mpiexec = find_mpiexec({**inherited_environment(), **YIELDING, **environment})
         self._folder = tempfile.TemporaryDirectory(prefix="cobre-ranks-")  # private: mode 0700
         self.folder = Path(self._folder.name)
@@ -119,6 +122,8 @@ class MpiJob:
                 break
         for rank in self.ranks:
             rank.kill()
+        if not alive:
+            remove_litter(self._began)
 
     def close(self) -> None:
         """End what is left, and give up descriptors and files; idempotent."""

@@ -1,9 +1,6 @@
 """Programs under a real mpiexec, as a user starts them: what they print, and how the job ends."""
 
-import contextlib
 import os
-import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -14,6 +11,7 @@ import pytest
 
 from cobre_comm.launcher.mpiexec import find_mpiexec
 from cobre_comm.testing.link import inherited_environment
+from cobre_comm.testing.litter import unused_files
 from tests.grid import why_not
 
 LIBRARIES = ["openmpi", "mpich"]
@@ -59,10 +57,7 @@ def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.
     return Ended(job.returncode, out, err, time.monotonic() - began)
 
 
-def orphans():
-    """Return what is in /dev/shm and in no process: what other jobs use will go with them."""
-    held = set()
-    for maps in pathlib.Path("/proc").glob("[0-9]*/maps"):
-        with contextlib.suppress(OSError):
-            held |= set(re.findall(r"/dev/shm/\S+", maps.read_text()))
-    return {str(path) for path in pathlib.Path("/dev/shm").iterdir()} - held
+def orphans(library):
+    """Return what is left in shared memory by us or by that MPI, and is in no process."""
+    patterns = {"mpich": ["mpich*"], "openmpi": ["*sm_segment*", "*osc*"]}[library]
+    return set().union(*(unused_files(pattern) for pattern in ["cobre-*", *patterns]))

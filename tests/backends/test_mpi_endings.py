@@ -80,12 +80,12 @@ if "window" in sys.argv:
 @each_way
 def test_open_mpi_finds_no_handle_left(nodes):
     """What is open at the end of the program is freed, too."""
-    before = orphans()
+    before = orphans("openmpi")
     env = {"OMPI_MCA_mpi_show_handle_leaks": "1", **nodes_of(nodes)}
     done = run_script("openmpi", 3, ODD_ORDERS, env=env)
     assert done.code == 0, done.err
     assert "still allocated" not in done.err + done.out
-    assert orphans() <= before
+    assert orphans("openmpi") <= before
 
 
 def test_open_mpi_would_tell():
@@ -96,10 +96,10 @@ def test_open_mpi_would_tell():
 
 @each_way
 def test_mpich_ends_well(nodes):
-    before = orphans()
+    before = orphans("mpich")
     done = run_script("mpich", 3, ODD_ORDERS, env=nodes_of(nodes))
     assert (done.code, done.err) == (0, "")
-    assert orphans() <= before
+    assert orphans("mpich") <= before
 
 
 DIES = """

@@ -1,0 +1,37 @@
+"""What an MPI leaves in shared memory when its ranks are killed; a small /dev/shm is soon full."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from pathlib import Path
+
+SHM_FOLDER = Path("/dev/shm")
+PATTERN = "mpich_shm_*"  # Open MPI's starter tidies up itself
+YOUNGEST_S = 1.0  # a job that has just begun has made its file and not mapped it yet
+
+
+def unused_files(pattern: str) -> set[Path]:
+    """Return the files of shared memory with such a name that no process has mapped."""
+    mapped: set[str] = set()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):  # of other users, or ended
+            mapped.update(re.findall(rf"{SHM_FOLDER}/\S+", maps.read_text()))
+    return {path for path in SHM_FOLDER.glob(pattern) if str(path) not in mapped}
+
+
+def remove_litter(began: float) -> None:
+    """Remove what MPICH has made since a job began (``time.time()``) and nobody uses any more."""
+    for path in unused_files(PATTERN):
+        with contextlib.suppress(OSError):
+            made = path.stat().st_mtime
+            if made >= began and _is_still_unused(path, time.time() - made):
+                path.unlink()
+
+
+def _is_still_unused(path: Path, age_s: float) -> bool:
+    if age_s >= YOUNGEST_S:
+        return True
+    time.sleep(YOUNGEST_S - max(0.0, age_s))
+    return path in unused_files(PATTERN)

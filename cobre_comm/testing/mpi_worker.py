@@ -17,10 +17,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NoReturn
 
+from cobre_comm.launcher.mpi_shim import RANK_VARIABLES
 from cobre_comm.testing.worker import Worker, leave, prepare_process
-
-# By which MPI's launchers tell a process its rank, before there is any MPI.
-RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 
 
 def announced_rank() -> int:

@@ -85,6 +85,15 @@ def _blocks_overlap(size, counts, displs):
 
 
 @njit
+def largest_count(size, counts):
+    """Elements of the longest block of an allgatherv."""
+    largest = 0
+    for r in range(size):
+        largest = max(largest, peek(counts + 8 * r))
+    return largest
+
+
+@njit
 def hash_tables(size, itemsize, counts, displs):
     """Mix the tables of an allgatherv into one word, so that ranks can compare them."""
     mixed = itemsize

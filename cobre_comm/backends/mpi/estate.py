@@ -1,11 +1,11 @@
 """MPI objects of our communicators, and when they are freed.
 
 Freeing is collective in MPI, closing a communicator of ours is not. So what a closed one leaves is
-freed at the next moment when all its ranks are in a collective call of ours anyway: when another
-one is made over the same parent. What is left then is freed right before MPI_Finalize, which is
-collective itself: in an ``atexit`` function when mpi4py finalizes MPI at the end of the process, in
-a delete callback of an attribute of COMM_SELF when the program calls ``MPI.Finalize()`` (MPI 4.1,
-11.2.4 "Allowing User Functions at MPI Finalization").
+freed at the next moment when all its ranks are in a collective call anyway: when another one is
+made over the same parent, or that parent is freed. What is left then is freed right before
+MPI_Finalize, which is collective itself: in an ``atexit`` function when mpi4py finalizes MPI at the
+end of the process, in a delete callback of an attribute of COMM_SELF when the program calls
+``MPI.Finalize()`` (MPI 4.1, 11.2.4 "Allowing User Functions at MPI Finalization").
 """
 
 from __future__ import annotations

@@ -39,11 +39,6 @@ class Places:
         return len(self.starts) - 1
 
     @property
-    def leaders(self) -> NDArray[np.int64]:
-        """The first rank of each node."""
-        return self.order[self.starts[:-1]]
-
-    @property
     def here(self) -> NDArray[np.int64]:
         """The ranks of this node."""
         return self.order[self.starts[self.node] : self.starts[self.node + 1]]

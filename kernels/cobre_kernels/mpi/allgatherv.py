@@ -9,7 +9,7 @@ the library has them.
 from numba import njit
 
 from cobre_kernels import layout, libc
-from cobre_kernels.arguments import check_allgatherv, hash_tables
+from cobre_kernels.arguments import check_allgatherv, hash_tables, largest_count
 from cobre_kernels.atomics import peek
 from cobre_kernels.copy import is_large, move, move_out, settle
 from cobre_kernels.guard import enter as claim
@@ -65,7 +65,7 @@ def allgatherv_kernel(
     # By the tables, which are the same on all ranks: recv may be longer on some.
     needs_large = _reach(size, counts, displs) * itemsize > LARGEST_INT
     thread = libc.release_gil()
-    if is_flat(mpi) and _largest(size, counts) * itemsize <= table.INLINE_BYTES:
+    if is_flat(mpi) and largest_count(size, counts) * itemsize <= table.INLINE_BYTES:
         outcome = _with_heads(state, mpi, send, recv, itemsize, counts, displs, kind, tables)
     elif is_flat(mpi) and (not needs_large or peek(mpi + table.HAS_LARGE) != 0):
         outcome = meet(state, mpi, kind, tables, send_count, True)
@@ -135,7 +135,7 @@ def _plan(state, mpi, itemsize, counts):
     for rank in range(size):
         givers += 1 if peek(counts + 8 * rank) > 0 else 0
     share = peek(mpi + table.HALF_BYTES) // max(givers, 1)
-    return share // table.LINE_BYTES * table.LINE_BYTES, _largest(size, counts) * itemsize
+    return share // table.LINE_BYTES * table.LINE_BYTES, largest_count(size, counts) * itemsize
 
 
 @njit
@@ -206,14 +206,6 @@ def _take_out(state, mpi, send, recv, itemsize, counts, displs, begin, chunk, ha
         if length > 0 and not (rank == peek(state + layout.RANK) and block == send):
             move_out(block + begin, half + offset, length, past_caches)
         offset += length
-
-
-@njit
-def _largest(size, counts):
-    largest = 0
-    for rank in range(size):
-        largest = max(largest, peek(counts + 8 * rank))
-    return largest
 
 
 @njit

@@ -19,6 +19,7 @@ from cobre_kernels.guard import leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLREDUCE, pack_kind
 from cobre_kernels.mpi import calls, table
+from cobre_kernels.mpi.contributions import fold_contributions
 from cobre_kernels.mpi.counts import by_node
 from cobre_kernels.mpi.round import (
     agree,
@@ -35,7 +36,6 @@ from cobre_kernels.mpi.table import is_flat, leads, place_of, table_of
 from cobre_kernels.status import OK
 
 GATHER_BYTES = 16384  # of one contribution; above, stripes cost less
-BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
 
 
 @kernel(arguments=7)
@@ -97,15 +97,5 @@ def _gathered(state, mpi, send, recv, itemsize, size_bytes, kind, dtype, op):
             outcome = judge(state, code)
     outcome = hand_out(state, mpi, outcome)
     if outcome == OK:
-        _fold_contributions(state, mpi, half, recv, itemsize, size_bytes, dtype, op)
+        fold_contributions(state, mpi, half, recv, size_bytes, size_bytes, itemsize, dtype, op)
     return outcome
-
-
-@njit
-def _fold_contributions(state, mpi, half, recv, itemsize, size_bytes, dtype, op):
-    for begin in range(0, size_bytes, BLOCK_BYTES):
-        length = min(BLOCK_BYTES, size_bytes - begin)
-        move(recv + begin, half + place_of(mpi, 0) * size_bytes + begin, length)
-        for rank in range(1, peek(state + layout.COMM_SIZE)):
-            source = half + place_of(mpi, rank) * size_bytes + begin
-            fold(dtype, op, recv + begin, source, length // itemsize)

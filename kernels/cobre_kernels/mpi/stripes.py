@@ -15,14 +15,12 @@ from numba import njit
 from cobre_kernels import layout
 from cobre_kernels.atomics import peek
 from cobre_kernels.copy import move
-from cobre_kernels.fold import fold
 from cobre_kernels.mpi import calls, table
+from cobre_kernels.mpi.contributions import fold_contributions
 from cobre_kernels.mpi.counts import array_of, put
 from cobre_kernels.mpi.round import agree, enter, hand_out, judge, may_go_on, meet, next_half
-from cobre_kernels.mpi.table import is_flat, leads, node_size, place_of
+from cobre_kernels.mpi.table import is_flat, leads, node_size
 from cobre_kernels.status import OK
-
-BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
 
 
 @njit
@@ -73,7 +71,7 @@ def _direct(state, mpi, send, recv, begin, length, stripe, size_bytes, kind, ite
         own = _begin_of(node, stripe, length)
         own_bytes = _begin_of(node + 1, stripe, length) - own
         # What is overwritten has been sent: send may be recv.
-        _fold_stripe(
+        fold_contributions(
             state, mpi, half, recv + begin + own, own_bytes, own_bytes, itemsize, dtype, op
         )
         outcome = _spread(state, mpi, recv + begin, length, stripe)
@@ -110,17 +108,6 @@ def _spread(state, mpi, result, length, stripe):
 
 
 @njit
-def _fold_stripe(state, mpi, received, target, own_bytes, stride, itemsize, dtype, op):
-    """Fold what has been received, in rank order."""
-    for begin in range(0, own_bytes, BLOCK_BYTES):
-        block = min(BLOCK_BYTES, own_bytes - begin)
-        move(target + begin, received + place_of(mpi, 0) * stride + begin, block)
-        for rank in range(1, peek(state + layout.COMM_SIZE)):
-            source = received + place_of(mpi, rank) * stride + begin
-            fold(dtype, op, target + begin, source, block // itemsize)
-
-
-@njit
 def _staged(state, mpi, send, recv, begin, length, stripe, size_bytes, kind, itemsize, dtype, op):
     half = next_half(state, mpi)
     _contribute(mpi, half, send + begin, length, stripe)
@@ -138,7 +125,9 @@ def _staged(state, mpi, send, recv, begin, length, stripe, size_bytes, kind, ite
             node = peek(mpi + table.NODE)
             own = _begin_of(node, stripe, length)
             own_bytes = _begin_of(node + 1, stripe, length) - own
-            _fold_stripe(state, mpi, received, result + own, own_bytes, stripe, itemsize, dtype, op)
+            fold_contributions(
+                state, mpi, received, result + own, own_bytes, stripe, itemsize, dtype, op
+            )
             outcome = _spread(state, mpi, result, length, stripe)
     outcome = hand_out(state, mpi, outcome)
     if outcome == OK:

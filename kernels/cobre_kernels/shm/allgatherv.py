@@ -7,7 +7,7 @@ enough to be read from the owner's cache.
 from numba import njit
 
 from cobre_kernels import layout
-from cobre_kernels.arguments import check_allgatherv, hash_tables
+from cobre_kernels.arguments import check_allgatherv, hash_tables, largest_count
 from cobre_kernels.atomics import peek
 from cobre_kernels.copy import is_large, move, move_out, settle
 from cobre_kernels.guard import enter, leave
@@ -52,7 +52,7 @@ def allgatherv_kernel(
         return outcome
     kind = pack_kind(ALLGATHERV, dtype, 0)
     tables = hash_tables(size, itemsize, counts, displs)
-    largest_bytes = _largest(size, counts) * itemsize
+    largest_bytes = largest_count(size, counts) * itemsize
     is_inline = largest_bytes <= layout.INLINE_BYTES
     past_caches = is_large(recv_count * itemsize)
     chunk = peek(state + layout.CHUNK_BYTES)
@@ -77,14 +77,6 @@ def allgatherv_kernel(
             if past_caches:
                 settle()
             return finish(state, outcome, kind)
-
-
-@njit
-def _largest(size, counts):
-    largest = 0
-    for r in range(size):
-        largest = max(largest, peek(counts + 8 * r))
-    return largest
 
 
 @njit

@@ -136,6 +136,17 @@ def plan_allreduce(send: object, recv: object, op: int) -> tuple[int, ...]:
     )
 
 
+def plan_exact_sum(values: object) -> tuple[int, int, int]:
+    """Return address, elements and dtype code."""
+    array = check_array("exact_sum", "values", values, writable=False)
+    code = dtypes.CODES.get(array.dtype, dtypes.OTHER)
+    if code not in (dtypes.FLOAT64, dtypes.FLOAT32):
+        raise TypeError(f"exact_sum: values must be float64 or float32, got {array.dtype}")
+    if not array.flags.aligned:
+        raise ValueError("exact_sum: values is not aligned; pass a copy of it")
+    return array.ctypes.data, array.size, code
+
+
 def plan_allgatherv(
     send: object, recv: object, counts: NDArray[np.int64], displs: NDArray[np.int64]
 ) -> tuple[int, ...]:

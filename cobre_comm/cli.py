@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 USAGE = """\
 usage: cobre-comm run -n N [options] [--] script.py [arguments]
        cobre-comm run -n N [options] -m module [arguments]
+       cobre-comm check [options]
        cobre-comm --version
 """
 
@@ -107,6 +108,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["run"]:
         return _run(words[1:])
+    if words[:1] == ["check"]:
+        from cobre_comm.check.command import main as check
+
+        return check(words[1:])
     if words in (["--version"], ["-V"]):
         print(f"cobre-comm {cobre_comm.__version__}")
         return 0

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from cobre_kernels import dtypes, layout, status
 from cobre_kernels.atomics import peek_now
-from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BROADCAST, OPERATIONS, unpack_kind
+from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BROADCAST, EXACT_SUM, OPERATIONS, unpack_kind
 
 from cobre_comm.errors import (
     CollectiveFailed,
@@ -104,7 +104,7 @@ def _argument_error(state: int, operation: int, outcome: int, a: int, b: int) ->
         status.BUFFERS_OVERLAP: "send and recv overlap; pass the same array, or separate ones"
         if operation == ALLREDUCE
         else "send overlaps recv; it may only be exactly its own block of it",
-        status.UNALIGNED: "send or recv is not aligned; pass a copy of it",
+        status.UNALIGNED: "an array is not aligned; pass a copy of it",
         status.BAD_OP: "op must be ReduceOp.SUM, MIN or MAX (complex: SUM only)",
     }
     return ValueError(f"{name}: {messages.get(outcome, f'unexpected status {outcome}')}")
@@ -186,6 +186,8 @@ def _describe_call(kind: int, length: int, detail: int) -> str:
     operation, code, argument = unpack_kind(kind)
     dtype = dtypes.NAMES.get(code, "unknown")
     number = kind & 0xFF
+    if operation == OPERATIONS[EXACT_SUM]:
+        return f"called {operation}"
     if number == ALLREDUCE:
         op = ReduceOp(argument).name if argument < len(ReduceOp) else argument
         return f"called allreduce({op}, {dtype}, {detail} elements)"

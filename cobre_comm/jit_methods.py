@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from cobre_kernels import dtypes, layout, status
 from cobre_kernels.arguments import check_allreduce
 from cobre_kernels.atomics import copy_bytes, peek
+from cobre_kernels.exact_sum import WORDS
+from cobre_kernels.fold import SUM
 from cobre_kernels.indirect import call3, call5, call8, call11
-from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BARRIER, BROADCAST, FENCE
+from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BARRIER, BROADCAST, EXACT_SUM, FENCE
 from numba.core import types
 from numba.extending import intrinsic, overload_attribute, overload_method, register_jitable
 from numba.np.numpy_support import as_dtype
@@ -230,6 +233,50 @@ def _allgatherv(comm, send, recv, counts, displs):
             raise Failure(state, ALLGATHERV, outcome, a, b)
 
     return allgatherv
+
+
+def _exact_sum_problem(values):
+    problem = array_problem("exact_sum", "values", values, writable=False)
+    if not problem and values.dtype not in (types.float64, types.float32):
+        problem = f"exact_sum: values must be float64 or float32, got {values.dtype}"
+    return problem
+
+
+@overload_method(CommType, "exact_sum")
+def _exact_sum(comm, values):
+    problem = _exact_sum_problem(values)
+    if problem:
+
+        def refuse(comm, values):
+            raise TypeError(problem)
+
+        return refuse
+    is_contiguous, dtype = contiguity(values), dtype_word(as_dtype(values.dtype))
+
+    def exact_sum(comm, values):
+        if not is_contiguous(values):
+            raise ValueError("exact_sum: values is not C-contiguous")
+        if values.ctypes.data % values.itemsize != 0:
+            raise ValueError("exact_sum: values is not aligned; pass a copy of it")
+        state = _state_of(comm)
+        digits = np.zeros(WORDS, dtype=np.int64)
+        at = digits.ctypes.data
+        call5(
+            peek(state + layout.EXACT_ADD_KERNEL),
+            state,
+            values.ctypes.data,
+            values.size,
+            dtype,
+            at,
+        )
+        merge = peek(state + layout.ALLREDUCE_KERNEL)
+        outcome = call8(merge, state, at, WORDS, at, WORDS, digits.itemsize, dtypes.EXACT, SUM)
+        if outcome != status.OK:
+            raise Failure(state, EXACT_SUM, outcome, 0, 0)
+        call3(peek(state + layout.EXACT_ROUND_KERNEL), state, at, at)
+        return digits.view(np.float64)[0]
+
+    return exact_sum
 
 
 @overload_method(RegionType, "as_slice")

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-from cobre_kernels import layout, status
+from cobre_kernels import dtypes, layout, status
 from cobre_kernels.atomics import WORD_BYTES
 from cobre_kernels.doors import array_type_address, door
+from cobre_kernels.exact_sum import WORDS, exact_add_kernel, exact_round_kernel
+from cobre_kernels.guard import shut_kernel
 from cobre_kernels.kernel import Kernel
 from cobre_kernels.kind import (
     ALLGATHERV,
@@ -21,6 +23,7 @@ from cobre_kernels.kind import (
     BARRIER,
     BROADCAST,
     CREATE_REGION,
+    EXACT_SUM,
     FENCE,
     HASH_MASK,
 )
@@ -59,7 +62,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
 
     __slots__ = (
         "_address", "_allgatherv", "_allreduce", "_barrier", "_broadcast", "_kernels",
-        "_rank", "_size", "_state",
+        "_rank", "_shut", "_size", "_state",
     )  # fmt: skip
 
     def __init__(
@@ -77,10 +80,13 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         self._set(layout.ARRAY_TYPE, array_type_address())
         for number, kernel in enumerate(kernels.in_order()):
             self._set(layout.KERNELS + number * WORD_BYTES, kernel.address)
+        self._set(layout.EXACT_ADD_KERNEL, exact_add_kernel.address)
+        self._set(layout.EXACT_ROUND_KERNEL, exact_round_kernel.address)
         self._barrier = door("barrier")
         self._broadcast = door("broadcast")
         self._allreduce = door("allreduce")
         self._allgatherv = door("allgatherv")
+        self._shut = shut_kernel.call  # loaded now: __del__ may run at exit
         _live.add(self)
 
     def _set(self, offset: int, value: int) -> None:
@@ -152,6 +158,19 @@ class KernelBackend(Communicator, SharedMemoryProvider):
             if outcome:
                 self._explain_allgatherv(outcome, send, recv, counts, displs)
 
+    def exact_sum(self, values: Array) -> float:
+        """See :meth:`Communicator.exact_sum`."""
+        plan = checks.plan_exact_sum(values)
+        digits = np.zeros(WORDS, dtype=np.int64)
+        at = digits.ctypes.data
+        exact_add_kernel.call(self._address, *plan, at)
+        merge = (at, WORDS, at, WORDS, WORD_BYTES, dtypes.EXACT, int(ReduceOp.SUM))
+        outcome = self._kernels.allreduce.call(self._address, *merge)
+        if outcome:
+            self._raise(EXACT_SUM, outcome, 0, 0)
+        exact_round_kernel.call(self._address, at, at)
+        return float(digits.view(np.float64)[0])
+
     def _explain_allgatherv(
         self, outcome: int, send: Array, recv: Array, counts: Counts, displs: Counts
     ) -> NoReturn:
@@ -203,8 +222,20 @@ class KernelBackend(Communicator, SharedMemoryProvider):
 
     def close(self) -> None:
         """See :meth:`Communicator.close`."""
-        if self._get(layout.GUARD) != layout.GUARD_FORKED:
-            self._set(layout.GUARD, layout.GUARD_CLOSED)
+        self._end()
+
+    def _end(self) -> int:
+        """Let no collective begin any more; return what the guard held.
+
+        Raises
+        ------
+        InvalidCommunicator
+            If one is under way in another thread; then nothing has changed.
+        """
+        guard = int(self._shut(self._address))
+        if guard == layout.BUSY:
+            raise InvalidCommunicator("close: another thread is inside a collective")
+        return guard
 
     def mark_forked(self) -> None:
         """In a forked child: this communicator is the parent's."""

@@ -14,7 +14,7 @@ def load_word_kernel(address):
 
 @kernel(arguments=1)
 def store_word_kernel(address, value):
-    """Store-release a word."""
+    """Store-release a word; the caller names the load that it pairs with."""
     store_release(address_of(address), value)
     return 0
 

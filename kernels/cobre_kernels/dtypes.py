@@ -9,6 +9,7 @@ UINT8, UINT16, UINT32, UINT64 = 6, 7, 8, 9
 FLOAT32, FLOAT64 = 10, 11
 COMPLEX64, COMPLEX128 = 12, 13
 FLOAT16, LONGDOUBLE, CLONGDOUBLE = 14, 15, 16
+EXACT = 17  # int64 digits of an exact sum: nothing else may be reduced with them
 
 _NAMES = {
     BOOL: "bool",
@@ -29,7 +30,7 @@ _NAMES = {
     CLONGDOUBLE: "clongdouble",
 }
 CODES = {np.dtype(name): code for code, name in _NAMES.items()}
-NAMES = {OTHER: "structured or other", **_NAMES}
+NAMES = {OTHER: "structured or other", EXACT: "exact sum", **_NAMES}
 
 # By NumPy's type number (int64 has two, `l` and `q`); -1 where the fast door steps aside.
 BY_TYPE_NUMBER = tuple(

@@ -67,7 +67,7 @@ def _fold_sum(dtype, acc, x, count):
         _sum_float64(acc, x, count)
     elif dtype == dtypes.FLOAT32:
         _sum_float32(acc, x, count)
-    elif dtype == dtypes.INT64 or dtype == dtypes.UINT64:
+    elif dtype == dtypes.INT64 or dtype == dtypes.UINT64 or dtype == dtypes.EXACT:
         _sum_8(acc, x, count)
     elif dtype == dtypes.INT32 or dtype == dtypes.UINT32:
         _sum_4(acc, x, count)

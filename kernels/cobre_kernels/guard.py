@@ -4,6 +4,7 @@ from numba import njit
 
 from cobre_kernels import layout, status
 from cobre_kernels.atomics import compare_exchange, load_acquire, poke, store_release
+from cobre_kernels.kernel import address_of, kernel
 
 
 @njit
@@ -43,6 +44,7 @@ def usability(state):
 @njit
 def leave(state):
     """Give the communicator free."""
+    # Release: pairs with the exchange in enter; the next thread sees the state as it is now.
     store_release(state + layout.GUARD, layout.IDLE)
 
 
@@ -51,4 +53,22 @@ def leave_broken(state, outcome, kind):
     """Break the communicator; what broke it stays readable."""
     poke(state + layout.FAILURE, outcome)
     poke(state + layout.FAILURE_KIND, kind)
+    # Release: pairs with enter and usability; publishes the two words above and the records.
     store_release(state + layout.GUARD, layout.GUARD_BROKEN)
+
+
+@kernel(arguments=0)
+def shut_kernel(state):
+    """Let no collective begin any more; return what the guard held.
+
+    If that is BUSY, a collective is under way in another thread, and nothing has changed.
+    """
+    word = address_of(state) + layout.GUARD
+    # Acquire and release, as in enter: whoever closes sees what the last collective left.
+    found = compare_exchange(word, layout.IDLE, layout.GUARD_CLOSED)
+    if found == layout.GUARD_BROKEN:
+        compare_exchange(word, layout.GUARD_BROKEN, layout.GUARD_CLOSED)
+    return found
+
+
+KERNELS = (shut_kernel,)

@@ -6,6 +6,8 @@ dtype that has no code.
 
 from numba import njit
 
+from cobre_kernels.dtypes import EXACT
+
 BARRIER = 1
 BROADCAST = 2
 ALLREDUCE = 3
@@ -13,6 +15,7 @@ ALLGATHERV = 4
 FENCE = 5
 CREATE_REGION = 6
 SPLIT = 7
+EXACT_SUM = 8  # an allreduce of EXACT, for what the caller is told
 
 OPERATIONS = {
     BARRIER: "barrier",
@@ -22,6 +25,7 @@ OPERATIONS = {
     FENCE: "fence",
     CREATE_REGION: "create_shared_region",
     SPLIT: "split_local",
+    EXACT_SUM: "exact_sum",
 }
 
 HASH_MASK = 0x7FFFFFFF
@@ -35,4 +39,7 @@ def pack_kind(operation, dtype, argument):
 
 def unpack_kind(kind):
     """Return (operation name, dtype code, ReduceOp or root) of a packed kind."""
-    return OPERATIONS.get(kind & 0xFF, "nothing"), kind >> 8 & 0xFF, kind >> 16 & 0xFFFF
+    operation, dtype = kind & 0xFF, kind >> 8 & 0xFF
+    if operation == ALLREDUCE and dtype == EXACT:
+        operation = EXACT_SUM
+    return OPERATIONS.get(operation, "nothing"), dtype, kind >> 16 & 0xFFFF

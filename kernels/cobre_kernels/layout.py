@@ -107,6 +107,8 @@ STREAM_SPAN = 256  # and how many it will after the next slow fill
 LINKS = 264  # address of the table of links (tcp/table.py) or of MPI (mpi/table.py)
 IS_LEADER = 272  # 1: this rank populates a region as a whole
 MPI_ERROR = 280  # the code that MPI gave
+EXACT_ADD_KERNEL = 288  # addresses of the kernels of exact_sum.py, the same for all backends
+EXACT_ROUND_KERNEL = 296
 RANK_RECORDS = 320  # one record per rank, filled at a failure
 
 SYNCHRONISE_KERNEL = KERNELS

@@ -17,6 +17,7 @@ import time
 import numpy as np
 from llvmlite import ir
 from numba import carray, config, njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from cobre_kernels.atomics import WORD_BYTES, peek, poke
@@ -94,7 +95,8 @@ if not config.DISABLE_JIT:
         """Nanoseconds of the monotonic clock, as ``time.monotonic_ns``."""
 
         def codegen(context, builder, signature, args):
-            timespec = builder.alloca(ir.ArrayType(_I64, 2))
+            # Once per function, in its first block: an alloca in a loop grows the stack every time.
+            timespec = cgutils.alloca_once(builder, ir.ArrayType(_I64, 2))
             zero, one = ir.Constant(_I32, 0), ir.Constant(_I32, 1)
             seconds = builder.gep(timespec, [zero, zero])
             callee = _declare(

@@ -177,7 +177,11 @@ def _why_missing(state, rank, generation):
     elif condition == layout.FAILED:
         reason = layout.GAVE_UP
     elif not libc.lock_is_held(fd, rank, state + layout.SCRATCH):
+        # What it announced before it gave up the lock can be read now, if not before.
+        condition = load_acquire(rank_block(state, rank) + layout.CONDITION)
         reason = layout.DIED
+        if condition != layout.MEMBER:
+            reason = layout.LEFT if condition == layout.CLOSED else layout.GAVE_UP
     # It may have arrived just before it ended; then it is not missing.
     if reason != layout.ARRIVED_IN_TIME and has_arrived(state, rank, generation):
         return layout.ARRIVED_IN_TIME

@@ -142,12 +142,9 @@ class MpiBackend(KernelBackend):
 
     def close(self) -> None:
         """See :meth:`Communicator.close`."""
-        guard = self._get(layout.GUARD)
+        guard = self._end()
         if guard in _ENDED or self._segment is None:
             return
-        if guard == layout.BUSY:
-            raise InvalidCommunicator("close: another thread is inside a collective")
-        super().close()
         if self._memory is not None:
             self._estate.is_done = self._memory.farewell(is_broken=guard == layout.GUARD_BROKEN)
         else:

@@ -78,12 +78,9 @@ class ShmBackend(KernelBackend):
 
     def close(self) -> None:
         """See :meth:`Communicator.close`."""
-        guard = self._get(layout.GUARD)
+        guard = self._end()
         if guard in (layout.GUARD_CLOSED, layout.GUARD_FORKED) or not self._get(layout.CONTROL):
             return
-        if guard == layout.BUSY:
-            raise InvalidCommunicator("close: another thread is inside a collective")
-        super().close()
         if guard != layout.GUARD_BROKEN:  # a broken one has said so already
             self._announce(self._address, layout.CLOSED)
         self._set(layout.CONTROL, 0)

@@ -34,12 +34,6 @@ def remove_stale(config: ShmConfig) -> None:
         ) from None
     try:
         check_owner(config, fd)
-        if not _looks_ours(fd):
-            raise InitializationFailed(
-                "shm",
-                f"{config.name} exists and is not a segment of cobre_comm; choose another "
-                "COBRE_SHM_NAME",
-            )
         deadline = time.monotonic() + STALE_AFTER_S
         while time.monotonic() < deadline:
             if is_locked(fd, 0):
@@ -49,12 +43,21 @@ def remove_stale(config: ShmConfig) -> None:
                     "COBRE_SHM_NAME for this one",
                 )
             time.sleep(LOOK_S)
+        if not _looks_ours(fd):
+            raise InitializationFailed(
+                "shm",
+                f"{config.name} exists and is not a segment of cobre_comm; choose another "
+                "COBRE_SHM_NAME",
+            )
     finally:
         os.close(fd)
     segments.unlink(config.name)
 
 
 def _looks_ours(fd: int) -> bool:
+    """Whether it is marked as a segment, or still empty: then its creator ended before that."""
+    if os.fstat(fd).st_size == 0:
+        return True
     head = os.pread(fd, layout.WORD_BYTES, layout.PUBLISHED)
     return int.from_bytes(head, "little") in (layout.UNFINISHED, layout.MAGIC)
 

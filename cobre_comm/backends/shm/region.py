@@ -33,6 +33,8 @@ def map_region(
     segment, problem = None, ""
     try:
         if comm.is_leader:
+            # Only an owner of the communicator's own name can have left this one, and it is dead.
+            segments.unlink(name)
             segment, problem = _attempt(
                 lambda: segments.create(name, nbytes, interleave=interleave)
             )

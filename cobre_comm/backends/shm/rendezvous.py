@@ -78,7 +78,6 @@ def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
     nbytes = layout.buffers_offset(config.size) + config.size * buffer_bytes
     segment = _create_or_replace(config, nbytes)
     try:
-        segment.lock(0)
         header = {
             layout.VERSION: layout.LAYOUT_VERSION,
             layout.SIZE: config.size,
@@ -91,6 +90,9 @@ def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
         # Release: pairs with the load of PUBLISHED in _inspect; publishes the header.
         _set_word(segment, layout.PUBLISHED, layout.MAGIC)
         _await_followers(config, segment)
+    except BaseException:
+        segment.close()  # and with it the lock, so that who waits for READY learns of the end
+        raise
     finally:
         segments.unlink(config.name)
     # Release: pairs with the load of READY in _follow.
@@ -123,7 +125,7 @@ def _create_or_replace(config: ShmConfig, nbytes: int) -> Segment:
     for _ in range(3):
         try:
             return segments.create(
-                config.name, nbytes, mark=_UNFINISHED, interleave=config.numa_interleave
+                config.name, nbytes, owned=_UNFINISHED, interleave=config.numa_interleave
             )
         except FileExistsError:
             remove_stale(config)

@@ -65,10 +65,12 @@ class Segment:
             self.fd = -1
 
 
-def create(name: str, nbytes: int, *, mark: bytes = b"", interleave: bool = False) -> Segment:
-    """Create a segment that did not exist before, with all its pages: ``mark``, then zeros.
+def create(name: str, nbytes: int, *, owned: bytes = b"", interleave: bool = False) -> Segment:
+    """Create a segment that did not exist before, with all its pages: ``owned``, then zeros.
 
-    The mark is written first of all, so that whoever finds the file knows whose it is.
+    These bytes are written first of all, and the record lock on byte 0 is taken with them, before
+    the pages are reserved, which takes its time: whoever finds the file knows whose it is, and that
+    its owner lives. Without them there is no lock.
 
     Raises
     ------
@@ -80,14 +82,15 @@ def create(name: str, nbytes: int, *, mark: bytes = b"", interleave: bool = Fals
     fd = _posixshmem.shm_open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode=PRIVATE_MODE)
     try:
         os.fchmod(fd, PRIVATE_MODE)  # whatever the umask
+        if owned:
+            fcntl.lockf(fd, fcntl.LOCK_EX, 1, 0)
         if CAN_RESERVE:
-            os.pwrite(fd, mark, 0)
-        if CAN_RESERVE:
+            os.pwrite(fd, owned, 0)
             check_space(fd, nbytes)
         os.ftruncate(fd, nbytes)
         segment = Segment(fd, nbytes)
         if not CAN_RESERVE:  # macOS: such a file is not written, only mapped
-            segment.memory[: len(mark)] = mark
+            segment.memory[: len(owned)] = owned
         if interleave:
             numa.interleave(segment.address, nbytes)
         _reserve(fd, nbytes)

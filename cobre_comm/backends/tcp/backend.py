@@ -111,12 +111,9 @@ class TcpBackend(KernelBackend):
 
     def close(self) -> None:
         """See :meth:`Communicator.close`."""
-        guard = self._get(layout.GUARD)
-        if guard == layout.BUSY:
-            raise InvalidCommunicator("close: another thread is inside a collective")
+        guard = self._end()
         if self._links is None:
             return
-        super().close()
         is_complete = self._get(layout.LINKS) != 0  # else an error has come before
         if is_complete and guard != layout.GUARD_BROKEN:  # a broken one has said so already
             self._tell_left(self._address)

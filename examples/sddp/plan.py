@@ -13,10 +13,10 @@ from sampling import count_paths, stride_of
 OK, FORWARD, BACKWARD, BOUND = 0, 1, 2, 3
 """Phases an error can come from (`OK`: there is none)."""
 
-LOWER, MEAN, HALF, ALL_MEAN, ALL_HALF, CUTS, GAIN, PIVOTS, WALL, COMM = range(10)
-"""Columns of a trace: lower bound; mean and 95 % half-width of the simulated cost as reduced over
-ranks; the same as summed over all trajectories in order; cuts so far; largest improvements a cut
-made at its own point, summed over stages; simplex pivots; nanoseconds in all and in collectives.
+LOWER, MEAN, HALF, CUTS, GAIN, PIVOTS, WALL, COMM = range(8)
+"""Columns of a trace: lower bound; mean and 95 % half-width of the simulated cost; cuts so far;
+largest improvements a cut made at its own point, summed over stages; simplex pivots; nanoseconds
+in all and in collectives.
 """
 
 COST, COUNTED, STATUS, STAGE, OPENING, TAIL = 0, 1, 2, 3, 4, 5
@@ -50,7 +50,8 @@ class Memory(NamedTuple):
     spare: np.ndarray  # (H,) end volumes nobody needs: those of the last stage
     first_cut: np.ndarray  # (H + 3,) as a row of `cuts`, for stage 0
     bound: np.ndarray  # (1,)
-    stats: np.ndarray  # (4,) sum, sum of squares, count of costs; simplex pivots
+    stats: np.ndarray  # (2,) how many costs count; simplex pivots
+    costs: np.ndarray  # (block,) what this rank adds to a sum over trajectories
     error: np.ndarray  # (4 + H,) phase, outcome, stage, opening, incoming volume
 
 
@@ -108,6 +109,7 @@ def new_memory(problem: Problem, plan: Plan, size: int) -> Memory:
         spare=np.zeros(hydros),
         first_cut=np.zeros(hydros + 3),
         bound=np.zeros(1),
-        stats=np.zeros(4),
+        stats=np.zeros(2),
+        costs=np.zeros(block),
         error=np.zeros(4 + hydros),
     )

@@ -11,8 +11,6 @@ from case import Case
 from compiled import one_compiles_first
 from dual_simplex import INFEASIBLE
 from plan import (
-    ALL_HALF,
-    ALL_MEAN,
     BACKWARD,
     COMM,
     FORWARD,
@@ -64,8 +62,13 @@ class Training:
 
     @property
     def upper_bound_mean(self) -> list[float]:
-        """Mean simulated cost of each iteration, as reduced over ranks."""
+        """Mean simulated cost of each iteration."""
         return [float(x) for x in self.trace[:, MEAN]]
+
+    @property
+    def upper_bound_half_width(self) -> list[float]:
+        """95 % half-width of that mean."""
+        return [float(x) for x in self.trace[:, HALF]]
 
     @property
     def comm_s(self) -> float:
@@ -100,7 +103,7 @@ class Stopping:
         self.calm = self.calm + 1 if line[GAIN] <= SETTLED * abs(bound) else 0
         if self.calm >= self.patience:
             return "every path settled" if self.walked else "no new cuts"
-        upper = float(line[ALL_MEAN] + line[ALL_HALF])
+        upper = float(line[MEAN] + line[HALF])
         if self.gap is not None and upper - bound <= self.gap * abs(upper):
             return "gap reached"
         return ""
@@ -121,7 +124,7 @@ def raise_failure(case: Case, units: Units, memory: Memory) -> None:
 def in_case_units(trace: np.ndarray, units: Units) -> np.ndarray:
     """Return `trace` with money in the case's units."""
     trace = trace.copy()
-    trace[:, [LOWER, MEAN, HALF, ALL_MEAN, ALL_HALF, GAIN]] *= units.money
+    trace[:, [LOWER, MEAN, HALF, GAIN]] *= units.money
     return trace
 
 

@@ -74,6 +74,7 @@ def write_result(training: Training, seed: int, path: Path) -> None:
         "stopped": training.stopped,
         "lower_bound": [x.hex() for x in training.lower_bound],
         "upper_bound_mean": [x.hex() for x in training.upper_bound_mean],
+        "upper_bound_half_width": [x.hex() for x in training.upper_bound_half_width],
         "cuts_sha256": training.cuts_sha256,
         "wall_s": training.wall_s,
         "comm_s": training.comm_s,

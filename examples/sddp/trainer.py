@@ -1,10 +1,10 @@
 """The training loop: one compiled function over any communicator.
 
 Every rank holds the whole cut pool. Per iteration: one allgatherv of trajectories, one allgatherv
-of cuts per stage, one allreduce MIN of the bound and one allreduce SUM of the statistics. What is
-gathered is ordered by trajectory and what is reduced by MIN is equal on all ranks, so bounds and
-cuts carry the same bits for every number of ranks. Only the mean reduced by SUM is grouped by
-rank; it is shown, and nothing is decided by it.
+of cuts per stage, one allreduce MIN of the bound, one allreduce SUM of two counts, and two exact
+sums for the mean and the variance of the simulated cost. What is gathered is ordered by
+trajectory, what is reduced by MIN is equal on all ranks, counts are whole numbers, and an exact sum
+does not depend on who holds what: every number carries the same bits for every number of ranks.
 
 Method: M. V. F. Pereira, L. M. V. G. Pinto, Math. Programming 52 (1991) 359.
 """
@@ -21,8 +21,6 @@ from lp_state import PIVOTS as LP_PIVOTS
 from lp_state import copy_basis
 from numba import njit
 from plan import (
-    ALL_HALF,
-    ALL_MEAN,
     BACKWARD,
     BOUND,
     COMM,
@@ -74,27 +72,39 @@ def reduce_all(comm, bound, stats) -> int:  # type: ignore
     return monotonic_ns() - clock
 
 
-@njit(**PLAIN)
-def half_width(total: float, squares: float, count: float) -> float:
-    """Return the 95 % half-width of a mean from sum, sum of squares and count."""
-    if count < 2.0:
-        return 0.0
-    variance = (squares - total * total / count) / (count - 1.0)
-    return 1.96 * math.sqrt(max(variance, 0.0) / count)
+@njit(**CALLING)
+def add_up(comm, values) -> tuple[float, int]:  # type: ignore
+    """Return the exact sum of all ranks' values, rounded once, and the nanoseconds it took."""
+    clock = monotonic_ns()
+    total = comm.exact_sum(values)
+    return total, monotonic_ns() - clock
 
 
 @njit(**PLAIN)
-def sum_costs(records: np.ndarray, tail: int, stats: np.ndarray) -> None:
-    """Write sum, sum of squares and count of the weighted costs of `records` to `stats`."""
-    for i in range(3):
-        stats[i] = 0.0
+def weigh_costs(records: np.ndarray, tail: int, costs: np.ndarray) -> int:
+    """Write the weighted costs of those `records` that count to `costs`; return how many."""
+    count = 0
     for i in range(records.shape[0]):
         weight = records[i, tail + COUNTED]
         if weight >= 0.0:
-            cost = weight * records[i, tail + COST]
-            stats[0] += cost
-            stats[1] += cost * cost
-            stats[2] += 1.0
+            costs[count] = weight * records[i, tail + COST]
+            count += 1
+    return count
+
+
+@njit(**PLAIN)
+def estimate(comm, costs, count, line) -> int:  # type: ignore
+    """Write mean and 95 % half-width of `count` costs, of which `costs` are this rank's.
+
+    Both are made of exact sums, so they are the same however the costs are split over ranks.
+    """
+    total, clock = add_up(comm, costs)
+    line[MEAN] = total / count
+    for i in range(costs.size):
+        costs[i] = (costs[i] - line[MEAN]) ** 2
+    squares, more = add_up(comm, costs)
+    line[HALF] = 1.96 * math.sqrt(squares / (count - 1.0) / count) if count > 1.0 else 0.0
+    return clock + more
 
 
 @njit(**PLAIN)
@@ -174,16 +184,13 @@ def reduce_bounds(comm, problem, pool, plan, memory, line) -> int:  # type: igno
     rank, size = who_am_i(comm)
     begin = block_start(plan.trajectories, rank, size)
     end = block_start(plan.trajectories, rank + 1, size)
-    sum_costs(memory.mine[: end - begin], tail, stats)
-    stats[3] = memory.lp.head[LP_PIVOTS] + memory.reference.head[LP_PIVOTS]
+    costs = memory.costs[: weigh_costs(memory.mine[: end - begin], tail, memory.costs)]
+    stats[0] = costs.size
+    stats[1] = memory.lp.head[LP_PIVOTS] + memory.reference.head[LP_PIVOTS]
     clock = reduce_all(comm, bound, stats)
     line[LOWER] = bound[0]
-    line[MEAN] = stats[0] / stats[2]
-    line[HALF] = half_width(stats[0], stats[1], stats[2])
-    line[PIVOTS] = stats[3]
-    sum_costs(memory.trial, tail, stats)
-    line[ALL_MEAN] = stats[0] / stats[2]
-    line[ALL_HALF] = half_width(stats[0], stats[1], stats[2])
+    line[PIVOTS] = stats[1]
+    clock += estimate(comm, costs, stats[0], line)
     return clock
 
 
@@ -199,7 +206,7 @@ def train(comm, problem, pool, plan, memory, first, last, trace) -> int:  # type
         `pool` must have room for one cut per trajectory, stage and iteration.
     first, last : int
         Range of iterations; numbers go on from call to call.
-    trace : ndarray of float64, shape (last - first, 10)
+    trace : ndarray of float64, shape (last - first, 8)
         Receives one line per iteration, columns as named in `plan`.
 
     Returns

@@ -1,0 +1,391 @@
+/* Meeting in a named segment: rendezvous.py, segment.create, ownership.remove_stale.
+ *
+ * Up to two runs use one name, one after the other. In the first up to DEATHS ranks die, at any
+ * moment. When all of its processes have ended without having met, the second run starts: nothing
+ * goes wrong in it, so all of its ranks must meet, whatever the first has left behind.
+ *
+ * A poll that would see what the last one saw is left out: `changed` says whether anything happened
+ * since it began. With -DDEADLINE the limit of a rank of the first run may pass at any poll; without
+ * it never (timeout_s = 0). In the second run it never does.
+ */
+#include "common.pml"
+#ifndef DEATHS
+#define DEATHS 1
+#endif
+#define SEGMENTS 2
+#define NO_NAME 255
+
+#define EMPTY 0      /* layout.PUBLISHED of a file of no bytes */
+#define UNFINISHED 1
+#define MAGIC 2
+
+#define RUNNING 0
+#define ATTACHED 1
+#define RAISED 2 /* InitializationFailed */
+#define DEAD 3
+
+#define LOCK(segment, rank) lock[(segment) * R + (rank)] /* ownership.is_locked */
+#define PID(segment, rank) registered[(segment) * R + (rank)]
+
+byte name = NO_NAME; /* the segment that the name in /dev/shm leads to */
+byte made;           /* how many segments have been made */
+byte published[SEGMENTS];
+bit whole[SEGMENTS];  /* has its full length */
+bit header[SEGMENTS]; /* VERSION, SIZE, BUFFER_BYTES are valid */
+bit lock[SEGMENTS * R];
+bit registered[SEGMENTS * R];
+bit ready[SEGMENTS];  /* layout.READY */
+
+byte turn = 1; /* which run */
+byte fate[R];  /* RUNNING, then how the rendezvous ended for a rank, or it */
+byte met[R];     /* ghost: the segment that a rank has attached to */
+bit changed[R];
+byte deaths = DEATHS;
+bit trouble;     /* ghost: somebody died */
+
+inline tell_all() {
+    changed[0] = 1;
+    changed[1] = 1;
+#if R > 2
+    changed[2] = 1
+#endif
+}
+
+/* The operating system drops the locks of a process that ends, or that closes the file. */
+inline drop_locks(rank) {
+    LOCK(0, rank) = 0;
+    LOCK(1, rank) = 0
+}
+
+#define UNLESS_DEAD if :: fate[me] == DEAD -> goto gone :: else fi
+
+#ifdef DEADLINE
+#define LIMIT_MAY_PASS (turn == 1)
+#else
+#define LIMIT_MAY_PASS false
+#endif
+
+/* segment.create: leaves `segment`, or NO_NAME if the name is taken (O_EXCL) */
+inline create() {
+    atomic {
+        UNLESS_DEAD;
+        if
+#ifdef FAULT_NO_EXCL
+        :: name != NO_NAME -> segment = name
+#else
+        :: name != NO_NAME -> segment = NO_NAME
+#endif
+        :: else ->
+            segment = made;
+            made++;
+            name = segment;
+            tell_all()
+        fi
+    };
+    if
+    :: segment != NO_NAME ->
+        atomic { UNLESS_DEAD; LOCK(segment, 0) = 1; tell_all() };
+        atomic { UNLESS_DEAD; published[segment] = UNFINISHED; tell_all() };
+        atomic { UNLESS_DEAD; whole[segment] = 1; tell_all() }
+    :: else
+    fi
+}
+
+/* ownership.remove_stale. Its wait of 0.2 s is one look: nobody creates the same name meanwhile. */
+inline remove_stale() {
+#ifdef FAULT_KEEP_STALE
+    goto failed;
+#else
+    found = name;
+    if
+    :: found == NO_NAME
+    :: found != NO_NAME ->
+        if :: LOCK(found, 0) -> goto failed :: else fi; /* in use */
+#ifdef FAULT_EMPTY_IS_FOREIGN /* _looks_ours; a file of no bytes holds nothing of anybody's */
+        if :: published[found] == EMPTY -> goto failed :: else fi;
+#endif
+        atomic { UNLESS_DEAD; name = NO_NAME; tell_all() }
+    fi;
+    found = 0
+#endif
+}
+
+inline unlink() {
+#ifdef FAULT_NO_UNLINK
+    skip
+#else
+    atomic { UNLESS_DEAD; name = NO_NAME; tell_all() }
+#endif
+}
+
+/* rendezvous._await_followers: all_here, again and again */
+inline await_followers() {
+    do
+    :: absent = 0;
+        other = 1;
+        do
+        :: other < R -> absent = absent | (PID(segment, other) == 0 -> (1 << other) : 0); other++
+        :: else -> break
+        od;
+        other = 1;
+        do
+        :: other < R ->
+            if
+            :: (absent & (1 << other)) == 0 && !LOCK(segment, other) ->
+                broken = 1; /* attached and then ended */
+                break
+            :: else
+            fi;
+            other++
+        :: else -> break
+        od;
+        other = 0;
+        if
+        :: broken -> break
+        :: !broken && absent == 0 -> break
+        :: else
+        fi;
+        if
+        :: atomic { changed[me] -> changed[me] = 0 }
+        :: LIMIT_MAY_PASS -> broken = 1; break
+        :: fate[me] == DEAD -> goto gone
+        fi
+    od;
+    absent = 0
+}
+
+active proctype leader() {
+    byte me = 0;
+    byte segment, found, other, absent;
+    bit broken;
+
+begin:
+    changed[me] = 0;
+    create(); /* rendezvous._create_or_replace */
+    if
+    :: segment == NO_NAME ->
+        remove_stale();
+        create();
+        if :: segment == NO_NAME -> goto failed :: else fi
+    :: else
+    fi;
+    /* rendezvous._lead */
+#ifdef FAULT_PUBLISH_EARLY
+    atomic { UNLESS_DEAD; published[segment] = MAGIC; tell_all() };
+    atomic { UNLESS_DEAD; header[segment] = 1 };
+#else
+    atomic { UNLESS_DEAD; header[segment] = 1 };
+    atomic { UNLESS_DEAD; published[segment] = MAGIC; tell_all() };
+#endif
+    await_followers();
+#ifdef FAULT_READY_FIRST
+    if
+    :: !broken -> atomic { UNLESS_DEAD; ready[segment] = 1; tell_all() }
+    :: else
+    fi;
+#endif
+    unlink(); /* finally */
+    if
+    :: broken -> goto failed
+    :: else
+    fi;
+    atomic { UNLESS_DEAD; ready[segment] = 1; tell_all(); met[0] = segment; fate[0] = ATTACHED };
+    goto gone;
+failed:
+    atomic {
+        UNLESS_DEAD;
+        fate[0] = RAISED;
+#ifndef FAULT_KEEPS_LOCK /* with it the process lives on, and its descriptor is still open */
+        drop_locks(0);
+#endif
+        tell_all()
+    };
+gone: /* until the second run starts */
+    atomic { turn == 2 && fate[0] == RUNNING -> other = 0; absent = 0; broken = 0; goto begin }
+}
+
+/* rendezvous._try_attach up to _register: leaves `segment`, or NO_NAME if something is missing */
+inline try_attach() {
+    segment = name; /* segments.open_existing */
+    if
+    :: segment == NO_NAME
+    :: segment != NO_NAME ->
+        if
+#ifndef FAULT_ANY_OWNER
+        :: !whole[segment] -> segment = NO_NAME
+        :: whole[segment] && !LOCK(segment, 0) -> segment = NO_NAME
+#endif
+        :: else -> /* _inspect */
+            if
+            :: published[segment] == MAGIC ->
+                assert(whole[segment]);
+                assert(header[segment]) /* checked only when it is valid */
+            :: published[segment] != MAGIC -> segment = NO_NAME
+            fi
+        fi
+    fi
+}
+
+/* rendezvous._register */
+inline register() {
+#ifdef FAULT_LATE_LOCK
+    atomic { UNLESS_DEAD; PID(segment, me) = 1; tell_all() };
+#endif
+    atomic {
+        UNLESS_DEAD;
+        assert(!LOCK(segment, me));
+        LOCK(segment, me) = 1;
+        tell_all()
+    };
+#ifndef FAULT_LATE_LOCK
+    if :: PID(segment, me) != 0 -> goto failed :: else fi; /* already attached */
+    atomic { UNLESS_DEAD; PID(segment, me) = 1; tell_all() };
+#endif
+    do /* begun, again and again */
+    :: if :: ready[segment] -> break :: else fi;
+#ifndef FAULT_NO_LOOK
+        if
+        :: !LOCK(segment, 0) -> /* rank 0 has ended; perhaps after it said READY */
+#ifndef FAULT_NO_SECOND_LOOK
+            if :: ready[segment] -> break :: else -> assert(!ready[segment]); goto failed fi
+#else
+            assert(!ready[segment]); /* nobody gives up what has begun */
+            goto failed
+#endif
+        :: else
+        fi;
+#endif
+        if
+        :: atomic { changed[me] -> changed[me] = 0 }
+        :: LIMIT_MAY_PASS -> goto failed
+        :: fate[me] == DEAD -> goto gone
+        fi
+    od
+}
+
+active [R - 1] proctype follower() {
+    byte me = _pid;
+    byte segment;
+
+begin: /* rendezvous._follow */
+    changed[me] = 0;
+    do
+    :: try_attach();
+        if
+        :: segment != NO_NAME -> break
+        :: else
+        fi;
+#ifdef LEADER_KNOWN /* split_local: the lock of rank 0 on the parent's segment */
+        if :: fate[0] == DEAD -> goto failed :: else fi;
+#endif
+        if
+        :: atomic { changed[me] -> changed[me] = 0 }
+        :: LIMIT_MAY_PASS -> goto failed
+        :: fate[me] == DEAD -> goto gone
+        fi
+    od;
+    register();
+    atomic { UNLESS_DEAD; met[me] = segment; fate[me] = ATTACHED; tell_all() };
+    goto gone;
+failed:
+    atomic { UNLESS_DEAD; fate[me] = RAISED; drop_locks(me); tell_all() };
+gone: /* until all of this run have ended */
+    atomic { turn == 2 && fate[me] == RUNNING -> goto begin }
+}
+
+active proctype killer() {
+    byte victim;
+
+    do
+    :: atomic {
+        turn == 1 && deaths > 0 ->
+        select (victim : 0 .. (R - 1));
+        if
+        :: fate[victim] != DEAD ->
+            /* A crash after READY leaves no name. */
+            assert(!(ready[0] && name == 0) && !(ready[1] && name == 1));
+            deaths--;
+            trouble = 1;
+            fate[victim] = DEAD;
+            drop_locks(victim);
+            tell_all()
+        :: else
+        fi;
+        victim = 0
+    }
+    :: turn == 1 && deaths > 0 -> deaths = 0 /* no more will die */
+    od
+}
+
+/* What a rank of the first run may wait for without a limit: its peers that may still come. */
+#define IS_AWAITED(rank) (PID(0, rank) == 0 && fate[rank] != RUNNING)
+#if R > 2
+#define LEADER_MAY_WAIT (IS_AWAITED(1) || IS_AWAITED(2))
+#else
+#define LEADER_MAY_WAIT IS_AWAITED(1)
+#endif
+#ifdef LEADER_KNOWN
+#define FOLLOWER_MAY_WAIT(rank) (PID(0, rank) -> fate[0] == RUNNING : fate[0] == RAISED)
+#else
+#define FOLLOWER_MAY_WAIT(rank) (PID(0, rank) -> fate[0] == RUNNING : fate[0] != ATTACHED)
+#endif
+
+inline check_run() {
+    d_step {
+        its = 0;
+        do
+        :: its < R ->
+            if
+            :: fate[its] == ATTACHED ->
+                /* All have met in one segment that holds them all, and its name is gone. */
+                assert(name == NO_NAME);
+                assert(met[its] == made - 1 && ready[met[its]]);
+                assert(LOCK(met[its], its));
+                assert(PID(met[its], 1) && PID(met[its], R - 1))
+            :: fate[its] == RUNNING ->
+                all_ended = 0;
+#ifdef DEADLINE
+                assert(false)
+#else
+                assert(turn == 1 && (its == 0 -> LEADER_MAY_WAIT : FOLLOWER_MAY_WAIT(its)))
+#endif
+            :: else ->
+                assert(turn == 1); /* whatever the first run left, the second one meets */
+                all_well = 0;
+#ifndef DEADLINE
+                assert(trouble) /* no false alarm */
+#endif
+            fi;
+            its++
+        :: else -> break
+        od;
+        its = 0;
+        assert(name == NO_NAME || fate[0] == DEAD || !all_ended)
+    }
+}
+
+/* When nothing can happen any more in a run. */
+active proctype last() {
+    byte its;
+    bit all_ended = 1;
+    bit all_well = 1;
+
+    timeout;
+    check_run();
+    if
+    :: all_ended && !all_well ->
+        atomic {
+            turn = 2;
+            do
+            :: its < R ->
+                drop_locks(its);
+                fate[its] = RUNNING;
+                its++
+            :: else -> break
+            od
+        };
+        timeout;
+        check_run()
+    :: else
+    fi
+}

@@ -1,0 +1,122 @@
+"""What is checked: every model without a fault, and with each planted fault."""
+
+from __future__ import annotations
+
+import dataclasses
+
+CLEAN = "clean"  # the code as it is: an exhaustive search finds no error
+FAULT = "fault"  # one thing is wrong: the search finds an error, and the one that is expected
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One search.
+
+    Attributes
+    ----------
+    model : str
+        The file, without ``.pml``.
+    name : str
+        What is searched: a variant of the model, or the fault.
+    kind : str
+        CLEAN or FAULT.
+    ranks : int
+        Number of ranks.
+    switches : tuple of str
+        What is defined for the model, each ``NAME`` or ``NAME=value``.
+    error : str
+        Part of the error that a search must find, or two parts with "or" between them; empty for
+        a clean model.
+    """
+
+    model: str
+    name: str
+    kind: str
+    ranks: int
+    switches: tuple[str, ...] = ()
+    error: str = ""
+
+
+HANGS = "invalid end state"
+TORN = "slot["
+WAITS_FOR_EVER = "outcome[its]!="
+ASLEEP = "bed[its]=="
+SECOND_RUN_FAILS = "turn==1"
+
+# Model, name, ranks, switches.
+_CLEAN = (
+    ("step", "", 2, ()),
+    ("step", "", 3, ()),
+    ("stripes", "", 2, ()),
+    ("stripes", "", 3, ()),
+    ("wake", "", 2, ()),
+    ("wake", "", 3, ()),
+    ("death", "no deadline", 2, ("EVENTS=2",)),
+    ("death", "no deadline", 3, ("EVENTS=2",)),
+    ("death", "deadline", 2, ("EVENTS=2", "DEADLINE")),
+    ("death", "deadline", 3, ("EVENTS=2", "DEADLINE")),
+    ("attach", "no deadline", 2, ("DEATHS=2",)),
+    ("attach", "no deadline", 3, ("DEATHS=2",)),
+    ("attach", "deadline", 2, ("DEATHS=2", "DEADLINE")),
+    ("attach", "deadline", 3, ("DEATHS=2", "DEADLINE")),
+    ("attach", "leader known", 2, ("DEATHS=2", "LEADER_KNOWN")),
+    ("attach", "leader known", 3, ("DEATHS=2", "LEADER_KNOWN")),
+)
+
+# Model, fault, the error it must show, further switches.
+_FAULTS = (
+    ("step", "SKIP_ONE", "entered[other]>=g", ()),
+    ("step", "ONE_SLOT", TORN, ()),
+    ("step", "ONE_WORD", HANGS, ()),
+    ("step", "TOGGLE", HANGS, ()),
+    ("step", "MODULO_2", TORN, ()),
+    ("step", "AHEAD", TORN, ()),
+    ("step", "LATE_READ", TORN, ()),
+    ("step", "RELAXED_STORE", TORN, ()),
+    ("step", "NO_ACQUIRE", "early==g", ()),
+    ("stripes", "ONE_STRIPE", "stripe[", ()),
+    ("stripes", "FOLD_IN_PLACE", TORN, ()),
+    ("stripes", "TAKE_OUT_EARLY", "stripe[", ()),
+    ("stripes", "SAME_STEP", "stripe[", ()),
+    ("stripes", "RELAXED_STORE", "stripe[", ()),
+    ("wake", "NO_WAKE", ASLEEP, ()),
+    ("wake", "WAKE_ONE", ASLEEP, ()),
+    ("wake", "OTHER_WORD", ASLEEP, ()),
+    ("wake", "NO_SLEEPERS", ASLEEP, ()),
+    ("wake", "LATE_SLEEPERS", ASLEEP, ()),
+    ("wake", "LOOK_FIRST", ASLEEP, ()),
+    ("wake", "RELEASE_STORE", ASLEEP, ()),
+    ("wake", "NO_COMPARE", ASLEEP, ()),
+    ("death", "NO_LOOK", WAITS_FOR_EVER, ()),
+    ("death", "NO_LOCK", WAITS_FOR_EVER, ()),
+    ("death", "NO_CONDITION", WAITS_FOR_EVER, ()),
+    ("death", "SILENT", WAITS_FOR_EVER, ()),
+    ("death", "NO_DEADLINE", WAITS_FOR_EVER, ("DEADLINE",)),
+    ("death", "NO_SECOND_LOOK", "!((arrived[", ()),
+    ("death", "NO_AGREEMENT", "kind[", ()),
+    ("death", "ONE_REASON", "why!=", ()),
+    ("attach", "NO_UNLINK", "name==", ()),
+    ("attach", "READY_FIRST", "ready[0]&&(name==0)", ()),
+    ("attach", "PUBLISH_EARLY", "header[segment]", ()),
+    ("attach", "LATE_LOCK", "trouble or turn==1", ()),
+    ("attach", "NO_LOOK", "fate[0]==", ()),
+    ("attach", "NO_SECOND_LOOK", "!(ready[segment])", ()),
+    ("attach", "KEEP_STALE", SECOND_RUN_FAILS, ()),
+    ("attach", "NO_EXCL", SECOND_RUN_FAILS, ()),
+    ("attach", "ANY_OWNER", SECOND_RUN_FAILS, ()),
+    ("attach", "EMPTY_IS_FOREIGN", SECOND_RUN_FAILS, ("DEADLINE",)),
+    ("attach", "KEEPS_LOCK", "fate[0]==", ()),
+)
+_NEEDS_THREE_RANKS = {("wake", "WAKE_ONE"), ("attach", "KEEPS_LOCK")}
+
+
+def all_cases() -> list[Case]:
+    """Return every case, the clean models first."""
+    cases = [Case(m, name or "as it is", CLEAN, r, sw) for m, name, r, sw in _CLEAN]
+    for model, name, error, further in _FAULTS:
+        few = 3 if (model, name) in _NEEDS_THREE_RANKS else 2
+        mishaps = ("EVENTS=1",) if model == "death" else ()
+        for ranks in range(few, 4):
+            switches = ("FAULT_" + name, *mishaps, *further)
+            cases.append(Case(model, name, FAULT, ranks, switches, error))
+    return cases

@@ -1,0 +1,279 @@
+/* Ranks that die, leave, are interrupted, disagree or never come, and the looks around that find
+ * them: wait._block, wait._look_around, wait._why_missing, step.await_rank and step.finish.
+ *
+ * A sleep ends at every tick, and an arrival ends any wait, so wake-ups play no part here. A tick
+ * that would see what the last look saw is left out: `changed` says whether anything happened since
+ * that look began. Then a rank that waits for ever is a rank that nothing moves any more.
+ *
+ * EVENTS is how often something bad happens, to whichever rank, at whichever moment. With -DDEADLINE
+ * one such thing is that a rank's time runs out although the others may still come; and when nothing
+ * else can happen any more, every rank's time is up. Without it there is no limit (timeout_s = 0).
+ */
+#include "common.pml"
+#ifndef STEPS
+#define STEPS 2
+#endif
+#ifndef EVENTS
+#define EVENTS 2
+#endif
+
+#define MEMBER 0 /* layout.CONDITION */
+#define CLOSED 1
+#define FAILED 2
+
+#define ARRIVED_IN_TIME 0 /* layout.REASON */
+#define LATE 1
+#define DIED 2
+#define LEFT 3
+#define GAVE_UP 4
+
+#define OK 0 /* status.py */
+#define LOST_PEER 1
+#define TIMED_OUT 2
+#define DISAGREE 3
+#define INTERRUPTED 4
+#define WENT_AWAY 5  /* closed before the others' last step */
+#define NO_OUTCOME 9 /* has not ended: it died, it never comes, or it waits for ever */
+
+byte arrived[R * 2];
+bit kind[R * 2];   /* layout.KIND: what a rank calls in a step */
+byte condition[R];
+bit lock[R] = 1;   /* the record lock, which the operating system drops at death */
+bit changed[R] = 1; /* something happened since this rank last began to look around */
+bit died[R];       /* ghost */
+bit stays_away[R]; /* ghost: lives and never comes */
+byte outcome[R] = NO_OUTCOME; /* ghost */
+byte events = EVENTS;
+bit trouble;       /* ghost: something bad has happened */
+bit time_is_up;
+
+#define HAS_ARRIVED(rank) (arrived[PLACE(rank, g)] == g)
+
+/* Arrivals need not be told: they make no look find more than the one before. */
+inline tell_all() {
+    changed[0] = 1;
+    changed[1] = 1;
+#if R > 2
+    changed[2] = 1
+#endif
+}
+
+inline happen() { events--; trouble = 1 }
+
+/* A death shows in a lock that is free and in what is no longer stored, so it is enough that a rank
+ * can die before each of its stores, and at any moment while it waits.
+ */
+#define OR_DIES \
+    :: atomic { events > 0 -> happen(); died[me] = 1; lock[me] = 0; tell_all() }; goto end
+
+/* wait._why_missing: leaves DIED, LEFT, GAVE_UP or ARRIVED_IN_TIME in `why` */
+inline why_missing(rank) {
+#ifndef FAULT_NO_CONDITION
+    seen = condition[rank];
+#endif
+    if
+    :: seen == CLOSED -> why = LEFT
+    :: seen == FAILED -> why = GAVE_UP
+#ifndef FAULT_NO_LOCK
+    :: seen == MEMBER ->
+        if
+        :: !lock[rank] ->
+#ifndef FAULT_ONE_REASON /* what is said before the lock is dropped can be read after */
+            seen = condition[rank];
+#endif
+            why = (seen == MEMBER -> DIED : (seen == CLOSED -> LEFT : GAVE_UP))
+        :: else
+        fi
+#endif
+    :: else
+    fi;
+    seen = 0;
+#ifndef FAULT_NO_SECOND_LOOK
+    if
+    :: why == ARRIVED_IN_TIME
+    :: why != ARRIVED_IN_TIME ->
+        if
+        :: HAS_ARRIVED(rank) -> why = ARRIVED_IN_TIME
+        :: else
+        fi
+    fi
+#endif
+}
+
+/* Who is named as lost is lost, and is really missing in this step. */
+inline check_reason(rank) {
+    assert(!HAS_ARRIVED(rank));
+    assert(why != DIED || !lock[rank]);
+    assert(why != LEFT || condition[rank] == CLOSED);
+    assert(why != GAVE_UP || condition[rank] == FAILED);
+    assert(why != DIED || condition[rank] == MEMBER); /* who has said why is not called dead */
+}
+
+/* wait._look_around: leaves OK, LOST_PEER or TIMED_OUT in `status` */
+inline look_around(overdue) {
+    do
+    :: other == me -> other++
+    :: other != me && other < R ->
+        if :: !HAS_ARRIVED(other) -> why_missing(other) :: else fi;
+        if
+        :: why == ARRIVED_IN_TIME && overdue ->
+            if :: !HAS_ARRIVED(other) -> late = 1 :: else fi
+        :: why != ARRIVED_IN_TIME -> d_step { check_reason(other); lost = 1; why = 0 }
+        :: else
+        fi;
+        other++
+    :: other != me && other == R -> break
+    od;
+    atomic { other = 0; status = (lost -> LOST_PEER : (late -> TIMED_OUT : OK)) }
+}
+
+/* wait.wait_for, wait._block */
+inline wait_for(rank) {
+    do
+    :: HAS_ARRIVED(rank) -> break
+    OR_DIES
+    :: atomic { !HAS_ARRIVED(rank) && events > 0 -> happen(); status = INTERRUPTED; break }
+#ifndef FAULT_NO_LOOK
+    :: atomic { !HAS_ARRIVED(rank) && changed[me] && (trouble || events > 0) -> changed[me] = 0 };
+        look_around(false);
+        if :: status != OK -> break :: else fi
+#endif
+#if defined(DEADLINE) && !defined(FAULT_NO_DEADLINE)
+    :: atomic {
+            !HAS_ARRIVED(rank) && (events > 0 || time_is_up) ->
+            if :: time_is_up :: else -> happen() fi
+        };
+        look_around(true);
+        if :: status != OK -> break :: else fi
+#endif
+    od
+}
+
+/* step.await_all with step.await_rank, as allgatherv._chunk too */
+inline await_all() {
+    awaited = NEXT(me);
+    worst = OK;
+    status = OK;
+    do
+    :: awaited != me && status == OK ->
+        wait_for(awaited);
+        if
+#ifndef FAULT_NO_AGREEMENT
+        :: status == OK && kind[PLACE(awaited, g)] != kind[PLACE(me, g)] -> worst = DISAGREE
+#endif
+        :: else
+        fi;
+        awaited = NEXT(awaited)
+    :: else -> break
+    od;
+    if :: status == OK -> status = worst :: else fi;
+    worst = 0
+}
+
+/* step.announce */
+inline announce(what) {
+    if
+    :: atomic { condition[me] = what; tell_all() }
+    OR_DIES
+    fi
+}
+
+active [R] proctype rank() {
+    byte me = _pid;
+    byte g = 1;
+    byte awaited, other, seen, why, status, worst;
+    bit lost, late;
+
+    do
+    :: g <= STEPS ->
+        if /* what happens between two collectives */
+        :: skip
+        :: atomic { events > 0 -> happen(); outcome[me] = WENT_AWAY }; goto close
+        :: atomic { events > 0 -> happen(); stays_away[me] = 1 };
+            if
+            :: goto end
+            OR_DIES
+            fi
+        OR_DIES
+        fi;
+        atomic { /* step.publish; in the last step a rank may call something else */
+            if
+            :: kind[PLACE(me, g)] = 0
+            :: g == STEPS && events > 0 -> events--; kind[PLACE(me, g)] = 1
+            fi;
+            arrived[PLACE(me, g)] = g
+        };
+        await_all();
+        if
+        :: status != OK -> goto failed
+        :: else
+        fi;
+        d_step { /* no step succeeds that a rank has not entered, or with another call */
+            do
+            :: other < R ->
+                assert(arrived[PLACE(other, g)] == g);
+                assert(kind[PLACE(other, g)] == kind[PLACE(me, g)]);
+                other++
+            :: else -> break
+            od;
+            other = 0
+        };
+        g++
+    :: else -> break
+    od;
+    outcome[me] = OK;
+close: /* ShmBackend.close */
+    announce(CLOSED);
+    atomic { lock[me] = 0; tell_all() };
+    goto end;
+failed: /* step.finish: the rank lives on and keeps its lock, or ends some time */
+    assert(status != LOST_PEER || lost); /* the error names somebody */
+    assert(status != TIMED_OUT || late);
+    outcome[me] = status;
+    lost = 0;
+    late = 0;
+#ifndef FAULT_SILENT
+    announce(FAILED);
+#endif
+    if
+    :: skip
+    :: atomic { lock[me] = 0; tell_all() }
+    fi;
+end:skip
+}
+
+active proctype quiet() { /* from some moment on nothing happens any more */
+    atomic { events > 0 -> events = 0 }
+}
+
+/* When nothing can happen any more. */
+active proctype last() {
+    byte its, away;
+
+#ifdef DEADLINE
+    timeout -> time_is_up = 1;
+#endif
+    timeout;
+    d_step {
+        do
+        :: its < R -> away = away + stays_away[its]; its++
+        :: else -> break
+        od;
+        its = 0;
+        do
+        :: its < R ->
+            /* Every live rank has ended, unless it may wait without a limit for a live one. */
+#ifdef DEADLINE
+            assert(outcome[its] != NO_OUTCOME || died[its] || stays_away[its]);
+#else
+            assert(outcome[its] != NO_OUTCOME || died[its] || stays_away[its] || away > 0);
+            assert(outcome[its] != TIMED_OUT);
+#endif
+            /* No false alarm, and who disagrees learns of it: all of them, and nothing else. */
+            assert(trouble || outcome[its] == OK || outcome[its] == DISAGREE);
+            assert(trouble || outcome[its] == outcome[0]);
+            its++
+        :: else -> break
+        od
+    }
+}

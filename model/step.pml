@@ -1,0 +1,166 @@
+/* Steps, generations, parities and chunks: shm/step.py and slot.py, and the ways in which
+ * barrier.py, broadcast.py, allgatherv.py and allreduce.py use them (its stripes: stripes.pml).
+ *
+ * A value stands for the generation that wrote it. `slot` stands for all that a rank writes for a
+ * step before it publishes: KIND, LENGTH, DETAIL and PAYLOAD of its cell, and its slot. Every step
+ * writes and reads them all, as late as any collective does, and awaits the ranks in any order in
+ * which one of them does, so one rank's loop stands for every mixture of collectives and chunks.
+ *
+ * ARRIVED is sequentially consistent in the code; this model holds with less: release and acquire.
+ */
+#include "common.pml"
+#ifndef STEPS
+#define STEPS 5
+#endif
+
+#ifdef FAULT_ONE_SLOT
+#define SLOT(rank, g) ((rank) * 2)
+#else
+#define SLOT(rank, g) PLACE(rank, g)
+#endif
+
+#if defined(FAULT_ONE_WORD) || defined(FAULT_TOGGLE)
+#define WORD(rank, g) ((rank) * 2)
+#else
+#define WORD(rank, g) PLACE(rank, g)
+#endif
+
+#ifdef FAULT_TOGGLE /* a flag that toggles instead of a generation: 1 and 2 by turns */
+#define FLAG(g) (2 - ((g) & 1))
+#else
+#define FLAG(g) (g)
+#endif
+
+/* wait.has_arrived, step.await_rank */
+#ifdef FAULT_MODULO_2
+#define HAS_ARRIVED(rank, g) ((arrived[WORD(rank, g)] & 1) == ((g) & 1))
+#else
+#define HAS_ARRIVED(rank, g) (arrived[WORD(rank, g)] == FLAG(g))
+#endif
+
+byte arrived[R * 2]; /* layout.ARRIVED, as the other ranks see it */
+byte slot[R * 2];
+byte unseen_arrived[R * 2];
+byte unseen_slot[R * 2];
+byte entered[R]; /* ghost: the last step that a rank has entered */
+
+#if defined(FAULT_ONE_SLOT) || defined(FAULT_ONE_WORD) || defined(FAULT_TOGGLE)
+#define STORED_BEFORE(rank, parity) \
+    (unseen_slot[PLACE(rank, 0)] == 0 && unseen_slot[PLACE(rank, 1)] == 0)
+#else
+#define STORED_BEFORE(rank, parity) (unseen_slot[PLACE(rank, parity)] == 0)
+#endif
+#include "memory.pml"
+
+/* slot.fill_slot, and the relaxed stores of step.publish */
+inline fill(g) {
+    STORE(SLOT(me, g), unseen_slot, g)
+}
+
+/* A reader must find what this step's owner wrote, however long it reads. */
+inline read_slot(rank, g) {
+    assert(slot[SLOT(rank, g)] == g)
+}
+
+/* step.await_rank */
+inline await(rank, g) {
+#ifdef FAULT_NO_ACQUIRE /* the slot may be loaded before the flag */
+    if
+    :: early = slot[SLOT(rank, g)]; HAS_ARRIVED(rank, g); assert(early == g)
+    :: HAS_ARRIVED(rank, g)
+    fi;
+    early = 0;
+#else
+    HAS_ARRIVED(rank, g);
+#endif
+    read_slot(rank, g)
+}
+
+inline check_entered(g) { /* none leaves before all have entered, and none runs away */
+    d_step {
+        other = 0;
+        do
+        :: other < R ->
+            assert(entered[other] >= g);
+            assert(entered[other] <= g + 1);
+            other++
+        :: else -> break
+        od
+    }
+}
+
+active [R] proctype rank() {
+    byte me = _pid;
+    byte g = 1;
+    byte other;
+#ifdef FAULT_NO_ACQUIRE
+    byte early;
+#endif
+
+#ifdef FAULT_AHEAD
+    fill(1);
+#endif
+    do
+    :: g <= STEPS ->
+#ifndef FAULT_AHEAD
+        fill(g);
+#endif
+        atomic { /* step.publish */
+            unseen_arrived[WORD(me, g)] == 0 ->
+            unseen_arrived[WORD(me, g)] = FLAG(g);
+            entered[me] = g
+        };
+#ifdef FAULT_AHEAD /* a chunk too far: the next slot is filled while this step is awaited */
+        fill(g + 1);
+#endif
+#ifdef FAULT_LATE_READ /* the next step is published before this one is read to its end */
+        if
+        :: g > 1 ->
+            other = NEXT(me);
+            do
+            :: other != me -> read_slot(other, g - 1); other = NEXT(other)
+            :: else -> break
+            od
+        :: else
+        fi;
+#endif
+        if /* broadcast._chunk: the root first, whoever it is; the others: none first */
+        :: skip
+        :: other = NEXT(me); await(other, g)
+#if R > 2
+        :: other = NEXT(NEXT(me)); await(other, g)
+#endif
+        fi;
+        other = NEXT(me); /* step.await_all, allgatherv._chunk */
+        do
+        :: other != me ->
+#ifdef FAULT_SKIP_ONE
+            if :: NEXT(other) == me -> skip :: else -> await(other, g) fi;
+#else
+            await(other, g);
+#endif
+            other = NEXT(other)
+        :: else -> break
+        od;
+        check_entered(g);
+        other = NEXT(me);
+        do /* allreduce._fold_slots: all slots, when all are there */
+        :: other != me -> read_slot(other, g); other = NEXT(other)
+        :: else -> break
+        od;
+        other = 0;
+        g++
+    :: else -> break
+    od
+}
+
+active [R] proctype memory() {
+    byte its = _pid - R;
+
+end:do
+    :: BECOMES_VISIBLE(true, PLACE(its, 0), slot, unseen_slot)
+    :: BECOMES_VISIBLE(true, PLACE(its, 1), slot, unseen_slot)
+    :: BECOMES_VISIBLE(RELEASED(its, 0), PLACE(its, 0), arrived, unseen_arrived)
+    :: BECOMES_VISIBLE(RELEASED(its, 1), PLACE(its, 1), arrived, unseen_arrived)
+    od
+}

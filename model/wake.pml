@@ -1,0 +1,160 @@
+/* Sleeping and waking: wait._sleep and step.publish, among ranks that live.
+ *
+ * A sleep ends only by a wake-up here. In the code it ends after TICK_NS at the latest, which would
+ * hide a lost wake-up as a delay of 50 ms; so there is no tick, no signal and no other spurious end
+ * in this model, and a lost wake-up leaves a rank asleep for ever, which `last` finds.
+ *
+ * ARRIVED is stored to `unseen` first and becomes visible when the process `memory` pleases. A
+ * sequentially consistent store is visible before the sequentially consistent load that follows it;
+ * a release store may be later than that (a store buffer).
+ */
+#include "common.pml"
+#ifndef STEPS
+#define STEPS 5
+#endif
+#define NOWHERE 255
+
+byte arrived[R * 2]; /* layout.ARRIVED, as the others and the operating system see it */
+byte unseen[R];      /* generation whose ARRIVED is not visible yet; 0 is none */
+byte sleepers[R];    /* layout.SLEEPERS */
+byte bed[R] = NOWHERE; /* the word on which a rank sleeps: a futex queue */
+
+/* libc.futex_wake_all */
+inline futex_wake_all(word) {
+    d_step {
+        sleeper = 0;
+        do
+        :: sleeper < R ->
+            if
+            :: bed[sleeper] == (word) ->
+                bed[sleeper] = NOWHERE;
+#ifdef FAULT_WAKE_ONE
+                break
+#endif
+            :: else
+            fi;
+            sleeper++
+        :: else -> break
+        od;
+        sleeper = 0
+    }
+}
+
+inline store_arrived(g) {
+    atomic { unseen[me] == 0 -> unseen[me] = g };
+#ifndef FAULT_RELEASE_STORE
+    unseen[me] == 0 /* seq_cst: no later seq_cst load before this store is visible */
+#endif
+}
+
+/* step.publish */
+inline publish(g) {
+#ifdef FAULT_LOOK_FIRST
+    seen = sleepers[me];
+    store_arrived(g);
+#else
+    store_arrived(g);
+    seen = sleepers[me]; /* load_seq_cst(SLEEPERS) */
+#endif
+    if
+#ifndef FAULT_NO_WAKE
+    :: seen != 0 ->
+#ifdef FAULT_OTHER_WORD
+        futex_wake_all(PLACE(me, g + 1))
+#else
+        futex_wake_all(PLACE(me, g))
+#endif
+#endif
+    :: else
+    fi;
+    seen = 0
+}
+
+/* wait._sleep */
+inline sleep_on(rank, g) {
+#ifdef FAULT_LATE_SLEEPERS /* the sleeper looks, sleeps, and announces itself too late */
+    seen = arrived[PLACE(rank, g)];
+    if
+    :: seen != g ->
+        atomic { if :: arrived[PLACE(rank, g)] == seen -> bed[me] = PLACE(rank, g) :: else fi };
+        atomic { unseen[me] == 0 -> sleepers[rank]++ };
+        bed[me] == NOWHERE
+    :: else -> sleepers[rank]++
+    fi;
+#else
+#ifndef FAULT_NO_SLEEPERS
+    /* fetch_add is sequentially consistent: the rank's own stores are visible before it. */
+    atomic { unseen[me] == 0 -> sleepers[rank]++ };
+#endif
+    seen = arrived[PLACE(rank, g)]; /* load_seq_cst(ARRIVED) */
+    if
+    :: seen != g -> /* libc.futex_wait: the kernel compares and queues in one go */
+#ifdef FAULT_NO_COMPARE
+        bed[me] = PLACE(rank, g);
+#else
+        atomic { if :: arrived[PLACE(rank, g)] == seen -> bed[me] = PLACE(rank, g) :: else fi };
+#endif
+        bed[me] == NOWHERE
+    :: else
+    fi;
+#endif
+#ifndef FAULT_NO_SLEEPERS
+    sleepers[rank]--;
+#endif
+    seen = 0
+}
+
+/* wait.wait_for: spinning and yielding see the flag or give up, at any time. */
+inline wait_for(rank, g) {
+    do
+    :: arrived[PLACE(rank, g)] == g -> break
+    :: arrived[PLACE(rank, g)] != g -> sleep_on(rank, g)
+    od
+}
+
+active [R] proctype rank() {
+    byte me = _pid;
+    byte g = 1;
+    byte other, seen, sleeper;
+
+    do
+    :: g <= STEPS ->
+        publish(g);
+        other = NEXT(me); /* step.await_all */
+        do
+        :: other != me -> wait_for(other, g); other = NEXT(other)
+        :: else -> break
+        od;
+        g++
+    :: else -> break
+    od
+}
+
+active [R] proctype memory() {
+    byte its = _pid - R;
+
+end:do
+    :: d_step { unseen[its] != 0 -> arrived[PLACE(its, unseen[its])] = unseen[its]; unseen[its] = 0 }
+    od
+}
+
+/* When nothing can happen any more, all have been through all steps and nobody is counted. */
+active proctype last() {
+    byte its;
+
+end:timeout;
+    d_step {
+        do
+        :: its < R ->
+            assert(bed[its] == NOWHERE);
+            assert(arrived[PLACE(its, STEPS)] == STEPS);
+            its++
+        :: else -> break
+        od;
+        its = 0;
+        do
+        :: its < R -> assert(sleepers[its] == 0); its++
+        :: else -> break
+        od
+    }
+}

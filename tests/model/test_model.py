@@ -1,0 +1,109 @@
+"""The protocols hold in the models, and the models are not blind: planted faults are found."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+CHECK = pathlib.Path(__file__).parents[2] / "model" / "check.py"
+MODELS = ["step", "stripes", "wake", "death", "attach"]
+SWITCHES = re.compile(
+    r"(?:ifdef|ifndef|defined\() ?((?:FAULT|FIX)_\w+|TRUE_REASON|MARK_LATER|KEEPS_LOCK)"
+)
+
+needs_tools = pytest.mark.skipif(
+    shutil.which("spin") is None or not any(map(shutil.which, ("gcc", "cc", "clang"))),
+    reason="spin or a C compiler is missing: apt-get install spin gcc",
+)
+
+
+def check(*arguments, limit_s=120, **environment):
+    """Run the checker; return its exit status and what it says."""
+    done = subprocess.run(
+        [sys.executable, str(CHECK), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        env=dict(os.environ, **environment),
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@needs_tools
+@pytest.mark.parametrize("model", MODELS)
+def test_two_ranks(model, tmp_path):
+    status, said = check("--model", model, "--ranks", "2", TMPDIR=str(tmp_path))
+    assert status == 0, said
+    assert "no error, all states searched" in said
+    assert "found: " in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_tools
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_everything():
+    status, said = check(limit_s=850)
+    assert status == 0, said
+
+
+@needs_tools
+def test_an_error_in_a_clean_model_is_a_failure():
+    status, said = check(
+        "--model", "wake", "--ranks", "2", "--kind", "clean", "--define", "FAULT_RELEASE_STORE"
+    )
+    assert status == 1
+    assert "ERROR: assertion violated (bed[its]==255)" in said
+
+
+@needs_tools
+def test_a_search_that_is_cut_short_is_a_failure():
+    status, said = check("--model", "step", "--ranks", "2", "--kind", "clean", "--depth", "100")
+    assert status == 1
+    assert "NOT EXHAUSTIVE: the search was not deep enough" in said
+
+
+@needs_tools
+def test_a_fault_that_does_not_show_is_a_failure():
+    # One step alone wraps no parity, so there is nothing to overwrite.
+    status, said = check(
+        "--model", "step", "--ranks", "2", "--case", "ONE_SLOT", "--define", "STEPS=1"
+    )
+    assert status == 1
+    assert "NOT FOUND: no error in all states" in said
+
+
+@needs_tools
+def test_a_trace_tells_the_way_to_the_error():
+    status, said = check("--model", "wake", "--ranks", "2", "--case", "NO_WAKE", "--trace")
+    assert status == 0
+    assert "wake.pml" in said
+    assert "assert((bed[its]==255))" in said
+
+
+def test_missing_tools_have_a_status_of_their_own(tmp_path):
+    status, said = check("--model", "step", PATH=str(tmp_path))
+    assert status == 3
+    assert "apt-get install spin" in said
+    assert "apt-get install gcc" in said
+
+
+def test_every_switch_of_the_models_is_checked():
+    sys.path.insert(0, str(CHECK.parent))
+    try:
+        from cases import all_cases
+    finally:
+        sys.path.remove(str(CHECK.parent))
+    checked = {(case.model, switch) for case in all_cases() for switch in case.switches}
+    for model in MODELS:
+        text = CHECK.with_name(f"{model}.pml").read_text()
+        if '"memory.pml"' in text:
+            text += CHECK.with_name("memory.pml").read_text()
+        switches = set(SWITCHES.findall(text))
+        assert switches
+        assert {(model, switch) for switch in switches} <= checked

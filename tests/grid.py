@@ -1,23 +1,25 @@
 """Which backends and numbers of ranks the suites run on."""
 
-import functools
-
 import pytest
 
-from cobre_comm import BackendError
-from cobre_comm.testing import BackendName
+from cobre_comm.testing.conformance import Grid
+from cobre_comm.testing.conformance.here import skip_unless_here, why_not
+
+__all__ = [
+    "EVERY_RANK_ALONE",
+    "OUR_GRID",
+    "skip_unless_here",
+    "slow",
+    "some",
+    "timeout_of",
+    "why_not",
+]
 
 SIZES = (1, 2, 3, 4, 7)
 EVERY_RANK_ALONE = "0,1,2,3,4,5,6"
-# What settles how long a collective waits, and how large its chunks are, whatever the backend.
-TIMEOUTS = ("COBRE_SHM_TIMEOUT_SECS", "COBRE_TCP_TIMEOUT_SECS", "COBRE_MPI_TIMEOUT_SECS")
+# What settles how large the chunks are: over tcp, through rank 0 (the star) or around the ring.
 SMALL_BUFFERS = {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_MPI_BUFFER_BYTES": "4096"}
-MANY_CHUNKS = {**SMALL_BUFFERS, "COBRE_TCP_STAR_BYTES": "0"}
-SMALL_STAR = {**SMALL_BUFFERS, "COBRE_TCP_STAR_BYTES": "4096"}
-
-
-def timeout_of(seconds):
-    return dict.fromkeys(TIMEOUTS, str(seconds))
+TIMEOUTS = {kind: f"COBRE_{kind.upper()}_TIMEOUT_SECS" for kind in ("shm", "tcp", "mpi")}
 
 
 def slow(value, name=None):
@@ -62,13 +64,14 @@ def grid(quick, slow_ones=()):
 
 
 WITHOUT_MPI = [("local", 1), *((backend, size) for backend in ("shm", "tcp") for size in SIZES)]
-CROWDED = [("shm", 7), ("tcp", 7)]  # on few cores they take as long as all others
-GRID = grid(
+# Seven ranks on few cores take as long as all others; three meet over mpi every day.
+CROWDED = [("shm", 7), ("tcp", 7), ("shm", 3), ("tcp", 3)]
+POINTS = grid(
     [point for point in [*WITHOUT_MPI, *MPI_QUICK] if point not in CROWDED],
     [*CROWDED, *MPI_SLOW],
 )
 # For what takes long at each of its points: each way of mpi once.
-SHORT_GRID = grid(
+THOROUGH_POINTS = grid(
     [*WITHOUT_MPI, ("mpi-openmpi", 2), (f"mpi-openmpi:{EVERY_RANK_ALONE}", 3), ("mpi-mpich:0,1", 3)]
 )
 # Those of several ranks, for tests that choose the number of ranks.
@@ -88,25 +91,22 @@ THOROUGH = ["shm", "tcp", *THOROUGH_OVER_MPI[1:]]
 # Those that see at once when a rank's process ends; across nodes MPI does not tell.
 WATCHFUL = ["shm", "tcp", "mpi-mpich", slow("mpi-openmpi")]
 # Each backend once, where types alone matter; what is compiled for mpi is the same on all paths.
-EACH_ONCE = grid([("local", 1), ("shm", 2), ("tcp", 2), ("mpi-mpich", 2)])
-
-
-@functools.cache
-def why_not(library):
-    """Return what keeps ranks of that MPI from starting here, or an empty string."""
-    from cobre_comm.launcher.mpiexec import find_mpiexec
-    from cobre_comm.testing.link import inherited_environment
-
-    chosen = {"MPI4PY_MPIABI": library} if library else {}
-    try:
-        find_mpiexec({**inherited_environment(), **chosen})
-    except BackendError as error:
-        return str(error)
-    return ""
-
-
-def skip_unless_here(backend):
-    """Skip the test if its backend is a kind of mpi that is not installed."""
-    name = BackendName.parse(backend)
-    if name.is_mpi and why_not(name.library):
-        pytest.skip(f"{backend}: {why_not(name.library)}")
+TYPED_POINTS = grid([("local", 1), ("shm", 2), ("tcp", 2), ("mpi-mpich", 2)])
+# Wrong arguments: many in each test.
+ARGUMENT_POINTS = grid(
+    [("local", 1), ("shm", 1), ("shm", 3), ("tcp", 1), ("tcp", 3), ("mpi-mpich:0,1", 3)],
+    [("mpi-openmpi", 1), ("mpi-mpich", 3), (f"mpi-openmpi:{EVERY_RANK_ALONE}", 3)],
+)
+OUR_GRID = Grid(
+    points=POINTS,
+    thorough_points=THOROUGH_POINTS,
+    argument_points=ARGUMENT_POINTS,
+    typed_points=TYPED_POINTS,
+    backends=BACKENDS,
+    thorough_backends=THOROUGH,
+    watchful_backends=WATCHFUL,
+    smallest_buffers={**SMALL_BUFFERS, "COBRE_TCP_STAR_BYTES": "0"},
+    small_buffers={**SMALL_BUFFERS, "COBRE_TCP_STAR_BYTES": "4096"},
+    timeout_variables=TIMEOUTS,
+)
+timeout_of = OUR_GRID.timeout_of

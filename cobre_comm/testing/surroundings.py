@@ -39,7 +39,8 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
     ----------
     backend : str
         ``"local"``, ``"shm"``, ``"tcp"``, a name of ``mpi`` (the rest is told by mpiexec), or the
-        name of another distribution's backend, which gets ``COBRE_RANK`` and ``COBRE_SIZE``.
+        name of another distribution's backend, which gets ``COBRE_RANK``, ``COBRE_SIZE`` and
+        ``COBRE_JOB``, a name that no other job has.
     size : int
         Number of ranks; 1 for ``local``.
 
@@ -66,7 +67,7 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
         }
     prefix = {"shm": "COBRE_SHM", "tcp": "COBRE_TCP"}.get(backend, "COBRE")
     if prefix == "COBRE":
-        common["COBRE_SIZE"] = str(size)
+        common |= {"COBRE_JOB": new_job_name(), "COBRE_SIZE": str(size)}
     return [{**common, f"{prefix}_RANK": str(rank)} for rank in range(size)]
 
 

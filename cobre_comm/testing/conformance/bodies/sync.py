@@ -7,9 +7,9 @@ import numpy as np
 from numba import njit
 
 from cobre_comm import ReduceOp
-from tests.calls import calls
-from tests.conformance.bodies import cast, gather, reduce
-from tests.reference import OPS
+from cobre_comm.testing.conformance.bodies import cast, gather, reduce
+from cobre_comm.testing.conformance.calls import calls
+from cobre_comm.testing.conformance.reference import OPS
 
 
 def barrier_orders_writes(comm, caller, path, rounds):
@@ -50,9 +50,12 @@ def compiled_identity(comm):
     return comm.rank, comm.size, comm.is_leader
 
 
-def identity(comm):
+def identity(comm, caller="njit"):
     in_python = (comm.rank, comm.size, comm.is_leader)
-    assert tuple(compiled_identity(comm)) == in_python
+    if caller == "njit":
+        assert tuple(compiled_identity(comm)) == in_python
+    comm.barrier()
+    assert (comm.rank, comm.size, comm.is_leader) == in_python
     assert isinstance(comm.rank, int)
     assert isinstance(comm.size, int)
     assert isinstance(comm.is_leader, bool)
@@ -84,13 +87,7 @@ def random_operations(comm, caller, seed, count, longest):
             who = ("python", "njit")[(comm.rank + number) % 2]
         if kind == "allgatherv":
             counts = [draw.randrange(length + 1) for _ in range(comm.size)]
-            places = list(range(comm.size))
-            draw.shuffle(places)
-            displs, end = [0] * comm.size, 0
-            for rank in places:
-                end += draw.randrange(3)
-                displs[rank] = end
-                end += counts[rank]
+            displs, end = gather.scattered(draw, counts)
             gather.gather(comm, who, dtype, counts, displs, end + draw.randrange(3), seed=number)
         elif kind == "allreduce":
             op, in_place = draw.choice(OPS), draw.random() < 0.5

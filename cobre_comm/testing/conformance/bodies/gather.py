@@ -1,10 +1,12 @@
 """What a rank does in the tests of allgatherv."""
 
+import time
+
 import numpy as np
 from numba.typed import List
 
-from tests.calls import calls
-from tests.reference import allgatherv, assert_same_bytes, block, sentinels
+from cobre_comm.testing.conformance.calls import calls
+from cobre_comm.testing.conformance.reference import allgatherv, assert_same_bytes, block, sentinels
 
 
 def layouts(size):
@@ -28,6 +30,18 @@ def layouts(size):
 
 def _packed(counts):
     return [sum(counts[:r]) for r in range(len(counts))]
+
+
+def scattered(draw, counts):
+    """Return displacements of blocks in a random order with small gaps, and where the last ends."""
+    order = list(range(len(counts)))
+    draw.shuffle(order)
+    displs, end = [0] * len(counts), 0
+    for rank in order:
+        end += draw.randrange(3)
+        displs[rank] = end
+        end += counts[rank]
+    return displs, end
 
 
 def as_tables(kind, *lists):
@@ -74,6 +88,36 @@ def gather_equal(comm, caller, dtype, count, seed=0):
         count * comm.size,
         seed,
     )
+
+
+def gather_again(comm, caller, count):
+    """The same call in a row, each time with other data."""
+    for seed in range(4):
+        gather_equal(comm, caller, "f8", count, seed)
+
+
+def gather_odd_addresses(comm, caller, count):
+    size, rank = comm.size, comm.rank
+    for offset in (1, 3, 7):
+        sends = [block("u1", r, count, offset) for r in range(size)]
+        send = sentinels("u1", count + 8)[offset : offset + count]
+        send[:] = sends[rank]
+        whole = sentinels("u1", size * count + 16)
+        displs = [9 - offset + r * count for r in range(size)]
+        expected = allgatherv(whole, sends, displs)
+        calls(caller).allgatherv(comm, send, whole, *as_tables("int64", [count] * size, displs))
+        assert_same_bytes(whole, expected)
+
+
+def gather_from_late_and_silent(comm, caller, late, pause_s):
+    """A late rank that sends nothing; return when this rank entered, and when it left."""
+    comm.barrier()
+    if comm.rank == late:
+        time.sleep(pause_s)
+    counts = [0 if r == late else 3 for r in range(comm.size)]
+    entered = time.monotonic()
+    gather(comm, caller, "f8", counts, _packed(counts), sum(counts))
+    return entered, time.monotonic()
 
 
 def gather_in_place(comm, caller, count):

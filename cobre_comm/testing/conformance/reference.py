@@ -9,10 +9,13 @@ import numpy as np
 from cobre_comm import ReduceOp
 
 SENTINEL = 0xA5
+ZONE_BYTES = 64  # of sentinels before and behind every output
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 FLOATS = ["f4", "f8"]
 COMPLEX = ["c8", "c16"]
 STRUCTURED = np.dtype([("stage", "i4"), ("cost", "f8"), ("coefficients", "f4", (3,))])
+PLAIN = [*INTEGERS, *FLOATS, *COMPLEX, "?", STRUCTURED, "M8[D]", "m8[ns]", "S5", "U3"]
+PYTHON_ONLY = ["f2", "g", "G", ">f8", ">i2", "V7"]  # numba has none of them on a CPU
 OPS = [ReduceOp.SUM, ReduceOp.MIN, ReduceOp.MAX]
 
 
@@ -81,6 +84,7 @@ def numbers(dtype, rank, count, seed=0, special=True):
     drawn = (sign * np.ldexp(mantissa, exponent)).astype(dtype)
     if special:
         chosen = _mixed(seed + 2, rank, count) % np.uint64(64)
+        chosen[:1] = 63  # a plain number, so that a sum of one element says something
         info = np.finfo(dtype)
         values = [np.nan, np.inf, -np.inf, 0.0, -0.0, info.smallest_subnormal]
         values += [-info.smallest_subnormal, info.tiny, info.max, -info.max, 1.5, 0.0, -0.0]
@@ -90,14 +94,32 @@ def numbers(dtype, rank, count, seed=0, special=True):
 
 
 def sentinels(dtype, shape):
-    """Return an array of which every byte is SENTINEL."""
+    """Return an array of which every byte is SENTINEL, and so are those around it."""
     dtype = np.dtype(dtype)
-    count = int(np.prod(shape, dtype=np.int64))
-    return np.full(count * dtype.itemsize, SENTINEL, dtype=np.uint8).view(dtype).reshape(shape)
+    size_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    octets = np.full(size_bytes + 2 * ZONE_BYTES, SENTINEL, dtype=np.uint8)
+    return octets[ZONE_BYTES : ZONE_BYTES + size_bytes].view(dtype).reshape(shape)
+
+
+def among_sentinels(values):
+    """Return a copy of an array with sentinels around it."""
+    copy = sentinels(values.dtype, values.shape)
+    copy.reshape(-1).view(np.uint8)[:] = np.frombuffer(values.tobytes(), dtype=np.uint8)
+    return copy
+
+
+def _assert_nothing_written_around(array):
+    octets = array.base
+    if not isinstance(octets, np.ndarray) or octets.nbytes != array.nbytes + 2 * ZONE_BYTES:
+        return  # not one of sentinels()
+    before, behind = octets[:ZONE_BYTES], octets[ZONE_BYTES + array.nbytes :]
+    assert (before == SENTINEL).all(), "bytes before the output were written"
+    assert (behind == SENTINEL).all(), "bytes behind the output were written"
 
 
 def assert_same_bytes(actual, expected):
-    """Compare two arrays byte for byte."""
+    """Compare two arrays byte for byte; nothing may be written around the first."""
+    _assert_nothing_written_around(actual)
     assert actual.shape == expected.shape, (actual.shape, expected.shape)
     assert actual.dtype == expected.dtype, (actual.dtype, expected.dtype)
     a, b = (np.frombuffer(x.tobytes(), dtype=np.uint8) for x in (actual, expected))
@@ -113,6 +135,7 @@ def assert_same_bytes(actual, expected):
 
 def assert_same_fold(actual, expected, op):
     """Compare bit for bit; the payload of a NaN that SUM makes is not promised."""
+    _assert_nothing_written_around(actual)
     if op == ReduceOp.SUM and actual.dtype.kind in "fc":
         real = actual.dtype if actual.dtype.kind == "f" else np.dtype(f"f{actual.itemsize // 2}")
         actual, expected = actual.reshape(-1).view(real), expected.reshape(-1).view(real)

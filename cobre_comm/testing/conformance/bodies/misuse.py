@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 
 from cobre_comm import InvalidBufferSize, InvalidCommunicator, InvalidRoot, ReduceOp
-from tests.calls import calls
-from tests.conformance.bodies import sync
+from cobre_comm.testing.conformance.bodies import sync
+from cobre_comm.testing.conformance.calls import calls
 
 WRONG = (TypeError, ValueError)
 

@@ -1,9 +1,12 @@
 """What a rank does in the tests of allreduce."""
 
+import math
+
 import numpy as np
 
-from tests.calls import calls
-from tests.reference import (
+from cobre_comm.testing.conformance.calls import calls
+from cobre_comm.testing.conformance.reference import (
+    among_sentinels,
     assert_same_bytes,
     assert_same_fold,
     fold,
@@ -13,9 +16,10 @@ from tests.reference import (
 
 
 def reduce(comm, caller, dtype, op, count, seed=0, in_place=False):
-    contributions = [numbers(dtype, r, count, seed) for r in range(comm.size)]
-    send = contributions[comm.rank].copy()
-    recv = send if in_place else sentinels(dtype, count)
+    shape, count = (count, math.prod(count)) if isinstance(count, tuple) else (count, count)
+    contributions = [numbers(dtype, r, count, seed).reshape(shape) for r in range(comm.size)]
+    send = among_sentinels(contributions[comm.rank])
+    recv = send if in_place else sentinels(dtype, shape)
     if caller == "mixed":
         caller = ("python", "njit")[comm.rank % 2]
     calls(caller).allreduce(comm, send, recv, op)
@@ -24,7 +28,7 @@ def reduce(comm, caller, dtype, op, count, seed=0, in_place=False):
         if not in_place:
             assert_same_bytes(send, contributions[comm.rank])
     except AssertionError as error:
-        raise AssertionError(f"{op.name} of {count} {dtype}, in place {in_place}") from error
+        raise AssertionError(f"{op.name} of {dtype}, shape {shape}, in place {in_place}") from error
     return recv.tobytes()
 
 
@@ -32,6 +36,25 @@ def reduce_lengths(comm, caller, dtype, op, lengths):
     for seed, count in enumerate(lengths):
         reduce(comm, caller, dtype, op, count, seed)
         reduce(comm, caller, dtype, op, count, seed, in_place=True)
+
+
+def reduce_again(comm, caller, op, count):
+    """The same call in a row, each time with other data."""
+    for seed in range(4):
+        reduce(comm, caller, "f8", op, count, seed)
+
+
+def reduce_odd_addresses(comm, caller, dtype, op, count):
+    """Send and receive at multiples of the item size that are no multiples of 16 bytes."""
+    contributions = [numbers(dtype, r, count) for r in range(comm.size)]
+    for offset, other in ((1, 1), (0, 1), (3, 2)):
+        send = among_sentinels(np.append(numbers(dtype, 9, offset), contributions[comm.rank]))
+        recv = sentinels(dtype, count + other)
+        calls(caller).allreduce(comm, send[offset:], recv[other:], op)
+        assert_same_fold(recv[other:], fold(op, contributions), op)
+        assert_same_bytes(recv, among_sentinels(np.append(sentinels(dtype, other), recv[other:])))
+        calls(caller).allreduce(comm, send[offset:], send[offset:], op)
+        assert_same_fold(send[offset:], fold(op, contributions), op)
 
 
 def reduce_small_sum(comm, caller):
@@ -58,6 +81,28 @@ def reduce_signed_zeros(comm, caller, op):
     first = np.array([-0.0, 0.0, 0.0])
     first.view(np.uint64)[2] = payloads[0]
     assert_same_bytes(recv, first)
+
+
+def _specials(dtype):
+    """Return the numbers of a dtype that are most easily got wrong."""
+    dtype = np.dtype(dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return np.array([limits.min, limits.min + 1, 0, 1, 42, limits.max - 1, limits.max], dtype)
+    info = np.finfo(dtype)
+    ends = [info.smallest_subnormal, info.tiny, info.max, 1.0, 1.0 + info.eps, 0.0, np.inf]
+    return np.array([*ends, *(-x for x in ends), np.nan], dtype)
+
+
+def reduce_specials(comm, caller, dtypes, op):
+    """Every pair of special numbers meets, in either order, between neighbouring ranks."""
+    for dtype in dtypes:
+        special = _specials(dtype)
+        first, second = np.repeat(special, special.size), np.tile(special, special.size)
+        everyone = [(first, second)[r % 2] for r in range(comm.size)]
+        recv = sentinels(dtype, first.size)
+        calls(caller).allreduce(comm, everyone[comm.rank].copy(), recv, op)
+        assert_same_fold(recv, fold(op, everyone), op)
 
 
 def reduce_same_bits(comm, caller, dtype, op, count):

@@ -2,13 +2,14 @@
 
 import gc
 import pathlib
+import time
 
 import numpy as np
 from numba import njit
 
 from cobre_comm import AllocationFailed, InvalidCommunicator, ReduceOp
-from tests.conformance.bodies import reduce, sync
-from tests.reference import assert_same_bytes, block, sentinels
+from cobre_comm.testing.conformance.bodies import reduce, sync
+from cobre_comm.testing.conformance.reference import assert_same_bytes, block, sentinels
 
 
 def _raises(error, call, *args):
@@ -48,6 +49,21 @@ def populate_by_block(comm, count):
         region.fence()
         parts = [block("f8", r, edges[r + 1] - edges[r]) for r in range(here.size)]
         assert_same_bytes(np.array(region.as_slice()), np.concatenate(parts))
+
+
+def late_leader(comm, caller, pause_s):
+    """Who has met the leader at a fence sees what it wrote before, however late it came."""
+    region = comm.create_shared_region(1000, np.float64)
+    comm.barrier()
+    if comm.is_leader:
+        time.sleep(pause_s)
+        region.as_mut_slice()[:] = 3.0
+    if caller == "njit":
+        assert compiled_fence_and_sum(region, 1) == 3000.0
+    else:
+        region.fence()
+        assert region.as_slice().sum() == 3000.0
+    region.fence()
 
 
 def one_copy_in_memory(comm):

@@ -1,0 +1,32 @@
+"""Whether the ranks of a backend can start on this machine."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from cobre_comm.errors import BackendError
+from cobre_comm.testing.backend_name import BackendName
+
+
+@functools.cache
+def why_not(library: str | None) -> str:
+    """Return what keeps ranks of that MPI from starting here, or an empty string."""
+    from cobre_comm.launcher.mpiexec import find_mpiexec
+    from cobre_comm.testing.link import inherited_environment
+
+    chosen = {"MPI4PY_MPIABI": library} if library else {}
+    try:
+        find_mpiexec({**inherited_environment(), **chosen})
+    except BackendError as error:
+        return str(error)
+    return ""
+
+
+def skip_unless_here(backend: str) -> str:
+    """Skip the test if its backend is a kind of mpi that is not installed; or return it."""
+    name = BackendName.parse(backend)
+    if name.is_mpi and why_not(name.library):
+        pytest.skip(f"{backend}: {why_not(name.library)}")
+    return backend

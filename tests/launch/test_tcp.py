@@ -73,6 +73,7 @@ def test_the_token_is_in_no_command_line_and_in_no_output():
         assert token not in output + errors
 
 
+@pytest.mark.slow
 def test_jobs_at_once_do_not_meet():
     with contextlib.ExitStack() as stack:
         words = ["run", "--backend", "tcp", "-n", 3, PROGRAMS / "gather.py"]
@@ -90,6 +91,7 @@ def test_hello_ranks(ranks):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_njit_loop_prints_the_same_digits_as_on_shm():
     loop = EXAMPLES / "njit_loop.py"
     outputs = {cobre("run", "-n", 3, "--backend", name, "--no-prefix", loop).stdout
@@ -175,6 +177,7 @@ def two_nodes(tmp_path):
     nodes.close()
 
 
+@pytest.mark.slow
 def test_two_launchers_make_one_job(two_nodes):
     ends = [job.finish() for job in two_nodes.start(HELLO)]
     assert [code for code, _, _ in ends] == [0, 0]
@@ -185,6 +188,7 @@ def test_two_launchers_make_one_job(two_nodes):
     assert "[0] 4 ranks, whose numbers add up to 6" in ends[0][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 3])
 def test_a_killed_rank_ends_the_job_on_both_nodes(two_nodes, killed):
     jobs = two_nodes.start(MEET, "kill", killed)
@@ -199,6 +203,7 @@ def test_a_killed_rank_ends_the_job_on_both_nodes(two_nodes, killed):
     assert all(job.survivors(0.5) == [] for job in jobs)
 
 
+@pytest.mark.slow
 def test_ctrl_c_on_one_node_ends_the_job_on_both(two_nodes):
     first, second = two_nodes.start(WAIT, "njit")
     first.wait_ready(2)
@@ -222,6 +227,7 @@ def test_fifty_jobs_at_once():
     assert all("2 ranks, whose numbers add up to 1" in output for output in outputs)
 
 
+@pytest.mark.slow
 def test_killed_launcher_leaves_no_rank():
     with Running("run", "-n", 2, "--backend", "tcp", WAIT, "njit") as job:
         job.wait_ready(2)

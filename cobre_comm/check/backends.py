@@ -1,0 +1,122 @@
+"""Which backends can run on this machine, and why others cannot."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cobre_comm.check.result import Missing
+from cobre_comm.errors import BackendError
+from cobre_comm.factory import available_backends
+from cobre_comm.testing.backend_name import MPI_LIBRARIES, BackendName
+from cobre_comm.testing.link import inherited_environment
+
+OURS = ("local", "shm", "tcp", "mpi")
+SHM_FOLDER = Path("/dev/shm")
+# The collective buffers of one job, twice (a communicator with small chunks stays beside the
+# first), regions of 2 MB, and as much again for other programs.
+SHM_BYTES = 48 * 2**20
+
+
+class UnknownBackend(ValueError):
+    """A name that is no backend's; the message says which there are."""
+
+
+def find_backends(asked: Sequence[str]) -> tuple[list[str], list[Missing]]:
+    """Return the backends to check, and those that cannot run here.
+
+    Parameters
+    ----------
+    asked : sequence of str
+        Names as the user gave them; empty for all. ``mpi`` stands for every MPI that can be
+        started here.
+
+    Raises
+    ------
+    UnknownBackend
+        If a name is no backend's.
+    """
+    found: list[str] = []
+    missing: list[Missing] = []
+    installed = available_backends()
+    others = [name for name in installed if name not in OURS]
+    for name in asked or (*OURS, *others):
+        _check_name(name, others)
+        names, reason = _expand(name)
+        found += [each for each in names if each not in found]
+        if reason:
+            missing.append(Missing(name, reason, bool(asked)))
+    return found, missing
+
+
+def _check_name(name: str, others: Sequence[str]) -> None:
+    try:
+        kind = BackendName.parse(name).kind
+    except ValueError as error:
+        raise UnknownBackend(str(error)) from None
+    if kind not in (*OURS, *others):
+        known = ", ".join([*OURS, *(f"mpi-{library}" for library in MPI_LIBRARIES), *others])
+        raise UnknownBackend(f"there is no backend {name!r}; choose from {known}")
+
+
+def _expand(name: str) -> tuple[list[str], str]:
+    """Return what a name stands for, or why that cannot run."""
+    chosen = BackendName.parse(name)
+    if name == "shm":
+        reason = _why_no_shm()
+        return ([], reason) if reason else ([name], "")
+    if not chosen.is_mpi:
+        return [name], ""
+    if sys.platform != "linux":
+        return [], "checked on Linux only, where cobre-comm can start the ranks of any MPI"
+    if chosen.library is not None:
+        _, reason = _library(chosen.library)
+        return ([], reason) if reason else ([name], "")
+    if chosen.nodes:
+        _, reason = _library(None)
+        return ([], reason) if reason else ([name], "")
+    return _every_mpi()
+
+
+def _every_mpi() -> tuple[list[str], str]:
+    """Return a name for each MPI that can be started, or why none can."""
+    vendor, reason = _library(None)
+    if reason.startswith("mpi4py is not installed"):
+        return [], reason
+    found = [f"mpi-{library}" for library in MPI_LIBRARIES if _library(library)[0] == library]
+    if not reason and vendor not in MPI_LIBRARIES:
+        found.append("mpi")
+    return found, "" if found else reason
+
+
+def _library(library: str | None) -> tuple[str, str]:
+    """Return the MPI that starts if that one is asked for, or why none does.
+
+    An mpi4py that was built for one MPI loads that one, whatever it is asked for.
+    """
+    from cobre_comm.launcher.mpiexec import find_mpiexec
+
+    chosen = {} if library is None else {"MPI4PY_MPIABI": library}
+    try:
+        vendor = find_mpiexec({**inherited_environment(), **chosen}).library
+    except BackendError as error:
+        return "", getattr(error, "source", "") or str(error)
+    if library not in (None, vendor):
+        return vendor, f"mpi4py loads {vendor} here, whatever MPI4PY_MPIABI says"
+    return vendor, ""
+
+
+def _why_no_shm() -> str:
+    if sys.platform != "linux":
+        return ""
+    if not SHM_FOLDER.is_dir():
+        return f"there is no {SHM_FOLDER}: mount a tmpfs there, or use tcp"
+    free = shutil.disk_usage(SHM_FOLDER).free
+    if free < SHM_BYTES:
+        return (
+            f"{SHM_FOLDER} has {free / 2**20:.0f} MiB free, {SHM_BYTES / 2**20:.0f} MiB are "
+            "needed: remove what is in it, or start the container with --shm-size=1g"
+        )
+    return ""

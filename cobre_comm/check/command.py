@@ -1,0 +1,200 @@
+"""``cobre-comm check``: its arguments, and what it does with them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from cobre_comm.check.result import Check, Point, Result
+
+PROG = "cobre-comm check"
+RICH = "this shows its table with rich: pip install 'cobre-comm[check]', or use --json"
+# What would make the checks say nothing, or check something else.
+UNWANTED = {
+    "PYTHONOPTIMIZE": "asserts are off, so nothing would be checked",
+    "NUMBA_DISABLE_JIT": "nothing would be compiled, and that is half of what is checked",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROG,
+        description="Prove that this machine computes what is promised: the collectives, shared "
+        "regions and errors of every backend, and the same bits of the SDDP example on all.",
+        epilog="Exit code: 0 all right, 1 something is not, 2 wrong arguments, 130 interrupted.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add(
+        "-n",
+        dest="sizes",
+        metavar="N,N,...",
+        help="numbers of ranks (default: 1,2,4; with --quick 2); local is always one",
+    )
+    add(
+        "--backends",
+        metavar="NAME,...",
+        help="local, shm, tcp, mpi, mpi-openmpi, mpi-mpich, or another distribution's "
+        "(default: all that can run here)",
+    )
+    add("--quick", action="store_true", help="fewer checks: half a minute, not some")
+    add("--json", action="store_true", help="print one JSON document, and no table")
+    return parser  # fmt: skip
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the command; return the exit status."""
+    parser = _parser()
+    chosen = parser.parse_args(words)
+    try:
+        sizes, names = _sizes(chosen.sizes, quick=chosen.quick), _names(chosen.backends)
+        _check_surroundings(as_table=not chosen.json)
+    except ValueError as error:
+        parser.error(str(error))
+    from cobre_comm.check.backends import UnknownBackend
+
+    try:
+        with _ended_by_sigterm():
+            return _check(sizes, names, quick=chosen.quick, as_table=not chosen.json)
+    except UnknownBackend as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        print(f"{PROG}: interrupted", file=sys.stderr)
+        return 130
+
+
+def _sizes(text: str | None, *, quick: bool) -> list[int]:
+    from cobre_comm.launcher.job import check_size
+
+    if text is None:
+        return [2] if quick else [1, 2, 4]
+    try:
+        sizes = sorted({int(word) for word in text.split(",")})
+    except ValueError:
+        raise ValueError(f"-n takes numbers of ranks with commas, as 1,2,4; got {text!r}") from None
+    for size in sizes:
+        check_size(size)
+    return sizes
+
+
+def _names(text: str | None) -> list[str]:
+    """Return names; a number goes on with the nodes of the one before, as in ``mpi-mpich:0,1``."""
+    names: list[str] = []
+    for word in filter(None, (text or "").split(",")):
+        if word.isdigit() and names:
+            names[-1] += f",{word}"
+        else:
+            names.append(word.strip().lower())
+    if text is not None and not names:
+        raise ValueError("--backends needs a name, as in --backends shm,tcp")
+    return list(dict.fromkeys(names))
+
+
+def _check_surroundings(*, as_table: bool) -> None:
+    if not __debug__:
+        raise ValueError("asserts are off, so nothing would be checked: run Python without -O")
+    for name, consequence in UNWANTED.items():
+        if os.environ.get(name, "0") not in ("", "0"):
+            raise ValueError(f"{name} is set: {consequence}; unset it")
+    if as_table and importlib.util.find_spec("rich") is None:
+        raise ValueError(RICH)
+
+
+def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table: bool) -> int:
+    """Find, compile, check, tell."""
+    from cobre_comm.check import document, machine, plan
+    from cobre_comm.check.backends import find_backends
+    from cobre_comm.check.training import Witness
+
+    began = time.monotonic()
+    backends, missing = find_backends(names)
+    facts = machine.describe(backends)
+    if as_table:
+        from cobre_comm.check import table
+
+        console = table.make_console()
+        table.show_machine(console, facts)
+    witness = Witness(quick=quick)
+    points = plan.points(backends, sizes, quick=quick)
+    planned = {point: plan.checks(point, witness, quick=quick) for point in points}
+    _compile(backends)
+    results = _run(planned, as_table=as_table)
+    seconds = time.monotonic() - began
+    if as_table:
+        table.show(console, results, missing)
+        console.print(document.last_line(missing, results, seconds), soft_wrap=True)
+    else:
+        told = document.document(facts, missing, results, quick=quick, seconds=seconds)
+        print(json.dumps(told, indent=1))
+    return 0 if document.is_right(missing, results) else 1
+
+
+def _compile(backends: Sequence[str]) -> None:
+    """Compile the kernels now, and say so: then the checks are about what they are about."""
+    from cobre_comm.check.backends import OURS
+    from cobre_comm.launcher.mpiexec import find_mpiexec
+    from cobre_comm.launcher.warm import warm_up
+    from cobre_comm.testing.backend_name import BackendName
+    from cobre_comm.testing.link import inherited_environment
+
+    kinds = {BackendName.parse(backend).kind: backend for backend in reversed(backends)}
+    for kind, backend in kinds.items():
+        environ: Mapping[str, str] = inherited_environment()
+        if kind == "mpi":
+            chosen = BackendName.parse(backend).environment()
+            environ = find_mpiexec({**environ, **chosen}).environment
+        if kind in OURS:
+            warm_up(kind, environ)
+
+
+def _run(planned: Mapping[Point, Sequence[Check]], *, as_table: bool) -> list[Result]:
+    from cobre_comm.check.runner import run_all
+    from cobre_comm.check.watch import Lines
+
+    counts = {point: len(checks) for point, checks in planned.items()}
+    total = sum(counts.values())
+    if not total:
+        return []
+    print(
+        f"{total} checks on {len(counts)} set{'s' * (len(counts) != 1)} of ranks; "
+        "the first time on a machine, numba compiles for some minutes", file=sys.stderr, flush=True,
+    )  # fmt: skip
+    if as_table and sys.stderr.isatty():
+        from cobre_comm.check import table
+
+        with table.bar(total) as bar:
+            return run_all(planned, bar)
+    return run_all(planned, Lines(counts))
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end this as Ctrl-C does, with a status of its own; put handlers back."""
+
+    def leave(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,89 @@
+"""Running the checks, one after the other; a failure is a result, and an interrupt ends all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from cobre_comm.check.result import Check, CheckFailed, Point, Result
+from cobre_comm.check.sddp import TrainingFailed
+from cobre_comm.testing.outcome import RanksFailed
+from cobre_comm.testing.pool import RankPool
+from cobre_comm.testing.surroundings import SHM_FOLDER, leftovers
+
+IN_A_ROW = 3  # checks that fail before the rest of that point is given up: each may take minutes
+NOT_TRIED = f"not tried, because {IN_A_ROW} in a row had failed"
+PLAIN = (CheckFailed, RanksFailed, TrainingFailed)  # whose text says all
+
+
+class Watch(Protocol):
+    """Somebody who is told what happens."""
+
+    def begin(self, point: Point, check: Check) -> None:
+        """A check begins."""
+
+    def end(self, result: Result) -> None:
+        """It has ended."""
+
+
+def run_all(plan: Mapping[Point, Sequence[Check]], watch: Watch) -> list[Result]:
+    """Run all checks; return what became of them, in order.
+
+    Parameters
+    ----------
+    plan : mapping
+        The checks of each backend and number of ranks.
+    watch : Watch
+        Is told of each before and after.
+    """
+    results: list[Result] = []
+    try:
+        for point, checks in plan.items():
+            _run(point, checks, watch, results)
+    finally:
+        for name in leftovers():  # of ranks that were ended; those of others have ended too
+            with contextlib.suppress(OSError):
+                (SHM_FOLDER / name).unlink()
+    return results
+
+
+def _run(point: Point, checks: Sequence[Check], watch: Watch, results: list[Result]) -> None:
+    failed = 0
+    with RankPool(point.backend, point.ranks, survivors=True) as pool, _ended_at_once(pool):
+        for check in checks:
+            watch.begin(point, check)
+            if failed < IN_A_ROW:
+                result = _try(point, check, pool)
+            else:
+                result = Result(point, check.column, check.name, 0.0, NOT_TRIED)
+            failed = 0 if result.passed else failed + 1
+            watch.end(result)
+            results.append(result)
+
+
+def _try(point: Point, check: Check, pool: RankPool) -> Result:
+    began, detail = time.monotonic(), ""
+    try:
+        check.run(pool)
+    except Exception as error:
+        detail = str(error) if isinstance(error, PLAIN) else ""
+        detail = detail.strip() or traceback.format_exc()
+    return Result(point, check.column, check.name, time.monotonic() - began, detail)
+
+
+@contextlib.contextmanager
+def _ended_at_once(pool: RankPool) -> Iterator[None]:
+    """On an interrupt, kill the ranks: they may wait for each other, and need not say more."""
+    try:
+        yield
+    except BaseException:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough: what follows is quick
+        for pid in filter(None, pool.pids):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        raise

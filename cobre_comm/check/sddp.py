@@ -1,0 +1,122 @@
+"""The SDDP example as a witness: whatever backend and number of ranks, the same bits."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import cobre_comm
+from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing.link import inherited_environment
+
+COMPARED = (
+    "lower_bound",
+    "upper_bound_mean",
+    "upper_bound_half_width",
+    "cuts_sha256",
+    "iterations",
+    "stopped",
+)
+"""What must be equal to the bit; bounds are traces of hexadecimal floats, one per iteration."""
+
+GRACE_S = 10.0  # for a launcher to end its ranks
+
+
+class TrainingFailed(RuntimeError):
+    """A training did not end well; says what it printed."""
+
+
+def example_folder() -> Path:
+    """Return the folder of the example: in a wheel beside this package, else in the repository."""
+    package = Path(cobre_comm.__file__).parent
+    installed = package / "examples" / "sddp"
+    return installed if installed.is_dir() else package.parent / "examples" / "sddp"
+
+
+def train(
+    backend: str,
+    ranks: int,
+    case: str | Path,
+    options: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 300.0,
+) -> dict[str, Any]:
+    """Train a case with ``cobre-comm run``; return what ``train.py --out`` writes.
+
+    Parameters
+    ----------
+    backend : str
+        A name as :class:`~cobre_comm.testing.BackendName` takes it: ``shm``, ``mpi-mpich``, ...
+    ranks : int
+        How many.
+    case : str or Path
+        A case file, or the name of one of the example's.
+    options : sequence of str
+        Further options of ``train.py``.
+    env : mapping, optional
+        Environment variables of the job.
+    timeout_s : float
+        How long it may take, compilation included.
+
+    Raises
+    ------
+    TrainingFailed
+        With the last of its output.
+    """
+    name, folder = BackendName.parse(backend), example_folder()
+    path = case if isinstance(case, Path) else folder / "cases" / f"{case}.json"
+    with tempfile.TemporaryDirectory(prefix="cobre-check-") as scratch:
+        out = Path(scratch) / "result.json"
+        command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks)]
+        command += ["--backend", name.kind, *_without_rich(), str(folder / "train.py"), str(path)]
+        command += ["--out", str(out), *options]
+        environment = {**inherited_environment(), **name.environment(), **(env or {})}
+        text = _run(command, environment, timeout_s)
+        if not out.exists():
+            raise TrainingFailed(f"{backend}, {ranks} ranks: {text[-2000:]}")
+        result: dict[str, Any] = json.loads(out.read_text())
+    if (result["backend"], result["ranks"]) != (name.kind, ranks):
+        raise TrainingFailed(f"{backend}, {ranks} ranks: ran as {result['backend']}")
+    return result
+
+
+def _without_rich() -> list[str]:
+    """Return what the example runs under where rich, which its display needs, is missing."""
+    return [] if importlib.util.find_spec("rich") else ["-m", "cobre_comm.check.silent"]
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str:
+    """Run to the end; return what tells about a job that failed, or did not end in time."""
+    with subprocess.Popen(
+        command, env=dict(environment), stdin=subprocess.DEVNULL, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
+        try:
+            output, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            return f"did not end within {timeout_s:g} s: {_end(process)}"
+        except BaseException:
+            _end(process)
+            raise
+    return f"exit code {process.returncode}: {output}"
+
+
+def _end(process: subprocess.Popen[str]) -> str:
+    """Have a launcher end its ranks, which takes a moment; return the last of its output."""
+    process.terminate()
+    try:
+        return process.communicate(timeout=GRACE_S)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()  # it has a guardian, which ends the ranks
+        return process.communicate()[0]
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the names of what differs between two results."""
+    return [name for name in COMPARED if one[name] != other[name]]

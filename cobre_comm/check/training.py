@@ -1,0 +1,60 @@
+"""The SDDP example on every backend and number of ranks, each compared with one rank alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from cobre_comm.check import sddp
+from cobre_comm.check.result import Check, CheckFailed, Point
+from cobre_comm.launcher.backends import VARIABLES
+from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing.pool import RankPool
+
+ALONE = Point("local", 1)
+CASES = {"gen_h4_t5_k3": (), "gen_h8_t12_k10": ("--iterations", "5")}
+"""Cases, and options with which they take a second or two; a quick check has the first alone."""
+TIMES = 2  # how often each is trained, unless it is a quick check
+
+
+class Witness:
+    """Trainings of one rank alone, and what is compared with them.
+
+    Parameters
+    ----------
+    quick : bool
+        One case, once.
+    """
+
+    def __init__(self, *, quick: bool) -> None:
+        self._cases = list(CASES)[:1] if quick else list(CASES)
+        self._times = 1 if quick else TIMES
+        self._alone: dict[str, dict[str, Any]] = {}
+
+    def checks(self, point: Point) -> Iterator[Check]:
+        """Yield the trainings of a backend and a number of ranks."""
+        if BackendName.parse(point.backend).kind not in VARIABLES:
+            return  # of another distribution: `cobre-comm run` cannot start it
+        for case in self._cases:
+            for time in range(1, self._times + 1):
+                name = f"{case}, {'first' if time == 1 else 'again'}"
+                yield Check("sddp", name, partial(self._train, point, case))
+
+    def _train(self, point: Point, case: str, pool: RankPool) -> None:
+        pool.close()  # its ranks have nothing more to do, and have memory
+        if case not in self._alone:
+            self._alone[case] = sddp.train(ALONE.backend, ALONE.ranks, case, CASES[case])
+            if point == ALONE:
+                return
+        result = sddp.train(point.backend, point.ranks, case, CASES[case])
+        if different := sddp.differences(self._alone[case], result):
+            raise CheckFailed(
+                f"{case}: {', '.join(different)}: not the same bits as with {ALONE}: "
+                f"lower bound {_last(result)} instead of {_last(self._alone[case])}"
+            )
+
+
+def _last(result: dict[str, Any]) -> str:
+    trace = result["lower_bound"]
+    return f"{float.fromhex(trace[-1])!r} after {len(trace)} iterations" if trace else "none"

@@ -1,0 +1,241 @@
+"""``cobre-comm check``: what passes, what it says of a planted fault, and why it cannot run."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from cobre_comm import cli
+from cobre_comm.check import bits, document, plan, sddp
+from cobre_comm.check.backends import find_backends
+from cobre_comm.check.result import COLUMNS, Check, Point
+from cobre_comm.check.runner import NOT_TRIED, run_all
+from cobre_comm.testing import leftovers
+from tests.launch import check_bodies
+from tests.launch.command import COMMAND, Running, cobre, environment
+
+WITHOUT_RICH = [sys.executable, "-c", "import sys; sys.modules['rich'] = None; "
+                "from cobre_comm.cli import main; sys.exit(main())"]  # fmt: skip
+
+
+def test_quick_check_passes_without_rich():
+    words = ["check", "--quick", "-n", "1,2", "--backends", "local,shm", "--json"]
+    done = cobre(*words, before=WITHOUT_RICH)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["failed"]) == (0, 0), done.stdout + done.stderr
+    assert told["ok"]
+    assert told["passed"] == len(told["checks"])
+    assert {check["outcome"] for check in told["checks"]} == {"passed"}
+    groups = {}
+    for check in told["checks"]:
+        groups.setdefault((check["backend"], check["ranks"]), {}).setdefault(
+            check["group"], set()
+        ).add(check["name"])
+    assert list(groups) == [("local", 1), ("shm", 1), ("shm", 2)]
+    assert all(list(each) == list(COLUMNS.values()) for each in groups.values())
+    assert "named by the others, which wait in allreduce (njit)" in groups["shm", 2]["killed rank"]
+    assert "ranks disagree (njit)" in groups["shm", 2]["errors"]
+    assert {"numba", "numpy", "Python", "processor"} <= set(told["machine"])
+
+
+@pytest.fixture
+def only(monkeypatch):
+    """Return a function that has the command do some of its checks alone."""
+    whole = plan.checks
+
+    def keep(*kept):
+        def few(point, witness, *, quick):
+            checks = whole(point, witness, quick=quick)
+            return [check for check in checks if (check.column, check.name) in kept]
+
+        monkeypatch.setattr(plan, "checks", few)
+
+    return keep
+
+
+def check(*words):
+    return cli.main(["check", "--quick", *words])
+
+
+def test_other_bits_are_found(only, monkeypatch, capsys):
+    only(("bits", "allreduce (python)"), ("bits", "allgatherv (python)"))
+    monkeypatch.setattr(bits, "digests", check_bodies.wrong_digest_on_the_last)
+    assert check("-n", "2", "--backends", "shm", "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    failed = [each for each in told["checks"] if each["outcome"] == "failed"]
+    assert (told["passed"], told["failed"], told["ok"]) == (1, 1, False)
+    assert [each["name"] for each in failed] == ["allreduce (python)"]
+    assert "rank 1 has other bits" in failed[0]["detail"]
+    assert check_bodies.PLANTED in failed[0]["detail"]
+
+
+def test_another_training_is_found_and_named(only, monkeypatch, capsys):
+    only(("sddp", "gen_h4_t5_k3, first"))
+    found = sddp.differences
+
+    def planted(one, other):
+        return [*found(one, other), *(["cuts_sha256"] if other["backend"] == "shm" else [])]
+
+    monkeypatch.setattr(sddp, "differences", planted)
+    assert check("-n", "1", "--backends", "local,shm") == 1
+    shown = capsys.readouterr().out
+    assert "shm, 1 rank, SDDP: gen_h4_t5_k3, first" in shown
+    assert "cuts_sha256: not the same bits as with local, 1 rank" in shown
+    assert shown.splitlines()[-1].startswith("1 of 2 checks failed")
+
+
+def test_a_body_that_fails_is_shown_with_its_traceback(monkeypatch, capsys):
+    planted = Check("errors", "planted", lambda pool: pool.run(check_bodies.fails))
+    monkeypatch.setattr(plan, "checks", lambda *_, **__: [planted])
+    assert check("-n", "2", "--backends", "shm") == 1
+    shown = capsys.readouterr().out
+    assert "shm, 2 ranks, errors: planted" in shown
+    assert "ArithmeticError: rank 1 [/] of 2" in shown
+
+
+def test_a_hang_is_a_failure_that_says_where(monkeypatch, capsys):
+    planted = Check("njit", "x", lambda pool: pool.run(check_bodies.hangs_in_here, timeout_s=4))
+    monkeypatch.setattr(plan, "checks", lambda *_, **__: [planted])
+    assert check("-n", "2", "--backends", "tcp", "--json") == 1
+    [told] = json.loads(capsys.readouterr().out)["checks"]
+    assert "rank 1 was still busy at the deadline" in told["detail"]
+    assert "hangs_in_here" in told["detail"]
+
+
+class Quiet:
+    def begin(self, point, check):
+        pass
+
+    def end(self, result):
+        pass
+
+
+def test_after_three_failures_in_a_row_the_rest_is_not_tried():
+    tried = []
+
+    def does(pool):
+        tried.append(pool.size)
+        if len(tried) != 2:
+            raise OSError("no luck")
+
+    checks = [Check("errors", str(number), does) for number in range(7)]
+    results = run_all({Point("shm", 3): checks}, Quiet())
+    assert [result.passed for result in results] == [number == 1 for number in range(7)]
+    assert [result.detail == NOT_TRIED for result in results] == [False] * 5 + [True] * 2
+    assert all("no luck" in results[number].detail for number in (0, 2, 3, 4))
+    assert not document.is_right([], results)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--backends", "smoke"], "no backend 'smoke'; choose from local, shm, tcp, mpi, mpi-open"),
+        (["--backends", "mpi-lam"], "choose from mpi-openmpi, mpi-mpich"),
+        (["--backends", ","], "--backends needs a name"),
+        (["-n", "2,x"], "numbers of ranks with commas, as 1,2,4; got '2,x'"),
+        (["-n", "0"], "between 1 and 4096, got 0"),
+        (["--fast"], "unrecognized arguments: --fast"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_status_2(words, said, refusal):
+    assert said in refusal(["check", *words])
+
+
+def test_without_rich_it_says_what_to_install(monkeypatch, refusal):
+    monkeypatch.setitem(sys.modules, "rich", None)
+    assert "pip install 'cobre-comm[check]'" in refusal(["check"])
+
+
+@pytest.mark.parametrize("name", ["PYTHONOPTIMIZE", "NUMBA_DISABLE_JIT"])
+def test_what_makes_it_worthless_is_refused(name, monkeypatch, refusal):
+    monkeypatch.setenv(name, "1")
+    assert f"{name} is set" in refusal(["check"])
+
+
+@pytest.fixture
+def no_mpi(tmp_path, monkeypatch):
+    """Hide mpi4py behind one that cannot be imported."""
+    package = tmp_path / "mpi4py"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('planted: no libmpi.so')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+
+def test_reason_of_a_backend_that_was_not_asked_for(no_mpi):
+    found, missing = find_backends([])
+    assert {"local", "tcp"} <= set(found)
+    assert not any(name.startswith("mpi") for name in found)
+    reasons = {each.backend: each for each in missing}
+    assert "planted: no libmpi.so" in reasons["mpi"].reason
+    assert not reasons["mpi"].asked
+
+
+def test_a_backend_that_was_asked_for_and_cannot_run(no_mpi):
+    done = cobre("check", "--backends", "mpi", PYTHONPATH=os.environ["PYTHONPATH"])
+    assert done.returncode == 1
+    assert "mpi cannot run here: mpi4py cannot load" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Nothing ran; mpi cannot run here")
+
+
+def test_a_full_shm_is_a_reason(monkeypatch):
+    full = type("Usage", (), {"free": 3 * 2**20})
+    monkeypatch.setattr("shutil.disk_usage", lambda path: full)
+    _, [missing] = find_backends(["shm"])
+    assert "3 MiB free" in missing.reason
+    assert "--shm-size" in missing.reason
+
+
+def test_mpi_is_checked_as_on_two_nodes_too():
+    whole = plan.points(["local", "mpi-mpich"], [2, 1], quick=False)
+    assert [(point.backend, point.ranks) for point in whole] == [
+        ("local", 1), ("mpi-mpich", 1), ("mpi-mpich", 2), ("mpi-mpich:0,1", 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_everything(number):
+    with Running("check", "--quick", "-n", "2", "--backends", "shm", "--json") as job:
+        children = started_ranks(job.process.pid)
+        job.started = children
+        job.process.send_signal(number)
+        code, output, errors = job.finish()
+        assert (code, output) == (128 + number, "")
+        assert "Traceback" not in errors
+        assert job.survivors() == []
+    names = [path.name for path in pathlib.Path("/dev/shm").glob("cobre-test-*")]
+    assert not any(f"-{job.process.pid}-" in name for name in names)
+    assert leftovers() == []
+
+
+def started_ranks(pid):
+    """Wait until two ranks run; return all processes that the command has started."""
+    for _ in range(600):
+        children = psutil.Process(pid).children(recursive=True)
+        ranks = [p for p in children if "cobre_comm.testing.worker" in " ".join(p.cmdline())]
+        if len(ranks) == 2:
+            time.sleep(0.7)
+            return children
+        time.sleep(0.05)
+    raise AssertionError("no ranks")
+
+
+def test_the_command_line_loads_nothing_heavy():
+    code = (
+        "import sys, cobre_comm.cli as cli; cli.main(['--help']); import cobre_comm.check.command; "
+        "print([name for name in ('numba', 'numpy', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "cobre-comm check" in done.stdout
+
+
+def test_help_names_the_exit_codes():
+    done = subprocess.run([*COMMAND, "check", "--help"], capture_output=True, text=True,
+                          env=environment(), check=True)  # fmt: skip
+    assert "130 interrupted" in " ".join(done.stdout.split())

@@ -12,7 +12,7 @@ from cobre_comm import (
     MpiBackend,
     create_communicator,
 )
-from tests.conformance.bodies import sync
+from cobre_comm.testing.conformance.bodies import sync
 
 TAG = 77
 

@@ -8,6 +8,8 @@ from cobre_comm.testing.outcome import values_of
 from tests.backends import mpi_node_bodies as bodies
 from tests.grid import EVERY_RANK_ALONE, skip_unless_here
 
+pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
+
 ALONE = [f"mpi-openmpi:{EVERY_RANK_ALONE}", f"mpi-mpich:{EVERY_RANK_ALONE}"]
 TINY = {"COBRE_MPI_BUFFER_BYTES": "4096"}
 LENGTHS = [0, 1, 31, 32, 33, 40, 4095, 16384, 16385, 100_003]

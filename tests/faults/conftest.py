@@ -5,7 +5,7 @@ import pytest
 
 from cobre_comm.testing import BackendName
 from tests.faults.tcp_ranks import Job, open_sockets
-from tests.grid import THOROUGH, THOROUGH_OVER_MPI, WATCHFUL, skip_unless_here
+from tests.grid import THOROUGH_OVER_MPI
 
 # Every operation waits in the same way, from Python and in compiled code, whichever rank is lost:
 # over mpi, whose jobs take longer to start, these stand for all in a quick run.
@@ -16,10 +16,19 @@ def kind_of_run(params):
     """Return "quick", "slow" or "never" for a test with these parameters."""
     backend = params.get("backend", params.get("watchful_backend", "shm"))
     if not BackendName.parse(backend).is_mpi:
-        return "quick"
+        return "quick" if _is_for_every_day(backend, params) else "slow"
     if all(params.get(name, chosen) == chosen for name, chosen in STANDS_FOR_ALL.items()):
         return "quick" if params.get("times", 1) == 1 else "never"
     return "slow" if backend in THOROUGH_OVER_MPI and params.get("times", 1) == 1 else "never"
+
+
+def _is_for_every_day(backend, params):
+    """Every operation, both callers, every signal, but not each with each."""
+    if params.get("operation", STANDS_FOR_ALL["operation"]) == STANDS_FOR_ALL["operation"]:
+        return True
+    if params.get("number", STANDS_FOR_ALL["number"]) != STANDS_FOR_ALL["number"]:
+        return False
+    return params.get("caller") in (None, {"shm": "python", "tcp": "njit"}.get(backend))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -37,20 +46,6 @@ def pytest_collection_modifyitems(config, items):
     if never:
         config.hook.pytest_deselected(items=never)
         items[:] = [item for item in items if item not in set(never)]
-
-
-@pytest.fixture(params=THOROUGH)
-def thorough_backend(request):
-    """Return a backend for what takes long on each."""
-    skip_unless_here(request.param)
-    return request.param
-
-
-@pytest.fixture(params=WATCHFUL)
-def watchful_backend(request):
-    """Return a backend that sees the end of a rank's process at once."""
-    skip_unless_here(request.param)
-    return request.param
 
 
 @pytest.fixture

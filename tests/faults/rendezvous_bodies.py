@@ -34,6 +34,7 @@ def attempt(limit_s=5.0):
     send, recv = np.array([comm.rank + 1.0]), np.zeros(1)
     comm.allreduce(send, recv)
     comm.barrier()
+    comm.create_shared_region(3).close()
     comm.close()
     return float(recv[0])
 
@@ -48,7 +49,12 @@ def _header(path, *, version=layout.LAYOUT_VERSION, size=1, length=2**16, magic=
 def stale(comm, kind):
     """A segment that a dead job left behind is replaced."""
     if _rank() == 0:
-        _header(_file(), magic=layout.UNFINISHED if kind == "unfinished" else layout.MAGIC)
+        if kind == "empty":
+            _file().touch(0o600)
+        elif kind == "of a region":
+            _file().with_name(f"{_file().name}.0").write_bytes(b"left by a dead job")
+        else:
+            _header(_file(), magic=layout.UNFINISHED if kind == "unfinished" else layout.MAGIC)
     else:
         time.sleep(0.1)  # the others may well meet the stale one first
     return attempt()
@@ -137,7 +143,8 @@ def duplicate(comm):
     """Processes 1 and 2 both say that they are rank 1; rank 2 never comes."""
     if os.environ["PROCESS"] == "2":
         time.sleep(0.7)
-    return attempt(3.0)
+    # The leader gives up first, see one_rank_is_missing.
+    return attempt(3.0 if os.environ["PROCESS"] == "0" else 9.0)
 
 
 def one_rank_is_missing(comm, absent, limit_s):
@@ -159,6 +166,17 @@ def dies_at_the_start(comm, victim):
     if _rank() == 2:
         time.sleep(1.0)
     return attempt(3.0)
+
+
+def dies_while_others_wait(comm, victim, absent):
+    """Return the error, and how long it took; the errors are kept, with all that they hold."""
+    began = time.monotonic()
+    if _rank() == absent:
+        return None
+    if _rank() == victim:
+        time.sleep(0.7)
+        return dies_at_the_start(comm, victim)
+    return attempt(60.0), time.monotonic() - began
 
 
 def segment_properties(comm):

@@ -8,7 +8,7 @@ import numpy as np
 from cobre_comm import AllocationFailed, ReduceOp, create_communicator
 from cobre_comm.backends.shm import rendezvous
 from cobre_comm.testing import leftovers, run_ranks_outcomes
-from tests.conformance.bodies import gather, reduce, regions, sync
+from cobre_comm.testing.conformance.bodies import gather, reduce, regions, sync
 
 
 def any_size(comm):

@@ -17,7 +17,7 @@ from cobre_comm import InitializationFailed, create_communicator
 from cobre_comm.backends.tcp import handshake, worker
 from cobre_comm.backends.tcp.rendezvous import rendezvous
 from cobre_comm.config import TcpConfig
-from tests.conformance.bodies import sync
+from cobre_comm.testing.conformance.bodies import sync
 from tests.faults.tcp_clients import MAGIC, frame
 from tests.faults.tcp_ranks import STAR_BYTES, check_greetings, descriptors, greet
 

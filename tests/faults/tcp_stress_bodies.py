@@ -14,9 +14,8 @@ from cobre_kernels.tcp import chain, ring, table
 
 from cobre_comm import CollectiveFailed, ReduceOp
 from cobre_comm.backends.tcp import backend
-from tests.calls import calls
-from tests.conformance.bodies import cast, gather, reduce, sync
-from tests.faults import bodies
+from cobre_comm.testing.conformance.bodies import cast, gather, lost, reduce, sync
+from cobre_comm.testing.conformance.calls import calls
 from tests.faults.tcp_bodies import tell
 
 CALLERS = ["python", "njit"]
@@ -63,13 +62,7 @@ def blocks(size, total, draw):
 
 def gather_somehow(comm, caller, draw, dtype, total, seed):
     counts = blocks(comm.size, total, draw)
-    places = list(range(comm.size))
-    draw.shuffle(places)
-    displs, end = [0] * comm.size, 0
-    for rank in places:
-        end += draw.randrange(3)
-        displs[rank] = end
-        end += counts[rank]
+    displs, end = gather.scattered(draw, counts)
     if draw.random() < 0.5:
         gather.gather(comm, caller, dtype, counts, displs, end + draw.randrange(3), seed)
     else:
@@ -93,7 +86,7 @@ def work(comm, seed, count, star_bytes):
     for number in range(count):
         if own.random() < 0.2:
             time.sleep(own.random() * MOST_PAUSE_S)
-        kind = draw.choice(bodies.OPERATIONS)
+        kind = draw.choice(lost.OPERATIONS)
         caller, dtype = draw.choice(CALLERS), draw.choice(["f8", "i4", "u1"])
         length = lengths_around(star_bytes, np.dtype(dtype).itemsize, draw)
         if kind == "allgatherv":
@@ -171,7 +164,7 @@ def news_by_bytes(comm, seed):
     """A disagreement is told over such links too."""
     trickle = Trickle(comm, seed)
     comm.barrier()
-    caught, *_ = bodies.meet_failure(comm, "python", "allreduce", length=5 + comm.rank % 2)
+    caught, *_ = lost.meet_failure(comm, "python", "allreduce", length=5 + comm.rank % 2)
     time.sleep(0.5)  # until all have heard
     trickle.close(comm)
     return str(caught)
@@ -194,7 +187,7 @@ def disagree(comm, caller, length):
     tighten(comm)
     began = time.monotonic()
     length += comm.rank == comm.size - 1
-    caught, at, _, _ = bodies.meet_failure(comm, caller, "allreduce", length=length)
+    caught, at, _, _ = lost.meet_failure(comm, caller, "allreduce", length=length)
     return caught, at - began
 
 
@@ -203,8 +196,8 @@ def interrupted_while_bytes_come(comm, caller, length, pause_s):
 
     Another thread takes the signal, so that no system call of this one is interrupted.
     """
-    for operation in bodies.OPERATIONS:
-        bodies.collective(comm, caller, operation)
+    for operation in lost.OPERATIONS:
+        lost.collective(comm, caller, operation)
     trickle = Trickle(comm, 1, pause_s=0.001)
     sent = []
 
@@ -215,7 +208,7 @@ def interrupted_while_bytes_come(comm, caller, length, pause_s):
 
     if comm.rank == 1:
         threading.Thread(target=interrupt).start()
-    caught, at, _, _ = bodies.meet_failure(comm, caller, "broadcast", length=length)
+    caught, at, _, _ = lost.meet_failure(comm, caller, "broadcast", length=length)
     time.sleep(0.5)  # until all have heard
     trickle.close(comm)
     return caught, at - sent[0] if sent else 0.0
@@ -235,7 +228,7 @@ def gone_before_the_next(comm, how):
     time.sleep(2.0 if comm.rank == 0 else 0.6)
     comm._memory._set(table.SWEPT, -1000)  # begin the step with reading all news
     began = time.monotonic()
-    caught, at, _, _ = bodies.meet_failure(comm, "python", "barrier")
+    caught, at, _, _ = lost.meet_failure(comm, "python", "barrier")
     return caught, at - began
 
 
@@ -263,9 +256,9 @@ def die_somewhere(comm, seed, victims, pause_s, star_bytes, folder):
         threading.Thread(target=_kill_self, args=(time.monotonic() + pause_s, path)).start()
     try:
         while True:
-            kind, caller = draw.choice(bodies.OPERATIONS), draw.choice(CALLERS)
+            kind, caller = draw.choice(lost.OPERATIONS), draw.choice(CALLERS)
             length, root = lengths_around(star_bytes, 8, draw), draw.randrange(comm.size)
-            bodies.collective(comm, caller, kind, length, root=root)
+            lost.collective(comm, caller, kind, length, root=root)
     except CollectiveFailed as error:
         at = time.monotonic()
         if is_victim:  # it may see the other one die

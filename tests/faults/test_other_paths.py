@@ -4,10 +4,9 @@ import pytest
 
 from cobre_comm import ReduceOp
 from cobre_comm.testing import RankPool, run_ranks_outcomes
-from tests.conformance.bodies import gather, reduce, regions, sync
-from tests.faults import bodies, tcp_stress_bodies
-from tests.faults.test_late_ranks import check_timeout
-from tests.faults.test_lost_ranks import check_survivors
+from cobre_comm.testing.conformance.bodies import gather, lost, reduce, regions, sync
+from cobre_comm.testing.conformance.checks import check_survivors, check_timeout
+from tests.faults import tcp_stress_bodies
 from tests.grid import skip_unless_here
 
 INTERPRETED = {"NUMBA_DISABLE_JIT": "1"}
@@ -27,15 +26,15 @@ def test_portable_essentials(pools, caller, size):
 @pytest.mark.parametrize("operation", ["allreduce", "broadcast"])
 def test_portable_kill(caller, operation):
     outcomes = run_ranks_outcomes(
-        "shm", 3, bodies.wait_for_the_lost, caller, operation, 1, "kill", env=PORTABLE
+        "shm", 3, lost.wait_for_the_lost, caller, operation, 1, "kill", env=PORTABLE
     )
     check_survivors(outcomes, [1], None, operation)
 
 
 def test_portable_timeout(pools, caller):
     env = {**PORTABLE, "COBRE_SHM_TIMEOUT_SECS": "1"}
-    values = pools.get("shm", 3).run(bodies.late, caller, "barrier", (1,), 2.0, env=env, fresh=True)
-    check_timeout("shm", values[0][0], (1,))
+    values = pools.get("shm", 3).run(lost.late, caller, "barrier", (1,), 2.0, env=env, fresh=True)
+    check_timeout(values[0][0], (1,), "COBRE_SHM_TIMEOUT_SECS")
 
 
 @pytest.fixture(scope="module", params=["shm", "tcp", "mpi-mpich", "mpi-mpich:0,1"])

@@ -21,7 +21,7 @@ def check(error, *words):
     assert all(word in str(error) for word in words), str(error)
 
 
-@pytest.mark.parametrize("kind", ["finished", "unfinished"])
+@pytest.mark.parametrize("kind", ["finished", "unfinished", "empty", "of a region"])
 def test_stale_segment_is_replaced(kind):
     assert run(2, bodies.stale, kind) == [3.0, 3.0]
 
@@ -32,9 +32,7 @@ def test_live_segment_is_left_alone():
     assert still_there
 
 
-@pytest.mark.parametrize(
-    "content", [b"somebody's data, longer than a word", b"short", b"", bytes(4096)]
-)
+@pytest.mark.parametrize("content", [b"somebody's data, longer than a word", b"short", bytes(4096)])
 def test_foreign_file_is_left_alone(content):
     [(error, still_there)] = run(1, bodies.foreign, content)
     check(error, "not a segment of cobre_comm", "COBRE_SHM_NAME")
@@ -99,6 +97,13 @@ def test_follower_dies_at_the_start():
     results = run(3, bodies.dies_at_the_start, 1)
     check(results[0], "rank 1", "ended")
     check(results[2])
+
+
+def test_follower_dies_while_another_waits():
+    leader, _, follower, _ = run(4, bodies.dies_while_others_wait, 1, 3)
+    check(leader[0], "rank 1", "ended")
+    check(follower[0], "rank 0")
+    assert max(leader[1], follower[1]) < 30
 
 
 def test_leader_dies_at_the_start():

@@ -42,12 +42,12 @@ def run(shm_size, body, ranks, *buffer_bytes):
     return lines
 
 
-@pytest.mark.parametrize("ranks", [2, 4, 16])
+@pytest.mark.parametrize("ranks", [2, pytest.param(16, marks=pytest.mark.slow)])
 def test_default_container(ranks):
     assert run("64m", "any_size", ranks) == ["OK"] * ranks
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_one_mebibyte(ranks):
     lines = run("1m", "hardly_any", ranks)
     if lines != ["OK"] * ranks:

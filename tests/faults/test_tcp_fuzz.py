@@ -11,6 +11,8 @@ from tests.faults import tcp_bodies as bodies
 from tests.faults.tcp_fuzzer import Flood, wait_for_port
 from tests.faults.tcp_ranks import TOKEN, free_port
 
+pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
+
 SIZE = 4
 CONNECTIONS = 2000
 ENDLESS = 10**9

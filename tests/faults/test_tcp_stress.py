@@ -8,7 +8,10 @@ import pytest
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing import RanksFailed, run_ranks_outcomes
+from cobre_comm.testing.conformance.bodies import lost
 from tests.faults import tcp_stress_bodies as bodies
+
+pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
 DEFAULT_STAR_BYTES = 65536
 GRID = list(itertools.product([2, 3, 4, 5], [0, 100, 4096, DEFAULT_STAR_BYTES]))
@@ -85,7 +88,7 @@ def test_no_memory_for_the_inboxes():
 @pytest.mark.parametrize("absent", [(0,), (0, 1, 3), (1, 2, 3)])
 def test_who_is_late(pools, absent):
     """All that are late are named, and only they, whether rank 0 is one of them or not."""
-    arguments = bodies.bodies.late, "python", "allreduce", absent, 1.1
+    arguments = lost.late, "python", "allreduce", absent, 1.1
     values = pools.get("tcp", 4).run(*arguments, env=settings(4096, 0.2), fresh=True)
     for rank in set(range(4)) - set(absent):
         error, waited_s, _, _ = values[rank]

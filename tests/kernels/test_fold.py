@@ -10,7 +10,15 @@ from hypothesis.extra import numpy as npst
 from numba import njit
 
 from cobre_comm import ReduceOp
-from tests.reference import COMPLEX, FLOATS, INTEGERS, OPS, assert_same_fold, fold, numbers
+from cobre_comm.testing.conformance.reference import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    OPS,
+    assert_same_fold,
+    fold,
+    numbers,
+)
 
 CASES = [(dtype, op) for dtype in [*INTEGERS, *FLOATS] for op in OPS]
 CASES += [(dtype, ReduceOp.SUM) for dtype in COMPLEX]

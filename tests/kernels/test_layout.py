@@ -115,8 +115,10 @@ def test_statuses_are_distinct():
 
 
 def test_operations_are_distinct_and_named():
-    assert len(set(codes_of(kind).values())) == len(kind.OPERATIONS)
-    assert set(codes_of(kind).values()) == set(kind.OPERATIONS)
+    codes = codes_of(kind)
+    assert codes.pop("EXACT") == dtypes.EXACT  # no operation
+    assert len(set(codes.values())) == len(codes) == len(kind.OPERATIONS)
+    assert set(codes.values()) == set(kind.OPERATIONS)
 
 
 def test_dtype_codes_are_distinct_and_named():

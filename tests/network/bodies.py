@@ -1,10 +1,10 @@
 """What ranks on several hosts do."""
 
 from cobre_comm import ReduceOp
-from tests.conformance.bodies import cast, gather, reduce
-from tests.conformance.bodies.sync import three_barriers
-from tests.faults.bodies import meet_failure, prepare
-from tests.reference import OPS
+from cobre_comm.testing.conformance.bodies import cast, gather, reduce
+from cobre_comm.testing.conformance.bodies.lost import meet_failure, prepare
+from cobre_comm.testing.conformance.bodies.sync import three_barriers
+from cobre_comm.testing.conformance.reference import OPS
 
 LENGTHS = [1, 13, 5_000, 100_003]
 

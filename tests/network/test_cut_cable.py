@@ -8,9 +8,11 @@ import pytest
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing import RanksFailed
-from tests.faults.bodies import OPERATIONS, wait_for_the_lost
-from tests.faults.test_lost_ranks import check_later, check_survivors
+from cobre_comm.testing.conformance.bodies.lost import OPERATIONS, wait_for_the_lost
+from cobre_comm.testing.conformance.checks import check_later, check_survivors
 from tests.network import bodies
+
+pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
 DEADLINE_S = 60
 TWO_SECONDS = {"COBRE_TCP_TIMEOUT_SECS": "2"}

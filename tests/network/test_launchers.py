@@ -10,6 +10,8 @@ import pytest
 from tests.launch.command import EXAMPLES, Running, cobre
 from tests.launch.command import PROGRAMS as LAUNCH_PROGRAMS
 
+pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
+
 RANKS = 2  # on each host
 HELLO, LOOP = EXAMPLES / "hello_ranks.py", EXAMPLES / "njit_loop.py"
 MEET = LAUNCH_PROGRAMS / "meet.py"

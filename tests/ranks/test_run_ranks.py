@@ -143,6 +143,7 @@ def test_mpiexec_starts_the_ranks(mpi):
     assert any(name in starters[0] for name in ("mpiexec", "prte", "hydra", "orted"))
 
 
+@pytest.mark.slow
 def test_ends_of_ranks_under_mpiexec(mpi):
     """Each end is told, as that of a process of our own; without survivors all end."""
     began = time.monotonic()
@@ -157,6 +158,7 @@ def test_ends_of_ranks_under_mpiexec(mpi):
     assert time.monotonic() - began < 40
 
 
+@pytest.mark.slow
 def test_deadline_of_ranks_under_mpiexec(mpi):
     outcomes = run_ranks_outcomes(
         mpi, 2, bodies.sleeps, connect=False, rank_env={0: {"PAUSE_S": "60"}}, timeout_s=6
@@ -166,6 +168,7 @@ def test_deadline_of_ranks_under_mpiexec(mpi):
     assert not is_running(outcomes[1].value)
 
 
+@pytest.mark.slow
 def test_pool_of_ranks_under_mpiexec(mpi):
     with RankPool(mpi, 2) as pool:
         first = pool.run(bodies.pid)

@@ -1,0 +1,113 @@
+"""A detector of data races: who may see what, by the orderings alone.
+
+Vector clocks, as in "FastTrack: efficient and precise dynamic race detection" (Flanagan, Freund,
+PLDI 2009). A load with acquire learns what the store with release that it reads had seen; nothing
+else orders threads, however they really ran. Two accesses to one word, of which one is a write, are
+a race unless the later one knew of the earlier. That holds for plain data, and it is asked of
+relaxed words too: they must be ordered by others.
+"""
+
+from collections import defaultdict
+
+WORD_BYTES = 8
+RELEASES = {"release", "seq_cst"}
+ACQUIRES = {"acquire", "seq_cst"}
+
+
+class Races:
+    """Accesses of threads 0 to ``size`` - 1 to the memory from ``begin`` to ``end``.
+
+    Attributes
+    ----------
+    found : list of str
+        What was wrong.
+    """
+
+    def __init__(self, size, begin, end):
+        self._clocks = [[0] * size for _ in range(size)]
+        for thread in range(size):
+            self._clocks[thread][thread] = 1
+        self._begin, self._end = begin, end
+        self._released = {}
+        self._writes = {}
+        self._reads = defaultdict(dict)
+        self._atomic = {}
+        self._streamed = [set() for _ in range(size)]
+        self.found = []
+
+    def is_shared(self, address):
+        """Whether an address is in the memory that is watched."""
+        return self._begin <= address < self._end
+
+    def data(self, thread, address, count, is_write):
+        """Note a plain access to so many bytes."""
+        if self.is_shared(address) and count > 0:
+            first, last = address // WORD_BYTES, (address + count - 1) // WORD_BYTES
+            for word in range(first, last + 1):
+                self._mark(thread, word * WORD_BYTES, False)
+                self._access(thread, word * WORD_BYTES, is_write)
+
+    def streams(self, thread, address):
+        """Note stores past the caches, which only a fence orders."""
+        self._streamed[thread].add(self.is_shared(address))
+
+    def fence(self, thread):
+        """Note a fence."""
+        self._streamed[thread].clear()
+
+    def load(self, thread, address, ordering):
+        """Note an atomic load."""
+        self._mark(thread, address, True)
+        if ordering == "monotonic":
+            self._access(thread, address, False)
+        elif ordering in ACQUIRES:
+            self._learn(thread, self._released.get(address, ()))
+
+    def store(self, thread, address, ordering):
+        """Note an atomic store."""
+        self._mark(thread, address, True)
+        if ordering in RELEASES:
+            self._release(thread, address, self._clocks[thread])
+        else:
+            self._access(thread, address, True)
+            self._released.pop(address, None)
+
+    def exchange(self, thread, address):
+        """Note a read-modify-write that both acquires and releases."""
+        self._mark(thread, address, True)
+        self._learn(thread, self._released.get(address, ()))
+        self._release(thread, address, self._clocks[thread])
+
+    def _learn(self, thread, clock):
+        for other, time in enumerate(clock):
+            self._clocks[thread][other] = max(self._clocks[thread][other], time)
+
+    def _release(self, thread, address, clock):
+        # To shared memory: before anything is published. To an output: before the caller has it.
+        if True in self._streamed[thread] or (
+            self._streamed[thread] and not self.is_shared(address)
+        ):
+            self._report(thread, address, "released before the fence after streamed stores")
+        self._released[address] = list(clock)
+        self._clocks[thread][thread] += 1
+
+    def _mark(self, thread, address, is_atomic):
+        if self.is_shared(address) and self._atomic.setdefault(address, is_atomic) != is_atomic:
+            self._report(thread, address, "both atomic and plain")
+
+    def _access(self, thread, address, is_write):
+        clock = self._clocks[thread]
+        if address in self._writes:
+            writer, time = self._writes[address]
+            if time > clock[writer]:
+                self._report(thread, address, f"not ordered after the store of thread {writer}")
+        if is_write:
+            for reader, time in self._reads.pop(address, {}).items():
+                if time > clock[reader]:
+                    self._report(thread, address, f"not ordered after the load of thread {reader}")
+            self._writes[address] = (thread, clock[thread])
+        else:
+            self._reads[address][thread] = clock[thread]
+
+    def _report(self, thread, address, what):
+        self.found.append(f"thread {thread} at +{address - self._begin}: {what}")

@@ -1,0 +1,108 @@
+"""The atomic operations in the sources, their comments, and the table in docs/design."""
+
+import ast
+import pathlib
+import re
+from typing import NamedTuple
+
+import cobre_kernels
+
+KERNELS = pathlib.Path(cobre_kernels.__file__).parent
+ROOT = pathlib.Path(__file__).parents[2]
+TABLE = ROOT / "docs" / "design" / "memory-orderings.md"
+OPERATIONS = {
+    f"{what}_{ordering}"
+    for what, orderings in (
+        ("load", ("relaxed", "acquire", "seq_cst")),
+        ("store", ("relaxed", "release", "seq_cst")),
+    )
+    for ordering in orderings
+} | {"fetch_add", "compare_exchange"}
+RELEASES = {"store_release", "store_seq_cst", "fetch_add", "compare_exchange"}
+
+
+class Operation(NamedTuple):
+    """An atomic operation: where it is, as ``shm/step.publish``, and which."""
+
+    place: str
+    name: str
+
+
+class Call(NamedTuple):
+    """A call of one, with the comment above it and the docstring of its function."""
+
+    operation: Operation
+    comment: str
+
+
+def functions(path):
+    """Return the functions of a file."""
+    tree = ast.parse(path.read_text())
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def name_of(path):
+    """Return a file of the kernels as ``shm/step``."""
+    return str(path.relative_to(KERNELS).with_suffix(""))
+
+
+def sources():
+    """Return the files of the kernels but the one that defines the operations."""
+    return [p for p in sorted(KERNELS.rglob("*.py")) if p.name != "atomics.py"]
+
+
+def calls_in(function, names):
+    """Return the calls of functions of some names, by name or as an attribute."""
+    return [
+        node for node in ast.walk(function) if isinstance(node, ast.Call) and called(node) in names
+    ]
+
+
+def called(call):
+    """Return the name of what is called."""
+    return getattr(call.func, "id", getattr(call.func, "attr", None))
+
+
+def comment_above(lines, line):
+    """Return the comment that ends right above a line, numbered from 1."""
+    begin = line - 1
+    while begin > 0 and lines[begin - 1].strip().startswith("#"):
+        begin -= 1
+    return " ".join(text.strip().lstrip("# ") for text in lines[begin : line - 1])
+
+
+def atomic_calls():
+    """Return every call of an atomic operation in the kernels."""
+    found = []
+    for path in sources():
+        lines = path.read_text().splitlines()
+        for function in functions(path):
+            about = ast.get_docstring(function) or ""
+            for call in calls_in(function, OPERATIONS):
+                place = f"{name_of(path)}.{function.name}"
+                comment = f"{comment_above(lines, call.lineno)} {about}"
+                found.append(Call(Operation(place, called(call)), comment))
+    return found
+
+
+def documented():
+    """Return the rows of the table: (words, operations that write, operations that read)."""
+    rows = []
+    for line in TABLE.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 5 and "`" in cells[2]:
+            rows.append((cells[0], _operations(cells[2]), _operations(cells[3])))
+    return rows
+
+
+def _operations(cell):
+    return {Operation(*entry) for entry in re.findall(r"`([\w/]+\.\w+): (\w+)`", cell)}
+
+
+def partners(rows, operation):
+    """Return the names of the functions on the other side of an operation."""
+    others = set()
+    for _, writes, reads in rows:
+        if operation in writes:
+            others |= {place.rpartition(".")[2] for place, _ in reads | writes}
+    return others - {operation.place.rpartition(".")[2]}

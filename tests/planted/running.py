@@ -1,0 +1,88 @@
+"""Running the conformance suite on the backend with planted faults, as its author would."""
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+
+SITE = pathlib.Path(__file__).parent / "site"
+SUITE = "planted/suite.py"
+NO_FAULT = ""
+ALL_PASSED, SOME_FAILED = 0, 1
+
+
+@dataclass
+class Tally:
+    """The tests of one function that passed and that failed, by their names."""
+
+    passed: list = field(default_factory=list)
+    failed: list = field(default_factory=list)
+
+
+def environment():
+    """Return the environment in which the planted distribution is installed."""
+    path = os.pathsep.join(filter(None, [str(SITE), os.environ.get("PYTHONPATH")]))
+    ours = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PLANTED_"))}
+    return {**ours, "PYTHONPATH": path}
+
+
+def compile_faults(names, timeout_s):
+    """Compile the faulty kernels into numba's cache, in two processes."""
+    command = [sys.executable, "-m", "planted.warm"]
+    first, *others = names or [NO_FAULT]  # the first one brings what all share
+    subprocess.run([*command, first], env=environment(), check=True, timeout=timeout_s)
+    halves = [half for half in (others[::2], others[1::2]) if half]
+    processes = [subprocess.Popen([*command, *half], env=environment()) for half in halves]
+    try:
+        assert [process.wait(timeout_s) for process in processes] == [0] * len(processes)
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def run_suite(tests, report, timeout_s):
+    """Run tests by name, as ``TestNone::TestBarrier``; return a Tally per function.
+
+    Whether a test passes is for the caller to judge, but all of them must have been there.
+    """
+    command = [
+        *(sys.executable, "-m", "pytest", "-q", "--tb=line", "-m", "not slow"),
+        *("-c", "pytest.ini", "--rootdir", ".", "--confcutdir", "."),
+        *(f"--junitxml={report}", *(f"{SUITE}::{test}" for test in tests)),
+    ]
+    env = {**environment(), "HYPOTHESIS_STORAGE_DIRECTORY": str(report.parent)}
+    done = subprocess.run(
+        command, cwd=SITE, env=env, capture_output=True, text=True, timeout=timeout_s
+    )
+    assert done.returncode in (ALL_PASSED, SOME_FAILED), done.stdout[-3000:] + done.stderr[-3000:]
+    return read_report(report)
+
+
+def read_report(report):
+    """Return a Tally by function, as ``TestNone::TestBarrier::test_three_in_a_row``."""
+    tallies = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        classes = [part for part in case.get("classname").split(".") if part.startswith("Test")]
+        name = case.get("name")
+        tally = tallies.setdefault("::".join([*classes, name.partition("[")[0]]), Tally())
+        if case.find("failure") is not None or case.find("error") is not None:
+            tally.failed.append(name)
+        elif case.find("skipped") is None:
+            tally.passed.append(name)
+    return tallies
+
+
+def load_faults():
+    """Return the faults by name.
+
+    Not imported as ``planted.faults``: that package's folder on this process's path would add
+    a backend to those of other tests.
+    """
+    spec = importlib.util.spec_from_file_location("planted_faults", SITE / "planted" / "faults.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.FAULTS

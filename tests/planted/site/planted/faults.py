@@ -1,0 +1,72 @@
+"""The faults: what goes wrong, and in which lines a kernel of shared memory differs then.
+
+Each is a file of ``patches``, named as the fault: what goes wrong, from how many ranks on that can
+show, and a patch of ``cobre_kernels`` as ``diff`` writes it, without line numbers. The lines that a
+hunk takes away or keeps must be there once. ``parts`` in a patch is the module of that name here.
+
+Not among them is a fold that uses a fused multiply-add: a bare sum has no product to fuse, and
+``fma(x, 1.0, acc)`` rounds as ``acc + x`` does, so that mutant would be right. So would be one that
+adds float32 as float64 and rounds at each step. What contraction, an 80-bit register or a wider
+accumulator change is that a sum is not rounded at each step: ``sum-rounded-once``.
+"""
+
+import pathlib
+from dataclasses import dataclass
+
+PATCHES = pathlib.Path(__file__).parent / "patches"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault.
+
+    Attributes
+    ----------
+    name : str
+        What ``PLANTED_FAULT`` is set to.
+    story : str
+        What goes wrong.
+    ranks : int
+        The smallest number of ranks with which the results differ from the right ones.
+    kernel : str
+        The module of ``cobre_kernels.shm`` that is changed.
+    hunks : tuple of (str, str)
+        Lines, and the lines in their place.
+    """
+
+    name: str
+    story: str
+    ranks: int
+    kernel: str
+    hunks: tuple
+
+    @property
+    def field(self):
+        """The field of ``KernelSet``."""
+        return "synchronise" if self.kernel == "barrier" else self.kernel
+
+    @property
+    def class_name(self):
+        """The name of the class of tests with this fault."""
+        return "Test" + "".join(word.capitalize() for word in self.name.split("-"))
+
+
+def read(path):
+    """Return the fault that a patch describes."""
+    head, *hunks = path.read_text().split("@@\n")
+    fault, ranks, _, changed = head.splitlines()
+    return Fault(
+        name=path.stem,
+        story=fault.removeprefix("Fault: "),
+        ranks=int(ranks.removeprefix("Ranks: ")),
+        kernel=pathlib.Path(changed.removeprefix("+++ ")).stem,
+        hunks=tuple((_lines(hunk, " -"), _lines(hunk, " +")) for hunk in hunks),
+    )
+
+
+def _lines(hunk, marks):
+    lines = hunk.splitlines(keepends=True)
+    return "".join(line[1:] for line in lines if line[0] in marks)
+
+
+FAULTS = {path.stem: read(path) for path in sorted(PATCHES.glob("*.patch"))}

@@ -1,0 +1,78 @@
+"""From a fault to a kernel: the true kernel's source with a few lines changed, as a module.
+
+A mutant is written to a file, because numba caches only what has one; next to this file, or where
+temporary files go if that cannot be written. Its first line names everything it is made of, so
+that a change of any of it makes numba compile anew. It is written by the first process that needs
+it; the ranks, which come later, find what they would write.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import os
+import pathlib
+import sys
+import tempfile
+
+import cobre_kernels
+
+from planted import parts
+
+TRUE_KERNELS = pathlib.Path(cobre_kernels.__file__).parent / "shm"
+HERE = pathlib.Path(__file__).parent
+
+
+def patched(source, hunks):
+    """Return the source with other lines in the place of some, which must be there once."""
+    for before, after in hunks:
+        count = ("\n" + source).count("\n" + before)
+        if count != 1:
+            raise ValueError(
+                f"these lines are {count} times in the kernel, not once; "
+                f"the patch should follow what the kernel has become:\n{before}"
+            )
+        source = ("\n" + source).replace("\n" + before, "\n" + after)[1:]
+    return source
+
+
+def mutant_source(fault):
+    """Return the source of the faulty kernel's module."""
+    true = (TRUE_KERNELS / f"{fault.kernel}.py").read_text()
+    changed = patched(true, fault.hunks)
+    # The true fold, compiled once for all mutants, unless the fault brings its own.
+    changed = changed.replace(
+        "from cobre_kernels.fold import fold\n", "from planted.parts import fold\n"
+    )
+    digest = hashlib.sha256((changed + pathlib.Path(parts.__file__).read_text()).encode())
+    end_of_docstring = ast.parse(changed).body[0].end_lineno
+    lines = changed.splitlines(keepends=True)
+    lines.insert(end_of_docstring, "\nfrom planted import parts\n")
+    return f"# {fault.name}: {digest.hexdigest()}\n" + "".join(lines)
+
+
+def faulty_kernel(fault):
+    """Return the kernel in the fault's module; its address compiles it, or finds it compiled."""
+    name = f"planted.mutants_{fault.name.replace('-', '_')}"
+    if name not in sys.modules:
+        parts.provide_fold()
+        path = _write(f"{fault.name.replace('-', '_')}.py", mutant_source(fault))
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return getattr(sys.modules[name], f"{fault.field}_kernel")
+
+
+def _write(name, source):
+    for folder in (HERE / "__pycache__", pathlib.Path(tempfile.gettempdir()) / "planted"):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / name
+            if not path.exists() or path.read_text() != source:
+                draft = path.with_suffix(f".{os.getpid()}")
+                draft.write_text(source)
+                draft.replace(path)
+        except OSError:
+            continue
+        return path
+    raise OSError(f"cannot write {name}; make {HERE} or the folder of temporary files writable")

@@ -1,0 +1,81 @@
+"""The conformance suite as another distribution uses it: one class for each fault, one for none.
+
+Every fault's ranks are the same processes; a communicator is made for each test, with the fault
+that the class names.
+"""
+
+import pytest
+
+from cobre_comm.testing import RankPool
+from cobre_comm.testing.conformance import ConformanceSuite, Grid
+from planted.backend import VARIABLE
+from planted.faults import FAULTS
+
+SMALL = {"COBRE_SHM_BUFFER_BYTES": "4096"}
+
+
+def grid_of(*sizes):
+    return Grid.of(
+        "planted",
+        sizes=sizes,
+        timeout_variable="COBRE_SHM_TIMEOUT_SECS",
+        smallest_buffers=SMALL,
+        small_buffers=SMALL,
+    )
+
+
+class TestNone(ConformanceSuite):
+    grid = grid_of(2, 4)
+    fault = ""
+
+
+for _fault in FAULTS.values():
+    _fields = {"grid": grid_of(_fault.ranks), "fault": _fault.name, "__module__": __name__}
+    globals()[_fault.class_name] = type(_fault.class_name, (ConformanceSuite,), _fields)
+
+
+class FaultyRanks:
+    """Running ranks as tests know them, each body with a communicator of its own."""
+
+    def __init__(self, pool, fault):
+        self._pool = pool
+        self._fault = {VARIABLE: fault}
+
+    def __getattr__(self, name):
+        return getattr(self._pool, name)
+
+    def run(self, body, *args, env=None, fresh=True, **keywords):
+        env = {**(env or {}), **self._fault}
+        return self._pool.run(body, *args, env=env, fresh=True, **keywords)
+
+    def run_outcomes(self, body, *args, env=None, fresh=True, **keywords):
+        env = {**(env or {}), **self._fault}
+        return self._pool.run_outcomes(body, *args, env=env, fresh=True, **keywords)
+
+
+class FaultyPools:
+    """What the fixture of the suite's plugin gives, with a fault."""
+
+    def __init__(self, pools, fault):
+        self._pools = pools
+        self._fault = fault
+
+    def get(self, backend, size):
+        if size not in self._pools:
+            self._pools[size] = RankPool(backend, size, survivors=True)
+        return FaultyRanks(self._pools[size], self._fault)
+
+
+@pytest.fixture(scope="session")
+def running():
+    pools = {}
+    yield pools
+    for pool in pools.values():
+        pool.close()
+
+
+@pytest.fixture
+def pools(request, running):
+    """In place of the plugin's: ranks with the fault of the outermost class."""
+    classes = [node.obj for node in request.node.listchain() if isinstance(node, pytest.Class)]
+    return FaultyPools(running, classes[0].fault)

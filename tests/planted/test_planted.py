@@ -1,0 +1,155 @@
+"""The conformance suite finds faults: each is planted in a true kernel, and the suite run on it.
+
+The tests that find a fault are in CATCHERS; ``pytest tests/planted -m slow -s`` prints all of them.
+"""
+
+import pytest
+from numba import config
+
+from tests.planted.running import compile_faults, load_faults, run_suite
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(config.DISABLE_JIT, reason="the faults are in compiled kernels"),
+]
+
+LIMIT_S = 400  # of which a quiet machine of two cores takes a tenth
+LENGTHS = "TestAllreduce::test_lengths"
+CHUNKS = "TestAllreduce::test_long_in_many_small_chunks"
+ZEROS = "TestAllreduce::test_earlier_zero_and_first_nan_stay"
+DTYPES = ["TestAllreduce::test_dtypes_in_python", "TestAllreduce::test_dtypes_in_njit"]
+LAYOUTS = "TestAllgatherv::test_layouts"
+CATCHERS = {
+    "allgatherv-past-the-end": [LAYOUTS],
+    "allreduce-past-the-end": [LENGTHS],
+    "any-root": ["TestMisuse::test_fields"],
+    "broadcast-past-the-end": ["TestBroadcast::test_from_every_rank"],
+    "dropped-chunk-allgatherv": ["TestAllgatherv::test_many_chunks"],
+    "dropped-chunk-allreduce": [CHUNKS],
+    "dropped-chunk-broadcast": ["TestBroadcast::test_many_chunks"],
+    "flushed-subnormals": [LENGTHS],
+    "half-of-complex": DTYPES,
+    "in-place-allgatherv": ["TestAllgatherv::test_own_block_in_place"],
+    "in-place-allreduce": [LENGTHS],
+    "later-nan": [ZEROS],
+    "later-zero": [ZEROS],
+    "lost-stripe": [LENGTHS],
+    "lost-in-large": ["TestAllgatherv::test_twenty_mebibytes"],
+    "no-barrier": ["TestBarrier::test_late_rank_delays_all"],
+    "no-fence": ["TestRegion::test_late_leader"],
+    "odd-address-broadcast": ["TestBroadcast::test_odd_addresses"],
+    "odd-address-send": ["TestAllgatherv::test_odd_addresses"],
+    "one-sided-error": ["TestDisagreement::test_calls"],
+    "refusal-breaks": ["TestMisuse::test_fields"],
+    "reverse-fold": [LENGTHS, ZEROS],
+    "root-modified": ["TestBroadcast::test_from_every_rank"],
+    "rounded-parts": ["TestExactSum::test_every_kind_in_every_split"],
+    "send-modified": [LENGTHS],
+    "stale-allgatherv": ["TestAllgatherv::test_same_call_with_other_data"],
+    "stale-allreduce": ["TestAllreduce::test_same_call_with_other_data"],
+    "stale-broadcast": ["TestBroadcast::test_same_call_with_other_data"],
+    "stale-slot": [CHUNKS],
+    "sum-from-zero": [LENGTHS],
+    "sum-in-pairs": [LENGTHS],
+    "sum-rounded-once": [LENGTHS],
+    "swallowed-nan": [LENGTHS],
+    "swapped-blocks": [LAYOUTS],
+    "unseen-displacements": ["TestDisagreement::test_tables"],
+    "unseen-root": ["TestDisagreement::test_calls"],
+    "unsigned-as-signed": DTYPES,
+    "vector-aligned-allreduce": ["TestAllreduce::test_odd_addresses"],
+    "written-gaps": [LAYOUTS],
+}
+# One short test of each collective, for those that have no fault.
+BYSTANDERS = {
+    "allgatherv": "TestAllgatherv::test_send_may_be_read_only",
+    "allreduce": "TestAllreduce::test_sum_of_four_with_op_left_out",
+    "broadcast": "TestBroadcast::test_root_left_out",
+    "barrier": "TestBarrier::test_three_in_a_row",
+}
+# For the thorough run: where to look for the faults of a kernel, beside the classes of catchers.
+PARTS = {
+    "allgatherv": {"TestAllgatherv", "TestSequence"},
+    "allreduce": {"TestAllreduce", "TestSequence"},
+    "broadcast": {"TestBroadcast", "TestSequence"},
+    "barrier": {"TestBarrier", "TestRegion"},
+}
+FAULTS = load_faults()
+# For every day: one of each kind.
+FEW = (
+    "reverse-fold", "sum-rounded-once", "dropped-chunk-allreduce", "dropped-chunk-allgatherv",
+    "dropped-chunk-broadcast", "no-barrier", "swapped-blocks", "stale-slot", "stale-broadcast",
+    "rounded-parts", "later-zero", "one-sided-error", "no-fence",
+)  # fmt: skip
+ALL = [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in FAULTS]
+
+
+def bystanders(fault):
+    return [test for kernel, test in BYSTANDERS.items() if kernel != fault.kernel]
+
+
+@pytest.fixture(scope="session")
+def compiled(request):
+    """The faults that tests ask about, compiled."""
+    asking = [item for item in request.session.items if "verdicts" in item.fixturenames]
+    names = sorted({i.callspec.params["name"] for i in asking if hasattr(i, "callspec")})
+    compile_faults(names, timeout_s=LIMIT_S)
+    return names
+
+
+@pytest.fixture(scope="session")
+def verdicts(compiled, tmp_path_factory):
+    """What the suite says of these faults, and of no fault."""
+    catchers = sorted({test for tests in CATCHERS.values() for test in tests})
+    tests = [f"TestNone::{test}" for test in [*catchers, *BYSTANDERS.values()]]
+    for name in compiled:
+        fault = FAULTS[name]
+        tests += [f"{fault.class_name}::{t}" for t in [*CATCHERS[name], *bystanders(fault)]]
+    return run_suite(tests, tmp_path_factory.mktemp("planted") / "report.xml", timeout_s=LIMIT_S)
+
+
+def test_every_patch_fits_its_kernel(compiled):
+    assert set(compiled) <= set(FAULTS) == set(CATCHERS)
+
+
+def test_without_a_fault_all_pass(verdicts):
+    tallies = {test: t for test, t in verdicts.items() if test.startswith("TestNone::")}
+    assert not {test: tally.failed for test, tally in tallies.items() if tally.failed}
+    assert sum(len(tally.passed) for tally in tallies.values()) >= 200
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_fault_is_found(verdicts, name):
+    found, all_there = [], []
+    for test in CATCHERS[name]:
+        failed = verdicts[f"{FAULTS[name].class_name}::{test}"].failed
+        assert failed, f"{test} passes all the same: {FAULTS[name].story}"
+        found += failed
+        all_there += verdicts[f"TestNone::{test}"].passed
+    for caller in ("python", "njit"):
+        if any(caller in instance for instance in all_there):
+            assert any(caller in instance for instance in found), found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_others_pass(verdicts, name):
+    for test in bystanders(FAULTS[name]):
+        tally = verdicts[f"{FAULTS[name].class_name}::{test}"]
+        assert tally.passed
+        assert not tally.failed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+def test_all_that_find_it(tmp_path, name, capsys):
+    fault = FAULTS[name]
+    compile_faults([name], timeout_s=LIMIT_S)
+    parts = PARTS[fault.kernel] | {test.partition("::")[0] for test in CATCHERS[name]}
+    tests = [f"{fault.class_name}::{part}" for part in sorted(parts)]
+    tallies = run_suite(tests, tmp_path / "report.xml", timeout_s=LIMIT_S)
+    finders = {test.partition("::")[2]: t for test, t in tallies.items() if t.failed}
+    with capsys.disabled():
+        print(f"\n{name}: {fault.story}")
+        for test, tally in finders.items():
+            print(f"    {len(tally.failed):4} of {len(tally.failed + tally.passed):4}  {test}")
+    assert set(CATCHERS[name]) <= set(finders)

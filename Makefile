@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 
-.PHONY: demo test test-all check bench clean
+.PHONY: demo test test-all check model bench clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -36,6 +36,9 @@ check: $(VENV)/.dev  ## formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+model:  ## search the models of the shared-memory protocols (needs spin and a C compiler)
+	$(PYTHON) model/check.py
 
 bench: $(VENV)/.dev  ## beside Open MPI and MPICH on this machine
 	$(BIN)/python bench/one_machine.py -n 2

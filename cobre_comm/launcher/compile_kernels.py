@@ -79,9 +79,10 @@ def _announce_first_compilation() -> None:
 
 def main(backend: str, marker: str) -> None:
     """Compile, or load from the cache, what ``backend`` needs; then write the marker."""
+    from cobre_kernels import exact_sum, guard
     from cobre_kernels.doors import DOORS, door
 
-    kernels = _kernels(backend)
+    kernels = [*_kernels(backend), *exact_sum.KERNELS, *guard.KERNELS]
     functions = _functions(kernels)
     try:
         _cache_files(functions)

@@ -15,6 +15,7 @@ from cobre_kernels import dtypes, layout, status
 from cobre_kernels.atomics import WORD_BYTES
 from cobre_kernels.doors import array_type_address, door
 from cobre_kernels.exact_sum import WORDS, exact_add_kernel, exact_round_kernel
+from cobre_kernels.fold import fold_kernel
 from cobre_kernels.guard import shut_kernel
 from cobre_kernels.kernel import Kernel
 from cobre_kernels.kind import (
@@ -41,16 +42,24 @@ _live: weakref.WeakSet[KernelBackend] = weakref.WeakSet()
 
 @dataclass(frozen=True)
 class KernelSet:
-    """The kernels of one backend; their addresses go into the state."""
+    """The kernels of one backend; their addresses go into the state.
+
+    ``shared`` are called by the others.
+    """
 
     synchronise: Kernel
     broadcast: Kernel
     allreduce: Kernel
     allgatherv: Kernel
+    shared: tuple[Kernel, ...] = ()
 
     def in_order(self) -> list[Kernel]:
-        """Return the kernels in the order of the state's table."""
+        """Return the kernels that callers know, in the order of the state's table."""
         return [self.synchronise, self.broadcast, self.allreduce, self.allgatherv]
+
+    def all(self) -> list[Kernel]:
+        """Return all that is to be compiled."""
+        return [*self.shared, *self.in_order()]
 
 
 class KernelBackend(Communicator, SharedMemoryProvider):
@@ -80,8 +89,11 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         self._set(layout.ARRAY_TYPE, array_type_address())
         for number, kernel in enumerate(kernels.in_order()):
             self._set(layout.KERNELS + number * WORD_BYTES, kernel.address)
+        for number, kernel in enumerate(kernels.shared):
+            self._set(layout.SHARED_KERNELS + number * WORD_BYTES, kernel.address)
         self._set(layout.EXACT_ADD_KERNEL, exact_add_kernel.address)
         self._set(layout.EXACT_ROUND_KERNEL, exact_round_kernel.address)
+        self._set(layout.FOLD_KERNEL, fold_kernel.address)
         self._barrier = door("barrier")
         self._broadcast = door("broadcast")
         self._allreduce = door("allreduce")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
 import os
 import pathlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from cobre_comm.cores import usable_cores
 from cobre_comm.launcher.warm import MESSAGE
 
 
@@ -18,20 +21,20 @@ def _kernels(backend: str) -> list[Any]:
 
         from cobre_comm.backends.shm import backend as shm
 
-        return [*access.KERNELS, *shm.KERNELS.in_order()]
+        return [*access.KERNELS, *shm.KERNELS.all()]
     if backend == "tcp":
         from cobre_kernels.tcp import farewell
 
         from cobre_comm.backends.tcp import backend as tcp
 
-        return [*farewell.KERNELS, *tcp.KERNELS.in_order()]
+        return [*farewell.KERNELS, *tcp.KERNELS.all()]
     if backend == "mpi":
         from cobre_comm.backends.mpi import backend as mpi
 
         return list(mpi.kernels_to_warm())
     from cobre_comm.backends import local
 
-    return list(local.KERNELS.in_order())
+    return list(local.KERNELS.all())
 
 
 def _functions(kernels: Iterable[Any]) -> list[Any]:
@@ -59,17 +62,16 @@ def _cache_files(functions: Iterable[Any]) -> set[pathlib.Path]:
     return found
 
 
-def _announce_first_compilation() -> None:
-    """Say so when numba does not find something in its cache."""
+def _announce_first_compilation(announced: Any) -> None:
+    """Say so when numba does not find something in its cache; once for all processes."""
     from numba.core import event
 
     class Announcer(event.Listener):  # type: ignore[misc]  # numba is untyped
-        announced = False
-
         def on_start(self, event: Any) -> None:
-            if not self.announced:
-                print(MESSAGE, file=sys.stderr, flush=True)
-            self.announced = True
+            with announced.get_lock():
+                if not announced.value:
+                    print(MESSAGE, file=sys.stderr, flush=True)
+                announced.value = 1
 
         def on_end(self, event: Any) -> None:
             pass
@@ -77,22 +79,47 @@ def _announce_first_compilation() -> None:
     event.register("numba:compile", Announcer())
 
 
+def _compile(todo: Sequence[Callable[[], object]]) -> None:
+    """Bring everything into the cache, with as many processes as there are cores.
+
+    They share nothing but the folder: each function has files of its own. They are forked, so that
+    none imports numba again; where that is unsafe (macOS) this process does it all.
+    """
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    _announce_first_compilation(context.Value("b", 0))
+    workers = min(usable_cores(), len(todo)) if sys.platform == "linux" else 1
+    taken = context.Value("i", 0)
+    others = [context.Process(target=_take_turns, args=(todo, taken)) for _ in range(workers - 1)]
+    for process in others:
+        process.start()
+    _take_turns(todo, taken)
+    for process in others:
+        process.join()
+
+
+def _take_turns(todo: Sequence[Callable[[], object]], taken: Any) -> None:
+    while True:
+        with taken.get_lock():
+            number = taken.value
+            taken.value += 1
+        if number >= len(todo):
+            return
+        todo[number]()
+
+
 def main(backend: str, marker: str) -> None:
-    """Compile, or load from the cache, what ``backend`` needs; then write the marker."""
-    from cobre_kernels import exact_sum, guard
+    """Compile, or find in the cache, what ``backend`` needs; then write the marker."""
+    from cobre_kernels import exact_sum, fold, guard
     from cobre_kernels.doors import DOORS, door
 
-    kernels = [*_kernels(backend), *exact_sum.KERNELS, *guard.KERNELS]
+    kernels = [*_kernels(backend), *fold.KERNELS, *exact_sum.KERNELS, *guard.KERNELS]
     functions = _functions(kernels)
     try:
         _cache_files(functions)
     except RuntimeError:
         return  # no cache: every rank compiles for itself, whatever is done here
-    _announce_first_compilation()
-    for kernel in kernels:
-        kernel.call, kernel.address  # noqa: B018  # either compiles
-    for name in DOORS:
-        door(name)
+    addresses = [functools.partial(getattr, kernel, "address") for kernel in kernels]
+    _compile([*addresses, *(functools.partial(door, name) for name in DOORS)])
     _write(pathlib.Path(marker), _cache_files(functions))
 
 

@@ -1,26 +1,25 @@
 """Run-time checks of arguments that every backend makes before it communicates."""
 
-from numba import njit
-
 from cobre_kernels import dtypes, fold, layout, status
 from cobre_kernels.atomics import peek
+from cobre_kernels.routine import routine
 
 LOW_63 = 2**63 - 1  # the same hash with compilation and without
 GOLDEN = -7046029254386353131  # 2**64 / golden ratio, as in Knuth's multiplicative hashing
 
 
-@njit
+@routine
 def _overlap(a, a_bytes, b, b_bytes):
     return a < b + b_bytes and b < a + a_bytes and a_bytes > 0 and b_bytes > 0
 
 
-@njit
+@routine
 def check_broadcast(state, root):
     """Return OK or BAD_ROOT."""
     return status.OK if 0 <= root < peek(state + layout.COMM_SIZE) else status.BAD_ROOT
 
 
-@njit
+@routine
 def check_allreduce(send, send_count, recv, recv_count, itemsize, dtype, op):
     """Return OK or what is wrong with the arguments of an allreduce."""
     if send_count != recv_count or send_count <= 0:
@@ -38,7 +37,7 @@ def check_allreduce(send, send_count, recv, recv_count, itemsize, dtype, op):
     return status.OK
 
 
-@njit
+@routine
 def check_allgatherv(
     state, send, send_count, recv, recv_count, itemsize, counts, displs, counts_len, displs_len
 ):
@@ -70,7 +69,7 @@ def check_allgatherv(
     return status.OK
 
 
-@njit
+@routine
 def _blocks_overlap(size, counts, displs):
     for r in range(size):
         for s in range(r):
@@ -84,7 +83,7 @@ def _blocks_overlap(size, counts, displs):
     return False
 
 
-@njit
+@routine
 def largest_count(size, counts):
     """Elements of the longest block of an allgatherv."""
     largest = 0
@@ -93,7 +92,7 @@ def largest_count(size, counts):
     return largest
 
 
-@njit
+@routine
 def hash_tables(size, itemsize, counts, displs):
     """Mix the tables of an allgatherv into one word, so that ranks can compare them."""
     mixed = itemsize

@@ -6,8 +6,6 @@ apart modulo the page size (glibc bug 30994), exactly what a page-aligned slot a
 are; ``bench/one_machine.py`` shows up to a factor of five.
 """
 
-from numba import njit
-
 from cobre_kernels.atomics import (
     COPY_ALIGNMENT,
     COPY_BLOCK_BYTES,
@@ -16,30 +14,31 @@ from cobre_kernels.atomics import (
     fence_seq_cst,
     stream_blocks,
 )
+from cobre_kernels.routine import routine
 
 SHORT_BYTES = 1024  # memcpy is best below
 STREAM_BYTES = 16 * 2**20  # a rank's share of a last-level cache; see docs/design/copies.md
 
 
-@njit
+@routine
 def move(destination, source, count):
     """Copy ``count`` bytes; the ranges do not overlap."""
     move_out(destination, source, count, False)
 
 
-@njit
+@routine
 def is_large(size_bytes):
     """Whether an output is better written past the caches, which it would only flush."""
     return size_bytes >= STREAM_BYTES
 
 
-@njit
+@routine
 def settle():
     """Order stores past the caches before whatever follows."""
     fence_seq_cst()
 
 
-@njit
+@routine
 def move_out(destination, source, count, past_caches):
     """Copy into an output; with ``past_caches`` the caller calls :func:`settle` afterwards."""
     if count < SHORT_BYTES:

@@ -13,7 +13,7 @@ bits) at 64. Descriptor: kind, type, byteorder, flags (8 bits each) at 24, type 
 import functools
 
 import numpy as np
-from numba import config, njit, types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import NativeValue, models, register_model, unbox
 
@@ -22,6 +22,7 @@ from cobre_kernels.atomics import peek, peek_now
 from cobre_kernels.indirect import call3, call5, call8, call11
 from cobre_kernels.kernel import address_of, compile_cached, state_type
 from cobre_kernels.kind import BARRIER
+from cobre_kernels.routine import routine
 from cobre_kernels.status import UNUSUAL_ARGUMENTS
 
 TYPE, DATA, ND, DIMENSIONS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
@@ -60,7 +61,7 @@ if not config.DISABLE_JIT:
         return types.int64(object_type), lambda context, builder, signature, args: args[0]
 
 
-@njit
+@routine
 def _is_plain(state, array, needed_flags):
     """Whether it is exactly an ndarray with these flags and a native numeric dtype."""
     array_type = peek(state + layout.ARRAY_TYPE)
@@ -72,18 +73,18 @@ def _is_plain(state, array, needed_flags):
     return (order == BYTE_ORDERS[0] or order == BYTE_ORDERS[1]) and _code(array) > 0
 
 
-@njit
+@routine
 def _code(array):
     number = peek(peek(array + DESCR) + DESCR_HEAD) >> 32 & LOW_32
     return dtypes.BY_TYPE_NUMBER[number] if number < len(dtypes.BY_TYPE_NUMBER) else -1
 
 
-@njit
+@routine
 def _itemsize(array):
     return peek(peek(array + DESCR) + DESCR_ITEMSIZE)
 
 
-@njit
+@routine
 def _count(array):
     dimensions = peek(array + DIMENSIONS)
     count = 1
@@ -92,7 +93,7 @@ def _count(array):
     return count
 
 
-@njit
+@routine
 def _is_table(state, array):
     is_vector = _is_plain(state, array, C_CONTIGUOUS | ALIGNED) and peek(array + ND) & LOW_32 == 1
     return is_vector and _code(array) == dtypes.INT64

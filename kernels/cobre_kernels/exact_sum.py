@@ -16,11 +16,12 @@ as there, and with two-word buckets instead of his one-word ones that have to be
 """
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from cobre_kernels import dtypes
 from cobre_kernels.indirect import as_pointer
 from cobre_kernels.kernel import kernel
+from cobre_kernels.routine import routine
 
 DIGITS = 67  # 2098 bits up to the largest float64, 46 more for the number of values
 NANS, POSITIVE, NEGATIVE = DIGITS, DIGITS + 1, DIGITS + 2  # NaNs, +inf, -inf met
@@ -43,7 +44,7 @@ MANY = 8192  # values from which filling and emptying the buckets costs less tha
 SPAN = 4096  # float32 values that are widened at a time
 
 
-@njit(error_model="numpy")
+@routine(error_model="numpy")
 def _carry(digits):
     """Bring every digit but the last into [0, 2**32); the last one has the sign of the whole."""
     for k in range(DIGITS - 1):
@@ -52,7 +53,7 @@ def _carry(digits):
         digits[k + 1] += carry
 
 
-@njit(error_model="numpy")
+@routine(error_model="numpy")
 def _add_one(digits, word):
     """Add the float64 with these bits to its two digits, or count it."""
     exponent = (word >> 52) & SPECIAL
@@ -72,7 +73,7 @@ def _add_one(digits, word):
     digits[k + 1] += ((mantissa >> (32 - shift)) ^ sign) - sign
 
 
-@njit(error_model="numpy")
+@routine(error_model="numpy")
 def _add_few(digits, words):
     since_carry = 0
     for word in words:
@@ -84,7 +85,7 @@ def _add_few(digits, words):
     _carry(digits)
 
 
-@njit(error_model="numpy")
+@routine(error_model="numpy")
 def _fill(buckets, digits, words):
     """Add values to the buckets of their sign and exponent: low 32 bits, and the 21 above.
 
@@ -101,7 +102,7 @@ def _fill(buckets, digits, words):
         buckets[low + np.uint64(1)] += np.uint64((word & MANTISSA | HIDDEN) >> 32)
 
 
-@njit(error_model="numpy")
+@routine(error_model="numpy")
 def _empty(buckets, digits):
     """Move what the buckets hold to three digits per word."""
     _carry(digits)
@@ -121,7 +122,7 @@ def _empty(buckets, digits):
     _carry(digits)
 
 
-@njit(error_model="numpy")
+@routine(error_model="numpy")
 def _add_many(digits, words):
     buckets = np.zeros(2 * BUCKETS, dtype=np.uint64)
     for begin in range(0, words.size, ADDS_BEFORE_EMPTYING):
@@ -129,7 +130,7 @@ def _add_many(digits, words):
         _empty(buckets, digits)
 
 
-@njit(error_model="numpy")
+@routine(error_model="numpy")
 def _add_widened(digits, values):
     """Add float32 values; every one of them is a float64 too."""
     buckets = np.zeros(2 * BUCKETS if values.size >= MANY else 0, dtype=np.uint64)
@@ -166,7 +167,7 @@ def exact_add_kernel(state, values, count, dtype, digits):
     return 0
 
 
-@njit(error_model="numpy")
+@routine(error_model="numpy")
 def _rounded(digits):
     """Bits of the float64 nearest to the magnitude that carried digits hold; ties to even."""
     top = DIGITS - 1

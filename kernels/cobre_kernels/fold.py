@@ -7,10 +7,13 @@ result does not depend on how a payload is cut into chunks, nor on SIMD width.
 """
 
 import numpy as np
-from numba import carray, njit
+from numba import carray, config
 
-from cobre_kernels import dtypes
-from cobre_kernels.indirect import as_pointer
+from cobre_kernels import dtypes, layout
+from cobre_kernels.atomics import peek
+from cobre_kernels.indirect import as_pointer, call6
+from cobre_kernels.kernel import kernel
+from cobre_kernels.routine import routine
 
 SUM = 0
 MIN = 1
@@ -18,7 +21,7 @@ MAX = 2
 
 
 def _make_sum(dtype):
-    @njit(error_model="numpy")
+    @routine(error_model="numpy")
     def fold_sum(acc_address, x_address, count):
         acc = carray(as_pointer(acc_address), count, dtype)
         x = carray(as_pointer(x_address), count, dtype)
@@ -29,7 +32,7 @@ def _make_sum(dtype):
 
 
 def _make_min(dtype):
-    @njit(error_model="numpy")
+    @routine(error_model="numpy")
     def fold_min(acc_address, x_address, count):
         acc = carray(as_pointer(acc_address), count, dtype)
         x = carray(as_pointer(x_address), count, dtype)
@@ -41,7 +44,7 @@ def _make_min(dtype):
 
 
 def _make_max(dtype):
-    @njit(error_model="numpy")
+    @routine(error_model="numpy")
     def fold_max(acc_address, x_address, count):
         acc = carray(as_pointer(acc_address), count, dtype)
         x = carray(as_pointer(x_address), count, dtype)
@@ -61,7 +64,7 @@ _sum_float32 = _make_sum(np.float32)
 _sum_float64 = _make_sum(np.float64)
 
 
-@njit(error_model="numpy")
+@routine(error_model="numpy")
 def _fold_sum(dtype, acc, x, count):
     if dtype == dtypes.FLOAT64:
         _sum_float64(acc, x, count)
@@ -87,7 +90,7 @@ def _make_extremum(make):
     uint64, uint32 = make(np.uint64), make(np.uint32)
     uint16, uint8 = make(np.uint16), make(np.uint8)
 
-    @njit(error_model="numpy")
+    @routine(error_model="numpy")
     def fold_extremum(dtype, acc, x, count):
         if dtype == dtypes.FLOAT64:
             float64(acc, x, count)
@@ -117,9 +120,9 @@ _fold_min = _make_extremum(_make_min)
 _fold_max = _make_extremum(_make_max)
 
 
-@njit(error_model="numpy")
-def fold(dtype, op, acc, x, count):
-    """Fold ``count`` elements at address ``x`` into those at address ``acc``.
+@kernel(arguments=5)
+def fold_kernel(state, dtype, op, acc, x, count):
+    """Fold ``count`` elements at address ``x`` into those at address ``acc``; return 0.
 
     Assumes a reducible dtype code, aligned addresses, and ranges that are the same or disjoint.
     """
@@ -129,3 +132,18 @@ def fold(dtype, op, acc, x, count):
         _fold_min(dtype, acc, x, count)
     else:
         _fold_max(dtype, acc, x, count)
+    return 0
+
+
+if config.DISABLE_JIT:
+    fold = fold_kernel.function
+
+else:
+
+    @routine
+    def fold(state, dtype, op, acc, x, count):
+        """Call :func:`fold_kernel`, whose 26 loops no other kernel has to contain."""
+        return call6(peek(state + layout.FOLD_KERNEL), state, dtype, op, acc, x, count)
+
+
+KERNELS = (fold_kernel,)

@@ -1,13 +1,12 @@
 """One collective at a time on one communicator: entering, leaving, and staying broken."""
 
-from numba import njit
-
 from cobre_kernels import layout, status
 from cobre_kernels.atomics import compare_exchange, load_acquire, poke, store_release
 from cobre_kernels.kernel import address_of, kernel
+from cobre_kernels.routine import routine
 
 
-@njit
+@routine
 def enter(state):
     """Claim the communicator for this thread, or say why it cannot be used.
 
@@ -20,7 +19,7 @@ def enter(state):
     return refusal(found)
 
 
-@njit
+@routine
 def refusal(guard):
     """Status of a call that meets a guard which is not IDLE."""
     if guard == layout.GUARD_BROKEN:
@@ -34,21 +33,21 @@ def refusal(guard):
     return status.BUSY_ELSEWHERE
 
 
-@njit
+@routine
 def usability(state):
     """Status of a look at the guard without claiming it."""
     found = load_acquire(state + layout.GUARD)
     return status.OK if found == layout.IDLE else refusal(found)
 
 
-@njit
+@routine
 def leave(state):
     """Give the communicator free."""
     # Release: pairs with the exchange in enter; the next thread sees the state as it is now.
     store_release(state + layout.GUARD, layout.IDLE)
 
 
-@njit
+@routine
 def leave_broken(state, outcome, kind):
     """Break the communicator; what broke it stays readable."""
     poke(state + layout.FAILURE, outcome)

@@ -26,6 +26,11 @@ def _call_with(arity):
 if not config.DISABLE_JIT:
 
     @intrinsic
+    def call1(typingctx, address, a):
+        """Call a kernel of one integer by address."""
+        return _call_with(1)
+
+    @intrinsic
     def call3(typingctx, address, a, b, c):
         """Call a kernel of three integers by address."""
         return _call_with(3)
@@ -34,6 +39,11 @@ if not config.DISABLE_JIT:
     def call5(typingctx, address, a, b, c, d, e):
         """Call a kernel of five integers by address."""
         return _call_with(5)
+
+    @intrinsic
+    def call6(typingctx, address, a, b, c, d, e, f):
+        """Call a kernel of six integers by address."""
+        return _call_with(6)
 
     @intrinsic
     def call8(typingctx, address, a, b, c, d, e, f, g, h):
@@ -57,7 +67,9 @@ if not config.DISABLE_JIT:
 else:
     import ctypes
 
-    call3 = call5 = call8 = call11 = None  # without compilation there are no addresses to call
+    call1 = call3 = call5 = call6 = call8 = call11 = (
+        None  # without compilation there are no addresses to call
+    )
 
     def as_pointer(address):
         """Turn an address into the ``void *`` that :func:`numba.carray` takes."""

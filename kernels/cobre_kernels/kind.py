@@ -4,9 +4,8 @@ Bits 0-7 the operation, 8-15 the dtype's code, 16-31 the ReduceOp or the root, 3
 dtype that has no code.
 """
 
-from numba import njit
-
 from cobre_kernels.dtypes import EXACT
+from cobre_kernels.routine import routine
 
 BARRIER = 1
 BROADCAST = 2
@@ -31,7 +30,7 @@ OPERATIONS = {
 HASH_MASK = 0x7FFFFFFF
 
 
-@njit
+@routine
 def pack_kind(operation, dtype, argument):
     """Pack an operation, a dtype word (code + hash << 8) and a ReduceOp or root."""
     return operation | (dtype & 0xFF) << 8 | (argument & 0xFFFF) << 16 | (dtype >> 8) << 32

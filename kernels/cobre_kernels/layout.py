@@ -109,7 +109,9 @@ IS_LEADER = 272  # 1: this rank populates a region as a whole
 MPI_ERROR = 280  # the code that MPI gave
 EXACT_ADD_KERNEL = 288  # addresses of the kernels of exact_sum.py, the same for all backends
 EXACT_ROUND_KERNEL = 296
-RANK_RECORDS = 320  # one record per rank, filled at a failure
+FOLD_KERNEL = 304  # and of fold.py
+SHARED_KERNELS = 312  # of what the backend's kernels share: tcp/shared.py, mpi/shared.py
+RANK_RECORDS = 336  # one record per rank, filled at a failure
 
 SYNCHRONISE_KERNEL = KERNELS
 BROADCAST_KERNEL = KERNELS + 8

@@ -16,12 +16,13 @@ import time
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, config, njit, types
+from numba import carray, config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from cobre_kernels.atomics import WORD_BYTES, peek, poke
 from cobre_kernels.indirect import as_pointer
+from cobre_kernels.routine import routine
 
 IS_LINUX = sys.platform == "linux"
 SYS_FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine(), -1) if IS_LINUX else -1
@@ -126,7 +127,7 @@ if not config.DISABLE_JIT:
 
         return types.int64(*[types.int64] * 3), codegen
 
-    @njit
+    @routine
     def _errno():
         return np.int64(carray(as_pointer(_errno_location()), 1, np.int32)[0])
 
@@ -144,20 +145,20 @@ else:
         return ctypes.CDLL(None).fcntl(int(fd), int(command), ctypes.c_int64(pointer))
 
 
-@njit
+@routine
 def _write_timespec(scratch, duration_ns):
     poke(scratch, duration_ns // NS_PER_S)
     poke(scratch + WORD_BYTES, duration_ns % NS_PER_S)
 
 
-@njit
+@routine
 def sleep_ns(duration_ns, scratch):
     """Sleep; a signal ends the sleep early."""
     _write_timespec(scratch, duration_ns)
     nanosleep(scratch, 0)
 
 
-@njit
+@routine
 def futex_wait(address, expected, timeout_ns, scratch):
     """Sleep while the low 32 bits of the word at ``address`` are those of ``expected``.
 
@@ -168,13 +169,13 @@ def futex_wait(address, expected, timeout_ns, scratch):
     _futex(address, FUTEX_WAIT, expected & 0xFFFFFFFF, scratch)
 
 
-@njit
+@routine
 def futex_wake_all(address):
     """Wake everyone who sleeps on ``address``."""
     _futex(address, FUTEX_WAKE, WAKE_ALL, 0)
 
 
-@njit
+@routine
 def _result_or_errno(result):
     """Turn the -1 of a C function into minus its errno."""
     if result >= 0:
@@ -182,38 +183,38 @@ def _result_or_errno(result):
     return -_errno()
 
 
-@njit
+@routine
 def receive(fd, address, count):
     """Receive up to ``count`` bytes; return how many, 0 at the end of the stream, or -errno."""
     return _result_or_errno(_recv(fd, address, count, 0))
 
 
-@njit
+@routine
 def send_message(fd, message):
     """Send what a ``struct msghdr`` gathers; return how many bytes were taken, or -errno."""
     return _result_or_errno(_sendmsg(fd, message, MSG_NOSIGNAL))
 
 
-@njit
+@routine
 def poll(entries, count, timeout_ms):
     """Wait for events on ``count`` descriptors; return how many have some, or -errno."""
     return _result_or_errno(_poll(entries, count, timeout_ms))
 
 
-@njit
+@routine
 def release_gil():
     """Give the GIL to others if this thread holds it; return what :func:`regain_gil` needs."""
     return save_thread() if gil_held() != 0 else 0
 
 
-@njit
+@routine
 def regain_gil(thread):
     """Undo :func:`release_gil`."""
     if thread != 0:
         restore_thread(thread)
 
 
-@njit
+@routine
 def lock_is_held(fd, byte, scratch):
     """Whether another process holds the record lock on one byte of a file.
 

@@ -4,8 +4,6 @@ A wait ends in success, in a status that names the missing ranks (their records 
 in INTERRUPTED. While it blocks it does not hold the GIL, and it looks around every TICK_NS.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import (
     cpu_pause,
@@ -15,6 +13,7 @@ from cobre_kernels.atomics import (
     peek,
     poke,
 )
+from cobre_kernels.routine import routine
 from cobre_kernels.status import INTERRUPTED, LOST_PEER, OK, TIMED_OUT
 
 TICK_NS = 50_000_000  # how often a blocked wait asks for signals and for dead peers
@@ -24,26 +23,26 @@ FIRST_NAP_NS = 20_000  # the portable path sleeps this long, then twice that, ..
 LONGEST_NAP_NS = 1_000_000
 
 
-@njit
+@routine
 def rank_block(state, rank):
     """Address of a rank's block in the shared control region."""
     return peek(state + layout.CONTROL) + layout.HEADER_BYTES + rank * layout.RANK_BYTES
 
 
-@njit
+@routine
 def cell_of(state, rank, generation):
     """Address of a rank's cell for a generation."""
     parity = generation & 1
     return rank_block(state, rank) + layout.CELLS + parity * layout.CELL_BYTES
 
 
-@njit
+@routine
 def has_arrived(state, rank, generation):
     """Whether a rank has entered the step (acquire: what it published can then be read)."""
     return load_acquire(cell_of(state, rank, generation) + layout.ARRIVED) == generation
 
 
-@njit
+@routine
 def wait_for(state, rank, generation):
     """Wait until ``rank`` has entered step ``generation``; return a status."""
     word = cell_of(state, rank, generation) + layout.ARRIVED
@@ -57,7 +56,7 @@ def wait_for(state, rank, generation):
     return status
 
 
-@njit
+@routine
 def _spin(word, generation, duration_ns):
     deadline = 0
     while True:
@@ -74,7 +73,7 @@ def _spin(word, generation, duration_ns):
             return False
 
 
-@njit
+@routine
 def _yield(word, generation, duration_ns):
     deadline = 0
     while True:
@@ -89,7 +88,7 @@ def _yield(word, generation, duration_ns):
             return False
 
 
-@njit
+@routine
 def _block(state, rank, generation):
     began = _step_began(state, generation)
     timeout_ns = peek(state + layout.TIMEOUT_NS)
@@ -117,7 +116,7 @@ def _block(state, rank, generation):
                 return status
 
 
-@njit
+@routine
 def _step_began(state, generation):
     """When this rank first blocked in this step: one timeout covers all ranks it awaits there."""
     if peek(state + layout.WAIT_GENERATION) != generation:
@@ -126,7 +125,7 @@ def _step_began(state, generation):
     return peek(state + layout.WAIT_BEGAN_NS)
 
 
-@njit
+@routine
 def _sleep(state, rank, generation, timeout_ns):
     """Sleep on a rank's ARRIVED word.
 
@@ -143,7 +142,7 @@ def _sleep(state, rank, generation, timeout_ns):
     fetch_add(sleepers, -1)
 
 
-@njit
+@routine
 def _look_around(state, generation, overdue):
     if signal_raised(state):
         return INTERRUPTED
@@ -166,7 +165,7 @@ def _look_around(state, generation, overdue):
     return TIMED_OUT if late else OK
 
 
-@njit
+@routine
 def _why_missing(state, rank, generation):
     """Return DIED, LEFT or GAVE_UP, or ARRIVED_IN_TIME if the rank may still come."""
     condition = load_acquire(rank_block(state, rank) + layout.CONDITION)
@@ -188,7 +187,7 @@ def _why_missing(state, rank, generation):
     return reason
 
 
-@njit
+@routine
 def signal_raised(state):
     """Run Python's signal handlers; keep what they raised for the exception to come."""
     ensured = libc.gil_ensure()

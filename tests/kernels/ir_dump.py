@@ -15,7 +15,7 @@ import pathlib
 import sys
 
 from cobre_kernels import access, guard, wait
-from cobre_kernels.mpi import calls, farewell
+from cobre_kernels.mpi import calls, farewell, shared
 from cobre_kernels.mpi import round as mpi_round
 from cobre_kernels.shm import step
 from numba import njit, types
@@ -39,7 +39,7 @@ PARTS = {
     "usability": (guard.usability, 1),
     "leave": (guard.leave, 1),
     "leave_broken": (guard.leave_broken, 3),
-    "hand_out": (mpi_round.hand_out, 3),
+    "hand_out": (mpi_round._hand_out, 3),
 }
 
 
@@ -52,6 +52,8 @@ def kernels():
         for backend in ("shm", "mpi")
         for file, name in FILES.items()
     }
+    for kernel in shared.KERNELS:
+        found[f"mpi_{kernel.function.__name__}"] = kernel
     found["mpi_tell_left"] = farewell.tell_left_kernel
     for name, file in (("access", access), ("guard", guard)):
         for kernel in file.KERNELS:

@@ -172,7 +172,7 @@ from cobre_kernels import fold as fold_file  # noqa: E402  # after the replaceme
 _fold = fold_file.fold
 
 
-def fold(dtype, op, target, source, count):
+def fold(state, dtype, op, target, source, count):
     with recorder.lock:
         size_bytes = count * WIDTH[dtype]
         recorder.data("load", "plain", source, size_bytes)

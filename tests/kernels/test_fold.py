@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from cobre_kernels import dtypes
-from cobre_kernels import fold as kernels
+from cobre_kernels.fold import MAX, MIN, SUM, fold_kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from numba import njit
 
 from cobre_comm import ReduceOp
 from cobre_comm.testing.conformance.reference import (
@@ -25,17 +24,12 @@ CASES += [(dtype, ReduceOp.SUM) for dtype in COMPLEX]
 every_case = pytest.mark.parametrize(("dtype", "op"), CASES, ids=lambda x: getattr(x, "name", x))
 
 
-@njit(cache=True)
-def compiled_fold(dtype, op, accumulator, x, count):
-    kernels.fold(dtype, op, accumulator, x, count)
-
-
 def check(op, contributions):
     accumulator = contributions[0].copy()
     code = dtypes.CODES[accumulator.dtype]
     for x in contributions[1:]:
         before = x.copy()
-        compiled_fold(code, int(op), accumulator.ctypes.data, x.ctypes.data, x.size)
+        fold_kernel.call(0, code, int(op), accumulator.ctypes.data, x.ctypes.data, x.size)
         assert x.tobytes() == before.tobytes()
     assert_same_fold(accumulator, fold(op, contributions), op)
 
@@ -88,4 +82,4 @@ def test_subnormals_are_not_flushed():
 
 
 def test_operations_have_the_numbers_of_reduce_op():
-    assert [int(op) for op in ReduceOp] == [kernels.SUM, kernels.MIN, kernels.MAX]
+    assert [int(op) for op in ReduceOp] == [SUM, MIN, MAX]

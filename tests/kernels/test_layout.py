@@ -16,6 +16,7 @@ STATE_BYTES = {  # of fields longer than a word
     "SCRATCH": 32,
     "PENDING_EXCEPTION": 24,
     "KERNELS": 32,
+    "SHARED_KERNELS": 24,
 }
 
 

@@ -92,7 +92,7 @@ class MpiBackend(KernelBackend):
         places = places_of(world, node)
         is_alone = places.nodes == 1
         kernels = SHM_KERNELS if is_alone else mpi_kernels()
-        _compile_in_turn(node, kernels.in_order() if is_alone else ALL_KERNELS)
+        _compile_in_turn(node, kernels.all() if is_alone else ALL_KERNELS)
         super().__init__(kernels, layout.MPI, world.rank, world.size, is_leader=node.rank == 0)
         self.node = node
         self._estate = estate.Estate(world, node)
@@ -244,7 +244,7 @@ def mpi_kernels() -> KernelSet:
 def kernels_to_warm() -> list[Kernel]:
     """Return what to compile before ranks start; needs no MPI."""
     library.make_known(pretend=True)
-    return [*access.KERNELS, *SHM_KERNELS.in_order(), *ALL_KERNELS]
+    return [*access.KERNELS, *SHM_KERNELS.all(), *ALL_KERNELS]
 
 
 jit.register_backend(MpiBackend, jit.MpiCommType())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from cobre_kernels import layout
 from cobre_kernels.atomics import WORD_BYTES
-from cobre_kernels.mpi import farewell, news, table
+from cobre_kernels.mpi import farewell, news, shared, table
 from cobre_kernels.mpi.allgatherv import allgatherv_kernel
 from cobre_kernels.mpi.allreduce import allreduce_kernel
 from cobre_kernels.mpi.barrier import synchronise_kernel
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
     from cobre_comm.backends.mpi.estate import Estate
 
-KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
+KERNELS = KernelSet(
+    synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel, shared.KERNELS
+)
 LOOK_S = 0.0005
 LARGEST_HALF_BYTES = 2**30  # MPI counts it in a C int
-ALL_KERNELS = [*KERNELS.in_order(), *farewell.KERNELS]
+ALL_KERNELS = [*KERNELS.all(), *farewell.KERNELS]
 
 
 class MpiMemory:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from cobre_kernels import layout, libc
 from cobre_kernels.kind import SPLIT
+from cobre_kernels.tcp import shared
 from cobre_kernels.tcp.allgatherv import allgatherv_kernel
 from cobre_kernels.tcp.allreduce import allreduce_kernel
 from cobre_kernels.tcp.barrier import synchronise_kernel
@@ -28,7 +29,9 @@ from cobre_comm.cores import usable_cores
 from cobre_comm.errors import AllocationFailed, InitializationFailed, InvalidCommunicator
 from cobre_comm.shared_region import HeapRegion
 
-KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
+KERNELS = KernelSet(
+    synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel, shared.KERNELS
+)
 
 STAR_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
 FAR_STAR_BYTES = 8 * 1024  # where a network is slower than a machine with itself

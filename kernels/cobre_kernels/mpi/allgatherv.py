@@ -6,8 +6,6 @@ node, MPI_Allgatherv goes straight from buffer to buffer, with 64-bit counts if 
 the library has them.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.arguments import check_allgatherv, hash_tables, largest_count
 from cobre_kernels.atomics import peek
@@ -18,18 +16,10 @@ from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLGATHERV, pack_kind
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.counts import LARGEST_INT, array_of, put, put_block
-from cobre_kernels.mpi.round import (
-    agree,
-    agree_with,
-    enter,
-    finish,
-    hand_out,
-    judge,
-    may_go_on,
-    meet,
-    next_half,
-)
+from cobre_kernels.mpi.round import finish, judge, may_go_on, next_half
+from cobre_kernels.mpi.shared import agree, agree_with, enter, hand_out, meet
 from cobre_kernels.mpi.table import is_flat, leads, table_of
+from cobre_kernels.routine import routine
 from cobre_kernels.status import OK
 
 
@@ -79,7 +69,7 @@ def allgatherv_kernel(
     return finish(state, mpi, outcome, kind)
 
 
-@njit
+@routine
 def _direct(state, mpi, send, recv, itemsize, counts, displs, needs_large):
     lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)
     for rank in range(peek(state + layout.COMM_SIZE)):
@@ -97,7 +87,7 @@ def _direct(state, mpi, send, recv, itemsize, counts, displs, needs_large):
     return judge(state, code)
 
 
-@njit
+@routine
 def _with_heads(state, mpi, send, recv, itemsize, counts, displs, kind, tables):
     """Blocks so short that they travel with the heads, of a flat communicator."""
     rank = peek(state + layout.RANK)
@@ -115,7 +105,7 @@ def _with_heads(state, mpi, send, recv, itemsize, counts, displs, kind, tables):
     return outcome
 
 
-@njit
+@routine
 def _staged(state, mpi, send, recv, itemsize, counts, displs, kind, tables):
     chunk, largest = _plan(state, mpi, itemsize, counts)
     begin = 0
@@ -128,7 +118,7 @@ def _staged(state, mpi, send, recv, itemsize, counts, displs, kind, tables):
             return outcome
 
 
-@njit
+@routine
 def _plan(state, mpi, itemsize, counts):
     """Bytes of a rank's chunk, and of the longest block."""
     givers, size = 0, peek(state + layout.COMM_SIZE)
@@ -138,13 +128,13 @@ def _plan(state, mpi, itemsize, counts):
     return share // table.LINE_BYTES * table.LINE_BYTES, largest_count(size, counts) * itemsize
 
 
-@njit
+@routine
 def _bytes_of(counts, rank, itemsize, begin, chunk):
     """Bytes of a rank's block between ``begin`` and ``begin + chunk``."""
     return max(min(peek(counts + 8 * rank) * itemsize - begin, chunk), 0)
 
 
-@njit
+@routine
 def _offset_of(mpi, counts, place, itemsize, begin, chunk):
     """Where the chunk of the rank at a place of node-major order lies in the stage."""
     offset = 0
@@ -154,7 +144,7 @@ def _offset_of(mpi, counts, place, itemsize, begin, chunk):
     return offset
 
 
-@njit
+@routine
 def _round(state, mpi, send, recv, itemsize, counts, displs, begin, chunk, kind, tables):
     rank = peek(state + layout.RANK)
     own_bytes = _bytes_of(counts, rank, itemsize, begin, chunk)
@@ -176,7 +166,7 @@ def _round(state, mpi, send, recv, itemsize, counts, displs, begin, chunk, kind,
     return outcome
 
 
-@njit
+@routine
 def _cross(state, mpi, half, itemsize, counts, begin, chunk):
     lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)
     starts, total = peek(mpi + table.STARTS), 0
@@ -194,7 +184,7 @@ def _cross(state, mpi, half, itemsize, counts, begin, chunk):
     return judge(state, calls.allgatherv(mpi, in_place, 0, half, lengths, places))
 
 
-@njit
+@routine
 def _take_out(state, mpi, send, recv, itemsize, counts, displs, begin, chunk, half):
     offset = 0
     size = peek(state + layout.COMM_SIZE)
@@ -208,7 +198,7 @@ def _take_out(state, mpi, send, recv, itemsize, counts, displs, begin, chunk, ha
         offset += length
 
 
-@njit
+@routine
 def _reach(size, counts, displs):
     reach = 0
     for rank in range(size):

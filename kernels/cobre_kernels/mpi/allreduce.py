@@ -7,8 +7,6 @@ go to all (MPI_Allgatherv): a node receives the payload of its own ranks' number
 result, not everybody's payload.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.arguments import check_allreduce
 from cobre_kernels.atomics import peek
@@ -21,18 +19,11 @@ from cobre_kernels.kind import ALLREDUCE, pack_kind
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.contributions import fold_contributions
 from cobre_kernels.mpi.counts import by_node
-from cobre_kernels.mpi.round import (
-    agree,
-    agree_with,
-    enter,
-    finish,
-    hand_out,
-    judge,
-    may_go_on,
-    next_half,
-)
+from cobre_kernels.mpi.round import finish, judge, may_go_on, next_half
+from cobre_kernels.mpi.shared import agree, agree_with, enter, hand_out
 from cobre_kernels.mpi.stripes import reduce_in_stripes
 from cobre_kernels.mpi.table import is_flat, leads, place_of, table_of
+from cobre_kernels.routine import routine
 from cobre_kernels.status import OK
 
 GATHER_BYTES = 16384  # of one contribution; above, stripes cost less
@@ -64,7 +55,7 @@ def allreduce_kernel(state, send, send_count, recv, recv_count, itemsize, dtype,
     return finish(state, mpi, outcome, kind)
 
 
-@njit
+@routine
 def _with_heads(state, mpi, send, recv, itemsize, size_bytes, kind, dtype, op):
     count = size_bytes // itemsize
     outcome = enter(state, mpi, kind, size_bytes, count)
@@ -76,11 +67,11 @@ def _with_heads(state, mpi, send, recv, itemsize, size_bytes, kind, dtype, op):
         payload = peek(mpi + table.HEADS) + table.PAYLOAD
         move(recv, payload, size_bytes)
         for rank in range(1, peek(state + layout.COMM_SIZE)):
-            fold(dtype, op, recv, payload + rank * table.HEAD_BYTES, count)
+            fold(state, dtype, op, recv, payload + rank * table.HEAD_BYTES, count)
     return outcome
 
 
-@njit
+@routine
 def _gathered(state, mpi, send, recv, itemsize, size_bytes, kind, dtype, op):
     half = next_half(state, mpi)
     own = place_of(mpi, peek(state + layout.RANK))

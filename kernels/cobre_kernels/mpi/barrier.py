@@ -1,7 +1,5 @@
 """Barrier: one round without data. Also the agreement on other collective calls, and the fence."""
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import peek, poke
 from cobre_kernels.guard import enter as claim
@@ -9,8 +7,10 @@ from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import FENCE
 from cobre_kernels.mpi import table
 from cobre_kernels.mpi.news import tell_failure
-from cobre_kernels.mpi.round import enter, finish, meet
+from cobre_kernels.mpi.round import finish
+from cobre_kernels.mpi.shared import enter, meet
 from cobre_kernels.mpi.table import node_size, table_of
+from cobre_kernels.routine import routine
 from cobre_kernels.shm.step import record_calls
 from cobre_kernels.status import DISAGREE, OK
 
@@ -35,7 +35,7 @@ def synchronise_kernel(state, kind, length):
     return finish(state, mpi, outcome, kind)
 
 
-@njit
+@routine
 def _fence(state, mpi, kind, length):
     outcome = enter(state, mpi, kind, length, 0)
     if outcome == DISAGREE:
@@ -44,7 +44,7 @@ def _fence(state, mpi, kind, length):
     return outcome
 
 
-@njit
+@routine
 def _record_node(state, mpi):
     """Keep what the ranks of this node called; of the others, who take no part, nothing."""
     local = peek(mpi + table.LOCAL)

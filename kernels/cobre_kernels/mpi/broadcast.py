@@ -3,8 +3,6 @@
 Where every rank is alone on its node, MPI_Bcast goes straight from buffer to buffer.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.arguments import check_broadcast
 from cobre_kernels.atomics import peek
@@ -14,18 +12,10 @@ from cobre_kernels.guard import leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import BROADCAST, pack_kind
 from cobre_kernels.mpi import calls, table
-from cobre_kernels.mpi.round import (
-    agree,
-    agree_with,
-    enter,
-    finish,
-    hand_out,
-    judge,
-    may_go_on,
-    meet,
-    next_half,
-)
+from cobre_kernels.mpi.round import finish, judge, may_go_on, next_half
+from cobre_kernels.mpi.shared import agree, agree_with, enter, hand_out, meet
 from cobre_kernels.mpi.table import is_flat, leads, table_of
+from cobre_kernels.routine import routine
 from cobre_kernels.status import OK
 
 PIECE_BYTES = 2**30  # of one MPI_Bcast, whose count is a C int
@@ -55,7 +45,7 @@ def broadcast_kernel(state, buffer, size_bytes, dtype, root):
     return finish(state, mpi, outcome, kind)
 
 
-@njit
+@routine
 def _with_heads(state, mpi, buffer, size_bytes, kind, root):
     """So few bytes that they travel with the heads, of a flat communicator."""
     outcome = enter(state, mpi, kind, size_bytes, size_bytes)
@@ -68,7 +58,7 @@ def _with_heads(state, mpi, buffer, size_bytes, kind, root):
     return outcome
 
 
-@njit
+@routine
 def _direct(state, mpi, buffer, size_bytes, kind, root):
     done = 0
     while True:
@@ -81,7 +71,7 @@ def _direct(state, mpi, buffer, size_bytes, kind, root):
             return outcome
 
 
-@njit
+@routine
 def _staged(state, mpi, buffer, size_bytes, kind, root):
     chunk = peek(mpi + table.HALF_BYTES)
     begin = 0
@@ -95,7 +85,7 @@ def _staged(state, mpi, buffer, size_bytes, kind, root):
             return outcome
 
 
-@njit
+@routine
 def _chunk(state, mpi, buffer, length, size_bytes, kind, root):
     is_root = peek(state + layout.RANK) == root
     half = next_half(state, mpi)

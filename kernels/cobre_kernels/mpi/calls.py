@@ -15,10 +15,11 @@ import ctypes
 
 import numpy as np
 from llvmlite import binding
-from numba import config, njit, types
+from numba import config, types
 
 from cobre_kernels.atomics import peek
 from cobre_kernels.mpi import table
+from cobre_kernels.routine import routine
 
 # p: pointer, i: int, h: handle, n: a count of 64 bits (MPI_Count).
 SIGNATURES = {
@@ -76,12 +77,12 @@ _recv4, _recv8 = (_external("MPI_Recv", w) for w in WIDTHS)
 _test4, _test8 = (_external("MPI_Test", w) for w in WIDTHS)
 
 
-@njit
+@routine
 def _is_narrow(mpi):
     return peek(mpi + table.HANDLE_BYTES) == 4
 
 
-@njit
+@routine
 def allgather(mpi, send, recv, count):
     """Give every leader ``count`` bytes of every one; ``send`` may be the table's IN_PLACE."""
     comm, byte = peek(mpi + table.LEADERS), peek(mpi + table.BYTE)
@@ -92,7 +93,7 @@ def allgather(mpi, send, recv, count):
     return np.int64(_allgather8(send, n, byte, recv, n, byte, comm))
 
 
-@njit
+@routine
 def allgatherv(mpi, send, send_bytes, recv, counts, displs):
     """The same with different counts; ``counts`` and ``displs`` are addresses of C ints."""
     comm, byte = peek(mpi + table.LEADERS), peek(mpi + table.BYTE)
@@ -103,7 +104,7 @@ def allgatherv(mpi, send, send_bytes, recv, counts, displs):
     return np.int64(_allgatherv8(send, n, byte, recv, counts, displs, byte, comm))
 
 
-@njit
+@routine
 def allgatherv_large(mpi, send, send_bytes, recv, counts, displs):
     """The same with counts and displacements of 64 bits; only if the table says HAS_LARGE."""
     comm, byte = peek(mpi + table.LEADERS), peek(mpi + table.BYTE)
@@ -113,7 +114,7 @@ def allgatherv_large(mpi, send, send_bytes, recv, counts, displs):
     return np.int64(_allgatherv_c8(send, send_bytes, byte, recv, counts, displs, byte, comm))
 
 
-@njit
+@routine
 def alltoallv(mpi, send, send_counts, send_displs, recv, recv_counts, recv_displs):
     """Give leader k what ``send_counts[k]`` and ``send_displs[k]`` (C ints) describe."""
     comm, byte = peek(mpi + table.LEADERS), peek(mpi + table.BYTE)
@@ -129,7 +130,7 @@ def alltoallv(mpi, send, send_counts, send_displs, recv, recv_counts, recv_displ
     )
 
 
-@njit
+@routine
 def bcast(mpi, buffer, count, root):
     """Broadcast among leaders."""
     comm, byte = peek(mpi + table.LEADERS), peek(mpi + table.BYTE)
@@ -139,7 +140,7 @@ def bcast(mpi, buffer, count, root):
     return np.int64(_bcast8(buffer, n, byte, r, comm))
 
 
-@njit
+@routine
 def begin_allgather(mpi, send, recv, count, request):
     """Begin an allgather among leaders; :func:`test` tells when it is complete."""
     comm, byte = peek(mpi + table.LEADERS), peek(mpi + table.BYTE)
@@ -150,7 +151,7 @@ def begin_allgather(mpi, send, recv, count, request):
     return np.int64(_iallgather8(send, n, byte, recv, n, byte, comm, request))
 
 
-@njit
+@routine
 def test(mpi, request):
     """Whether a request is complete goes to the table's FLAG (a C int)."""
     flag, status = mpi + table.FLAG, peek(mpi + table.STATUS)
@@ -159,7 +160,7 @@ def test(mpi, request):
     return np.int64(_test8(request, flag, status))
 
 
-@njit
+@routine
 def probe(mpi, tag):
     """Whether a message with that tag is here, from any rank, goes to the table's FLAG."""
     comm, source = peek(mpi + table.WORLD), np.int32(peek(mpi + table.ANY_SOURCE))
@@ -169,7 +170,7 @@ def probe(mpi, tag):
     return np.int64(_iprobe8(source, t, comm, flag, status))
 
 
-@njit
+@routine
 def receive(mpi, buffer, count, tag):
     """Receive a message that :func:`probe` has seen."""
     comm, byte = peek(mpi + table.WORLD), peek(mpi + table.BYTE)
@@ -180,7 +181,7 @@ def receive(mpi, buffer, count, tag):
     return np.int64(_recv8(buffer, n, byte, source, t, comm, status))
 
 
-@njit
+@routine
 def begin_send(mpi, buffer, count, rank, tag, request):
     """Begin to send to a rank of the whole communicator."""
     comm, byte = peek(mpi + table.WORLD), peek(mpi + table.BYTE)

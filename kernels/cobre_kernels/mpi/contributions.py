@@ -1,17 +1,16 @@
 """The rank-ordered fold of contributions that lie in node-major order."""
 
-from numba import njit
-
 from cobre_kernels import layout
 from cobre_kernels.atomics import peek
 from cobre_kernels.copy import move
 from cobre_kernels.fold import fold
 from cobre_kernels.mpi.table import place_of
+from cobre_kernels.routine import routine
 
 BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
 
 
-@njit
+@routine
 def fold_contributions(state, mpi, received, target, length, stride, itemsize, dtype, op):
     """Fold ``length`` bytes of every rank, ``stride`` bytes apart, into ``target``."""
     for begin in range(0, length, BLOCK_BYTES):
@@ -19,4 +18,4 @@ def fold_contributions(state, mpi, received, target, length, stride, itemsize, d
         move(target + begin, received + place_of(mpi, 0) * stride + begin, block)
         for rank in range(1, peek(state + layout.COMM_SIZE)):
             source = received + place_of(mpi, rank) * stride + begin
-            fold(dtype, op, target + begin, source, block // itemsize)
+            fold(state, dtype, op, target + begin, source, block // itemsize)

@@ -1,29 +1,30 @@
 """Tables of counts and displacements for MPI, as arrays of C ints in memory of our own."""
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from cobre_kernels import layout
 from cobre_kernels.atomics import peek, poke
 from cobre_kernels.indirect import as_pointer
 from cobre_kernels.mpi import table
+from cobre_kernels.routine import routine
 
 LARGEST_INT = 2**31 - 1
 
 
-@njit
+@routine
 def array_of(state, mpi, number):
     """Address of one of the four arrays of the table, a 64-bit word for each rank."""
     return peek(mpi + table.COUNTS) + 8 * number * peek(state + layout.COMM_SIZE)
 
 
-@njit
+@routine
 def put(array, index, value):
     """Store a C int."""
     carray(as_pointer(array), index + 1, np.int32)[index] = value
 
 
-@njit
+@routine
 def by_node(state, mpi, bytes_per_rank):
     """Bytes of each node, and where they begin, if every rank has as many; as two arrays."""
     lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)
@@ -35,7 +36,7 @@ def by_node(state, mpi, bytes_per_rank):
     return lengths, places
 
 
-@njit
+@routine
 def put_block(array, index, value, is_large):
     """Store a C int, or a 64-bit count."""
     if is_large:

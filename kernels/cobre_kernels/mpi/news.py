@@ -9,12 +9,11 @@ A notice is final: who has failed or left takes part in nothing any more. It say
 its sender had completed: who is still in one of those will complete it too, for all have begun it.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import peek, poke
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.table import leads, table_of
+from cobre_kernels.routine import routine
 
 TAG = 2
 NOTICE, QUESTION, ANSWER = 1, 2, 3
@@ -34,12 +33,12 @@ def notice_bytes(size):
     return NOTICE_REASONS + 8 * size
 
 
-@njit
+@routine
 def _leader_of(mpi, node):
     return peek(peek(mpi + table.ORDER) + 8 * peek(peek(mpi + table.STARTS) + 8 * node))
 
 
-@njit
+@routine
 def send_notice(state):
     """Tell the leaders of the other nodes what this rank has in its records."""
     mpi = table_of(state)
@@ -59,7 +58,7 @@ def send_notice(state):
     _await_sends(mpi)
 
 
-@njit
+@routine
 def _await_sends(mpi):
     """Give small sends the moment they need; what is left is read from memory that stays."""
     until = libc.monotonic_ns() + LAST_SENDS_NS
@@ -73,7 +72,7 @@ def _await_sends(mpi):
             libc.sched_yield()
 
 
-@njit
+@routine
 def tell_failure(state, own_reason):
     """Send a notice, if it is for this rank to do so.
 
@@ -95,7 +94,7 @@ def tell_failure(state, own_reason):
         poke(own + layout.REASON, layout.ARRIVED_IN_TIME)
 
 
-@njit
+@routine
 def ask_who_is_here(state, mpi):
     """Send a question to every other leader."""
     _write_small(state, mpi, QUESTION)
@@ -105,13 +104,13 @@ def ask_who_is_here(state, mpi):
             _send_small_to(mpi, node)
 
 
-@njit
+@routine
 def _write_small(state, mpi, sort):
     poke(peek(mpi + table.SMALL_OUT) + SORT, sort)
     poke(peek(mpi + table.SMALL_OUT) + SENDER, peek(state + layout.RANK))
 
 
-@njit
+@routine
 def _send_small_to(mpi, node):
     """Send the small message; one this short has left when the call returns."""
     request = peek(mpi + table.NEWS_REQUESTS) + 8 * node
@@ -120,7 +119,7 @@ def _send_small_to(mpi, node):
     calls.test(mpi, request)
 
 
-@njit
+@routine
 def read_news(state):
     """Take in all messages that are here."""
     mpi = table_of(state)
@@ -143,7 +142,7 @@ def read_news(state):
             poke(peek(mpi + table.HEARD) + 8 * node, 1)
 
 
-@njit
+@routine
 def _take_notice(mpi, message, size):
     completed = peek(message + NOTICE_COMPLETED)
     if peek(mpi + table.NEWS_SEEN) != 0:

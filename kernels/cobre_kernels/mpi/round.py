@@ -11,31 +11,32 @@ each one agrees anew: that costs little beside its data, and a rank that is lost
 missed in a wait that can end, not in a call of MPI that cannot.
 """
 
-from numba import njit
-
 from cobre_kernels import layout
 from cobre_kernels.atomics import load_relaxed, peek, poke, store_relaxed
 from cobre_kernels.copy import move
 from cobre_kernels.guard import leave, leave_broken
+from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.mpi import calls, counts, table
 from cobre_kernels.mpi.news import tell_failure
 from cobre_kernels.mpi.table import leads, node_size
 from cobre_kernels.mpi.wait import await_exchange, outcome_of_news
+from cobre_kernels.routine import routine
 from cobre_kernels.shm.step import announce, next_generation, publish, record_calls, synchronise
 from cobre_kernels.shm.step import await_all as await_node
 from cobre_kernels.status import DISAGREE, INTERRUPTED, MPI_FAILED, OK
 
 
-@njit
+@routine
 def next_half(state, mpi):
     """Begin a round; return the half of the stage that is its own."""
     poke(mpi + table.ROUNDS, peek(mpi + table.ROUNDS) + 1)
     return table.half_of(state, mpi)
 
 
-@njit
-def enter(state, mpi, kind, length, detail):
+@kernel(arguments=4)
+def enter_kernel(state, mpi, kind, length, detail):
     """Meet the ranks of this node; OK and DISAGREE are for the leaders to judge."""
+    state = address_of(state)
     local = peek(mpi + table.LOCAL)
     outcome = synchronise(local, kind, length, detail)
     if not may_go_on(outcome):
@@ -43,32 +44,19 @@ def enter(state, mpi, kind, length, detail):
     return outcome
 
 
-@njit
+@routine
 def may_go_on(outcome):
     """Whether the leaders will hear of it, so that a verdict will come."""
     return outcome in (OK, DISAGREE)
 
 
-@njit
-def meet(state, mpi, kind, length, detail, moves_data):
-    """A whole round without data in the stage; ``moves_data`` if a call of MPI follows."""
-    outcome = enter(state, mpi, kind, length, detail)
-    if not may_go_on(outcome):
-        return outcome
-    if leads(mpi):
-        outcome = agree(state, mpi, outcome, kind, length, moves_data)
-    return hand_out(state, mpi, outcome)
+@kernel(arguments=7)
+def agree_kernel(state, mpi, outcome, kind, length, payload, payload_bytes, moves_data):
+    """Exchange heads with the other leaders; bind all of them if data is to move.
 
-
-@njit
-def agree(state, mpi, outcome, kind, length, moves_data):
-    """Exchange heads with the other leaders; bind all of them if data is to move."""
-    return agree_with(state, mpi, outcome, kind, length, 0, 0, moves_data)
-
-
-@njit
-def agree_with(state, mpi, outcome, kind, length, payload, payload_bytes, moves_data):
-    """The same; a few bytes of payload go with the heads."""
+    A few bytes of payload go with the heads.
+    """
+    state = address_of(state)
     head = peek(mpi + table.HEAD)
     poke(head + table.DISAGREEMENT, 1 if outcome == DISAGREE else 0)
     poke(head + table.KIND, kind)
@@ -87,7 +75,7 @@ def agree_with(state, mpi, outcome, kind, length, payload, payload_bytes, moves_
     return outcome
 
 
-@njit
+@routine
 def _exchange(state, mpi, length, is_bound):
     """Give every leader the first bytes of every head."""
     if peek(mpi + table.NEWS_SEEN) != 0 and not is_bound:
@@ -99,7 +87,7 @@ def _exchange(state, mpi, length, is_bound):
     return await_exchange(state, mpi, is_bound) if outcome == OK else outcome
 
 
-@njit
+@routine
 def judge(state, code):
     """Turn what MPI returned into a status."""
     if code == 0:
@@ -108,7 +96,7 @@ def judge(state, code):
     return MPI_FAILED
 
 
-@njit
+@routine
 def _heads_are_same(mpi, kind, length):
     for node in range(peek(mpi + table.NODES)):
         head = peek(mpi + table.HEADS) + node * table.HEAD_BYTES
@@ -119,7 +107,7 @@ def _heads_are_same(mpi, kind, length):
     return True
 
 
-@njit
+@routine
 def _collect_calls(state, mpi):
     """Learn what every rank called; all leaders are here, for all have seen the same heads."""
     local = peek(mpi + table.LOCAL)
@@ -138,7 +126,7 @@ def _collect_calls(state, mpi):
     return DISAGREE
 
 
-@njit
+@routine
 def _take_records(state, mpi):
     """Copy the records of the stage into the state, from node-major to rank order."""
     records = peek(mpi + table.STAGE) + table.RECORDS
@@ -148,7 +136,7 @@ def _take_records(state, mpi):
         move(record, records + place * layout.RECORD_BYTES, layout.RECORD_BYTES)
 
 
-@njit
+@routine
 def _show_records(state, mpi):
     records = peek(mpi + table.STAGE) + table.RECORDS
     for place in range(peek(state + layout.COMM_SIZE)):
@@ -157,8 +145,14 @@ def _show_records(state, mpi):
         move(records + place * layout.RECORD_BYTES, record, layout.RECORD_BYTES)
 
 
-@njit
-def hand_out(state, mpi, outcome):
+@kernel(arguments=2)
+def hand_out_kernel(state, mpi, outcome):
+    """Give the ranks of this node the leader's verdict; see :func:`_hand_out`."""
+    return _hand_out(address_of(state), mpi, outcome)
+
+
+@routine
+def _hand_out(state, mpi, outcome):
     """Give the ranks of this node the leader's verdict, and whatever is in the stage by now.
 
     The leader may have to wait long for other nodes, so its followers wait without a limit: it
@@ -190,7 +184,7 @@ def hand_out(state, mpi, outcome):
     return verdict
 
 
-@njit
+@routine
 def fail_on_node(state, mpi, outcome):
     """A step of shared memory has failed: keep why, by the ranks' own numbers, and tell."""
     local = peek(mpi + table.LOCAL)
@@ -207,7 +201,7 @@ def fail_on_node(state, mpi, outcome):
     tell_failure(state, layout.GAVE_UP if outcome == INTERRUPTED else layout.ARRIVED_IN_TIME)
 
 
-@njit
+@routine
 def finish(state, mpi, outcome, kind):
     """Leave the collective: free for the next one, or broken with the cause on record."""
     if outcome == OK:

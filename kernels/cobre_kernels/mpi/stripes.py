@@ -10,20 +10,20 @@ stage, S being the bytes of a stripe::
 Where every rank is alone on its node, the first and the last are the caller's own buffers.
 """
 
-from numba import njit
-
 from cobre_kernels import layout
 from cobre_kernels.atomics import peek
 from cobre_kernels.copy import move
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.contributions import fold_contributions
 from cobre_kernels.mpi.counts import array_of, put
-from cobre_kernels.mpi.round import agree, enter, hand_out, judge, may_go_on, meet, next_half
+from cobre_kernels.mpi.round import judge, may_go_on, next_half
+from cobre_kernels.mpi.shared import agree, enter, hand_out, meet
 from cobre_kernels.mpi.table import is_flat, leads, node_size
+from cobre_kernels.routine import routine
 from cobre_kernels.status import OK
 
 
-@njit
+@routine
 def _largest_stripe(state, mpi):
     """Bytes of the largest stripe for which a half has room; the same on all nodes."""
     nodes, widest = peek(mpi + table.NODES), peek(mpi + table.WIDEST)
@@ -31,7 +31,7 @@ def _largest_stripe(state, mpi):
     return peek(mpi + table.HALF_BYTES) // parts // table.LINE_BYTES * table.LINE_BYTES
 
 
-@njit
+@routine
 def reduce_in_stripes(state, mpi, send, recv, itemsize, size_bytes, kind, dtype, op):
     """Reduce chunk by chunk; a stripe is a whole number of lines, and so of elements."""
     nodes = peek(mpi + table.NODES)
@@ -54,12 +54,12 @@ def reduce_in_stripes(state, mpi, send, recv, itemsize, size_bytes, kind, dtype,
     return outcome
 
 
-@njit
+@routine
 def _begin_of(node, stripe, length):
     return min(node * stripe, length)
 
 
-@njit
+@routine
 def _direct(state, mpi, send, recv, begin, length, stripe, size_bytes, kind, itemsize, dtype, op):
     outcome = meet(state, mpi, kind, size_bytes, size_bytes // itemsize, True)
     if outcome != OK:
@@ -78,7 +78,7 @@ def _direct(state, mpi, send, recv, begin, length, stripe, size_bytes, kind, ite
     return outcome
 
 
-@njit
+@routine
 def _scatter(state, mpi, source, target, length, stripe):
     """Give leader k stripe k of this rank's chunk, of a flat communicator."""
     lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)
@@ -95,7 +95,7 @@ def _scatter(state, mpi, source, target, length, stripe):
     return judge(state, code)
 
 
-@njit
+@routine
 def _spread(state, mpi, result, length, stripe):
     """Give every leader every stripe of the result."""
     lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)
@@ -107,7 +107,7 @@ def _spread(state, mpi, result, length, stripe):
     return judge(state, calls.allgatherv(mpi, in_place, 0, result, lengths, places))
 
 
-@njit
+@routine
 def _staged(state, mpi, send, recv, begin, length, stripe, size_bytes, kind, itemsize, dtype, op):
     half = next_half(state, mpi)
     _contribute(mpi, half, send + begin, length, stripe)
@@ -135,7 +135,7 @@ def _staged(state, mpi, send, recv, begin, length, stripe, size_bytes, kind, ite
     return outcome
 
 
-@njit
+@routine
 def _contribute(mpi, half, source, length, stripe):
     """Put the stripes of this rank's chunk where the leader sends them from."""
     here = node_size(mpi, peek(mpi + table.NODE))
@@ -146,7 +146,7 @@ def _contribute(mpi, half, source, length, stripe):
         move(target, source + first, _begin_of(k + 1, stripe, length) - first)
 
 
-@njit
+@routine
 def _scatter_node(state, mpi, half, received, stripe):
     """Give leader k stripe k of all ranks of this node; the last ones may be padded."""
     lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)

@@ -48,10 +48,9 @@ The stage is the memory that shared-memory collectives of one node use for slots
 written by the leader; ranks read it after the step that follows.
 """
 
-from numba import njit
-
 from cobre_kernels import layout
 from cobre_kernels.atomics import peek
+from cobre_kernels.routine import routine
 
 HANDLE_BYTES = 0
 WORLD = 8
@@ -121,38 +120,38 @@ def least_half_bytes(size, nodes, widest):
     return LINE_BYTES * (nodes * widest + size + nodes)
 
 
-@njit
+@routine
 def table_of(state):
     """Address of the table."""
     return peek(state + layout.LINKS)
 
 
-@njit
+@routine
 def leads(mpi):
     """Whether this rank speaks for its node."""
     return peek(peek(mpi + LOCAL) + layout.RANK) == 0
 
 
-@njit
+@routine
 def is_flat(mpi):
     """Whether every rank is alone on its node."""
     return peek(mpi + WIDEST) == 1
 
 
-@njit
+@routine
 def node_size(mpi, node):
     """Number of ranks of a node."""
     starts = peek(mpi + STARTS) + 8 * node
     return peek(starts + 8) - peek(starts)
 
 
-@njit
+@routine
 def place_of(mpi, rank):
     """Place of a rank in node-major order."""
     return peek(peek(mpi + PLACES) + 8 * rank)
 
 
-@njit
+@routine
 def half_of(state, mpi):
     """Address of the half of the stage that this round uses."""
     used = RECORDS + peek(state + layout.COMM_SIZE) * layout.RECORD_BYTES

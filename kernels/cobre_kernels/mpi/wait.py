@@ -8,13 +8,12 @@ gave up in the first has sent one and is not in the second; so either all leader
 second and into the blocking call, or none does.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import cpu_pause, peek, poke
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.news import ask_who_is_here, read_news
 from cobre_kernels.mpi.table import table_of
+from cobre_kernels.routine import routine
 from cobre_kernels.status import INTERRUPTED, LOST_PEER, MPI_FAILED, OK, TIMED_OUT
 from cobre_kernels.wait import FIRST_NAP_NS, LONGEST_NAP_NS, TICK_NS, signal_raised
 
@@ -23,7 +22,7 @@ UNFINISHED = -1
 LOOKS_PER_CLOCK = 16
 
 
-@njit
+@routine
 def await_exchange(state, mpi, is_bound):
     """Wait until the request in the table is complete; return a status."""
     outcome = _poll(mpi, peek(state + layout.SPIN_NS), False)
@@ -39,7 +38,7 @@ def await_exchange(state, mpi, is_bound):
     return outcome
 
 
-@njit
+@routine
 def _look(mpi):
     """Return OK, UNFINISHED, or minus MPI's code of an error."""
     poke(mpi + table.FLAG, 0)
@@ -49,7 +48,7 @@ def _look(mpi):
     return OK if peek(mpi + table.FLAG) != 0 else UNFINISHED
 
 
-@njit
+@routine
 def _poll(mpi, duration_ns, yields):
     deadline = 0
     while True:
@@ -68,7 +67,7 @@ def _poll(mpi, duration_ns, yields):
             return UNFINISHED
 
 
-@njit
+@routine
 def _nap(state, mpi, is_bound):
     began = libc.monotonic_ns()
     looked = 0
@@ -91,7 +90,7 @@ def _nap(state, mpi, is_bound):
             return outcome
 
 
-@njit
+@routine
 def _look_around(state, mpi, now, began, is_bound):
     if not is_bound and signal_raised(state):
         return INTERRUPTED
@@ -113,7 +112,7 @@ def _look_around(state, mpi, now, began, is_bound):
     return _name_the_missing(state, mpi)
 
 
-@njit
+@routine
 def outcome_of_news(state, has_waited):
     """Turn what notices have told into records; return the status that it means.
 
@@ -131,12 +130,12 @@ def outcome_of_news(state, has_waited):
     return TIMED_OUT if _only_late(state, reasons) else LOST_PEER
 
 
-@njit
+@routine
 def _record(state, rank):
     return state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES
 
 
-@njit
+@routine
 def _only_late(state, reasons):
     for rank in range(peek(state + layout.COMM_SIZE)):
         reason = peek(reasons + 8 * rank)
@@ -145,7 +144,7 @@ def _only_late(state, reasons):
     return True
 
 
-@njit
+@routine
 def _name_the_missing(state, mpi):
     """All ranks of the nodes that have not answered; if all have, the network is at fault."""
     someone = False

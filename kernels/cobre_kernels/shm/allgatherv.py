@@ -4,8 +4,6 @@ A byte is copied twice: into the slot by its owner, out of it by each reader. Ch
 enough to be read from the owner's cache.
 """
 
-from numba import njit
-
 from cobre_kernels import layout
 from cobre_kernels.arguments import check_allgatherv, hash_tables, largest_count
 from cobre_kernels.atomics import peek
@@ -13,6 +11,7 @@ from cobre_kernels.copy import is_large, move, move_out, settle
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLGATHERV, pack_kind
+from cobre_kernels.routine import routine
 from cobre_kernels.shm.slot import fill_slot, slot_of
 from cobre_kernels.shm.step import (
     await_rank,
@@ -79,7 +78,7 @@ def allgatherv_kernel(
             return finish(state, outcome, kind)
 
 
-@njit
+@routine
 def _chunk(
     state, send, recv, itemsize, counts, displs, begin, chunk, is_inline, past_caches, kind, tables
 ):

@@ -6,8 +6,6 @@ each rank folds its own stripe of a chunk and the others copy the result in the 
 a rank reads about two chunks per chunk of payload instead of one for each rank.
 """
 
-from numba import njit
-
 from cobre_kernels import layout
 from cobre_kernels.arguments import check_allreduce
 from cobre_kernels.atomics import peek
@@ -16,6 +14,7 @@ from cobre_kernels.fold import fold
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLREDUCE, pack_kind
+from cobre_kernels.routine import routine
 from cobre_kernels.shm.slot import fill_slot, slot_of
 from cobre_kernels.shm.step import (
     await_all,
@@ -54,7 +53,7 @@ def allreduce_kernel(state, send, send_count, recv, recv_count, itemsize, dtype,
     return finish(state, outcome, kind)
 
 
-@njit
+@routine
 def _inline(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     generation = next_generation(state)
     move(payload_of(state, peek(state + layout.RANK), generation), send, size_bytes)
@@ -63,11 +62,12 @@ def _inline(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     if outcome == OK:
         move(recv, payload_of(state, 0, generation), size_bytes)
         for rank in range(1, peek(state + layout.COMM_SIZE)):
-            fold(dtype, op, recv, payload_of(state, rank, generation), size_bytes // itemsize)
+            theirs = payload_of(state, rank, generation)
+            fold(state, dtype, op, recv, theirs, size_bytes // itemsize)
     return outcome
 
 
-@njit
+@routine
 def _bring_in(state, generation, source, length, itemsize, size_bytes, kind):
     """Contribute a chunk and wait for those of the others."""
     fill_slot(state, generation, source, length)
@@ -75,7 +75,7 @@ def _bring_in(state, generation, source, length, itemsize, size_bytes, kind):
     return await_all(state, generation, kind, size_bytes)
 
 
-@njit
+@routine
 def _fold_slots(state, target, begin, end, itemsize, generation, dtype, op):
     """Fold bytes ``begin`` to ``end`` of all slots, in rank order, into ``target``."""
     while begin < end:
@@ -83,12 +83,12 @@ def _fold_slots(state, target, begin, end, itemsize, generation, dtype, op):
         move(target, slot_of(state, 0, generation) + begin, block)
         for rank in range(1, peek(state + layout.COMM_SIZE)):
             slot = slot_of(state, rank, generation) + begin
-            fold(dtype, op, target, slot, block // itemsize)
+            fold(state, dtype, op, target, slot, block // itemsize)
         begin += block
         target += block
 
 
-@njit
+@routine
 def _everyone_folds(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     chunk = peek(state + layout.CHUNK_BYTES)
     for begin in range(0, size_bytes, chunk):
@@ -101,7 +101,7 @@ def _everyone_folds(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     return OK
 
 
-@njit
+@routine
 def _stripe_bytes(state, length):
     """Bytes of a stripe of a chunk of ``length`` bytes: whole lines, the last one shorter."""
     size = peek(state + layout.COMM_SIZE)
@@ -109,7 +109,7 @@ def _stripe_bytes(state, length):
     return -(-lines // size) * layout.LINE_BYTES
 
 
-@njit
+@routine
 def _stripes(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     """Step k brings chunk k in, folds this rank's stripe of it, and takes chunk k - 1 out."""
     chunk = peek(state + layout.CHUNK_BYTES)
@@ -140,7 +140,7 @@ def _stripes(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     return OK
 
 
-@njit
+@routine
 def _take_out(state, recv, length, generation):
     """Copy the stripes that all ranks folded in the step before this one."""
     stripe = _stripe_bytes(state, length)

@@ -1,7 +1,5 @@
 """Broadcast: the root's chunk goes through its slot, one step a chunk, two chunks in flight."""
 
-from numba import njit
-
 from cobre_kernels import layout
 from cobre_kernels.arguments import check_broadcast
 from cobre_kernels.atomics import peek
@@ -9,6 +7,7 @@ from cobre_kernels.copy import is_large, move, move_out, settle
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import BROADCAST, pack_kind
+from cobre_kernels.routine import routine
 from cobre_kernels.shm.slot import fill_slot, slot_of
 from cobre_kernels.shm.step import (
     await_all,
@@ -45,7 +44,7 @@ def broadcast_kernel(state, buffer, size_bytes, dtype, root):
             return finish(state, outcome, kind)
 
 
-@njit
+@routine
 def _chunk(state, buffer, chunk, size_bytes, kind, root):
     generation = next_generation(state)
     is_inline = size_bytes <= layout.INLINE_BYTES

@@ -11,11 +11,10 @@ fills, streams for a while after a slow one, and tries the ordinary way again; e
 doubles the while. That changes no byte of any result, so ranks need not agree on it.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import peek, poke
 from cobre_kernels.copy import move, move_out, settle
+from cobre_kernels.routine import routine
 
 TIMED_FILL_BYTES = 16384  # long beside two readings of the clock; below, both ways cost the same
 SLOW_BYTES_PER_NS = 12  # ordinary fills reach 25, or 2 to 9; streamed ones about 20
@@ -23,14 +22,14 @@ FIRST_SPAN = 4  # fills; one slow fill may only mean that this rank was set asid
 LONGEST_SPAN = 256
 
 
-@njit
+@routine
 def slot_of(state, rank, generation):
     """Address of a rank's slot for a generation."""
     buffer = peek(state + layout.BUFFERS) + rank * peek(state + layout.BUFFER_STRIDE)
     return buffer + (generation & 1) * peek(state + layout.CHUNK_BYTES)
 
 
-@njit
+@routine
 def fill_slot(state, generation, source, count):
     """Copy a chunk into this rank's slot; ready to be published."""
     slot = slot_of(state, peek(state + layout.RANK), generation)
@@ -52,7 +51,7 @@ def fill_slot(state, generation, source, count):
         poke(state + layout.STREAM_SPAN, min(2 * span, LONGEST_SPAN))
 
 
-@njit
+@routine
 def _streams(state):
     left = peek(state + layout.FILLS_TO_STREAM)
     if left > 0:

@@ -4,8 +4,6 @@ Every collective is a sequence of steps (see ``layout.py``). The word that says 
 what the rank called, so agreement is checked on the cache line that has to move anyway.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import (
     load_acquire,
@@ -18,23 +16,24 @@ from cobre_kernels.atomics import (
     store_seq_cst,
 )
 from cobre_kernels.guard import leave, leave_broken
+from cobre_kernels.routine import routine
 from cobre_kernels.status import DISAGREE, OK
 from cobre_kernels.wait import cell_of, rank_block, wait_for
 
 
-@njit
+@routine
 def next_generation(state):
     """Number of the step that this rank enters next."""
     return peek(state + layout.GENERATION) + 1
 
 
-@njit
+@routine
 def payload_of(state, rank, generation):
     """Address of the INLINE_BYTES of data beside a rank's flag."""
     return cell_of(state, rank, generation) + layout.PAYLOAD
 
 
-@njit
+@routine
 def stripe_of(state, rank, generation):
     """Address of a rank's result stripe for a generation."""
     buffer = peek(state + layout.BUFFERS) + rank * peek(state + layout.BUFFER_STRIDE)
@@ -42,7 +41,7 @@ def stripe_of(state, rank, generation):
     return buffer + 2 * chunk + (generation & 1) * (chunk // 2)
 
 
-@njit
+@routine
 def publish(state, generation, kind, length, detail):
     """Enter the step: everything this rank wrote for it becomes readable to the others."""
     poke(state + layout.GENERATION, generation)
@@ -59,7 +58,7 @@ def publish(state, generation, kind, length, detail):
         libc.futex_wake_all(cell + layout.ARRIVED)
 
 
-@njit
+@routine
 def await_rank(state, rank, generation, kind, length):
     """Wait until ``rank`` is in the step; return OK, DISAGREE, or how the wait failed."""
     cell = cell_of(state, rank, generation)
@@ -73,7 +72,7 @@ def await_rank(state, rank, generation, kind, length):
     return OK if same_kind and same_length else DISAGREE
 
 
-@njit
+@routine
 def await_all(state, generation, kind, length):
     """Wait for every other rank, beginning with the next one, so that no cell is a hot spot.
 
@@ -94,7 +93,7 @@ def await_all(state, generation, kind, length):
     return worst
 
 
-@njit
+@routine
 def synchronise(state, kind, length, detail):
     """A whole step without data."""
     generation = next_generation(state)
@@ -102,7 +101,7 @@ def synchronise(state, kind, length, detail):
     return await_all(state, generation, kind, length)
 
 
-@njit
+@routine
 def finish(state, outcome, kind):
     """Leave the collective: free for the next one, or broken with the cause on record."""
     if outcome == OK:
@@ -114,7 +113,7 @@ def finish(state, outcome, kind):
     return outcome
 
 
-@njit
+@routine
 def record_calls(state):
     """Keep what every rank called in this step, before anything can overwrite it."""
     generation = peek(state + layout.GENERATION)
@@ -127,7 +126,7 @@ def record_calls(state):
         poke(record + layout.RECORD_DETAIL, load_relaxed(cell + layout.DETAIL) if here else 0)
 
 
-@njit
+@routine
 def announce(state, condition):
     """Tell the others that this rank will enter no further step, and wake who waits for it."""
     rank = peek(state + layout.RANK)

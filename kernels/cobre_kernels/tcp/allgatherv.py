@@ -1,7 +1,5 @@
 """Allgatherv: through rank 0 if all blocks together are small, else around the ring."""
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.arguments import check_allgatherv, hash_tables
 from cobre_kernels.atomics import peek
@@ -9,13 +7,15 @@ from cobre_kernels.copy import move
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLGATHERV, pack_kind
+from cobre_kernels.routine import routine
 from cobre_kernels.status import OK
 from cobre_kernels.tcp import table
 from cobre_kernels.tcp.ring import relay, set_block
+from cobre_kernels.tcp.shared import transfer
 from cobre_kernels.tcp.star import PAIR, agree, ask, exchange, finish, fits_star, reply
 from cobre_kernels.tcp.table import is_hub, links_of
 from cobre_kernels.tcp.tags import ALLGATHERV_RECV, ALLGATHERV_SEND
-from cobre_kernels.tcp.transfer import body_from, expect, transfer
+from cobre_kernels.tcp.transfer import body_from, expect
 from cobre_kernels.tcp.wait import begin_step
 
 
@@ -67,14 +67,14 @@ def allgatherv_kernel(
     return outcome
 
 
-@njit
+@routine
 def _block(state, rank):
     """Address and bytes of a rank's block, as set for the ring."""
     place = peek(links_of(state) + table.BLOCKS) + 16 * rank
     return peek(place), peek(place + 8)
 
 
-@njit
+@routine
 def _through(state, own_block, own_bytes, total):
     """Over the star."""
     if peek(state + layout.COMM_SIZE) == PAIR:
@@ -92,7 +92,7 @@ def _through(state, own_block, own_bytes, total):
     return outcome
 
 
-@njit
+@routine
 def _unpack(state, packed):
     """Put the blocks, which come one after the other in rank order, into their places."""
     for rank in range(peek(state + layout.COMM_SIZE)):
@@ -102,7 +102,7 @@ def _unpack(state, packed):
         packed += count
 
 
-@njit
+@routine
 def _gather(state, total):
     """As rank 0, receive all blocks and send them, packed, to all."""
     size = peek(state + layout.COMM_SIZE)

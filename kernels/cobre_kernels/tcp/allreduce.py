@@ -1,7 +1,5 @@
 """Allreduce: rank 0 folds small payloads in rank order; the chain of ranks folds large ones."""
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.arguments import check_allreduce
 from cobre_kernels.atomics import peek
@@ -10,12 +8,14 @@ from cobre_kernels.fold import fold
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import ALLREDUCE, pack_kind
+from cobre_kernels.routine import routine
 from cobre_kernels.status import OK
 from cobre_kernels.tcp.chain import reduce_along
+from cobre_kernels.tcp.shared import transfer
 from cobre_kernels.tcp.star import PAIR, agree, ask, exchange, finish, fits_star, reply
 from cobre_kernels.tcp.table import is_hub
 from cobre_kernels.tcp.tags import ALLREDUCE_RECV, ALLREDUCE_SEND
-from cobre_kernels.tcp.transfer import body_from, expect, transfer
+from cobre_kernels.tcp.transfer import body_from, expect
 from cobre_kernels.tcp.wait import begin_step
 
 
@@ -55,7 +55,7 @@ def allreduce_kernel(state, send, send_count, recv, recv_count, itemsize, dtype,
     return outcome
 
 
-@njit
+@routine
 def _swap(state, send, recv, size_bytes, itemsize, dtype, op):
     """Two ranks: each gets the other's and folds both, rank 0's first."""
     outcome = exchange(state, ALLREDUCE_SEND, op, send, size_bytes, size_bytes)
@@ -65,14 +65,14 @@ def _swap(state, send, recv, size_bytes, itemsize, dtype, op):
     if is_hub(state):
         if send != recv:
             move(recv, send, size_bytes)
-        fold(dtype, op, recv, theirs, size_bytes // itemsize)
+        fold(state, dtype, op, recv, theirs, size_bytes // itemsize)
     else:
-        fold(dtype, op, theirs, send, size_bytes // itemsize)
+        fold(state, dtype, op, theirs, send, size_bytes // itemsize)
         move(recv, theirs, size_bytes)
     return OK
 
 
-@njit
+@routine
 def _gather(state, send, recv, size_bytes, itemsize, dtype, op):
     """As rank 0, fold what all others send, in rank order whatever the order of arrival."""
     size = peek(state + layout.COMM_SIZE)
@@ -84,5 +84,5 @@ def _gather(state, send, recv, size_bytes, itemsize, dtype, op):
     if send != recv:
         move(recv, send, size_bytes)
     for rank in range(1, size):
-        fold(dtype, op, recv, body_from(state, rank), size_bytes // itemsize)
+        fold(state, dtype, op, recv, body_from(state, rank), size_bytes // itemsize)
     return reply(state, ALLREDUCE_RECV, op, recv, size_bytes)

@@ -1,7 +1,5 @@
 """Broadcast: through rank 0 if the payload is small, else along the ring from the root."""
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.arguments import check_broadcast
 from cobre_kernels.atomics import peek
@@ -9,12 +7,14 @@ from cobre_kernels.copy import move
 from cobre_kernels.guard import enter, leave
 from cobre_kernels.kernel import address_of, kernel
 from cobre_kernels.kind import BROADCAST, pack_kind
+from cobre_kernels.routine import routine
 from cobre_kernels.status import OK
 from cobre_kernels.tcp import tags
 from cobre_kernels.tcp.ring import relay, set_block
+from cobre_kernels.tcp.shared import transfer
 from cobre_kernels.tcp.star import PAIR, agree, ask, exchange, finish, fits_star
 from cobre_kernels.tcp.table import is_hub
-from cobre_kernels.tcp.transfer import body_from, expect, say, transfer
+from cobre_kernels.tcp.transfer import body_from, expect, say
 from cobre_kernels.tcp.wait import begin_step
 
 
@@ -43,7 +43,7 @@ def broadcast_kernel(state, buffer, size_bytes, dtype, root):
     return outcome
 
 
-@njit
+@routine
 def _around(state, buffer, size_bytes, root):
     outcome = agree(state, tags.BROADCAST, tags.BROADCAST)
     size = peek(state + layout.COMM_SIZE)
@@ -54,7 +54,7 @@ def _around(state, buffer, size_bytes, root):
     return relay(state, tags.BROADCAST)
 
 
-@njit
+@routine
 def _through(state, buffer, size_bytes, root):
     """Send to the other end of a star link, or receive from it."""
     rank = peek(state + layout.RANK)
@@ -71,7 +71,7 @@ def _through(state, buffer, size_bytes, root):
     return outcome
 
 
-@njit
+@routine
 def _forward(state, buffer, size_bytes, root):
     """As rank 0, hear all, and send the root's payload to the others."""
     size = peek(state + layout.COMM_SIZE)

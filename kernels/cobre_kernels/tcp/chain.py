@@ -11,29 +11,19 @@ A ring reduce-scatter would carry a little less, but would begin the fold of eac
 rank: other bits than everywhere else.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import peek, poke
 from cobre_kernels.copy import move
 from cobre_kernels.fold import fold
+from cobre_kernels.routine import routine
 from cobre_kernels.status import OK
 from cobre_kernels.tcp import frame, table
 from cobre_kernels.tcp.news import send_two
-from cobre_kernels.tcp.ring import (
-    BUSY,
-    ENDED,
-    FRAME_LEFT,
-    GARBLED,
-    IDLE,
-    MOVED,
-    PREFIX,
-    PREFIX_LEFT,
-    end_turn,
-    receive_prefix,
-)
+from cobre_kernels.tcp.ring import FRAME_LEFT, PREFIX, PREFIX_LEFT, receive_prefix
+from cobre_kernels.tcp.shared import end_turn
 from cobre_kernels.tcp.table import links_of
 from cobre_kernels.tcp.tags import ALLREDUCE_RECV, ALLREDUCE_SEND, PREFIX_BYTES
+from cobre_kernels.tcp.turn import BUSY, ENDED, GARBLED, IDLE, MOVED
 from cobre_kernels.tcp.wait import note_progress
 
 CHUNKS_WANTED = 4  # of one payload: the ranks work at the same time, with few system calls
@@ -47,20 +37,20 @@ RESULTS = 48  # chunks of results that have; of two ranks, chunks folded
 PAIR = 2
 
 
-@njit
+@routine
 def chunk_bytes(size_bytes):
     """Bytes of a chunk of such a payload, the same on all ranks."""
     wanted = -(-size_bytes // CHUNKS_WANTED // layout.LINE_BYTES) * layout.LINE_BYTES
     return min(max(wanted, SMALLEST_CHUNK), table.CHUNK_BYTES)
 
 
-@njit
+@routine
 def _start(cursor):
     for word in range(PREFIX_LEFT, RESULTS + 8, 8):
         poke(cursor + word, 0)
 
 
-@njit
+@routine
 def reduce_along(state, send, recv, size_bytes, itemsize, dtype, op):
     """Fold ``send`` of all ranks into ``recv``; return a status."""
     links, size = links_of(state), peek(state + layout.COMM_SIZE)
@@ -77,13 +67,13 @@ def reduce_along(state, send, recv, size_bytes, itemsize, dtype, op):
             _fold_pair(state, send, recv, size_bytes, itemsize, dtype, op)
 
 
-@njit
+@routine
 def _stage(state, chunk):
     """Address where a chunk's partial fold is staged."""
     return peek(links_of(state) + table.STAGING) + chunk % table.STAGES * table.CHUNK_BYTES
 
 
-@njit
+@routine
 def _send(state, send, recv, size_bytes):
     """Go on with the frame that goes out, or begin the next one; return what happened."""
     links = links_of(state)
@@ -110,7 +100,7 @@ def _send(state, send, recv, size_bytes):
     return MOVED | BUSY
 
 
-@njit
+@routine
 def _choose(state, cursor, send, recv, size_bytes):
     """Begin the next frame, a result first; BUSY if none is ready, IDLE if all are sent."""
     incoming = links_of(state) + table.CURSOR_IN
@@ -143,7 +133,7 @@ def _choose(state, cursor, send, recv, size_bytes):
     return MOVED
 
 
-@njit
+@routine
 def _receive(state, send, recv, size_bytes, itemsize, dtype, op):
     """Go on with the frame that comes in; fold it when it is complete; return what happened."""
     links = links_of(state)
@@ -177,14 +167,14 @@ def _receive(state, send, recv, size_bytes, itemsize, dtype, op):
     return MOVED | BUSY
 
 
-@njit
+@routine
 def _ends(state):
     """Whether this rank begins the chain, and whether it ends it; of two ranks neither does."""
     rank, size = peek(state + layout.RANK), peek(state + layout.COMM_SIZE)
     return rank == 0 and size != PAIR, rank == size - 1 and size != PAIR
 
 
-@njit
+@routine
 def _stage_is_free(state, is_last):
     """Whether what was staged in the next partial fold's place has been sent on, or folded."""
     links = links_of(state)
@@ -195,7 +185,7 @@ def _stage_is_free(state, is_last):
     return is_last or staged < table.STAGES
 
 
-@njit
+@routine
 def _begin_frame(state, fd, cursor, recv, size_bytes):
     """Read what kind of frame comes next: MOVED once its place is known."""
     poke(links_of(state) + table.WANTS_IN, 1)
@@ -219,7 +209,7 @@ def _begin_frame(state, fd, cursor, recv, size_bytes):
     return MOVED
 
 
-@njit
+@routine
 def _finish_frame(state, cursor, send, recv, size_bytes, itemsize, dtype, op):
     """Count a chunk that has come in; fold this rank's own into it if it is a partial fold."""
     if peek(cursor + IS_RESULT):
@@ -232,14 +222,14 @@ def _finish_frame(state, cursor, send, recv, size_bytes, itemsize, dtype, op):
     begin = number * chunk_bytes(size_bytes)
     length = min(chunk_bytes(size_bytes), size_bytes - begin)
     partial = _stage(state, number)
-    fold(dtype, op, partial, send + begin, length // itemsize)
+    fold(state, dtype, op, partial, send + begin, length // itemsize)
     poke(cursor + PARTIALS, number + 1)
     if peek(state + layout.RANK) == peek(state + layout.COMM_SIZE) - 1:
         move(recv + begin, partial, length)
         poke(cursor + RESULTS, number + 1)
 
 
-@njit
+@routine
 def _fold_pair(state, send, recv, size_bytes, itemsize, dtype, op):
     """Of two ranks, fold the chunks that have come; ``recv`` may be what is still to be sent."""
     links = links_of(state)
@@ -252,8 +242,8 @@ def _fold_pair(state, send, recv, size_bytes, itemsize, dtype, op):
         if peek(state + layout.RANK) == 0:
             if send != recv:
                 move(recv + begin, send + begin, length)
-            fold(dtype, op, recv + begin, theirs, length // itemsize)
+            fold(state, dtype, op, recv + begin, theirs, length // itemsize)
         else:
-            fold(dtype, op, theirs, send + begin, length // itemsize)
+            fold(state, dtype, op, theirs, send + begin, length // itemsize)
             move(recv + begin, theirs, length)
     poke(cursor + RESULTS, max(ready, peek(cursor + RESULTS)))

@@ -5,9 +5,8 @@ and two bytes of zero, then four words: step, kind, length, detail. Payload, if 
 control frame has no argument, and three words after the step that depend on its tag.
 """
 
-from numba import njit
-
 from cobre_kernels.atomics import peek, poke, swap_bytes
+from cobre_kernels.routine import routine
 from cobre_kernels.tcp.tags import LENGTH_BYTES, PREFIX_BYTES
 
 WORDS = 32  # bytes of the four words
@@ -23,26 +22,26 @@ DETAIL = 32
 LOW_32 = 0xFFFFFFFF
 
 
-@njit
+@routine
 def _big_endian_length(following):
     return swap_bytes(following) >> 32 & LOW_32
 
 
-@njit
+@routine
 def first_word(tag, argument, body_bytes):
     """What the head of a message with ``body_bytes`` of payload begins with."""
     following = _big_endian_length(HEAD_BYTES - LENGTH_BYTES + body_bytes)
     return following | tag << 32 | argument << 40
 
 
-@njit
+@routine
 def write_head(place, tag, argument, step, kind, length, detail, body_bytes):
     """Write the head of a message."""
     poke(place, first_word(tag, argument, body_bytes))
     _write_words(place, step, kind, length, detail)
 
 
-@njit
+@routine
 def write_control(place, tag, following_bytes, step, a, b, c):
     """Write a control frame at ``place + CONTROL_OFFSET``; more bytes may follow it."""
     following = _big_endian_length(CONTROL_BYTES - LENGTH_BYTES + following_bytes)
@@ -50,7 +49,7 @@ def write_control(place, tag, following_bytes, step, a, b, c):
     _write_words(place, step, a, b, c)
 
 
-@njit
+@routine
 def _write_words(place, step, a, b, c):
     poke(place + STEP, swap_bytes(step))
     poke(place + KIND, swap_bytes(a))
@@ -58,31 +57,31 @@ def _write_words(place, step, a, b, c):
     poke(place + DETAIL, swap_bytes(c))
 
 
-@njit
+@routine
 def word_at(place):
     """Read a word of a frame."""
     return swap_bytes(peek(place))
 
 
-@njit
+@routine
 def control_tag(place):
     """Tag of the control frame at ``place + CONTROL_OFFSET``."""
     return peek(place) >> 56 & 0xFF
 
 
-@njit
+@routine
 def write_prefix(place, tag, body_bytes):
     """Write the first bytes of a frame of bulk data."""
     poke(place, _big_endian_length(body_bytes + 1) | tag << 32)
 
 
-@njit
+@routine
 def is_prefix(place, tag, body_bytes):
     """Whether these are the first bytes of such a frame."""
     return peek(place) & 0xFFFFFFFFFF == _big_endian_length(body_bytes + 1) | tag << 32
 
 
-@njit
+@routine
 def prefix_tag(place):
     """Tag of a frame of bulk data."""
     return peek(place) >> 32 & 0xFF

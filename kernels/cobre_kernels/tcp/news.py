@@ -6,10 +6,9 @@ so that all know who is there; SHUTDOWN from a rank that closes; FAILURE from on
 failed. The end of a stream without either is the death of its process.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import peek, poke, swap_bytes
+from cobre_kernels.routine import routine
 from cobre_kernels.status import DISAGREE, INTERRUPTED, OK
 from cobre_kernels.tcp import frame, table
 from cobre_kernels.tcp.table import links_of, record_of
@@ -21,7 +20,7 @@ NS_PER_MS = 1_000_000
 ROLL_CALL_NS = 50_000_000  # an answer to an answer would never end
 
 
-@njit
+@routine
 def call_roll(state, now):
     """Tell all others that this rank waits in its step; not again within ROLL_CALL_NS."""
     links = links_of(state)
@@ -33,7 +32,7 @@ def call_roll(state, now):
     tell_all(state, notice + frame.CONTROL_OFFSET, frame.CONTROL_BYTES)
 
 
-@njit
+@routine
 def tell_left(state):
     """Tell all others that this rank closes, and the last step that it has completed."""
     notice = links_of(state) + table.NOTICE
@@ -41,7 +40,7 @@ def tell_left(state):
     tell_all(state, notice + frame.CONTROL_OFFSET, frame.CONTROL_BYTES)
 
 
-@njit
+@routine
 def tell_failed(state, outcome, kind):
     """Tell all others that this step failed here, and why, so that none takes this rank for lost.
 
@@ -62,7 +61,7 @@ def tell_failed(state, outcome, kind):
     tell_all(state, notice + frame.CONTROL_OFFSET, frame.CONTROL_BYTES + 8 * words * size)
 
 
-@njit
+@routine
 def tell_all(state, address, count):
     """Send the same bytes to every rank that is still there."""
     for rank in range(peek(state + layout.COMM_SIZE)):
@@ -71,7 +70,7 @@ def tell_all(state, address, count):
             _tell(state, fd, address, count)
 
 
-@njit
+@routine
 def _tell(state, fd, address, count):
     """Send all of it, or nothing more: after a partial frame the link is only good for its end."""
     while count > 0:
@@ -86,7 +85,7 @@ def _tell(state, fd, address, count):
         count -= sent
 
 
-@njit
+@routine
 def _becomes(state, fd, events, patience_ms):
     """Wait for one descriptor."""
     entry = links_of(state) + table.LONE_POLL
@@ -94,13 +93,13 @@ def _becomes(state, fd, events, patience_ms):
     return libc.poll(entry, 1, patience_ms) > 0
 
 
-@njit
+@routine
 def send_bytes(state, fd, address, count):
     """Send from one place; return how many bytes were taken, or -errno."""
     return send_two(state, fd, address, count, 0, 0)
 
 
-@njit
+@routine
 def send_two(state, fd, first, first_bytes, second, second_bytes):
     """Send from two places, one after the other; return how many bytes were taken, or -errno."""
     message = links_of(state) + table.MESSAGE
@@ -119,7 +118,7 @@ def send_two(state, fd, first, first_bytes, second, second_bytes):
     return libc.send_message(fd, message)
 
 
-@njit
+@routine
 def await_news(state, rank, patience_ms):
     """Read what a rank has to say; wait a little until it has said how it ended."""
     record = record_of(state, rank)
@@ -133,7 +132,7 @@ def await_news(state, rank, patience_ms):
         now = libc.monotonic_ns()
 
 
-@njit
+@routine
 def sweep(state, step):
     """Read all control links, in case nothing has made this rank look for long."""
     poke(links_of(state) + table.SWEPT, step)
@@ -141,7 +140,7 @@ def sweep(state, step):
         read_news(state, rank)
 
 
-@njit
+@routine
 def read_news(state, rank):
     """Read what a rank has to say; afterwards its record tells."""
     record = record_of(state, rank)
@@ -160,7 +159,7 @@ def read_news(state, rank):
             _take(state, record)
 
 
-@njit
+@routine
 def _stream_ended(record, result):
     poke(record + table.CONTROL_FD, -1)
     if peek(record + table.CONDITION) == table.MEMBER:
@@ -168,7 +167,7 @@ def _stream_ended(record, result):
         poke(record + table.CONDITION, layout.UNREACHABLE if no_answer else layout.DIED)
 
 
-@njit
+@routine
 def _take(state, record):
     news = record + table.NEWS
     tag = frame.control_tag(news)
@@ -187,7 +186,7 @@ def _take(state, record):
         poke(record + table.CONTROL_FD, -1)
 
 
-@njit
+@routine
 def _take_verdict(state, record, theirs):
     """Read the table that follows a notice of failure; keep the one of the earliest step."""
     links, size = links_of(state), peek(state + layout.COMM_SIZE)
@@ -211,7 +210,7 @@ def _take_verdict(state, record, theirs):
             bulletin += 8
 
 
-@njit
+@routine
 def _read_rest(state, record, place, count):
     fd = peek(record + table.CONTROL_FD)
     while count > 0:

@@ -10,16 +10,17 @@ communication: theory, practice, and experience", 2007, section 4.3, cut through
 and forwarded.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import peek, poke
+from cobre_kernels.routine import routine
 from cobre_kernels.status import OK
 from cobre_kernels.tcp import frame, table
 from cobre_kernels.tcp.news import send_two
+from cobre_kernels.tcp.shared import end_turn
 from cobre_kernels.tcp.table import links_of
 from cobre_kernels.tcp.tags import PREFIX_BYTES
-from cobre_kernels.tcp.wait import NOBODY, lost_link, note_progress, pause
+from cobre_kernels.tcp.turn import BUSY, ENDED, GARBLED, IDLE, MOVED
+from cobre_kernels.tcp.wait import note_progress
 
 FRAME_BYTES = 2**30  # payload of a frame; a longer one is split
 SYSCALL_BYTES = 512 * 1024  # so that sending and receiving take turns
@@ -33,10 +34,8 @@ OFFSET = 32  # bytes of it that have moved
 DONE = 40  # bytes of payload that have moved in all
 TOTAL = 48  # and will have in the end
 
-IDLE, BUSY, MOVED, ENDED, GARBLED = 0, 1, 2, -1, -2
 
-
-@njit
+@routine
 def set_block(state, rank, address, count):
     """Tell where the block of a rank is, and how many bytes it has."""
     place = peek(links_of(state) + table.BLOCKS) + 16 * rank
@@ -44,12 +43,12 @@ def set_block(state, rank, address, count):
     poke(place + 8, count)
 
 
-@njit
+@routine
 def _block_bytes(state, rank):
     return peek(peek(links_of(state) + table.BLOCKS) + 16 * rank + 8)
 
 
-@njit
+@routine
 def _start(state, cursor, block, total):
     poke(cursor + PREFIX_LEFT, 0)
     poke(cursor + FRAME_LEFT, 0)
@@ -59,7 +58,7 @@ def _start(state, cursor, block, total):
     poke(cursor + TOTAL, total)
 
 
-@njit
+@routine
 def relay(state, tag):
     """Move the blocks that are set until every rank has them all; return a status."""
     links, size = links_of(state), peek(state + layout.COMM_SIZE)
@@ -81,27 +80,7 @@ def relay(state, tag):
             return outcome
 
 
-@njit
-def end_turn(state, sent, received):
-    """Note what a look at both neighbours has brought; if nothing, wait. Return a status."""
-    links, size = links_of(state), peek(state + layout.COMM_SIZE)
-    rank = peek(state + layout.RANK)
-    following, before = (rank + 1) % size, (rank + size - 1) % size
-    poke(links + table.AWAITED_OUT, following if sent & BUSY else NOBODY)
-    poke(links + table.AWAITED_IN, before if received & BUSY else NOBODY)
-    if sent < 0:
-        return lost_link(state, following, layout.DIED)
-    if received < 0:
-        reason = layout.GARBLED if received == GARBLED else layout.DIED
-        return lost_link(state, before, reason)
-    if (sent | received) & MOVED:
-        note_progress(state)
-    elif (sent | received) & BUSY:
-        return pause(state)
-    return OK
-
-
-@njit
+@routine
 def _address(state, cursor, size):
     """Address where the cursor is, after stepping over blocks that have moved."""
     block = peek(cursor + BLOCK)
@@ -112,14 +91,14 @@ def _address(state, cursor, size):
     return peek(peek(links_of(state) + table.BLOCKS) + 16 * block) + peek(cursor + OFFSET)
 
 
-@njit
+@routine
 def _advance(cursor, count):
     poke(cursor + OFFSET, peek(cursor + OFFSET) + count)
     poke(cursor + DONE, peek(cursor + DONE) + count)
     poke(cursor + FRAME_LEFT, peek(cursor + FRAME_LEFT) - count)
 
 
-@njit
+@routine
 def _send(state, cursor, available, tag):
     """Send what there is, up to so many bytes of payload in all; return what happened."""
     links = links_of(state)
@@ -148,7 +127,7 @@ def _send(state, cursor, available, tag):
     return MOVED | (BUSY if sent - of_prefix < left else IDLE)
 
 
-@njit
+@routine
 def _receive(state, cursor, tag):
     """Receive what is there; return what happened."""
     links = links_of(state)
@@ -174,7 +153,7 @@ def _receive(state, cursor, tag):
     return MOVED | (BUSY if got < left else IDLE)
 
 
-@njit
+@routine
 def receive_prefix(fd, cursor):
     """Receive the first bytes of a frame; IDLE once they are all here."""
     left = peek(cursor + PREFIX_LEFT)

@@ -5,27 +5,27 @@ the other at once. Every collective begins here, also one whose payload then tak
 heads tell whether all ranks have called the same.
 """
 
-from numba import njit
-
 from cobre_kernels import layout
 from cobre_kernels.atomics import peek
 from cobre_kernels.guard import leave, leave_broken
+from cobre_kernels.routine import routine
 from cobre_kernels.status import OK
 from cobre_kernels.tcp import table
 from cobre_kernels.tcp.news import tell_failed
+from cobre_kernels.tcp.shared import transfer
 from cobre_kernels.tcp.table import is_hub, links_of
-from cobre_kernels.tcp.transfer import expect, say, transfer
+from cobre_kernels.tcp.transfer import expect, say
 
 PAIR = 2  # ranks that need no centre
 
 
-@njit
+@routine
 def fits_star(state, size_bytes):
     """Whether a payload of so many bytes in all goes through rank 0."""
     return size_bytes <= peek(links_of(state) + table.STAR_BYTES)
 
 
-@njit
+@routine
 def exchange(state, tag, argument, body, body_bytes, expected_bytes):
     """Of two ranks, send to the other and receive from it at the same time; return a status."""
     other = 1 - peek(state + layout.RANK)
@@ -34,7 +34,7 @@ def exchange(state, tag, argument, body, body_bytes, expected_bytes):
     return transfer(state)
 
 
-@njit
+@routine
 def ask(state, tag, argument, body, body_bytes, reply_tag, reply_bytes):
     """Send to rank 0 and receive its reply; return a status."""
     expect(state, 0, reply_tag, argument, reply_bytes)
@@ -42,7 +42,7 @@ def ask(state, tag, argument, body, body_bytes, reply_tag, reply_bytes):
     return transfer(state)
 
 
-@njit
+@routine
 def reply(state, tag, argument, body, body_bytes):
     """Send the same to every other rank; return a status."""
     for rank in range(1, peek(state + layout.COMM_SIZE)):
@@ -50,7 +50,7 @@ def reply(state, tag, argument, body, body_bytes):
     return transfer(state)
 
 
-@njit
+@routine
 def agree(state, tag, reply_tag):
     """Meet, and compare what all ranks have called; return a status."""
     size = peek(state + layout.COMM_SIZE)
@@ -64,7 +64,7 @@ def agree(state, tag, reply_tag):
     return reply(state, reply_tag, 0, 0, 0) if outcome == OK else outcome
 
 
-@njit
+@routine
 def finish(state, outcome, kind):
     """Leave the collective: free for the next one, or broken, with everybody told."""
     if outcome == OK:

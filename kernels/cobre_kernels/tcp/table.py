@@ -44,10 +44,9 @@ words are 64-bit integers, offsets are in bytes. See docs/design/tcp-protocol.md
     NEWS, NEWS_FILL the control frame that comes in
 """
 
-from numba import njit
-
 from cobre_kernels import layout
 from cobre_kernels.atomics import peek
+from cobre_kernels.routine import routine
 
 RING_OUT = 0
 RING_IN = 8
@@ -111,25 +110,25 @@ def table_words(size):
     return (RECORDS + size * RECORD_BYTES) // layout.WORD_BYTES
 
 
-@njit
+@routine
 def links_of(state):
     """Address of the table."""
     return peek(state + layout.LINKS)
 
 
-@njit
+@routine
 def record_of(state, rank):
     """Address of a rank's record."""
     return links_of(state) + RECORDS + rank * RECORD_BYTES
 
 
-@njit
+@routine
 def is_hub(state):
     """Whether this rank is the centre of the star."""
     return peek(state + layout.RANK) == 0
 
 
-@njit
+@routine
 def spokes(state):
     """The first rank that a star link leads to, and the one after the last."""
     if is_hub(state):

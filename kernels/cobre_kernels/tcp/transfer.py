@@ -6,10 +6,10 @@ message comes into the partner's inbox, head first; what it says is compared wit
 before its payload is believed.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import peek, poke
+from cobre_kernels.kernel import address_of, kernel
+from cobre_kernels.routine import routine
 from cobre_kernels.status import DISAGREE, OK
 from cobre_kernels.tcp import frame, table
 from cobre_kernels.tcp.news import send_two
@@ -20,7 +20,7 @@ IDLE, BUSY = 0, 1  # of a pass over the links: all moved, or some still to move
 MOVED = 2  # added to them if bytes did move
 
 
-@njit
+@routine
 def say(state, rank, tag, argument, body, body_bytes):
     """Set up a message with this rank's call, and a payload, to send to ``rank``."""
     record, called = record_of(state, rank), links_of(state) + table.CALLED
@@ -39,7 +39,7 @@ def say(state, rank, tag, argument, body, body_bytes):
     poke(record + table.BODY_LEFT, body_bytes)
 
 
-@njit
+@routine
 def expect(state, rank, tag, argument, body_bytes):
     """Set up the receipt of a message from ``rank`` with so many bytes of payload."""
     record = record_of(state, rank)
@@ -49,14 +49,20 @@ def expect(state, rank, tag, argument, body_bytes):
     poke(record + table.VIEW, table.UNREAD)
 
 
-@njit
+@routine
 def body_from(state, rank):
     """Address of the payload that has come from ``rank``."""
     return peek(record_of(state, rank) + table.INBOX) + frame.HEAD_BYTES
 
 
-@njit
-def transfer(state):
+@kernel(arguments=0)
+def transfer_kernel(state):
+    """See :func:`cobre_kernels.tcp.shared.transfer`."""
+    return _transfer(address_of(state))
+
+
+@routine
+def _transfer(state):
     """Move what is set up; return OK, DISAGREE once every partner has told its call, or worse."""
     first, end = spokes(state)
     while True:
@@ -84,7 +90,7 @@ def transfer(state):
 ENDED, GARBLED = -1, -2
 
 
-@njit
+@routine
 def _send(state, record):
     head_left, body_left = peek(record + table.HEAD_LEFT), peek(record + table.BODY_LEFT)
     if head_left + body_left == 0:
@@ -102,7 +108,7 @@ def _send(state, record):
     return MOVED | (BUSY if sent < head_left + body_left else IDLE)
 
 
-@njit
+@routine
 def _receive(state, record):
     fill, want = peek(record + table.FILL), peek(record + table.WANT)
     if fill == want:
@@ -124,7 +130,7 @@ def _receive(state, record):
     return MOVED | (BUSY if fill < want else IDLE)
 
 
-@njit
+@routine
 def _compare(state, record):
     """Compare the head that has come with what this rank called."""
     head, called = peek(record + table.INBOX), links_of(state) + table.CALLED
@@ -137,7 +143,7 @@ def _compare(state, record):
     return table.AGREES if peek(head) == peek(record + table.FIRST_WORD) else GARBLED
 
 
-@njit
+@routine
 def _common_view(state, first, end):
     """Return OK, or DISAGREE with every partner's call on record."""
     agree = True
@@ -154,7 +160,7 @@ def _common_view(state, first, end):
     return DISAGREE
 
 
-@njit
+@routine
 def _record(state, rank, kind, length, detail):
     record = state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES
     poke(record + layout.REASON, layout.ARRIVED_IN_TIME)

@@ -5,10 +5,9 @@ for and on all control links, so that a death, a failure or a farewell anywhere 
 timeout counts from when the last byte moved: a slow link is not a late rank.
 """
 
-from numba import njit
-
 from cobre_kernels import layout, libc
 from cobre_kernels.atomics import cpu_pause, peek, poke
+from cobre_kernels.routine import routine
 from cobre_kernels.status import DISAGREE, INTERRUPTED, LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.tcp import table
 from cobre_kernels.tcp.news import (
@@ -30,7 +29,7 @@ SWEEP_EVERY = 256  # steps; what peers may say meanwhile fits any socket's buffe
 NOBODY = -1
 
 
-@njit
+@routine
 def begin_step(state, kind, length, detail):
     """Begin the next step; return its number."""
     links = links_of(state)
@@ -50,7 +49,7 @@ def begin_step(state, kind, length, detail):
     return step
 
 
-@njit
+@routine
 def note_progress(state):
     """Bytes have moved: waiting begins anew."""
     links = links_of(state)
@@ -59,7 +58,7 @@ def note_progress(state):
     poke(state + layout.WAIT_BEGAN_NS, 0)
 
 
-@njit
+@routine
 def pause(state):
     """Let time pass between two fruitless looks; return OK, or how the wait ended."""
     links, now = links_of(state), libc.monotonic_ns()
@@ -78,7 +77,7 @@ def pause(state):
     return _block(state, step) if outcome == OK else outcome
 
 
-@njit
+@routine
 def _block(state, step):
     links = links_of(state)
     for begin in (state + layout.WAIT_BEGAN_NS, links + table.LOOKED_NS):
@@ -107,7 +106,7 @@ def _block(state, step):
             return outcome
 
 
-@njit
+@routine
 def _patience_ms(state, began):
     """How long one poll lasts: a tick, or what is left of the timeout if that is less."""
     if peek(links_of(state) + table.OVERDUE_NS) != 0:
@@ -119,7 +118,7 @@ def _patience_ms(state, began):
     return -(-left_ns // NS_PER_MS)
 
 
-@njit
+@routine
 def _list_descriptors(state):
     """Fill the entries for poll: what this rank waits for, then the control links."""
     links = links_of(state)
@@ -151,12 +150,12 @@ def _list_descriptors(state):
     return data, count
 
 
-@njit
+@routine
 def _events(state, index):
     return peek(peek(links_of(state) + table.POLLS) + 8 * index) >> 48 & 0xFFFF
 
 
-@njit
+@routine
 def _has_events(state, count):
     found = 0
     for index in range(count):
@@ -164,7 +163,7 @@ def _has_events(state, count):
     return found != 0
 
 
-@njit
+@routine
 def _read_all_news(state, step, first):
     """Read the control links that have something; return OK, or what that means for this step."""
     index, began = first, libc.monotonic_ns()
@@ -178,7 +177,7 @@ def _read_all_news(state, step, first):
     return _judge(state, step)
 
 
-@njit
+@routine
 def _judge(state, step):
     """Return OK, or how this step has failed according to what is known of the others."""
     verdict = _verdict(state, step)
@@ -195,7 +194,7 @@ def _judge(state, step):
     return LOST_PEER if lost else OK
 
 
-@njit
+@routine
 def _verdict(state, step):
     """Adopt what another rank's notice says of this step, or of one before it."""
     links = links_of(state)
@@ -210,12 +209,12 @@ def _verdict(state, step):
     return verdict
 
 
-@njit
+@routine
 def _give_reason(state, rank, reason):
     poke(state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES + layout.REASON, reason)
 
 
-@njit
+@routine
 def lost_link(state, rank, reason):
     """Return how the step failed when a data link ended, or carried what it must not.
 
@@ -232,7 +231,7 @@ def lost_link(state, rank, reason):
     return outcome
 
 
-@njit
+@routine
 def _overdue(state, now):
     """Call the roll, and then say who is late; OK as long as answers may still come.
 
@@ -263,7 +262,7 @@ def _overdue(state, now):
     return TIMED_OUT if late else OK
 
 
-@njit
+@routine
 def _owes(state, rank):
     """Whether a star link waits for that rank."""
     record = record_of(state, rank)
@@ -271,7 +270,7 @@ def _owes(state, rank):
     return unread or peek(record + table.HEAD_LEFT) + peek(record + table.BODY_LEFT) > 0
 
 
-@njit
+@routine
 def _is_silent(state, rank, since):
     """Whether the rank has not told, since about that time, that it waits too."""
     is_other = rank != peek(state + layout.RANK)

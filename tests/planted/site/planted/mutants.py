@@ -39,10 +39,6 @@ def mutant_source(fault):
     """Return the source of the faulty kernel's module."""
     true = (TRUE_KERNELS / f"{fault.kernel}.py").read_text()
     changed = patched(true, fault.hunks)
-    # The true fold, compiled once for all mutants, unless the fault brings its own.
-    changed = changed.replace(
-        "from cobre_kernels.fold import fold\n", "from planted.parts import fold\n"
-    )
     digest = hashlib.sha256((changed + pathlib.Path(parts.__file__).read_text()).encode())
     end_of_docstring = ast.parse(changed).body[0].end_lineno
     lines = changed.splitlines(keepends=True)
@@ -54,7 +50,6 @@ def faulty_kernel(fault):
     """Return the kernel in the fault's module; its address compiles it, or finds it compiled."""
     name = f"planted.mutants_{fault.name.replace('-', '_')}"
     if name not in sys.modules:
-        parts.provide_fold()
         path = _write(f"{fault.name.replace('-', '_')}.py", mutant_source(fault))
         spec = importlib.util.spec_from_file_location(name, path)
         module = importlib.util.module_from_spec(spec)

@@ -3,38 +3,19 @@
 A mutant sees this module as ``parts``.
 """
 
-import functools
-
-import llvmlite.binding
 import numpy as np
 from cobre_kernels import dtypes, exact_sum, layout
 from cobre_kernels import fold as right
 from cobre_kernels.atomics import load_relaxed, peek
+from cobre_kernels.fold import fold
 from cobre_kernels.guard import leave_broken, usability  # noqa: F401  # for the mutants
 from cobre_kernels.indirect import as_pointer
-from cobre_kernels.kernel import compile_cached
 from cobre_kernels.kind import BARRIER, FENCE  # noqa: F401
 from cobre_kernels.status import DISAGREE  # noqa: F401
 from cobre_kernels.wait import cell_of
-from numba import carray, njit, types
+from numba import carray, njit
 
 SMALLEST_NORMAL = 2.0**-1022
-FOLD = "planted_fold"
-# The true fold takes seconds to compile, so mutants do not contain it: they call this symbol.
-fold = types.ExternalFunction(FOLD, types.int64(*[types.int64] * 5))
-
-
-def _true_fold(dtype, op, acc, x, count):
-    right.fold(dtype, op, acc, x, count)
-    return 0
-
-
-@functools.cache
-def provide_fold():
-    """Compile the true fold, or find it compiled, and give the symbol its address."""
-    compiled = compile_cached(fold.sig, _true_fold)
-    name = compiled.fndesc.llvm_cfunc_wrapper_name
-    llvmlite.binding.add_symbol(FOLD, compiled.library.get_pointer_to_function(name))
 
 
 @njit
@@ -89,10 +70,10 @@ def sum_in_pairs(dtype, op, target, first, second, size, count):
 
 
 @njit(error_model="numpy")
-def later_zero(dtype, op, acc_address, x_address, count):
+def later_zero(state, dtype, op, acc_address, x_address, count):
     """MIN of float64 in which the later of two equal operands stays."""
     if dtype != dtypes.FLOAT64 or op != right.MIN:
-        fold(dtype, op, acc_address, x_address, count)
+        fold(state, dtype, op, acc_address, x_address, count)
         return
     acc, x = _float64(acc_address, count), _float64(x_address, count)
     for i in range(count):
@@ -101,10 +82,10 @@ def later_zero(dtype, op, acc_address, x_address, count):
 
 
 @njit(error_model="numpy")
-def swallowed_nan(dtype, op, acc_address, x_address, count):
+def swallowed_nan(state, dtype, op, acc_address, x_address, count):
     """MAX of float64 as C's ``fmax``: a number beats a NaN."""
     if dtype != dtypes.FLOAT64 or op != right.MAX:
-        fold(dtype, op, acc_address, x_address, count)
+        fold(state, dtype, op, acc_address, x_address, count)
         return
     acc, x = _float64(acc_address, count), _float64(x_address, count)
     for i in range(count):
@@ -113,9 +94,9 @@ def swallowed_nan(dtype, op, acc_address, x_address, count):
 
 
 @njit(error_model="numpy")
-def later_nan(dtype, op, acc_address, x_address, count):
+def later_nan(state, dtype, op, acc_address, x_address, count):
     """MAX of float64 in which the last NaN met stays, and not the first."""
-    fold(dtype, op, acc_address, x_address, count)
+    fold(state, dtype, op, acc_address, x_address, count)
     if dtype == dtypes.FLOAT64 and op == right.MAX:
         acc, x = _float64(acc_address, count), _float64(x_address, count)
         for i in range(count):
@@ -124,34 +105,34 @@ def later_nan(dtype, op, acc_address, x_address, count):
 
 
 @njit
-def unsigned_as_signed(dtype, op, acc, x, count):
+def unsigned_as_signed(state, dtype, op, acc, x, count):
     if op != right.SUM and dtypes.UINT8 <= dtype <= dtypes.UINT64:
         dtype -= dtypes.UINT8 - dtypes.INT8
-    fold(dtype, op, acc, x, count)
+    fold(state, dtype, op, acc, x, count)
 
 
 @njit
-def half_of_complex(dtype, op, acc, x, count):
+def half_of_complex(state, dtype, op, acc, x, count):
     """A complex128 is taken for one float64, so that half of the elements are not summed."""
     if dtype == dtypes.COMPLEX128:
         dtype = dtypes.FLOAT64
-    fold(dtype, op, acc, x, count)
+    fold(state, dtype, op, acc, x, count)
 
 
 @njit(error_model="numpy")
-def sum_from_zero(dtype, op, acc_address, x_address, count):
+def sum_from_zero(state, dtype, op, acc_address, x_address, count):
     """SUM of float64 whose accumulator begins as 0.0, so that -0.0 - 0.0 is +0.0."""
     if dtype == dtypes.FLOAT64 and op == right.SUM:
         acc = _float64(acc_address, count)
         for i in range(count):
             acc[i] = 0.0 + acc[i]
-    fold(dtype, op, acc_address, x_address, count)
+    fold(state, dtype, op, acc_address, x_address, count)
 
 
 @njit(error_model="numpy")
-def flushed_subnormals(dtype, op, acc_address, x_address, count):
+def flushed_subnormals(state, dtype, op, acc_address, x_address, count):
     """SUM of float64 as under flush-to-zero, which "fast math" turns on: no subnormal results."""
-    fold(dtype, op, acc_address, x_address, count)
+    fold(state, dtype, op, acc_address, x_address, count)
     if dtype == dtypes.FLOAT64 and op == right.SUM:
         acc = _float64(acc_address, count)
         for i in range(count):

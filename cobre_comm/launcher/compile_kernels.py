@@ -85,7 +85,7 @@ def _compile(todo: Sequence[Callable[[], object]]) -> None:
     They share nothing but the folder: each function has files of its own. They are forked, so that
     none imports numba again; where that is unsafe (macOS) this process does it all.
     """
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     _announce_first_compilation(context.Value("b", 0))
     workers = min(usable_cores(), len(todo)) if sys.platform == "linux" else 1
     taken = context.Value("i", 0)

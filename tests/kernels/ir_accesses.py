@@ -21,7 +21,10 @@ ORDERINGS = "(?:unordered|monotonic|acquire|release|acq_rel|seq_cst)"
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-    """One access: what is done where. ``how`` is 'plain', an ordering, 'copy', or a C function."""
+    """One access: what is done where. ``how`` is 'plain', an ordering, 'copy', or what is called.
+
+    That is a C function by its name, or a kernel by the root of its address.
+    """
 
     function: str
     what: str  # load, store, cmpxchg, atomicrmw, call, escape
@@ -137,6 +140,9 @@ def _touches(body, instruction):
 def _touches_of_call(body, instruction):
     name, arguments = ir_text.called(instruction.text)
     values = [body.argument(a) for a in arguments]
+    by_address = {*body.of(f"%{name}")} - {None}
+    if len(by_address) == 1:  # the address has been loaded from a word for addresses of kernels
+        name = by_address.pop()
     if body.analysis.knows(name):
         if not all(values):  # never computed, so never followed
             yield "call", name, 0, NOWHERE

@@ -14,7 +14,7 @@ import importlib
 import pathlib
 import sys
 
-from cobre_kernels import access, guard, wait
+from cobre_kernels import access, fold, guard, wait
 from cobre_kernels.mpi import calls, farewell, shared
 from cobre_kernels.mpi import round as mpi_round
 from cobre_kernels.shm import step
@@ -52,6 +52,7 @@ def kernels():
         for backend in ("shm", "mpi")
         for file, name in FILES.items()
     }
+    found["fold"] = fold.fold_kernel
     for kernel in shared.KERNELS:
         found[f"mpi_{kernel.function.__name__}"] = kernel
     found["mpi_tell_left"] = farewell.tell_left_kernel
@@ -80,7 +81,7 @@ def part(function, arguments):
 def main(folder, which):
     nowhere = ctypes.cast(ctypes.CDLL(None).abort, ctypes.c_void_p).value
     calls.make_known(dict.fromkeys(calls.SIGNATURES, nowhere))
-    over_mpi = [f"mpi_{file}" for file in FILES]
+    over_mpi = [f"mpi_{name}" for name in (*FILES, *(k.function.__name__ for k in shared.KERNELS))]
     for name, kernel in kernels().items():
         if (name in over_mpi) != (which == "mpi"):
             continue

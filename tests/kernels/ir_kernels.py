@@ -11,6 +11,7 @@ WRAPPERS = ("_ZN7cpython", "cfunc.")
 ADDRESSES = dict.fromkeys(
     ("send", "recv", "buffer", "counts", "displs", "scratch", "record"), "user"
 )
+ADDRESSES |= {"acc": "data", "x": "data", "payload": "user"}
 ROOTS = {"retptr": STACK, "excinfo": STACK, "state": "state", "mpi": "mpi", "address": "word"}
 
 

@@ -54,6 +54,15 @@ FIELDS = {
     ("mpi", table.LOCAL): "local",
     ("mpi", table.STAGE): "stage",
 }
+# The kernels that kernels call by address, each analysed as one of its own.
+CALLED = {
+    layout.FOLD_KERNEL: "fold",
+    layout.SHARED_KERNELS: "enter",  # as in mpi/shared.py, which must not be imported here
+    layout.SHARED_KERNELS + 8: "agree",
+    layout.SHARED_KERNELS + 16: "hand_out",
+}
+for _offset, _name in CALLED.items():
+    FIELDS["state", _offset] = _name
 for _name in (
     "ORDER", "PLACES", "STARTS", "NODE_OF", "HEAD", "HEADS", "COUNTS", "REASONS",
     "NEWS_OUT", "NEWS_IN", "NEWS_REQUESTS", "HEARD", "SMALL_OUT", "STATUS",
@@ -128,7 +137,10 @@ def complaint(access):
         kept = access.root in PRIVATE
         return None if kept else f"a shared address is stored: {access}"
     for word in words_at(access):
-        if word == "":
+        if access.what == "call" and access.how in CALLED.values():
+            # The fold is given data; all of them the state, which begins with GUARD.
+            wrong = word not in ({"", "data", "GUARD"} if access.how == "fold" else {"", "GUARD"})
+        elif word == "":
             wrong = access.how not in DATA_ACCESSES and access.what != "call"
         elif word == "data":
             through_mpi = access.what == "call" and access.how.startswith("cobre_MPI_")
@@ -147,5 +159,5 @@ def operations(accesses):
         (word, access.what, access.how)
         for access in accesses
         for word in words_at(access)
-        if word in WORDS and access.what != "escape"
+        if word in WORDS and access.what != "escape" and access.how not in CALLED.values()
     }

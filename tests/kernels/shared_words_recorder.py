@@ -178,7 +178,7 @@ def fold(state, dtype, op, target, source, count):
         recorder.data("load", "plain", source, size_bytes)
         recorder.data("load", "plain", target, size_bytes)
         recorder.data("store", "plain", target, size_bytes)
-        _fold(dtype, op, target, source, count)
+        _fold(state, dtype, op, target, source, count)
 
 
 fold_file.fold = fold

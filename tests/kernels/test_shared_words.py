@@ -15,6 +15,7 @@ import sys
 import llvmlite.binding
 import pytest
 from cobre_kernels import layout
+from cobre_kernels.mpi import shared
 
 import cobre_comm
 from tests.kernels import (
@@ -34,6 +35,7 @@ PYTHON_SIDE = pathlib.Path(cobre_comm.__file__).parent
 LIMIT_S = 200
 SHM = [f"shm_{file}" for file in ir_dump.FILES]
 MPI = [f"mpi_{file}" for file in ir_dump.FILES]
+SHARED = [f"mpi_{kernel.function.__name__}" for kernel in shared.KERNELS]
 pytestmark = pytest.mark.skipif(
     llvmlite.binding.llvm_version_info < (17, 0, 0), reason="reads the IR of LLVM 17 and later"
 )
@@ -48,10 +50,26 @@ OF_A_STEP = operations_on(
     "ARRIVED", "KIND", "LENGTH", "DETAIL", "CONDITION", "SLEEPERS", "GUARD",
     but=[("GUARD", "load", "acquire")],
 )  # fmt: skip
-OF_A_ROUND = OF_A_STEP | operations_on("VERDICT", "ERROR", "WAITED")
+OF_THE_GUARD = operations_on("GUARD", but=[("GUARD", "load", "acquire")])
+OF_A_WAIT = (
+    OF_A_STEP
+    - OF_THE_GUARD
+    - {
+        ("CONDITION", "store", "release"),
+        ("DETAIL", "load", "monotonic"),
+    }
+)
+OF_A_LOOK_BACK = {("ARRIVED", "load", "acquire")} | {
+    (word, "load", "monotonic") for word in ("KIND", "LENGTH", "DETAIL")
+}
 EXPECTED = {
     **dict.fromkeys(SHM, OF_A_STEP),
-    **dict.fromkeys(MPI, OF_A_ROUND),
+    **dict.fromkeys(MPI, OF_THE_GUARD | ANNOUNCED),
+    "mpi_barrier": OF_THE_GUARD | ANNOUNCED | OF_A_LOOK_BACK,
+    "mpi_enter_kernel": OF_A_WAIT,
+    "mpi_agree_kernel": OF_A_LOOK_BACK,
+    "mpi_hand_out_kernel": OF_A_WAIT | operations_on("VERDICT", "ERROR", "WAITED"),
+    "fold": set(),
     "mpi_tell_left": ANNOUNCED,
     "access_announce_kernel": ANNOUNCED,
     "access_lock_is_held_kernel": set(),
@@ -59,7 +77,7 @@ EXPECTED = {
     "access_load_word_kernel": {("START", "load", "acquire")},
     "access_store_word_kernel": {("START", "store", "release")},
 }
-QUICK = [name for name in EXPECTED if name not in MPI]
+QUICK = [name for name in EXPECTED if name not in (*MPI, *SHARED)]
 
 
 def program(name, *arguments, **environ):
@@ -133,7 +151,7 @@ def test_every_access_of_a_kernel_is_as_stated(ir, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MPI)
+@pytest.mark.parametrize("name", [*MPI, *SHARED])
 def test_every_access_of_a_kernel_over_mpi_is_as_stated(mpi_ir, name):
     check_kernel(name, mpi_ir[f"kernel-{name}"])
 

@@ -21,13 +21,13 @@ def _kernels(backend: str) -> list[Any]:
 
         from cobre_comm.backends.shm import backend as shm
 
-        return [*access.KERNELS, *shm.KERNELS.all()]
+        return [*shm.KERNELS.all(), *access.KERNELS]
     if backend == "tcp":
         from cobre_kernels.tcp import farewell
 
         from cobre_comm.backends.tcp import backend as tcp
 
-        return [*farewell.KERNELS, *tcp.KERNELS.all()]
+        return [*tcp.KERNELS.all(), *farewell.KERNELS]
     if backend == "mpi":
         from cobre_comm.backends.mpi import backend as mpi
 
@@ -83,12 +83,14 @@ def _compile(todo: Sequence[Callable[[], object]]) -> None:
     """Bring everything into the cache, with as many processes as there are cores.
 
     They share nothing but the folder: each function has files of its own. They are forked, so that
-    none imports numba again; where that is unsafe (macOS) this process does it all.
+    none imports numba again; where that is unsafe (macOS) this process does it all. The first goes
+    before the fork: what it is made of, most others are made of too.
     """
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     _announce_first_compilation(context.Value("b", 0))
     workers = min(usable_cores(), len(todo)) if sys.platform == "linux" else 1
-    taken = context.Value("i", 0)
+    taken = context.Value("i", 1)
+    todo[0]()
     others = [context.Process(target=_take_turns, args=(todo, taken)) for _ in range(workers - 1)]
     for process in others:
         process.start()

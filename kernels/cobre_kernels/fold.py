@@ -20,104 +20,31 @@ MIN = 1
 MAX = 2
 
 
-def _make_sum(dtype):
+def _make_fold(dtype):
     @routine(error_model="numpy")
-    def fold_sum(acc_address, x_address, count):
+    def fold_elements(op, acc_address, x_address, count):
         acc = carray(as_pointer(acc_address), count, dtype)
         x = carray(as_pointer(x_address), count, dtype)
-        for i in range(count):
-            acc[i] = acc[i] + x[i]
-
-    return fold_sum
-
-
-def _make_min(dtype):
-    @routine(error_model="numpy")
-    def fold_min(acc_address, x_address, count):
-        acc = carray(as_pointer(acc_address), count, dtype)
-        x = carray(as_pointer(x_address), count, dtype)
-        for i in range(count):
-            a, b = acc[i], x[i]
-            acc[i] = a if a <= b or a != a else b
-
-    return fold_min
-
-
-def _make_max(dtype):
-    @routine(error_model="numpy")
-    def fold_max(acc_address, x_address, count):
-        acc = carray(as_pointer(acc_address), count, dtype)
-        x = carray(as_pointer(x_address), count, dtype)
-        for i in range(count):
-            a, b = acc[i], x[i]
-            acc[i] = a if a >= b or a != a else b
-
-    return fold_max
-
-
-# Two's complement addition is the same for signed and unsigned.
-_sum_1 = _make_sum(np.uint8)
-_sum_2 = _make_sum(np.uint16)
-_sum_4 = _make_sum(np.uint32)
-_sum_8 = _make_sum(np.uint64)
-_sum_float32 = _make_sum(np.float32)
-_sum_float64 = _make_sum(np.float64)
-
-
-@routine(error_model="numpy")
-def _fold_sum(dtype, acc, x, count):
-    if dtype == dtypes.FLOAT64:
-        _sum_float64(acc, x, count)
-    elif dtype == dtypes.FLOAT32:
-        _sum_float32(acc, x, count)
-    elif dtype == dtypes.INT64 or dtype == dtypes.UINT64 or dtype == dtypes.EXACT:
-        _sum_8(acc, x, count)
-    elif dtype == dtypes.INT32 or dtype == dtypes.UINT32:
-        _sum_4(acc, x, count)
-    elif dtype == dtypes.INT16 or dtype == dtypes.UINT16:
-        _sum_2(acc, x, count)
-    elif dtype == dtypes.INT8 or dtype == dtypes.UINT8:
-        _sum_1(acc, x, count)
-    elif dtype == dtypes.COMPLEX128:  # complex addition adds the parts
-        _sum_float64(acc, x, 2 * count)
-    else:
-        _sum_float32(acc, x, 2 * count)
-
-
-def _make_extremum(make):
-    float64, float32 = make(np.float64), make(np.float32)
-    int64, int32, int16, int8 = make(np.int64), make(np.int32), make(np.int16), make(np.int8)
-    uint64, uint32 = make(np.uint64), make(np.uint32)
-    uint16, uint8 = make(np.uint16), make(np.uint8)
-
-    @routine(error_model="numpy")
-    def fold_extremum(dtype, acc, x, count):
-        if dtype == dtypes.FLOAT64:
-            float64(acc, x, count)
-        elif dtype == dtypes.FLOAT32:
-            float32(acc, x, count)
-        elif dtype == dtypes.INT64:
-            int64(acc, x, count)
-        elif dtype == dtypes.INT32:
-            int32(acc, x, count)
-        elif dtype == dtypes.INT16:
-            int16(acc, x, count)
-        elif dtype == dtypes.INT8:
-            int8(acc, x, count)
-        elif dtype == dtypes.UINT64:
-            uint64(acc, x, count)
-        elif dtype == dtypes.UINT32:
-            uint32(acc, x, count)
-        elif dtype == dtypes.UINT16:
-            uint16(acc, x, count)
+        if op == SUM:
+            for i in range(count):
+                acc[i] = acc[i] + x[i]
+        elif op == MIN:
+            for i in range(count):
+                a, b = acc[i], x[i]
+                acc[i] = a if a <= b or a != a else b
         else:
-            uint8(acc, x, count)
+            for i in range(count):
+                a, b = acc[i], x[i]
+                acc[i] = a if a >= b or a != a else b
 
-    return fold_extremum
+    return fold_elements
 
 
-_fold_min = _make_extremum(_make_min)
-_fold_max = _make_extremum(_make_max)
+_float64, _float32 = _make_fold(np.float64), _make_fold(np.float32)
+_int64, _int32 = _make_fold(np.int64), _make_fold(np.int32)
+_int16, _int8 = _make_fold(np.int16), _make_fold(np.int8)
+_uint64, _uint32 = _make_fold(np.uint64), _make_fold(np.uint32)
+_uint16, _uint8 = _make_fold(np.uint16), _make_fold(np.uint8)
 
 
 @kernel(arguments=5)
@@ -126,12 +53,30 @@ def fold_kernel(state, dtype, op, acc, x, count):
 
     Assumes a reducible dtype code, aligned addresses, and ranges that are the same or disjoint.
     """
-    if op == SUM:
-        _fold_sum(dtype, acc, x, count)
-    elif op == MIN:
-        _fold_min(dtype, acc, x, count)
+    if dtype == dtypes.FLOAT64:
+        _float64(op, acc, x, count)
+    elif dtype == dtypes.FLOAT32:
+        _float32(op, acc, x, count)
+    elif dtype == dtypes.INT64 or dtype == dtypes.EXACT:
+        _int64(op, acc, x, count)
+    elif dtype == dtypes.INT32:
+        _int32(op, acc, x, count)
+    elif dtype == dtypes.INT16:
+        _int16(op, acc, x, count)
+    elif dtype == dtypes.INT8:
+        _int8(op, acc, x, count)
+    elif dtype == dtypes.UINT64:
+        _uint64(op, acc, x, count)
+    elif dtype == dtypes.UINT32:
+        _uint32(op, acc, x, count)
+    elif dtype == dtypes.UINT16:
+        _uint16(op, acc, x, count)
+    elif dtype == dtypes.UINT8:
+        _uint8(op, acc, x, count)
+    elif dtype == dtypes.COMPLEX128:  # has a SUM only, and that adds the parts
+        _float64(SUM, acc, x, 2 * count)
     else:
-        _fold_max(dtype, acc, x, count)
+        _float32(SUM, acc, x, 2 * count)
     return 0
 
 
@@ -142,7 +87,7 @@ else:
 
     @routine
     def fold(state, dtype, op, acc, x, count):
-        """Call :func:`fold_kernel`, whose 26 loops no other kernel has to contain."""
+        """Call :func:`fold_kernel`, whose 30 loops no other kernel has to contain."""
         return call6(peek(state + layout.FOLD_KERNEL), state, dtype, op, acc, x, count)
 
 

@@ -244,7 +244,7 @@ def mpi_kernels() -> KernelSet:
 def kernels_to_warm() -> list[Kernel]:
     """Return what to compile before ranks start; needs no MPI."""
     library.make_known(pretend=True)
-    return [*access.KERNELS, *SHM_KERNELS.all(), *ALL_KERNELS]
+    return [*ALL_KERNELS, *SHM_KERNELS.all(), *access.KERNELS]
 
 
 jit.register_backend(MpiBackend, jit.MpiCommType())

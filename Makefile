@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 
-.PHONY: demo test test-all check model bench clean
+.PHONY: demo test test-all check model bench bench-full clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -40,12 +40,16 @@ check: $(VENV)/.dev  ## formatting, lint and types
 model:  ## search the models of the shared-memory protocols (needs spin and a C compiler)
 	$(PYTHON) model/check.py
 
-bench: $(VENV)/.dev  ## beside Open MPI and MPICH on this machine
-	$(BIN)/python bench/one_machine.py -n 2
-	$(BIN)/python bench/one_machine.py -n 4
-	$(BIN)/python bench/tcp_one_machine.py -n 2 4
-	$(BIN)/python bench/mpi_one_machine.py -n 2
+bench: $(VENV)/.dev  ## the essentials beside Open MPI and MPICH, in 10 minutes: bench/REPORT.md
+	@mkdir -p bench/report
+	$(BIN)/python -m pytest bench --benchmark-quiet --benchmark-json=bench/report/essentials.json
+	$(BIN)/python bench/report.py bench/report/essentials.json
+
+bench-full: $(VENV)/.dev  ## the long grid
+	@mkdir -p bench/report
+	$(BIN)/python -m pytest bench --full --benchmark-quiet --benchmark-json=bench/report/full.json
+	$(BIN)/python bench/report.py bench/report/full.json
 
 clean:
-	rm -rf $(VENV) demo build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo bench/report build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -54,13 +54,13 @@ class Gloo:
         self._group.all_reduce(recv, op)
 
 
-def rank_main(rounds: int, block_s: float) -> None:
+def start_group() -> tuple:
+    """Return torch.distributed with its default group, and the largest of a number on all ranks."""
     import torch
     import torch.distributed as distributed
 
     torch.set_num_threads(1)
     distributed.init_process_group("gloo")
-    rank, size = distributed.get_rank(), distributed.get_world_size()
     number = torch.zeros(1, dtype=torch.float64)
 
     def slowest(value: float) -> float:
@@ -68,6 +68,14 @@ def rank_main(rounds: int, block_s: float) -> None:
         distributed.all_reduce(number, distributed.ReduceOp.MAX)
         return float(number[0])
 
+    return distributed, slowest
+
+
+def rank_main(rounds: int, block_s: float) -> None:
+    import torch
+
+    distributed, slowest = start_group()
+    rank, size = distributed.get_rank(), distributed.get_world_size()
     side = {"gloo": Gloo(torch, distributed)}
     medians = {}
     for case in CASES:
@@ -79,11 +87,11 @@ def rank_main(rounds: int, block_s: float) -> None:
     distributed.destroy_process_group()
 
 
-def run(size: int) -> int:
-    """Start the ranks with this script's own arguments; return the worst exit code."""
+def group_environment(size: int) -> dict[str, str]:
+    """Return the environment in which the ranks of a new group meet on this machine."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    common = {
+    return {
         **os.environ,
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
@@ -91,6 +99,11 @@ def run(size: int) -> int:
         "GLOO_SOCKET_IFNAME": "lo",
         "OMP_NUM_THREADS": "1",
     }
+
+
+def run(size: int) -> int:
+    """Start the ranks with this script's own arguments; return the worst exit code."""
+    common = group_environment(size)
     command = [sys.executable, *sys.argv, "--rank"]
     ranks = [subprocess.Popen(command, env={**common, "RANK": str(rank)}) for rank in range(size)]
     return max(abs(process.wait()) for process in ranks)

@@ -92,7 +92,7 @@ ANNOUNCED = [
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("variables", ANNOUNCED, ids=lambda variables: next(iter(variables)))
-@pytest.mark.parametrize("choice", ["mpi", "auto"])
+@pytest.mark.parametrize("choice", [slow("mpi"), "auto"])
 def test_world_of_one_where_four_are_announced(library, variables, choice):
     if why_not(library):
         pytest.skip(why_not(library))

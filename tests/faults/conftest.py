@@ -23,12 +23,13 @@ def kind_of_run(params):
 
 
 def _is_for_every_day(backend, params):
-    """Every operation, both callers, every signal, but not each with each."""
-    if params.get("operation", STANDS_FOR_ALL["operation"]) == STANDS_FOR_ALL["operation"]:
-        return True
-    if params.get("number", STANDS_FOR_ALL["number"]) != STANDS_FOR_ALL["number"]:
+    """One caller for each backend; the other operations over shm, as they wait in the same way."""
+    callers = {"shm": "python", "tcp": "njit"}
+    if params.get("caller") not in (None, callers.get(backend, params.get("caller"))):
         return False
-    return params.get("caller") in (None, {"shm": "python", "tcp": "njit"}.get(backend))
+    if params.get("operation", STANDS_FOR_ALL["operation"]) != STANDS_FOR_ALL["operation"]:
+        return backend == "shm"
+    return params.get("victim", 1) == 1
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,6 +9,7 @@ class TestLateRank(LateRankTests):
     grid = OUR_GRID
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["shm", slow("tcp"), slow("mpi-mpich:0,1")])
 def test_a_long_spin(pools, backend):
     """Millions of looks at the clock in one wait; each once took a little of the stack."""

@@ -45,6 +45,7 @@ def test_segment_open_to_others():
     assert still_there
 
 
+@pytest.mark.slow
 def test_follower_refuses_a_segment_open_to_others():
     check(run(2, bodies.follower_meets_open_segment)[1], "open to others", "644")
 
@@ -55,20 +56,24 @@ def test_other_layout_version():
     check(error, "version", str(version), str(layout.LAYOUT_VERSION))
 
 
+@pytest.mark.slow
 def test_other_magic():
     check(run(2, bodies.other_header, {"magic": 12345})[1], "not a segment of cobre_comm")
 
 
+@pytest.mark.slow
 def test_other_size_in_the_header():
     check(run(2, bodies.other_header, {"size": 5})[1], "5 ranks", "2", "COBRE_SHM_SIZE")
 
 
+@pytest.mark.slow
 def test_ranks_that_were_told_other_sizes():
     results = run(2, bodies.meet, 2.0, rank_env={1: {"COBRE_SHM_SIZE": "3"}})
     check(results[1], "2 ranks", "3", "COBRE_SHM_SIZE")
     check(results[0], "1")
 
 
+@pytest.mark.slow
 def test_duplicate_rank():
     rank_env = {r: {"PROCESS": str(r), "COBRE_SHM_RANK": str(min(r, 1))} for r in range(3)}
     results = run(3, bodies.duplicate, rank_env=rank_env)
@@ -76,6 +81,7 @@ def test_duplicate_rank():
     check(results[0], "2")
 
 
+@pytest.mark.slow
 def test_two_zeros():
     results = run(2, bodies.meet, 2.0, rank_env={1: {"COBRE_SHM_RANK": "0"}})
     texts = [str(result) for result in results]
@@ -83,6 +89,7 @@ def test_two_zeros():
     assert all(isinstance(result, InitializationFailed) for result in results)
 
 
+@pytest.mark.slow
 def test_missing_follower():
     results = run(3, bodies.one_rank_is_missing, 2, 1.5)
     check(results[0], "2", "did not attach")
@@ -93,6 +100,7 @@ def test_missing_leader():
     check(run(2, bodies.one_rank_is_missing, 0, 1.0)[1], "does not exist", "rank 0")
 
 
+@pytest.mark.slow
 def test_follower_dies_at_the_start():
     results = run(3, bodies.dies_at_the_start, 1)
     check(results[0], "rank 1", "ended")

@@ -79,6 +79,7 @@ def test_a_rank_that_floods_does_not_hold_up_another():
     assert time.monotonic() - start < 30
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_when_the_reader_is_slow_and_the_ranks_have_gone():
     with subprocess.Popen(
         [*COMMAND, "run", "-n", "2", str(ACT), "flood", "120"],

@@ -65,6 +65,7 @@ def test_exception_that_cannot_be_pickled():
     assert "Local: a class of this call" in str(outcome.exception)
 
 
+@pytest.mark.slow
 def test_deadline_ends_what_is_left():
     began = time.monotonic()
     outcomes = run_ranks_outcomes("shm", 2, bodies.sleeps_on, 0, timeout_s=5)
@@ -183,6 +184,7 @@ def test_pool_of_ranks_under_mpiexec(mpi):
     assert leftovers() == []
 
 
+@pytest.mark.slow
 def test_mpiexec_that_cannot_start(tmp_path):
     """What it says is in the ranks' reports."""
     skip_unless_here("mpi")

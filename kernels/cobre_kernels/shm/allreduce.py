@@ -76,16 +76,32 @@ def _bring_in(state, generation, source, length, itemsize, size_bytes, kind):
 
 
 @routine
-def _fold_slots(state, target, begin, end, itemsize, generation, dtype, op):
-    """Fold bytes ``begin`` to ``end`` of all slots, in rank order, into ``target``."""
+def _contribution(state, rank, generation, own):
+    """Address of a rank's chunk: its slot, but for this rank where it is in the cache already."""
+    if rank == peek(state + layout.RANK):
+        return own
+    return slot_of(state, rank, generation)
+
+
+@routine
+def _fold_slots(state, own, target, begin, end, itemsize, generation, dtype, op):
+    """Fold bytes ``begin`` to ``end`` of all chunks, in rank order, into ``target``."""
     while begin < end:
         block = min(end - begin, BLOCK_BYTES)
-        move(target, slot_of(state, 0, generation) + begin, block)
+        move(target, _contribution(state, 0, generation, own) + begin, block)
         for rank in range(1, peek(state + layout.COMM_SIZE)):
-            slot = slot_of(state, rank, generation) + begin
-            fold(state, dtype, op, target, slot, block // itemsize)
+            chunk = _contribution(state, rank, generation, own) + begin
+            fold(state, dtype, op, target, chunk, block // itemsize)
         begin += block
         target += block
+
+
+@routine
+def _own_chunk(state, send, recv, begin, generation):
+    """Address of this rank's chunk; in place it is overwritten before it is folded."""
+    if send == recv:
+        return slot_of(state, peek(state + layout.RANK), generation)
+    return send + begin
 
 
 @routine
@@ -97,7 +113,8 @@ def _everyone_folds(state, send, recv, itemsize, size_bytes, kind, dtype, op):
         outcome = _bring_in(state, generation, send + begin, length, itemsize, size_bytes, kind)
         if outcome != OK:
             return outcome
-        _fold_slots(state, recv + begin, 0, length, itemsize, generation, dtype, op)
+        own = _own_chunk(state, send, recv, begin, generation)
+        _fold_slots(state, own, recv + begin, 0, length, itemsize, generation, dtype, op)
     return OK
 
 
@@ -124,6 +141,7 @@ def _stripes(state, send, recv, itemsize, size_bytes, kind, dtype, op):
         stripe = _stripe_bytes(state, length)
         _fold_slots(
             state,
+            _own_chunk(state, send, recv, begin, generation),
             stripe_of(state, rank, generation),
             min(rank * stripe, length),
             min((rank + 1) * stripe, length),

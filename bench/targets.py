@@ -98,6 +98,8 @@ class Target:
         Part of the peer's name, if the figure is a ratio.
     inverse : bool
         Whether the figure is the peer's time / ours.
+    without : tuple of str
+        None of them stands in the label.
     """
 
     row: str
@@ -109,10 +111,12 @@ class Target:
     peer: str | None = None
     at_least: bool = False
     inverse: bool = False
+    without: tuple[str, ...] = ()
 
     def outcomes(self, results: Results) -> list[Outcome]:
         """Return an outcome for each benchmark that matches, or one without a figure."""
         asked = results.find(words=self.words, ranks=self.ranks, beside=self.beside)
+        asked = [record for record in asked if not any(w in record.label for w in self.without)]
         made = [self._outcome(record) for record in asked if record.ours]
         return [outcome for outcome in made if outcome] or [
             Outcome(self.row, self.limit, self.ranks, self.beside, self.unit, self.at_least)
@@ -192,15 +196,15 @@ OTHERS: dict[str, list[Target | Growth]] = {
     "In @njit loops": [
         Target(
             "njit barrier / numba-mpi", 0.25, ("njit", "barrier"),
-            ranks=2, beside="openmpi", peer="numba-mpi",
+            ranks=2, beside="openmpi", peer="numba-mpi", without=("+",),
         ),
         Target(
             "njit allreduce 32 B / numba-mpi", 0.25, ("njit", "allreduce", "32 B"),
-            ranks=2, beside="openmpi", peer="numba-mpi",
+            ranks=2, beside="openmpi", peer="numba-mpi", without=("+",),
         ),
         Target(
             "njit barrier / cache-line round trip", 0.8, ("njit", "barrier"),
-            ranks=2, peer="ping-pong",
+            ranks=2, peer="ping-pong", without=("+",),
         ),
     ],
     "The limit of memcpy": [
@@ -214,7 +218,10 @@ OTHERS: dict[str, list[Target | Growth]] = {
         ),
     ],
     "Waiting": [
-        Target("a rank that waits for a late peer", 0.02, ("wait",), unit="cores"),
+        Target(
+            "a rank that waits for a late peer", 0.02, ("wait",), unit="cores",
+            without=("over tcp", "over mpi"),
+        ),
         Target(
             "barrier, 8 ranks / bare context switches", 3, ("barrier",),
             ranks=8, peer="context switch",

@@ -60,11 +60,28 @@ def _inline(state, send, recv, itemsize, size_bytes, kind, dtype, op):
     publish(state, generation, kind, size_bytes, size_bytes // itemsize)
     outcome = await_all(state, generation, kind, size_bytes)
     if outcome == OK:
-        move(recv, payload_of(state, 0, generation), size_bytes)
+        own = _own_payload(state, send, recv, generation)
+        move(recv, _payload(state, 0, generation, own), size_bytes)
         for rank in range(1, peek(state + layout.COMM_SIZE)):
-            theirs = payload_of(state, rank, generation)
+            theirs = _payload(state, rank, generation, own)
             fold(state, dtype, op, recv, theirs, size_bytes // itemsize)
     return outcome
+
+
+@routine
+def _own_payload(state, send, recv, generation):
+    """Address of this rank's contribution: not its cell, which the others are taking away.
+
+    In place it is overwritten before it is folded; then the cell has it.
+    """
+    if send == recv:
+        return payload_of(state, peek(state + layout.RANK), generation)
+    return send
+
+
+@routine
+def _payload(state, rank, generation, own):
+    return own if rank == peek(state + layout.RANK) else payload_of(state, rank, generation)
 
 
 @routine

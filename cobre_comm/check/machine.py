@@ -38,7 +38,7 @@ def describe(backends: list[str]) -> dict[str, str]:
         if parsed.is_mpi and not parsed.nodes:
             said[name] = _mpi(parsed)
     said["system"] = f"{platform.system()} {platform.release()} {platform.machine()}"
-    said["processor"] = f"{_processor()}, {usable_cores()} usable cores"
+    said["processor"] = f"{processor()}, {usable_cores()} usable cores"
     if SHM_FOLDER.is_dir():
         usage = shutil.disk_usage(SHM_FOLDER)
         said[str(SHM_FOLDER)] = f"{_size(usage.total)}, {_size(usage.free)} free"
@@ -61,7 +61,8 @@ def _mpi(name: BackendName) -> str:
         return str(error)
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Return the processor's name as the kernel tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:

@@ -11,6 +11,7 @@ from cobre_comm.testing import (
     RanksFailed,
     leaders,
     leftovers,
+    mpi_job,
     node_of_ranks,
     run_ranks,
     run_ranks_outcomes,
@@ -33,6 +34,23 @@ def is_running(pid):
 def mpi(request):
     skip_unless_here(request.param)
     return request.param
+
+
+@pytest.mark.parametrize("backend", ["mpi-mpich", slow("mpi-openmpi")])
+def test_job_that_all_ranks_leave_ends_in_order(backend, monkeypatch):
+    """MPICH's starter would kill the last ranks for a first one that has not taken its leave."""
+    skip_unless_here(backend)
+    jobs = []
+
+    class Recorded(mpi_job.MpiJob):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            jobs.append(self)
+
+    monkeypatch.setattr(mpi_job, "MpiJob", Recorded)
+    for _ in range(2):
+        run_ranks(backend, 4, bodies.identity)
+    assert [job.poll() for job in jobs] == [0, 0]
 
 
 def test_values_in_rank_order():

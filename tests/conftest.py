@@ -1,10 +1,22 @@
 """What test functions share; the classes of the suite have these from their grid."""
 
+import signal
+
 import pytest
 
 from tests.grid import OUR_GRID, skip_unless_here
 
 pytest_plugins = ["cobre_comm.testing.plugin"]
+
+
+def pytest_sessionstart():
+    """Undo what a shell does to commands in the background: launchers would pass it to ranks."""
+    for number, usual in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGQUIT, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 @pytest.fixture(params=OUR_GRID.backends)

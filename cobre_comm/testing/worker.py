@@ -92,7 +92,12 @@ def _unpack(task: bytes) -> tuple[Any, ...]:
 
 
 def prepare_process() -> None:
-    """Tell where this process is when asked by ``SIGUSR1``, and do not outlive its parent."""
+    """Tell where this process is when asked by ``SIGUSR1``, and do not outlive its parent.
+
+    Ctrl-C is heard, too: what a shell starts in the background begins with ``SIGINT`` ignored.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     if sys.platform == "linux":

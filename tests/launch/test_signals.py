@@ -78,6 +78,15 @@ def test_signals_are_forwarded_in_order():
         assert code == 128 + signal.SIGTERM
 
 
+@pytest.fixture
+def hang_up_ends():
+    """Ranks are not to inherit what ``nohup`` does to this process."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hang_up_ends")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_ending_signals_end_ranks_that_do_nothing_about_them(number):
     with Running("run", "-n", 2, ACT, "sleep") as job:

@@ -1,44 +1,33 @@
-"""Compile the kernels of all backends into an empty cache, as the launcher does before a first job.
+"""Compile the kernels of backends into an empty cache, as `cobre-comm compile` and a first job do.
 
-    NUMBA_CACHE_DIR=$(mktemp -d) python bench/cold_compile.py
+    NUMBA_CACHE_DIR=$(mktemp -d) python bench/cold_compile.py [local shm tcp mpi]
 
-Prints seconds of wall clock and of CPU time by backend, one after the other as they stand here:
-what they share is compiled with the first that needs it.
+Prints seconds of wall clock and of CPU time; without names, for all that can be used here.
 """
 
 import json
 import os
 import pathlib
 import resource
+import sys
 import time
 
-from cobre_comm import available_backends
-from cobre_comm.launcher.warm import warm_up
+from cobre_comm.launcher.compile_command import main as compile_
 
 MARK = "COBRE_BENCH_RESULT "
-BACKENDS = ("local", "shm", "tcp", "mpi")
 
 
-def cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def main() -> None:
+def main(names: list[str]) -> None:
     cache = pathlib.Path(os.environ["NUMBA_CACHE_DIR"])
     if any(cache.iterdir()):
         raise SystemExit(f"{cache} is not empty")
-    taken = {}
-    for backend in BACKENDS:
-        if backend not in available_backends():
-            continue
-        used, began = cpu_s(), time.perf_counter()
-        warm_up(backend, os.environ)
-        taken[backend] = {"wall_s": time.perf_counter() - began, "cpu_s": cpu_s() - used}
-        if not [path for path in cache.glob(f"warm-{backend}-*") if path.read_text()]:
-            raise SystemExit(f"the kernels of {backend} are not in the cache")
-    print(MARK + json.dumps(taken))
+    began = time.perf_counter()
+    if compile_(["--backends", ",".join(names)] if names else []):
+        raise SystemExit("the kernels are not in the cache")
+    wall_s = time.perf_counter() - began
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(MARK + json.dumps({"wall_s": wall_s, "cpu_s": used.ru_utime + used.ru_stime}))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

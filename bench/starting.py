@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mpi_start import command, environment
@@ -84,10 +85,12 @@ def first_collective_s(launcher: list[str], door: str, environ: Mapping[str, str
     return result_of(output_of(words, environ))["seconds"]
 
 
-def cold_compile(cache: Path) -> dict[str, dict[str, float]]:
-    """Return wall clock and CPU seconds of compiling everything into ``cache``, by backend."""
-    environ = {**environment("openmpi", 1, None), "NUMBA_CACHE_DIR": str(cache)}
-    return result_of(output_of([sys.executable, str(HERE / "cold_compile.py")], environ))
+def cold_compile(backends: Sequence[str]) -> dict[str, float]:
+    """Return wall clock and CPU seconds of compiling for these backends; for none, for all."""
+    with tempfile.TemporaryDirectory(prefix="cobre-bench-") as cache:
+        environ = {**environment("openmpi", 1, None), "NUMBA_CACHE_DIR": cache}
+        command = [sys.executable, str(HERE / "cold_compile.py"), *backends]
+        return result_of(output_of(command, environ))
 
 
 def in_turn(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:

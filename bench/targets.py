@@ -231,7 +231,7 @@ OTHERS: dict[str, list[Target | Growth]] = {
         Target("import cobre_comm", 0.35, ("start", "import"), unit="s"),
         Target("first collective, warm", 0.5, ("start", "first collective"), unit="s"),
         Target("cobre-comm run -n 4 examples/hello_ranks.py, warm", 2, ("start", "hello"), "s"),
-        Target("compile everything, cold", 30, ("start", "cold"), unit="s"),
+        Target("compile everything, cold", 30, ("start", "everything"), unit="s"),
     ],
     "Growth": [
         Growth(

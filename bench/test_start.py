@@ -2,7 +2,7 @@
 
 Each sample is a fresh process or job; the sides take turns. *Warm* is with the kernels in numba's
 cache and the modules' bytecode in Python's, *cold* with neither: an empty NUMBA_CACHE_DIR, into
-which the launcher's own warming compiles local, shm, tcp and mpi, once in a run of the benchmarks.
+which `cobre-comm compile` compiles, once in a run of the benchmarks.
 
     python -m pytest bench/test_start.py
 """
@@ -18,10 +18,11 @@ from pathlib import Path
 
 import pytest
 import starting
-from cold_compile import BACKENDS
 from measurements import LIBRARY_NAMES
 from mpi_start import LIBRARIES, command
 from recording import ratios
+
+from cobre_comm import available_backends
 
 MOST_ROUNDS = 5
 OURS = "cobre_comm"
@@ -88,13 +89,6 @@ def started(pytestconfig):
         yield samples_of
 
 
-@pytest.fixture(scope="module")
-def compiled() -> dict[str, dict[str, float]]:
-    faulthandler.cancel_dump_traceback_later()  # it takes longer than a test may
-    with tempfile.TemporaryDirectory(prefix="cobre-bench-") as cache:
-        return starting.cold_compile(Path(cache))
-
-
 @pytest.mark.parametrize(
     ("what", "side"), [(w, side) for w, sides in SIDES.items() for side in sides]
 )
@@ -114,41 +108,18 @@ def test_start(record, started, what: str, side: str) -> None:
     )
 
 
-def test_cold_compile(record, compiled) -> None:
-    total = sum(taken["wall_s"] for taken in compiled.values())
+@pytest.mark.parametrize("backend", ["everything", *available_backends()])
+def test_cold_compile(record, backend: str) -> None:
+    """For all backends together, and for each alone: what its first job waits for."""
+    faulthandler.cancel_dump_traceback_later()  # it takes longer than a test may
+    taken = starting.cold_compile([] if backend == "everything" else [backend])
+    extra = {} if backend == "everything" else {"backend": backend}
     record(
-        [total],
-        label=f"cold compile of {', '.join(compiled)}",
+        [taken["wall_s"]],
+        label=f"compile {backend}, cold",
         operation="start",
         ranks=1,
         side=OURS,
-        by_backend=compiled,
-    )
-
-
-def test_cpu_time_of_compiling(record, compiled) -> None:
-    record(
-        [sum(taken["wall_s"] for taken in compiled.values())],
-        label="CPU time of compiling all that",
-        operation="start",
-        ranks=1,
-        side=OURS,
-        value=sum(taken["cpu_s"] for taken in compiled.values()),
-        unit="s",
-    )
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_compile(record, compiled, backend: str) -> None:
-    """Each after the ones before it, with which it shares kernels."""
-    if backend not in compiled:
-        pytest.skip(f"{backend} cannot be used here")
-    record(
-        [compiled[backend]["wall_s"]],
-        label=f"compile {backend}",
-        operation="start",
-        ranks=1,
-        side=OURS,
-        backend=backend,
-        cpu_s=compiled[backend]["cpu_s"],
+        cpu_s=taken["cpu_s"],
+        **extra,
     )

@@ -8,9 +8,10 @@ import os
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import cobre_comm
+from cobre_comm.command_line import Parser
 from cobre_comm.errors import BackendError, InitializationFailed
 
 if TYPE_CHECKING:
@@ -21,19 +22,13 @@ USAGE = """\
 usage: cobre-comm run -n N [options] [--] script.py [arguments]
        cobre-comm run -n N [options] -m module [arguments]
        cobre-comm check [options]
+       cobre-comm compile [options]
        cobre-comm --version
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}\n")
-
-
 def _run_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="cobre-comm run",
         usage=USAGE.splitlines()[0].removeprefix("usage: ") + " | -m module [arguments]",
         description="Run a script or a module on N ranks of this machine, or of each of several.",
@@ -112,6 +107,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from cobre_comm.check.command import main as check
 
         return check(words[1:])
+    if words[:1] == ["compile"]:
+        from cobre_comm.launcher.compile_command import main as compile_
+
+        return compile_(words[1:])
     if words in (["--version"], ["-V"]):
         print(f"cobre-comm {cobre_comm.__version__}")
         return 0
@@ -147,7 +146,7 @@ def _run(words: Sequence[str]) -> int:
     options = Options(bind=chosen.bind == "core", prefix=chosen.prefix, grace_s=chosen.grace)
     try:
         if job.size > 1:
-            warm_up(job.backend, os.environ if mpiexec is None else mpiexec.environment)
+            warm_up([job.backend], os.environ if mpiexec is None else mpiexec.environment)
         with with_meeting(job) as placed:
             return run(placed, [*interpreter_command(), *program], options, mpiexec)
     except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs

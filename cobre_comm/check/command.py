@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from cobre_comm.command_line import Parser
+
 if TYPE_CHECKING:
     from cobre_comm.check.result import Check, Point, Result
 
@@ -26,15 +28,8 @@ UNWANTED = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}\n")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog=PROG,
         description="Prove that this machine computes what is promised: the collectives, shared "
         "regions and errors of every backend, and the same bits of the SDDP example on all.",
@@ -149,19 +144,12 @@ def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table:
 def _compile(backends: Sequence[str]) -> None:
     """Compile the kernels now, and say so: then the checks are about what they are about."""
     from cobre_comm.check.backends import OURS
-    from cobre_comm.launcher.mpiexec import find_mpiexec
     from cobre_comm.launcher.warm import warm_up
     from cobre_comm.testing.backend_name import BackendName
     from cobre_comm.testing.link import inherited_environment
 
-    kinds = {BackendName.parse(backend).kind: backend for backend in reversed(backends)}
-    for kind, backend in kinds.items():
-        environ: Mapping[str, str] = inherited_environment()
-        if kind == "mpi":
-            chosen = BackendName.parse(backend).environment()
-            environ = find_mpiexec({**environ, **chosen}).environment
-        if kind in OURS:
-            warm_up(kind, environ)
+    kinds = dict.fromkeys(BackendName.parse(backend).kind for backend in backends)
+    warm_up([kind for kind in kinds if kind in OURS], inherited_environment())
 
 
 def _run(planned: Mapping[Point, Sequence[Check]], *, as_table: bool) -> list[Result]:

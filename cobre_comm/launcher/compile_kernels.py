@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cobre_comm.cores import usable_cores
@@ -109,20 +109,22 @@ def _take_turns(todo: Sequence[Callable[[], object]], taken: Any) -> None:
         todo[number]()
 
 
-def main(backend: str, marker: str) -> None:
-    """Compile, or find in the cache, what ``backend`` needs; then write the marker."""
+def main(markers: Mapping[str, str]) -> None:
+    """Compile, or find in the cache, what these backends need; then write each one's marker."""
     from cobre_kernels import exact_sum, fold, guard
     from cobre_kernels.doors import DOORS, door
 
-    kernels = [*_kernels(backend), *fold.KERNELS, *exact_sum.KERNELS, *guard.KERNELS]
-    functions = _functions(kernels)
+    common = [*fold.KERNELS, *exact_sum.KERNELS, *guard.KERNELS]
+    kernels = {backend: [*_kernels(backend), *common] for backend in markers}
     try:
-        _cache_files(functions)
+        _cache_files(_functions(common))
     except RuntimeError:
         return  # no cache: every rank compiles for itself, whatever is done here
-    addresses = [functools.partial(getattr, kernel, "address") for kernel in kernels]
+    different = {kernel.function: kernel for some in kernels.values() for kernel in some}
+    addresses = [functools.partial(getattr, k, "address") for k in different.values()]
     _compile([*addresses, *(functools.partial(door, name) for name in DOORS)])
-    _write(pathlib.Path(marker), _cache_files(functions))
+    for backend, marker in markers.items():
+        _write(pathlib.Path(marker), _cache_files(_functions(kernels[backend])))
 
 
 def _write(marker: pathlib.Path, files: Iterable[pathlib.Path]) -> None:

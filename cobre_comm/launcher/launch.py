@@ -179,7 +179,7 @@ def _call_in_workers(
     from cobre_comm.launcher.warm import warm_up
     from cobre_comm.launcher.workers import Workers
 
-    warm_up(job.backend, os.environ)
+    warm_up([job.backend], os.environ)
     with with_meeting(job) as placed:
         workers = Workers(placed, fn, args, on_progress)
         try:

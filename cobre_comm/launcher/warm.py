@@ -15,7 +15,7 @@ import pathlib
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from cobre_comm.launcher.interpreter import interpreter_command, tied_command
 
@@ -26,20 +26,33 @@ _IRRELEVANT = {"NUMBA_NUM_THREADS", "NUMBA_CACHE_DIR"}
 _CPU_BYTES = 4096  # the first processor of /proc/cpuinfo, features included
 
 
-def warm_up(backend: str, environ: Mapping[str, str]) -> None:
-    """Make sure that the kernels of ``backend`` are in numba's disk cache, if there can be one.
+def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
+    """Make sure that the kernels of ``backends`` are in numba's disk cache, if there can be one.
 
     A failure here is none of the job: the ranks compile what they need, and say what is wrong.
+
+    Parameters
+    ----------
+    backends : iterable of str
+        Names of built-in backends. What several need is compiled once, by one process for all.
+    environ : mapping
+        Of the process that compiles; variables of numba decide about what it makes, and where.
+
+    Returns
+    -------
+    list of str
+        Those of the backends whose kernels are not in a cache now.
     """
     if environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
-        return
-    marker = _directory(environ) / f"warm-{backend}-{_fingerprint(environ)}"
-    if _is_warm(marker):
-        return
-    with _one_at_a_time(marker.parent):
-        if _is_warm(marker):  # another launcher has done it meanwhile
-            return
-        _compile(backend, environ, marker)
+        return list(backends)
+    fingerprint = _fingerprint(environ)
+    markers = {name: _directory(environ) / f"warm-{name}-{fingerprint}" for name in backends}
+    if not _cold(markers):
+        return []
+    with _one_at_a_time(_directory(environ)):
+        if cold := _cold(markers):  # or another launcher has done it meanwhile
+            _compile({name: markers[name] for name in cold}, environ)
+    return _cold(markers)
 
 
 def _directory(environ: Mapping[str, str]) -> pathlib.Path:
@@ -90,6 +103,10 @@ def _cpu() -> str:
     return b"\n".join(line for line in lines if line.startswith(kept)).decode(errors="replace")
 
 
+def _cold(markers: Mapping[str, pathlib.Path]) -> list[str]:
+    return [name for name, marker in markers.items() if not _is_warm(marker)]
+
+
 def _is_warm(marker: pathlib.Path) -> bool:
     try:
         files = marker.read_text().splitlines()
@@ -114,11 +131,12 @@ def _one_at_a_time(directory: pathlib.Path) -> Iterator[None]:
         yield
 
 
-def _compile(backend: str, environ: Mapping[str, str], marker: pathlib.Path) -> None:
+def _compile(markers: Mapping[str, pathlib.Path], environ: Mapping[str, str]) -> None:
     """Compile in a process of its own: the launcher stays small, and never imports numba."""
+    files = {name: str(marker) for name, marker in markers.items()}
     program = (
         f"import sys; sys.path[:] = {sys.path!r}; "
-        f"from cobre_comm.launcher.compile_kernels import main; main({backend!r}, {str(marker)!r})"
+        f"from cobre_comm.launcher.compile_kernels import main; main({files!r})"
     )
     command = [*interpreter_command(), "-P", "-c", program]
     subprocess.run(

@@ -58,8 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile the kernels once, into the cache, before any test's time runs."""
     if not session.config.option.collectonly:
-        for backend in ("local", "shm", "tcp", "mpi"):
-            warm_up(backend, os.environ)
+        warm_up(("local", "shm", "tcp", "mpi"), os.environ)
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,7 @@ def test_simd_width(name):
     env = {"NUMBA_CPU_NAME": name}
     if not runs_here(name):
         pytest.skip(f"this processor cannot run code for {name}")
-    warm_up("shm", {**os.environ, **env})
+    warm_up(["shm"], {**os.environ, **env})
     with RankPool("shm", 3, env=env) as pool:
         digests = pool.run(bits.reduce_all, "python", SEEDS, LONGEST, timeout_s=200)
     assert set(digests) == {bits.digest_of(3, SEEDS, LONGEST)}

@@ -18,8 +18,7 @@ def names():
 @pytest.fixture(scope="package", autouse=True)
 def launcher_finds_all_compiled():
     """Have the launcher compile now, so that no test sees it say so."""
-    for backend in ("shm", "tcp"):
-        warm.warm_up(backend, environment())
+    warm.warm_up(["shm", "tcp"], environment())
     # For MPI, tests do it where they find one: see tests/launch/mpi.py.
 
 

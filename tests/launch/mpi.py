@@ -20,5 +20,5 @@ def needs(name):
     if why := why_not(name):
         pytest.skip(why)
     chosen = {"MPI4PY_MPIABI": name}
-    warm.warm_up("mpi", find_mpiexec(environment(**chosen)).environment)
+    warm.warm_up(["mpi"], find_mpiexec(environment(**chosen)).environment)
     return chosen

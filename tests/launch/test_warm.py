@@ -9,12 +9,13 @@ from tests.launch.command import EXAMPLES, cobre
 
 @pytest.fixture
 def compilations(monkeypatch):
-    """Stand in for the process that compiles: it writes a marker that lists one file."""
+    """Stand in for the process that compiles: it writes markers that list one file."""
     seen = []
 
-    def pretend(backend, environ, marker):
-        seen.append(marker.name)
-        marker.write_text(f"{__file__}\n")
+    def pretend(markers, environ):
+        seen.append([marker.name for marker in markers.values()])
+        for marker in markers.values():
+            marker.write_text(f"{__file__}\n")
 
     monkeypatch.setattr(warm, "_compile", pretend)
     return seen
@@ -23,38 +24,52 @@ def compilations(monkeypatch):
 def test_compiles_once_for_the_same_surroundings(compilations, tmp_path):
     environ = {"XDG_CACHE_HOME": str(tmp_path), "NUMBA_NUM_THREADS": "2"}
     for _ in range(3):
-        warm.warm_up("shm", environ)
-    warm.warm_up("shm", environ | {"NUMBA_NUM_THREADS": "1"})
-    assert len(compilations) == 1
-    assert (tmp_path / "cobre_comm" / compilations[0]).exists()
+        warm.warm_up(["shm"], environ)
+    warm.warm_up(["shm"], environ | {"NUMBA_NUM_THREADS": "1"})
+    [[marker]] = compilations
+    assert (tmp_path / "cobre_comm" / marker).exists()
+
+
+def test_one_process_compiles_what_is_missing_of_several(compilations, tmp_path):
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    assert warm.warm_up(["tcp"], environ) == []
+    assert warm.warm_up(["local", "shm", "tcp"], environ) == []
+    _, several = compilations
+    assert [name.split("-")[1] for name in several] == ["local", "shm"]
+
+
+def test_tells_what_is_not_compiled(monkeypatch, tmp_path):
+    monkeypatch.setattr(warm, "_compile", lambda markers, environ: None)
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    assert warm.warm_up(["local", "shm"], environ) == ["local", "shm"]
 
 
 @pytest.mark.parametrize("change", ["NUMBA_CPU_NAME", "NUMBA_OPT", "NUMBA_CACHE_DIR"])
 def test_compiles_again_for_other_surroundings(compilations, tmp_path, change):
     environ = {"XDG_CACHE_HOME": str(tmp_path)}
-    warm.warm_up("shm", environ)
-    warm.warm_up("shm", environ | {change: str(tmp_path / "1")})
+    warm.warm_up(["shm"], environ)
+    warm.warm_up(["shm"], environ | {change: str(tmp_path / "1")})
     assert len(compilations) == 2
 
 
 def test_compiles_again_when_numbas_cache_has_gone(compilations, tmp_path):
     environ = {"XDG_CACHE_HOME": str(tmp_path)}
-    warm.warm_up("shm", environ)
-    marker = tmp_path / "cobre_comm" / compilations[0]
+    warm.warm_up(["shm"], environ)
+    marker = tmp_path / "cobre_comm" / compilations[0][0]
     marker.write_text(f"{tmp_path}/gone.nbi\n")
-    warm.warm_up("shm", environ)
+    warm.warm_up(["shm"], environ)
     assert len(compilations) == 2
 
 
 def test_nothing_to_do_without_jit(compilations, tmp_path):
-    warm.warm_up("shm", {"XDG_CACHE_HOME": str(tmp_path), "NUMBA_DISABLE_JIT": "1"})
+    warm.warm_up(["shm"], {"XDG_CACHE_HOME": str(tmp_path), "NUMBA_DISABLE_JIT": "1"})
     assert compilations == []
 
 
 def test_no_marker_where_there_is_no_place_for_it(compilations, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):  # our stand-in's; the real one carries on
-        warm.warm_up("shm", {"XDG_CACHE_HOME": str(tmp_path / "file")})
+        warm.warm_up(["shm"], {"XDG_CACHE_HOME": str(tmp_path / "file")})
     compile_kernels._write(tmp_path / "file" / "marker", [])
 
 
@@ -83,28 +98,14 @@ def test_no_compilation_where_numba_cannot_cache(monkeypatch, tmp_path):
         raise RuntimeError("cannot cache function: no locator available")
 
     monkeypatch.setattr(compile_kernels, "_cache_files", no_place)
-    compile_kernels.main("shm", str(tmp_path / "marker"))
+    compile_kernels.main({"shm": str(tmp_path / "marker")})
     assert not (tmp_path / "marker").exists()
 
 
 def test_the_process_that_compiles_gets_our_path_and_no_stdin(monkeypatch, tmp_path):
     calls = []
     monkeypatch.setattr(subprocess, "run", lambda command, **rest: calls.append((command, rest)))
-    warm._compile("shm", os.environ, tmp_path / "marker")
+    warm._compile({"shm": tmp_path / "marker"}, os.environ)
     [(command, rest)] = calls
     assert str(tmp_path / "marker") in command[-1]
     assert rest["stdin"] == subprocess.DEVNULL
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_cold_and_warm(backend, tmp_path):
-    words = ["run", "-n", 2, "--backend", backend]
-    empty = tmp_path / "empty.py"
-    empty.touch()
-    cold = cobre(*words, empty, NUMBA_CACHE_DIR=str(tmp_path))
-    assert cold.stderr == f"{warm.MESSAGE}\n"
-    compiled = set(tmp_path.rglob("*.nb?"))
-    warm_run = cobre(*words, EXAMPLES / "hello_ranks.py", NUMBA_CACHE_DIR=str(tmp_path))
-    assert warm_run.stderr == ""
-    assert set(tmp_path.rglob("*.nb?")) == compiled  # nothing was left to the ranks

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 SHM_FOLDER = Path("/dev/shm")
-PATTERN = "mpich_shm_*"  # Open MPI's starter tidies up itself
+PATTERNS = ("mpich_shm_*", "sm_segment.*")  # of MPICH, and of Open MPI if its starter is killed too
 YOUNGEST_S = 1.0  # a job that has just begun has made its file and not mapped it yet
 
 
@@ -22,16 +22,17 @@ def unused_files(pattern: str) -> set[Path]:
 
 
 def remove_litter(began: float) -> None:
-    """Remove what MPICH has made since a job began (``time.time()``) and nobody uses any more."""
-    for path in unused_files(PATTERN):
-        with contextlib.suppress(OSError):
-            made = path.stat().st_mtime
-            if made >= began and _is_still_unused(path, time.time() - made):
-                path.unlink()
+    """Remove what MPIs have made since a job began (``time.time()``) and nobody uses any more."""
+    for pattern in PATTERNS:
+        for path in unused_files(pattern):
+            with contextlib.suppress(OSError):
+                made = path.stat().st_mtime
+                if made >= began and _is_still_unused(path, time.time() - made):
+                    path.unlink()
 
 
 def _is_still_unused(path: Path, age_s: float) -> bool:
     if age_s >= YOUNGEST_S:
         return True
     time.sleep(YOUNGEST_S - max(0.0, age_s))
-    return path in unused_files(PATTERN)
+    return path in unused_files(path.name)

@@ -122,7 +122,7 @@ class MpiJob:
                 break
         for rank in self.ranks:
             rank.kill()
-        if not alive:
+        if self._process.returncode != 0:  # some rank has not taken its leave of MPI
             remove_litter(self._began)
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from cobre_comm.launcher.mpiexec import find_mpiexec
 from cobre_comm.testing.link import inherited_environment
-from cobre_comm.testing.litter import unused_files
+from cobre_comm.testing.litter import remove_litter, unused_files
 from tests.grid import why_not
 
 LIBRARIES = ["openmpi", "mpich"]
@@ -34,7 +34,7 @@ def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.
     chosen = {"MPI4PY_MPIABI": library, "COBRE_COMM_BACKEND": "mpi", **(env or {})}
     mpiexec = find_mpiexec({**inherited_environment(), **chosen})
     program = [*options, sys.executable, "-c", script, *map(str, args)]
-    began = time.monotonic()
+    began, made = time.monotonic(), time.time()
     job = subprocess.Popen(
         mpiexec.start_command(size, program),
         env=dict(mpiexec.environment),
@@ -54,7 +54,10 @@ def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.
             os.killpg(job.pid, signal.SIGKILL)
             out, err = job.communicate()
         pytest.fail(f"still running after {timeout_s} s:\n{out}\n{err}")
-    return Ended(job.returncode, out, err, time.monotonic() - began)
+    ended = Ended(job.returncode, out, err, time.monotonic() - began)
+    if job.returncode != 0:
+        remove_litter(made)
+    return ended
 
 
 def orphans(library):

@@ -22,7 +22,7 @@ STREAM_BYTES = 16 * 2**20  # a rank's share of a last-level cache; see docs/desi
 
 @routine
 def move(destination, source, count):
-    """Copy ``count`` bytes; the ranges do not overlap."""
+    """Copy ``count`` bytes; the ranges do not overlap, or are the same."""
     move_out(destination, source, count, False)
 
 

@@ -115,8 +115,11 @@ def _fold_slots(state, own, target, begin, end, itemsize, generation, dtype, op)
 
 @routine
 def _own_chunk(state, send, recv, begin, generation):
-    """Address of this rank's chunk; in place it is overwritten before it is folded."""
-    if send == recv:
+    """Address of this rank's chunk; in place it is overwritten before it is folded.
+
+    The only rank of a communicator has no other chunk to fold, and nothing in its slot.
+    """
+    if send == recv and peek(state + layout.COMM_SIZE) > 1:
         return slot_of(state, peek(state + layout.RANK), generation)
     return send + begin
 

@@ -1,15 +1,15 @@
-"""One conversation of the tcp rendezvous, with the test on the other side."""
+"""One task of the tcp rendezvous, with the test on the other side."""
 
 import socket
 import time
 
-from cobre_comm.backends.tcp.conversation import Loop
+from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
 
 LIMIT_S = 0.3
 
 
 class Talk:
-    """One conversation; the test is the other side."""
+    """One task; the test is the other side."""
 
     def __init__(self, converse):
         ours, self.other = socket.socketpair()
@@ -27,16 +27,16 @@ class Talk:
         self._ours.close()
         self.other.close()
 
-    def _run(self, conversation):
+    def _run(self, task):
         try:
-            self.result = ((yield from conversation), None)
+            self.result = ((yield from task), None)
         except Exception as error:
             self.result = None, error
         finally:
             self._ours.close()
 
     def end(self):
-        """Return what the conversation returned, or the error it raised."""
+        """Return what the task returned, or the error it raised."""
         assert self._loop.run(lambda: self.result is not None, time.monotonic() + LIMIT_S + 1.0)
         value, error = self.result
         return error or value

@@ -9,14 +9,14 @@ import time
 import pytest
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.tcp.conversation import Loop
-from cobre_comm.backends.tcp.handshake import (
+from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
+from cobre_comm.backends.tcp.rendezvous.handshake import (
     OWN_BYTE_ORDER,
     Handshake,
     Refused,
-    Stranger,
-    introduce,
-    welcome,
+    Unauthenticated,
+    handshake_as_acceptor,
+    handshake_as_connector,
 )
 from tests.backends.tcp_talk import LIMIT_S, Talk
 from tests.faults.tcp_clients import (
@@ -43,11 +43,13 @@ TOLD = Handshake(
 
 
 def accepting(refusal=None, key=KEY):
-    return Talk(lambda sock, until: welcome(sock, lambda _: key, lambda _: refusal, until))
+    return Talk(
+        lambda sock, until: handshake_as_acceptor(sock, lambda _: key, lambda _: refusal, until)
+    )
 
 
 def connecting(key=KEY):
-    return Talk(lambda sock, until: introduce(sock, lambda _: TOLD, key, until))
+    return Talk(lambda sock, until: handshake_as_connector(sock, lambda _: TOLD, key, until))
 
 
 def test_both_sides_agree():
@@ -55,10 +57,12 @@ def test_both_sides_agree():
     one, other = socket.socketpair()
 
     def accept():
-        results.append((yield from welcome(one, lambda purpose: KEY, lambda _: None, 1e18)))
+        results.append(
+            (yield from handshake_as_acceptor(one, lambda purpose: KEY, lambda _: None, 1e18))
+        )
 
     def connect():
-        results.append((yield from introduce(other, lambda _: TOLD, KEY, 1e18)))
+        results.append((yield from handshake_as_connector(other, lambda _: TOLD, KEY, 1e18)))
 
     with one, other, contextlib.closing(Loop()) as loop:
         for sock in (one, other):
@@ -136,7 +140,7 @@ def test_any_changed_byte_spoils_the_proof(where):
         told = bytearray(handshake(talk.other.recv(1000)[5:], KEY))
         told[where] ^= 0x10
         talk.other.send(told)
-        assert isinstance(talk.end(), Stranger)
+        assert isinstance(talk.end(), Unauthenticated)
         assert talk.heard() == b""
 
 
@@ -145,7 +149,7 @@ def test_other_key(key):
     with accepting() as talk:
         talk.other.send(handshake(talk.other.recv(1000)[5:], key))
         error = talk.end()
-        assert isinstance(error, Stranger)
+        assert isinstance(error, Unauthenticated)
         assert "token" in str(error)
 
 
@@ -168,7 +172,7 @@ def test_refusal_is_believed_if_it_is_proven(key):
         transcript = answer(talk, challenge_of())
         talk.other.send(frame(0x0C, proof(key, b"refusing", transcript + b"no") + b"no"))
         error = talk.end()
-        assert isinstance(error, Refused if key == KEY else Stranger)
+        assert isinstance(error, Refused if key == KEY else Unauthenticated)
         assert str(error) == "no" if key == KEY else "token" in str(error)
 
 
@@ -193,7 +197,7 @@ def test_refusal_is_believed_if_it_is_proven(key):
 def test_answers_that_prove_nothing(answer_frame):
     with connecting() as talk:
         talk.other.send(answer_frame(answer(talk, challenge_of())))
-        assert isinstance(talk.end(), Stranger)
+        assert isinstance(talk.end(), Unauthenticated)
 
 
 def test_answer_to_another_handshake():
@@ -202,7 +206,7 @@ def test_answer_to_another_handshake():
         answer(second, challenge_of())
         size = struct.pack(">I", 5)
         second.other.send(frame(0x09, size + proof(KEY, b"accepting", old + size)))
-        assert isinstance(second.end(), Stranger)
+        assert isinstance(second.end(), Unauthenticated)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +256,7 @@ def test_other_versions_can_be_told():
         answer(talk, challenge_of(9))
         talk.other.close()
         error = talk.end()
-        assert isinstance(error, Stranger)
+        assert isinstance(error, Unauthenticated)
         assert "version 9" in str(error)
         assert f"speaks {tags.PROTOCOL_VERSION}" in str(error)
 

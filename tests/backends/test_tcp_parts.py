@@ -1,4 +1,4 @@
-"""The small parts of the tcp rendezvous: frames, addresses, links, the log, conversations."""
+"""The small parts of the tcp rendezvous: frames, addresses, links, the log, tasks."""
 
 import contextlib
 import logging
@@ -10,15 +10,16 @@ import pytest
 from cobre_kernels.tcp import tags
 
 from cobre_comm import InitializationFailed
-from cobre_comm.backends.tcp import addresses, links, peers, sockets
-from cobre_comm.backends.tcp.conversation import Loop, pause, receive, send
-from cobre_comm.backends.tcp.dropped import MOST_LINES, DropLog
-from cobre_comm.backends.tcp.frames import expect, lost, pack_frame, say_why
+from cobre_comm.backends.tcp import links
+from cobre_comm.backends.tcp.rendezvous import addresses, peers, sockets
+from cobre_comm.backends.tcp.rendezvous.drop_log import MOST_LINES, DropLog
+from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, pause, receive, send
+from cobre_comm.backends.tcp.rendezvous.frames import lost, pack_frame, receive_frame, send_refused
 from tests.backends.tcp_talk import Talk
 
 
 def test_expected_frame():
-    with Talk(lambda sock, until: expect(sock, 3, tags.PEERS, 4)) as talk:
+    with Talk(lambda sock, until: receive_frame(sock, 3, tags.PEERS, 4)) as talk:
         talk.other.send(pack_frame(tags.PEERS, b"data"))
         assert talk.end() == b"data"
 
@@ -38,7 +39,7 @@ def test_expected_frame():
     ],
 )
 def test_unexpected_frame(data, words):
-    with Talk(lambda sock, until: expect(sock, 3, tags.PEERS, 4)) as talk:
+    with Talk(lambda sock, until: receive_frame(sock, 3, tags.PEERS, 4)) as talk:
         talk.other.send(data)
         if not data:
             talk.other.shutdown(socket.SHUT_WR)
@@ -50,7 +51,7 @@ def test_unexpected_frame(data, words):
 def test_reason_is_cut_to_what_will_be_read():
     one, other = socket.socketpair()
     with one, other:
-        say_why(one, lost(1, "because " * 1000))
+        send_refused(one, lost(1, "because " * 1000))
         assert other.recv(5) == struct.pack(">IB", 1001, tags.REFUSED)
 
 
@@ -192,9 +193,9 @@ def test_cancelled_conversation_cleans_up():
     with other:
         one.setblocking(False)
         loop = Loop()
-        conversation = wait()
-        loop.start(conversation)
-        loop.cancel(conversation)
-        loop.cancel(conversation)
+        task = wait()
+        loop.start(task)
+        loop.cancel(task)
+        loop.cancel(task)
         loop.close()
     assert seen == ["closed"]

@@ -14,8 +14,7 @@ import numpy as np
 from cobre_kernels.tcp import tags
 
 from cobre_comm import InitializationFailed, create_communicator
-from cobre_comm.backends.tcp import handshake, worker
-from cobre_comm.backends.tcp.rendezvous import rendezvous
+from cobre_comm.backends.tcp.rendezvous import handshake, rendezvous, worker
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing.conformance.bodies import sync
 from tests.faults.tcp_clients import MAGIC, frame

@@ -31,7 +31,9 @@ def test_every_link_leads_where_it_should(new_job, size):
 
 
 def test_ranks_on_several_machines(new_job, monkeypatch):
-    monkeypatch.setattr("cobre_comm.backends.tcp.worker.this_machine", lambda: b"another".ljust(32))
+    monkeypatch.setattr(
+        "cobre_comm.backends.tcp.rendezvous.worker.this_machine", lambda: b"another".ljust(32)
+    )
     results = new_job(3).start_all().wait()
     assert [results[rank].ranks_here for rank in range(3)] == [1, 2, 2]
     assert {links.star_bytes for links in results.values()} == {FAR_STAR_BYTES}

@@ -182,7 +182,7 @@ def test_strangers_are_dropped_and_the_job_starts(new_job, caplog, behave, words
 
 
 def test_who_does_not_speak_is_dropped_in_time(new_job, caplog, monkeypatch):
-    monkeypatch.setattr("cobre_comm.backends.tcp.acceptor.HANDSHAKE_S", 0.5)
+    monkeypatch.setattr("cobre_comm.backends.tcp.rendezvous.acceptor.HANDSHAKE_S", 0.5)
     job = new_job(2).start(0)
     began = time.monotonic()
     with Client(job.port) as silent, Client(job.port) as slow:
@@ -199,7 +199,7 @@ def test_who_does_not_speak_is_dropped_in_time(new_job, caplog, monkeypatch):
 
 
 def test_the_oldest_of_the_crowd_gives_way(new_job, monkeypatch):
-    monkeypatch.setattr("cobre_comm.backends.tcp.party.MOST_STRANGERS", 8)
+    monkeypatch.setattr("cobre_comm.backends.tcp.rendezvous.participant.MOST_UNAUTHENTICATED", 8)
     job = new_job(2, bind_addr="0.0.0.0").start(0)
     with contextlib.ExitStack() as stack:
         alone = stack.enter_context(Client(job.port, own_address()))

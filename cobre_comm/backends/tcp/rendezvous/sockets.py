@@ -9,7 +9,7 @@ import resource
 import socket
 import sys
 
-from cobre_comm.backends.tcp.addresses import Endpoint, address_of, resolve
+from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint, address_of, resolve
 from cobre_comm.errors import InitializationFailed
 
 BACKLOG = 1024  # hundreds of ranks start at once; the system cuts it to what it allows

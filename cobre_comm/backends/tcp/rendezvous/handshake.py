@@ -22,8 +22,13 @@ from dataclasses import dataclass
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.tcp.conversation import NEVER, Conversation, Ended, receive, send
-from cobre_comm.backends.tcp.frames import LONGEST_REASON, pack_frame, pack_reason, unpack_prefix
+from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, Ended, Task, receive, send
+from cobre_comm.backends.tcp.rendezvous.frames import (
+    LONGEST_REASON,
+    pack_frame,
+    pack_reason,
+    unpack_prefix,
+)
 
 MAGIC = b"cobrecom"
 NONCE_BYTES = 32
@@ -40,7 +45,7 @@ _SIZE = struct.Struct(">I")
 _BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
 
 
-class Stranger(Exception):
+class Unauthenticated(Exception):
     """The other side has not proven anything; ``args[0]`` says what was wrong."""
 
 
@@ -104,17 +109,17 @@ def prove(key: bytes, role: bytes, transcript: bytes) -> bytes:
 
 def _check_proof(proof: bytes, key: bytes, role: bytes, transcript: bytes, trouble: str) -> None:
     if not hmac.compare_digest(proof, prove(key, role, transcript)):
-        raise Stranger(trouble)
+        raise Unauthenticated(trouble)
 
 
-def welcome(
+def handshake_as_acceptor(
     sock: socket.socket,
     key_of: Callable[[int], bytes],
     judge: Callable[[Handshake], str | None],
     until: float,
     *,
     loopback_only: bool = False,
-) -> Conversation[Handshake]:
+) -> Task[Handshake]:
     """Accept a peer.
 
     Parameters
@@ -132,7 +137,7 @@ def welcome(
 
     Raises
     ------
-    Stranger, Refused, OSError
+    Unauthenticated, Refused, OSError
         If it has no proof, is refused, or leaves.
     """
     nonce = secrets.token_bytes(NONCE_BYTES)
@@ -155,17 +160,17 @@ def welcome(
     return handshake
 
 
-def _receive_handshake(sock: socket.socket, until: float) -> Conversation[tuple[bytes, bytes]]:
+def _receive_handshake(sock: socket.socket, until: float) -> Task[tuple[bytes, bytes]]:
     """Receive fields and proof; nothing is received that does not look like a handshake so far."""
     length, tag = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES, until)))
     if tag != tags.HANDSHAKE or not _FIRST_FIELDS.size <= length <= LONGEST_HANDSHAKE:
-        raise Stranger("sent something that is not a handshake")
+        raise Unauthenticated("sent something that is not a handshake")
     first = yield from receive(sock, _FIRST_FIELDS.size, until)
     if length != _FIELDS.size + PROOF_BYTES:
         version = _FIRST_FIELDS.unpack(first)[2]
         if version == tags.PROTOCOL_VERSION:
-            raise Stranger("sent something that is not a handshake")
-        raise Stranger(other_version(version))
+            raise Unauthenticated("sent something that is not a handshake")
+        raise Unauthenticated(other_version(version))
     rest = yield from receive(sock, length - len(first), until)
     fields = first + rest
     return fields[: _FIELDS.size], fields[_FIELDS.size :]
@@ -179,12 +184,12 @@ def other_version(version: int) -> str:
     )
 
 
-def introduce(
+def handshake_as_connector(
     sock: socket.socket,
     describe: Callable[[bool], Handshake],
     key: bytes,
     until: float,
-) -> Conversation[None]:
+) -> Task[None]:
     """Introduce this rank on a socket that it has connected.
 
     Parameters
@@ -201,7 +206,7 @@ def introduce(
 
     Raises
     ------
-    Stranger, Refused, OSError
+    Unauthenticated, Refused, OSError
         If the other side has no proof, refuses, or closes the connection.
     """
     challenge, version = yield from _receive_challenge(sock, until)
@@ -215,24 +220,24 @@ def introduce(
         yield from _receive_answer(sock, key, transcript)
     except (ConnectionResetError, BrokenPipeError, Ended):
         if version != tags.PROTOCOL_VERSION:
-            raise Stranger(other_version(version)) from None
-        raise Stranger(
+            raise Unauthenticated(other_version(version)) from None
+        raise Unauthenticated(
             "closed the connection at the handshake; its token may be another one (COBRE_TCP_TOKEN)"
         ) from None
 
 
-def _receive_challenge(sock: socket.socket, until: float) -> Conversation[tuple[bytes, int]]:
+def _receive_challenge(sock: socket.socket, until: float) -> Task[tuple[bytes, int]]:
     length, tag = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES, until)))
     if tag != tags.CHALLENGE or length != _CHALLENGE.size:
-        raise Stranger("is not a rank of cobre_comm")
+        raise Unauthenticated("is not a rank of cobre_comm")
     challenge = yield from receive(sock, length, until)
     magic, version, _, _ = _CHALLENGE.unpack(challenge)
     if magic != MAGIC:
-        raise Stranger("is not a rank of cobre_comm")
+        raise Unauthenticated("is not a rank of cobre_comm")
     return challenge, version
 
 
-def _receive_answer(sock: socket.socket, key: bytes, transcript: bytes) -> Conversation[None]:
+def _receive_answer(sock: socket.socket, key: bytes, transcript: bytes) -> Task[None]:
     trouble = "could not prove that it knows the token (COBRE_TCP_TOKEN)"
     length, tag = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES, NEVER)))
     if tag == tags.ACK and length == _SIZE.size + PROOF_BYTES:
@@ -245,4 +250,4 @@ def _receive_answer(sock: socket.socket, key: bytes, transcript: bytes) -> Conve
         _check_proof(proof, key, _REFUSING, transcript + reason, trouble)
         raise Refused(reason.decode(errors="replace"))
     else:
-        raise Stranger("sent something that is not an answer to a handshake")
+        raise Unauthenticated("sent something that is not an answer to a handshake")

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from cobre_comm.backends.tcp.acceptor import MOST_STRANGERS, Acceptor, Arrive
-from cobre_comm.backends.tcp.conversation import Loop
-from cobre_comm.backends.tcp.dropped import DropLog
 from cobre_comm.backends.tcp.links import Links, accepted_by, opened_by
-from cobre_comm.backends.tcp.sockets import close_all, make_room
+from cobre_comm.backends.tcp.rendezvous.acceptor import MOST_UNAUTHENTICATED, Acceptor, Arrive
+from cobre_comm.backends.tcp.rendezvous.drop_log import DropLog
+from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
+from cobre_comm.backends.tcp.rendezvous.sockets import close_all, make_room
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
@@ -23,7 +23,7 @@ NOTICE_S = 10.0
 _logger = logging.getLogger("cobre_comm")
 
 
-class Party:
+class Participant:
     """One rank of those who meet; a context manager.
 
     On leaving it nobody listens and nothing is under way any more; after an error, the links that
@@ -68,7 +68,7 @@ class Party:
         return time.monotonic() + limit_ms / 1000 if limit_ms else math.inf
 
     def _until(self, done: Callable[[], bool], until: float, failure: Callable[[], str]) -> None:
-        """Serve all conversations until ``done()``; fail if that takes too long.
+        """Serve all tasks until ``done()``; fail if that takes too long.
 
         Who waits for a human to start the other ranks sees after a while what it waits for.
         """
@@ -85,5 +85,5 @@ class Party:
     def _acceptor(self, key_of: Callable[[int], bytes], arrive: Arrive) -> Acceptor:
         rank, size = self._config.rank, self._config.size
         links = len(accepted_by(rank, size)) + len(opened_by(rank, size))
-        strangers = make_room(links, MOST_STRANGERS + size)
+        strangers = make_room(links, MOST_UNAUTHENTICATED + size)
         return Acceptor(self._loop, self._config, key_of, arrive, self._log, strangers)

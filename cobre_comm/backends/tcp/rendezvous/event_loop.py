@@ -1,7 +1,7 @@
-"""Many conversations in one thread: each is a generator that says what it waits for.
+"""Many tasks in one thread: each is a generator that says what it waits for.
 
-A conversation reads like blocking code (``yield from receive(...)``), and none can hold up another.
-What it raises ends :meth:`Loop.run`, so a conversation with a stranger catches its own errors.
+A task reads like blocking code (``yield from receive(...)``), and none can hold up another.
+What it raises ends :meth:`Loop.run`, so a task with a stranger catches its own errors.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ T = TypeVar("T")
 
 
 class Wait(NamedTuple):
-    """What a conversation waits for: a socket, a moment, or whichever comes first."""
+    """What a task waits for: a socket, a moment, or whichever comes first."""
 
     sock: socket.socket | None
     events: int = 0
-    until: float = NEVER  # by time.monotonic(); then TimeoutError is raised in the conversation
+    until: float = NEVER  # by time.monotonic(); then TimeoutError is raised in the task
     last: bool = False  # to be resumed after all others that are ready
 
 
-Conversation: TypeAlias = Generator[Wait, None, T]
+Task: TypeAlias = Generator[Wait, None, T]
 
 
 class Ended(ConnectionError):
@@ -40,24 +40,24 @@ class Ended(ConnectionError):
 
 
 class Loop:
-    """Resumes conversations when what they wait for has come."""
+    """Resumes tasks when what they wait for has come."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self._waiting: dict[Conversation[None], Wait] = {}
+        self._waiting: dict[Task[None], Wait] = {}
         self._earliest = NEVER  # no wait ends before; may be too early, never too late
 
-    def start(self, conversation: Conversation[None]) -> None:
-        """Run a conversation up to its first wait, and from then on in :meth:`run`."""
-        self._resume(conversation)
+    def start(self, task: Task[None]) -> None:
+        """Run a task up to its first wait, and from then on in :meth:`run`."""
+        self._resume(task)
 
-    def cancel(self, conversation: Conversation[None]) -> None:
-        """End a conversation where it stands; its ``finally`` clauses run."""
-        self._forget(conversation)
-        conversation.close()
+    def cancel(self, task: Task[None]) -> None:
+        """End a task where it stands; its ``finally`` clauses run."""
+        self._forget(task)
+        task.close()
 
     def run(self, done: Callable[[], bool], until: float) -> bool:
-        """Serve all conversations until ``done()``; return False if ``until`` came first."""
+        """Serve all tasks until ``done()``; return False if ``until`` came first."""
         while not done():
             now = time.monotonic()
             if now >= until:
@@ -69,44 +69,44 @@ class Loop:
             ready = [
                 key.data for key, _ in self._selector.select(None if limit == NEVER else limit)
             ]
-            for conversation in sorted(ready, key=lambda one: self._waiting[one].last):
-                if conversation in self._waiting:  # an earlier one may have cancelled it
-                    self._forget(conversation)
-                    self._resume(conversation)
+            for task in sorted(ready, key=lambda one: self._waiting[one].last):
+                if task in self._waiting:  # an earlier one may have cancelled it
+                    self._forget(task)
+                    self._resume(task)
         return True
 
     def close(self) -> None:
         """Cancel whatever still waits."""
-        for conversation in list(self._waiting):
-            self.cancel(conversation)
+        for task in list(self._waiting):
+            self.cancel(task)
         self._selector.close()
 
-    def _resume(self, conversation: Conversation[None], error: BaseException | None = None) -> None:
+    def _resume(self, task: Task[None], error: BaseException | None = None) -> None:
         try:
-            wait = next(conversation) if error is None else conversation.throw(error)
+            wait = next(task) if error is None else task.throw(error)
         except StopIteration:
             return
         if wait.sock is not None:
-            self._selector.register(wait.sock, wait.events, conversation)
-        self._waiting[conversation] = wait
+            self._selector.register(wait.sock, wait.events, task)
+        self._waiting[task] = wait
         self._earliest = min(self._earliest, wait.until)
 
-    def _forget(self, conversation: Conversation[None]) -> None:
-        wait = self._waiting.pop(conversation, None)
+    def _forget(self, task: Task[None]) -> None:
+        wait = self._waiting.pop(task, None)
         if wait is not None and wait.sock is not None:
             self._selector.unregister(wait.sock)
 
     def _expire(self, now: float) -> None:
         late = [one for one, wait in self._waiting.items() if wait.until <= now]
         self._earliest = NEVER
-        for conversation in late:
-            if conversation in self._waiting:
-                self._forget(conversation)
-                self._resume(conversation, TimeoutError("no answer"))
+        for task in late:
+            if task in self._waiting:
+                self._forget(task)
+                self._resume(task, TimeoutError("no answer"))
         self._earliest = min((wait.until for wait in self._waiting.values()), default=NEVER)
 
 
-def receive(sock: socket.socket, count: int, until: float = NEVER) -> Conversation[bytes]:
+def receive(sock: socket.socket, count: int, until: float = NEVER) -> Task[bytes]:
     """Receive exactly so many bytes, and none of those that follow."""
     data = bytearray()
     while len(data) < count:
@@ -121,7 +121,7 @@ def receive(sock: socket.socket, count: int, until: float = NEVER) -> Conversati
     return bytes(data)
 
 
-def send(sock: socket.socket, data: bytes, until: float = NEVER) -> Conversation[None]:
+def send(sock: socket.socket, data: bytes, until: float = NEVER) -> Task[None]:
     """Send all of the data."""
     rest = memoryview(data)
     while rest:
@@ -131,7 +131,7 @@ def send(sock: socket.socket, data: bytes, until: float = NEVER) -> Conversation
             yield Wait(sock, WRITE, until)
 
 
-def connect(sock: socket.socket, sockaddr: tuple[Any, ...], until: float) -> Conversation[None]:
+def connect(sock: socket.socket, sockaddr: tuple[Any, ...], until: float) -> Task[None]:
     """Connect a non-blocking socket."""
     code = sock.connect_ex(sockaddr)
     if code == errno.EINPROGRESS:
@@ -144,7 +144,7 @@ def connect(sock: socket.socket, sockaddr: tuple[Any, ...], until: float) -> Con
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 
-def pause(seconds: float) -> Conversation[None]:
+def pause(seconds: float) -> Task[None]:
     """Let others speak for a while."""
     with contextlib.suppress(TimeoutError):
         yield Wait(None, until=time.monotonic() + seconds)

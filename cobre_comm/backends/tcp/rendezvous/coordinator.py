@@ -13,13 +13,19 @@ from dataclasses import dataclass
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.tcp.addresses import Address
-from cobre_comm.backends.tcp.conversation import Conversation, send
-from cobre_comm.backends.tcp.frames import expect, lost, pack_frame, say_why, watch
-from cobre_comm.backends.tcp.handshake import Handshake, this_machine
-from cobre_comm.backends.tcp.party import Party
-from cobre_comm.backends.tcp.peers import SECRET_BYTES, pack_peers
-from cobre_comm.backends.tcp.sockets import BACKLOG, at_loopback, listen_for_workers
+from cobre_comm.backends.tcp.rendezvous.addresses import Address
+from cobre_comm.backends.tcp.rendezvous.event_loop import Task, send
+from cobre_comm.backends.tcp.rendezvous.frames import (
+    lost,
+    pack_frame,
+    receive_frame,
+    send_refused,
+    watch,
+)
+from cobre_comm.backends.tcp.rendezvous.handshake import Handshake, this_machine
+from cobre_comm.backends.tcp.rendezvous.participant import Participant
+from cobre_comm.backends.tcp.rendezvous.peers import SECRET_BYTES, pack_peers
+from cobre_comm.backends.tcp.rendezvous.sockets import BACKLOG, at_loopback, listen_for_workers
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
@@ -39,7 +45,7 @@ class _Worker:
     control: socket.socket
 
 
-class Coordinator(Party):
+class Coordinator(Participant):
     """Rank 0.
 
     Parameters
@@ -65,7 +71,7 @@ class Coordinator(Party):
         self._listeners = [listener] if listener else []
         self._secret = secrets.token_bytes(SECRET_BYTES)
         self._workers: dict[int, _Worker] = {}
-        self._talks: dict[int, Conversation[None]] = {}  # on the control links
+        self._talks: dict[int, Task[None]] = {}  # on the control links
         self._ready: set[int] = set()
 
     def meet(self) -> None:
@@ -87,7 +93,7 @@ class Coordinator(Party):
             self._until(lambda: len(self._ready) == others, until, self._unlinked)
         except InitializationFailed as error:
             for worker in self._workers.values():
-                say_why(worker.control, error)
+                send_refused(worker.control, error)
             raise
         self._begin()
 
@@ -115,12 +121,12 @@ class Coordinator(Party):
             self._workers[peer.rank] = _Worker(peer, address, sock)
             self._talk(peer.rank, watch(sock, peer.rank))
 
-    def _talk(self, rank: int, conversation: Conversation[None]) -> None:
-        """Put another conversation in the place of the one on the control link of a worker."""
+    def _talk(self, rank: int, task: Task[None]) -> None:
+        """Put another task in the place of the one on the control link of a worker."""
         if rank in self._talks:
             self._loop.cancel(self._talks[rank])
-        self._talks[rank] = conversation
-        self._loop.start(conversation)
+        self._talks[rank] = task
+        self._loop.start(task)
 
     def _introduce(self, until: float) -> None:
         """Tell every worker where the others are, and wait until it has its links."""
@@ -153,12 +159,12 @@ class Coordinator(Party):
             found.append((None if beside else worker.address, worker.handshake.port))
         return found
 
-    def _tell(self, rank: int, control: socket.socket, peers: bytes) -> Conversation[None]:
+    def _tell(self, rank: int, control: socket.socket, peers: bytes) -> Task[None]:
         try:
             yield from send(control, peers)
         except OSError as error:
             raise lost(rank) from error
-        yield from expect(control, rank, tags.READY)
+        yield from receive_frame(control, rank, tags.READY)
         self._ready.add(rank)
         yield from watch(control, rank)
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.tcp.addresses import (
+from cobre_comm.backends.tcp.rendezvous.addresses import (
     Address,
     Endpoint,
     pack_address,
     same_host,
     unpack_endpoint,
 )
-from cobre_comm.backends.tcp.frames import pack_frame
+from cobre_comm.backends.tcp.rendezvous.frames import pack_frame
 
 SECRET_BYTES = 16
 _HEAD = struct.Struct(">QIQ16s")  # star_bytes, ranks on that machine, patience_ms, job secret

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import socket
 
-from cobre_comm.backends.tcp.coordinator import Coordinator
 from cobre_comm.backends.tcp.links import Links
-from cobre_comm.backends.tcp.party import Party
-from cobre_comm.backends.tcp.worker import Worker
+from cobre_comm.backends.tcp.rendezvous.coordinator import Coordinator
+from cobre_comm.backends.tcp.rendezvous.participant import Participant
+from cobre_comm.backends.tcp.rendezvous.worker import Worker
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
@@ -50,13 +50,13 @@ def rendezvous(
             listener.close()
         return Links([None], [None], star_bytes=star_bytes)
     try:
-        party: Party
+        participant: Participant
         if config.rank == 0:
-            party = Coordinator(config, star_bytes, far_star_bytes, listener)
+            participant = Coordinator(config, star_bytes, far_star_bytes, listener)
         else:
-            party = Worker(config)
-        with party:
-            party.meet()
-        return party.links
+            participant = Worker(config)
+        with participant:
+            participant.meet()
+        return participant.links
     except OSError as error:
         raise InitializationFailed("tcp", error) from error

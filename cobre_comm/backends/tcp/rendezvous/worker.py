@@ -9,16 +9,16 @@ from collections.abc import Callable
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.tcp.acceptor import Acceptor
-from cobre_comm.backends.tcp.addresses import Address, Endpoint, resolve
-from cobre_comm.backends.tcp.connector import Attempts, reach
-from cobre_comm.backends.tcp.conversation import Conversation
-from cobre_comm.backends.tcp.frames import expect, lost, pack_frame, say_why
-from cobre_comm.backends.tcp.handshake import OWN_BYTE_ORDER, Handshake, this_machine
 from cobre_comm.backends.tcp.links import opened_by
-from cobre_comm.backends.tcp.party import Party
-from cobre_comm.backends.tcp.peers import Peers, peers_bytes, unpack_peers
-from cobre_comm.backends.tcp.sockets import close_all, listen_for_peers
+from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
+from cobre_comm.backends.tcp.rendezvous.addresses import Address, Endpoint, resolve
+from cobre_comm.backends.tcp.rendezvous.connector import Attempts, reach
+from cobre_comm.backends.tcp.rendezvous.event_loop import Task
+from cobre_comm.backends.tcp.rendezvous.frames import lost, pack_frame, receive_frame, send_refused
+from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, Handshake, this_machine
+from cobre_comm.backends.tcp.rendezvous.participant import Participant
+from cobre_comm.backends.tcp.rendezvous.peers import Peers, peers_bytes, unpack_peers
+from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_peers
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
@@ -26,7 +26,7 @@ GRACE_S = 1.0  # rank 0 came first and gives up first: it knows who is missing
 NAMED = 3  # ranks that could not be reached, in one message
 
 
-class Worker(Party):
+class Worker(Participant):
     """Any rank but 0."""
 
     def __init__(self, config: TcpConfig) -> None:
@@ -51,7 +51,7 @@ class Worker(Party):
             self._report_ready(control)
             self._until(lambda: self._begun, until, self._no_word)
         except InitializationFailed as error:
-            say_why(control, error)
+            send_refused(control, error)
             raise
 
     def _no_word(self) -> str:
@@ -119,9 +119,9 @@ class Worker(Party):
         """Return what rank 0 tells when all have come."""
         told: list[bytes] = []
 
-        def listen() -> Conversation[None]:
+        def listen() -> Task[None]:
             length = peers_bytes(self._config.size)
-            told.append((yield from expect(control, 0, tags.PEERS, length)))
+            told.append((yield from receive_frame(control, 0, tags.PEERS, length)))
 
         try:
             rank_0 = control.getpeername()
@@ -172,8 +172,8 @@ class Worker(Party):
         except OSError as error:
             raise lost(0) from error
 
-    def _await_start(self, control: socket.socket) -> Conversation[None]:
-        yield from expect(control, 0, tags.START)
+    def _await_start(self, control: socket.socket) -> Task[None]:
+        yield from receive_frame(control, 0, tags.START)
         self._begun = True
 
 

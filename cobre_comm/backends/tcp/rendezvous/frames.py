@@ -8,7 +8,7 @@ import struct
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.tcp.conversation import Conversation, receive
+from cobre_comm.backends.tcp.rendezvous.event_loop import Task, receive
 from cobre_comm.errors import InitializationFailed
 
 LONGEST_REASON = 1000  # bytes
@@ -40,13 +40,13 @@ def pack_reason(reason: str) -> bytes:
     return reason.encode(errors="replace")[:LONGEST_REASON]
 
 
-def say_why(sock: socket.socket, error: InitializationFailed) -> None:
+def send_refused(sock: socket.socket, error: InitializationFailed) -> None:
     """Tell an attached rank why this one gives up, if it can be told."""
     with contextlib.suppress(OSError):
         sock.send(pack_frame(tags.REFUSED, pack_reason(str(error.source))))
 
 
-def expect(sock: socket.socket, rank: int, tag: int, count: int = 0) -> Conversation[bytes]:
+def receive_frame(sock: socket.socket, rank: int, tag: int, count: int = 0) -> Task[bytes]:
     """Receive a frame of that tag and length from an attached rank.
 
     Raises
@@ -68,6 +68,6 @@ def expect(sock: socket.socket, rank: int, tag: int, count: int = 0) -> Conversa
     )
 
 
-def watch(sock: socket.socket, rank: int) -> Conversation[None]:
+def watch(sock: socket.socket, rank: int) -> Task[None]:
     """Notice that an attached rank is gone or gives up, while it has nothing else to say."""
-    yield from expect(sock, rank, _NONE)
+    yield from receive_frame(sock, rank, _NONE)

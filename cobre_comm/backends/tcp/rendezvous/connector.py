@@ -7,10 +7,15 @@ import socket
 import time
 from collections.abc import Callable
 
-from cobre_comm.backends.tcp.addresses import Endpoint
-from cobre_comm.backends.tcp.conversation import Conversation, connect, pause
-from cobre_comm.backends.tcp.handshake import Handshake, Refused, Stranger, introduce
-from cobre_comm.backends.tcp.sockets import prepare
+from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint
+from cobre_comm.backends.tcp.rendezvous.event_loop import Task, connect, pause
+from cobre_comm.backends.tcp.rendezvous.handshake import (
+    Handshake,
+    Refused,
+    Unauthenticated,
+    handshake_as_connector,
+)
+from cobre_comm.backends.tcp.rendezvous.sockets import prepare
 from cobre_comm.errors import InitializationFailed
 
 CONNECT_S = 5.0  # for one address; the system sends its first packet three times in that time
@@ -49,7 +54,7 @@ def reach(
     describe: Callable[[socket.socket, bool], Handshake],
     key: bytes,
     arrive: Callable[[socket.socket], None],
-) -> Conversation[None]:
+) -> Task[None]:
     """Connect to a rank and shake hands, however long it takes.
 
     Parameters
@@ -80,7 +85,7 @@ def reach(
         for endpoint in candidates:
             try:
                 sock = yield from _try(endpoint, describe, key)
-            except (OSError, Stranger) as error:
+            except (OSError, Unauthenticated) as error:
                 attempts.note(str(endpoint), error)
             except Refused as error:
                 raise InitializationFailed(
@@ -96,13 +101,13 @@ def reach(
 
 def _try(
     endpoint: Endpoint, describe: Callable[[socket.socket, bool], Handshake], key: bytes
-) -> Conversation[socket.socket]:
+) -> Task[socket.socket]:
     sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
     try:
         prepare(sock)
         yield from connect(sock, endpoint.sockaddr, time.monotonic() + CONNECT_S)
         until = time.monotonic() + FIRST_WORD_S
-        yield from introduce(sock, lambda only: describe(sock, only), key, until)
+        yield from handshake_as_connector(sock, lambda only: describe(sock, only), key, until)
     except BaseException:
         sock.close()
         raise

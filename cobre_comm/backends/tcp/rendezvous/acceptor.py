@@ -10,23 +10,23 @@ from typing import TypeAlias
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.tcp.addresses import Address, address_of
-from cobre_comm.backends.tcp.conversation import NEVER, READ, Conversation, Loop, Wait, pause
-from cobre_comm.backends.tcp.dropped import DropLog
-from cobre_comm.backends.tcp.handshake import (
+from cobre_comm.backends.tcp.links import accepted_by
+from cobre_comm.backends.tcp.rendezvous.addresses import Address, address_of
+from cobre_comm.backends.tcp.rendezvous.drop_log import DropLog
+from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, READ, Loop, Task, Wait, pause
+from cobre_comm.backends.tcp.rendezvous.handshake import (
     BYTE_ORDERS,
     OWN_BYTE_ORDER,
     Handshake,
     Refused,
-    Stranger,
-    welcome,
+    Unauthenticated,
+    handshake_as_acceptor,
 )
-from cobre_comm.backends.tcp.links import accepted_by
-from cobre_comm.backends.tcp.sockets import prepare
+from cobre_comm.backends.tcp.rendezvous.sockets import prepare
 from cobre_comm.config import TcpConfig
 
 HANDSHAKE_S = 5.0
-MOST_STRANGERS = 512  # connections that have proven nothing, beyond one for each rank
+MOST_UNAUTHENTICATED = 512  # connections that have proven nothing, beyond one for each rank
 ACCEPTED_AT_ONCE = 64
 PAUSE_S = 0.05  # when there is no descriptor left
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -44,7 +44,7 @@ class Acceptor:
     Parameters
     ----------
     loop : Loop
-        Serves all conversations.
+        Serves all tasks.
     config : TcpConfig
         Of this rank.
     key_of : callable
@@ -53,7 +53,7 @@ class Acceptor:
         Receives every accepted link.
     log : DropLog
         Is told of those that were not.
-    most_strangers : int
+    most_unauthenticated : int
         How many connections there may be that are not proven.
     """
 
@@ -64,7 +64,7 @@ class Acceptor:
         key_of: Callable[[int], bytes],
         arrive: Arrive,
         log: DropLog,
-        most_strangers: int,
+        most_unauthenticated: int,
     ) -> None:
         self.missing = accepted_by(config.rank, config.size)
         self._expected = frozenset(self.missing)
@@ -73,16 +73,16 @@ class Acceptor:
         self._key_of = key_of
         self._arrive = arrive
         self._log = log
-        self._most_strangers = most_strangers
+        self._most_strangers = most_unauthenticated
         self._strangers = 0
-        self._crowds: dict[str, dict[socket.socket, Conversation[None]]] = {}  # by host; in order
+        self._crowds: dict[str, dict[socket.socket, Task[None]]] = {}  # by host; in order
 
     def serve(self, listeners: Sequence[socket.socket], *, loopback_only: bool = False) -> None:
         """Begin to accept."""
         for listener in listeners:
             self._loop.start(self._accept(listener, loopback_only))
 
-    def _accept(self, listener: socket.socket, loopback_only: bool) -> Conversation[None]:
+    def _accept(self, listener: socket.socket, loopback_only: bool) -> Task[None]:
         while True:
             yield Wait(listener, READ, NEVER, last=True)
             try:
@@ -98,10 +98,10 @@ class Acceptor:
     def _let_in(self, sock: socket.socket, address: Address, loopback_only: bool) -> None:
         if self._strangers >= self._most_strangers:
             self._make_room()
-        conversation = self._converse(sock, address, loopback_only)
+        task = self._converse(sock, address, loopback_only)
         self._strangers += 1
-        self._crowds.setdefault(str(address), {})[sock] = conversation
-        self._loop.start(conversation)
+        self._crowds.setdefault(str(address), {})[sock] = task
+        self._loop.start(task)
 
     def _let_out(self, sock: socket.socket, host: str) -> None:
         self._strangers -= 1
@@ -115,13 +115,11 @@ class Acceptor:
             self._log.note(host, "gave way to newer ones: too many prove nothing")
             self._loop.cancel(next(iter(self._crowds[host].values())))
 
-    def _converse(
-        self, sock: socket.socket, address: Address, loopback_only: bool
-    ) -> Conversation[None]:
+    def _converse(self, sock: socket.socket, address: Address, loopback_only: bool) -> Task[None]:
         accepted, host = False, str(address)
         try:
             until = time.monotonic() + HANDSHAKE_S
-            handshake = yield from welcome(
+            handshake = yield from handshake_as_acceptor(
                 prepare(sock), self._key_of, self._judge, until, loopback_only=loopback_only
             )
             accepted = True
@@ -131,7 +129,7 @@ class Acceptor:
             self._log.note(host, f"did not complete the handshake within {HANDSHAKE_S:g} s")
         except OSError:
             self._log.note(host, "left before the handshake was complete")
-        except (Stranger, Refused) as error:
+        except (Unauthenticated, Refused) as error:
             self._log.note(host, error.args[0])
         finally:
             self._let_out(sock, host)

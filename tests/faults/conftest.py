@@ -4,7 +4,6 @@ import signal
 import pytest
 
 from cobre_comm.testing import BackendName
-from tests.faults.tcp_ranks import Job, open_sockets
 from tests.grid import THOROUGH_OVER_MPI
 
 # Every operation waits in the same way, from Python and in compiled code, whichever rank is lost:
@@ -47,17 +46,3 @@ def pytest_collection_modifyitems(config, items):
     if never:
         config.hook.pytest_deselected(items=never)
         items[:] = [item for item in items if item not in set(never)]
-
-
-@pytest.fixture
-def new_job():
-    before, jobs = open_sockets(), []
-
-    def new(size, **config):
-        jobs.append(Job(size, **config))
-        return jobs[-1]
-
-    yield new
-    for job in jobs:
-        job.close()
-    assert open_sockets() <= before

@@ -6,7 +6,7 @@ from cobre_comm import ReduceOp
 from cobre_comm.testing import RankPool, run_ranks_outcomes
 from cobre_comm.testing.conformance.bodies import gather, lost, reduce, regions, sync
 from cobre_comm.testing.conformance.checks import check_survivors, check_timeout
-from tests.faults import tcp_stress_bodies
+from tests.faults.tcp import stress_bodies
 from tests.grid import skip_unless_here
 
 INTERPRETED = {"NUMBA_DISABLE_JIT": "1"}
@@ -68,4 +68,4 @@ def test_many_small_frames(size):
     env = {"COBRE_TCP_STAR_BYTES": "0"}
     with RankPool("tcp", size, env=INTERPRETED) as pool:
         for frame_bytes in (1, 40, 64):
-            pool.run(tcp_stress_bodies.small_frames, frame_bytes, env=env)
+            pool.run(stress_bodies.small_frames, frame_bytes, env=env)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tests.backends.mpi_scripts import LIBRARIES, orphans, run_script
+from tests.backends.mpi.scripts import LIBRARIES, orphans, run_script
 from tests.grid import EVERY_RANK_ALONE, slow, some
 
 NODES = [None, EVERY_RANK_ALONE, "0,0,1"]
@@ -70,7 +70,7 @@ def test_abort_can_be_turned_off(library, nodes):
 
 ODD_ORDERS = """
 import sys
-from tests.backends.mpi_bodies import in_odd_orders
+from tests.backends.mpi.bodies import in_odd_orders
 in_odd_orders(None, 7)
 if "window" in sys.argv:
     from mpi4py import MPI

@@ -54,7 +54,7 @@ def start(comm, body):
 
 
 def main(body, size, buffer_bytes=""):
-    from tests.faults import small_shm_bodies as importable
+    from tests.faults.shm import small_shm_bodies as importable
 
     env = {"COBRE_SHM_BUFFER_BYTES": buffer_bytes}
     outcomes = run_ranks_outcomes(

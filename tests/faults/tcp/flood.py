@@ -11,7 +11,7 @@ import struct
 import threading
 import time
 
-from tests.faults.tcp_clients import Client, frame, handshake
+from tests.faults.tcp.clients import Client, frame, handshake
 
 MOST_HELD = 40  # per thread, left open without a word
 REFUSED_PAUSE_S = 0.001  # where nobody listens any more

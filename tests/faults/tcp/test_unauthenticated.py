@@ -11,10 +11,10 @@ import time
 import pytest
 
 from cobre_comm.testing import run_ranks_outcomes
-from tests.faults import tcp_bodies as bodies
-from tests.faults.tcp_clients import Client, frame, handshake
-from tests.faults.tcp_fuzzer import wait_for_port
-from tests.faults.tcp_ranks import (
+from tests.faults.tcp import bodies
+from tests.faults.tcp.clients import Client, frame, handshake
+from tests.faults.tcp.flood import wait_for_port
+from tests.faults.tcp.job import (
     LOOPBACK,
     TOKEN,
     check,

@@ -16,7 +16,7 @@ from cobre_comm import CollectiveFailed, ReduceOp
 from cobre_comm.backends.tcp import backend
 from cobre_comm.testing.conformance.bodies import cast, gather, lost, reduce, sync
 from cobre_comm.testing.conformance.calls import calls
-from tests.faults.tcp_bodies import tell
+from tests.faults.tcp.bodies import tell
 
 CALLERS = ["python", "njit"]
 MOST_PAUSE_S = 0.004

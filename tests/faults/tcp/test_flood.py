@@ -7,9 +7,9 @@ import time
 import pytest
 
 from cobre_comm.testing import run_ranks_outcomes
-from tests.faults import tcp_bodies as bodies
-from tests.faults.tcp_fuzzer import Flood, wait_for_port
-from tests.faults.tcp_ranks import TOKEN, free_port
+from tests.faults.tcp import bodies
+from tests.faults.tcp.flood import Flood, wait_for_port
+from tests.faults.tcp.job import TOKEN, free_port
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 

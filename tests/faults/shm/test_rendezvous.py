@@ -7,7 +7,7 @@ from cobre_kernels import layout
 
 from cobre_comm import InitializationFailed
 from cobre_comm.testing import run_ranks_outcomes
-from tests.faults import rendezvous_bodies as bodies
+from tests.faults.shm import rendezvous_bodies as bodies
 
 
 def run(size, body, *args, **keywords):

@@ -5,7 +5,7 @@ import pytest
 
 from cobre_comm.testing import run_ranks, run_ranks_outcomes
 from cobre_comm.testing.outcome import values_of
-from tests.backends import mpi_node_bodies as bodies
+from tests.backends.mpi import node_bodies as bodies
 from tests.grid import EVERY_RANK_ALONE, skip_unless_here
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own

@@ -10,8 +10,8 @@ from cobre_comm import CollectiveFailed
 from cobre_comm.testing import BackendName, run_ranks, run_ranks_outcomes
 from cobre_comm.testing.litter import remove_litter
 from cobre_comm.testing.outcome import values_of
-from tests.backends import mpi_bodies as bodies
-from tests.backends.mpi_scripts import LIBRARIES, orphans
+from tests.backends.mpi import bodies
+from tests.backends.mpi.scripts import LIBRARIES, orphans
 from tests.backends.test_shm_memory import GIB, available_gib, populate_and_weigh
 from tests.grid import EVERY_RANK_ALONE, skip_unless_here, slow, why_not
 

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from cobre_comm.testing import run_ranks_outcomes
-from tests.faults import tcp_bodies as bodies
-from tests.faults.tcp_clients import Client, handshake, refusal
-from tests.faults.tcp_ranks import (
+from tests.faults.tcp import bodies
+from tests.faults.tcp.clients import Client, handshake, refusal
+from tests.faults.tcp.job import (
     LOOPBACK,
     SHORT_MS,
     TOKEN,

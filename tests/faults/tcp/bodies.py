@@ -17,8 +17,8 @@ from cobre_comm import InitializationFailed, create_communicator
 from cobre_comm.backends.tcp.rendezvous import handshake, rendezvous, worker
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing.conformance.bodies import sync
-from tests.faults.tcp_clients import MAGIC, frame
-from tests.faults.tcp_ranks import STAR_BYTES, check_greetings, descriptors, greet
+from tests.faults.tcp.clients import MAGIC, frame
+from tests.faults.tcp.job import STAR_BYTES, check_greetings, descriptors, greet
 
 OWN_BYTE_ORDER = int(sys.byteorder == "big")
 MOST_ELEMENTS = 60_000  # through rank 0 and around the ring

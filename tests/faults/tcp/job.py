@@ -12,7 +12,7 @@ from cobre_kernels.tcp import tags
 from cobre_comm import InitializationFailed
 from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
 from cobre_comm.config import TcpConfig
-from tests.faults.tcp_clients import ACK, Client
+from tests.faults.tcp.clients import ACK, Client
 
 TOKEN = "the-secret-of-this-job"
 STAR_BYTES = 4321

@@ -9,8 +9,8 @@ import pytest
 
 from cobre_comm.launcher.verdict import tells_of_lost_peer
 from cobre_comm.testing import run_ranks_outcomes
-from tests.faults import tcp_bodies as bodies
-from tests.faults.tcp_ranks import (
+from tests.faults.tcp import bodies
+from tests.faults.tcp.job import (
     LOOPBACK,
     SHORT_MS,
     attach,

@@ -10,9 +10,9 @@ import pytest
 from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing import run_ranks_outcomes
-from tests.faults import tcp_bodies as bodies
-from tests.faults.tcp_clients import Client
-from tests.faults.tcp_ranks import (
+from tests.faults.tcp import bodies
+from tests.faults.tcp.clients import Client
+from tests.faults.tcp.job import (
     FAR_STAR_BYTES,
     LOOPBACK,
     STAR_BYTES,

@@ -18,8 +18,8 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
     handshake_as_acceptor,
     handshake_as_connector,
 )
-from tests.backends.tcp_talk import LIMIT_S, Talk
-from tests.faults.tcp_clients import (
+from tests.backends.tcp.conversation import LIMIT_S, Talk
+from tests.faults.tcp.clients import (
     CHALLENGE_FORMAT,
     FIELDS_FORMAT,
     HANDSHAKE_BYTES,

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 
 
 def in_small_shm(size, command):
@@ -34,7 +34,7 @@ def private_mounts():
 
 
 def run(shm_size, body, ranks, *buffer_bytes):
-    module = [sys.executable, "-m", "tests.faults.small_shm_bodies"]
+    module = [sys.executable, "-m", "tests.faults.shm.small_shm_bodies"]
     done = in_small_shm(shm_size, [*module, body, str(ranks), *buffer_bytes])
     *lines, left = done.stdout.splitlines() or [""]
     assert left == "LEFT []", done.stderr

@@ -18,7 +18,7 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
     handshake_as_acceptor,
     handshake_as_connector,
 )
-from tests.backends.tcp.conversation import LIMIT_S, Talk
+from tests.backends.tcp.one_task import LIMIT_S, Talk
 from tests.faults.tcp.clients import (
     CHALLENGE_FORMAT,
     FIELDS_FORMAT,

@@ -15,7 +15,7 @@ from cobre_comm.backends.tcp.rendezvous import addresses, peers, sockets
 from cobre_comm.backends.tcp.rendezvous.drop_log import MOST_LINES, DropLog
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, pause, receive, send
 from cobre_comm.backends.tcp.rendezvous.frames import lost, pack_frame, receive_frame, send_refused
-from tests.backends.tcp.conversation import Talk
+from tests.backends.tcp.one_task import Talk
 
 
 def test_expected_frame():

@@ -12,7 +12,7 @@ import resource
 import sys
 import time
 
-from cobre_comm.launcher.compile_command import main as compile_
+from cobre_comm.compile.command import main as compile_
 
 MARK = "COBRE_BENCH_RESULT "
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from cobre_comm.errors import WorkerError as WorkerError
     from cobre_comm.factory import available_backends as available_backends
     from cobre_comm.factory import create_communicator as create_communicator
-    from cobre_comm.launcher.launch import LaunchResult as LaunchResult
-    from cobre_comm.launcher.launch import WorkerInfo as WorkerInfo
-    from cobre_comm.launcher.launch import launch as launch
-    from cobre_comm.launcher.launch import report_progress as report_progress
+    from cobre_comm.launching.launch import LaunchResult as LaunchResult
+    from cobre_comm.launching.launch import WorkerInfo as WorkerInfo
+    from cobre_comm.launching.launch import launch as launch
+    from cobre_comm.launching.launch import report_progress as report_progress
     from cobre_comm.reduce_op import ReduceOp as ReduceOp
     from cobre_comm.shared_region import HeapRegion as HeapRegion
     from cobre_comm.shared_region import SharedRegion as SharedRegion
@@ -60,7 +60,7 @@ _HOME_OF = {
     "InvalidBufferSize": "errors",
     "InvalidCommunicator": "errors",
     "InvalidRoot": "errors",
-    "LaunchResult": "launcher.launch",
+    "LaunchResult": "launching.launch",
     "LocalBackend": "backends.local",
     "MissingConfiguration": "errors",
     "MpiBackend": "backends.mpi.backend",
@@ -72,11 +72,11 @@ _HOME_OF = {
     "TcpBackend": "backends.tcp",
     "TcpConfig": "config",
     "WorkerError": "errors",
-    "WorkerInfo": "launcher.launch",
+    "WorkerInfo": "launching.launch",
     "available_backends": "factory",
     "create_communicator": "factory",
-    "launch": "launcher.launch",
-    "report_progress": "launcher.launch",
+    "launch": "launching.launch",
+    "report_progress": "launching.launch",
 }
 
 __all__ = sorted(_HOME_OF)  # names are loaded on first use

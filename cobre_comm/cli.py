@@ -15,8 +15,8 @@ from cobre_comm.command_line import Parser
 from cobre_comm.errors import BackendError, InitializationFailed
 
 if TYPE_CHECKING:
-    from cobre_comm.launcher.job import Job
-    from cobre_comm.launcher.mpiexec import Mpiexec
+    from cobre_comm.processes.job import Job
+    from cobre_comm.processes.mpi.mpiexec import Mpiexec
 
 USAGE = """\
 usage: cobre-comm run -n N [options] [--] script.py [arguments]
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return check(words[1:])
     if words[:1] == ["compile"]:
-        from cobre_comm.launcher.compile_command import main as compile_
+        from cobre_comm.compile.command import main as compile_
 
         return compile_(words[1:])
     if words in (["--version"], ["-V"]):
@@ -124,10 +124,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     """Check everything that can be checked, then start."""
-    from cobre_comm.launcher.interpreter import interpreter_command
-    from cobre_comm.launcher.port import with_meeting
-    from cobre_comm.launcher.run import Options, run
-    from cobre_comm.launcher.warm import warm_up
+    from cobre_comm.compile.warm import warm_up
+    from cobre_comm.processes.interpreter import interpreter_command
+    from cobre_comm.processes.port import with_meeting
+    from cobre_comm.run.run import Options, run
 
     parser = _run_parser()
     chosen = parser.parse_args(words)
@@ -158,9 +158,9 @@ def _run(words: Sequence[str]) -> int:
 
 def _mpiexec(job: Job, *, bound: bool) -> Mpiexec:
     """Return what starts the ranks; ``ValueError`` or ``InitializationFailed`` if nothing can."""
-    from cobre_comm.launcher.environment import rank_environment
-    from cobre_comm.launcher.mpi_start import check_system
-    from cobre_comm.launcher.mpiexec import find_mpiexec
+    from cobre_comm.processes.environment import rank_environment
+    from cobre_comm.processes.mpi.mpiexec import find_mpiexec
+    from cobre_comm.processes.mpi.start import check_system
 
     check_system()
     return find_mpiexec(rank_environment(job, 0, os.environ, bound=bound))
@@ -168,9 +168,9 @@ def _mpiexec(job: Job, *, bound: bool) -> Mpiexec:
 
 def _job(chosen: argparse.Namespace) -> Job:
     """Return the job that the options describe; ``ValueError`` or ``BackendError`` if none."""
-    from cobre_comm.launcher.backends import choose_backend
-    from cobre_comm.launcher.job import Job, check_size, check_timeout
-    from cobre_comm.launcher.nodes import Place, job_on_nodes
+    from cobre_comm.processes.job import Job, check_size, check_timeout
+    from cobre_comm.processes.variables import choose_backend
+    from cobre_comm.run.nodes import Place, job_on_nodes
 
     check_size(chosen.size)
     check_timeout(chosen.timeout)

@@ -11,7 +11,7 @@ from cobre_comm.check.result import Missing
 from cobre_comm.errors import BackendError
 from cobre_comm.factory import available_backends
 from cobre_comm.testing.backend_name import MPI_LIBRARIES, BackendName
-from cobre_comm.testing.link import inherited_environment
+from cobre_comm.testing.ranks.link import inherited_environment
 
 OURS = ("local", "shm", "tcp", "mpi")
 SHM_FOLDER = Path("/dev/shm")
@@ -96,7 +96,7 @@ def _library(library: str | None) -> tuple[str, str]:
 
     An mpi4py that was built for one MPI loads that one, whatever it is asked for.
     """
-    from cobre_comm.launcher.mpiexec import find_mpiexec
+    from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 
     chosen = {} if library is None else {"MPI4PY_MPIABI": library}
     try:

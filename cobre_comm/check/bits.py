@@ -22,7 +22,7 @@ from cobre_comm.testing.conformance import reference
 from cobre_comm.testing.conformance.bodies import exact, gather
 from cobre_comm.testing.conformance.bodies.bits import one_nan
 from cobre_comm.testing.conformance.calls import calls
-from cobre_comm.testing.pool import RankPool
+from cobre_comm.testing.ranks.pool import RankPool
 
 LENGTHS = (13, 5001)  # with the flag of a message, and in several chunks
 SEED = 31

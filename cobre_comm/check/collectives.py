@@ -18,7 +18,7 @@ from cobre_comm.testing.conformance.reference import (
     PLAIN,
     STRUCTURED,
 )
-from cobre_comm.testing.pool import RankPool
+from cobre_comm.testing.ranks.pool import RankPool
 
 MANY_CHUNKS = {
     "COBRE_SHM_BUFFER_BYTES": "4096",

@@ -76,7 +76,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _sizes(text: str | None, *, quick: bool) -> list[int]:
-    from cobre_comm.launcher.job import check_size
+    from cobre_comm.processes.job import check_size
 
     if text is None:
         return [2] if quick else [1, 2, 4]
@@ -144,9 +144,9 @@ def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table:
 def _compile(backends: Sequence[str]) -> None:
     """Compile the kernels now, and say so: then the checks are about what they are about."""
     from cobre_comm.check.backends import OURS
-    from cobre_comm.launcher.warm import warm_up
+    from cobre_comm.compile.warm import warm_up
     from cobre_comm.testing.backend_name import BackendName
-    from cobre_comm.testing.link import inherited_environment
+    from cobre_comm.testing.ranks.link import inherited_environment
 
     kinds = dict.fromkeys(BackendName.parse(backend).kind for backend in backends)
     warm_up([kind for kind in kinds if kind in OURS], inherited_environment())

@@ -14,8 +14,8 @@ from cobre_comm.errors import CollectiveFailed, InvalidBufferSize
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.conformance.bodies import disagreement, errors, exact, lost, misuse
 from cobre_comm.testing.conformance.checks import check_survivors
-from cobre_comm.testing.pool import RankPool
-from cobre_comm.testing.surroundings import leftovers
+from cobre_comm.testing.ranks.pool import RankPool
+from cobre_comm.testing.ranks.surroundings import leftovers
 
 OPERATIONS = ("allgatherv", "allreduce", "broadcast")
 

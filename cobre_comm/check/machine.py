@@ -13,7 +13,7 @@ from cobre_comm.check.backends import SHM_FOLDER
 from cobre_comm.cores import usable_cores
 from cobre_comm.errors import BackendError
 from cobre_comm.testing.backend_name import BackendName
-from cobre_comm.testing.link import inherited_environment
+from cobre_comm.testing.ranks.link import inherited_environment
 
 DISTRIBUTIONS = ("numba", "llvmlite", "numpy", "mpi4py")
 
@@ -53,7 +53,7 @@ def _version(distribution: str) -> str:
 
 
 def _mpi(name: BackendName) -> str:
-    from cobre_comm.launcher.mpi_library import find_library
+    from cobre_comm.processes.mpi.library import find_library
 
     try:
         return str(find_library({**inherited_environment(), **name.environment()}))

@@ -10,7 +10,7 @@ from cobre_comm.check.result import Check, CheckFailed
 from cobre_comm.testing.backend_name import leaders, node_of_ranks
 from cobre_comm.testing.conformance.bodies import regions
 from cobre_comm.testing.conformance.reference import STRUCTURED
-from cobre_comm.testing.pool import RankPool
+from cobre_comm.testing.ranks.pool import RankPool
 
 ORDERS = list(itertools.permutations(["close region", "close comm", "drop"]))
 

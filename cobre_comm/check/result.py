@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cobre_comm.testing.pool import RankPool
+from cobre_comm.testing.ranks.pool import RankPool
 
 TIMEOUT_S = 240.0  # of one check; the first run on a machine compiles meanwhile
 

@@ -12,9 +12,9 @@ from typing import Protocol
 
 from cobre_comm.check.result import Check, CheckFailed, Point, Result
 from cobre_comm.check.sddp import TrainingFailed
-from cobre_comm.testing.outcome import RanksFailed
-from cobre_comm.testing.pool import RankPool
-from cobre_comm.testing.surroundings import SHM_FOLDER, leftovers
+from cobre_comm.testing.ranks.outcome import RanksFailed
+from cobre_comm.testing.ranks.pool import RankPool
+from cobre_comm.testing.ranks.surroundings import SHM_FOLDER, leftovers
 
 IN_A_ROW = 3  # checks that fail before the rest of that point is given up: each may take minutes
 NOT_TRIED = f"not tried, because {IN_A_ROW} in a row had failed"

@@ -8,9 +8,9 @@ from typing import Any
 
 from cobre_comm.check import sddp
 from cobre_comm.check.result import Check, CheckFailed, Point
-from cobre_comm.launcher.backends import VARIABLES
+from cobre_comm.processes.variables import VARIABLES
 from cobre_comm.testing.backend_name import BackendName
-from cobre_comm.testing.pool import RankPool
+from cobre_comm.testing.ranks.pool import RankPool
 
 ALONE = Point("local", 1)
 CASES = {"gen_h4_t5_k3": (), "gen_h8_t12_k10": ("--iterations", "5")}

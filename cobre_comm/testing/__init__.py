@@ -1,10 +1,10 @@
 """Running a function on real ranks: for this project's tests and for those of other backends."""
 
 from cobre_comm.testing.backend_name import BackendName, leaders, node_of_ranks
-from cobre_comm.testing.outcome import Outcome, RanksFailed
-from cobre_comm.testing.pool import RankPool
-from cobre_comm.testing.ranks import run_ranks, run_ranks_outcomes
-from cobre_comm.testing.surroundings import leftovers, new_job_name, rank_environment
+from cobre_comm.testing.ranks.outcome import Outcome, RanksFailed
+from cobre_comm.testing.ranks.pool import RankPool
+from cobre_comm.testing.ranks.run import run_ranks, run_ranks_outcomes
+from cobre_comm.testing.ranks.surroundings import leftovers, new_job_name, rank_environment
 
 __all__ = [
     "BackendName",

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from cobre_comm.launcher.warm import warm_up
+from cobre_comm.compile.warm import warm_up
 from cobre_comm.testing.conformance import MODULES
 from cobre_comm.testing.conformance.here import skip_unless_here
-from cobre_comm.testing.pool import RankPool
-from cobre_comm.testing.surroundings import leftovers
+from cobre_comm.testing.ranks.pool import RankPool
+from cobre_comm.testing.ranks.surroundings import leftovers
 
 MARKERS = (
     "slow: long grids, for `pytest -m slow` or no -m at all",

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from cobre_comm.launcher.warm import warm_up
+from cobre_comm.compile.warm import warm_up
 from cobre_comm.testing import RankPool
 from cobre_comm.testing.conformance.bodies import bits
 from tests.grid import slow, some

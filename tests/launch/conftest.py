@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from cobre_comm import cli
-from cobre_comm.launcher import warm
+from cobre_comm.compile import warm
 from tests.launch.command import environment
 
 
@@ -25,7 +25,7 @@ def launcher_finds_all_compiled():
 @pytest.fixture
 def refusal(capsys, monkeypatch):
     """Return a function that gives the command line words which it refuses, and its one line."""
-    monkeypatch.setattr("cobre_comm.launcher.run.run", lambda *_: pytest.fail("it started"))
+    monkeypatch.setattr("cobre_comm.run.run.run", lambda *_: pytest.fail("it started"))
 
     def refuse(words):
         try:

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from cobre_comm.launcher import warm
-from cobre_comm.launcher.mpiexec import find_mpiexec
+from cobre_comm.compile import warm
+from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 from tests.grid import why_not
 from tests.launch.command import environment
 

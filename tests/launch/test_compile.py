@@ -4,7 +4,7 @@ import pytest
 
 from cobre_comm import available_backends
 from cobre_comm.cli import main
-from cobre_comm.launcher import warm
+from cobre_comm.compile import warm
 from tests.launch.command import EXAMPLES, cobre
 
 

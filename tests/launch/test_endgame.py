@@ -2,7 +2,7 @@ import os
 import signal
 import time
 
-from cobre_comm.launcher.endgame import NEVER, Endgame
+from cobre_comm.processes.endgame import NEVER, Endgame
 from tests.launch.command import PROGRAMS, Running, seconds_since
 
 

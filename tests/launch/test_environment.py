@@ -4,8 +4,8 @@ import re
 import pytest
 
 from cobre_comm.cores import usable_cores
-from cobre_comm.launcher.environment import THREAD_VARIABLES, rank_environment, replaced_environ
-from cobre_comm.launcher.job import Job
+from cobre_comm.processes.environment import THREAD_VARIABLES, rank_environment, replaced_environ
+from cobre_comm.processes.job import Job
 from tests.launch.command import COMMAND, PROGRAMS, cobre, lines_of
 
 ACT = PROGRAMS / "act.py"

@@ -169,7 +169,7 @@ def test_nested_launch_is_refused(size):
 
 @pytest.fixture
 def nothing_starts(monkeypatch):
-    monkeypatch.setattr("cobre_comm.launcher.workers.Workers", lambda *_: pytest.fail("started"))
+    monkeypatch.setattr("cobre_comm.launching.workers.Workers", lambda *_: pytest.fail("started"))
 
 
 @pytest.mark.usefixtures("nothing_starts")
@@ -241,6 +241,6 @@ def test_the_package_s_launch_can_always_be_called():
 
 def test_errors_of_collectives_travel():
     error = CollectiveFailed("barrier", 0, "rank 1 died", [1])
-    failure = cobre_comm.launcher.messages.Failed.of(error, 1).exception()
+    failure = cobre_comm.launching.messages.Failed.of(error, 1).exception()
     assert isinstance(failure, CollectiveFailed)
     assert failure.ranks == (1,)

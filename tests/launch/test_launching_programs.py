@@ -35,7 +35,7 @@ def test_a_function_of_an_interactive_program_is_refused():
 
 def test_launch_works_in_whatever_order_names_are_imported():
     program = (
-        "from cobre_comm import report_progress\nimport cobre_comm.launcher.launch\n"
+        "from cobre_comm import report_progress\nimport cobre_comm.launching.launch\n"
         "from tests.launch.bodies import add\nfrom cobre_comm import launch\n"
         "print(launch(add, 1, args=(2,)).value)\n"
     )

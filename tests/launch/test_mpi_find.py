@@ -4,11 +4,12 @@ import sys
 import pytest
 
 from cobre_comm.errors import InitializationFailed
-from cobre_comm.launcher import mpi_leftovers, mpi_library, mpiexec
-from cobre_comm.launcher.mpi_library import Library
-from cobre_comm.launcher.mpi_variables import of_batch_job, without_outer_job
-from cobre_comm.launcher.mpiexec import find_mpiexec
-from cobre_comm.launcher.verdict import End, abort_code, describe
+from cobre_comm.processes.endings import End, abort_code, describe
+from cobre_comm.processes.mpi import leftovers, mpiexec
+from cobre_comm.processes.mpi import library as mpi_library
+from cobre_comm.processes.mpi.library import Library
+from cobre_comm.processes.mpi.mpiexec import find_mpiexec
+from cobre_comm.processes.mpi.variables import of_batch_job, without_outer_job
 from tests.launch.command import PROGRAMS, cobre, environment
 from tests.launch.mpi import LIBRARIES, RUN, needs
 
@@ -138,11 +139,11 @@ def test_words_of_a_rank_that_has_aborted():
 
 
 def test_segments_that_a_process_has_mapped(tmp_path):
-    assert mpi_leftovers.segments_of(0) == set()
-    assert mpi_leftovers.segments_of(os.getpid()) == set()
+    assert leftovers.segments_of(0) == set()
+    assert leftovers.segments_of(os.getpid()) == set()
     gone, there = tmp_path / "gone", tmp_path / "there"
     there.touch()
-    mpi_leftovers.remove({str(gone), str(there)})
+    leftovers.remove({str(gone), str(there)})
     assert not there.exists()
 
 

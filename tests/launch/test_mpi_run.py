@@ -129,7 +129,7 @@ def test_killed_mpiexec_ends_the_job(library):
         [mpiexec] = [
             child
             for child in psutil.Process(job.process.pid).children()
-            if "mpi_shim.py" in " ".join(child.cmdline())
+            if "shim.py" in " ".join(child.cmdline())
         ]
         mpiexec.kill()
         code, _, errors = job.finish()

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from cobre_comm.cores import usable_cores
-from cobre_comm.launcher.environment import CONNECT_TIMEOUT_MS, rank_environment
-from cobre_comm.launcher.nodes import Place, job_on_nodes, parse_coordinator
+from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, rank_environment
+from cobre_comm.run.nodes import Place, job_on_nodes, parse_coordinator
 from tests.launch.command import PROGRAMS, cobre, lines_of
 
 ACT = PROGRAMS / "act.py"

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cobre_comm.launcher.lines import Screen, Stream, rank_prefix
-from cobre_comm.launcher.outlet import Outlet
+from cobre_comm.run.lines import Screen, Stream, rank_prefix
+from cobre_comm.run.outlet import Outlet
 from tests.launch.command import (
     COMMAND,
     DEADLINE_S,

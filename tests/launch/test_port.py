@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from cobre_comm.launcher.job import Job, Meeting
-from cobre_comm.launcher.port import LOOPBACK, ReservedPort, with_meeting
+from cobre_comm.processes.job import Job, Meeting
+from cobre_comm.processes.port import LOOPBACK, ReservedPort, with_meeting
 from cobre_comm.testing import rank_environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ports are not reserved here")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cobre_comm.launcher.port import ReservedPort
+from cobre_comm.processes.port import ReservedPort
 from tests.launch.command import DEADLINE_S, EXAMPLES, cobre, environment
 
 TEXT = (Path(__file__).parents[2] / "docs" / "launching.md").read_text()

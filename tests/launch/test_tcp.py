@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from cobre_comm import launch
-from cobre_comm.launcher.port import ReservedPort
+from cobre_comm.processes.port import ReservedPort
 from tests.launch import bodies
 from tests.launch.command import (
     COMMAND,

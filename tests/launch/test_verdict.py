@@ -4,7 +4,7 @@ import time
 import pytest
 
 from cobre_comm.errors import CollectiveFailed
-from cobre_comm.launcher.verdict import (
+from cobre_comm.processes.endings import (
     End,
     describe,
     exit_status,

@@ -3,7 +3,8 @@ import subprocess
 
 import pytest
 
-from cobre_comm.launcher import compile_kernels, warm
+from cobre_comm.compile import kernels as compile_kernels
+from cobre_comm.compile import warm
 from tests.launch.command import EXAMPLES, cobre
 
 

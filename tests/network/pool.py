@@ -1,7 +1,7 @@
 """Ranks that stay, each on one of the hosts."""
 
 from cobre_comm.testing import RankPool
-from cobre_comm.testing.process import RankProcess
+from cobre_comm.testing.ranks.process import RankProcess
 
 
 class HostedPool(RankPool):

@@ -11,11 +11,11 @@ from cobre_comm.testing import (
     RanksFailed,
     leaders,
     leftovers,
-    mpi_job,
     node_of_ranks,
     run_ranks,
     run_ranks_outcomes,
 )
+from cobre_comm.testing.ranks import mpi_job
 from tests.grid import skip_unless_here, slow
 from tests.ranks import bodies
 

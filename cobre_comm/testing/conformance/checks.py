@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing.conformance.bodies.lost import OPERATIONS
-from cobre_comm.testing.outcome import RanksFailed
+from cobre_comm.testing.ranks.outcome import RanksFailed
 
 SLACK_S = 1.0  # how long the loss of a rank may stay unnoticed
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from cobre_comm.launcher.mpiexec import find_mpiexec
-from cobre_comm.testing.link import inherited_environment
-from cobre_comm.testing.litter import remove_litter, unused_files
+from cobre_comm.processes.mpi.mpiexec import find_mpiexec
+from cobre_comm.testing.ranks.link import inherited_environment
+from cobre_comm.testing.ranks.litter import remove_litter, unused_files
 from tests.grid import why_not
 
 LIBRARIES = ["openmpi", "mpich"]

@@ -8,8 +8,8 @@ import pytest
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing import BackendName, run_ranks, run_ranks_outcomes
-from cobre_comm.testing.litter import remove_litter
-from cobre_comm.testing.outcome import values_of
+from cobre_comm.testing.ranks.litter import remove_litter
+from cobre_comm.testing.ranks.outcome import values_of
 from tests.backends.mpi import bodies
 from tests.backends.mpi.scripts import LIBRARIES, orphans
 from tests.backends.test_shm_memory import GIB, available_gib, populate_and_weigh
@@ -98,8 +98,8 @@ ANNOUNCED = [
 def test_world_of_one_where_four_are_announced(library, variables, choice):
     if why_not(library):
         pytest.skip(why_not(library))
-    from cobre_comm.launcher.mpiexec import find_mpiexec
-    from cobre_comm.testing.link import inherited_environment
+    from cobre_comm.processes.mpi.mpiexec import find_mpiexec
+    from cobre_comm.testing.ranks.link import inherited_environment
 
     chosen = {"MPI4PY_MPIABI": library, "COBRE_COMM_BACKEND": choice}
     environment = find_mpiexec({**inherited_environment(), **chosen}).environment

@@ -4,7 +4,7 @@ import psutil
 import pytest
 
 from cobre_comm.testing import run_ranks, run_ranks_outcomes
-from cobre_comm.testing.outcome import values_of
+from cobre_comm.testing.ranks.outcome import values_of
 from tests.backends.mpi import node_bodies as bodies
 from tests.grid import EVERY_RANK_ALONE, skip_unless_here
 

@@ -123,7 +123,7 @@ def test_leader_dies_at_the_start():
 def _remove_what_a_killed_leader_leaves():
     # Before all have attached the name is still there; the next job replaces it (stale).
     from cobre_comm.testing import leftovers
-    from cobre_comm.testing.surroundings import SHM_FOLDER
+    from cobre_comm.testing.ranks.surroundings import SHM_FOLDER
 
     for name in leftovers():
         (SHM_FOLDER / name).unlink()

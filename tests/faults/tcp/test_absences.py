@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cobre_comm.launcher.verdict import tells_of_lost_peer
+from cobre_comm.processes.endings import tells_of_lost_peer
 from cobre_comm.testing import run_ranks_outcomes
 from tests.faults.tcp import bodies
 from tests.faults.tcp.job import (

@@ -1,0 +1,149 @@
+"""Compile the kernels once, before R ranks would each do it.
+
+A marker file says that it has been done for these sources, this interpreter and this CPU, and
+lists the files of numba's cache; as long as they are there, the launcher need not even import
+numba.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+
+from cobre_comm.processes.interpreter import interpreter_command, tied_command
+
+MESSAGE = "cobre-comm: compiling kernels (once per machine and version)..."
+_COMPILED_BY = ("numba", "llvmlite", "numpy")
+# Not part of what is compiled, or set by the launcher itself.
+_IRRELEVANT = {"NUMBA_NUM_THREADS", "NUMBA_CACHE_DIR"}
+_CPU_BYTES = 4096  # the first processor of /proc/cpuinfo, features included
+
+
+def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
+    """Make sure that the kernels of ``backends`` are in numba's disk cache, if there can be one.
+
+    A failure here is none of the job: the ranks compile what they need, and say what is wrong.
+
+    Parameters
+    ----------
+    backends : iterable of str
+        Names of built-in backends. What several need is compiled once, by one process for all.
+    environ : mapping
+        Of the process that compiles; variables of numba decide about what it makes, and where.
+
+    Returns
+    -------
+    list of str
+        Those of the backends whose kernels are not in a cache now.
+    """
+    if environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return list(backends)
+    fingerprint = _fingerprint(environ)
+    markers = {name: _directory(environ) / f"warm-{name}-{fingerprint}" for name in backends}
+    if not _cold(markers):
+        return []
+    with _one_at_a_time(_directory(environ)):
+        if cold := _cold(markers):  # or another launcher has done it meanwhile
+            _compile({name: markers[name] for name in cold}, environ)
+    return _cold(markers)
+
+
+def _directory(environ: Mapping[str, str]) -> pathlib.Path:
+    if environ.get("NUMBA_CACHE_DIR"):
+        return pathlib.Path(environ["NUMBA_CACHE_DIR"])
+    cache = environ.get("XDG_CACHE_HOME")
+    return (pathlib.Path(cache) if cache else pathlib.Path("~/.cache").expanduser()) / "cobre_comm"
+
+
+def _fingerprint(environ: Mapping[str, str]) -> str:
+    """Return a hash of all that decides which code is compiled, and where it is kept."""
+    parts = [sys.version, sys.prefix, platform.machine(), _cpu(), _directory(environ)]
+    parts += [
+        f"{name}={value}"
+        for name, value in sorted(environ.items())
+        if name.startswith("NUMBA_") and name not in _IRRELEVANT
+    ]
+    for name in _COMPILED_BY:
+        parts.append(_stamp(_origin(name)))
+    kernels = pathlib.Path(_origin("cobre_kernels")).parent
+    for path in [*sorted(kernels.rglob("*.py")), pathlib.Path(__file__)]:
+        parts.append(_stamp(path))
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:24]
+
+
+def _origin(package: str) -> str:
+    """Return the file of a package, without importing it."""
+    spec = importlib.util.find_spec(package)
+    return (spec and spec.origin) or package
+
+
+def _stamp(path: str | pathlib.Path) -> str:
+    """Return what numba, too, takes for the version of a source file."""
+    try:
+        status = pathlib.Path(path).stat()
+    except OSError:
+        return f"{path}: none"
+    return f"{path}: {status.st_mtime_ns} {status.st_size}"
+
+
+def _cpu() -> str:
+    try:
+        with pathlib.Path("/proc/cpuinfo").open("rb") as file:
+            lines = file.read(_CPU_BYTES).split(b"\n\n")[0].splitlines()
+    except OSError:
+        return platform.processor()
+    kept = (b"model name", b"flags", b"Features", b"CPU")
+    return b"\n".join(line for line in lines if line.startswith(kept)).decode(errors="replace")
+
+
+def _cold(markers: Mapping[str, pathlib.Path]) -> list[str]:
+    return [name for name, marker in markers.items() if not _is_warm(marker)]
+
+
+def _is_warm(marker: pathlib.Path) -> bool:
+    try:
+        files = marker.read_text().splitlines()
+    except OSError:
+        return False
+    return bool(files) and all(os.path.exists(name) for name in files)  # noqa: PTH110  # 40 files
+
+
+@contextlib.contextmanager
+def _one_at_a_time(directory: pathlib.Path) -> Iterator[None]:
+    """Let one launcher compile while others wait for it; without a lock where there can be none."""
+    import fcntl
+
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = (directory / "warm.lock").open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError:
+        yield
+        return
+    with lock:
+        yield
+
+
+def _compile(markers: Mapping[str, pathlib.Path], environ: Mapping[str, str]) -> None:
+    """Compile in a process of its own: the launcher stays small, and never imports numba."""
+    files = {name: str(marker) for name, marker in markers.items()}
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}; "
+        f"from cobre_comm.compile.kernels import main; main({files!r})"
+    )
+    command = [*interpreter_command(), "-P", "-c", program]
+    subprocess.run(
+        tied_command(command),
+        env={**environ, "NUMBA_NUM_THREADS": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is ours; what it was doing is of no interest then
+        check=False,
+    )

@@ -1,0 +1,208 @@
+"""``launch``: call a function on every rank, from a Python program."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cobre_comm.config import BackendKind
+from cobre_comm.errors import WorkerError
+from cobre_comm.launching import worker as workers_side
+from cobre_comm.launching.refusals import check_importable, check_not_nested, check_start_method
+from cobre_comm.processes.job import Job, check_size, check_timeout
+from cobre_comm.processes.variables import choose_backend
+
+__all__ = ["LaunchResult", "WorkerInfo", "launch", "report_progress"]
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """One worker of a finished :func:`launch`.
+
+    Attributes
+    ----------
+    rank : int
+        Which rank it was.
+    pid : int
+        Its process.
+    backend : str
+        The backend of its communicator.
+    wall_time_s : float
+        How long the function ran there.
+    """
+
+    rank: int
+    pid: int
+    backend: str
+    wall_time_s: float
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """What :func:`launch` returns.
+
+    Attributes
+    ----------
+    value
+        What the function returned on rank 0.
+    workers : list of WorkerInfo
+        By rank.
+    """
+
+    value: Any
+    workers: list[WorkerInfo]
+
+
+def report_progress(payload: Any) -> None:
+    """Send a picklable object to ``on_progress`` in the parent; nothing outside a worker."""
+    workers_side.report(payload)
+
+
+def launch(
+    fn: Callable[..., Any],
+    size: int,
+    backend: str | BackendKind = "auto",
+    args: tuple[Any, ...] = (),
+    timeout: float | None = None,
+    on_progress: Callable[[int, Any], None] | None = None,
+) -> LaunchResult:
+    """Call ``fn(comm, *args)`` on ``size`` ranks of this machine.
+
+    Parameters
+    ----------
+    fn : callable
+        A function that a new process can import: defined in a module or script, not in a notebook
+        cell, a lambda or a function within a function. The call of ``launch`` in a script belongs
+        under ``if __name__ == "__main__":``, for workers import the script.
+    size : int
+        Number of ranks. One rank runs in this process, several in processes of their own.
+    backend : str or BackendKind
+        ``auto`` is ``local`` for one rank; for several ``shm``, or ``tcp`` if
+        ``COBRE_TCP_COORDINATOR`` is set.
+    args : tuple
+        Further arguments; they and rank 0's value are pickled.
+    timeout : float, optional
+        Longest wait for a live rank in one collective, in seconds, 0 for none; not a limit for
+        the job.
+    on_progress : callable, optional
+        Called in this process with (rank, payload) for each :func:`report_progress`, in order per
+        rank. If it raises, the job ends and the exception propagates.
+
+    Returns
+    -------
+    LaunchResult
+        ``value``, what ``fn`` returned on rank 0, and ``workers``.
+
+    Raises
+    ------
+    WorkerError
+        For the first rank that failed; the others are ended.
+    ValueError, TypeError, RuntimeError, InvalidBackend, BackendNotAvailable
+        Before anything is started, for arguments or a situation that cannot work.
+    """
+    job = _check(size, backend, timeout)
+    if not isinstance(args, tuple):
+        raise TypeError(f"args must be a tuple, got {type(args).__name__}; write args=(x,)")
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, got {fn!r}")
+    check_not_nested()
+    if job.backend == "local":
+        return _call_here(fn, args, on_progress)
+    check_start_method()
+    check_importable(fn)
+    return _call_in_workers(job, fn, args, on_progress)
+
+
+def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise TypeError(f"size must be an int, got {size!r}")
+    check_size(size)
+    check_timeout(timeout)
+    name = backend.value if isinstance(backend, BackendKind) else backend
+    if not isinstance(name, str):
+        raise TypeError(f"backend must be a name or a BackendKind, got {backend!r}")
+    prefer_tcp = bool(os.environ.get("COBRE_TCP_COORDINATOR"))
+    chosen = choose_backend(name, size, prefer_tcp=prefer_tcp)
+    if chosen == BackendKind.MPI.value:
+        raise ValueError(
+            "launch cannot start MPI ranks: mpiexec does; start the whole program by "
+            f"`cobre-comm run -n {size} --backend mpi script.py` and let every rank call "
+            "create_communicator()"
+        )
+    return Job(size, chosen, timeout)
+
+
+def _call_here(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    on_progress: Callable[[int, Any], None] | None,
+) -> LaunchResult:
+    """One rank: no process, and the same errors."""
+    from cobre_comm.factory import create_communicator
+
+    raised: list[BaseException] = []  # by on_progress
+
+    def reporter(payload: Any) -> None:
+        try:
+            if on_progress is not None:
+                on_progress(0, payload)
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    try:
+        with create_communicator(BackendKind.LOCAL) as comm, workers_side.reporting(reporter):
+            start = time.perf_counter()
+            value = workers_side.call_to_value(fn, comm, args)
+            wall_time_s = time.perf_counter() - start
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if error in raised:
+            raise
+        raise WorkerError(0, workers_side.exit_code_of(error), error) from error
+    return LaunchResult(value, [WorkerInfo(0, os.getpid(), "local", wall_time_s)])
+
+
+def _call_in_workers(
+    job: Job,
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    on_progress: Callable[[int, Any], None] | None,
+) -> LaunchResult:
+    from cobre_comm.compile.warm import warm_up
+    from cobre_comm.launching.messages import Done
+    from cobre_comm.launching.workers import Workers
+    from cobre_comm.processes.port import with_meeting
+
+    warm_up([job.backend], os.environ)
+    with with_meeting(job) as placed:
+        workers = Workers(placed, fn, args, on_progress)
+        try:
+            _start(workers)
+            workers.wait()
+        except KeyboardInterrupt:
+            workers.interrupt()
+            raise
+        finally:
+            workers.close()
+    outcomes = [(w.rank, w.pid, w.outcome) for w in workers.all]
+    infos = [WorkerInfo(rank, pid, done.backend, done.wall_time_s)
+             for rank, pid, done in outcomes if isinstance(done, Done)]  # fmt: skip
+    first = outcomes[0][2]
+    assert isinstance(first, Done)
+    return LaunchResult(first.value, infos)
+
+
+def _start(workers: Any) -> None:
+    """Start them; multiprocessing pickles before it starts, so what cannot travel stops it here."""
+    try:
+        workers.start()
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise TypeError(
+            f"an argument of the function cannot be sent to workers: {error}"
+        ) from error

@@ -1,0 +1,105 @@
+"""The environment of a rank: where to meet, how many threads, nothing of other launchers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from cobre_comm.cores import usable_cores
+from cobre_comm.factory import MPI_LAUNCH_VARIABLES
+from cobre_comm.processes.job import Job
+from cobre_comm.processes.variables import VARIABLES
+
+THREAD_VARIABLES = (
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+)
+BOUND_SPIN_US = "30"
+# More ranks than cores: an MPI that waits gives its core away (MPICH, Open MPI).
+YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+
+# How long ranks of several nodes wait for each other: launchers are started by hand, and each may
+# have to compile first.
+CONNECT_TIMEOUT_MS = "300000"
+
+# What another launcher may have left: it says which rank of which job this is.
+_FOREIGN = {
+    *MPI_LAUNCH_VARIABLES,
+    "COBRE_SHM_NAME",
+    "COBRE_SHM_RANK",
+    "COBRE_SHM_SIZE",
+    "COBRE_TCP_BIND_ADDR",
+    "COBRE_TCP_COORDINATOR",
+    "COBRE_TCP_PORT",
+    "COBRE_TCP_RANK",
+    "COBRE_TCP_SIZE",
+    "COBRE_TCP_TOKEN",
+}
+
+
+def rank_environment(
+    job: Job, rank: int, base: Mapping[str, str], *, bound: bool = False
+) -> dict[str, str]:
+    """Return the whole environment of a rank.
+
+    Parameters
+    ----------
+    job : Job
+        What is started.
+    rank : int
+        Which rank.
+    base : mapping
+        The launcher's environment; what the user set there stays, except for the variables that
+        say which rank of which job this is.
+    bound : bool
+        Whether each rank is bound to one core.
+    """
+    environment = {name: value for name, value in base.items() if name not in _FOREIGN}
+    environment |= {"COBRE_COMM_BACKEND": job.backend, "COBRE_JOB_ID": job.identity}
+    environment |= VARIABLES[job.backend](job, rank)
+    for name, value in _chosen(job, bound=bound).items():
+        if not environment.get(name):
+            environment[name] = value
+    return environment
+
+
+def _chosen(job: Job, *, bound: bool) -> dict[str, str]:
+    """Return what the launcher chooses unless the user did."""
+    cores, here = usable_cores(), len(job.ranks)
+    threads = 1 if bound else max(1, cores // here)
+    chosen = dict.fromkeys(THREAD_VARIABLES, str(threads))
+    chosen["PYTHONUNBUFFERED"] = "1"
+    if bound:
+        # A bound rank sees one core, and could not tell by itself whether peers share it.
+        chosen["COBRE_COMM_SPIN_US"] = BOUND_SPIN_US if here <= cores else "0"
+    if job.backend == "mpi" and here > cores:
+        chosen |= YIELDING
+    if job.nodes > 1:
+        chosen["COBRE_TCP_CONNECT_TIMEOUT_MS"] = CONNECT_TIMEOUT_MS
+    return chosen
+
+
+@contextmanager
+def replaced_environ(environment: Mapping[str, str]) -> Iterator[None]:
+    """Make ``os.environ`` that environment for a moment.
+
+    ``multiprocessing`` gives its children the environment of the process and no other, and numba
+    reads it when it is imported, before any code of ours runs there.
+    """
+    before = dict(os.environ)
+    try:
+        _become(environment)
+        yield
+    finally:
+        _become(before)
+
+
+def _become(environment: Mapping[str, str]) -> None:
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    for name, value in environment.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value

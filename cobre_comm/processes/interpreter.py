@@ -1,0 +1,27 @@
+"""Command lines of new interpreters: like this one, and tied to this process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from cobre_comm.processes import exec_shim
+
+
+def interpreter_command() -> list[str]:
+    """Return this interpreter with its own flags, ``-W`` and ``-X`` options."""
+    # As multiprocessing does; it knows sys.flags and -W, but not every -X.
+    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    for name, value in sys._xoptions.items():
+        option = name if value is True else f"{name}={value}"
+        if option not in flags:
+            flags += ["-X", option]
+    return [sys.executable, *flags]
+
+
+def tied_command(command: Sequence[str], core: int | None = None) -> list[str]:
+    """Return ``command`` behind the shim: it ends with this process, and runs on ``core``."""
+    shim = [sys.executable, "-I", "-S", exec_shim.__file__, str(os.getpid())]
+    return [*shim, exec_shim.NO_CORE if core is None else str(core), *command]

@@ -1,0 +1,202 @@
+"""Which ``mpiexec`` starts ranks of the MPI library that mpi4py loads.
+
+A machine may have several MPIs, and any of them may own the name ``mpiexec``. The starter of
+another one starts N processes that each believe to be rank 0 of 1; so the library is asked for its
+name, and the starter for its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cobre_comm.cores import usable_cores
+from cobre_comm.errors import InitializationFailed
+from cobre_comm.processes.mpi.library import Library, find_library
+from cobre_comm.processes.mpi.variables import without_outer_job
+
+OVERRIDE = "COBRE_MPI_MPIEXEC"
+ANSWER_S = 20.0  # a starter on a slow network file system
+
+# What a starter's --version says, in lower case, and whose it is. Intel's is also a Hydra.
+_SIGNS = (
+    ("intel(r) mpi", "intelmpi"),
+    ("open mpi", "openmpi"),
+    ("openrte", "openmpi"),
+    ("prrte", "openmpi"),
+    ("hydra", "mpich"),
+)
+# MVAPICH is started by MPICH's Hydra.
+_STARTERS = {"mvapich": "mpich"}
+# Names that no other MPI uses come first: fewer have to be asked.
+_NAMES = {
+    "openmpi": ("mpiexec.openmpi", "mpiexec", "mpirun", "prterun", "orterun"),
+    "mpich": ("mpiexec.mpich", "mpiexec.hydra", "mpiexec", "mpirun"),
+    "intelmpi": ("mpiexec.hydra", "mpiexec", "mpirun"),
+}
+# Where parts of Open MPI look for their files, if not where they were built.
+_PREFIXES = ("OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX")
+_AS_ROOT = tuple(
+    f"{part}_ALLOW_RUN_AS_ROOT{tail}" for part in ("OMPI", "PRTE") for tail in ("", "_CONFIRM")
+)
+
+
+@dataclass(frozen=True)
+class Mpiexec:
+    """The starter of one MPI library.
+
+    Parameters
+    ----------
+    library : str
+        ``openmpi``, ``mpich``, ``intelmpi``, or another vendor's name in lower case.
+    command : tuple of str
+        The executable, by its absolute path, and options that are always given.
+    environment : mapping
+        The whole environment to run it with: the one that was asked about, with what this MPI
+        needs, and without what an outer job has set.
+    starter : str
+        Whose options the executable understands; "" if that is not known.
+    """
+
+    library: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    starter: str
+
+    def start_command(self, size: int, program: Sequence[str]) -> list[str]:
+        """Return the command that starts ``program`` on ``size`` ranks of this machine.
+
+        Ranks are not bound to cores. There may be more ranks than cores.
+        """
+        options: list[str] = []
+        if self.starter == "openmpi":
+            options = ["--bind-to", "none"]
+            # Open MPI counts a core with two hardware threads once, usable_cores twice.
+            if size > max(1, usable_cores() // 2):
+                options += ["--map-by", ":OVERSUBSCRIBE"]
+        return [*self.command, "-n", str(size), *options, *program]
+
+
+def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
+    """Find the starter of the MPI that mpi4py loads.
+
+    Looked for in ``COBRE_MPI_MPIEXEC``, beside the library, beside the interpreter, on ``PATH``.
+
+    Parameters
+    ----------
+    environ : mapping
+        The environment that the job will have.
+
+    Raises
+    ------
+    InitializationFailed
+        If mpi4py, the library or its starter is missing; says what to install or set.
+    """
+    library = find_library(environ)
+    environment = without_outer_job(library.environment)
+    if library.vendor == "openmpi" and os.geteuid() == 0:
+        # It refuses to run as root otherwise; in a container there is nobody else.
+        environment |= dict.fromkeys(_AS_ROOT, "1")
+    if library.vendor == "intelmpi":
+        environment.setdefault("I_MPI_PIN", "off")
+    if environ.get(OVERRIDE):
+        return _chosen_by_user(library, environment)
+    others: dict[str, str] = {}
+    for path in _candidates(library, environment):
+        owner, needed = _owner(path, environment)
+        if owner == _wanted(library):
+            return Mpiexec(library.vendor, _command(path), environment | needed, owner)
+        others[path] = owner
+    raise InitializationFailed("mpi", _none_found(library, others))
+
+
+def _wanted(library: Library) -> str:
+    return _STARTERS.get(library.vendor, library.vendor)
+
+
+def _command(path: str) -> tuple[str, ...]:
+    """Return the executable; with what makes of PRRTE's own starter Open MPI's ``mpiexec``."""
+    return (path, "--personality", "ompi") if Path(path).name == "prterun" else (path,)
+
+
+def _chosen_by_user(library: Library, environment: dict[str, str]) -> Mpiexec:
+    """Take what ``COBRE_MPI_MPIEXEC`` says, options included, unless it is certainly wrong."""
+    name, *options = shlex.split(environment[OVERRIDE])
+    found = shutil.which(name, path=environment.get("PATH"))
+    if found is None:
+        raise InitializationFailed("mpi", f"{OVERRIDE}={name}: there is no such program")
+    path = str(Path(found).absolute())
+    owner, needed = _owner(path, environment)
+    if owner not in ("", _wanted(library)):
+        raise InitializationFailed(
+            "mpi",
+            f"{OVERRIDE}={name} belongs to {owner}, but mpi4py loads {library}; set it to the "
+            "mpiexec of that library, or choose another library by MPI4PY_MPIABI",
+        )
+    return Mpiexec(library.vendor, (*_command(path), *options), environment | needed, owner)
+
+
+def _candidates(library: Library, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the paths of starters that may be the library's, the likeliest first."""
+    folders: list[Path] = []
+    for file in (Path(library.path), Path(library.path).resolve()):
+        # PREFIX/lib/libmpi.so; Intel: PREFIX/lib/release/libmpi.so
+        folders += [parent.parent / "bin" for parent in file.parents[:2]]
+    folders += [Path(sys.executable).parent, Path(sys.prefix) / "bin"]
+    search = os.pathsep.join([*map(str, folders), environment.get("PATH", os.defpath)])
+    seen = set()
+    for folder in search.split(os.pathsep):
+        for name in _NAMES.get(library.vendor, ()):
+            path = shutil.which(name, path=folder) if folder else None
+            if path is not None and path not in seen:
+                seen.add(path)
+                yield str(Path(path).absolute())
+
+
+def _owner(path: str, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Return whose starter that is, "" if it does not say, and what it needs to work.
+
+    Open MPI may have been moved after it was built (wheels are): then it needs to be told its
+    place, and says anything but its version until it is.
+    """
+    owner = _signed(path, environment)
+    if owner:
+        return owner, {}
+    prefix = str(Path(path).parents[1])
+    moved = dict.fromkeys(_PREFIXES, prefix)
+    owner = _signed(path, {**environment, **moved})
+    return owner, moved if owner else {}
+
+
+def _signed(path: str, environment: Mapping[str, str]) -> str:
+    try:
+        answer = subprocess.run(
+            [path, "--version"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=ANSWER_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    text = answer.stdout.decode(errors="replace").lower()
+    if answer.returncode != 0 or "couldn't open the help file" in text:
+        return ""
+    return next((owner for sign, owner in _SIGNS if sign in text), "")
+
+
+def _none_found(library: Library, others: Mapping[str, str]) -> str:
+    found = ", ".join(f"{path} ({owner or 'unknown'})" for path, owner in others.items())
+    return (
+        f"mpi4py loads {library}, and the mpiexec of that library was not found beside it, beside "
+        f"{sys.executable} or on PATH (found: {found or 'none'}); install it, set {OVERRIDE} to "
+        "its path, or choose another library by MPI4PY_MPIABI (openmpi, mpich, impi)"
+    )

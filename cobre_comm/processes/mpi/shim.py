@@ -1,0 +1,126 @@
+"""What ``mpiexec`` starts in place of a rank: it has the launcher's rank started, and stands by.
+
+Run by path, isolated (``python -I -S shim.py NAME LAUNCHER``), by ``mpiexec``. It connects to
+the launcher's socket, says which rank it is, and gets what to run and where its input and output
+go. The rank has all that ``mpiexec`` gave, environment and descriptors, but is a child of the
+launcher: its parent here ends at once, and the launcher adopts orphans (PR_SET_CHILD_SUBREAPER,
+see prctl(2)). So the launcher, not ``mpiexec``, sees how it ends, and decides what it gets.
+
+The shim ends when the launcher says so or is gone; until then ``mpiexec`` believes that the rank
+runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+from typing import Any, NoReturn
+
+# By which MPI's launchers tell a process its rank.
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+HEADER = struct.Struct("!Q")  # length of the order that follows
+_IGNORED = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+
+
+def connect(name: str, launcher: int) -> socket.socket:
+    """Return a connection to the launcher, and to nobody else who may have that name."""
+    link = socket.socket(socket.AF_UNIX)
+    link.connect(f"\0{name}")
+    peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    pid, user, _ = struct.unpack("3i", peer)
+    if (pid, user) != (launcher, os.getuid()):
+        sys.exit(f"cobre-comm: another process ({pid}) answers in place of the launcher")
+    return link
+
+
+def announced_rank() -> str:
+    """Return the rank that ``mpiexec`` gave to this process."""
+    for name in RANK_VARIABLES:
+        if name in os.environ:
+            return os.environ[name]
+    sys.exit(f"cobre-comm: mpiexec has set none of {', '.join(RANK_VARIABLES)}")
+
+
+def receive_order(link: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Return what to run, and the descriptors that become its stdin, stdout and stderr."""
+    header, standard, _, _ = socket.recv_fds(link, HEADER.size, 3)
+    if len(header) < HEADER.size:
+        os._exit(1)  # the job ends before this rank begins
+    (length,) = HEADER.unpack(header)
+    with link.makefile("rb") as stream:
+        return json.loads(stream.read(length)), standard
+
+
+def begin(order: dict[str, Any], standard: list[int], link: socket.socket) -> None:
+    """Have an orphan become the rank."""
+    reader, writer = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        if os.fork() != 0:
+            os._exit(0)
+        os.close(writer)
+        os.read(reader, 1)  # ends when the parent has been reaped: this is an orphan from then on
+        os.close(reader)
+        become(order, standard, link)
+    os.close(reader)
+    os.waitpid(parent, 0)
+    os.close(writer)
+
+
+def become(order: dict[str, Any], standard: list[int], link: socket.socket) -> NoReturn:
+    """Turn this process into the rank; tell the launcher its number just before."""
+    try:
+        os.setsid()
+        for target, descriptor in enumerate(standard):
+            os.dup2(descriptor, target)
+            os.close(descriptor)
+        tie_to(order["launcher"])
+        if order["core"] is not None:
+            os.sched_setaffinity(0, {order["core"]})
+        link.sendall(f"{os.getpid()}\n".encode())
+        command = order["command"]
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN if number in order["ignored"] else signal.SIG_DFL)
+        os.execve(command[0], command, {**os.environ, **order["environment"]})
+    except BaseException as error:
+        os.write(2, f"cobre-comm: cannot start the rank: {error!r}\n".encode())
+    os._exit(127)
+
+
+def tie_to(launcher: int) -> None:
+    """Have the kernel kill this process when the launcher, its new parent, ends."""
+    import ctypes
+
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != launcher:
+        raise ChildProcessError(f"process {os.getppid()} has adopted it, not the launcher")
+
+
+def main() -> None:
+    """Do what the module says."""
+    name, launcher = sys.argv[1], int(sys.argv[2])
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)  # mpiexec may end the rank by way of the launcher
+    link = connect(name, launcher)
+    link.sendall(f"{announced_rank()} {os.getppid()}\n".encode())
+    order, standard = receive_order(link)
+    begin(order, standard, link)
+    for descriptor in standard:
+        os.close(descriptor)
+    os._exit(0 if link.recv(1) else 1)
+
+
+if __name__ == "__main__":
+    main()

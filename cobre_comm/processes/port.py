@@ -1,0 +1,62 @@
+"""A free port for rank 0 of a job on this machine, without a race for it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+from cobre_comm.closing import Closing
+from cobre_comm.processes.job import Job, Meeting
+
+LOOPBACK = "127.0.0.1"
+
+
+class ReservedPort(Closing):
+    """A port that nobody gets by chance while this object is open.
+
+    A socket is bound to it and never listens. It was bound without SO_REUSEADDR, so the port was
+    free, and the kernel gives a bound port neither to a bind of port 0 nor to an outgoing
+    connection. Having SO_REUSEADDR from then on, it lets rank 0, which sets that too, bind the
+    same port and listen. Source: socket(7); ``inet_csk_get_port`` in Linux.
+
+    Other systems have other rules: there the port is only found, and free again at once.
+
+    Parameters
+    ----------
+    host : str
+        The IPv4 address at which the port is reserved.
+
+    Attributes
+    ----------
+    port : int
+        Its number.
+    """
+
+    def __init__(self, host: str = LOOPBACK) -> None:
+        self._socket = socket.socket()  # not inherited by the ranks
+        try:
+            self._socket.bind((host, 0))
+            self.port: int = self._socket.getsockname()[1]
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        except BaseException:
+            self.close()
+            raise
+        if sys.platform != "linux":
+            self.close()
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._socket.close()
+
+
+@contextlib.contextmanager
+def with_meeting(job: Job) -> Iterator[Job]:
+    """Give a job over sockets a port of this machine, as long as it runs, unless it has one."""
+    if job.backend != "tcp" or job.meeting is not None:
+        yield job
+        return
+    with ReservedPort() as reserved:
+        yield replace(job, meeting=Meeting(LOOPBACK, reserved.port, LOOPBACK))

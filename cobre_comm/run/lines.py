@@ -1,0 +1,134 @@
+"""One rank's output, as whole lines with the rank in front.
+
+A line ends at LF, CR LF or CR (progress bars). Into a file or a pipe only whole lines go. On a
+terminal an unfinished line is shown after a short while, as a prompt has to be; if another
+rank speaks then, it begins on a new line.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+
+from cobre_comm.run.outlet import Outlet
+
+LONGEST_LINE_BYTES = 4 * 2**20  # a longer one is cut
+TAIL_BYTES = 2**16  # kept for the final report
+PARTIAL_AFTER_S = 0.05
+ERASE_LINE = b"\x1b[2K"
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n)|[^\r\n]+\r?")
+_COLOURS = (36, 33, 32, 35, 34, 31)
+
+
+class Screen:
+    """What the terminal's last line is, shared by all streams that end there."""
+
+    def __init__(self) -> None:
+        self.unfinished: Stream | None = None  # whose unfinished line it is
+        self.overwritable: Stream | None = None  # whose line ended in \r
+
+
+class Stream:
+    """The stdout or stderr of one rank.
+
+    Parameters
+    ----------
+    outlet : Outlet
+        Where it goes.
+    prefix : bytes
+        What stands before each line.
+    screen : Screen
+        Shared by all streams of the job.
+
+    Attributes
+    ----------
+    tail : bytes
+        The last that came.
+    is_muted : bool
+        Whether what comes goes nowhere but into ``tail``.
+    """
+
+    def __init__(self, outlet: Outlet, prefix: bytes, screen: Screen) -> None:
+        self.outlet = outlet
+        self.tail = b""
+        self.is_muted = False
+        self._prefix = prefix
+        self._screen = screen
+        self._partial = b""
+        self._partial_since = 0.0
+
+    @property
+    def show_partial_at(self) -> float | None:
+        """When the unfinished line should be shown, if it should."""
+        if self._partial and self.outlet.is_terminal:
+            return self._partial_since + PARTIAL_AFTER_S
+        return None
+
+    def feed(self, data: bytes) -> None:
+        """Take what the rank wrote; queue its whole lines."""
+        self.tail = (self.tail + data)[-TAIL_BYTES:]
+        text = self._partial + data
+        # A \r at the end may be half of a \r\n.
+        end = max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1
+        self._partial, self._partial_since = text[end:], time.monotonic()
+        if end:
+            self._emit(text[:end])
+        if len(self._partial) > LONGEST_LINE_BYTES:
+            self.finish()
+
+    def show_partial(self) -> None:
+        """Show the unfinished line as it is."""
+        text, self._partial = self._partial, b""
+        self._emit(text)
+        if text.endswith(b"\r"):
+            self._screen.overwritable = self
+        else:
+            self._screen.unfinished = self
+
+    def finish(self) -> None:
+        """Queue what is left, as a line."""
+        if self._partial:
+            text, self._partial = self._partial, b""
+            self._emit(text if text.endswith(b"\r") else text + b"\n")
+        elif self._screen.unfinished is self:
+            self._screen.unfinished = None
+            self.outlet.put(b"\n")
+
+    def _emit(self, text: bytes) -> None:
+        """Queue whole lines, or an unfinished one that is to be shown."""
+        if self.is_muted:
+            return
+        screen, first = self._screen, b""
+        if screen.unfinished is self:
+            first, text = _first_line(text)
+        elif screen.unfinished is not None:
+            screen.unfinished.outlet.put(b"\n")
+        elif screen.overwritable not in (None, self):
+            self.outlet.put(ERASE_LINE)
+        screen.unfinished = None
+        ends_in_cr = self.outlet.is_terminal and (text or first).endswith(b"\r")
+        screen.overwritable = self if ends_in_cr else None
+        self.outlet.put(first + self._with_prefix(text))
+
+    def _with_prefix(self, text: bytes) -> bytes:
+        if not self._prefix or not text:
+            return text
+        if b"\r" in text:
+            return _LINE.sub(lambda found: self._prefix + found[0], text)
+        body = text[:-1].replace(b"\n", b"\n" + self._prefix)  # ten times as fast
+        return self._prefix + body + text[-1:]
+
+
+def _first_line(text: bytes) -> tuple[bytes, bytes]:
+    """Cut after the first end of line."""
+    found = re.search(rb"\r\n|\n|\r", text)
+    end = found.end() if found else len(text)
+    return text[:end], text[end:]
+
+
+def rank_prefix(rank: int, outlet: Outlet, *, colour: bool) -> bytes:
+    """Return ``[rank] ``, in the rank's colour on a terminal."""
+    text = f"[{rank}] "
+    if colour and outlet.is_terminal:
+        text = f"\x1b[{_COLOURS[rank % len(_COLOURS)]}m{text}\x1b[0m"
+    return text.encode()

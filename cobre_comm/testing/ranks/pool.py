@@ -1,0 +1,125 @@
+"""Ranks that stay: many bodies in the same processes, because a process costs a second to start."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cobre_comm.closing import Closing
+from cobre_comm.testing.ranks.link import RankLink, collect, pack_task
+from cobre_comm.testing.ranks.outcome import Outcome, exceptions_of, values_of
+from cobre_comm.testing.ranks.run import DEFAULT_TIMEOUT_S
+from cobre_comm.testing.ranks.start import end_ranks, start_ranks
+from cobre_comm.testing.ranks.surroundings import rank_environment
+
+
+class RankPool(Closing):
+    """Processes of one job that run body after body, in order, on one communicator.
+
+    A body that fails on a shared communicator, a process that ends, or a missed deadline restarts
+    the processes before the next body.
+
+    Parameters
+    ----------
+    backend : str
+        Name of the backend, as :func:`run_ranks_outcomes` takes it.
+    size : int
+        Number of ranks.
+    env : mapping, optional
+        Further environment variables of every rank.
+    survivors : bool
+        As for :func:`run_ranks_outcomes`.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        size: int,
+        *,
+        env: Mapping[str, str] | None = None,
+        survivors: bool = False,
+    ) -> None:
+        self.backend = backend
+        self.size = size
+        self._survivors = survivors
+        self._env = dict(env or {})
+        self._processes: list[RankLink] = []
+        self._keys: dict[str, list[dict[str, str]]] = {}
+        self._fresh = itertools.count()
+
+    def run(
+        self,
+        body: Callable[..., Any],
+        *args: Any,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        env: Mapping[str, str] | None = None,
+        fresh: bool = False,
+        expect: type[BaseException] | tuple[type[BaseException], ...] | None = None,
+    ) -> list[Any]:
+        """Run ``body(comm, *args)`` on every rank; return the values in rank order.
+
+        Parameters
+        ----------
+        body : callable
+            An importable function.
+        *args : object
+            Picklable.
+        timeout_s : float
+            Deadline of this body on all ranks.
+        env : mapping, optional
+            Environment variables for the communicator; bodies with the same ones share one.
+        fresh : bool
+            Make a communicator for this body alone and close it afterwards.
+        expect : exception class or tuple of them, optional
+            What every rank should raise instead of returning; the exceptions are then returned.
+
+        Raises
+        ------
+        RanksFailed
+            With each failed rank's traceback.
+        """
+        outcomes = self.run_outcomes(body, *args, timeout_s=timeout_s, env=env, fresh=fresh)
+        return values_of(outcomes) if expect is None else list(exceptions_of(outcomes, expect))
+
+    def run_outcomes(
+        self,
+        body: Callable[..., Any],
+        *args: Any,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        env: Mapping[str, str] | None = None,
+        fresh: bool = False,
+    ) -> list[Outcome]:
+        """Run a body as :meth:`run` does, and tell what became of it on each rank."""
+        self._start()
+        key, environments = self._job(env or {}, fresh)
+        for process, environment in zip(self._processes, environments, strict=True):
+            process.send(pack_task(key, not fresh, environment, body, args))
+        outcomes = collect(self._processes, timeout_s)
+        gone = any(o.timed_out or o.ended for o in outcomes)
+        if gone or (not fresh and not all(o.ok for o in outcomes)):
+            self.close()
+        return outcomes
+
+    def _job(self, env: Mapping[str, str], fresh: bool) -> tuple[str, list[dict[str, str]]]:
+        key = f"fresh {next(self._fresh)}" if fresh else f"shared {sorted(env.items())}"
+        if key not in self._keys:
+            environments = rank_environment(self.backend, self.size)
+            self._keys[key] = [{**environment, **env} for environment in environments]
+        return key, self._keys.pop(key) if fresh else self._keys[key]
+
+    def _start(self) -> None:
+        if not self._processes:
+            self._keys.clear()
+            apart: list[dict[str, str]] = [{} for _ in range(self.size)]
+            self._processes = start_ranks(self.backend, self._env, apart, survivors=self._survivors)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids in rank order, once a body has run; empty while nothing runs."""
+        return [process.pid for process in self._processes]
+
+    def close(self) -> None:
+        """End the processes; the next body starts new ones."""
+        processes, self._processes = self._processes, []
+        end_ranks(processes)

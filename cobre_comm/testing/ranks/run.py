@@ -1,0 +1,112 @@
+"""Run a function on real ranks, once: spawned, bounded and killable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cobre_comm.testing.ranks.link import collect, pack_task
+from cobre_comm.testing.ranks.outcome import Outcome, exceptions_of, values_of
+from cobre_comm.testing.ranks.start import end_ranks, start_ranks
+from cobre_comm.testing.ranks.surroundings import rank_environment
+from cobre_comm.testing.ranks.worker import NO_COMMUNICATOR
+
+DEFAULT_TIMEOUT_S = 60.0
+
+
+def run_ranks_outcomes(
+    backend: str,
+    size: int,
+    body: Callable[..., Any],
+    *args: Any,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    env: Mapping[str, str] | None = None,
+    rank_env: Mapping[int, Mapping[str, str]] | None = None,
+    connect: bool = True,
+    survivors: bool = False,
+) -> list[Outcome]:
+    """Run ``body(comm, *args)`` on ranks of their own and tell what became of each.
+
+    Parameters
+    ----------
+    backend : str
+        Name of the backend; ``local`` has one rank, and mpiexec starts those of ``mpi``, for which
+        ``mpi-openmpi`` and ``mpi-mpich`` choose the MPI and ``mpi-mpich:0,0,1,1`` makes ranks
+        behave as on several nodes.
+    size : int
+        Number of ranks.
+    body : callable
+        An importable function; ``body(comm, *args)`` is called on each rank.
+    *args : object
+        Picklable.
+    timeout_s : float
+        Deadline of all ranks together, start-up included.
+    env : mapping, optional
+        Further environment variables of every rank.
+    rank_env : mapping, optional
+        Further environment variables of single ranks, by rank.
+    connect : bool
+        Whether to make the communicator; otherwise ``comm`` is None and the environment is set.
+    survivors : bool
+        Over ``mpi``: leave the other ranks alone when one has ended, where mpiexec would end them
+        all. Other backends' ranks are always left alone.
+
+    Returns
+    -------
+    list of Outcome
+        In rank order.
+    """
+    environments = rank_environment(backend, size)
+    for rank, environment in enumerate(environments):
+        environment.update(env or {})
+        environment.update((rank_env or {}).get(rank, {}))
+    task = pack_task("job" if connect else NO_COMMUNICATOR, False, {}, body, args)
+    processes = start_ranks(backend, env or {}, environments, survivors=survivors)
+    try:
+        for process in processes:
+            process.send(task)
+        return collect(processes, timeout_s)
+    finally:
+        end_ranks(processes)
+
+
+def run_ranks(
+    backend: str,
+    size: int,
+    body: Callable[..., Any],
+    *args: Any,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    env: Mapping[str, str] | None = None,
+    expect: type[BaseException] | tuple[type[BaseException], ...] | None = None,
+) -> list[Any]:
+    """Run ``body(comm, *args)`` on ranks of their own and return what each returned.
+
+    Parameters
+    ----------
+    backend : str
+        Name of the backend, as :func:`run_ranks_outcomes` takes it.
+    size : int
+        Number of ranks.
+    body : callable
+        An importable function; ``body(comm, *args)`` is called on each rank.
+    *args : object
+        Picklable.
+    timeout_s : float
+        Deadline of all ranks together, start-up included.
+    env : mapping, optional
+        Further environment variables of every rank.
+    expect : exception class or tuple of them, optional
+        What every rank should raise instead of returning; the exceptions are then returned.
+
+    Returns
+    -------
+    list
+        Values (or expected exceptions) in rank order.
+
+    Raises
+    ------
+    RanksFailed
+        With each failed rank's traceback; the first exception is its cause.
+    """
+    outcomes = run_ranks_outcomes(backend, size, body, *args, timeout_s=timeout_s, env=env)
+    return values_of(outcomes) if expect is None else list(exceptions_of(outcomes, expect))

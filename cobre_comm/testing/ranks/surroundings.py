@@ -1,0 +1,79 @@
+"""The environment that makes a process a rank, and what a job may leave behind."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import secrets
+from collections import deque
+
+from cobre_comm.processes.port import LOOPBACK, ReservedPort
+from cobre_comm.testing.backend_name import BackendName
+
+SHM_FOLDER = pathlib.Path("/dev/shm")
+RECENT_JOBS = 64  # a new job's ranks may take a while to start; later rank 0 holds its port
+
+_reserved: deque[ReservedPort] = deque()
+
+
+def _prefix() -> str:
+    return f"cobre-test-{os.getpid()}-"
+
+
+def new_job_name() -> str:
+    """Return a random name for the segment of a job; :func:`leftovers` looks for such names."""
+    return f"/{_prefix()}{secrets.token_hex(6)}"
+
+
+def leftovers() -> list[str]:
+    """Return the names in shared memory that jobs of this process have left behind."""
+    if not SHM_FOLDER.is_dir():
+        return []
+    return sorted(path.name for path in SHM_FOLDER.glob(f"{_prefix()}*"))
+
+
+def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
+    """Return the environment variables of every rank of a new job.
+
+    Parameters
+    ----------
+    backend : str
+        ``"local"``, ``"shm"``, ``"tcp"``, a name of ``mpi`` (the rest is told by mpiexec), or the
+        name of another distribution's backend, which gets ``COBRE_RANK``, ``COBRE_SIZE`` and
+        ``COBRE_JOB``, a name that no other job has.
+    size : int
+        Number of ranks; 1 for ``local``.
+
+    Returns
+    -------
+    list of dict
+        One per rank, in rank order.
+    """
+    if backend == "local" and size != 1:
+        raise ValueError(f"local has one rank, not {size}")
+    name = BackendName.parse(backend)
+    common = name.environment()
+    if name.is_mpi:
+        return [dict(common) for _ in range(size)]
+    if backend == "shm":
+        common |= {"COBRE_SHM_NAME": new_job_name(), "COBRE_SHM_SIZE": str(size)}
+    elif backend == "tcp":
+        common |= {
+            "COBRE_TCP_COORDINATOR": LOOPBACK,
+            "COBRE_TCP_BIND_ADDR": LOOPBACK,
+            "COBRE_TCP_PORT": str(_reserve_port()),
+            "COBRE_TCP_SIZE": str(size),
+            "COBRE_TCP_TOKEN": secrets.token_hex(16),
+        }
+    prefix = {"shm": "COBRE_SHM", "tcp": "COBRE_TCP"}.get(backend, "COBRE")
+    if prefix == "COBRE":
+        common |= {"COBRE_JOB": new_job_name(), "COBRE_SIZE": str(size)}
+    return [{**common, f"{prefix}_RANK": str(rank)} for rank in range(size)]
+
+
+def _reserve_port() -> int:
+    """Return a port that stays this job's at least until :data:`RECENT_JOBS` others were made."""
+    while len(_reserved) >= RECENT_JOBS:
+        _reserved.popleft().close()
+    _reserved.append(ReservedPort())
+    return _reserved[-1].port

@@ -12,9 +12,9 @@ from cobre_kernels.tcp import tags
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
 from cobre_comm.backends.tcp.rendezvous.handshake import (
     OWN_BYTE_ORDER,
+    AuthenticationFailed,
     Handshake,
     Refused,
-    Unauthenticated,
     handshake_as_acceptor,
     handshake_as_connector,
 )
@@ -140,7 +140,7 @@ def test_any_changed_byte_spoils_the_proof(where):
         told = bytearray(handshake(talk.other.recv(1000)[5:], KEY))
         told[where] ^= 0x10
         talk.other.send(told)
-        assert isinstance(talk.end(), Unauthenticated)
+        assert isinstance(talk.end(), AuthenticationFailed)
         assert talk.heard() == b""
 
 
@@ -149,7 +149,7 @@ def test_other_key(key):
     with accepting() as talk:
         talk.other.send(handshake(talk.other.recv(1000)[5:], key))
         error = talk.end()
-        assert isinstance(error, Unauthenticated)
+        assert isinstance(error, AuthenticationFailed)
         assert "token" in str(error)
 
 
@@ -172,7 +172,7 @@ def test_refusal_is_believed_if_it_is_proven(key):
         transcript = answer(talk, challenge_of())
         talk.other.send(frame(0x0C, proof(key, b"refusing", transcript + b"no") + b"no"))
         error = talk.end()
-        assert isinstance(error, Refused if key == KEY else Unauthenticated)
+        assert isinstance(error, Refused if key == KEY else AuthenticationFailed)
         assert str(error) == "no" if key == KEY else "token" in str(error)
 
 
@@ -197,7 +197,7 @@ def test_refusal_is_believed_if_it_is_proven(key):
 def test_answers_that_prove_nothing(answer_frame):
     with connecting() as talk:
         talk.other.send(answer_frame(answer(talk, challenge_of())))
-        assert isinstance(talk.end(), Unauthenticated)
+        assert isinstance(talk.end(), AuthenticationFailed)
 
 
 def test_answer_to_another_handshake():
@@ -206,7 +206,7 @@ def test_answer_to_another_handshake():
         answer(second, challenge_of())
         size = struct.pack(">I", 5)
         second.other.send(frame(0x09, size + proof(KEY, b"accepting", old + size)))
-        assert isinstance(second.end(), Unauthenticated)
+        assert isinstance(second.end(), AuthenticationFailed)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_other_versions_can_be_told():
         answer(talk, challenge_of(9))
         talk.other.close()
         error = talk.end()
-        assert isinstance(error, Unauthenticated)
+        assert isinstance(error, AuthenticationFailed)
         assert "version 9" in str(error)
         assert f"speaks {tags.PROTOCOL_VERSION}" in str(error)
 

@@ -11,10 +11,15 @@ from cobre_kernels.tcp import tags
 
 from cobre_comm import InitializationFailed
 from cobre_comm.backends.tcp import links
-from cobre_comm.backends.tcp.rendezvous import addresses, peers, sockets
+from cobre_comm.backends.tcp.rendezvous import addresses, messages, sockets
 from cobre_comm.backends.tcp.rendezvous.drop_log import MOST_LINES, DropLog
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, pause, receive, send
-from cobre_comm.backends.tcp.rendezvous.frames import lost, pack_frame, receive_frame, send_refused
+from cobre_comm.backends.tcp.rendezvous.messages import (
+    lost,
+    pack_frame,
+    receive_frame,
+    send_refused,
+)
 from tests.backends.tcp.one_task import Talk
 
 
@@ -62,10 +67,10 @@ def test_peers_come_out_as_they_went_in():
         (addresses.address_of(("fe80::5%2", 0, 0, 2)), 3000),
         (None, 4000),
     ]
-    told = peers.pack_peers(2**31, 3, 25_000, bytes(range(16)), listeners)
-    assert len(told) == 5 + peers.peers_bytes(5)
-    found = peers.unpack_peers(told[5:], ("fe80::9%7", 29500, 0, 7))
-    assert (found.star_bytes, found.ranks_here, found.patience_ms) == (2**31, 3, 25_000)
+    told = messages.pack_peers(2**31, 3, 25_000, bytes(range(16)), listeners)
+    assert len(told) == 5 + messages.peers_bytes(5)
+    found = messages.unpack_peers(told[5:], ("fe80::9%7", 29500, 0, 7))
+    assert (found.star_bytes, found.ranks_here, found.link_timeout_ms) == (2**31, 3, 25_000)
     assert found.secret == bytes(range(16))
     assert [endpoint.sockaddr for endpoint in found.endpoints] == [
         ("fe80::9%7", 29500, 0, 7),
@@ -75,7 +80,7 @@ def test_peers_come_out_as_they_went_in():
         ("fe80::9%7", 4000, 0, 7),
     ]
     assert found.endpoints[1].family == socket.AF_INET
-    found = peers.unpack_peers(told[5:], ("10.9.9.9", 29500))
+    found = messages.unpack_peers(told[5:], ("10.9.9.9", 29500))
     assert found.endpoints[4] == (socket.AF_INET, ("10.9.9.9", 4000))
 
 
@@ -136,13 +141,13 @@ def test_limit_of_open_files(monkeypatch):
     monkeypatch.setattr(
         sockets.resource, "setrlimit", lambda _, wanted: limits.__setitem__(0, wanted[0])
     )
-    assert sockets.make_room(510, 512) == 512
+    assert sockets.reserve_descriptors(510, 512) == 512
     assert 1000 < limits[0] < 4000
     limits[0] = 100
-    assert 100 < sockets.make_room(3500, 512) < 512
+    assert 100 < sockets.reserve_descriptors(3500, 512) < 512
     assert limits[0] == 4000
     with pytest.raises(InitializationFailed, match="4000"):
-        sockets.make_room(5000, 512)
+        sockets.reserve_descriptors(5000, 512)
 
 
 # Conversations.

@@ -125,7 +125,7 @@ def other_version(comm, path):
 def is_killed(comm, victim, folder):
     """A rank is killed when it and those before the last have attached; the last one comes late."""
     folder = pathlib.Path(folder)
-    learn = worker.Worker._learn
+    serve = worker.Worker._serve_control
 
     def die():
         wait_for(folder / "1", folder / "2")
@@ -136,9 +136,9 @@ def is_killed(comm, victim, folder):
         (folder / str(rank())).touch()
         if rank() == victim:
             die()
-        return learn(self, *arguments)
+        return serve(self, *arguments)
 
-    worker.Worker._learn = attached
+    worker.Worker._serve_control = attached
     if victim == rank() == 0:
         threading.Thread(target=die).start()
     if rank() == 3:

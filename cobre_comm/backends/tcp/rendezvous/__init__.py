@@ -1,8 +1,7 @@
-"""How the ranks of a job meet over TCP: attach to rank 0, link up with one another, begin.
+"""How the ranks of a tcp job find each other and open the links between them.
 
-Each worker connects to rank 0 (``coordinator.py``, ``worker.py``), which tells all of them where
-the others listen as soon as the last has come. Then every rank connects to every lower one. When
-all links are there, rank 0 says START and nobody listens any more.
+``protocol.py`` is the theory of operation: states, messages and time limits. ``coordinator.py`` is
+rank 0's part, ``worker.py`` that of every other rank; the other modules are what both stand on.
 """
 
 from __future__ import annotations
@@ -26,37 +25,37 @@ def rendezvous(
     *,
     far_star_bytes: int | None = None,
 ) -> Links:
-    """Meet the other ranks; return the links between them.
+    """Find the other ranks; return the links to them.
 
     Parameters
     ----------
     config : TcpConfig
-        Which rank this is and where rank 0 is. A worker waits for rank 0 for at most
-        ``connect_timeout_ms``, and for the others as long as rank 0 does.
+        This rank, and where rank 0 is. A worker waits for rank 0 for at most
+        ``connect_timeout_ms``, and for the other workers as long as rank 0 does.
     star_bytes : int
-        Largest payload that goes through rank 0; rank 0's value is told to all.
+        Largest payload that goes through rank 0; rank 0's value holds for all.
     listener : socket, optional
         Where rank 0 listens, instead of opening one; it is closed in any case.
     far_star_bytes : int, optional
-        Instead of ``star_bytes``, if the ranks are on several machines.
+        Holds instead of ``star_bytes`` if the ranks are on several machines.
 
     Raises
     ------
     InitializationFailed
-        If the ranks do not meet; no socket is left open then.
+        If ranks are missing, refused or lost; no socket is left open then.
     """
     if config.size == 1:
         if listener is not None:
             listener.close()
         return Links([None], [None], star_bytes=star_bytes)
+    participant: Participant
     try:
-        participant: Participant
         if config.rank == 0:
             participant = Coordinator(config, star_bytes, far_star_bytes, listener)
         else:
             participant = Worker(config)
         with participant:
-            participant.meet()
+            participant.run()
         return participant.links
     except OSError as error:
         raise InitializationFailed("tcp", error) from error

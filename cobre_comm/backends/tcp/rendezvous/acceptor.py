@@ -1,4 +1,4 @@
-"""The accepting side: whoever connects is heard, nobody can stall it, only proven peers stay."""
+"""The accepting end of links: every peer is heard, none can stall it, only proven ones stay."""
 
 from __future__ import annotations
 
@@ -17,44 +17,41 @@ from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, READ, Loop, Tas
 from cobre_comm.backends.tcp.rendezvous.handshake import (
     BYTE_ORDERS,
     OWN_BYTE_ORDER,
+    AuthenticationFailed,
     Handshake,
     Refused,
-    Unauthenticated,
     handshake_as_acceptor,
 )
+from cobre_comm.backends.tcp.rendezvous.protocol import HANDSHAKE_S
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare
 from cobre_comm.config import TcpConfig
 
-HANDSHAKE_S = 5.0
-MOST_UNAUTHENTICATED = 512  # connections that have proven nothing, beyond one for each rank
 ACCEPTED_AT_ONCE = 64
 PAUSE_S = 0.05  # when there is no descriptor left
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
-Arrive: TypeAlias = Callable[[Handshake, socket.socket, Address], None]
+Admit: TypeAlias = Callable[[Handshake, socket.socket, Address], None]
 
 
 class Acceptor:
     """Accepts the links that higher ranks open.
 
-    Those who have said something are heard before new ones are let in. If there are too many who
-    have proven nothing, the oldest of the host that has most of them gives way: a flood from
-    elsewhere does not reach a slow peer, and one from its own host leaves it time to answer.
+    Connections that have sent something are read before new ones are accepted. Of too many
+    UNAUTHENTICATED connections, the oldest of the host that has most is EVICTED: a flood from
+    elsewhere does not reach a slow peer, and a flood from its own host leaves it time to answer.
 
     Parameters
     ----------
     loop : Loop
-        Serves all tasks.
+        Runs the tasks.
     config : TcpConfig
         Of this rank.
     key_of : callable
         Returns the key of handshakes for a purpose.
-    arrive : callable
-        Receives every accepted link.
-    log : DropLog
-        Is told of those that were not.
+    admit : callable
+        Receives every link that is ADMITTED.
     most_unauthenticated : int
-        How many connections there may be that are not proven.
+        How many UNAUTHENTICATED connections there may be.
     """
 
     def __init__(
@@ -62,8 +59,7 @@ class Acceptor:
         loop: Loop,
         config: TcpConfig,
         key_of: Callable[[int], bytes],
-        arrive: Arrive,
-        log: DropLog,
+        admit: Admit,
         most_unauthenticated: int,
     ) -> None:
         self.missing = accepted_by(config.rank, config.size)
@@ -71,16 +67,20 @@ class Acceptor:
         self._loop = loop
         self._config = config
         self._key_of = key_of
-        self._arrive = arrive
-        self._log = log
-        self._most_strangers = most_unauthenticated
-        self._strangers = 0
-        self._crowds: dict[str, dict[socket.socket, Task[None]]] = {}  # by host; in order
+        self._admit = admit
+        self._log = DropLog(config.rank)
+        self._most_unauthenticated = most_unauthenticated
+        self._unauthenticated: dict[str, dict[socket.socket, Task[None]]] = {}  # by host; in order
+        self._count = 0  # of them
 
     def serve(self, listeners: Sequence[socket.socket], *, loopback_only: bool = False) -> None:
         """Begin to accept."""
         for listener in listeners:
             self._loop.start(self._accept(listener, loopback_only))
+
+    def close(self) -> None:
+        """Log how many connections were dropped."""
+        self._log.close()
 
     def _accept(self, listener: socket.socket, loopback_only: bool) -> Task[None]:
         while True:
@@ -88,56 +88,58 @@ class Acceptor:
             try:
                 for _ in range(ACCEPTED_AT_ONCE):
                     sock, sockaddr = listener.accept()
-                    self._let_in(sock, address_of(sockaddr), loopback_only)
-            except OSError as error:  # else nobody is there any more, or has left meanwhile
+                    self._begin(sock, address_of(sockaddr), loopback_only)
+            except OSError as error:  # else the queue is empty, or a peer has left it meanwhile
                 if error.errno in _EXHAUSTED:
                     self._log.exhausted(error)
-                    self._make_room()
+                    self._evict_oldest()
                     yield from pause(PAUSE_S)
 
-    def _let_in(self, sock: socket.socket, address: Address, loopback_only: bool) -> None:
-        if self._strangers >= self._most_strangers:
-            self._make_room()
-        task = self._converse(sock, address, loopback_only)
-        self._strangers += 1
-        self._crowds.setdefault(str(address), {})[sock] = task
+    def _begin(self, sock: socket.socket, address: Address, loopback_only: bool) -> None:
+        """Make a new connection UNAUTHENTICATED."""
+        if self._count >= self._most_unauthenticated:
+            self._evict_oldest()
+        task = self._serve(sock, address, loopback_only)
+        self._count += 1
+        self._unauthenticated.setdefault(str(address), {})[sock] = task
         self._loop.start(task)
 
-    def _let_out(self, sock: socket.socket, host: str) -> None:
-        self._strangers -= 1
-        del self._crowds[host][sock]
-        if not self._crowds[host]:
-            del self._crowds[host]
+    def _forget(self, sock: socket.socket, host: str) -> None:
+        self._count -= 1
+        del self._unauthenticated[host][sock]
+        if not self._unauthenticated[host]:
+            del self._unauthenticated[host]
 
-    def _make_room(self) -> None:
-        if self._strangers:
-            host = max(self._crowds, key=lambda one: len(self._crowds[one]))
-            self._log.note(host, "gave way to newer ones: too many prove nothing")
-            self._loop.cancel(next(iter(self._crowds[host].values())))
+    def _evict_oldest(self) -> None:
+        if self._count:
+            host = max(self._unauthenticated, key=lambda one: len(self._unauthenticated[one]))
+            self._log.note(host, "was evicted: too many connections are unauthenticated")
+            self._loop.cancel(next(iter(self._unauthenticated[host].values())))
 
-    def _converse(self, sock: socket.socket, address: Address, loopback_only: bool) -> Task[None]:
-        accepted, host = False, str(address)
+    def _serve(self, sock: socket.socket, address: Address, loopback_only: bool) -> Task[None]:
+        """Lead a connection from UNAUTHENTICATED to ADMITTED, REFUSED or DROPPED."""
+        is_admitted, host = False, str(address)
         try:
             until = time.monotonic() + HANDSHAKE_S
-            handshake = yield from handshake_as_acceptor(
-                prepare(sock), self._key_of, self._judge, until, loopback_only=loopback_only
+            peer = yield from handshake_as_acceptor(
+                prepare(sock), self._key_of, self._refusal_of, until, loopback_only=loopback_only
             )
-            accepted = True
-            self.missing.remove((handshake.rank, handshake.purpose))
-            self._arrive(handshake, sock, address)
+            is_admitted = True
+            self.missing.remove((peer.rank, peer.purpose))
+            self._admit(peer, sock, address)
         except TimeoutError:
             self._log.note(host, f"did not complete the handshake within {HANDSHAKE_S:g} s")
         except OSError:
             self._log.note(host, "left before the handshake was complete")
-        except (Unauthenticated, Refused) as error:
+        except (AuthenticationFailed, Refused) as error:
             self._log.note(host, error.args[0])
         finally:
-            self._let_out(sock, host)
-            if not accepted:
+            self._forget(sock, host)
+            if not is_admitted:
                 sock.close()
 
-    def _judge(self, peer: Handshake) -> str | None:
-        """Return why a proven peer is refused; both sides read it."""
+    def _refusal_of(self, peer: Handshake) -> str | None:
+        """Return why a PROVEN peer is REFUSED; both ends read it."""
         rank, size = self._config.rank, self._config.size
         if peer.version != tags.PROTOCOL_VERSION:
             return (
@@ -154,10 +156,6 @@ class Acceptor:
             )
         if not 0 < peer.rank < size:
             return f"says rank {peer.rank} of {size} ranks; check COBRE_TCP_RANK"
-        return self._judge_link(peer)
-
-    def _judge_link(self, peer: Handshake) -> str | None:
-        rank = self._config.rank
         link = peer.rank, peer.purpose
         if peer.target != rank or link not in self._expected:
             return (

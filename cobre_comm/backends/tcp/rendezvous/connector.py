@@ -1,4 +1,4 @@
-"""The connecting side: try every address, again and again, until one works or refuses for good."""
+"""The connecting end of a link: try every address, again and again, until one admits or refuses."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from collections.abc import Callable
 from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task, connect, pause
 from cobre_comm.backends.tcp.rendezvous.handshake import (
+    AuthenticationFailed,
     Handshake,
     Refused,
-    Unauthenticated,
     handshake_as_connector,
 )
+from cobre_comm.backends.tcp.rendezvous.protocol import CHALLENGE_S, CONNECT_S
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare
 from cobre_comm.errors import InitializationFailed
 
-CONNECT_S = 5.0  # for one address; the system sends its first packet three times in that time
-FIRST_WORD_S = 10.0  # a busy rank with a long queue is slow, not absent
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
 GROWTH = 1.5
@@ -35,7 +34,7 @@ class Attempts:
         self._last: dict[str, str] = {}
 
     def note(self, where: str, error: Exception) -> None:
-        """Remember what went wrong there last."""
+        """Remember the last error there."""
         self._count += 1
         text = error.strerror if isinstance(error, OSError) else None
         self._last[where] = text or str(error)
@@ -48,32 +47,32 @@ class Attempts:
         return f"{self._count} failed attempts in {waited_s:.1f} s; last errors: {tried}"
 
 
-def reach(
+def open_link(
     attempts: Attempts,
     endpoints: Callable[[], list[Endpoint]],
     describe: Callable[[socket.socket, bool], Handshake],
     key: bytes,
-    arrive: Callable[[socket.socket], None],
+    admit: Callable[[socket.socket], None],
 ) -> Task[None]:
     """Connect to a rank and shake hands, however long it takes.
 
     Parameters
     ----------
     attempts : Attempts
-        Is told what went wrong.
+        Notes every attempt that FAILED.
     endpoints : callable
         Returns where the rank may be; may raise ``OSError``.
     describe : callable
         Returns what to tell, given the socket and whether all ranks are on this machine.
     key : bytes
         Key of the handshake.
-    arrive : callable
-        Receives the link.
+    admit : callable
+        Receives the link when it is ADMITTED.
 
     Raises
     ------
     InitializationFailed
-        If the rank proves itself and refuses this one.
+        If this rank is REFUSED.
     """
     pause_s = FIRST_PAUSE_S
     while True:
@@ -85,14 +84,14 @@ def reach(
         for endpoint in candidates:
             try:
                 sock = yield from _try(endpoint, describe, key)
-            except (OSError, Unauthenticated) as error:
+            except (OSError, AuthenticationFailed) as error:
                 attempts.note(str(endpoint), error)
             except Refused as error:
                 raise InitializationFailed(
                     "tcp", f"rank {attempts.rank} refused this rank: it {error.args[0]}"
                 ) from None
             else:
-                arrive(sock)
+                admit(sock)
                 return
         # Jitter: hundreds of ranks that were started at once need not come at once every time.
         yield from pause(random.uniform(0.5, 1.0) * pause_s)
@@ -102,11 +101,12 @@ def reach(
 def _try(
     endpoint: Endpoint, describe: Callable[[socket.socket, bool], Handshake], key: bytes
 ) -> Task[socket.socket]:
+    """Lead one connection from CONNECTING to ADMITTED; return it."""
     sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
     try:
         prepare(sock)
         yield from connect(sock, endpoint.sockaddr, time.monotonic() + CONNECT_S)
-        until = time.monotonic() + FIRST_WORD_S
+        until = time.monotonic() + CHALLENGE_S
         yield from handshake_as_connector(sock, lambda only: describe(sock, only), key, until)
     except BaseException:
         sock.close()

@@ -1,4 +1,4 @@
-"""Rank 0's part: gather the workers, tell them of each other, begin."""
+"""Rank 0's part of the rendezvous: all attach, each is told, each links, all start."""
 
 from __future__ import annotations
 
@@ -15,30 +15,28 @@ from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.tcp.rendezvous.addresses import Address
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task, send
-from cobre_comm.backends.tcp.rendezvous.frames import (
+from cobre_comm.backends.tcp.rendezvous.handshake import Handshake, this_machine
+from cobre_comm.backends.tcp.rendezvous.messages import (
+    SECRET_BYTES,
     lost,
     pack_frame,
+    pack_peers,
     receive_frame,
     send_refused,
     watch,
 )
-from cobre_comm.backends.tcp.rendezvous.handshake import Handshake, this_machine
-from cobre_comm.backends.tcp.rendezvous.participant import Participant
-from cobre_comm.backends.tcp.rendezvous.peers import SECRET_BYTES, pack_peers
-from cobre_comm.backends.tcp.rendezvous.sockets import BACKLOG, at_loopback, listen_for_workers
+from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
+from cobre_comm.backends.tcp.rendezvous.protocol import LINK_SHARE
+from cobre_comm.backends.tcp.rendezvous.sockets import BACKLOG, is_loopback, listen_for_workers
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
-
-# Of rank 0's remaining time, how much the workers have for their links: one that cannot reach
-# another should say so before rank 0 gives up.
-WORKERS_SHARE = 0.8
 
 _logger = logging.getLogger("cobre_comm")
 
 
 @dataclass(frozen=True)
 class _Worker:
-    """A worker that has attached."""
+    """An ATTACHED worker."""
 
     handshake: Handshake
     address: Address
@@ -53,9 +51,9 @@ class Coordinator(Participant):
     config : TcpConfig
         Of this rank.
     star_bytes, far_star_bytes : int
-        The first is told to all, or the second, if given, where they are on several machines.
+        All ranks are told the first, or the second, if given, where they are on several machines.
     listener : socket, optional
-        Where the workers come, instead of opening one.
+        Where the workers attach, instead of opening one.
     """
 
     def __init__(
@@ -70,32 +68,31 @@ class Coordinator(Participant):
         self._far_star_bytes = far_star_bytes
         self._listeners = [listener] if listener else []
         self._secret = secrets.token_bytes(SECRET_BYTES)
-        self._workers: dict[int, _Worker] = {}
-        self._talks: dict[int, Task[None]] = {}  # on the control links
-        self._ready: set[int] = set()
+        self._workers: dict[int, _Worker] = {}  # ATTACHED
+        self._ready: set[int] = set()  # READY
+        self._control_tasks: dict[int, Task[None]] = {}
 
-    def meet(self) -> None:
+    def run(self) -> None:
         """Return when every rank has all its links.
 
         Raises
         ------
         InitializationFailed
-            If ranks do not come or leave; the others are told.
+            If ranks are missing or lost; the others are told.
         """
-        others, until = self._config.size - 1, self._limit()
+        others, until = self._config.size - 1, self._deadline()
         self._listen()
-        acceptor = self._acceptor(self._key, self._arrive)
-        only_here = all(at_loopback(listener) for listener in self._listeners)
-        acceptor.serve(self._listeners, loopback_only=only_here)
+        only_here = all(is_loopback(listener) for listener in self._listeners)
+        self._accept(self._key, self._admit, loopback_only=only_here)
         try:
-            self._until(lambda: len(self._workers) == others, until, self._absent)
-            self._introduce(until)
-            self._until(lambda: len(self._ready) == others, until, self._unlinked)
+            self._until(lambda: len(self._workers) == others, until, self._why_not_attached)
+            self._tell_all(until)
+            self._until(lambda: len(self._ready) == others, until, self._why_not_ready)
         except InitializationFailed as error:
             for worker in self._workers.values():
                 send_refused(worker.control, error)
             raise
-        self._begin()
+        self._start()
 
     def _listen(self) -> None:
         host, port = self._config.bind_addr, self._config.port
@@ -104,7 +101,7 @@ class Coordinator(Participant):
             self._listeners[0].listen(BACKLOG)
         else:
             self._listeners = listen_for_workers(host, port)
-        far = [_describe(one) for one in self._listeners if not at_loopback(one)]
+        far = [_describe(one) for one in self._listeners if not is_loopback(one)]
         if far and not self._config.token:
             _logger.warning(
                 "tcp rank 0 listens at %s without a token: whoever can connect can join the job; "
@@ -115,42 +112,42 @@ class Coordinator(Participant):
     def _key(self, purpose: int) -> bytes:
         return self._token if purpose == tags.CONTROL else self._token + self._secret
 
-    def _arrive(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
+    def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
         self.links.put(peer.rank, peer.purpose, sock, accepted=True)
         if peer.purpose == tags.CONTROL:
             self._workers[peer.rank] = _Worker(peer, address, sock)
-            self._talk(peer.rank, watch(sock, peer.rank))
+            self._serve(peer.rank, watch(sock, peer.rank))
 
-    def _talk(self, rank: int, task: Task[None]) -> None:
-        """Put another task in the place of the one on the control link of a worker."""
-        if rank in self._talks:
-            self._loop.cancel(self._talks[rank])
-        self._talks[rank] = task
+    def _serve(self, rank: int, task: Task[None]) -> None:
+        """Let a task serve the control link of a worker, instead of the one before."""
+        if rank in self._control_tasks:
+            self._loop.cancel(self._control_tasks[rank])
+        self._control_tasks[rank] = task
         self._loop.start(task)
 
-    def _introduce(self, until: float) -> None:
-        """Tell every worker where the others are, and wait until it has its links."""
+    def _tell_all(self, until: float) -> None:
+        """Send the peer table to every worker."""
         machines = Counter([this_machine(), *(w.handshake.machine for w in self._workers.values())])
         self.links.ranks_here = machines[this_machine()]
         if len(machines) > 1 and self._far_star_bytes is not None:
             self.links.star_bytes = self._far_star_bytes
         remaining_ms = (until - time.monotonic()) * 1000
-        patience_ms = 0 if until == math.inf else max(1, int(WORKERS_SHARE * remaining_ms))
+        link_timeout_ms = 0 if until == math.inf else max(1, int(LINK_SHARE * remaining_ms))
         for rank, worker in self._workers.items():
             peers = pack_peers(
                 self.links.star_bytes,
                 machines[worker.handshake.machine],
-                patience_ms,
+                link_timeout_ms,
                 self._secret,
                 self._listeners_for(worker),
             )
-            self._talk(rank, self._tell(rank, worker.control, peers))
+            self._serve(rank, self._tell(rank, worker.control, peers))
 
     def _listeners_for(self, reader: _Worker) -> list[tuple[Address | None, int]]:
         """Return where the ranks 1, 2, ... listen, as one of them can use it.
 
-        A worker that rank 0 sees at a loopback address is on rank 0's machine; whoever is
-        elsewhere finds it at the host where it found rank 0.
+        A worker that rank 0 sees at a loopback address is on rank 0's machine. A worker on another
+        machine finds it at the host where it found rank 0.
         """
         found: list[tuple[Address | None, int]] = []
         for rank in range(1, self._config.size):
@@ -160,6 +157,7 @@ class Coordinator(Participant):
         return found
 
     def _tell(self, rank: int, control: socket.socket, peers: bytes) -> Task[None]:
+        """Lead a worker from ATTACHED to READY."""
         try:
             yield from send(control, peers)
         except OSError as error:
@@ -168,13 +166,13 @@ class Coordinator(Participant):
         self._ready.add(rank)
         yield from watch(control, rank)
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         for rank, worker in self._workers.items():
-            self._loop.cancel(self._talks[rank])
-            with contextlib.suppress(OSError):  # who is gone now is missed by the first collective
+            self._loop.cancel(self._control_tasks[rank])
+            with contextlib.suppress(OSError):  # the first collective notices a rank lost now
                 worker.control.send(pack_frame(tags.START))
 
-    def _absent(self) -> str:
+    def _why_not_attached(self) -> str:
         absent = ", ".join(str(r) for r in range(1, self._config.size) if r not in self._workers)
         where = " and ".join(_describe(listener) for listener in self._listeners)
         return (
@@ -183,12 +181,11 @@ class Coordinator(Participant):
             f"COBRE_TCP_PORT={self._config.port}, or raise COBRE_TCP_CONNECT_TIMEOUT_MS"
         )
 
-    def _unlinked(self) -> str:
+    def _why_not_ready(self) -> str:
         late = ", ".join(str(rank) for rank in sorted(self._workers.keys() - self._ready))
         return (
             f"ranks {late} of {self._config.size} attached, but did not reach all other ranks "
-            f"within {self._config.connect_timeout_ms} ms; every rank must be able to connect to "
-            f"every other (a firewall?), or raise COBRE_TCP_CONNECT_TIMEOUT_MS"
+            f"within {self._config.connect_timeout_ms} ms; {LINK_ADVICE}"
         )
 
 

@@ -1,7 +1,7 @@
-"""Many tasks in one thread: each is a generator that says what it waits for.
+"""Many tasks in one thread: each is a generator that yields what it waits for.
 
-A task reads like blocking code (``yield from receive(...)``), and none can hold up another.
-What it raises ends :meth:`Loop.run`, so a task with a stranger catches its own errors.
+A task reads like blocking code (``yield from receive(...)``), and none can hold up another. What a
+task raises ends :meth:`Loop.run`, so a task that serves an unauthenticated peer catches its errors.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Wait(NamedTuple):
-    """What a task waits for: a socket, a moment, or whichever comes first."""
+    """What a task waits for: a socket, a moment, or the first of both."""
 
     sock: socket.socket | None
     events: int = 0
@@ -35,8 +35,8 @@ class Wait(NamedTuple):
 Task: TypeAlias = Generator[Wait, None, T]
 
 
-class Ended(ConnectionError):
-    """The other side has closed the connection."""
+class ClosedByPeer(ConnectionError):
+    """The other end has closed the connection."""
 
 
 class Loop:
@@ -76,7 +76,7 @@ class Loop:
         return True
 
     def close(self) -> None:
-        """Cancel whatever still waits."""
+        """Cancel all tasks that still wait."""
         for task in list(self._waiting):
             self.cancel(task)
         self._selector.close()
@@ -97,9 +97,9 @@ class Loop:
             self._selector.unregister(wait.sock)
 
     def _expire(self, now: float) -> None:
-        late = [one for one, wait in self._waiting.items() if wait.until <= now]
+        expired = [one for one, wait in self._waiting.items() if wait.until <= now]
         self._earliest = NEVER
-        for task in late:
+        for task in expired:
             if task in self._waiting:
                 self._forget(task)
                 self._resume(task, TimeoutError("no answer"))
@@ -116,7 +116,7 @@ def receive(sock: socket.socket, count: int, until: float = NEVER) -> Task[bytes
             yield Wait(sock, READ, until)
             continue
         if not piece:
-            raise Ended("the connection was closed")
+            raise ClosedByPeer("the connection was closed")
         data += piece
     return bytes(data)
 
@@ -140,11 +140,11 @@ def connect(sock: socket.socket, sockaddr: tuple[Any, ...], until: float) -> Tas
     if code:
         raise OSError(code, os.strerror(code))
     if sock.getsockname() == sock.getpeername():
-        # Where nobody listens, a port of the ephemeral range may be given to this very socket.
+        # Where no rank listens, a port of the ephemeral range may be given to this very socket.
         raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
 
 def pause(seconds: float) -> Task[None]:
-    """Let others speak for a while."""
+    """Let other tasks run for a while."""
     with contextlib.suppress(TimeoutError):
         yield Wait(None, until=time.monotonic() + seconds)

@@ -1,9 +1,7 @@
-"""The handshake of every link: both sides prove that they know the key, then agree or refuse.
+"""The handshake of every link: both ends prove that they know the key, before all else.
 
-The accepting side sends CHALLENGE, the connecting one HANDSHAKE, the accepting one ACK or REFUSED.
-Each proof is an HMAC-SHA256 over the role of who proves, both nonces and every field, so a proof
-can be neither replayed nor reflected. Whatever the version, CHALLENGE keeps its layout, and
-HANDSHAKE its tag and first three fields: that is how two versions can tell each other.
+The accepting end sends CHALLENGE, the connecting end HANDSHAKE, the accepting end ACK or REFUSED.
+``protocol.py`` has the states of both ends and says what a proof covers.
 """
 
 from __future__ import annotations
@@ -22,8 +20,8 @@ from dataclasses import dataclass
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, Ended, Task, receive, send
-from cobre_comm.backends.tcp.rendezvous.frames import (
+from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, ClosedByPeer, Task, receive, send
+from cobre_comm.backends.tcp.rendezvous.messages import (
     LONGEST_REASON,
     pack_frame,
     pack_reason,
@@ -45,17 +43,17 @@ _SIZE = struct.Struct(">I")
 _BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
 
 
-class Unauthenticated(Exception):
-    """The other side has not proven anything; ``args[0]`` says what was wrong."""
+class AuthenticationFailed(Exception):
+    """The other end has no proof; ``args[0]`` says what was wrong."""
 
 
 class Refused(Exception):
-    """One proven side has refused the other; ``args[0]`` says why."""
+    """One proven end has refused the other; ``args[0]`` says why."""
 
 
 @dataclass(frozen=True)
 class Handshake:
-    """What the connecting side tells about itself, in the order of the wire.
+    """What the connecting end tells about itself, in the order of the wire.
 
     Parameters
     ----------
@@ -103,24 +101,24 @@ def this_machine() -> bytes:
 
 
 def prove(key: bytes, role: bytes, transcript: bytes) -> bytes:
-    """Return what only a holder of the key can make."""
+    """Return the proof that only a holder of the key can make."""
     return hmac.digest(key, role + b"\0" + transcript, "sha256")
 
 
 def _check_proof(proof: bytes, key: bytes, role: bytes, transcript: bytes, trouble: str) -> None:
     if not hmac.compare_digest(proof, prove(key, role, transcript)):
-        raise Unauthenticated(trouble)
+        raise AuthenticationFailed(trouble)
 
 
 def handshake_as_acceptor(
     sock: socket.socket,
     key_of: Callable[[int], bytes],
-    judge: Callable[[Handshake], str | None],
+    refusal_of: Callable[[Handshake], str | None],
     until: float,
     *,
     loopback_only: bool = False,
 ) -> Task[Handshake]:
-    """Accept a peer.
+    """Shake hands at the accepting end: from UNAUTHENTICATED to ADMITTED.
 
     Parameters
     ----------
@@ -128,17 +126,17 @@ def handshake_as_acceptor(
         Just accepted.
     key_of : callable
         Returns the key for a purpose.
-    judge : callable
-        Returns why a proven peer is refused, or None.
+    refusal_of : callable
+        Returns why a PROVEN peer is refused, or None.
     until : float
         When to give up.
     loopback_only : bool
-        Told to the peer: whether nobody can come from another machine.
+        Told to the peer: whether no rank can be on another machine.
 
     Raises
     ------
-    Unauthenticated, Refused, OSError
-        If it has no proof, is refused, or leaves.
+    AuthenticationFailed, Refused, OSError
+        If the peer has no proof, is refused, or closes the connection.
     """
     nonce = secrets.token_bytes(NONCE_BYTES)
     challenge = _CHALLENGE.pack(MAGIC, tags.PROTOCOL_VERSION, loopback_only, nonce)
@@ -148,36 +146,36 @@ def handshake_as_acceptor(
     transcript = challenge + fields
     key = key_of(handshake.purpose)
     _check_proof(proof, key, _CONNECTING, transcript, "could not prove that it knows the token")
-    refusal = judge(handshake)
+    refusal = refusal_of(handshake)
     if refusal is not None:
         reason = pack_reason(refusal)
         answer = prove(key, _REFUSING, transcript + reason) + reason
         yield from send(sock, pack_frame(tags.REFUSED, answer), until)
         raise Refused(refusal)
-    size = _SIZE.pack(handshake.size)  # the same on both sides, or it would have been refused
+    size = _SIZE.pack(handshake.size)  # the same at both ends, or it would have been refused
     answer = size + prove(key, _ACCEPTING, transcript + size)
     yield from send(sock, pack_frame(tags.ACK, answer), until)
     return handshake
 
 
 def _receive_handshake(sock: socket.socket, until: float) -> Task[tuple[bytes, bytes]]:
-    """Receive fields and proof; nothing is received that does not look like a handshake so far."""
+    """Receive fields and proof; stop at the first byte that is not a handshake's."""
     length, tag = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES, until)))
     if tag != tags.HANDSHAKE or not _FIRST_FIELDS.size <= length <= LONGEST_HANDSHAKE:
-        raise Unauthenticated("sent something that is not a handshake")
+        raise AuthenticationFailed("sent something that is not a handshake")
     first = yield from receive(sock, _FIRST_FIELDS.size, until)
     if length != _FIELDS.size + PROOF_BYTES:
         version = _FIRST_FIELDS.unpack(first)[2]
         if version == tags.PROTOCOL_VERSION:
-            raise Unauthenticated("sent something that is not a handshake")
-        raise Unauthenticated(other_version(version))
+            raise AuthenticationFailed("sent something that is not a handshake")
+        raise AuthenticationFailed(other_version(version))
     rest = yield from receive(sock, length - len(first), until)
     fields = first + rest
     return fields[: _FIELDS.size], fields[_FIELDS.size :]
 
 
 def other_version(version: int) -> str:
-    """Say that the other side is of another version."""
+    """Say that the other end is of another version."""
     return (
         f"speaks protocol version {version}, this cobre_comm speaks {tags.PROTOCOL_VERSION}; "
         f"use one version for all ranks"
@@ -190,24 +188,24 @@ def handshake_as_connector(
     key: bytes,
     until: float,
 ) -> Task[None]:
-    """Introduce this rank on a socket that it has connected.
+    """Shake hands at the connecting end: from CONNECTED to ADMITTED.
 
     Parameters
     ----------
     sock : socket
         Connected.
     describe : callable
-        Returns what to tell, given whether nobody can come from another machine.
+        Returns what to tell, given whether no rank can be on another machine.
     key : bytes
         The key for this purpose.
     until : float
-        When to stop waiting for the first word. The answer is waited for without a limit: who
-        has introduced itself may be accepted already, and must not leave.
+        When to stop waiting for CHALLENGE. The wait for the answer has no limit: the other end
+        may have admitted this rank already, so it must not leave.
 
     Raises
     ------
-    Unauthenticated, Refused, OSError
-        If the other side has no proof, refuses, or closes the connection.
+    AuthenticationFailed, Refused, OSError
+        If the other end has no proof, refuses, or closes the connection.
     """
     challenge, version = yield from _receive_challenge(sock, until)
     loopback_only = bool(_CHALLENGE.unpack(challenge)[2])
@@ -218,10 +216,10 @@ def handshake_as_connector(
     try:
         yield from send(sock, pack_frame(tags.HANDSHAKE, fields + proof))
         yield from _receive_answer(sock, key, transcript)
-    except (ConnectionResetError, BrokenPipeError, Ended):
+    except (ConnectionResetError, BrokenPipeError, ClosedByPeer):
         if version != tags.PROTOCOL_VERSION:
-            raise Unauthenticated(other_version(version)) from None
-        raise Unauthenticated(
+            raise AuthenticationFailed(other_version(version)) from None
+        raise AuthenticationFailed(
             "closed the connection at the handshake; its token may be another one (COBRE_TCP_TOKEN)"
         ) from None
 
@@ -229,11 +227,11 @@ def handshake_as_connector(
 def _receive_challenge(sock: socket.socket, until: float) -> Task[tuple[bytes, int]]:
     length, tag = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES, until)))
     if tag != tags.CHALLENGE or length != _CHALLENGE.size:
-        raise Unauthenticated("is not a rank of cobre_comm")
+        raise AuthenticationFailed("is not a rank of cobre_comm")
     challenge = yield from receive(sock, length, until)
     magic, version, _, _ = _CHALLENGE.unpack(challenge)
     if magic != MAGIC:
-        raise Unauthenticated("is not a rank of cobre_comm")
+        raise AuthenticationFailed("is not a rank of cobre_comm")
     return challenge, version
 
 
@@ -250,4 +248,4 @@ def _receive_answer(sock: socket.socket, key: bytes, transcript: bytes) -> Task[
         _check_proof(proof, key, _REFUSING, transcript + reason, trouble)
         raise Refused(reason.decode(errors="replace"))
     else:
-        raise Unauthenticated("sent something that is not an answer to a handshake")
+        raise AuthenticationFailed("sent something that is not an answer to a handshake")

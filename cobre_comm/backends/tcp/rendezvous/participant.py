@@ -1,4 +1,4 @@
-"""What rank 0 and the workers have in common while they meet."""
+"""What the coordinator and the workers have in common during the rendezvous."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from types import TracebackType
 from typing import Self
 
 from cobre_comm.backends.tcp.links import Links, accepted_by, opened_by
-from cobre_comm.backends.tcp.rendezvous.acceptor import MOST_UNAUTHENTICATED, Acceptor, Arrive
-from cobre_comm.backends.tcp.rendezvous.drop_log import DropLog
+from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
-from cobre_comm.backends.tcp.rendezvous.sockets import close_all, make_room
+from cobre_comm.backends.tcp.rendezvous.protocol import MOST_UNAUTHENTICATED
+from cobre_comm.backends.tcp.rendezvous.sockets import close_all, reserve_descriptors
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
 NOTICE_S = 10.0
+LINK_ADVICE = (
+    "every rank must be able to connect to every other (a firewall?), or raise "
+    "COBRE_TCP_CONNECT_TIMEOUT_MS"
+)
 
 _logger = logging.getLogger("cobre_comm")
 
 
 class Participant:
-    """One rank of those who meet; a context manager.
+    """One rank in the rendezvous; a context manager.
 
-    On leaving it nobody listens and nothing is under way any more; after an error, the links that
-    were there are closed too.
+    On leaving it no listener is open and no task runs; after an error, the links are closed too.
 
     Parameters
     ----------
@@ -40,7 +43,7 @@ class Participant:
         self._config = config
         self._token = (config.token or "").encode(errors="surrogateescape")
         self._loop = Loop()
-        self._log = DropLog(config.rank)
+        self._acceptor: Acceptor | None = None
         self._listeners: list[socket.socket] = []
 
     def __enter__(self) -> Self:
@@ -53,24 +56,25 @@ class Participant:
         traceback: TracebackType | None,
     ) -> None:
         self._loop.close()
-        self._log.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
         close_all(self._listeners)
         if error is not None:
             self.links.close()
 
-    def meet(self) -> None:
+    def run(self) -> None:
         """Return when every rank has all its links, or raise ``InitializationFailed``."""
         raise NotImplementedError
 
-    def _limit(self) -> float:
+    def _deadline(self) -> float:
         """Return when a wait that begins now is over."""
         limit_ms = self._config.connect_timeout_ms
         return time.monotonic() + limit_ms / 1000 if limit_ms else math.inf
 
     def _until(self, done: Callable[[], bool], until: float, failure: Callable[[], str]) -> None:
-        """Serve all tasks until ``done()``; fail if that takes too long.
+        """Run all tasks until ``done()``; raise what ``failure()`` says if that takes too long.
 
-        Who waits for a human to start the other ranks sees after a while what it waits for.
+        A human may be starting the other ranks, so after a while the log tells of the wait.
         """
         soon = time.monotonic() + NOTICE_S
         if until > soon and not self._loop.run(done, soon):
@@ -82,8 +86,14 @@ class Participant:
         if not self._loop.run(done, until):
             raise InitializationFailed("tcp", failure())
 
-    def _acceptor(self, key_of: Callable[[int], bytes], arrive: Arrive) -> Acceptor:
+    def _accept(
+        self, key_of: Callable[[int], bytes], admit: Admit, *, loopback_only: bool = False
+    ) -> Acceptor:
+        """Begin to accept links at the listeners."""
         rank, size = self._config.rank, self._config.size
         links = len(accepted_by(rank, size)) + len(opened_by(rank, size))
-        strangers = make_room(links, MOST_UNAUTHENTICATED + size)
-        return Acceptor(self._loop, self._config, key_of, arrive, self._log, strangers)
+        most_unauthenticated = reserve_descriptors(links, MOST_UNAUTHENTICATED + size)
+        acceptor = Acceptor(self._loop, self._config, key_of, admit, most_unauthenticated)
+        acceptor.serve(self._listeners, loopback_only=loopback_only)
+        self._acceptor = acceptor
+        return acceptor

@@ -1,4 +1,4 @@
-"""Sockets as this backend wants them: options, listeners, room for them."""
+"""Sockets of this backend: their options, listeners, and descriptors for all of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint, address_of, r
 from cobre_comm.errors import InitializationFailed
 
 BACKLOG = 1024  # hundreds of ranks start at once; the system cuts it to what it allows
-SPARE_DESCRIPTORS = 64  # for what else the process opens meanwhile, and a few strangers
-# A machine that is gone without a word is noticed after 30 + 6 * 10 s: not before the usual timeout
-# of a collective, because a network that comes back should find the job alive.
+SPARE_DESCRIPTORS = 64  # for what else the process opens, and a few connections
+# A machine that vanishes is noticed after 30 + 6 * 10 s: not before the usual timeout of a
+# collective, because a network that comes back should find the job alive.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 
 
@@ -103,7 +103,7 @@ def listen_for_peers(control: socket.socket, *, loopback_only: bool) -> socket.s
     return listen(Endpoint(socket.AF_INET, ("0.0.0.0", 0)))
 
 
-def at_loopback(listener: socket.socket) -> bool:
+def is_loopback(listener: socket.socket) -> bool:
     """Whether a listener can be reached from this machine only."""
     return address_of(listener.getsockname()).is_loopback
 
@@ -114,15 +114,15 @@ def close_all(socks: list[socket.socket]) -> None:
         sock.close()
 
 
-def make_room(links: int, strangers: int) -> int:
-    """Raise the limit of open files as far as needed.
+def reserve_descriptors(links: int, unauthenticated: int) -> int:
+    """Raise the limit of open files as far as the sockets of this rank need.
 
     Parameters
     ----------
     links : int
         How many sockets this rank will have.
-    strangers : int
-        How many more connections there may be that are not proven.
+    unauthenticated : int
+        How many more connections there may be that are UNAUTHENTICATED.
 
     Returns
     -------
@@ -131,18 +131,18 @@ def make_room(links: int, strangers: int) -> int:
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = len(list(pathlib.Path("/dev/fd").iterdir())) + links + SPARE_DESCRIPTORS
-    if soft != resource.RLIM_INFINITY and soft < needed + strangers:
+    if soft != resource.RLIM_INFINITY and soft < needed + unauthenticated:
         unlimited = hard == resource.RLIM_INFINITY
-        soft = needed + strangers if unlimited else min(needed + strangers, hard)
+        soft = needed + unauthenticated if unlimited else min(needed + unauthenticated, hard)
         with contextlib.suppress(ValueError, OSError):  # macOS has yet another limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if soft == resource.RLIM_INFINITY:
-        return strangers
+        return unauthenticated
     if soft < needed:
         raise InitializationFailed(
             "tcp",
             f"this rank needs {needed} open files, {links} of them links to other ranks, and the "
             f"limit is {soft}; raise it (ulimit -Hn)",
         )
-    return min(strangers, soft - needed + SPARE_DESCRIPTORS // 2)
+    return min(unauthenticated, soft - needed + SPARE_DESCRIPTORS // 2)

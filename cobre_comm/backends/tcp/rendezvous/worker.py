@@ -1,4 +1,4 @@
-"""The part of every rank but 0: attach to rank 0, link up with the others, begin."""
+"""The part of every rank but 0 in the rendezvous: attach to rank 0, be told, link, start."""
 
 from __future__ import annotations
 
@@ -12,17 +12,24 @@ from cobre_kernels.tcp import tags
 from cobre_comm.backends.tcp.links import opened_by
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre_comm.backends.tcp.rendezvous.addresses import Address, Endpoint, resolve
-from cobre_comm.backends.tcp.rendezvous.connector import Attempts, reach
+from cobre_comm.backends.tcp.rendezvous.connector import Attempts, open_link
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task
-from cobre_comm.backends.tcp.rendezvous.frames import lost, pack_frame, receive_frame, send_refused
 from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, Handshake, this_machine
-from cobre_comm.backends.tcp.rendezvous.participant import Participant
-from cobre_comm.backends.tcp.rendezvous.peers import Peers, peers_bytes, unpack_peers
+from cobre_comm.backends.tcp.rendezvous.messages import (
+    PeerTable,
+    lost,
+    pack_frame,
+    peers_bytes,
+    receive_frame,
+    send_refused,
+    unpack_peers,
+)
+from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
+from cobre_comm.backends.tcp.rendezvous.protocol import GRACE_S
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_peers
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
-GRACE_S = 1.0  # rank 0 came first and gives up first: it knows who is missing
 NAMED = 3  # ranks that could not be reached, in one message
 
 
@@ -32,40 +39,36 @@ class Worker(Participant):
     def __init__(self, config: TcpConfig) -> None:
         super().__init__(config)
         self._opening: set[Attempts] = set()
-        self._begun = False
+        self._peers: PeerTable | None = None
+        self._started = False
 
-    def meet(self) -> None:
+    def run(self) -> None:
         """Return when every rank has all its links.
 
         Raises
         ------
         InitializationFailed
-            If rank 0 is not there or refuses this one, or ranks do not come or leave.
+            If rank 0 is missing or refuses this rank, or ranks are missing or lost.
         """
         control = self._attach()
-        until = self._limit() + GRACE_S
+        until = self._deadline() + GRACE_S
         try:
-            peers = self._learn(control, until)
-            self._loop.start(self._await_start(control))
-            self._link_up(peers)
+            self._loop.start(self._serve_control(control))
+            self._until(lambda: self._peers is not None, until, self._why_not_started)
+            assert self._peers is not None
+            self._link(self._peers)
             self._report_ready(control)
-            self._until(lambda: self._begun, until, self._no_word)
+            self._until(lambda: self._started, until, self._why_not_started)
         except InitializationFailed as error:
             send_refused(control, error)
             raise
-
-    def _no_word(self) -> str:
-        return (
-            f"rank 0 did not begin within {self._config.connect_timeout_ms} ms after this rank had "
-            f"attached; raise COBRE_TCP_CONNECT_TIMEOUT_MS on all ranks"
-        )
 
     def _attach(self) -> socket.socket:
         """Return the control link to rank 0."""
         config, attempts = self._config, Attempts(0)
         host = config.coordinator or ""  # required of workers
 
-        def unreachable() -> str:
+        def why_not() -> str:
             return (
                 f"could not attach to rank 0 at {host} port {config.port} within "
                 f"{config.connect_timeout_ms} ms ({attempts}); is rank 0 started with "
@@ -74,7 +77,7 @@ class Worker(Participant):
             )
 
         self._open(attempts, tags.CONTROL, self._token, lambda: resolve(host, config.port))
-        self._until(lambda: not self._opening, self._limit(), unreachable)
+        self._until(lambda: not self._opening, self._deadline(), why_not)
         control = self.links.control[0]
         assert control is not None
         return control
@@ -99,15 +102,15 @@ class Worker(Participant):
                 machine=this_machine(),
             )
 
-        def arrive(sock: socket.socket) -> None:
+        def admit(sock: socket.socket) -> None:
             self.links.put(peer, purpose, sock, accepted=False)
             self._opening.remove(attempts)
 
         self._opening.add(attempts)
-        self._loop.start(reach(attempts, endpoints, describe, key, arrive))
+        self._loop.start(open_link(attempts, endpoints, describe, key, admit))
 
     def _listen(self, control: socket.socket, loopback_only: bool) -> None:
-        """Open the port for the other workers, once it is known who may come."""
+        """Open the port for the other workers; CHALLENGE has told from where they may come."""
         close_all(self._listeners)
         self._listeners = [listen_for_peers(control, loopback_only=loopback_only)]
 
@@ -115,56 +118,34 @@ class Worker(Participant):
         port: int = self._listeners[0].getsockname()[1]
         return port
 
-    def _learn(self, control: socket.socket, until: float) -> Peers:
-        """Return what rank 0 tells when all have come."""
-        told: list[bytes] = []
-
-        def listen() -> Task[None]:
-            length = peers_bytes(self._config.size)
-            told.append((yield from receive_frame(control, 0, tags.PEERS, length)))
-
+    def _serve_control(self, control: socket.socket) -> Task[None]:
+        """Receive PEERS and START from rank 0."""
         try:
             rank_0 = control.getpeername()
         except OSError as error:
             raise lost(0) from error
-        self._loop.start(listen())
-        self._until(lambda: bool(told), until, self._no_word)
-        peers = unpack_peers(told[0], rank_0)
-        self.links.star_bytes = peers.star_bytes
-        self.links.ranks_here = peers.ranks_here
-        return peers
+        payload = yield from receive_frame(control, 0, tags.PEERS, peers_bytes(self._config.size))
+        self._peers = unpack_peers(payload, rank_0)
+        self.links.star_bytes = self._peers.star_bytes
+        self.links.ranks_here = self._peers.ranks_here
+        yield from receive_frame(control, 0, tags.START)
+        self._started = True
 
-    def _link_up(self, peers: Peers) -> None:
+    def _link(self, peers: PeerTable) -> None:
         """Open the links to lower ranks while accepting those of higher ones."""
         config, key = self._config, self._token + peers.secret
-        acceptor = self._acceptor(lambda _: key, self._arrive)
-        acceptor.serve(self._listeners)
+        acceptor = self._accept(lambda _: key, self._admit)
         for peer, purpose in opened_by(config.rank, config.size)[1:]:
-            self._open(Attempts(peer), purpose, key, _only(peers.endpoints[peer]))
-        patience_s = peers.patience_ms / 1000 if peers.patience_ms else math.inf
+            self._open(Attempts(peer), purpose, key, [peers.endpoints[peer]].copy)
+        limit_s = peers.link_timeout_ms / 1000 if peers.link_timeout_ms else math.inf
         self._until(
             lambda: not self._opening and not acceptor.missing,
-            time.monotonic() + patience_s,
-            lambda: self._unlinked(acceptor),
+            time.monotonic() + limit_s,
+            lambda: self._why_not_linked(acceptor),
         )
 
-    def _arrive(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
+    def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
         self.links.put(peer.rank, peer.purpose, sock, accepted=True)
-
-    def _unlinked(self, acceptor: Acceptor) -> str:
-        """Say which ranks this one could not reach, or which did not reach it."""
-        rank = self._config.rank
-        advice = (
-            "every rank must be able to connect to every other (a firewall?), or raise "
-            "COBRE_TCP_CONNECT_TIMEOUT_MS"
-        )
-        failed = sorted(self._opening, key=lambda attempts: attempts.rank)
-        if failed:
-            tried = "; ".join(f"rank {one.rank}: {one}" for one in failed[:NAMED])
-            more = f" and {len(failed) - NAMED} more links" if len(failed) > NAMED else ""
-            return f"rank {rank} could not connect to {tried}{more}; {advice}"
-        absent = ", ".join(str(peer) for peer in sorted({peer for peer, _ in acceptor.missing}))
-        return f"rank {rank} was not reached by ranks {absent} at its port {self._port()}; {advice}"
 
     def _report_ready(self, control: socket.socket) -> None:
         try:
@@ -172,10 +153,20 @@ class Worker(Participant):
         except OSError as error:
             raise lost(0) from error
 
-    def _await_start(self, control: socket.socket) -> Task[None]:
-        yield from receive_frame(control, 0, tags.START)
-        self._begun = True
+    def _why_not_linked(self, acceptor: Acceptor) -> str:
+        """Name the ranks that this one could not reach, or those that did not reach it."""
+        rank = self._config.rank
+        failed = sorted(self._opening, key=lambda attempts: attempts.rank)
+        if failed:
+            tried = "; ".join(f"rank {one.rank}: {one}" for one in failed[:NAMED])
+            more = f" and {len(failed) - NAMED} more links" if len(failed) > NAMED else ""
+            return f"rank {rank} could not connect to {tried}{more}; {LINK_ADVICE}"
+        absent = ", ".join(str(peer) for peer in sorted({peer for peer, _ in acceptor.missing}))
+        at = f"at its port {self._port()}"
+        return f"rank {rank} was not reached by ranks {absent} {at}; {LINK_ADVICE}"
 
-
-def _only(endpoint: Endpoint) -> Callable[[], list[Endpoint]]:
-    return lambda: [endpoint]
+    def _why_not_started(self) -> str:
+        return (
+            f"rank 0 did not start within {self._config.connect_timeout_ms} ms after this rank had "
+            f"attached; raise COBRE_TCP_CONNECT_TIMEOUT_MS on all ranks"
+        )

@@ -1,0 +1,138 @@
+"""Messages of the rendezvous: frames, the sentence of REFUSED, the peer table of PEERS."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cobre_kernels.tcp import tags
+
+from cobre_comm.backends.tcp.rendezvous.addresses import (
+    Address,
+    Endpoint,
+    pack_address,
+    same_host,
+    unpack_endpoint,
+)
+from cobre_comm.backends.tcp.rendezvous.event_loop import Task, receive
+from cobre_comm.errors import InitializationFailed
+
+LONGEST_REASON = 1000  # bytes
+LOST = "ended before all ranks had attached"
+SECRET_BYTES = 16
+_PREFIX = struct.Struct(">IB")
+_NO_TAG = -1
+_TABLE = struct.Struct(">QIQ16s")  # star_bytes, ranks of that machine, link_timeout_ms, job secret
+_ENTRY = struct.Struct(">B16sH")  # family, address, port
+
+
+def pack_frame(tag: int, payload: bytes = b"") -> bytes:
+    """Return the bytes of a frame."""
+    return _PREFIX.pack(tags.TAG_BYTES + len(payload), tag) + payload
+
+
+def unpack_prefix(prefix: bytes) -> tuple[int, int]:
+    """Return the length of the payload, and the tag; the length may be any, also -1."""
+    length, tag = _PREFIX.unpack(prefix)
+    return length - tags.TAG_BYTES, tag
+
+
+def receive_frame(sock: socket.socket, rank: int, tag: int, count: int = 0) -> Task[bytes]:
+    """Receive a frame of that tag and length from an attached rank.
+
+    Raises
+    ------
+    InitializationFailed
+        If the rank is lost, sends REFUSED or another frame.
+    """
+    try:
+        length, seen = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES)))
+        if (seen, length) == (tag, count):
+            return (yield from receive(sock, count))
+        if seen == tags.REFUSED and 0 <= length <= LONGEST_REASON:
+            reason = yield from receive(sock, length)
+            raise lost(rank, reason.decode(errors="replace"))
+    except OSError as error:
+        raise lost(rank) from error
+    raise InitializationFailed(
+        "tcp", f"rank {rank} sent frame {seen:#x} of {length} bytes out of turn"
+    )
+
+
+def watch(sock: socket.socket, rank: int) -> Task[None]:
+    """Raise as soon as an attached rank is lost, while no message of it is due."""
+    yield from receive_frame(sock, rank, _NO_TAG)
+
+
+def lost(rank: int, reason: str = "") -> InitializationFailed:
+    """Make the error of a lost rank, or of the reason that it gave."""
+    if LOST in reason:
+        return InitializationFailed("tcp", reason)
+    return InitializationFailed("tcp", f"rank {rank} {LOST}" + (f": {reason}" if reason else ""))
+
+
+def pack_reason(reason: str) -> bytes:
+    """Return a sentence as bytes that fit into a frame."""
+    return reason.encode(errors="replace")[:LONGEST_REASON]
+
+
+def send_refused(sock: socket.socket, error: InitializationFailed) -> None:
+    """Tell an attached rank why this one gives up, if it can be told."""
+    with contextlib.suppress(OSError):
+        sock.send(pack_frame(tags.REFUSED, pack_reason(str(error.source))))
+
+
+@dataclass(frozen=True)
+class PeerTable:
+    """What a worker must know about its peers.
+
+    Parameters
+    ----------
+    star_bytes : int
+        Rank 0's value.
+    ranks_here : int
+        How many ranks run on the worker's machine.
+    link_timeout_ms : int
+        How long the worker may take to open and accept its links; 0: no limit.
+    secret : bytes
+        Random; part of the key of all further handshakes.
+    endpoints : sequence of Endpoint
+        Where every rank listens.
+    """
+
+    star_bytes: int
+    ranks_here: int
+    link_timeout_ms: int
+    secret: bytes
+    endpoints: Sequence[Endpoint]
+
+
+def pack_peers(
+    star_bytes: int,
+    ranks_here: int,
+    link_timeout_ms: int,
+    secret: bytes,
+    listeners: Sequence[tuple[Address | None, int]],
+) -> bytes:
+    """Return the PEERS frame; ``listeners`` are address and port of the ranks 1, 2, ..."""
+    entries = (_ENTRY.pack(*pack_address(address), port) for address, port in listeners)
+    table = _TABLE.pack(star_bytes, ranks_here, link_timeout_ms, secret)
+    return pack_frame(tags.PEERS, table + b"".join(entries))
+
+
+def peers_bytes(size: int) -> int:
+    """Return the length of the payload for that many ranks."""
+    return _TABLE.size + (size - 1) * _ENTRY.size
+
+
+def unpack_peers(payload: bytes, rank_0: tuple[Any, ...]) -> PeerTable:
+    """Read the payload, for a worker that reached rank 0 at that socket address."""
+    endpoints = [same_host(rank_0, rank_0[1])]
+    for family, packed, port in _ENTRY.iter_unpack(payload[_TABLE.size :]):
+        endpoints.append(unpack_endpoint(family, packed, port, rank_0))
+    star_bytes, ranks_here, link_timeout_ms, secret = _TABLE.unpack_from(payload)
+    return PeerTable(star_bytes, ranks_here, link_timeout_ms, secret, endpoints)

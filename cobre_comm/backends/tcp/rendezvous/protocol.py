@@ -1,0 +1,86 @@
+"""Theory of operation of the tcp rendezvous: states, messages and time limits.
+
+Rank 0 is the coordinator; every other rank is a worker. Four phases lead from nothing to a job:
+
+1. Attach: each worker opens a control link to rank 0 and tells at which port it listens.
+2. Tell: when all workers have attached, rank 0 sends the peer table to each of them.
+3. Link: each worker opens its other links, to rank 0 and to every lower worker.
+4. Start: each worker that has all its links sends READY; after the last READY, rank 0 sends START.
+
+Of two ranks the higher one connects and the lower one accepts. Nothing is read from a connection
+before its handshake. Each connection is a task of an event loop, so a silent one delays no other.
+After START no rank listens.
+
+States of a connection at its accepting end (``acceptor.py``)
+
+=============== =========================== ====================================================
+state           entered                     left
+=============== =========================== ====================================================
+UNAUTHENTICATED accepted; CHALLENGE sent    right proof: PROVEN; anything else, or nothing within
+                                            HANDSHAKE_S: DROPPED; too many, and this is the
+                                            oldest of the host that has most: EVICTED
+PROVEN          HANDSHAKE with right proof  fields fit the job: ADMITTED, else REFUSED
+ADMITTED        ACK sent                    it is a link of the job now
+REFUSED         REFUSED sent with the why   closed and logged; the job goes on without it
+DROPPED         never proven                closed and logged; the job goes on without it
+EVICTED         to make room                closed and logged; the job goes on without it
+=============== =========================== ====================================================
+
+States of a connection at its connecting end (``connector.py``)
+
+=============== =========================== ====================================================
+CONNECTING      an address is tried         connected: CONNECTED; an error, or nothing within
+                                            CONNECT_S: FAILED
+CONNECTED       the network has answered    CHALLENGE: PROVING; anything else, or nothing within
+                                            CHALLENGE_S: FAILED
+PROVING         HANDSHAKE sent              ACK: ADMITTED; REFUSED with right proof: REFUSED;
+                                            closed, or a wrong proof: FAILED. No limit of its
+                                            own: the other end may have admitted it already
+ADMITTED        ACK with right proof        it is a link of the job now
+REFUSED         REFUSED with right proof    this rank raises InitializationFailed
+FAILED          as above                    closed; the next address, after a pause all again
+=============== =========================== ====================================================
+
+States of a worker as rank 0 sees it (``coordinator.py``)
+
+=============== =========================== ====================================================
+ABSENT          at the beginning            its control link is ADMITTED: ATTACHED
+ATTACHED        control link ADMITTED       all are ATTACHED: PEERS sent, LINKING
+LINKING         PEERS sent                  READY received: READY
+READY           it has all its links        all are READY: START sent
+(any)                                       its control link ends, or brings REFUSED: rank 0
+                                            sends REFUSED to all others and raises
+=============== =========================== ====================================================
+
+Messages: frames of u32 length, u8 tag, payload; integers are big-endian
+
+=============== =========================== ====================================================
+message         sent by                     payload
+=============== =========================== ====================================================
+CHALLENGE       accepting end, first        magic, version, whether all is loopback, nonce
+HANDSHAKE       connecting end              the fields of ``Handshake``, proof
+ACK             accepting end               size, proof
+REFUSED         accepting end               proof, sentence
+PEERS           rank 0, on a control link   star bytes, ranks of that machine, time to link,
+                                            job secret, address and port of every worker
+READY           a worker, to rank 0         nothing
+START           rank 0, to every worker     nothing
+REFUSED         a rank that gives up, on    sentence; the receiver raises it
+                its control link with rank 0
+=============== =========================== ====================================================
+
+A proof is an HMAC-SHA256 with the key, over the role of its sender, both nonces and every field: it
+can be neither replayed nor reflected. The key of a control link to rank 0 is the token. The key of
+every other link is token and job secret, so only attached ranks have it. CHALLENGE keeps its layout
+in every version, and HANDSHAKE its tag and first three fields: so two versions can tell each other.
+
+A wait for other ranks lasts ``connect_timeout_ms``. Workers have LINK_SHARE of its rest to link,
+and wait GRACE_S longer for START: the rank that knows which one is missing gives up first.
+"""
+
+HANDSHAKE_S = 5.0  # of the accepting end, for a whole handshake
+CONNECT_S = 5.0  # for one address; the system sends its first packet three times in that time
+CHALLENGE_S = 10.0  # a busy rank with a long queue is slow, not absent
+GRACE_S = 1.0
+LINK_SHARE = 0.8
+MOST_UNAUTHENTICATED = 512  # connections at one rank, beyond one for each rank

@@ -6,9 +6,18 @@ import ctypes
 from collections import Counter
 from typing import Any, cast
 
-from cobre_kernels import dtypes, layout, status
-from cobre_kernels.atomics import peek_now
-from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BROADCAST, EXACT_SUM, OPERATIONS, unpack_kind
+from cobre_kernels.collective import comm as states
+from cobre_kernels.collective import dtypes, status
+from cobre_kernels.collective.calls import (
+    ALLGATHERV,
+    ALLREDUCE,
+    BROADCAST,
+    EXACT_SUM,
+    OPERATIONS,
+    unpack_signature,
+)
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.machine.record import View, peek_now
 
 from cobre_comm.errors import (
     CollectiveFailed,
@@ -18,24 +27,16 @@ from cobre_comm.errors import (
 )
 from cobre_comm.reduce_op import ReduceOp
 
-_TIMEOUT_VARIABLE = {
-    layout.SHM: "COBRE_SHM_TIMEOUT_SECS",
-    layout.TCP: "COBRE_TCP_TIMEOUT_SECS",
-    layout.MPI: "COBRE_MPI_TIMEOUT_SECS",
-}
+# By the number of a backend: the variable that raises its timeout; backends fill it in.
+TIMEOUT_VARIABLES: dict[int, str] = {}
 
 _REASONS = {
-    layout.DIED: "died (its process has ended)",
-    layout.LEFT: "closed its communicator",
-    layout.GAVE_UP: "gave up after an error or an interrupt",
-    layout.GARBLED: "sent bytes that are not of the protocol",
-    layout.UNREACHABLE: "cannot be reached any more (its machine or the network)",
+    states.DIED: "died (its process has ended)",
+    states.LEFT: "closed its communicator",
+    states.GAVE_UP: "gave up after an error or an interrupt",
+    states.GARBLED: "sent bytes that are not of the protocol",
+    states.UNREACHABLE: "cannot be reached any more (its machine or the network)",
 }
-
-
-def _record(state: int, rank: int, field: int) -> int:
-    word: int = peek_now(state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES + field)
-    return word
 
 
 def _ranks(numbers: list[int]) -> str:
@@ -47,7 +48,7 @@ class Failure(BaseException):
     """What @njit code raises; instantiating it gives the true exception.
 
     numba instantiates an exception when it leaves compiled code, with the GIL held and with the
-    values it was raised with. So ``Failure(state, operation, status, a, b)`` returns, for example,
+    values it was raised with. So ``Failure(comm, operation, status, a, b)`` returns, for example,
     a :class:`~cobre_comm.CollectiveFailed`, and that is what the caller catches.
     """
 
@@ -58,31 +59,31 @@ class Failure(BaseException):
         return exception_for(*values)
 
 
-def exception_for(state: int, operation: int, outcome: int, a: int, b: int) -> BaseException:
+def exception_for(address: int, operation: int, outcome: int, a: int, b: int) -> BaseException:
     """Make the exception of a status other than OK.
 
     Parameters
     ----------
-    state : int
-        Address of the communicator's state.
+    address : int
+        Address of the communicator's record.
     operation : int
-        What was called, from ``cobre_kernels.kind``.
+        What was called, from ``cobre_kernels.collective.calls``.
     outcome : int
         Status of the kernel.
     a, b : int
         Numbers of the arguments: for ``broadcast`` the root; for ``allreduce`` the lengths of
         send and recv; for ``allgatherv`` the lengths of send and of its count, or of the tables.
     """
+    comm = COMM.at(address)
     if outcome >= status.FIRST_BREAKING:
-        return _collective_failure(state, outcome)
+        return _collective_failure(comm, outcome)
     if outcome >= status.IS_BROKEN:
-        return InvalidCommunicator(_why_unusable(state, outcome))
-    return _argument_error(state, operation, outcome, a, b)
+        return InvalidCommunicator(_why_unusable(comm, outcome))
+    return _argument_error(comm.size, operation, outcome, a, b)
 
 
-def _argument_error(state: int, operation: int, outcome: int, a: int, b: int) -> Exception:
+def _argument_error(size: int, operation: int, outcome: int, a: int, b: int) -> Exception:
     name = OPERATIONS[operation]
-    size = peek_now(state + layout.COMM_SIZE)
     if outcome == status.LENGTHS_DIFFER:
         return InvalidBufferSize(name, a, b, "send and recv need the same length, at least 1")
     if outcome == status.SEND_NOT_COUNT:
@@ -110,7 +111,7 @@ def _argument_error(state: int, operation: int, outcome: int, a: int, b: int) ->
     return ValueError(f"{name}: {messages.get(outcome, f'unexpected status {outcome}')}")
 
 
-def _why_unusable(state: int, outcome: int) -> str:
+def _why_unusable(comm: View, outcome: int) -> str:
     if outcome == status.IS_CLOSED:
         return "this communicator is closed; create another one"
     if outcome == status.IS_FORKED:
@@ -120,72 +121,64 @@ def _why_unusable(state: int, outcome: int) -> str:
         )
     if outcome == status.IS_FINALIZED:
         return "MPI has been finalized; close communicators before MPI.Finalize()"
-    first = _collective_failure(state, peek_now(state + layout.FAILURE))
+    first = _collective_failure(comm, comm.failure)
     cause = str(first) or type(first).__name__
     return f"this communicator broke in an earlier collective: {cause}"
 
 
-def _collective_failure(state: int, outcome: int) -> BaseException:
+def _collective_failure(comm: View, outcome: int) -> BaseException:
     if outcome == status.INTERRUPTED:
-        return _pending_exception(state)
-    operation, _, _ = unpack_kind(peek_now(state + layout.FAILURE_KIND))
-    size = peek_now(state + layout.COMM_SIZE)
-    waited_s = peek_now(state + layout.FAILURE_NS) / 1e9
+        return _pending_exception(comm)
+    operation, _, _ = unpack_signature(comm.signature)
     if outcome == status.DISAGREE:
-        return _disagreement(state, operation, size)
+        return _disagreement(comm, operation)
     if outcome == status.MPI_FAILED:
-        return _mpi_failure(state, operation)
-    reasons = {r: _record(state, r, layout.REASON) for r in range(size)}
+        return _mpi_failure(comm, operation)
+    reasons = {r: comm.failures[r].reason for r in range(comm.size)}
     if outcome == status.LOST_PEER:
         lost = {r: _REASONS[reason] for r, reason in reasons.items() if reason in _REASONS}
         message = "; ".join(f"rank {r} {what}" for r, what in lost.items())
         return CollectiveFailed(operation, 0, f"{message}, while others waited for it", lost)
-    late = [r for r, reason in reasons.items() if reason != layout.ARRIVED_IN_TIME]
-    variable = _TIMEOUT_VARIABLE.get(peek_now(state + layout.BACKEND), "the timeout")
+    late = [r for r, reason in reasons.items() if reason != states.ARRIVED]
+    variable = TIMEOUT_VARIABLES.get(comm.backend, "the timeout")
     return CollectiveFailed(
         operation,
         0,
-        f"{_ranks(late)} did not come within {waited_s:.3g} s; if that is only slow, raise "
-        f"{variable} (seconds, 0 for no limit)",
+        f"{_ranks(late)} did not come within {comm.waited_ns / 1e9:.3g} s; if that is only slow, "
+        f"raise {variable} (seconds, 0 for no limit)",
         late,
     )
 
 
-def _mpi_failure(state: int, operation: str) -> CollectiveFailed:
+def _mpi_failure(comm: View, operation: str) -> CollectiveFailed:
     """Return MPI's own words about an error that it returned."""
-    from mpi4py import MPI  # loaded long ago, by whoever made this communicator
+    from mpi4py import MPI  # loaded when this communicator was made
 
-    code = peek_now(state + layout.MPI_ERROR)
-    text = MPI.Get_error_string(code) if MPI.Is_initialized() else "unknown"
-    return CollectiveFailed(operation, code, text)
+    text = MPI.Get_error_string(comm.mpi_error) if MPI.Is_initialized() else "unknown"
+    return CollectiveFailed(operation, comm.mpi_error, text)
 
 
-def _disagreement(state: int, operation: str, size: int) -> CollectiveFailed:
-    calls = {
-        r: tuple(
-            _record(state, r, f)
-            for f in (layout.RECORD_KIND, layout.RECORD_LENGTH, layout.RECORD_DETAIL)
-        )
-        for r in range(size)
-    }
-    # Who took no part (a fence is a matter of one node) has called nothing.
+def _disagreement(comm: View, operation: str) -> CollectiveFailed:
+    failures = {r: comm.failures[r] for r in range(comm.size)}
+    calls = {r: (f.signature, f.length, f.detail) for r, f in failures.items()}
+    # A rank that took no part (a fence is a matter of one node) has called nothing.
     calls = {r: call for r, call in calls.items() if call[0]} or calls
-    keys = Counter((kind, length) for kind, length, _ in calls.values())
+    keys = Counter((signature, length) for signature, length, _ in calls.values())
     (usual, votes), *others = keys.most_common()
     tied = any(count == votes for _, count in others)
-    at_fault = [r for r, (kind, length, _) in calls.items() if tied or (kind, length) != usual]
+    at_fault = [r for r, call in calls.items() if tied or call[:2] != usual]
     described = "; ".join(f"rank {r} {_describe_call(*call)}" for r, call in calls.items())
-    same_kind = len({kind for kind, _, _ in calls.values()}) == 1
+    is_one_signature = len({call[0] for call in calls.values()}) == 1
     hint = ""
-    if same_kind and usual[0] & 0xFF == ALLGATHERV:
+    if is_one_signature and usual[0] & 0xFF == ALLGATHERV:
         hint = " (with different counts, displacements or item sizes)"
     return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {described}", at_fault)
 
 
-def _describe_call(kind: int, length: int, detail: int) -> str:
-    operation, code, argument = unpack_kind(kind)
+def _describe_call(signature: int, length: int, detail: int) -> str:
+    operation, code, argument = unpack_signature(signature)
     dtype = dtypes.NAMES.get(code, "unknown")
-    number = kind & 0xFF
+    number = signature & 0xFF
     if operation == OPERATIONS[EXACT_SUM]:
         return f"called {operation}"
     if number == ALLREDUCE:
@@ -198,9 +191,9 @@ def _describe_call(kind: int, length: int, detail: int) -> str:
     return f"called {operation}" + (f" of {length}" if length else "")
 
 
-def _pending_exception(state: int) -> BaseException:
+def _pending_exception(comm: View) -> BaseException:
     """Return what a signal handler raised while a kernel waited."""
-    pointer = peek_now(state + layout.PENDING_EXCEPTION + 8)
+    pointer = peek_now(comm.pending_exception + 8)
     if pointer:
         value = ctypes.cast(pointer, ctypes.py_object).value
         if isinstance(value, BaseException):

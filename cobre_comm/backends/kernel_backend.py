@@ -1,4 +1,4 @@
-"""What all backends share: a state, four kernels, and the way of a Python call to them."""
+"""What all backends share: a record, the entries, and the way of a Python call to them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,12 @@ import os
 import weakref
 import zlib
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from cobre_kernels import dtypes, layout, status
-from cobre_kernels.atomics import WORD_BYTES
-from cobre_kernels.doors import array_type_address, door
-from cobre_kernels.exact_sum import WORDS, exact_add_kernel, exact_round_kernel
-from cobre_kernels.fold import fold_kernel
-from cobre_kernels.guard import shut_kernel
-from cobre_kernels.kernel import Kernel
-from cobre_kernels.kind import (
+from cobre_kernels.collective import comm as states
+from cobre_kernels.collective import entry, exact_sum, fold, guard, status
+from cobre_kernels.collective.calls import (
     ALLGATHERV,
     ALLREDUCE,
     BARRIER,
@@ -27,85 +22,86 @@ from cobre_kernels.kind import (
     EXACT_SUM,
     FENCE,
     HASH_MASK,
+    Barrier,
+    ExactSum,
 )
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.fast_path import array_type_address, fast_path
+from cobre_kernels.machine.kernel import Kernel
+from cobre_kernels.machine.record import peek_now, poke_now
 from numpy.typing import DTypeLike
 
-from cobre_comm import checks
+from cobre_comm import failure, slow_path
 from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
 from cobre_comm.errors import InvalidCommunicator, InvalidRoot
-from cobre_comm.failure import exception_for
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import region_layout
+
+if TYPE_CHECKING:
+    from cobre_comm.backends.spec import BackendSpec
 
 _live: weakref.WeakSet[KernelBackend] = weakref.WeakSet()
 
 
+# What every backend runs: the entries, and what they share.
+COMMON_KERNELS = (*entry.KERNELS, *exact_sum.KERNELS, *fold.KERNELS, *guard.KERNELS)
+
+
 @dataclass(frozen=True)
-class KernelSet:
-    """The kernels of one backend; their addresses go into the state.
+class Bodies:
+    """The algorithms of one backend; ``helpers`` are other kernels that it needs."""
 
-    ``shared`` are called by the others.
-    """
-
-    synchronise: Kernel
+    barrier: Kernel
     broadcast: Kernel
     allreduce: Kernel
     allgatherv: Kernel
-    shared: tuple[Kernel, ...] = ()
-
-    def in_order(self) -> list[Kernel]:
-        """Return the kernels that callers know, in the order of the state's table."""
-        return [self.synchronise, self.broadcast, self.allreduce, self.allgatherv]
+    abandon: Kernel
+    helpers: tuple[Kernel, ...] = ()
 
     def all(self) -> list[Kernel]:
-        """Return all that is to be compiled."""
-        return [*self.shared, *self.in_order()]
+        """Return all that is to be compiled for this backend alone."""
+        named = [self.barrier, self.broadcast, self.allreduce, self.allgatherv, self.abandon]
+        return [*self.helpers, *named]
 
 
 class KernelBackend(Communicator, SharedMemoryProvider):
-    """A communicator whose collectives are kernels on a private state.
+    """A communicator whose collectives are kernels on a record of private memory.
 
-    A call goes to the compiled door, which checks plain arguments and calls the kernel. A status
-    other than OK leads to the careful path: convert what is unusual, explain what is wrong.
+    A call goes to the compiled fast path, which serves plain arguments and runs the entry. A status
+    other than OK leads to the slow path: convert what is unusual, explain what is wrong.
     """
 
     __slots__ = (
-        "_address", "_allgatherv", "_allreduce", "_barrier", "_broadcast", "_kernels",
-        "_rank", "_shut", "_size", "_state",
+        "_address", "_allgatherv", "_allreduce", "_barrier", "_broadcast", "_comm",
+        "_rank", "_shut", "_size", "_words",
     )  # fmt: skip
 
     def __init__(
-        self, kernels: KernelSet, backend_number: int, rank: int, size: int, *, is_leader: bool
+        self, spec: BackendSpec, bodies: Bodies, rank: int, size: int, *, is_leader: bool
     ) -> None:
-        self._kernels = kernels
         self._rank = rank
         self._size = size
-        self._state = np.zeros(layout.state_words(size), dtype=np.int64)
-        self._address: int = self._state.ctypes.data
-        self._set(layout.RANK, rank)
-        self._set(layout.COMM_SIZE, size)
-        self._set(layout.BACKEND, backend_number)
-        self._set(layout.IS_LEADER, 1 if is_leader else 0)
-        self._set(layout.ARRAY_TYPE, array_type_address())
-        for number, kernel in enumerate(kernels.in_order()):
-            self._set(layout.KERNELS + number * WORD_BYTES, kernel.address)
-        for number, kernel in enumerate(kernels.shared):
-            self._set(layout.SHARED_KERNELS + number * WORD_BYTES, kernel.address)
-        self._set(layout.EXACT_ADD_KERNEL, exact_add_kernel.address)
-        self._set(layout.EXACT_ROUND_KERNEL, exact_round_kernel.address)
-        self._set(layout.FOLD_KERNEL, fold_kernel.address)
-        self._barrier = door("barrier")
-        self._broadcast = door("broadcast")
-        self._allreduce = door("allreduce")
-        self._allgatherv = door("allgatherv")
-        self._shut = shut_kernel.call  # loaded now: __del__ may run at exit
+        self._words = COMM.array(size)
+        self._address: int = self._words.ctypes.data
+        self._comm = comm = COMM.at(self._address)
+        comm.rank, comm.size, comm.is_leader = rank, size, is_leader
+        comm.backend = spec.number
+        failure.TIMEOUT_VARIABLES[spec.number] = spec.timeout_variable
+        comm.array_type = array_type_address()
+        comm.barrier, comm.barrier_body = entry.barrier_entry.address, bodies.barrier.address
+        comm.broadcast, comm.broadcast_body = entry.broadcast_entry.address, bodies.broadcast.address
+        comm.allreduce, comm.allreduce_body = entry.allreduce_entry.address, bodies.allreduce.address
+        comm.allgatherv = entry.allgatherv_entry.address
+        comm.allgatherv_body = bodies.allgatherv.address
+        comm.abandon_body = bodies.abandon.address
+        comm.exact_sum = exact_sum.exact_sum_entry.address
+        comm.fold_kernel = fold.fold_kernel.address
+        self._barrier = fast_path("barrier")
+        self._broadcast = fast_path("broadcast")
+        self._allreduce = fast_path("allreduce")
+        self._allgatherv = fast_path("allgatherv")
+        self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
         _live.add(self)
-
-    def _set(self, offset: int, value: int) -> None:
-        self._state[offset // WORD_BYTES] = value
-
-    def _get(self, offset: int) -> int:
-        return int(self._state[offset // WORD_BYTES])
 
     @property
     def rank(self) -> int:
@@ -120,41 +116,41 @@ class KernelBackend(Communicator, SharedMemoryProvider):
     @property
     def is_leader(self) -> bool:
         """See :attr:`SharedMemoryProvider.is_leader`."""
-        return self._get(layout.IS_LEADER) != 0
+        return bool(self._comm.is_leader)
 
     def barrier(self) -> None:
         """See :meth:`Communicator.barrier`."""
         outcome = self._barrier(self._address)
         if outcome:
             if outcome == status.UNUSUAL_ARGUMENTS:
-                self._synchronise(BARRIER, 0)
+                self._agree_on(BARRIER, 0)
             else:
                 self._raise(BARRIER, outcome, 0, 0)
 
     def broadcast(self, buf: Array, root: int = 0) -> None:
         """See :meth:`Communicator.broadcast`."""
         if root.__class__ is not int:
-            root = checks.as_integer("broadcast", "root", root)
+            root = slow_path.as_integer("broadcast", "root", root)
         try:
             outcome = self._broadcast(self._address, buf, root)
         except OverflowError:  # of an integer that is no 64-bit one
             raise InvalidRoot(root, self._size) from None
         if outcome:
             if outcome == status.UNUSUAL_ARGUMENTS:
-                plan = checks.plan_broadcast(buf, root, self._rank)
-                outcome = self._kernels.broadcast.call(self._address, *plan)
+                call = slow_path.broadcast_call(buf, root, self._rank)
+                outcome = entry.broadcast_entry.call(self._address, call)
             if outcome:
                 self._raise(BROADCAST, outcome, root, 0)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp = ReduceOp.SUM) -> None:
         """See :meth:`Communicator.allreduce`."""
         if op.__class__ is not ReduceOp:
-            op = checks.as_reduce_op(op)
+            op = slow_path.as_reduce_op(op)
         outcome = self._allreduce(self._address, send, recv, op)
         if outcome:
             if outcome == status.UNUSUAL_ARGUMENTS:
-                plan = checks.plan_allreduce(send, recv, op)
-                outcome = self._kernels.allreduce.call(self._address, *plan)
+                call = slow_path.allreduce_call(send, recv, op)
+                outcome = entry.allreduce_entry.call(self._address, call)
             if outcome:
                 self._raise(ALLREDUCE, outcome, send.size, recv.size)
 
@@ -163,24 +159,21 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         outcome = self._allgatherv(self._address, send, recv, counts, displs)
         if outcome:
             if outcome == status.UNUSUAL_ARGUMENTS:
-                counts = checks.as_table("counts", counts)
-                displs = checks.as_table("displs", displs)
-                plan = checks.plan_allgatherv(send, recv, counts, displs)
-                outcome = self._kernels.allgatherv.call(self._address, *plan)
+                counts = slow_path.as_table("counts", counts)
+                displs = slow_path.as_table("displs", displs)
+                call = slow_path.allgatherv_call(send, recv, counts, displs)
+                outcome = entry.allgatherv_entry.call(self._address, call)
             if outcome:
                 self._explain_allgatherv(outcome, send, recv, counts, displs)
 
     def exact_sum(self, values: Array) -> float:
         """See :meth:`Communicator.exact_sum`."""
-        plan = checks.plan_exact_sum(values)
-        digits = np.zeros(WORDS, dtype=np.int64)
-        at = digits.ctypes.data
-        exact_add_kernel.call(self._address, *plan, at)
-        merge = (at, WORDS, at, WORDS, WORD_BYTES, dtypes.EXACT, int(ReduceOp.SUM))
-        outcome = self._kernels.allreduce.call(self._address, *merge)
+        array, dtype = slow_path.exact_sum_values(values)
+        digits = np.zeros(exact_sum.WORDS, dtype=np.int64)
+        call = ExactSum(array.ctypes.data, array.size, dtype, digits.ctypes.data)
+        outcome = exact_sum.exact_sum_entry.call(self._address, call)
         if outcome:
             self._raise(EXACT_SUM, outcome, 0, 0)
-        exact_round_kernel.call(self._address, at, at)
         return float(digits.view(np.float64)[0])
 
     def _explain_allgatherv(
@@ -193,23 +186,23 @@ class KernelBackend(Communicator, SharedMemoryProvider):
             a, b = max(int(c) + int(d) for c, d in zip(counts, displs, strict=True)), recv.size
         self._raise(ALLGATHERV, outcome, a, b)
 
-    def _synchronise(self, kind: int, length: int) -> None:
-        """Meet the other ranks, who must give the same ``kind`` and ``length``."""
-        outcome = self._kernels.synchronise.call(self._address, kind, length)
+    def _agree_on(self, signature: int, length: int) -> None:
+        """Meet the other ranks, which must give the same signature and length."""
+        outcome = entry.barrier_entry.call(self._address, Barrier(signature, length))
         if outcome:
-            self._raise(kind & 0xFF, outcome, 0, 0)
+            self._raise(signature & 0xFF, outcome, 0, 0)
 
     def _agree_on_region(self, count: int, dtype: DTypeLike) -> tuple[int, np.dtype[Any]]:
         """Check the arguments of a new region, and that all ranks give the same ones."""
         elements, element_type = region_layout(count, dtype)
         shape = zlib.crc32(f"{elements} {element_type.str} {element_type.descr}".encode())
-        kind = CREATE_REGION | (shape & HASH_MASK) << 32
-        self._synchronise(kind, elements * element_type.itemsize)
+        signature = CREATE_REGION | (shape & HASH_MASK) << 32
+        self._agree_on(signature, elements * element_type.itemsize)
         return elements, element_type
 
     def fence_region(self, identity: int) -> None:
         """Meet at a fence; a step publishes all writes before it (release, acquire)."""
-        self._synchronise(FENCE, identity)
+        self._agree_on(FENCE, identity)
 
     def agree(self, value: int) -> int:
         """Return the smallest value that a rank gives; collective."""
@@ -219,18 +212,20 @@ class KernelBackend(Communicator, SharedMemoryProvider):
 
     def check_usable(self) -> None:
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
-        guard = self._get(layout.GUARD)
-        refusals = {
-            layout.GUARD_BROKEN: status.IS_BROKEN,
-            layout.GUARD_CLOSED: status.IS_CLOSED,
-            layout.GUARD_FORKED: status.IS_FORKED,
-            layout.GUARD_FINALIZED: status.IS_FINALIZED,
-        }
-        if guard in refusals:
-            self._raise(BARRIER, refusals[guard], 0, 0)
+        refusal = _REFUSALS.get(self._guard, 0)
+        if refusal:
+            self._raise(BARRIER, refusal, 0, 0)
+
+    @property
+    def _guard(self) -> int:
+        return peek_now(self._comm.guard)
+
+    @_guard.setter
+    def _guard(self, value: int) -> None:
+        poke_now(self._comm.guard, value)
 
     def _raise(self, operation: int, outcome: int, a: int, b: int) -> NoReturn:
-        raise exception_for(self._address, operation, outcome, a, b)
+        raise failure.exception_for(self._address, operation, outcome, a, b)
 
     def close(self) -> None:
         """See :meth:`Communicator.close`."""
@@ -244,17 +239,25 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         InvalidCommunicator
             If one is under way in another thread; then nothing has changed.
         """
-        guard = int(self._shut(self._address))
-        if guard == layout.BUSY:
+        found = int(self._shut(self._address))
+        if found == states.BUSY:
             raise InvalidCommunicator("close: another thread is inside a collective")
-        return guard
+        return found
 
     def mark_forked(self) -> None:
         """In a forked child: this communicator is the parent's."""
-        self._set(layout.GUARD, layout.GUARD_FORKED)
+        self._guard = states.FORKED
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(rank={self._rank}, size={self._size})"
+
+
+_REFUSALS = {
+    states.BROKEN: status.IS_BROKEN,
+    states.CLOSED: status.IS_CLOSED,
+    states.FORKED: status.IS_FORKED,
+    states.FINALIZED: status.IS_FINALIZED,
+}
 
 
 def _mark_forked() -> None:
@@ -264,7 +267,7 @@ def _mark_forked() -> None:
 
 
 def _close_all() -> None:
-    """At exit, while everything still works: who waits for this rank learns that it left."""
+    """At exit, while everything still works: ranks that wait for this one learn that it left."""
     for comm in list(_live):
         with contextlib.suppress(InvalidCommunicator):
             comm.close()

@@ -1,1 +1,4 @@
-"""The backend over MPI; importing it neither loads nor initialises an MPI."""
+"""R processes that MPI started: shared memory within a node, MPI between nodes.
+
+``spec`` says what the backend is, ``backend`` has the communicator.
+"""

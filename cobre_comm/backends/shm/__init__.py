@@ -1,5 +1,4 @@
-"""R processes on one machine, over POSIX shared memory."""
+"""R processes on one machine, over POSIX shared memory.
 
-from cobre_comm.backends.shm.backend import ShmBackend
-
-__all__ = ["ShmBackend"]
+``spec`` says what the backend is, ``backend`` has the communicator.
+"""

@@ -9,24 +9,28 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from cobre_kernels import access, layout
-from cobre_kernels.kind import SPLIT
-from cobre_kernels.shm.allgatherv import allgatherv_kernel
-from cobre_kernels.shm.allreduce import allreduce_kernel
-from cobre_kernels.shm.barrier import synchronise_kernel
-from cobre_kernels.shm.broadcast import broadcast_kernel
+from cobre_kernels.collective import comm as states
+from cobre_kernels.collective.calls import SPLIT
+from cobre_kernels.machine import access
+from cobre_kernels.shm import step
+from cobre_kernels.shm.allgatherv import allgatherv_body
+from cobre_kernels.shm.allreduce import allreduce_body
+from cobre_kernels.shm.barrier import barrier_body
+from cobre_kernels.shm.broadcast import broadcast_body
 from numpy.typing import DTypeLike
 
-from cobre_comm import jit
-from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
+from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
 from cobre_comm.backends.shm.attachment import attach
 from cobre_comm.backends.shm.ownership import is_locked
 from cobre_comm.backends.shm.region import ShmRegion, map_region
+from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import InvalidCommunicator
+from cobre_comm.jit.types import register_backend, register_region
 from cobre_comm.shared_region import MappedRegion
 
-KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
+BODIES = Bodies(barrier_body, broadcast_body, allreduce_body, allgatherv_body, step.abandon_body)
+KERNELS = (*COMMON_KERNELS, *BODIES.all(), *step.KERNELS, *access.KERNELS)
 
 
 class ShmBackend(KernelBackend):
@@ -45,14 +49,14 @@ class ShmBackend(KernelBackend):
         If they do not, or the segment cannot be used.
     """
 
-    __slots__ = ("_announce", "_config", "_names", "_segment")
+    __slots__ = ("_announce_closed", "_config", "_names", "_segment")
 
     def __init__(self, config: ShmConfig, leader_lives: Callable[[], bool] = lambda: True) -> None:
-        super().__init__(KERNELS, layout.SHM, config.rank, config.size, is_leader=config.rank == 0)
+        super().__init__(SHM, BODIES, config.rank, config.size, is_leader=config.rank == 0)
         self._config = config
         self._names = itertools.count()
-        self._announce = access.announce_kernel.call  # loaded now: __del__ may run at exit
-        self._segment = attach(self._state, config, leader_lives)
+        self._announce_closed = step.announce_closed_kernel.call  # loaded now: __del__ may run at exit
+        self._segment = attach(self._comm, config, leader_lives)
 
     @property
     def backend(self) -> str:
@@ -69,7 +73,7 @@ class ShmBackend(KernelBackend):
 
     def split_local(self) -> ShmBackend:
         """Return an independent communicator of the same ranks."""
-        self._synchronise(SPLIT, 0)
+        self._agree_on(SPLIT, 0)
         name = f"{self._config.name}.{next(self._names)}"
         return ShmBackend(
             dataclasses.replace(self._config, name=name),
@@ -78,12 +82,12 @@ class ShmBackend(KernelBackend):
 
     def close(self) -> None:
         """See :meth:`Communicator.close`."""
-        guard = self._end()
-        if guard in (layout.GUARD_CLOSED, layout.GUARD_FORKED) or not self._get(layout.CONTROL):
+        found = self._end()
+        if found in (states.CLOSED, states.FORKED) or not self._comm.control.address:
             return
-        if guard != layout.GUARD_BROKEN:  # a broken one has said so already
-            self._announce(self._address, layout.CLOSED)
-        self._set(layout.CONTROL, 0)
+        if found != states.BROKEN:  # a broken one has said so already
+            self._announce_closed(self._address)
+        self._comm.control = 0
         self._segment.close()
         del self._segment
 
@@ -95,5 +99,5 @@ class ShmBackend(KernelBackend):
             self.close()
 
 
-jit.register_backend(ShmBackend, jit.ShmCommType())
-jit.register_region(MappedRegion, synchronises=True)
+register_backend(ShmBackend, is_local=False)
+register_region(MappedRegion, synchronises=True)

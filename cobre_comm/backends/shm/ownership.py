@@ -6,7 +6,9 @@ import os
 import time
 
 import numpy as np
-from cobre_kernels import access, layout, libc
+from cobre_kernels.machine import access, libc
+from cobre_kernels.machine.record import WORD_BYTES
+from cobre_kernels.shm.control import CONTROL, MAGIC, UNFINISHED
 
 from cobre_comm.backends.shm import segment as segments
 from cobre_comm.config import ShmConfig
@@ -19,7 +21,8 @@ LOOK_S = 0.01
 def is_locked(fd: int, rank: int) -> bool:
     """Whether another process lives that has attached as ``rank``."""
     scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
-    return bool(access.lock_is_held_kernel.call(scratch.ctypes.data, fd, rank))
+    at = scratch.ctypes.data
+    return bool(access.lock_is_held_kernel.call(at, access.Lock(fd, rank, at)))
 
 
 def remove_stale(config: ShmConfig) -> None:
@@ -58,8 +61,8 @@ def _looks_ours(fd: int) -> bool:
     """Whether it is marked as a segment, or still empty: then its creator ended before that."""
     if os.fstat(fd).st_size == 0:
         return True
-    head = os.pread(fd, layout.WORD_BYTES, layout.PUBLISHED)
-    return int.from_bytes(head, "little") in (layout.UNFINISHED, layout.MAGIC)
+    head = os.pread(fd, WORD_BYTES, CONTROL.offsets["published"])
+    return int.from_bytes(head, "little") in (UNFINISHED, MAGIC)
 
 
 def check_owner(config: ShmConfig, fd: int) -> None:

@@ -11,7 +11,10 @@ import os
 import time
 from collections.abc import Callable
 
-from cobre_kernels import access, layout
+from cobre_kernels.machine import access
+from cobre_kernels.machine.record import WORD_BYTES, View
+from cobre_kernels.shm import control
+from cobre_kernels.shm.control import CONTROL
 
 from cobre_comm.backends.shm import segment as segments
 from cobre_comm.backends.shm.ownership import check_owner, is_locked, remove_stale
@@ -22,7 +25,7 @@ from cobre_comm.errors import AllocationFailed, InitializationFailed
 START_TIMEOUT_S = 60.0  # ranks start apart: interpreters, imports, a loaded machine
 POLL_S = 0.0005
 LONGEST_POLL_S = 0.01
-_UNFINISHED = layout.UNFINISHED.to_bytes(layout.WORD_BYTES, "little")
+_UNFINISHED = control.UNFINISHED.to_bytes(WORD_BYTES, "little")
 
 
 def rendezvous(
@@ -47,16 +50,17 @@ def rendezvous(
         raise InitializationFailed("shm", f"segment {config.name}: {error}") from error
 
 
-def _word(segment: Segment, offset: int) -> int:
-    return int(access.load_word_kernel.call(segment.address + offset))
+def _words(segment: Segment) -> View:
+    """Return the control region; its attributes are the addresses of its shared words."""
+    return CONTROL.at(segment.address)
 
 
-def _set_word(segment: Segment, offset: int, value: int) -> None:
-    access.store_word_kernel.call(segment.address + offset, value)
+def _load(address: int) -> int:
+    return int(access.load_word_kernel.call(address))
 
 
-def _rank_word(rank: int, field: int) -> int:
-    return int(layout.HEADER_BYTES + rank * layout.RANK_BYTES + field)
+def _store(address: int, value: int) -> None:
+    access.store_word_kernel.call(address, access.Store(value))
 
 
 def _limit_s(config: ShmConfig) -> float:
@@ -75,34 +79,31 @@ def _poll(config: ShmConfig, done: Callable[[], bool], failure: Callable[[], str
 
 
 def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
-    nbytes = layout.buffers_offset(config.size) + config.size * buffer_bytes
+    nbytes = control.buffers_offset(config.size) + config.size * buffer_bytes
     segment = _create_or_replace(config, nbytes)
     try:
-        header = {
-            layout.VERSION: layout.LAYOUT_VERSION,
-            layout.SIZE: config.size,
-            layout.BUFFER_BYTES: buffer_bytes,
-            layout.OWNER_PID: os.getpid(),
-        }
-        for offset, value in header.items():
-            _set_word(segment, offset, value)
-        _set_word(segment, _rank_word(0, layout.PID), os.getpid())
-        # Release: pairs with the load of PUBLISHED in _inspect; publishes the header.
-        _set_word(segment, layout.PUBLISHED, layout.MAGIC)
+        words = _words(segment)
+        _store(words.version, control.LAYOUT_VERSION)
+        _store(words.size, config.size)
+        _store(words.buffer_bytes, buffer_bytes)
+        _store(words.owner_pid, os.getpid())
+        _store(words.blocks[0].pid, os.getpid())
+        # Release: pairs with the load of published in _inspect; publishes the words above.
+        _store(words.published, control.MAGIC)
         _await_followers(config, segment)
     except BaseException:
         segment.close()  # and with it the lock, so that who waits for READY learns of the end
         raise
     finally:
         segments.unlink(config.name)
-    # Release: pairs with the load of READY in _follow.
-    _set_word(segment, layout.READY, 1)
+    # Release: pairs with the load of ready in _follow.
+    _store(words.ready, 1)
     return segment
 
 
 def _await_followers(config: ShmConfig, segment: Segment) -> None:
     def missing() -> list[int]:
-        return [r for r in range(config.size) if _word(segment, _rank_word(r, layout.PID)) == 0]
+        return [r for r in range(config.size) if _load(_words(segment).blocks[r].pid) == 0]
 
     def all_here() -> bool:
         absent = missing()
@@ -161,7 +162,7 @@ def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
     try:
         check_owner(config, fd)
         nbytes = os.fstat(fd).st_size
-        if nbytes < layout.buffers_offset(config.size) or not is_locked(fd, 0):
+        if nbytes < control.buffers_offset(config.size) or not is_locked(fd, 0):
             return None, f"segment {config.name} has no living owner"
         segment = Segment(fd, nbytes)
         if not _inspect(config, segment):
@@ -176,17 +177,17 @@ def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
 
 def _inspect(config: ShmConfig, segment: Segment) -> bool:
     """Check a published header; False if there is none yet."""
-    published = _word(segment, layout.PUBLISHED)
-    if published == layout.UNFINISHED:
+    published = _load(_words(segment).published)
+    if published == control.UNFINISHED:
         return False
-    if published != layout.MAGIC:
+    if published != control.MAGIC:
         raise InitializationFailed("shm", f"{config.name} is not a segment of cobre_comm")
-    version, size = _word(segment, layout.VERSION), _word(segment, layout.SIZE)
-    if version != layout.LAYOUT_VERSION:
+    version, size = _load(_words(segment).version), _load(_words(segment).size)
+    if version != control.LAYOUT_VERSION:
         raise InitializationFailed(
             "shm",
             f"segment {config.name} has layout version {version}, this cobre_comm has "
-            f"{layout.LAYOUT_VERSION}; use one version for all ranks",
+            f"{control.LAYOUT_VERSION}; use one version for all ranks",
         )
     if size != config.size:
         raise InitializationFailed(
@@ -198,20 +199,20 @@ def _inspect(config: ShmConfig, segment: Segment) -> bool:
 
 
 def _register(config: ShmConfig, segment: Segment) -> None:
-    own_pid = _rank_word(config.rank, layout.PID)
-    if not segment.lock(config.rank) or _word(segment, own_pid) != 0:
+    own_pid = _words(segment).blocks[config.rank].pid
+    if not segment.lock(config.rank) or _load(own_pid) != 0:
         raise InitializationFailed(
             "shm",
             f"rank {config.rank} of {config.name} is already attached, as process "
-            f"{_word(segment, own_pid)}; check COBRE_SHM_RANK",
+            f"{_load(own_pid)}; check COBRE_SHM_RANK",
         )
-    # Release: pairs with the load of PID in _await_followers; the lock is held from here on.
-    _set_word(segment, own_pid, os.getpid())
+    # Release: pairs with the load of pid in _await_followers; the lock is held from here on.
+    _store(own_pid, os.getpid())
 
     def begun() -> bool:
-        if _word(segment, layout.READY):
+        if _load(_words(segment).ready):
             return True
-        if not is_locked(segment.fd, 0) and not _word(segment, layout.READY):
+        if not is_locked(segment.fd, 0) and not _load(_words(segment).ready):
             raise InitializationFailed("shm", "rank 0 ended before all ranks had attached")
         return False
 

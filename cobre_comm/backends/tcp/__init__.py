@@ -1,5 +1,4 @@
-"""R processes on one machine or many, over sockets; rank 0 coordinates."""
+"""R processes on one or many machines, over sockets.
 
-from cobre_comm.backends.tcp.backend import TcpBackend
-
-__all__ = ["TcpBackend"]
+``spec`` says what the backend is, ``backend`` has the communicator.
+"""

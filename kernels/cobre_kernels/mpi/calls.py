@@ -17,9 +17,9 @@ import numpy as np
 from llvmlite import binding
 from numba import config, types
 
-from cobre_kernels.atomics import peek
+from cobre_kernels.machine.atomics import peek
 from cobre_kernels.mpi import table
-from cobre_kernels.routine import routine
+from cobre_kernels.machine.routine import routine
 
 # p: pointer, i: int, h: handle, n: a count of 64 bits (MPI_Count).
 SIGNATURES = {

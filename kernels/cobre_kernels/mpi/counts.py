@@ -4,10 +4,10 @@ import numpy as np
 from numba import carray
 
 from cobre_kernels import layout
-from cobre_kernels.atomics import peek, poke
-from cobre_kernels.indirect import as_pointer
+from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.kernel import as_pointer
 from cobre_kernels.mpi import table
-from cobre_kernels.routine import routine
+from cobre_kernels.machine.routine import routine
 
 LARGEST_INT = 2**31 - 1
 

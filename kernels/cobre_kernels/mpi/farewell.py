@@ -1,8 +1,8 @@
 """What closing needs from Python: tell this node and the other leaders."""
 
 from cobre_kernels import layout
-from cobre_kernels.atomics import peek, poke
-from cobre_kernels.kernel import address_of, kernel
+from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.kernel import address_of, kernel
 from cobre_kernels.mpi import table
 from cobre_kernels.mpi.news import send_notice
 from cobre_kernels.mpi.table import leads, table_of

@@ -49,8 +49,8 @@ written by the leader; ranks read it after the step that follows.
 """
 
 from cobre_kernels import layout
-from cobre_kernels.atomics import peek
-from cobre_kernels.routine import routine
+from cobre_kernels.machine.atomics import peek
+from cobre_kernels.machine.routine import routine
 
 HANDLE_BYTES = 0
 WORLD = 8

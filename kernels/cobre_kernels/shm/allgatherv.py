@@ -4,112 +4,64 @@ A byte is copied twice: into the slot by its owner, out of it by each reader. Ch
 enough to be read from the owner's cache.
 """
 
-from cobre_kernels import layout
-from cobre_kernels.arguments import check_allgatherv, hash_tables, largest_count
-from cobre_kernels.atomics import peek
-from cobre_kernels.copy import is_large, move, move_out, settle
-from cobre_kernels.guard import enter, leave
-from cobre_kernels.kernel import address_of, kernel
-from cobre_kernels.kind import ALLGATHERV, pack_kind
-from cobre_kernels.routine import routine
+from cobre_kernels.collective.calls import Allgatherv
+from cobre_kernels.collective.checks import block_of, bytes_of, largest_block_bytes
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.shm.control import INLINE_BYTES
 from cobre_kernels.shm.slot import fill_slot, slot_of
-from cobre_kernels.shm.step import (
-    await_rank,
-    finish,
-    next_generation,
-    payload_of,
-    publish,
-)
-from cobre_kernels.status import DISAGREE, OK
+from cobre_kernels.shm.step import await_rank, next_generation, publish
+from cobre_kernels.shm.wait import cell_of
 
 
-@kernel(arguments=10)
-def allgatherv_kernel(
-    state,
-    send,
-    send_count,
-    recv,
-    recv_count,
-    itemsize,
-    dtype,
-    counts,
-    displs,
-    counts_len,
-    displs_len,
-):
-    """Gather blocks of different lengths; arguments are addresses and numbers of elements."""
-    state = address_of(state)
-    outcome = enter(state)
-    if outcome != OK:
-        return outcome
-    size = peek(state + layout.COMM_SIZE)
-    outcome = check_allgatherv(
-        state, send, send_count, recv, recv_count, itemsize, counts, displs, counts_len, displs_len
-    )
-    if outcome != OK:
-        leave(state)
-        return outcome
-    kind = pack_kind(ALLGATHERV, dtype, 0)
-    tables = hash_tables(size, itemsize, counts, displs)
-    largest_bytes = largest_count(size, counts) * itemsize
-    is_inline = largest_bytes <= layout.INLINE_BYTES
-    past_caches = is_large(recv_count * itemsize)
-    chunk = peek(state + layout.CHUNK_BYTES)
+@kernel(COMM, Allgatherv)
+def allgatherv_body(comm, call):
+    """Move chunk after chunk of all blocks; up to INLINE_BYTES travel in the cells."""
+    largest = largest_block_bytes(comm.size, call)
+    is_inline = largest <= INLINE_BYTES
+    streams = is_large(call.recv_count * call.itemsize)
     begin = 0
     while True:
-        outcome = _chunk(
-            state,
-            send,
-            recv,
-            itemsize,
-            counts,
-            displs,
-            begin,
-            chunk,
-            is_inline,
-            past_caches,
-            kind,
-            tables,
-        )
-        begin += chunk
-        if outcome != OK or begin >= largest_bytes:
-            if past_caches:
-                settle()
-            return finish(state, outcome, kind)
+        outcome = _chunk(comm, call, begin, is_inline, streams)
+        begin += comm.chunk_bytes
+        if outcome != OK or begin >= largest:
+            if streams:
+                store_fence()
+            return outcome
 
 
 @routine
-def _chunk(
-    state, send, recv, itemsize, counts, displs, begin, chunk, is_inline, past_caches, kind, tables
-):
-    """Move bytes ``begin`` to ``begin + chunk`` of every block that reaches so far."""
-    generation = next_generation(state)
-    size = peek(state + layout.COMM_SIZE)
-    rank = peek(state + layout.RANK)
-    own_bytes = min(peek(counts + 8 * rank) * itemsize - begin, chunk)
-    own_block = recv + peek(displs + 8 * rank) * itemsize
+def _chunk(comm, call, begin, is_inline, streams):
+    """Move bytes from ``begin`` on, a chunk at most, of every block that reaches so far."""
+    generation = next_generation(comm)
+    chunk, rank = comm.chunk_bytes, comm.rank
+    own_bytes = min(bytes_of(call, rank) - begin, chunk)
+    own_block = block_of(call, rank)
     if own_bytes > 0 and is_inline:
-        move(payload_of(state, rank, generation), send, own_bytes)
+        move(cell_of(comm, rank, generation).payload, call.send, own_bytes)
     elif own_bytes > 0:
-        fill_slot(state, generation, send + begin, own_bytes)
-    publish(state, generation, kind, tables, peek(counts + 8 * rank))
-    if own_bytes > 0 and own_block != send:
-        move_out(own_block + begin, send + begin, own_bytes, past_caches)
+        fill_slot(comm, generation, call.send + begin, own_bytes)
+    publish(comm, generation)
+    if own_bytes > 0 and own_block != call.send:
+        copy_out(own_block + begin, call.send + begin, own_bytes, streams)
     worst = OK
-    for _ in range(size - 1):
+    for _ in range(comm.size - 1):
         rank += 1
-        if rank == size:
+        if rank == comm.size:
             rank = 0
-        outcome = await_rank(state, rank, generation, kind, tables)
+        outcome = await_rank(comm, rank, generation)
         if outcome == DISAGREE:
             worst = DISAGREE
         elif outcome != OK:
             return outcome
-        theirs = min(peek(counts + 8 * rank) * itemsize - begin, chunk)
-        if theirs > 0 and worst == OK:
-            place = recv + peek(displs + 8 * rank) * itemsize + begin
+        length = min(bytes_of(call, rank) - begin, chunk)
+        if length > 0 and worst == OK:
+            target = block_of(call, rank) + begin
             if is_inline:
-                move(place, payload_of(state, rank, generation), theirs)
+                move(target, cell_of(comm, rank, generation).payload, length)
             else:
-                move_out(place, slot_of(state, rank, generation), theirs, past_caches)
+                copy_out(target, slot_of(comm, rank, generation), length, streams)
     return worst

@@ -1,19 +1,15 @@
-"""Barrier: one step. Also the fence of a region and the agreement on other collective calls."""
+"""Barrier: one step. Also the fence of a region and every agreement without data.
 
-from cobre_kernels.guard import enter
-from cobre_kernels.kernel import address_of, kernel
-from cobre_kernels.shm.step import finish, synchronise
-from cobre_kernels.status import OK
+Each rank writes one cache line and reads one of every other rank.
+"""
+
+from cobre_kernels.collective.calls import Barrier
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.shm.step import synchronise
 
 
-@kernel(arguments=2)
-def synchronise_kernel(state, kind, length):
-    """No rank returns before all have entered with the same ``kind`` and ``length``.
-
-    Cost: each rank writes one cache line and reads one of every other rank.
-    """
-    state = address_of(state)
-    outcome = enter(state)
-    if outcome != OK:
-        return outcome
-    return finish(state, synchronise(state, kind, length, 0), kind)
+@kernel(COMM, Barrier)
+def barrier_body(comm, call):
+    """Go through one step."""
+    return synchronise(comm)

@@ -1,65 +1,47 @@
 """Broadcast: the root's chunk goes through its slot, one step a chunk, two chunks in flight."""
 
-from cobre_kernels import layout
-from cobre_kernels.arguments import check_broadcast
-from cobre_kernels.atomics import peek
-from cobre_kernels.copy import is_large, move, move_out, settle
-from cobre_kernels.guard import enter, leave
-from cobre_kernels.kernel import address_of, kernel
-from cobre_kernels.kind import BROADCAST, pack_kind
-from cobre_kernels.routine import routine
+from cobre_kernels.collective.calls import Broadcast
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.shm.control import INLINE_BYTES
 from cobre_kernels.shm.slot import fill_slot, slot_of
-from cobre_kernels.shm.step import (
-    await_all,
-    await_rank,
-    finish,
-    next_generation,
-    payload_of,
-    publish,
-)
-from cobre_kernels.status import DISAGREE, OK
+from cobre_kernels.shm.step import await_all, await_rank, next_generation, publish
+from cobre_kernels.shm.wait import cell_of
 
 
-@kernel(arguments=4)
-def broadcast_kernel(state, buffer, size_bytes, dtype, root):
-    """The bytes at ``buffer`` become the root's; up to INLINE_BYTES of them go with the flag."""
-    state = address_of(state)
-    outcome = enter(state)
-    if outcome != OK:
-        return outcome
-    outcome = check_broadcast(state, root)
-    if outcome != OK:
-        leave(state)
-        return outcome
-    kind = pack_kind(BROADCAST, dtype, root)
-    outcome = OK
+@kernel(COMM, Broadcast)
+def broadcast_body(comm, call):
+    """Move chunk after chunk; up to INLINE_BYTES travel in the root's cell."""
     done = 0
     while True:
-        chunk = min(size_bytes - done, peek(state + layout.CHUNK_BYTES))
-        outcome = _chunk(state, buffer + done, chunk, size_bytes, kind, root)
-        done += chunk
-        if outcome != OK or done >= size_bytes:
-            if is_large(size_bytes):
-                settle()
-            return finish(state, outcome, kind)
+        length = min(call.size_bytes - done, comm.chunk_bytes)
+        outcome = _chunk(comm, call, call.buffer + done, length)
+        done += length
+        if outcome != OK or done >= call.size_bytes:
+            if is_large(call.size_bytes):
+                store_fence()
+            return outcome
 
 
 @routine
-def _chunk(state, buffer, chunk, size_bytes, kind, root):
-    generation = next_generation(state)
-    is_inline = size_bytes <= layout.INLINE_BYTES
-    is_root = peek(state + layout.RANK) == root
+def _chunk(comm, call, chunk, length):
+    generation = next_generation(comm)
+    is_inline = call.size_bytes <= INLINE_BYTES
+    is_root = comm.rank == call.root
     if is_root and is_inline:
-        move(payload_of(state, root, generation), buffer, chunk)
+        move(cell_of(comm, call.root, generation).payload, chunk, length)
     elif is_root:
-        fill_slot(state, generation, buffer, chunk)
-    publish(state, generation, kind, size_bytes, size_bytes)
+        fill_slot(comm, generation, chunk, length)
+    publish(comm, generation)
     if not is_root:
-        outcome = await_rank(state, root, generation, kind, size_bytes)
+        outcome = await_rank(comm, call.root, generation)
         if outcome == OK and is_inline:
-            move(buffer, payload_of(state, root, generation), chunk)
+            move(chunk, cell_of(comm, call.root, generation).payload, length)
         elif outcome == OK:
-            move_out(buffer, slot_of(state, root, generation), chunk, is_large(size_bytes))
+            copy_out(chunk, slot_of(comm, call.root, generation), length, is_large(call.size_bytes))
         elif outcome != DISAGREE:
             return outcome
-    return await_all(state, generation, kind, size_bytes)
+    return await_all(comm, generation)

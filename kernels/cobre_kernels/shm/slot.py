@@ -1,4 +1,4 @@
-"""Filling slots; past the caches where the ranks' caches are far apart.
+"""Slots and stripes; slots are filled by streaming where the ranks' caches are far apart.
 
 Before a rank can overwrite a line of its slot, the copies that the readers' caches hold of it must
 go. Among cores that share their last-level cache that is quick: a slot is filled at 25 bytes per
@@ -12,10 +12,9 @@ way again; each slow trial doubles the while. That changes no byte of any result
 agree on it.
 """
 
-from cobre_kernels import layout, libc
-from cobre_kernels.atomics import peek, poke
-from cobre_kernels.copy import move, move_out, settle
-from cobre_kernels.routine import routine
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.copy import copy_out, move, store_fence
+from cobre_kernels.machine.routine import routine
 
 TIMED_FILL_BYTES = 16384  # long beside two readings of the clock: each is timed
 STREAMED_BYTES = 2048  # below, both ways cost the same
@@ -27,50 +26,58 @@ LONGEST_SPAN = 256
 
 
 @routine
-def slot_of(state, rank, generation):
-    """Address of a rank's slot for a generation."""
-    buffer = peek(state + layout.BUFFERS) + rank * peek(state + layout.BUFFER_STRIDE)
-    return buffer + (generation & 1) * peek(state + layout.CHUNK_BYTES)
+def slot_of(comm, rank, generation):
+    """Return the address of a rank's slot for a generation."""
+    buffer = comm.buffers + rank * comm.buffer_stride
+    return buffer + (generation & 1) * comm.chunk_bytes
 
 
 @routine
-def fill_slot(state, generation, source, count):
+def stripe_of(comm, rank, generation):
+    """Return the address of a rank's result stripe for a generation."""
+    chunk = comm.chunk_bytes
+    buffer = comm.buffers + rank * comm.buffer_stride
+    return buffer + 2 * chunk + (generation & 1) * (chunk // 2)
+
+
+@routine
+def fill_slot(comm, generation, source, count):
     """Copy a chunk into this rank's slot; ready to be published."""
-    if peek(state + layout.COMM_SIZE) == 1:  # nobody reads it
+    if comm.size == 1:  # no rank reads it
         return
-    slot = slot_of(state, peek(state + layout.RANK), generation)
+    slot = slot_of(comm, comm.rank, generation)
     if count < STREAMED_BYTES:
         move(slot, source, count)
-    elif _streams(state):
-        move_out(slot, source, count, True)
-        settle()
+    elif _streams(comm):
+        copy_out(slot, source, count, True)
+        store_fence()
     elif count >= TIMED_FILL_BYTES:
         began = libc.monotonic_ns()
         move(slot, source, count)
-        _judge(state, (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count)
-    elif peek(state + layout.STREAM_SPAN) > FIRST_SPAN or generation % PROBE_EVERY == 0:
+        _learn(comm, (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count)
+    elif comm.stream_span > FIRST_SPAN or generation % PROBE_EVERY == 0:
         began = libc.monotonic_ns()
         move(slot, source, count)
-        settle()  # so few stores would wait in the core, out of the clock's sight
-        _judge(state, (libc.monotonic_ns() - began) * SLOW_PROBE_BYTES_PER_NS > count)
+        store_fence()  # so few stores would wait in the core, out of the clock's sight
+        _learn(comm, (libc.monotonic_ns() - began) * SLOW_PROBE_BYTES_PER_NS > count)
     else:
         move(slot, source, count)
 
 
 @routine
-def _judge(state, is_slow):
+def _learn(comm, is_slow):
     """Draw conclusions from an ordinary fill that was timed."""
     if not is_slow:
-        poke(state + layout.STREAM_SPAN, FIRST_SPAN)
-    else:  # or only set aside meanwhile: then a few streamed fills cost little
-        span = max(peek(state + layout.STREAM_SPAN), FIRST_SPAN)
-        poke(state + layout.FILLS_TO_STREAM, span)
-        poke(state + layout.STREAM_SPAN, min(2 * span, LONGEST_SPAN))
+        comm.stream_span = FIRST_SPAN
+    else:  # or the rank was only set aside meanwhile: then a few streamed fills cost little
+        span = max(comm.stream_span, FIRST_SPAN)
+        comm.fills_to_stream = span
+        comm.stream_span = min(2 * span, LONGEST_SPAN)
 
 
 @routine
-def _streams(state):
-    left = peek(state + layout.FILLS_TO_STREAM)
+def _streams(comm):
+    left = comm.fills_to_stream
     if left > 0:
-        poke(state + layout.FILLS_TO_STREAM, left - 1)
+        comm.fills_to_stream = left - 1
     return left > 0

@@ -1,91 +1,76 @@
 """One step of a shared-memory collective: publish what this rank calls, await the others.
 
-Every collective is a sequence of steps (see ``layout.py``). The word that says "I am here" carries
-what the rank called, so agreement is checked on the cache line that has to move anyway.
+Every collective is a sequence of steps (``control.py``). The word that says "I am here" lies
+beside what the rank called, so agreement is checked on the cache line that has to move anyway.
 """
 
-from cobre_kernels import layout, libc
-from cobre_kernels.atomics import (
+from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.atomics import (
     load_acquire,
     load_relaxed,
     load_seq_cst,
-    peek,
-    poke,
     store_relaxed,
     store_release,
     store_seq_cst,
 )
-from cobre_kernels.guard import leave, leave_broken
-from cobre_kernels.routine import routine
-from cobre_kernels.status import DISAGREE, OK
-from cobre_kernels.wait import cell_of, rank_block, wait_for
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.shm.control import CLOSED, FAILED
+from cobre_kernels.shm.wait import cell_of, wait_for
 
 
 @routine
-def next_generation(state):
-    """Number of the step that this rank enters next."""
-    return peek(state + layout.GENERATION) + 1
+def next_generation(comm):
+    """Return the number of the step that this rank enters next."""
+    return comm.generation + 1
 
 
 @routine
-def payload_of(state, rank, generation):
-    """Address of the INLINE_BYTES of data beside a rank's flag."""
-    return cell_of(state, rank, generation) + layout.PAYLOAD
-
-
-@routine
-def stripe_of(state, rank, generation):
-    """Address of a rank's result stripe for a generation."""
-    buffer = peek(state + layout.BUFFERS) + rank * peek(state + layout.BUFFER_STRIDE)
-    chunk = peek(state + layout.CHUNK_BYTES)
-    return buffer + 2 * chunk + (generation & 1) * (chunk // 2)
-
-
-@routine
-def publish(state, generation, kind, length, detail):
+def publish(comm, generation):
     """Enter the step: everything this rank wrote for it becomes readable to the others."""
-    poke(state + layout.GENERATION, generation)
-    rank = peek(state + layout.RANK)
-    cell = cell_of(state, rank, generation)
-    store_relaxed(cell + layout.KIND, kind)
-    store_relaxed(cell + layout.LENGTH, length)
-    store_relaxed(cell + layout.DETAIL, detail)
+    comm.generation = generation
+    cell = cell_of(comm, comm.rank, generation)
+    store_relaxed(cell.signature, comm.signature)
+    store_relaxed(cell.length, comm.length)
+    store_relaxed(cell.detail, comm.detail)
     # Release: pairs with the load-acquire in await_rank and wait.has_arrived, and publishes the
     # three words above, the payload and the slot. Sequentially consistent because of the load of
-    # SLEEPERS below: see wait._sleep.
-    store_seq_cst(cell + layout.ARRIVED, generation)
-    if load_seq_cst(rank_block(state, rank) + layout.SLEEPERS) != 0:
-        libc.futex_wake_all(cell + layout.ARRIVED)
+    # sleepers below: see wait._sleep.
+    store_seq_cst(cell.arrived, generation)
+    if load_seq_cst(comm.control.blocks[comm.rank].sleepers) != 0:
+        libc.futex_wake_all(cell.arrived)
 
 
 @routine
-def await_rank(state, rank, generation, kind, length):
+def await_rank(comm, rank, generation):
     """Wait until ``rank`` is in the step; return OK, DISAGREE, or how the wait failed."""
-    cell = cell_of(state, rank, generation)
+    cell = cell_of(comm, rank, generation)
     # Acquire: pairs with the store in publish.
-    if load_acquire(cell + layout.ARRIVED) != generation:
-        outcome = wait_for(state, rank, generation)
+    if load_acquire(cell.arrived) != generation:
+        outcome = wait_for(comm, rank, generation)
         if outcome != OK:
             return outcome
-    same_kind = load_relaxed(cell + layout.KIND) == kind
-    same_length = load_relaxed(cell + layout.LENGTH) == length
-    return OK if same_kind and same_length else DISAGREE
+    same_signature = load_relaxed(cell.signature) == comm.signature
+    same_length = load_relaxed(cell.length) == comm.length
+    return OK if same_signature and same_length else DISAGREE
 
 
 @routine
-def await_all(state, generation, kind, length):
+def await_all(comm, generation):
     """Wait for every other rank, beginning with the next one, so that no cell is a hot spot.
 
     Ranks that disagree are awaited all the same: each of them must learn of it.
     """
-    size = peek(state + layout.COMM_SIZE)
-    rank = peek(state + layout.RANK)
+    rank = comm.rank
     worst = OK
-    for _ in range(size - 1):
+    for _ in range(comm.size - 1):
         rank += 1
-        if rank == size:
+        if rank == comm.size:
             rank = 0
-        outcome = await_rank(state, rank, generation, kind, length)
+        outcome = await_rank(comm, rank, generation)
         if outcome == DISAGREE:
             worst = DISAGREE
         elif outcome != OK:
@@ -94,44 +79,48 @@ def await_all(state, generation, kind, length):
 
 
 @routine
-def synchronise(state, kind, length, detail):
-    """A whole step without data."""
-    generation = next_generation(state)
-    publish(state, generation, kind, length, detail)
-    return await_all(state, generation, kind, length)
+def synchronise(comm):
+    """Go through a whole step without data."""
+    generation = next_generation(comm)
+    publish(comm, generation)
+    return await_all(comm, generation)
+
+
+@kernel(COMM, Outcome)
+def abandon_body(comm, call):
+    """Keep what every rank called, and tell the others that this rank has failed."""
+    record_calls(comm)
+    announce(comm, FAILED)
+    return OK
+
+
+@kernel(COMM)
+def announce_closed_kernel(comm):
+    """Tell the others that this rank has closed its communicator."""
+    announce(comm, CLOSED)
+    return OK
 
 
 @routine
-def finish(state, outcome, kind):
-    """Leave the collective: free for the next one, or broken with the cause on record."""
-    if outcome == OK:
-        leave(state)
-    else:
-        record_calls(state)
-        announce(state, layout.FAILED)
-        leave_broken(state, outcome, kind)
-    return outcome
-
-
-@routine
-def record_calls(state):
+def record_calls(comm):
     """Keep what every rank called in this step, before anything can overwrite it."""
-    generation = peek(state + layout.GENERATION)
-    for rank in range(peek(state + layout.COMM_SIZE)):
-        cell = cell_of(state, rank, generation)
-        record = state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES
-        here = load_acquire(cell + layout.ARRIVED) == generation
-        poke(record + layout.RECORD_KIND, load_relaxed(cell + layout.KIND) if here else 0)
-        poke(record + layout.RECORD_LENGTH, load_relaxed(cell + layout.LENGTH) if here else 0)
-        poke(record + layout.RECORD_DETAIL, load_relaxed(cell + layout.DETAIL) if here else 0)
+    generation = comm.generation
+    for rank in range(comm.size):
+        cell = cell_of(comm, rank, generation)
+        failure = comm.failures[rank]
+        here = load_acquire(cell.arrived) == generation
+        failure.signature = load_relaxed(cell.signature) if here else 0
+        failure.length = load_relaxed(cell.length) if here else 0
+        failure.detail = load_relaxed(cell.detail) if here else 0
 
 
 @routine
-def announce(state, condition):
-    """Tell the others that this rank will enter no further step, and wake who waits for it."""
-    rank = peek(state + layout.RANK)
-    block = rank_block(state, rank)
+def announce(comm, condition):
+    """Tell the others that this rank will enter no further step, and wake those that wait."""
     # Pairs with the load-acquire in wait._why_missing.
-    store_release(block + layout.CONDITION, condition)
+    store_release(comm.control.blocks[comm.rank].condition, condition)
     for parity in range(2):
-        libc.futex_wake_all(cell_of(state, rank, parity) + layout.ARRIVED)
+        libc.futex_wake_all(cell_of(comm, comm.rank, parity).arrived)
+
+
+KERNELS = (announce_closed_kernel,)

@@ -1,6 +1,6 @@
 """What closing needs from Python: tell the others."""
 
-from cobre_kernels.kernel import address_of, kernel
+from cobre_kernels.machine.kernel import address_of, kernel
 from cobre_kernels.tcp.news import tell_left
 
 

@@ -5,8 +5,8 @@ and two bytes of zero, then four words: step, kind, length, detail. Payload, if 
 control frame has no argument, and three words after the step that depend on its tag.
 """
 
-from cobre_kernels.atomics import peek, poke, swap_bytes
-from cobre_kernels.routine import routine
+from cobre_kernels.machine.atomics import peek, poke, swap_bytes
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.tags import LENGTH_BYTES, PREFIX_BYTES
 
 WORDS = 32  # bytes of the four words

@@ -3,9 +3,9 @@
 from numba import config
 
 from cobre_kernels import layout
-from cobre_kernels.atomics import peek
-from cobre_kernels.indirect import call1, call3
-from cobre_kernels.routine import routine
+from cobre_kernels.machine.atomics import peek
+from cobre_kernels.machine.kernel import call1, call3
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.transfer import transfer_kernel
 from cobre_kernels.tcp.turn import end_turn_kernel
 

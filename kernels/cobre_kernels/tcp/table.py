@@ -45,8 +45,8 @@ words are 64-bit integers, offsets are in bytes. See docs/design/tcp-protocol.md
 """
 
 from cobre_kernels import layout
-from cobre_kernels.atomics import peek
-from cobre_kernels.routine import routine
+from cobre_kernels.machine.atomics import peek
+from cobre_kernels.machine.routine import routine
 
 RING_OUT = 0
 RING_IN = 8

@@ -1,13 +1,11 @@
 """How a communicator, or a region, becomes an argument of an ``@njit`` function.
 
-numba sees one type per backend, so the user's function is compiled once per backend, with static
-dispatch. The value is the address of the communicator's state, an argument like any other: nothing
-about this process is in the compiled code, and ``cache=True`` holds for other ranks, sizes and
-runs. The type's name carries a hash of our sources, so code cached under another version is never
-run.
-
-A method called in @njit code checks types while it is compiled; what is wrong with them it raises
-when it runs, as Python would. Then it calls the same kernel that the Python method calls.
+numba sees two types: a communicator of one rank, whose collectives compile to copies, and every
+other communicator. So a user's function is compiled once for ``local`` and once for all other
+backends. The value is the address of the communicator's record, an argument like any other:
+nothing about this process is in the compiled code, and ``cache=True`` holds for other ranks, sizes,
+backends and runs. The type's name carries a hash of our sources, so numba's cache never serves code
+of another version.
 """
 
 from __future__ import annotations
@@ -17,9 +15,8 @@ import hashlib
 import pathlib
 from typing import Any
 
-from cobre_kernels.kernel import source_hash
-from numba.core import types
-from numba.core.cgutils import intp_t
+from cobre_kernels.machine.hashing import source_hash
+from numba.core import cgutils, types
 from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
 
 
@@ -27,13 +24,17 @@ from numba.extending import NativeValue, models, register_model, typeof_impl, un
 def version_tag() -> str:
     """Return a hash of all sources whose code ends up in a user's compiled function."""
     digest = hashlib.sha256(source_hash().encode())
-    for name in ("jit.py", "jit_arguments.py", "jit_methods.py", "failure.py"):
-        digest.update((pathlib.Path(__file__).parent / name).read_bytes())
+    folder = pathlib.Path(__file__).parent
+    for path in [*sorted(folder.glob("*.py")), *(folder.parent / n for n in _OTHERS)]:
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-class CommType(types.Type):
-    """A communicator in ``@njit`` code; the base of one type per backend."""
+_OTHERS = ("failure.py", "slow_path.py", "errors.py")
+
+
+class CommType(types.Type):  # type: ignore[misc]  # numba is untyped
+    """A communicator in ``@njit`` code."""
 
     def __init__(self) -> None:
         super().__init__(name=f"{type(self).__name__}({version_tag()})")
@@ -43,19 +44,7 @@ class LocalCommType(CommType):
     """A communicator of one rank."""
 
 
-class ShmCommType(CommType):
-    """A communicator over shared memory."""
-
-
-class TcpCommType(CommType):
-    """A communicator over sockets."""
-
-
-class MpiCommType(CommType):
-    """A communicator over MPI."""
-
-
-class RegionType(types.Type):
+class RegionType(types.Type):  # type: ignore[misc]  # numba is untyped
     """A shared region in ``@njit`` code.
 
     Parameters
@@ -73,18 +62,16 @@ class RegionType(types.Type):
 
 
 @register_model(LocalCommType)
-@register_model(ShmCommType)
-@register_model(TcpCommType)
-@register_model(MpiCommType)
+@register_model(CommType)
 class _CommModel(models.PrimitiveModel):  # type: ignore[misc]  # numba is untyped
     def __init__(self, dmm: Any, fe_type: Any) -> None:
-        super().__init__(dmm, fe_type, intp_t)
+        super().__init__(dmm, fe_type, cgutils.intp_t)
 
 
 @register_model(RegionType)
 class _RegionModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
     def __init__(self, dmm: Any, fe_type: Any) -> None:
-        members = [("state", types.int64), ("identity", types.int64), ("view", fe_type.view)]
+        members = [("comm", types.int64), ("identity", types.int64), ("view", fe_type.view)]
         super().__init__(dmm, fe_type, members)
 
 
@@ -96,20 +83,16 @@ def _unbox_integer(c: Any, obj: Any, attribute: str) -> Any:
 
 
 @unbox(LocalCommType)
-@unbox(ShmCommType)
-@unbox(TcpCommType)
-@unbox(MpiCommType)
+@unbox(CommType)
 def _unbox_comm(typ: Any, obj: Any, c: Any) -> NativeValue:
     return NativeValue(_unbox_integer(c, obj, "_address"))
 
 
 @unbox(RegionType)
 def _unbox_region(typ: Any, obj: Any, c: Any) -> NativeValue:
-    from numba.core import cgutils
-
     region = cgutils.create_struct_proxy(typ)(c.context, c.builder)
     comm = c.pyapi.object_getattr_string(obj, "_comm")
-    region.state = _unbox_integer(c, comm, "_address")
+    region.comm = _unbox_integer(c, comm, "_address")
     c.pyapi.decref(comm)
     region.identity = _unbox_integer(c, obj, "_identity")
     readable = c.pyapi.object_getattr_string(obj, "_readable")
@@ -124,9 +107,11 @@ def _unbox_region(typ: Any, obj: Any, c: Any) -> NativeValue:
     return NativeValue(region._getvalue(), is_error=view.is_error, cleanup=cleanup)
 
 
-def register_backend(cls: type, comm_type: CommType) -> None:
+def register_backend(cls: type, *, is_local: bool) -> None:
     """Make objects of ``cls`` usable as arguments of @njit functions."""
-    from cobre_comm import jit_methods  # noqa: F401  # registers the methods, once
+    from cobre_comm.jit import methods  # noqa: F401  # registers the methods, once
+
+    comm_type = LocalCommType() if is_local else CommType()
 
     @typeof_impl.register(cls)
     def typeof_comm(value: Any, context: Any) -> CommType:

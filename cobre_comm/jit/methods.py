@@ -1,9 +1,9 @@
-"""The communicator's methods in ``@njit`` code: check, call the kernel, raise.
+"""The communicator's methods in ``@njit`` code: check, run the entry, raise.
 
 Each overload sees the types of the arguments. What is wrong with them becomes an implementation
-that raises when it runs, with the message Python would give; else the implementation reads the
-addresses, calls the kernel through the state, and raises :class:`~cobre_comm.failure.Failure` for
-a status other than OK. With ``local`` there is nothing to call.
+that raises when it runs, with the message Python would give; else the implementation makes the
+call, runs the entry by its address, and raises :class:`~cobre_comm.failure.Failure` for a status
+other than OK. With ``local`` there is nothing to run.
 """
 
 from __future__ import annotations
@@ -11,22 +11,33 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from cobre_kernels import dtypes, layout, status
-from cobre_kernels.arguments import check_allreduce
-from cobre_kernels.atomics import copy_bytes, peek
-from cobre_kernels.exact_sum import WORDS
-from cobre_kernels.fold import SUM
-from cobre_kernels.indirect import call3, call5, call8, call11
-from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BARRIER, BROADCAST, EXACT_SUM, FENCE
-from numba.core import types
+from cobre_kernels.collective import dtypes, status
+from cobre_kernels.collective.calls import (
+    ALLGATHERV,
+    ALLREDUCE,
+    BARRIER,
+    BROADCAST,
+    EXACT_SUM,
+    FENCE,
+    Allgatherv,
+    Allreduce,
+    Barrier,
+    Broadcast,
+    ExactSum,
+)
+from cobre_kernels.collective.checks import check_allreduce
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.exact_sum import WORDS
+from cobre_kernels.machine.atomics import copy_bytes
+from cobre_kernels.machine.kernel import run
+from numba.core import cgutils, types
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic, overload_attribute, overload_method, register_jitable
 from numba.np.numpy_support import as_dtype
 
-from cobre_comm.checks import dtype_word
 from cobre_comm.errors import InvalidRoot
 from cobre_comm.failure import Failure
-from cobre_comm.jit import CommType, LocalCommType, RegionType
-from cobre_comm.jit_arguments import (
+from cobre_comm.jit.arguments import (
     array_problem,
     contiguity,
     error_class,
@@ -35,11 +46,26 @@ from cobre_comm.jit_arguments import (
     pair_problem,
     table,
 )
+from cobre_comm.jit.types import CommType, LocalCommType, RegionType
+from cobre_comm.slow_path import dtype_word
 
 
 @intrinsic
-def _state_of(typingctx: Any, comm: Any) -> Any:
+def _record(typingctx: Any, comm: Any) -> Any:
+    """Return the record of a communicator."""
+    return COMM.numba_type(comm), lambda context, builder, signature, args: args[0]
+
+
+@intrinsic
+def _address(typingctx: Any, comm: Any) -> Any:
+    """Return the address of a record."""
     return types.int64(comm), lambda context, builder, signature, args: args[0]
+
+
+@intrinsic
+def _record_at(typingctx: Any, address: Any) -> Any:
+    """Return the record of a communicator at an address."""
+    return COMM.numba_type(types.int64), lambda context, builder, signature, args: args[0]
 
 
 @intrinsic(prefer_literal=True)
@@ -48,9 +74,6 @@ def _region_field(typingctx: Any, region: Any, name: Any) -> Any:
     result = region.view if field == "view" else types.int64
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        from numba.core import cgutils
-        from numba.core.imputils import impl_ret_borrowed
-
         struct = cgutils.create_struct_proxy(region)(context, builder, value=args[0])
         return impl_ret_borrowed(context, builder, result, getattr(struct, field))
 
@@ -61,21 +84,21 @@ def _region_field(typingctx: Any, region: Any, name: Any) -> Any:
 def _rank(comm):
     if isinstance(comm, LocalCommType):
         return lambda comm: 0
-    return lambda comm: peek(_state_of(comm) + layout.RANK)
+    return lambda comm: _record(comm).rank
 
 
 @overload_attribute(CommType, "size")
 def _size(comm):
     if isinstance(comm, LocalCommType):
         return lambda comm: 1
-    return lambda comm: peek(_state_of(comm) + layout.COMM_SIZE)
+    return lambda comm: _record(comm).size
 
 
 @overload_attribute(CommType, "is_leader")
 def _is_leader(comm):
     if isinstance(comm, LocalCommType):
         return lambda comm: True
-    return lambda comm: peek(_state_of(comm) + layout.IS_LEADER) != 0
+    return lambda comm: _record(comm).is_leader != 0
 
 
 @overload_method(CommType, "barrier")
@@ -84,10 +107,10 @@ def _barrier(comm):
         return lambda comm: None
 
     def barrier(comm):
-        state = _state_of(comm)
-        outcome = call3(peek(state + layout.SYNCHRONISE_KERNEL), state, BARRIER, 0)
+        record = _record(comm)
+        outcome = run(record.barrier, record, Barrier(BARRIER, 0))
         if outcome != status.OK:
-            raise Failure(state, BARRIER, outcome, 0, 0)
+            raise Failure(_address(record), BARRIER, outcome, 0, 0)
 
     return barrier
 
@@ -117,16 +140,16 @@ def _broadcast(comm, buf, root=0):
         return nothing
 
     def broadcast(comm, buf, root=0):
-        state = _state_of(comm)
+        record = _record(comm)
         source = to_int(root)
         if not is_contiguous(buf):
             raise ValueError("broadcast: buf is not C-contiguous")
-        if not writable and source != peek(state + layout.RANK):
+        if not writable and source != record.rank:
             raise ValueError("broadcast: buf is read-only; pass a writable array")
-        kernel = peek(state + layout.BROADCAST_KERNEL)
-        outcome = call5(kernel, state, buf.ctypes.data, buf.size * buf.itemsize, dtype, source)
+        call = Broadcast(buf.ctypes.data, buf.size * buf.itemsize, dtype, source)
+        outcome = run(record.broadcast, record, call)
         if outcome != status.OK:
-            raise Failure(state, BROADCAST, outcome, source, 0)
+            raise Failure(_address(record), BROADCAST, outcome, source, 0)
 
     return broadcast
 
@@ -159,33 +182,30 @@ def _allreduce(comm, send, recv, op=0):
     def allreduce(comm, send, recv, op=0):
         if not send_contiguous(send) or not recv_contiguous(recv):
             raise ValueError("allreduce: send and recv must be C-contiguous")
-        state, code = _state_of(comm), to_int(op)
-        source, target = send.ctypes.data, recv.ctypes.data
+        record, source, target = _record(comm), send.ctypes.data, recv.ctypes.data
+        call = Allreduce(source, send.size, target, recv.size, itemsize, dtype, to_int(op))
         if is_local:
-            outcome = check_allreduce(source, send.size, target, recv.size, itemsize, dtype, code)
+            outcome = check_allreduce(call)
             if outcome == status.OK and source != target:
                 copy_bytes(target, source, send.size * itemsize)
         else:
-            kernel = peek(state + layout.ALLREDUCE_KERNEL)
-            outcome = call8(
-                kernel, state, source, send.size, target, recv.size, itemsize, dtype, code
-            )
+            outcome = run(record.allreduce, record, call)
         if outcome != status.OK:
-            raise Failure(state, ALLREDUCE, outcome, send.size, recv.size)
+            raise Failure(_address(record), ALLREDUCE, outcome, send.size, recv.size)
 
     return allreduce
 
 
 @register_jitable
-def _allgatherv_numbers(outcome, rank, send_size, recv_size, counts, displs):
+def _allgatherv_numbers(outcome, rank, sizes, counts, displs):
     """Return the two numbers that explain an argument error."""
     if outcome == status.SEND_NOT_COUNT:
-        return send_size, counts[rank]
+        return sizes[0], counts[rank]
     if outcome == status.BLOCK_OUTSIDE:
         end = 0
         for r in range(len(counts)):
             end = max(end, counts[r] + displs[r])
-        return end, recv_size
+        return end, sizes[1]
     return len(counts), len(displs)
 
 
@@ -210,27 +230,18 @@ def _allgatherv(comm, send, recv, counts, displs):
     def allgatherv(comm, send, recv, counts, displs):
         if not send_contiguous(send) or not recv_contiguous(recv):
             raise ValueError("allgatherv: send and recv must be C-contiguous")
-        state = _state_of(comm)
-        lengths, places = as_counts(counts), as_displs(displs)
-        outcome = call11(
-            peek(state + layout.ALLGATHERV_KERNEL),
-            state,
-            send.ctypes.data,
-            send.size,
-            recv.ctypes.data,
-            recv.size,
-            itemsize,
-            dtype,
-            lengths.ctypes.data,
-            places.ctypes.data,
-            lengths.size,
-            places.size,
-        )
-        # Reading the tables here also keeps them alive until the kernel is done with them.
-        rank = peek(state + layout.RANK)
-        a, b = _allgatherv_numbers(outcome, rank, send.size, recv.size, lengths, places)
+        record = _record(comm)
+        lengths, displacements = as_counts(counts), as_displs(displs)
+        call = Allgatherv(
+            send.ctypes.data, send.size, recv.ctypes.data, recv.size, itemsize, dtype,
+            lengths.ctypes.data, displacements.ctypes.data, lengths.size, displacements.size,
+        )  # fmt: skip
+        outcome = run(record.allgatherv, record, call)
+        # Reading the tables here also keeps them alive until the entry is done with them.
+        sizes = (send.size, recv.size)
+        a, b = _allgatherv_numbers(outcome, record.rank, sizes, lengths, displacements)
         if outcome != status.OK:
-            raise Failure(state, ALLGATHERV, outcome, a, b)
+            raise Failure(_address(record), ALLGATHERV, outcome, a, b)
 
     return allgatherv
 
@@ -258,22 +269,12 @@ def _exact_sum(comm, values):
             raise ValueError("exact_sum: values is not C-contiguous")
         if values.ctypes.data % values.itemsize != 0:
             raise ValueError("exact_sum: values is not aligned; pass a copy of it")
-        state = _state_of(comm)
+        record = _record(comm)
         digits = np.zeros(WORDS, dtype=np.int64)
-        at = digits.ctypes.data
-        call5(
-            peek(state + layout.EXACT_ADD_KERNEL),
-            state,
-            values.ctypes.data,
-            values.size,
-            dtype,
-            at,
-        )
-        merge = peek(state + layout.ALLREDUCE_KERNEL)
-        outcome = call8(merge, state, at, WORDS, at, WORDS, digits.itemsize, dtypes.EXACT, SUM)
+        call = ExactSum(values.ctypes.data, values.size, dtype, digits.ctypes.data)
+        outcome = run(record.exact_sum, record, call)
         if outcome != status.OK:
-            raise Failure(state, EXACT_SUM, outcome, 0, 0)
-        call3(peek(state + layout.EXACT_ROUND_KERNEL), state, at, at)
+            raise Failure(_address(record), EXACT_SUM, outcome, 0, 0)
         return digits.view(np.float64)[0]
 
     return exact_sum
@@ -290,10 +291,10 @@ def _fence(region):
         return lambda region: None
 
     def fence(region):
-        state = _region_field(region, "state")
-        kernel = peek(state + layout.SYNCHRONISE_KERNEL)
-        outcome = call3(kernel, state, FENCE, _region_field(region, "identity"))
+        record = _record_at(_region_field(region, "comm"))
+        call = Barrier(FENCE, _region_field(region, "identity"))
+        outcome = run(record.barrier, record, call)
         if outcome != status.OK:
-            raise Failure(state, FENCE, outcome, 0, 0)
+            raise Failure(_address(record), FENCE, outcome, 0, 0)
 
     return fence

@@ -1,8 +1,7 @@
 """Memory: atomic and plain access to 64-bit words by address, fences and copies.
 
-The only file of LLVM intrinsics besides ``indirect.py``. Every word that another process writes is
-touched through this file alone; a plain NumPy load in a loop would be hoisted by LLVM and never
-end. Orderings are those of C11/LLVM, so what holds here holds on aarch64 as well as on x86-64.
+Every word that another process writes is touched through this file alone; LLVM would hoist a plain
+NumPy load out of a loop, which then never ends. Orderings are those of C11/LLVM, so what holds here holds on aarch64 as well as on x86-64.
 
 Under ``NUMBA_DISABLE_JIT=1`` the same names are Python functions over :mod:`ctypes`, good enough
 to step through the kernels of one process at a time (CPython's single 8-byte store does not tear).
@@ -14,7 +13,8 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
 
-WORD_BYTES = 8
+from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
+
 COPY_BLOCK_BYTES = 256
 COPY_ALIGNMENT = 64
 
@@ -22,11 +22,6 @@ _I1 = ir.IntType(1)
 _I8 = ir.IntType(8)
 _I32 = ir.IntType(32)
 _I64 = ir.IntType(64)
-
-
-def peek_now(address):
-    """Load a word from Python, without compiling anything."""
-    return ctypes.c_int64.from_address(address).value
 
 
 def _pointer(builder, address, pointee=_I64):
@@ -70,9 +65,9 @@ def _call_void_intrinsic(builder, name, argument_types, arguments):
 
 if not config.DISABLE_JIT:
     peek = intrinsic(_load(None))
-    peek.__doc__ = "Plain load of a word that only this process touches."
+    peek.__doc__ = "Plain load of a word of others: of NumPy, of MPI, of the caller's tables."
     poke = intrinsic(_store(None))
-    poke.__doc__ = "Plain store to a word that only this process touches."
+    poke.__doc__ = "Plain store to a word of others."
     load_relaxed = intrinsic(_load("monotonic"))
     load_acquire = intrinsic(_load("acquire"))
     load_seq_cst = intrinsic(_load("seq_cst"))
@@ -216,9 +211,7 @@ else:
 
     peek = peek_now
 
-    def poke(address, value):
-        """Store a word."""
-        ctypes.c_int64.from_address(address).value = value
+    poke = poke_now
 
     load_relaxed = load_acquire = load_seq_cst = peek
     store_relaxed = store_release = store_seq_cst = poke

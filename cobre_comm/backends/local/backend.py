@@ -5,20 +5,24 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from cobre_kernels import layout
-from cobre_kernels.local.allgatherv import allgatherv_kernel
-from cobre_kernels.local.allreduce import allreduce_kernel
-from cobre_kernels.local.barrier import synchronise_kernel
-from cobre_kernels.local.broadcast import broadcast_kernel
+from cobre_kernels import local
 from numpy.typing import DTypeLike
 
-from cobre_comm import jit
-from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
+from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
+from cobre_comm.backends.local.spec import LOCAL
 from cobre_comm.communicator import Array
 from cobre_comm.errors import AllocationFailed
+from cobre_comm.jit.types import register_backend, register_region
 from cobre_comm.shared_region import HeapRegion, region_layout
 
-KERNELS = KernelSet(synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel)
+BODIES = Bodies(
+    local.barrier_body,
+    local.broadcast_body,
+    local.allreduce_body,
+    local.allgatherv_body,
+    local.abandon_body,
+)
+KERNELS = (*COMMON_KERNELS, *BODIES.all())
 
 
 class LocalBackend(KernelBackend):
@@ -31,7 +35,7 @@ class LocalBackend(KernelBackend):
     __slots__ = ("_regions",)
 
     def __init__(self) -> None:
-        super().__init__(KERNELS, layout.LOCAL, 0, 1, is_leader=True)
+        super().__init__(LOCAL, BODIES, 0, 1, is_leader=True)
         self._regions = itertools.count()
 
     @property
@@ -59,5 +63,5 @@ def heap_zeros(count: int, dtype: np.dtype[np.generic]) -> Array:
         raise AllocationFailed(count * dtype.itemsize, str(error)) from error
 
 
-jit.register_backend(LocalBackend, jit.LocalCommType())
-jit.register_region(HeapRegion, synchronises=False)
+register_backend(LocalBackend, is_local=True)
+register_region(HeapRegion, synchronises=False)

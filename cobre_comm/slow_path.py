@@ -1,7 +1,7 @@
-"""The careful path of arguments: explains what is wrong, converts what is merely unusual.
+"""The slow path of arguments: explains what is wrong, converts what is merely unusual.
 
-The compiled doors let plain arguments pass; everything else comes here. Each ``plan_*`` function
-returns the integers that the kernel of that collective takes after the state, or raises.
+The compiled fast path serves plain arguments; everything else comes here. Each ``*_call`` function
+returns the call that the entry of that collective takes, or raises.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import zlib
 from typing import Any
 
 import numpy as np
-from cobre_kernels import dtypes
-from cobre_kernels.kind import HASH_MASK
+from cobre_kernels.collective import dtypes
+from cobre_kernels.collective.calls import HASH_MASK, Allgatherv, Allreduce, Broadcast
 from numpy.typing import NDArray
 
 from cobre_comm.reduce_op import ReduceOp
@@ -108,14 +108,14 @@ def as_table(name: str, value: Any) -> NDArray[np.int64]:
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def plan_broadcast(buf: object, root: int, rank: int) -> tuple[int, int, int, int]:
-    """Return buffer address, bytes, dtype word and root."""
+def broadcast_call(buf: object, root: int, rank: int) -> Broadcast:
+    """Return the call of a broadcast."""
     array = check_array("broadcast", "buf", buf, writable=rank != root)
-    return array.ctypes.data, array.nbytes, dtype_word(array.dtype), root
+    return Broadcast(array.ctypes.data, array.nbytes, dtype_word(array.dtype), root)
 
 
-def plan_allreduce(send: object, recv: object, op: int) -> tuple[int, ...]:
-    """Return send and recv (address, elements each), item size, dtype code and op."""
+def allreduce_call(send: object, recv: object, op: int) -> Allreduce:
+    """Return the call of an allreduce."""
     source = check_array("allreduce", "send", send, writable=False)
     target = check_array("allreduce", "recv", recv, writable=True)
     _same_dtype("allreduce", source, target)
@@ -125,44 +125,38 @@ def plan_allreduce(send: object, recv: object, op: int) -> tuple[int, ...]:
             f"allreduce: dtype {source.dtype} cannot be reduced; use int8..int64, uint8..uint64, "
             "float32, float64, complex64 or complex128"
         )
-    return (
-        source.ctypes.data,
-        source.size,
-        target.ctypes.data,
-        target.size,
-        source.dtype.itemsize,
-        code,
-        int(op),
-    )
+    send_at, recv_at = source.ctypes.data, target.ctypes.data
+    itemsize = source.dtype.itemsize
+    return Allreduce(send_at, source.size, recv_at, target.size, itemsize, code, int(op))
 
 
-def plan_exact_sum(values: object) -> tuple[int, int, int]:
-    """Return address, elements and dtype code."""
+def exact_sum_values(values: object) -> tuple[Array, int]:
+    """Return the values of an exact sum, and the code of their dtype."""
     array = check_array("exact_sum", "values", values, writable=False)
     code = dtypes.CODES.get(array.dtype, dtypes.OTHER)
     if code not in (dtypes.FLOAT64, dtypes.FLOAT32):
         raise TypeError(f"exact_sum: values must be float64 or float32, got {array.dtype}")
     if not array.flags.aligned:
         raise ValueError("exact_sum: values is not aligned; pass a copy of it")
-    return array.ctypes.data, array.size, code
+    return array, code
 
 
-def plan_allgatherv(
+def allgatherv_call(
     send: object, recv: object, counts: NDArray[np.int64], displs: NDArray[np.int64]
-) -> tuple[int, ...]:
-    """Return send and recv (address, elements each), item size, dtype word and the tables."""
+) -> Allgatherv:
+    """Return the call of an allgatherv."""
     source = check_array("allgatherv", "send", send, writable=False)
     target = check_array("allgatherv", "recv", recv, writable=True)
     _same_dtype("allgatherv", source, target)
-    return (
-        source.ctypes.data,
-        source.size,
-        target.ctypes.data,
-        target.size,
-        source.dtype.itemsize,
-        dtype_word(source.dtype),
-        counts.ctypes.data,
-        displs.ctypes.data,
-        counts.size,
-        displs.size,
+    return Allgatherv(
+        send=source.ctypes.data,
+        send_count=source.size,
+        recv=target.ctypes.data,
+        recv_count=target.size,
+        itemsize=source.dtype.itemsize,
+        dtype=dtype_word(source.dtype),
+        counts=counts.ctypes.data,
+        displs=displs.ctypes.data,
+        counts_len=counts.size,
+        displs_len=displs.size,
     )

@@ -20,9 +20,9 @@ from numba import carray, config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from cobre_kernels.atomics import WORD_BYTES, peek, poke
-from cobre_kernels.indirect import as_pointer
-from cobre_kernels.routine import routine
+from cobre_kernels.machine.atomics import WORD_BYTES, peek, poke
+from cobre_kernels.machine.kernel import as_pointer
+from cobre_kernels.machine.routine import routine
 
 IS_LINUX = sys.platform == "linux"
 SYS_FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine(), -1) if IS_LINUX else -1

@@ -18,10 +18,14 @@ as there, and with two-word buckets instead of his one-word ones that have to be
 import numpy as np
 from numba import carray
 
-from cobre_kernels import dtypes
-from cobre_kernels.indirect import as_pointer
-from cobre_kernels.kernel import kernel
-from cobre_kernels.routine import routine
+from cobre_kernels.collective import dtypes
+from cobre_kernels.collective.calls import Allreduce, ExactSum
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.fold import SUM
+from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.atomics import WORD_BYTES
+from cobre_kernels.machine.kernel import as_pointer, kernel, run
+from cobre_kernels.machine.routine import routine
 
 DIGITS = 67  # 2098 bits up to the largest float64, 46 more for the number of values
 NANS, POSITIVE, NEGATIVE = DIGITS, DIGITS + 1, DIGITS + 2  # NaNs, +inf, -inf met
@@ -151,20 +155,16 @@ def _add_widened(digits, values):
             in_buckets = 0
 
 
-@kernel(arguments=4)
-def exact_add_kernel(state, values, count, dtype, digits):
-    """Add ``count`` float64 or float32 at ``values`` to the WORDS int64 at ``digits``.
-
-    Assumes digits that are zero, or were left so by this kernel or by a sum of such.
-    """
-    accumulator = carray(as_pointer(digits), WORDS, np.int64)
-    if dtype == dtypes.FLOAT32:
-        _add_widened(accumulator, carray(as_pointer(values), count, np.float32))
-    elif count >= MANY:
-        _add_many(accumulator, carray(as_pointer(values), count, np.int64))
+@routine(error_model="numpy")
+def _add(call):
+    """Add the values of the call to its digits, which are zero."""
+    accumulator = carray(as_pointer(call.digits), WORDS, np.int64)
+    if call.dtype == dtypes.FLOAT32:
+        _add_widened(accumulator, carray(as_pointer(call.values), call.count, np.float32))
+    elif call.count >= MANY:
+        _add_many(accumulator, carray(as_pointer(call.values), call.count, np.int64))
     else:
-        _add_few(accumulator, carray(as_pointer(values), count, np.int64))
-    return 0
+        _add_few(accumulator, carray(as_pointer(call.values), call.count, np.int64))
 
 
 @routine(error_model="numpy")
@@ -198,9 +198,9 @@ def _rounded(digits):
     return (shift << 52) + mantissa
 
 
-@kernel(arguments=2)
-def exact_round_kernel(state, digits, result):
-    """Write the float64 nearest to what ``digits`` hold to ``result``; the digits are used up.
+@routine(error_model="numpy")
+def _round(digits):
+    """Replace the first of the digits by the bits of the float64 nearest to what they hold.
 
     A sum of zero is +0.0. Any NaN, or infinities of both signs, give NaN.
     """
@@ -217,9 +217,22 @@ def exact_round_kernel(state, digits, result):
         is_negative, bits = False, NOT_A_NUMBER
     elif positive > 0 or negative > 0:
         is_negative, bits = negative > 0, INFINITY
-    word = carray(as_pointer(result), 1, np.int64)
-    word[0] = np.int64(bits | SIGN) if is_negative else np.int64(bits)
-    return 0
+    accumulator[0] = np.int64(bits | SIGN) if is_negative else np.int64(bits)
 
 
-KERNELS = [exact_add_kernel, exact_round_kernel]
+@kernel(COMM, ExactSum)
+def exact_sum_entry(comm, call):
+    """Add this rank's values, merge the digits of all ranks by an allreduce, round once.
+
+    The first of the digits becomes the bits of the result.
+    """
+    _add(call)
+    digits = call.digits
+    merge = Allreduce(digits, WORDS, digits, WORDS, WORD_BYTES, dtypes.EXACT, SUM)
+    outcome = run(comm.allreduce, comm, merge)
+    if outcome == OK:
+        _round(digits)
+    return outcome
+
+
+KERNELS = (exact_sum_entry,)

@@ -1,8 +1,8 @@
-"""From Python to a kernel without numba's dispatch: one compiled door per collective.
+"""The fast path from Python to an entry: one compiled function per collective.
 
-A door gets the objects themselves and reads the few fields it needs of a NumPy array
+It gets the objects themselves and reads the few fields it needs of a NumPy array
 (``PyArrayObject_fields`` and ``PyArray_Descr`` of NumPy 2's ABI). What is not a plain array of a
-plain dtype it leaves, with UNUSUAL_ARGUMENTS, to the careful path in ``cobre_comm/checks.py``.
+plain dtype it leaves, with UNUSUAL_ARGUMENTS, to the slow path in ``cobre_comm/slow_path.py``.
 One compilation serves every dtype and every number of dimensions.
 
 Array layout, 64-bit: data at 16, nd (32 bits) at 24, dimensions at 32, descr at 56, flags (32
@@ -17,13 +17,14 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import NativeValue, models, register_model, unbox
 
-from cobre_kernels import dtypes, layout
-from cobre_kernels.atomics import peek, peek_now
-from cobre_kernels.indirect import call3, call5, call8, call11
-from cobre_kernels.kernel import address_of, compile_cached, state_type
-from cobre_kernels.kind import BARRIER
-from cobre_kernels.routine import routine
-from cobre_kernels.status import UNUSUAL_ARGUMENTS
+from cobre_kernels.collective import dtypes
+from cobre_kernels.collective.calls import BARRIER, Allgatherv, Allreduce, Barrier, Broadcast
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import UNUSUAL_ARGUMENTS
+from cobre_kernels.machine.atomics import peek
+from cobre_kernels.machine.kernel import compile_cached, run
+from cobre_kernels.machine.record import peek_now
+from cobre_kernels.machine.routine import routine
 
 TYPE, DATA, ND, DIMENSIONS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
 DESCR_HEAD, DESCR_ITEMSIZE = 24, 40
@@ -62,9 +63,9 @@ if not config.DISABLE_JIT:
 
 
 @routine
-def _is_plain(state, array, needed_flags):
+def _is_plain(comm, array, needed_flags):
     """Whether it is exactly an ndarray with these flags and a native numeric dtype."""
-    array_type = peek(state + layout.ARRAY_TYPE)
+    array_type = comm.array_type
     if array_type == 0 or peek(array + TYPE) != array_type:
         return False
     if peek(array + FLAGS) & needed_flags != needed_flags:
@@ -94,71 +95,53 @@ def _count(array):
 
 
 @routine
-def _is_table(state, array):
-    is_vector = _is_plain(state, array, C_CONTIGUOUS | ALIGNED) and peek(array + ND) & LOW_32 == 1
+def _is_table(comm, array):
+    is_vector = _is_plain(comm, array, C_CONTIGUOUS | ALIGNED) and peek(array + ND) & LOW_32 == 1
     return is_vector and _code(array) == dtypes.INT64
 
 
-def _barrier(state):
-    state = address_of(state)
-    return call3(peek(state + layout.SYNCHRONISE_KERNEL), state, BARRIER, 0)
+def _barrier(comm):
+    return run(comm.barrier, comm, Barrier(BARRIER, 0))
 
 
-def _broadcast(state, buffer, root):
-    state, buffer = address_of(state), _address(buffer)
-    needed = C_CONTIGUOUS if root == peek(state + layout.RANK) else C_CONTIGUOUS | WRITEABLE
-    if not _is_plain(state, buffer, needed):
+def _broadcast(comm, buffer, root):
+    buffer = _address(buffer)
+    needed = C_CONTIGUOUS if root == comm.rank else C_CONTIGUOUS | WRITEABLE
+    if not _is_plain(comm, buffer, needed):
         return UNUSUAL_ARGUMENTS
     size_bytes = _count(buffer) * _itemsize(buffer)
-    kernel = peek(state + layout.BROADCAST_KERNEL)
-    return call5(kernel, state, peek(buffer + DATA), size_bytes, _code(buffer), root)
+    call = Broadcast(peek(buffer + DATA), size_bytes, _code(buffer), root)
+    return run(comm.broadcast, comm, call)
 
 
-def _allreduce(state, send, recv, op):
-    state, send, recv = address_of(state), _address(send), _address(recv)
-    if not _is_plain(state, send, C_CONTIGUOUS | ALIGNED):
+def _allreduce(comm, send, recv, op):
+    send, recv = _address(send), _address(recv)
+    if not _is_plain(comm, send, C_CONTIGUOUS | ALIGNED):
         return UNUSUAL_ARGUMENTS
-    if not _is_plain(state, recv, C_CONTIGUOUS | ALIGNED | WRITEABLE):
+    if not _is_plain(comm, recv, C_CONTIGUOUS | ALIGNED | WRITEABLE):
         return UNUSUAL_ARGUMENTS
     code = _code(send)
     if code != _code(recv) or not dtypes.INT8 <= code <= dtypes.COMPLEX128:
         return UNUSUAL_ARGUMENTS
-    return call8(
-        peek(state + layout.ALLREDUCE_KERNEL),
-        state,
-        peek(send + DATA),
-        _count(send),
-        peek(recv + DATA),
-        _count(recv),
-        _itemsize(send),
-        code,
-        op,
-    )
+    source, target = peek(send + DATA), peek(recv + DATA)
+    call = Allreduce(source, _count(send), target, _count(recv), _itemsize(send), code, op)
+    return run(comm.allreduce, comm, call)
 
 
-def _allgatherv(state, send, recv, counts, displs):
-    state, send, recv = address_of(state), _address(send), _address(recv)
+def _allgatherv(comm, send, recv, counts, displs):
+    send, recv = _address(send), _address(recv)
     counts, displs = _address(counts), _address(displs)
-    if not _is_plain(state, send, C_CONTIGUOUS):
+    if not _is_plain(comm, send, C_CONTIGUOUS):
         return UNUSUAL_ARGUMENTS
-    if not _is_plain(state, recv, C_CONTIGUOUS | WRITEABLE) or _code(send) != _code(recv):
+    if not _is_plain(comm, recv, C_CONTIGUOUS | WRITEABLE) or _code(send) != _code(recv):
         return UNUSUAL_ARGUMENTS
-    if not _is_table(state, counts) or not _is_table(state, displs):
+    if not _is_table(comm, counts) or not _is_table(comm, displs):
         return UNUSUAL_ARGUMENTS
-    return call11(
-        peek(state + layout.ALLGATHERV_KERNEL),
-        state,
-        peek(send + DATA),
-        _count(send),
-        peek(recv + DATA),
-        _count(recv),
-        _itemsize(send),
-        _code(send),
-        peek(counts + DATA),
-        peek(displs + DATA),
-        _count(counts),
-        _count(displs),
-    )
+    call = Allgatherv(
+        peek(send + DATA), _count(send), peek(recv + DATA), _count(recv), _itemsize(send),
+        _code(send), peek(counts + DATA), peek(displs + DATA), _count(counts), _count(displs),
+    )  # fmt: skip
+    return run(comm.allgatherv, comm, call)
 
 
 def layout_is_known():
@@ -191,7 +174,7 @@ def layout_is_known():
 
 @functools.cache
 def array_type_address():
-    """What goes into the state's ARRAY_TYPE: 0 turns every door to the careful path."""
+    """Return what goes into the record's ``array_type``; 0 turns every call to the slow path."""
     return 0 if config.DISABLE_JIT or not layout_is_known() else id(np.ndarray)
 
 
@@ -199,8 +182,8 @@ def _unusual(*arguments):
     return UNUSUAL_ARGUMENTS
 
 
-# By name: the function, and the types of its arguments after the state.
-DOORS = {
+# By name: the function, and the types of its arguments after the record.
+FAST_PATHS = {
     "barrier": (_barrier, ()),
     "broadcast": (_broadcast, (object_type, types.int64)),
     "allreduce": (_allreduce, (object_type, object_type, types.int64)),
@@ -209,9 +192,9 @@ DOORS = {
 
 
 @functools.cache
-def door(name):
-    """Return the compiled door of that name in :data:`DOORS`."""
-    function, arguments = DOORS[name]
+def fast_path(name):
+    """Return the compiled function of that name in :data:`FAST_PATHS`."""
+    function, arguments = FAST_PATHS[name]
     if config.DISABLE_JIT:
         return _unusual
-    return compile_cached(types.int64(state_type, *arguments), function).entry_point
+    return compile_cached(types.int64(COMM.numba_type, *arguments), function).entry_point

@@ -6,7 +6,7 @@ apart modulo the page size (glibc bug 30994), exactly what a page-aligned slot a
 are; ``bench/test_allgatherv.py`` shows up to a factor of five.
 """
 
-from cobre_kernels.atomics import (
+from cobre_kernels.machine.atomics import (
     COPY_ALIGNMENT,
     COPY_BLOCK_BYTES,
     copy_blocks,
@@ -14,7 +14,7 @@ from cobre_kernels.atomics import (
     fence_seq_cst,
     stream_blocks,
 )
-from cobre_kernels.routine import routine
+from cobre_kernels.machine.routine import routine
 
 SHORT_BYTES = 1024  # memcpy is best below
 STREAM_BYTES = 16 * 2**20  # a rank's share of a last-level cache; see docs/design/copies.md
@@ -23,31 +23,31 @@ STREAM_BYTES = 16 * 2**20  # a rank's share of a last-level cache; see docs/desi
 @routine
 def move(destination, source, count):
     """Copy ``count`` bytes; the ranges do not overlap, or are the same."""
-    move_out(destination, source, count, False)
+    copy_out(destination, source, count, False)
 
 
 @routine
 def is_large(size_bytes):
-    """Whether an output is better written past the caches, which it would only flush."""
+    """Whether a copy of so many bytes should stream: it would only flush the caches."""
     return size_bytes >= STREAM_BYTES
 
 
 @routine
-def settle():
-    """Order stores past the caches before whatever follows."""
+def store_fence():
+    """Order streaming stores before the stores that follow."""
     fence_seq_cst()
 
 
 @routine
-def move_out(destination, source, count, past_caches):
-    """Copy into an output; with ``past_caches`` the caller calls :func:`settle` afterwards."""
+def copy_out(destination, source, count, streams):
+    """Copy; if the copy streams past the caches, the caller calls :func:`store_fence` afterwards."""
     if count < SHORT_BYTES:
         copy_bytes(destination, source, count)
         return
     copy_bytes(destination, source, COPY_ALIGNMENT)
     head = COPY_ALIGNMENT - (destination & (COPY_ALIGNMENT - 1))
     blocks = (count - head) // COPY_BLOCK_BYTES
-    if past_caches:
+    if streams:
         stream_blocks(destination + head, source + head, blocks)
     else:
         copy_blocks(destination + head, source + head, blocks)

@@ -6,14 +6,15 @@ SUM adds without reassociation, widening or fused multiply-add; integers wrap. M
 result does not depend on how a payload is cut into chunks, nor on SIMD width.
 """
 
-import numpy as np
-from numba import carray, config
+from typing import NamedTuple
 
-from cobre_kernels import dtypes, layout
-from cobre_kernels.atomics import peek
-from cobre_kernels.indirect import as_pointer, call6
-from cobre_kernels.kernel import kernel
-from cobre_kernels.routine import routine
+import numpy as np
+from numba import carray
+
+from cobre_kernels.collective import dtypes
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.machine.kernel import as_pointer, kernel, run
+from cobre_kernels.machine.routine import routine
 
 SUM = 0
 MIN = 1
@@ -47,12 +48,23 @@ _uint64, _uint32 = _make_fold(np.uint64), _make_fold(np.uint32)
 _uint16, _uint8 = _make_fold(np.uint16), _make_fold(np.uint8)
 
 
-@kernel(arguments=5)
-def fold_kernel(state, dtype, op, acc, x, count):
-    """Fold ``count`` elements at address ``x`` into those at address ``acc``; return 0.
+class Fold(NamedTuple):
+    """Fold ``count`` elements at address ``x`` into those at address ``acc``."""
+
+    dtype: int
+    op: int
+    acc: int
+    x: int
+    count: int
+
+
+@kernel(COMM, Fold)
+def fold_kernel(comm, call):
+    """Fold as the call says; return 0.
 
     Assumes a reducible dtype code, aligned addresses, and ranges that are the same or disjoint.
     """
+    dtype, op, acc, x, count = call
     if dtype == dtypes.FLOAT64:
         _float64(op, acc, x, count)
     elif dtype == dtypes.FLOAT32:
@@ -80,15 +92,11 @@ def fold_kernel(state, dtype, op, acc, x, count):
     return 0
 
 
-if config.DISABLE_JIT:
-    fold = fold_kernel.function
-
-else:
-
-    @routine
-    def fold(state, dtype, op, acc, x, count):
-        """Call :func:`fold_kernel`, whose 30 loops no other kernel has to contain."""
-        return call6(peek(state + layout.FOLD_KERNEL), state, dtype, op, acc, x, count)
+@routine
+def fold(comm, call, acc, x, size_bytes):
+    """Fold so many bytes as an allreduce says; :func:`fold_kernel` alone contains the 30 loops."""
+    what = Fold(call.dtype, call.op, acc, x, size_bytes // call.itemsize)
+    run(comm.fold_kernel, comm, what)
 
 
 KERNELS = (fold_kernel,)

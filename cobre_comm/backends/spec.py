@@ -1,0 +1,53 @@
+"""What a backend is, as one value; ``cobre_comm.backends.SPECS`` is the only list of them.
+
+A specification is light: importing it imports no kernel, no numba and no MPI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cobre_kernels.machine.kernel import Kernel
+
+    from cobre_comm.communicator import Communicator
+
+
+@dataclass(frozen=True)
+class BackendSpec:
+    """One backend.
+
+    Attributes
+    ----------
+    name : str
+        As in ``COBRE_COMM_BACKEND``.
+    number : int
+        In the records of its communicators, for messages.
+    about : str
+        One line for help texts.
+    timeout_variable : str
+        The variable that raises the longest wait of a collective.
+    config : type
+        The configuration that implies this backend, with a ``from_env``; None where there is
+        nothing to configure.
+    create : callable
+        Makes the communicator of this process from a configuration.
+    is_available : callable
+        Tells whether it can be used here.
+    detect : callable
+        Returns which variable of an environment makes ``auto`` take it, or "".
+    kernels : callable
+        Returns what is compiled before ranks start.
+    """
+
+    name: str
+    number: int
+    about: str
+    timeout_variable: str
+    config: type | None
+    create: Callable[[Any], Communicator]
+    is_available: Callable[[], bool]
+    detect: Callable[[Mapping[str, str]], str]
+    kernels: Callable[[], Sequence[Kernel]]

@@ -1,0 +1,109 @@
+"""Calls: the arguments of a collective as one value, and its signature as one word.
+
+The fields of a call are laid out here alone. Python's fast path and slow path, the methods in
+``@njit`` code, the checks, the entries and the bodies all take them from here. Addresses, counts
+and codes are int64; counts and displacements are in elements.
+
+A signature says what a rank called, so that ranks compare it in one load. Bits 0-7 hold the
+operation, 8-15 the dtype's code, 16-31 the ReduceOp or the root, 32-62 a hash of a dtype that has
+no code.
+"""
+
+from typing import NamedTuple
+
+from cobre_kernels.collective.dtypes import EXACT
+from cobre_kernels.machine.routine import routine
+
+BARRIER = 1
+BROADCAST = 2
+ALLREDUCE = 3
+ALLGATHERV = 4
+FENCE = 5
+CREATE_REGION = 6
+SPLIT = 7
+EXACT_SUM = 8  # an allreduce of EXACT, for what the caller is told
+
+OPERATIONS = {
+    BARRIER: "barrier",
+    BROADCAST: "broadcast",
+    ALLREDUCE: "allreduce",
+    ALLGATHERV: "allgatherv",
+    FENCE: "fence",
+    CREATE_REGION: "create_shared_region",
+    SPLIT: "split_local",
+    EXACT_SUM: "exact_sum",
+}
+
+HASH_MASK = 0x7FFFFFFF
+
+
+class Barrier(NamedTuple):
+    """A barrier, and every other agreement that moves no data."""
+
+    signature: int
+    length: int
+
+
+class Broadcast(NamedTuple):
+    """A broadcast of ``size_bytes`` bytes."""
+
+    buffer: int
+    size_bytes: int
+    dtype: int
+    root: int
+
+
+class Allreduce(NamedTuple):
+    """An allreduce; ``send`` and ``recv`` are addresses."""
+
+    send: int
+    send_count: int
+    recv: int
+    recv_count: int
+    itemsize: int
+    dtype: int
+    op: int
+
+
+class Allgatherv(NamedTuple):
+    """An allgatherv; ``counts`` and ``displs`` are addresses of so many int64."""
+
+    send: int
+    send_count: int
+    recv: int
+    recv_count: int
+    itemsize: int
+    dtype: int
+    counts: int
+    displs: int
+    counts_len: int
+    displs_len: int
+
+
+class ExactSum(NamedTuple):
+    """An exact sum of ``count`` values; ``digits`` is the address of WORDS zeroed int64."""
+
+    values: int
+    count: int
+    dtype: int
+    digits: int
+
+
+class Outcome(NamedTuple):
+    """The status that a body returned, for the kernels that act on it."""
+
+    status: int
+
+
+@routine
+def signature_of(operation, dtype, argument):
+    """Pack an operation, a dtype word (code + hash << 8) and a ReduceOp or root."""
+    return operation | (dtype & 0xFF) << 8 | (argument & 0xFFFF) << 16 | (dtype >> 8) << 32
+
+
+def unpack_signature(signature):
+    """Return (operation name, dtype code, ReduceOp or root) of a signature."""
+    operation, dtype = signature & 0xFF, signature >> 8 & 0xFF
+    if operation == ALLREDUCE and dtype == EXACT:
+        operation = EXACT_SUM
+    return OPERATIONS.get(operation, "nothing"), dtype, signature >> 16 & 0xFFFF

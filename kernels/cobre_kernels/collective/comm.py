@@ -1,0 +1,87 @@
+"""The private memory of one communicator: what kernels know of it.
+
+An array in the memory of its own process. Only ``guard`` is shared, among threads.
+"""
+
+from cobre_kernels.machine.record import Record, memory, own_rows, pointer, shared, word
+
+# What the guard holds.
+IDLE = 0
+BUSY = 1
+BROKEN = 2
+CLOSED = 3
+FORKED = 4
+FINALIZED = 5  # MPI has been finalized
+
+# Why a rank takes no part in a step.
+ARRIVED = 0  # it does take part
+LATE = 1
+DIED = 2
+LEFT = 3  # closed its communicator
+GAVE_UP = 4  # failed in an earlier collective, or was interrupted
+GARBLED = 5  # sent bytes that are not of the protocol
+UNREACHABLE = 6  # its machine, or the network, does not answer
+
+FAILURE = Record(
+    "Failure",
+    "What one rank did when a collective failed. Written by the rank that keeps it.",
+    reason=word("why the rank takes no part: ARRIVED, LATE, DIED, LEFT, ..."),
+    signature=word("what it called; 0 if that is not known"),
+    length=word("length of its call"),
+    detail=word("detail of its call"),
+)
+
+COMM = Record(
+    "Comm",
+    "Private state of one communicator, in the memory of its own process.",
+    guard=shared("IDLE, BUSY, or why no collective may begin; threads acquire it"),
+    rank=word("this rank"),
+    size=word("number of ranks"),
+    is_leader=word("1: this rank populates a region as a whole"),
+    backend=word("number of the backend, for messages"),
+    array_type=word("address of numpy.ndarray; 0 if its layout is not the one of fast_path.py"),
+    # Kernels, by address. The entries are what callers know.
+    barrier=word("entry of a barrier, and of all that only agrees"),
+    broadcast=word("entry of a broadcast"),
+    allreduce=word("entry of an allreduce"),
+    allgatherv=word("entry of an allgatherv"),
+    exact_sum=word("entry of an exact sum"),
+    barrier_body=word("the backend's algorithm; likewise the next three"),
+    broadcast_body=word("of a broadcast"),
+    allreduce_body=word("of an allreduce"),
+    allgatherv_body=word("of an allgatherv"),
+    abandon_body=word("tells the other ranks that this one has failed"),
+    fold_kernel=word("the fold of fold.py"),
+    # The call under way; after a failure, the call that failed.
+    signature=word("what this rank called (calls.py); ranks compare it"),
+    length=word("how much: bytes, or a hash of counts and displacements; ranks compare it"),
+    detail=word("this rank's own number of elements, for messages only"),
+    gives_gil=word("1: collectives of this backend run without the GIL"),
+    thread=word("what takes the GIL back after this collective; 0: it was not given away"),
+    # Waiting.
+    timeout_ns=word("longest wait for a live peer; 0: no limit"),
+    spin_ns=word("how long a wait spins"),
+    yield_ns=word("how long it then yields the core"),
+    portable=word("1: sleep and look, without futex"),
+    generation=word("number of the last step entered"),
+    wait_generation=word("step in which this rank last blocked"),
+    wait_began_ns=word("when it first did; the timeout counts from here, for all ranks awaited"),
+    scratch=memory(32, "a timespec, or a struct flock"),
+    # Failing.
+    failure=word("status of the collective that broke the communicator"),
+    waited_ns=word("how long it had waited"),
+    mpi_error=word("the code that MPI gave"),
+    pending_exception=memory(24, "type, value and traceback that a signal handler raised"),
+    # Shared memory: the segment of the ranks of this node.
+    control=pointer("Control", "the control region of the segment"),
+    buffers=word("address of rank 0's collective buffer"),
+    buffer_stride=word("bytes from one rank's buffer to the next"),
+    chunk_bytes=word("bytes of a slot"),
+    liveness_fd=word("file on whose byte r rank r holds a record lock"),
+    fills_to_stream=word("how many more chunks this rank streams into its slot (shm/slot.py)"),
+    stream_span=word("and how many it will after the next slow fill"),
+    # Other transports.
+    links=pointer("Links", "links to the other ranks, over sockets"),
+    mpi=pointer("Mpi", "leaders of the nodes, over MPI"),
+    failures=own_rows(FAILURE, "one for each rank, filled at a failure"),
+)

@@ -1,0 +1,100 @@
+"""The entries: how every collective begins and ends, on every backend.
+
+An entry acquires the communicator, checks the arguments, notes the call, runs the body of the
+backend by its address, and ends. A body is the algorithm alone: it finds its arguments in the
+call, and what the ranks compare in ``comm.signature`` and ``comm.length``.
+"""
+
+from cobre_kernels.collective import checks
+from cobre_kernels.collective.calls import (
+    ALLGATHERV,
+    ALLREDUCE,
+    BROADCAST,
+    Allgatherv,
+    Allreduce,
+    Barrier,
+    Broadcast,
+    Outcome,
+    signature_of,
+)
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.guard import acquire, release, release_broken
+from cobre_kernels.collective.status import OK
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.routine import routine
+
+
+@kernel(COMM, Barrier)
+def barrier_entry(comm, call):
+    """No rank returns before all have entered with the same signature and length."""
+    outcome = acquire(comm)
+    if outcome == OK and begin(comm, OK, call.signature, call.length, 0):
+        outcome = end(comm, run(comm.barrier_body, comm, call))
+    return outcome
+
+
+@kernel(COMM, Broadcast)
+def broadcast_entry(comm, call):
+    """The bytes at ``buffer`` become the root's."""
+    outcome = acquire(comm)
+    if outcome == OK:
+        outcome = checks.check_broadcast(comm, call)
+        signature = signature_of(BROADCAST, call.dtype, call.root)
+        if begin(comm, outcome, signature, call.size_bytes, call.size_bytes):
+            outcome = end(comm, run(comm.broadcast_body, comm, call))
+    return outcome
+
+
+@kernel(COMM, Allreduce)
+def allreduce_entry(comm, call):
+    """``recv`` becomes the rank-ordered fold of ``send`` of all ranks."""
+    outcome = acquire(comm)
+    if outcome == OK:
+        outcome = checks.check_allreduce(call)
+        signature = signature_of(ALLREDUCE, call.dtype, call.op)
+        if begin(comm, outcome, signature, call.send_count * call.itemsize, call.send_count):
+            outcome = end(comm, run(comm.allreduce_body, comm, call))
+    return outcome
+
+
+@kernel(COMM, Allgatherv)
+def allgatherv_entry(comm, call):
+    """``recv`` gets the blocks of all ranks."""
+    outcome = acquire(comm)
+    if outcome == OK:
+        outcome = checks.check_allgatherv(comm, call)
+        signature = signature_of(ALLGATHERV, call.dtype, 0)
+        tables = checks.hash_tables(comm, call) if outcome == OK else 0
+        if begin(comm, outcome, signature, tables, call.send_count):
+            outcome = end(comm, run(comm.allgatherv_body, comm, call))
+    return outcome
+
+
+@routine
+def begin(comm, outcome, signature, length, detail):
+    """Note the call, and tell whether its body may run; if not, give the communicator free."""
+    if outcome != OK:
+        release(comm)
+        return False
+    comm.signature = signature
+    comm.length = length
+    comm.detail = detail
+    comm.thread = libc.release_gil() if comm.gives_gil != 0 else 0
+    return True
+
+
+@routine
+def end(comm, outcome):
+    """Give the communicator free for the next collective, or break it and tell the others."""
+    if outcome != OK:
+        run(comm.abandon_body, comm, Outcome(outcome))
+    libc.regain_gil(comm.thread)
+    if outcome == OK:
+        release(comm)
+    else:
+        release_broken(comm, outcome)
+    return outcome
+
+
+KERNELS = (barrier_entry, broadcast_entry, allreduce_entry, allgatherv_entry)

@@ -1,0 +1,73 @@
+"""One collective at a time on one communicator: acquiring, releasing, and staying broken."""
+
+from cobre_kernels.collective import comm as states
+from cobre_kernels.collective import status
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.machine.atomics import compare_exchange, load_acquire, store_release
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.routine import routine
+
+
+@routine
+def acquire(comm):
+    """Claim the communicator for this thread, or say why it cannot be used.
+
+    The exchange is an acquire that pairs with the release in :func:`release`, so that the next
+    thread sees the record as the last one left it.
+    """
+    found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
+    if found == states.IDLE:
+        return status.OK
+    return refusal(found)
+
+
+@routine
+def refusal(guard):
+    """Return the status of a call that meets a guard which is not IDLE."""
+    if guard == states.BROKEN:
+        return status.IS_BROKEN
+    if guard == states.CLOSED:
+        return status.IS_CLOSED
+    if guard == states.FORKED:
+        return status.IS_FORKED
+    if guard == states.FINALIZED:
+        return status.IS_FINALIZED
+    return status.BUSY_ELSEWHERE
+
+
+@routine
+def usability(comm):
+    """Return the status of a look at the guard without claiming it."""
+    found = load_acquire(comm.guard)
+    return status.OK if found == states.IDLE else refusal(found)
+
+
+@routine
+def release(comm):
+    """Give the communicator free."""
+    # Release: pairs with the exchange in acquire; the next thread sees the record as it is now.
+    store_release(comm.guard, states.IDLE)
+
+
+@routine
+def release_broken(comm, outcome):
+    """Break the communicator; what broke it stays readable."""
+    comm.failure = outcome
+    # Release: pairs with acquire and usability; publishes the word above and the failure records.
+    store_release(comm.guard, states.BROKEN)
+
+
+@kernel(COMM)
+def shut_kernel(comm):
+    """Let no collective begin any more; return what the guard held.
+
+    If that is BUSY, a collective is under way in another thread, and nothing has changed.
+    """
+    # Acquire and release, as in acquire: the closing thread sees what the last collective left.
+    found = compare_exchange(comm.guard, states.IDLE, states.CLOSED)
+    if found == states.BROKEN:
+        compare_exchange(comm.guard, states.BROKEN, states.CLOSED)
+    return found
+
+
+KERNELS = (shut_kernel,)

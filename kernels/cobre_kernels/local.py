@@ -1,0 +1,43 @@
+"""Collectives of a single rank: identity copies and no-ops."""
+
+from cobre_kernels.collective.calls import Allgatherv, Allreduce, Barrier, Broadcast, Outcome
+from cobre_kernels.collective.checks import block_of
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.atomics import copy_bytes
+from cobre_kernels.machine.kernel import kernel
+
+
+@kernel(COMM, Barrier)
+def barrier_body(comm, call):
+    """There is no other rank to wait for."""
+    return OK
+
+
+@kernel(COMM, Broadcast)
+def broadcast_body(comm, call):
+    """The buffer already holds the root's bytes."""
+    return OK
+
+
+@kernel(COMM, Allreduce)
+def allreduce_body(comm, call):
+    """Copy ``send`` to ``recv``."""
+    if call.send != call.recv:
+        copy_bytes(call.recv, call.send, comm.length)
+    return OK
+
+
+@kernel(COMM, Allgatherv)
+def allgatherv_body(comm, call):
+    """Copy ``send`` to its block of ``recv``."""
+    block = block_of(call, 0)
+    if block != call.send:
+        copy_bytes(block, call.send, call.send_count * call.itemsize)
+    return OK
+
+
+@kernel(COMM, Outcome)
+def abandon_body(comm, call):
+    """There is no other rank to tell."""
+    return OK

@@ -1,1 +1,0 @@
-"""Collectives of a single rank: identity copies and no-ops."""

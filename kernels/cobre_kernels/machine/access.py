@@ -1,0 +1,46 @@
+"""What start-up needs of the atomics from Python: a shared word, and a record lock."""
+
+from typing import NamedTuple
+
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.atomics import load_acquire, store_release
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.record import Record, shared
+
+WORD = Record("Word", "One shared word, wherever it is.", value=shared("the word"))
+
+
+class Store(NamedTuple):
+    """A value to store."""
+
+    value: int
+
+
+class Lock(NamedTuple):
+    """A byte of a file, and memory for a ``struct flock``."""
+
+    fd: int
+    byte: int
+    scratch: int
+
+
+@kernel(WORD)
+def load_word_kernel(word):
+    """Load-acquire the word."""
+    return load_acquire(word.value)
+
+
+@kernel(WORD, Store)
+def store_word_kernel(word, call):
+    """Store-release the word; the caller names the load that it pairs with."""
+    store_release(word.value, call.value)
+    return 0
+
+
+@kernel(WORD, Lock)
+def lock_is_held_kernel(word, call):
+    """Return 1 if another process holds the record lock on a byte; the word does not matter."""
+    return 1 if libc.lock_is_held(call.fd, call.byte, call.scratch) else 0
+
+
+KERNELS = (load_word_kernel, lock_is_held_kernel, store_word_kernel)

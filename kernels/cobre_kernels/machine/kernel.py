@@ -1,0 +1,137 @@
+"""A kernel: a function of a record and a call, compiled once, cached on disk, called by address.
+
+The address of a kernel travels in the communicator's record. A user's function that calls it stays
+small to compile, to cache and to link; an indirect call costs about a nanosecond. Beside
+``atomics.py`` and ``record.py`` the only file that writes LLVM instructions.
+"""
+
+import ctypes
+import functools
+
+from llvmlite import ir
+from numba import config, njit, types
+from numba.extending import intrinsic
+
+_I64 = ir.IntType(64)
+
+
+class Kernel:
+    """A function ``(record) -> status`` or ``(record, call) -> status``.
+
+    Parameters
+    ----------
+    function : callable
+        What is compiled.
+    record : Record
+        The table of its first argument.
+    call : type or None
+        The NamedTuple of int64 that is its second argument, if it has one.
+
+    Attributes
+    ----------
+    address : int
+        Of the C function ``int64 f(int64, int64[n])``; compiles or loads when first read.
+    call : callable
+        The same function from Python: an address, and the call.
+    """
+
+    def __init__(self, function, record, call):
+        self.function = function
+        self._record, self._call = record, call
+
+    @functools.cached_property
+    def _compiled(self):
+        arguments = [self._record.numba_type]
+        if self._call is not None:
+            arguments.append(types.NamedUniTuple(types.int64, len(self._call._fields), self._call))
+        return compile_cached(types.int64(*arguments), self.function)
+
+    @functools.cached_property
+    def address(self):
+        """Address of the C function, for the communicator's record."""
+        if config.DISABLE_JIT:
+            _interpreted[id(self)] = self
+            return id(self)
+        library, description = self._compiled.library, self._compiled.fndesc
+        return library.get_pointer_to_function(description.llvm_cfunc_wrapper_name)
+
+    @functools.cached_property
+    def call(self):
+        """The function from Python."""
+        if not config.DISABLE_JIT:
+            return self._compiled.entry_point
+        return lambda address, *call: self.function(self._record.at(int(address)), *call)
+
+
+_interpreted = {}  # kernels by their stand-ins for addresses, where nothing is compiled
+
+
+def kernel(record, call=None):
+    """Turn a function of a record, and of a call, into a :class:`Kernel`."""
+    return lambda function: Kernel(function, record, call)
+
+
+def compile_cached(signature, function):
+    """Compile for one signature, through numba's disk cache where there is a directory for it."""
+    options = {"error_model": "numpy"}
+    try:
+        dispatcher = njit(signature, cache=True, **options)(function)
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        dispatcher = njit(signature, **options)(function)
+    return dispatcher.overloads[signature.args]
+
+
+if not config.DISABLE_JIT:
+
+    @intrinsic
+    def run(typingctx, address, record, call):
+        """Call the kernel at an address with a record and a call; return its status."""
+
+        def generate(context, builder, signature, args):
+            kinds = signature.args[2].types
+            words = ir.Constant(ir.ArrayType(_I64, len(kinds)), ir.Undefined)
+            for number, kind in enumerate(kinds):
+                value = builder.extract_value(args[2], number)
+                value = context.cast(builder, value, kind, types.int64)
+                words = builder.insert_value(words, value, number)
+            function_type = ir.FunctionType(_I64, [_I64, words.type])
+            function = builder.inttoptr(args[0], function_type.as_pointer())
+            return builder.call(function, [args[1], words])
+
+        return types.int64(types.int64, record, call), generate
+
+    @intrinsic
+    def run_alone(typingctx, address, record):
+        """Call the kernel at an address that takes a record only; return its status."""
+
+        def generate(context, builder, signature, args):
+            function_type = ir.FunctionType(_I64, [_I64])
+            function = builder.inttoptr(args[0], function_type.as_pointer())
+            return builder.call(function, [args[1]])
+
+        return types.int64(types.int64, record), generate
+
+    @intrinsic
+    def as_pointer(typingctx, address):
+        """Turn an address into the ``void *`` that :func:`numba.carray` takes."""
+
+        def generate(context, builder, signature, args):
+            return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+        return types.voidptr(types.int64), generate
+
+else:
+
+    def run(address, record, call):
+        """Call the kernel that stands for an address."""
+        return _interpreted[address].function(record, call)
+
+    def run_alone(address, record):
+        """Call the kernel that stands for an address."""
+        return _interpreted[address].function(record)
+
+    def as_pointer(address):
+        """Turn an address into the ``void *`` that :func:`numba.carray` takes."""
+        return ctypes.c_void_p(address)

@@ -1,0 +1,340 @@
+"""Records: memory as named words.
+
+A record is declared once, as a table of fields with their meanings. Kernels read ``comm.size`` and
+write ``comm.generation = 7`` through an address of numba type :class:`RecordType`; Python does the
+same through a :class:`View`; ``docs/design/records.md`` is written from the same tables.
+
+What an attribute gives depends on the kind of its field:
+
+=============  ==========================================================================
+``word``       the value; assigned to like any attribute
+``shared``     the address of the word, for the functions of ``atomics.py`` and no others
+``memory``     the address of so many bytes inside the record
+``part``       another record, inside this one
+``pointer``    another record, at the address that the word holds
+``rows``       records one after the other, at the address that the word holds; ``rows[i]``
+``own_rows``   the same inside this record; without a number, as many as its maker wants
+``table``      words one after the other, at the address that the word holds; ``table[i]``
+=============  ==========================================================================
+"""
+
+import ctypes
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
+from numba.core.typing.templates import infer_global, signature
+from numba.extending import NativeValue, lower_builtin, lower_getattr_generic
+from numba.extending import lower_setattr_generic, models, register_model, unbox
+
+from cobre_kernels.machine.hashing import source_hash
+
+WORD_BYTES = 8
+LINE_BYTES = 128  # two cache lines, because adjacent lines are prefetched as a pair
+
+RECORDS = {}  # by name; a pointer may name a record that is declared later
+
+
+@dataclass(frozen=True)
+class Field:
+    """One row of a record's table: its kind, its bytes, what it points to, what it means."""
+
+    kind: str
+    meaning: str
+    size_bytes: int = WORD_BYTES
+    target: str = ""
+    begins_line: bool = False
+
+
+def word(meaning):
+    """Declare a word that only this process touches."""
+    return Field("word", meaning)
+
+
+def shared(meaning, *, begins_line=False):
+    """Declare a word that other processes or threads touch; may begin a cache line of its own."""
+    return Field("shared", meaning, begins_line=begins_line)
+
+
+def memory(size_bytes, meaning, *, begins_line=False):
+    """Declare bytes inside the record."""
+    return Field("memory", meaning, size_bytes, begins_line=begins_line)
+
+
+def part(record, meaning):
+    """Declare another record inside this one."""
+    return Field("part", meaning, record.size_bytes, record.name)
+
+
+def pointer(target, meaning):
+    """Declare a word that holds the address of a record, given by its name."""
+    return Field("pointer", meaning, target=target)
+
+
+def rows(target, meaning):
+    """Declare a word that holds the address of records that follow each other."""
+    return Field("rows", meaning, target=target)
+
+
+def own_rows(record, meaning, count=0, *, begins_line=False):
+    """Declare records inside this one; count 0: the last field, as many as the maker wants."""
+    return Field("own_rows", meaning, count * record.size_bytes, record.name, begins_line)
+
+
+def table(meaning):
+    """Declare a word that holds the address of words that follow each other."""
+    return Field("table", meaning)
+
+
+class Record:
+    """The table of a record: names, offsets and meanings.
+
+    Parameters
+    ----------
+    name : str
+        Its name, unique.
+    about : str
+        What it is and who writes it; one or two sentences.
+    line_bytes : int
+        The record's length is a multiple of this.
+    **fields : Field
+        In the order in which they lie in memory.
+    """
+
+    def __init__(self, name, about, /, *, line_bytes=WORD_BYTES, **fields):
+        assert name not in RECORDS, name
+        self.name, self.about, self.fields = name, about, fields
+        self.offsets = {}
+        end = 0
+        for field_name, field in fields.items():
+            unit = LINE_BYTES if field.begins_line else WORD_BYTES
+            self.offsets[field_name] = -(-end // unit) * unit
+            end = self.offsets[field_name] + field.size_bytes
+        self.size_bytes = -(-end // line_bytes) * line_bytes
+        RECORDS[name] = self
+        self.numba_type = RecordType(name)
+
+    def array(self, rows=0):
+        """Return zeroed int64 words for one record, with room for so many rows of its own."""
+        *_, (last, field) = self.fields.items()
+        size_bytes = self.size_bytes
+        if field.kind == "own_rows":
+            size_bytes = self.offsets[last] + rows * RECORDS[field.target].size_bytes
+        return np.zeros(size_bytes // WORD_BYTES, dtype=np.int64)
+
+    def at(self, address):
+        """Return Python's view of the record at an address."""
+        return View(self, address)
+
+    def of(self, array):
+        """Return Python's view of the record in an array of words, which must stay alive."""
+        return View(self, array.ctypes.data)
+
+
+def peek_now(address):
+    """Load a word from Python, without compiling anything."""
+    return ctypes.c_int64.from_address(address).value
+
+
+def poke_now(address, value):
+    """Store a word from Python, without compiling anything."""
+    ctypes.c_int64.from_address(address).value = value
+
+
+class View:
+    """A record as Python sees it; the kernels see it so too where nothing is compiled."""
+
+    __slots__ = ("_record", "address")
+
+    def __init__(self, record, address):
+        object.__setattr__(self, "_record", record)
+        object.__setattr__(self, "address", address)
+
+    def __getattr__(self, name):
+        field = self._record.fields.get(name)
+        if field is None:
+            raise AttributeError(f"record {self._record.name} has no field {name!r}")
+        at = self.address + self._record.offsets[name]
+        if field.kind in ("shared", "memory"):
+            return at
+        if field.kind in ("part", "own_rows"):
+            return _seen(field, at)
+        return _seen(field, peek_now(at))
+
+    def __setattr__(self, name, value):
+        field = self._record.fields[name]
+        assert field.kind not in ("shared", "memory", "part", "own_rows"), name
+        poke_now(self.address + self._record.offsets[name], int(value))
+
+    def __int__(self):
+        return self.address
+
+    __index__ = __int__
+
+
+class Rows:
+    """Records that follow each other, as Python sees them."""
+
+    def __init__(self, record, address):
+        self._record, self.address = record, address
+
+    def __getitem__(self, index):
+        return View(self._record, self.address + index * self._record.size_bytes)
+
+
+class Table:
+    """Words that follow each other, as Python sees them."""
+
+    def __init__(self, address):
+        self.address = address
+
+    def __getitem__(self, index):
+        return peek_now(self.address + WORD_BYTES * index)
+
+    def __setitem__(self, index, value):
+        poke_now(self.address + WORD_BYTES * index, int(value))
+
+
+def _seen(field, value):
+    """Return what Python sees of a field, given its value or its address."""
+    if field.kind == "word":
+        return value
+    if field.kind == "table":
+        return Table(value)
+    wrap = Rows if field.kind in ("rows", "own_rows") else View
+    return wrap(RECORDS[field.target], value)
+
+
+class _AddressType(types.Type):
+    """The numba type of an address that only our own code makes; its name carries our version."""
+
+    def __init__(self, what):
+        super().__init__(name=f"Cobre{what}({source_hash()})")
+
+
+class RecordType(_AddressType):
+    """The address of a record."""
+
+    def __init__(self, record_name):
+        self.record_name = record_name
+        super().__init__(record_name)
+
+    @property
+    def record(self):
+        """The table."""
+        return RECORDS[self.record_name]
+
+
+class RowsType(_AddressType):
+    """The address of records that follow each other."""
+
+    def __init__(self, record_name):
+        self.record_name = record_name
+        super().__init__(f"{record_name}Rows")
+
+
+class TableType(_AddressType):
+    """The address of words that follow each other."""
+
+    def __init__(self):
+        super().__init__("Table")
+
+
+table_type = TableType()
+
+
+@register_model(RecordType)
+@register_model(RowsType)
+@register_model(TableType)
+class _AddressModel(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, cgutils.intp_t)
+
+
+@unbox(RecordType)
+def _unbox_record(typ, obj, c):
+    return NativeValue(c.pyapi.long_as_longlong(obj))
+
+
+def _type_of(field):
+    if field.kind in ("word", "shared", "memory"):
+        return types.int64
+    if field.kind == "table":
+        return table_type
+    return (RowsType if field.kind in ("rows", "own_rows") else RecordType)(field.target)
+
+
+@infer_getattr
+class _RecordAttributes(AttributeTemplate):
+    key = RecordType
+
+    def generic_resolve(self, typ, attr):
+        field = typ.record.fields.get(attr)
+        return None if field is None else _type_of(field)
+
+
+def _word_at(builder, address):
+    return builder.inttoptr(address, cgutils.intp_t.as_pointer())
+
+
+@lower_getattr_generic(RecordType)
+def _read_field(context, builder, typ, value, attr):
+    field = typ.record.fields[attr]
+    at = builder.add(value, ir.Constant(cgutils.intp_t, typ.record.offsets[attr]))
+    if field.kind in ("shared", "memory", "part", "own_rows"):
+        return at
+    return builder.load(_word_at(builder, at), align=WORD_BYTES)
+
+
+@lower_setattr_generic(RecordType)
+def _write_field(context, builder, sig, args, attr):
+    record = sig.args[0].record
+    assert record.fields[attr].kind == "word", f"{record.name}.{attr} is not a word"
+    at = builder.add(args[0], ir.Constant(cgutils.intp_t, record.offsets[attr]))
+    builder.store(args[1], _word_at(builder, at), align=WORD_BYTES)
+
+
+@infer_global(operator.getitem)
+class _GetItem(AbstractTemplate):
+    def generic(self, args, kws):
+        container, _ = args
+        if isinstance(container, TableType):
+            return signature(types.int64, container, types.intp)
+        if isinstance(container, RowsType):
+            return signature(RECORDS[container.record_name].numba_type, container, types.intp)
+        return None
+
+
+@infer_global(operator.setitem)
+class _SetItem(AbstractTemplate):
+    def generic(self, args, kws):
+        if isinstance(args[0], TableType):
+            return signature(types.void, args[0], types.intp, types.int64)
+        return None
+
+
+def _element(builder, args, size_bytes):
+    offset = builder.mul(args[1], ir.Constant(cgutils.intp_t, size_bytes))
+    return builder.add(args[0], offset)
+
+
+@lower_builtin(operator.getitem, RowsType, types.intp)
+def _row(context, builder, sig, args):
+    return _element(builder, args, RECORDS[sig.args[0].record_name].size_bytes)
+
+
+@lower_builtin(operator.getitem, TableType, types.intp)
+def _entry(context, builder, sig, args):
+    address = _element(builder, args, WORD_BYTES)
+    return builder.load(_word_at(builder, address), align=WORD_BYTES)
+
+
+@lower_builtin(operator.setitem, TableType, types.intp, types.int64)
+def _set_entry(context, builder, sig, args):
+    address = _element(builder, args, WORD_BYTES)
+    builder.store(args[2], _word_at(builder, address), align=WORD_BYTES)
+    return context.get_dummy_value()

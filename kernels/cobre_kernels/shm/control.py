@@ -1,0 +1,78 @@
+"""The control region: the shared words of the ranks of one node, at the start of their segment.
+
+::
+
+    0                 CONTROL, with one RANK_BLOCK per rank
+    (page aligned)    one collective buffer per rank, of ``buffer_bytes`` bytes
+
+A *generation* numbers the steps of a communicator: 1, 2, 3, ... A *step* is: fill the cell and the
+slot of this generation's parity, publish ``arrived``, wait until all ranks have published theirs. A
+rank can be at most one generation ahead of another, so what it writes for generation g + 2 cannot
+overwrite what another rank still reads of generation g: two parities are enough, and one wait per
+step.
+
+A *chunk* is the part of a payload that one step moves, a *slot* the half of a rank's collective
+buffer that holds its chunk, a *stripe* the part of a chunk that one rank folds. A buffer is::
+
+    slot of even generations | slot of odd | result stripe of even | result stripe of odd
+
+Words that different ranks write are 128 bytes apart.
+"""
+
+from cobre_kernels.machine.record import LINE_BYTES, Record, memory, own_rows, shared
+
+PAGE_BYTES = 4096
+LAYOUT_VERSION = 1
+MAGIC = 0x314D4D4F43455243  # "CRECOMM1", little-endian
+UNFINISHED = 0x304D4D4F43455243  # "CRECOMM0"
+
+MEMBER = 0
+CLOSED = 1
+FAILED = 2
+
+INLINE_BYTES = LINE_BYTES - 32
+
+CELL = Record(
+    "Cell",
+    "What one rank publishes in a step; shared, written by that rank.",
+    line_bytes=LINE_BYTES,
+    arrived=shared("generation of the last step of this parity that the rank has entered"),
+    signature=shared("what it called: operation, dtype, op or root (calls.py)"),
+    length=shared("how much: bytes, or a hash of counts and displacements"),
+    detail=shared("the rank's own number of elements, for messages only"),
+    payload=memory(INLINE_BYTES, "data of a small message, which moves with its flag"),
+)
+
+RANK_BLOCK = Record(
+    "RankBlock",
+    "The shared words of one rank.",
+    line_bytes=LINE_BYTES,
+    pid=shared("process id once attached, 0 before; written by its rank"),
+    condition=shared("MEMBER, then CLOSED or FAILED for ever; written by its rank"),
+    sleepers=shared("how many peers sleep until this rank arrives", begins_line=True),
+    cells=own_rows(CELL, "for even and for odd generations", 2, begins_line=True),
+)
+
+CONTROL = Record(
+    "Control",
+    "Begins the segment; shared, its own words written by rank 0 of the node.",
+    line_bytes=LINE_BYTES,
+    published=shared("UNFINISHED, then MAGIC once the words up to ready are valid"),
+    version=shared("LAYOUT_VERSION of the writer"),
+    size=shared("number of ranks"),
+    buffer_bytes=shared("bytes of collective buffer per rank"),
+    owner_pid=shared("process id of rank 0 in its own PID namespace"),
+    ready=shared("1 once all ranks have attached and the name is unlinked", begins_line=True),
+    blocks=own_rows(RANK_BLOCK, "one for each rank", begins_line=True),
+)
+
+
+def buffers_offset(size):
+    """Return the offset of the first collective buffer in a segment of ``size`` ranks."""
+    used = CONTROL.offsets["blocks"] + size * RANK_BLOCK.size_bytes
+    return -(-used // PAGE_BYTES) * PAGE_BYTES
+
+
+def chunk_bytes(buffer_bytes):
+    """Return the bytes of a slot: two slots and two stripes of half that size fill a buffer."""
+    return buffer_bytes // 3 // LINE_BYTES * LINE_BYTES

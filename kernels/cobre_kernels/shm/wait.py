@@ -1,0 +1,177 @@
+"""How a rank waits for another one in shared memory: spin, yield, block.
+
+A wait ends in success, in a status that names the missing ranks (their failure records), or in
+INTERRUPTED. While it blocks it does not hold the GIL, and it looks around every TICK_NS.
+"""
+
+from cobre_kernels.collective.comm import ARRIVED, DIED, GAVE_UP, LATE, LEFT
+from cobre_kernels.collective.patience import (
+    FIRST_NAP_NS,
+    LONGEST_NAP_NS,
+    TICK_NS,
+    remaining_ns,
+    signal_raised,
+)
+from cobre_kernels.collective.status import INTERRUPTED, LOST_PEER, OK, TIMED_OUT
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.atomics import cpu_pause, fetch_add, load_acquire, load_seq_cst
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.shm.control import CLOSED, FAILED, MEMBER
+
+SPINS_PER_CLOCK = 64  # looks between two readings of the clock while spinning
+YIELDS_PER_CLOCK = 16
+
+
+@routine
+def cell_of(comm, rank, generation):
+    """Return a rank's cell for a generation."""
+    return comm.control.blocks[rank].cells[generation & 1]
+
+
+@routine
+def has_arrived(comm, rank, generation):
+    """Tell whether a rank has entered the step (acquire: what it published can then be read)."""
+    return load_acquire(cell_of(comm, rank, generation).arrived) == generation
+
+
+@routine
+def wait_for(comm, rank, generation):
+    """Wait until ``rank`` has entered step ``generation``; return a status."""
+    arrived = cell_of(comm, rank, generation).arrived
+    if _spin(arrived, generation, comm.spin_ns):
+        return OK
+    if _yield(arrived, generation, comm.yield_ns):
+        return OK
+    thread = libc.release_gil()
+    status = _block(comm, rank, generation)
+    libc.regain_gil(thread)
+    return status
+
+
+@routine
+def _spin(arrived, generation, duration_ns):
+    deadline = 0
+    while True:
+        for _ in range(SPINS_PER_CLOCK if duration_ns > 0 else 4):
+            if load_acquire(arrived) == generation:
+                return True
+            cpu_pause()
+        if duration_ns <= 0:
+            return False
+        now = libc.monotonic_ns()
+        if deadline == 0:
+            deadline = now + duration_ns
+        elif now >= deadline:
+            return False
+
+
+@routine
+def _yield(arrived, generation, duration_ns):
+    deadline = 0
+    while True:
+        for _ in range(YIELDS_PER_CLOCK):
+            libc.sched_yield()
+            if load_acquire(arrived) == generation:
+                return True
+        now = libc.monotonic_ns()
+        if deadline == 0:
+            deadline = now + duration_ns
+        elif now >= deadline:
+            return False
+
+
+@routine
+def _block(comm, rank, generation):
+    began = _step_began(comm, generation)
+    nap_ns = FIRST_NAP_NS
+    looked = began
+    while True:
+        patience_ns = remaining_ns(comm, began)
+        if comm.portable != 0:
+            libc.sleep_ns(min(nap_ns, patience_ns), comm.scratch)
+            nap_ns = min(2 * nap_ns, LONGEST_NAP_NS)
+        else:
+            _sleep(comm, rank, generation, patience_ns)
+            looked = 0  # a signal, a failing peer or the tick has ended the sleep: look around
+        if has_arrived(comm, rank, generation):
+            return OK
+        now = libc.monotonic_ns()
+        overdue = 0 < comm.timeout_ns <= now - began
+        if overdue or now - looked >= TICK_NS:
+            looked = now
+            status = _look_around(comm, generation, overdue)
+            if status != OK:
+                comm.waited_ns = now - began
+                return status
+
+
+@routine
+def _step_began(comm, generation):
+    """Return when this rank first blocked in this step: one timeout covers all ranks awaited."""
+    if comm.wait_generation != generation:
+        comm.wait_generation = generation
+        comm.wait_began_ns = libc.monotonic_ns()
+    return comm.wait_began_ns
+
+
+@routine
+def _sleep(comm, rank, generation, timeout_ns):
+    """Sleep on a rank's ``arrived``.
+
+    The increment of ``sleepers`` and the load of ``arrived`` here, and the store of ``arrived``
+    and the load of ``sleepers`` in ``shm/step.publish``, are sequentially consistent: at least one
+    side sees the other, so no wake-up is lost.
+    """
+    sleepers = comm.control.blocks[rank].sleepers
+    arrived = cell_of(comm, rank, generation).arrived
+    fetch_add(sleepers, 1)
+    seen = load_seq_cst(arrived)
+    if seen != generation:
+        libc.futex_wait(arrived, seen, timeout_ns, comm.scratch)
+    fetch_add(sleepers, -1)
+
+
+@routine
+def _look_around(comm, generation, overdue):
+    if signal_raised(comm):
+        return INTERRUPTED
+    lost = False
+    late = False
+    for rank in range(comm.size):
+        reason = ARRIVED
+        if not has_arrived(comm, rank, generation):
+            reason = _why_missing(comm, rank, generation)
+        if reason == ARRIVED and overdue:
+            if not has_arrived(comm, rank, generation):
+                reason = LATE
+                late = True
+        elif reason != ARRIVED:
+            lost = True
+        comm.failures[rank].reason = reason
+    if lost:
+        return LOST_PEER
+    return TIMED_OUT if late else OK
+
+
+@routine
+def _why_missing(comm, rank, generation):
+    """Return DIED, LEFT or GAVE_UP, or ARRIVED if the rank may still come."""
+    reason = ARRIVED
+    condition = load_acquire(comm.control.blocks[rank].condition)
+    if condition != MEMBER:
+        reason = _reason_of(condition)
+    elif not libc.lock_is_held(comm.liveness_fd, rank, comm.scratch):
+        # What it announced before it gave up the lock can be read now, if not before.
+        reason = _reason_of(load_acquire(comm.control.blocks[rank].condition))
+    # It may have arrived just before it ended; then it is not missing.
+    if reason != ARRIVED and has_arrived(comm, rank, generation):
+        return ARRIVED
+    return reason
+
+
+@routine
+def _reason_of(condition):
+    """Return why a rank that has ended takes no part: its last words, or none."""
+    if condition == CLOSED:
+        return LEFT
+    return GAVE_UP if condition == FAILED else DIED

@@ -10,10 +10,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cobre_comm.backends.local import LocalBackend as LocalBackend
+    from cobre_comm.backends.local.backend import LocalBackend as LocalBackend
     from cobre_comm.backends.mpi.backend import MpiBackend as MpiBackend
-    from cobre_comm.backends.shm import ShmBackend as ShmBackend
-    from cobre_comm.backends.tcp import TcpBackend as TcpBackend
+    from cobre_comm.backends.shm.backend import ShmBackend as ShmBackend
+    from cobre_comm.backends.tcp.backend import TcpBackend as TcpBackend
     from cobre_comm.communicator import Communicator as Communicator
     from cobre_comm.communicator import SharedMemoryProvider as SharedMemoryProvider
     from cobre_comm.config import BackendKind as BackendKind
@@ -61,15 +61,15 @@ _HOME_OF = {
     "InvalidCommunicator": "errors",
     "InvalidRoot": "errors",
     "LaunchResult": "launching.launch",
-    "LocalBackend": "backends.local",
+    "LocalBackend": "backends.local.backend",
     "MissingConfiguration": "errors",
     "MpiBackend": "backends.mpi.backend",
     "ReduceOp": "reduce_op",
     "SharedMemoryProvider": "communicator",
     "SharedRegion": "shared_region",
-    "ShmBackend": "backends.shm",
+    "ShmBackend": "backends.shm.backend",
     "ShmConfig": "config",
-    "TcpBackend": "backends.tcp",
+    "TcpBackend": "backends.tcp.backend",
     "TcpConfig": "config",
     "WorkerError": "errors",
     "WorkerInfo": "launching.launch",

@@ -8,7 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from cobre_comm.config import BackendKind, ShmConfig, TcpConfig
+from cobre_comm.backends import SPECS
+from cobre_comm.config import BackendKind, MpiConfig, ShmConfig, TcpConfig
 from cobre_comm.errors import BackendNotAvailable, InvalidBackend
 
 if TYPE_CHECKING:
@@ -17,15 +18,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("cobre_comm")
 
 ENTRY_POINT_GROUP = "cobre_comm.backends"
-MPI_LAUNCH_VARIABLES = (
-    "PMI_RANK",
-    "PMI_SIZE",
-    "OMPI_COMM_WORLD_RANK",
-    "OMPI_COMM_WORLD_SIZE",
-    "MPI_LOCALRANKID",
-    "SLURM_PROCID",
-)
+_BY_NAME = {spec.name: spec for spec in SPECS}
+AUTO_ORDER = ("mpi", "tcp", "shm")  # else local
 _MPI_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+
+Config = ShmConfig | TcpConfig | MpiConfig
 
 
 def available_backends() -> list[str]:
@@ -37,18 +34,8 @@ def available_backends() -> list[str]:
         Built-in ones first, then those that other distributions add through the entry-point
         group ``cobre_comm.backends``.
     """
-    found = ["local"]
-    if os.name == "posix":
-        found += ["shm", "tcp"]
-        if _has_mpi():
-            found.append("mpi")
+    found = [spec.name for spec in SPECS if spec.is_available()]
     return found + [name for name in _plugins() if name not in found]
-
-
-def _has_mpi() -> bool:
-    from cobre_comm.backends.mpi.library import is_importable
-
-    return is_importable()
 
 
 def _plugins() -> dict[str, importlib.metadata.EntryPoint]:
@@ -56,14 +43,12 @@ def _plugins() -> dict[str, importlib.metadata.EntryPoint]:
     return {entry.name: entry for entry in group}
 
 
-def create_communicator(
-    kind: BackendKind | ShmConfig | TcpConfig | str | None = None,
-) -> Communicator:
+def create_communicator(kind: BackendKind | Config | str | None = None) -> Communicator:
     """Create the communicator of this process; collective where there are several ranks.
 
     Parameters
     ----------
-    kind : BackendKind, ShmConfig, TcpConfig, str or None
+    kind : BackendKind, ShmConfig, TcpConfig, MpiConfig, str or None
         Which backend, or a configuration that implies it. None reads ``COBRE_COMM_BACKEND``
         (default ``auto``). The other variables are listed in the README.
 
@@ -83,10 +68,9 @@ def create_communicator(
     InitializationFailed
         If the ranks do not meet.
     """
-    if isinstance(kind, ShmConfig):
-        return _create("shm", "a ShmConfig was passed", kind)
-    if isinstance(kind, TcpConfig):
-        return _create("tcp", "a TcpConfig was passed", kind)
+    if isinstance(kind, Config):
+        spec = next(s for s in SPECS if s.config is type(kind))
+        return _create(spec.name, f"a {type(kind).__name__} was passed", kind)
     if kind is None:
         name = os.environ.get("COBRE_COMM_BACKEND") or "auto"
         reason = f"COBRE_COMM_BACKEND={name}"
@@ -96,7 +80,7 @@ def create_communicator(
         name, reason = kind, "the caller asked for it"
     else:
         raise TypeError(
-            f"kind must be a BackendKind, a ShmConfig, a TcpConfig, a name or None, got {kind!r}"
+            f"kind must be a BackendKind, a configuration, a name or None, got {kind!r}"
         )
     name = name.strip().lower()
     if name == BackendKind.AUTO.value:
@@ -106,13 +90,10 @@ def create_communicator(
 
 def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the backend that ``auto`` takes, and why."""
-    announced = [variable for variable in MPI_LAUNCH_VARIABLES if variable in environ]
-    if announced and os.name == "posix" and _has_mpi():
-        return "mpi", f"{announced[0]} is set"
-    if environ.get("COBRE_TCP_COORDINATOR"):
-        return "tcp", "COBRE_TCP_COORDINATOR is set"
-    if environ.get("COBRE_SHM_NAME"):
-        return "shm", "COBRE_SHM_NAME is set"
+    for name in AUTO_ORDER:
+        variable = _BY_NAME[name].detect(environ)
+        if variable and _BY_NAME[name].is_available():
+            return name, f"{variable} is set"
     for variable in _MPI_SIZE_VARIABLES:
         if environ.get(variable, "1") not in ("", "1"):
             # Every process would be rank 0 of 1 and do the whole work: say so instead.
@@ -121,34 +102,20 @@ def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
     return "local", "nothing announces more than one rank"
 
 
-def _create(name: str, reason: str, config: ShmConfig | TcpConfig | None = None) -> Communicator:
+def _create(name: str, reason: str, config: Config | None = None) -> Communicator:
     comm = _construct(name, config)
     logger.info("rank %d of %d on backend %s: %s", comm.rank, comm.size, name, reason)
     return comm
 
 
-def _construct(name: str, config: ShmConfig | TcpConfig | None) -> Communicator:
-    is_posix = os.name == "posix"
-    if name == "local":
-        from cobre_comm.backends.local import LocalBackend
-
-        return LocalBackend()
-    if name == "shm" and is_posix:
-        from cobre_comm.backends.shm import ShmBackend
-
-        return ShmBackend(config if isinstance(config, ShmConfig) else ShmConfig.from_env())
-    if name == "tcp" and is_posix:
-        from cobre_comm.backends.tcp import TcpBackend
-
-        return TcpBackend(config if isinstance(config, TcpConfig) else TcpConfig.from_env())
-    if name == "mpi" and is_posix and _has_mpi():
-        from cobre_comm.backends.mpi.backend import MpiBackend
-
-        return MpiBackend()
+def _construct(name: str, config: Config | None) -> Communicator:
+    spec = _BY_NAME.get(name)
+    if spec is not None and spec.is_available():
+        return spec.create(config)
     plugin = _plugins().get(name)
     if plugin is not None:
         comm: Communicator = plugin.load()()
         return comm
-    if name in {kind.value for kind in BackendKind}:
+    if spec is not None:
         raise BackendNotAvailable(name, available_backends())
     raise InvalidBackend(name, available_backends())

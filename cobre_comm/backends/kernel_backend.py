@@ -88,10 +88,13 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         comm.backend = spec.number
         failure.TIMEOUT_VARIABLES[spec.number] = spec.timeout_variable
         comm.array_type = array_type_address()
-        comm.barrier, comm.barrier_body = entry.barrier_entry.address, bodies.barrier.address
-        comm.broadcast, comm.broadcast_body = entry.broadcast_entry.address, bodies.broadcast.address
-        comm.allreduce, comm.allreduce_body = entry.allreduce_entry.address, bodies.allreduce.address
+        comm.barrier = entry.barrier_entry.address
+        comm.broadcast = entry.broadcast_entry.address
+        comm.allreduce = entry.allreduce_entry.address
         comm.allgatherv = entry.allgatherv_entry.address
+        comm.barrier_body = bodies.barrier.address
+        comm.broadcast_body = bodies.broadcast.address
+        comm.allreduce_body = bodies.allreduce.address
         comm.allgatherv_body = bodies.allgatherv.address
         comm.abandon_body = bodies.abandon.address
         comm.exact_sum = exact_sum.exact_sum_entry.address
@@ -218,7 +221,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
 
     @property
     def _guard(self) -> int:
-        return peek_now(self._comm.guard)
+        return int(peek_now(self._comm.guard))
 
     @_guard.setter
     def _guard(self, value: int) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from cobre_comm.backends import SPECS
 from cobre_comm.check import sddp
 from cobre_comm.check.result import Check, CheckFailed, Point
-from cobre_comm.processes.variables import VARIABLES
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.ranks.pool import RankPool
 
@@ -34,7 +34,7 @@ class Witness:
 
     def checks(self, point: Point) -> Iterator[Check]:
         """Yield the trainings of a backend and a number of ranks."""
-        if BackendName.parse(point.backend).kind not in VARIABLES:
+        if BackendName.parse(point.backend).kind not in {spec.name for spec in SPECS}:
             return  # of another distribution: `cobre-comm run` cannot start it
         for case in self._cases:
             for time in range(1, self._times + 1):

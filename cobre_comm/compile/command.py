@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 
+from cobre_comm.backends import SPECS
 from cobre_comm.command_line import Parser
 
 PROG = "cobre-comm compile"
-BUILT_IN = ("local", "shm", "tcp", "mpi")
+BUILT_IN = tuple(spec.name for spec in SPECS)
 NO_PLACE = (
     "numba can write nowhere (set NUMBA_CACHE_DIR to a directory of yours), or is off "
     "(NUMBA_DISABLE_JIT)"

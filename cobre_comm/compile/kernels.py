@@ -10,37 +10,16 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from cobre_comm.backends import SPECS
 from cobre_comm.compile.warm import MESSAGE
 from cobre_comm.cores import usable_cores
 
 
-def _kernels(backend: str) -> list[Any]:
-    """Return the kernels that a communicator of that backend needs."""
-    if backend == "shm":
-        from cobre_kernels import access
-
-        from cobre_comm.backends.shm import backend as shm
-
-        return [*shm.KERNELS.all(), *access.KERNELS]
-    if backend == "tcp":
-        from cobre_kernels.tcp import farewell
-
-        from cobre_comm.backends.tcp import backend as tcp
-
-        return [*tcp.KERNELS.all(), *farewell.KERNELS]
-    if backend == "mpi":
-        from cobre_comm.backends.mpi import backend as mpi
-
-        return list(mpi.kernels_to_warm())
-    from cobre_comm.backends import local
-
-    return list(local.KERNELS.all())
-
-
 def _functions(kernels: Iterable[Any]) -> list[Any]:
-    from cobre_kernels.doors import DOORS
+    from cobre_kernels.collective.fast_path import FAST_PATHS
 
-    return [kernel.function for kernel in kernels] + [function for function, _ in DOORS.values()]
+    fast_paths = [function for function, _ in FAST_PATHS.values()]
+    return [kernel.function for kernel in kernels] + fast_paths
 
 
 def _cache_files(functions: Iterable[Any]) -> set[pathlib.Path]:
@@ -111,18 +90,16 @@ def _take_turns(todo: Sequence[Callable[[], object]], taken: Any) -> None:
 
 def main(markers: Mapping[str, str]) -> None:
     """Compile, or find in the cache, what these backends need; then write each one's marker."""
-    from cobre_kernels import exact_sum, fold, guard
-    from cobre_kernels.doors import DOORS, door
+    from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
 
-    common = [*fold.KERNELS, *exact_sum.KERNELS, *guard.KERNELS]
-    kernels = {backend: [*_kernels(backend), *common] for backend in markers}
+    kernels = {spec.name: spec.kernels() for spec in SPECS if spec.name in markers}
+    different = {kernel.function: kernel for some in kernels.values() for kernel in some}
     try:
-        _cache_files(_functions(common))
+        _cache_files(_functions(different.values()))
     except RuntimeError:
         return  # no cache: every rank compiles for itself, whatever is done here
-    different = {kernel.function: kernel for some in kernels.values() for kernel in some}
     addresses = [functools.partial(getattr, k, "address") for k in different.values()]
-    _compile([*addresses, *(functools.partial(door, name) for name in DOORS)])
+    _compile([*addresses, *(functools.partial(fast_path, name) for name in FAST_PATHS)])
     for backend, marker in markers.items():
         _write(pathlib.Path(marker), _cache_files(_functions(kernels[backend])))
 

@@ -33,7 +33,7 @@ def version_tag() -> str:
 _OTHERS = ("failure.py", "slow_path.py", "errors.py")
 
 
-class CommType(types.Type):  # type: ignore[misc]  # numba is untyped
+class CommType(types.Type):
     """A communicator in ``@njit`` code."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class LocalCommType(CommType):
     """A communicator of one rank."""
 
 
-class RegionType(types.Type):  # type: ignore[misc]  # numba is untyped
+class RegionType(types.Type):
     """A shared region in ``@njit`` code.
 
     Parameters

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from cobre_comm.cores import usable_cores
-from cobre_comm.factory import MPI_LAUNCH_VARIABLES
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.variables import VARIABLES
+from cobre_comm.processes.variables import place_variables, rank_variables
 
 THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
@@ -24,20 +23,6 @@ YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle":
 # How long ranks of several nodes wait for each other: launchers are started by hand, and each may
 # have to compile first.
 CONNECT_TIMEOUT_MS = "300000"
-
-# What another launcher may have left: it says which rank of which job this is.
-_FOREIGN = {
-    *MPI_LAUNCH_VARIABLES,
-    "COBRE_SHM_NAME",
-    "COBRE_SHM_RANK",
-    "COBRE_SHM_SIZE",
-    "COBRE_TCP_BIND_ADDR",
-    "COBRE_TCP_COORDINATOR",
-    "COBRE_TCP_PORT",
-    "COBRE_TCP_RANK",
-    "COBRE_TCP_SIZE",
-    "COBRE_TCP_TOKEN",
-}
 
 
 def rank_environment(
@@ -57,9 +42,10 @@ def rank_environment(
     bound : bool
         Whether each rank is bound to one core.
     """
-    environment = {name: value for name, value in base.items() if name not in _FOREIGN}
+    foreign = place_variables()
+    environment = {name: value for name, value in base.items() if name not in foreign}
     environment |= {"COBRE_COMM_BACKEND": job.backend, "COBRE_JOB_ID": job.identity}
-    environment |= VARIABLES[job.backend](job, rank)
+    environment |= rank_variables(job, rank)
     for name, value in _chosen(job, bound=bound).items():
         if not environment.get(name):
             environment[name] = value

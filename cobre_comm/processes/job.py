@@ -7,26 +7,8 @@ import os
 import secrets
 from dataclasses import dataclass, field
 
+from cobre_comm.backends.spec import Meeting
 from cobre_comm.config import MAX_RANKS
-
-
-@dataclass(frozen=True)
-class Meeting:
-    """Where the ranks of a job over sockets meet.
-
-    Parameters
-    ----------
-    host : str
-        The machine of rank 0, as the others reach it.
-    port : int
-        Its port.
-    bind_addr : str
-        Where rank 0 listens.
-    """
-
-    host: str
-    port: int
-    bind_addr: str
 
 
 @dataclass(frozen=True)

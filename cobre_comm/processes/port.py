@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
+from cobre_comm.backends.spec import Meeting
 from cobre_comm.closing import Closing
-from cobre_comm.processes.job import Job, Meeting
+from cobre_comm.processes.job import Job
 
 LOOPBACK = "127.0.0.1"
 

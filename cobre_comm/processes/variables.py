@@ -2,55 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from cobre_comm.backends import SPECS
 from cobre_comm.config import BackendKind
-from cobre_comm.errors import BackendNotAvailable
 from cobre_comm.processes.job import Job
 
-
-def _local(job: Job, rank: int) -> dict[str, str]:
-    return {}
+_BY_NAME = {spec.name: spec for spec in SPECS}
 
 
-def _shm(job: Job, rank: int) -> dict[str, str]:
-    found = {
-        "COBRE_SHM_NAME": job.shm_name,
-        "COBRE_SHM_RANK": str(rank),
-        "COBRE_SHM_SIZE": str(job.size),
-    }
-    if job.timeout_s is not None:
-        found["COBRE_SHM_TIMEOUT_SECS"] = f"{job.timeout_s:.17g}"
+def rank_variables(job: Job, rank: int) -> dict[str, str]:
+    """Return the variables that tell a rank where to meet, and for how long to wait."""
+    spec = _BY_NAME[job.backend]
+    found = spec.rank_variables(job, rank)
+    if job.timeout_s is not None and spec.timeout_variable:
+        found[spec.timeout_variable] = f"{job.timeout_s:.17g}"
     return found
 
 
-def _tcp(job: Job, rank: int) -> dict[str, str]:
-    assert job.meeting is not None  # see with_meeting
-    found = {
-        "COBRE_TCP_COORDINATOR": job.meeting.host,
-        "COBRE_TCP_PORT": str(job.meeting.port),
-        "COBRE_TCP_BIND_ADDR": job.meeting.bind_addr,
-        "COBRE_TCP_RANK": str(rank),
-        "COBRE_TCP_SIZE": str(job.size),
-        "COBRE_TCP_TOKEN": job.token,
-    }
-    if job.timeout_s is not None:
-        found["COBRE_TCP_TIMEOUT_SECS"] = f"{job.timeout_s:.17g}"
-    return found
-
-
-def _mpi(job: Job, rank: int) -> dict[str, str]:
-    # Which rank it is, mpiexec says.
-    return {} if job.timeout_s is None else {"COBRE_MPI_TIMEOUT_SECS": f"{job.timeout_s:.17g}"}
-
-
-# A backend that has an entry here can be started.
-VARIABLES: dict[str, Callable[[Job, int], dict[str, str]]] = {
-    "local": _local,
-    "shm": _shm,
-    "tcp": _tcp,
-    "mpi": _mpi,
-}
+def place_variables() -> set[str]:
+    """Return the variables by which another launcher may have said which rank this is."""
+    return {name for spec in SPECS for name in spec.place_variables}
 
 
 def choose_backend(name: str, size: int, *, prefer_tcp: bool = False) -> str:
@@ -60,8 +30,6 @@ def choose_backend(name: str, size: int, *, prefer_tcp: bool = False) -> str:
     ------
     InvalidBackend
         For a name that is not a backend's.
-    BackendNotAvailable
-        For a backend that the launcher cannot start.
     ValueError
         For ``local`` with several ranks.
     """
@@ -73,6 +41,4 @@ def choose_backend(name: str, size: int, *, prefer_tcp: bool = False) -> str:
         raise ValueError(
             f"backend 'local' is one process and cannot have {size} ranks; use shm, or one rank"
         )
-    if kind.value not in VARIABLES:
-        raise BackendNotAvailable(kind.value, VARIABLES)
     return kind.value

@@ -9,8 +9,9 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from cobre_comm.backends.spec import Meeting
 from cobre_comm.config import BackendKind
-from cobre_comm.processes.job import Job, Meeting, check_size
+from cobre_comm.processes.job import Job, check_size
 
 DEFAULT_PORT = 29500
 LONGEST_TOKEN_BYTES = 4096

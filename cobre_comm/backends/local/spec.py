@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cobre_comm.backends.spec import BackendSpec
+from cobre_comm.backends.spec import BackendSpec, Job
 
 if TYPE_CHECKING:
     from cobre_kernels.machine.kernel import Kernel
@@ -26,7 +26,11 @@ def _detect(environ: Mapping[str, str]) -> str:
 def _kernels() -> Sequence[Kernel]:
     from cobre_comm.backends.local.backend import KERNELS
 
-    return KERNELS
+    return list(KERNELS)
+
+
+def _rank_variables(job: Job, rank: int) -> dict[str, str]:
+    return {}
 
 
 LOCAL = BackendSpec(
@@ -39,4 +43,6 @@ LOCAL = BackendSpec(
     is_available=lambda: True,
     detect=_detect,
     kernels=_kernels,
+    rank_variables=_rank_variables,
+    place_variables=(),
 )

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cobre_comm.backends.spec import BackendSpec
+from cobre_comm.backends.spec import BackendSpec, Job
 from cobre_comm.config import MpiConfig
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ def _kernels() -> Sequence[Kernel]:
     return kernels_to_compile()
 
 
+def _rank_variables(job: Job, rank: int) -> dict[str, str]:
+    return {}  # mpiexec tells a rank which one it is
+
+
 MPI = BackendSpec(
     name="mpi",
     number=3,
@@ -58,4 +62,6 @@ MPI = BackendSpec(
     is_available=_is_available,
     detect=_detect,
     kernels=_kernels,
+    rank_variables=_rank_variables,
+    place_variables=LAUNCH_VARIABLES,
 )

@@ -55,7 +55,9 @@ class ShmBackend(KernelBackend):
         super().__init__(SHM, BODIES, config.rank, config.size, is_leader=config.rank == 0)
         self._config = config
         self._names = itertools.count()
-        self._announce_closed = step.announce_closed_kernel.call  # loaded now: __del__ may run at exit
+        self._announce_closed = (
+            step.announce_closed_kernel.call
+        )  # loaded now: __del__ may run at exit
         self._segment = attach(self._comm, config, leader_lives)
 
     @property

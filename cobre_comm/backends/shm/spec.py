@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cobre_comm.backends.spec import BackendSpec
+from cobre_comm.backends.spec import BackendSpec, Job
 from cobre_comm.config import ShmConfig
 
 if TYPE_CHECKING:
@@ -32,7 +32,15 @@ def _detect(environ: Mapping[str, str]) -> str:
 def _kernels() -> Sequence[Kernel]:
     from cobre_comm.backends.shm.backend import KERNELS
 
-    return KERNELS
+    return list(KERNELS)
+
+
+def _rank_variables(job: Job, rank: int) -> dict[str, str]:
+    return {
+        "COBRE_SHM_NAME": job.shm_name,
+        "COBRE_SHM_RANK": str(rank),
+        "COBRE_SHM_SIZE": str(job.size),
+    }
 
 
 SHM = BackendSpec(
@@ -45,4 +53,6 @@ SHM = BackendSpec(
     is_available=_is_available,
     detect=_detect,
     kernels=_kernels,
+    rank_variables=_rank_variables,
+    place_variables=("COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE"),
 )

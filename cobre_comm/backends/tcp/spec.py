@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cobre_comm.backends.spec import BackendSpec
+from cobre_comm.backends.spec import BackendSpec, Job
 from cobre_comm.config import TcpConfig
 
 if TYPE_CHECKING:
@@ -32,7 +32,19 @@ def _detect(environ: Mapping[str, str]) -> str:
 def _kernels() -> Sequence[Kernel]:
     from cobre_comm.backends.tcp.backend import KERNELS
 
-    return KERNELS
+    return list(KERNELS)
+
+
+def _rank_variables(job: Job, rank: int) -> dict[str, str]:
+    assert job.meeting is not None  # the launcher holds a port by now
+    return {
+        "COBRE_TCP_COORDINATOR": job.meeting.host,
+        "COBRE_TCP_PORT": str(job.meeting.port),
+        "COBRE_TCP_BIND_ADDR": job.meeting.bind_addr,
+        "COBRE_TCP_RANK": str(rank),
+        "COBRE_TCP_SIZE": str(job.size),
+        "COBRE_TCP_TOKEN": job.token,
+    }
 
 
 TCP = BackendSpec(
@@ -45,4 +57,13 @@ TCP = BackendSpec(
     is_available=_is_available,
     detect=_detect,
     kernels=_kernels,
+    rank_variables=_rank_variables,
+    place_variables=(
+        "COBRE_TCP_BIND_ADDR",
+        "COBRE_TCP_COORDINATOR",
+        "COBRE_TCP_PORT",
+        "COBRE_TCP_RANK",
+        "COBRE_TCP_SIZE",
+        "COBRE_TCP_TOKEN",
+    ),
 )

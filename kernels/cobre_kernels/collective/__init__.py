@@ -1,0 +1,1 @@
+"""What every collective shares on every backend: entries, calls, checks, folds, statuses."""

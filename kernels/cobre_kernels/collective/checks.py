@@ -59,9 +59,9 @@ def check_allgatherv(comm, call):
         return status.BLOCKS_OVERLAP
     send_bytes = call.send_count * call.itemsize
     recv_bytes = call.recv_count * call.itemsize
-    if call.send != block_of(call, comm.rank):
-        if _overlap(call.send, send_bytes, call.recv, recv_bytes):
-            return status.BUFFERS_OVERLAP
+    is_own_block = call.send == block_of(call, comm.rank)
+    if not is_own_block and _overlap(call.send, send_bytes, call.recv, recv_bytes):
+        return status.BUFFERS_OVERLAP
     return status.OK
 
 

@@ -1,7 +1,7 @@
 """What every wait does between its looks, on every transport.
 
-A wait spins for ``comm.spin_ns``, yields the core for ``comm.yield_ns``, and then blocks without the
-GIL. A blocked wait looks around every TICK_NS: for signals, for lost peers, and at the timeout.
+A wait spins for ``comm.spin_ns``, yields the core for ``comm.yield_ns``, and then blocks without
+the GIL. A blocked wait looks around every TICK_NS: for signals, for lost peers, and at the timeout.
 """
 
 from cobre_kernels.machine import libc

@@ -1,0 +1,1 @@
+"""What kernels stand on: records, kernels by address, atomics, copies, C functions."""

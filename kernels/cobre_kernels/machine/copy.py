@@ -40,7 +40,7 @@ def store_fence():
 
 @routine
 def copy_out(destination, source, count, streams):
-    """Copy; if the copy streams past the caches, the caller calls :func:`store_fence` afterwards."""
+    """Copy; after a copy that streams past the caches the caller calls :func:`store_fence`."""
     if count < SHORT_BYTES:
         copy_bytes(destination, source, count)
         return

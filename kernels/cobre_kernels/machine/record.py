@@ -26,10 +26,22 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
-from numba.core.typing.templates import infer_global, signature
-from numba.extending import NativeValue, lower_builtin, lower_getattr_generic
-from numba.extending import lower_setattr_generic, models, register_model, unbox
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    infer_getattr,
+    infer_global,
+    signature,
+)
+from numba.extending import (
+    NativeValue,
+    lower_builtin,
+    lower_getattr_generic,
+    lower_setattr_generic,
+    models,
+    register_model,
+    unbox,
+)
 
 from cobre_kernels.machine.hashing import source_hash
 

@@ -8,19 +8,19 @@ the library has them.
 
 from cobre_kernels import layout, libc
 from cobre_kernels.arguments import check_allgatherv, hash_tables, largest_count
-from cobre_kernels.machine.atomics import peek
-from cobre_kernels.machine.copy import is_large, move, move_out, settle
 from cobre_kernels.collective.guard import enter as claim
 from cobre_kernels.collective.guard import leave
-from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.collective.status import OK
 from cobre_kernels.kind import ALLGATHERV, pack_kind
+from cobre_kernels.machine.atomics import peek
+from cobre_kernels.machine.copy import is_large, move, move_out, settle
+from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.counts import LARGEST_INT, array_of, put, put_block
 from cobre_kernels.mpi.round import finish, judge, may_go_on, next_half
 from cobre_kernels.mpi.shared import agree, agree_with, enter, hand_out, meet
 from cobre_kernels.mpi.table import is_flat, leads, table_of
-from cobre_kernels.machine.routine import routine
-from cobre_kernels.collective.status import OK
 
 
 @kernel(arguments=10)

@@ -9,13 +9,15 @@ result, not everybody's payload.
 
 from cobre_kernels import layout, libc
 from cobre_kernels.arguments import check_allreduce
-from cobre_kernels.machine.atomics import peek
-from cobre_kernels.machine.copy import move
 from cobre_kernels.collective.fold import fold
 from cobre_kernels.collective.guard import enter as claim
 from cobre_kernels.collective.guard import leave
-from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.collective.status import OK
 from cobre_kernels.kind import ALLREDUCE, pack_kind
+from cobre_kernels.machine.atomics import peek
+from cobre_kernels.machine.copy import move
+from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.contributions import fold_contributions
 from cobre_kernels.mpi.counts import by_node
@@ -23,8 +25,6 @@ from cobre_kernels.mpi.round import finish, judge, may_go_on, next_half
 from cobre_kernels.mpi.shared import agree, agree_with, enter, hand_out
 from cobre_kernels.mpi.stripes import reduce_in_stripes
 from cobre_kernels.mpi.table import is_flat, leads, place_of, table_of
-from cobre_kernels.machine.routine import routine
-from cobre_kernels.collective.status import OK
 
 GATHER_BYTES = 16384  # of one contribution; above, stripes cost less
 

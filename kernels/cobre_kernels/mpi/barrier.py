@@ -1,18 +1,18 @@
 """Barrier: one round without data. Also the agreement on other collective calls, and the fence."""
 
 from cobre_kernels import layout, libc
-from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.collective.guard import enter as claim
-from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.kind import FENCE
+from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import table
 from cobre_kernels.mpi.news import tell_failure
 from cobre_kernels.mpi.round import finish
 from cobre_kernels.mpi.shared import enter, meet
 from cobre_kernels.mpi.table import node_size, table_of
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.step import record_calls
-from cobre_kernels.collective.status import DISAGREE, OK
 
 
 @kernel(arguments=2)

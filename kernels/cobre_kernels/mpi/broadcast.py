@@ -5,18 +5,18 @@ Where every rank is alone on its node, MPI_Bcast goes straight from buffer to bu
 
 from cobre_kernels import layout, libc
 from cobre_kernels.arguments import check_broadcast
-from cobre_kernels.machine.atomics import peek
-from cobre_kernels.machine.copy import is_large, move, move_out, settle
 from cobre_kernels.collective.guard import enter as claim
 from cobre_kernels.collective.guard import leave
-from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.collective.status import OK
 from cobre_kernels.kind import BROADCAST, pack_kind
+from cobre_kernels.machine.atomics import peek
+from cobre_kernels.machine.copy import is_large, move, move_out, settle
+from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.round import finish, judge, may_go_on, next_half
 from cobre_kernels.mpi.shared import agree, agree_with, enter, hand_out, meet
 from cobre_kernels.mpi.table import is_flat, leads, table_of
-from cobre_kernels.machine.routine import routine
-from cobre_kernels.collective.status import OK
 
 PIECE_BYTES = 2**30  # of one MPI_Bcast, whose count is a C int
 

@@ -18,8 +18,8 @@ from llvmlite import binding
 from numba import config, types
 
 from cobre_kernels.machine.atomics import peek
-from cobre_kernels.mpi import table
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.mpi import table
 
 # p: pointer, i: int, h: handle, n: a count of 64 bits (MPI_Count).
 SIGNATURES = {

@@ -1,11 +1,11 @@
 """The rank-ordered fold of contributions that lie in node-major order."""
 
 from cobre_kernels import layout
+from cobre_kernels.collective.fold import fold
 from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.copy import move
-from cobre_kernels.collective.fold import fold
-from cobre_kernels.mpi.table import place_of
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.mpi.table import place_of
 
 BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
 

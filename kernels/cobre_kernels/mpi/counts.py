@@ -6,8 +6,8 @@ from numba import carray
 from cobre_kernels import layout
 from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.machine.kernel import as_pointer
-from cobre_kernels.mpi import table
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.mpi import table
 
 LARGEST_INT = 2**31 - 1
 

@@ -11,9 +11,9 @@ its sender had completed: who is still in one of those will complete it too, for
 
 from cobre_kernels import layout, libc
 from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.table import leads, table_of
-from cobre_kernels.machine.routine import routine
 
 TAG = 2
 NOTICE, QUESTION, ANSWER = 1, 2, 3

@@ -12,18 +12,18 @@ missed in a wait that can end, not in a call of MPI that cannot.
 """
 
 from cobre_kernels import layout
+from cobre_kernels.collective.guard import leave, leave_broken
+from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, MPI_FAILED, OK
 from cobre_kernels.machine.atomics import load_relaxed, peek, poke, store_relaxed
 from cobre_kernels.machine.copy import move
-from cobre_kernels.collective.guard import leave, leave_broken
 from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls, counts, table
 from cobre_kernels.mpi.news import tell_failure
 from cobre_kernels.mpi.table import leads, node_size
 from cobre_kernels.mpi.wait import await_exchange, outcome_of_news
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.step import announce, next_generation, publish, record_calls, synchronise
 from cobre_kernels.shm.step import await_all as await_node
-from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, MPI_FAILED, OK
 
 
 @routine

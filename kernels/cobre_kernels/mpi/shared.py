@@ -5,9 +5,9 @@ from numba import config
 from cobre_kernels import layout
 from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.kernel import call3, call5, call8
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi.round import agree_kernel, enter_kernel, hand_out_kernel, may_go_on
 from cobre_kernels.mpi.table import leads
-from cobre_kernels.machine.routine import routine
 
 KERNELS = (enter_kernel, agree_kernel, hand_out_kernel)  # in the order of the state's words
 ENTER = layout.SHARED_KERNELS

@@ -11,16 +11,16 @@ Where every rank is alone on its node, the first and the last are the caller's o
 """
 
 from cobre_kernels import layout
+from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.copy import move
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.contributions import fold_contributions
 from cobre_kernels.mpi.counts import array_of, put
 from cobre_kernels.mpi.round import judge, may_go_on, next_half
 from cobre_kernels.mpi.shared import agree, enter, hand_out, meet
 from cobre_kernels.mpi.table import is_flat, leads, node_size
-from cobre_kernels.machine.routine import routine
-from cobre_kernels.collective.status import OK
 
 
 @routine

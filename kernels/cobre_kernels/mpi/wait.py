@@ -9,12 +9,12 @@ second and into the blocking call, or none does.
 """
 
 from cobre_kernels import layout, libc
+from cobre_kernels.collective.status import INTERRUPTED, LOST_PEER, MPI_FAILED, OK, TIMED_OUT
 from cobre_kernels.machine.atomics import cpu_pause, peek, poke
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls, table
 from cobre_kernels.mpi.news import ask_who_is_here, read_news
 from cobre_kernels.mpi.table import table_of
-from cobre_kernels.machine.routine import routine
-from cobre_kernels.collective.status import INTERRUPTED, LOST_PEER, MPI_FAILED, OK, TIMED_OUT
 from cobre_kernels.wait import FIRST_NAP_NS, LONGEST_NAP_NS, TICK_NS, signal_raised
 
 ANSWER_NS = 500_000_000  # how long the others have to say that they are waiting too

@@ -2,13 +2,13 @@
 
 from cobre_kernels import layout, libc
 from cobre_kernels.arguments import check_allgatherv, hash_tables
+from cobre_kernels.collective.guard import enter, leave
+from cobre_kernels.collective.status import OK
+from cobre_kernels.kind import ALLGATHERV, pack_kind
 from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.copy import move
-from cobre_kernels.collective.guard import enter, leave
 from cobre_kernels.machine.kernel import address_of, kernel
-from cobre_kernels.kind import ALLGATHERV, pack_kind
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.collective.status import OK
 from cobre_kernels.tcp import table
 from cobre_kernels.tcp.ring import relay, set_block
 from cobre_kernels.tcp.shared import transfer

@@ -2,14 +2,14 @@
 
 from cobre_kernels import layout, libc
 from cobre_kernels.arguments import check_allreduce
-from cobre_kernels.machine.atomics import peek
-from cobre_kernels.machine.copy import move
 from cobre_kernels.collective.fold import fold
 from cobre_kernels.collective.guard import enter, leave
-from cobre_kernels.machine.kernel import address_of, kernel
-from cobre_kernels.kind import ALLREDUCE, pack_kind
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.collective.status import OK
+from cobre_kernels.kind import ALLREDUCE, pack_kind
+from cobre_kernels.machine.atomics import peek
+from cobre_kernels.machine.copy import move
+from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.chain import reduce_along
 from cobre_kernels.tcp.shared import transfer
 from cobre_kernels.tcp.star import PAIR, agree, ask, exchange, finish, fits_star, reply

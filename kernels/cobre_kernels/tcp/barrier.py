@@ -2,8 +2,8 @@
 
 from cobre_kernels import libc
 from cobre_kernels.collective.guard import enter
-from cobre_kernels.machine.kernel import address_of, kernel
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.kernel import address_of, kernel
 from cobre_kernels.tcp.star import agree, finish
 from cobre_kernels.tcp.tags import BARRIER_GO, BARRIER_READY
 from cobre_kernels.tcp.wait import begin_step

@@ -12,11 +12,11 @@ rank: other bits than everywhere else.
 """
 
 from cobre_kernels import layout, libc
+from cobre_kernels.collective.fold import fold
+from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.machine.copy import move
-from cobre_kernels.collective.fold import fold
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.collective.status import OK
 from cobre_kernels.tcp import frame, table
 from cobre_kernels.tcp.news import send_two
 from cobre_kernels.tcp.ring import FRAME_LEFT, PREFIX, PREFIX_LEFT, receive_prefix

@@ -7,9 +7,9 @@ failed. The end of a stream without either is the death of its process.
 """
 
 from cobre_kernels import layout, libc
+from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, OK
 from cobre_kernels.machine.atomics import peek, poke, swap_bytes
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, OK
 from cobre_kernels.tcp import frame, table
 from cobre_kernels.tcp.table import links_of, record_of
 from cobre_kernels.tcp.tags import FAILURE, SHUTDOWN, WAITING

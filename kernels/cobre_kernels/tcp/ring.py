@@ -11,9 +11,9 @@ and forwarded.
 """
 
 from cobre_kernels import layout, libc
+from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.collective.status import OK
 from cobre_kernels.tcp import frame, table
 from cobre_kernels.tcp.news import send_two
 from cobre_kernels.tcp.shared import end_turn

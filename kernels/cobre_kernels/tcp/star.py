@@ -6,10 +6,10 @@ heads tell whether all ranks have called the same.
 """
 
 from cobre_kernels import layout
-from cobre_kernels.machine.atomics import peek
 from cobre_kernels.collective.guard import leave, leave_broken
-from cobre_kernels.machine.routine import routine
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.atomics import peek
+from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp import table
 from cobre_kernels.tcp.news import tell_failed
 from cobre_kernels.tcp.shared import transfer

@@ -7,10 +7,10 @@ before its payload is believed.
 """
 
 from cobre_kernels import layout, libc
+from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.machine.kernel import address_of, kernel
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.tcp import frame, table
 from cobre_kernels.tcp.news import send_two
 from cobre_kernels.tcp.table import links_of, record_of, spokes

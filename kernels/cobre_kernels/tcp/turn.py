@@ -1,9 +1,9 @@
 """Turns of the ring and of the chain: what a look at both neighbours has brought, and the wait."""
 
 from cobre_kernels import layout
+from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.machine.kernel import address_of, kernel
-from cobre_kernels.collective.status import OK
 from cobre_kernels.tcp import table
 from cobre_kernels.tcp.table import links_of
 from cobre_kernels.tcp.wait import NOBODY, lost_link, note_progress, pause

@@ -6,9 +6,9 @@ timeout counts from when the last byte moved: a slow link is not a late rank.
 """
 
 from cobre_kernels import layout, libc
+from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine.atomics import cpu_pause, peek, poke
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.tcp import table
 from cobre_kernels.tcp.news import (
     NS_PER_MS,

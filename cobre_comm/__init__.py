@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cobre_comm.communicator import Communicator as Communicator
     from cobre_comm.communicator import SharedMemoryProvider as SharedMemoryProvider
     from cobre_comm.config import BackendKind as BackendKind
+    from cobre_comm.config import MpiConfig as MpiConfig
     from cobre_comm.config import ShmConfig as ShmConfig
     from cobre_comm.config import TcpConfig as TcpConfig
     from cobre_comm.errors import AllocationFailed as AllocationFailed
@@ -64,6 +65,7 @@ _HOME_OF = {
     "LocalBackend": "backends.local.backend",
     "MissingConfiguration": "errors",
     "MpiBackend": "backends.mpi.backend",
+    "MpiConfig": "config",
     "ReduceOp": "reduce_op",
     "SharedMemoryProvider": "communicator",
     "SharedRegion": "shared_region",

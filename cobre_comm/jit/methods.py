@@ -30,6 +30,7 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.exact_sum import WORDS
 from cobre_kernels.machine.atomics import copy_bytes
 from cobre_kernels.machine.kernel import run
+from cobre_kernels.machine.record_types import RecordType
 from numba.core import cgutils, types
 from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic, overload_attribute, overload_method, register_jitable
@@ -49,11 +50,13 @@ from cobre_comm.jit.arguments import (
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType
 from cobre_comm.slow_path import dtype_word
 
+_COMM_TYPE = RecordType(COMM.name)
+
 
 @intrinsic
 def _record(typingctx: Any, comm: Any) -> Any:
     """Return the record of a communicator."""
-    return COMM.numba_type(comm), lambda context, builder, signature, args: args[0]
+    return _COMM_TYPE(comm), lambda context, builder, signature, args: args[0]
 
 
 @intrinsic
@@ -65,7 +68,7 @@ def _address(typingctx: Any, comm: Any) -> Any:
 @intrinsic
 def _record_at(typingctx: Any, address: Any) -> Any:
     """Return the record of a communicator at an address."""
-    return COMM.numba_type(types.int64), lambda context, builder, signature, args: args[0]
+    return _COMM_TYPE(types.int64), lambda context, builder, signature, args: args[0]
 
 
 @intrinsic(prefer_literal=True)

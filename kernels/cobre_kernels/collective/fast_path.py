@@ -24,8 +24,10 @@ from cobre_kernels.collective.status import UNUSUAL_ARGUMENTS
 from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.kernel import compile_cached, run
 from cobre_kernels.machine.record import peek_now
+from cobre_kernels.machine.record_types import RecordType
 from cobre_kernels.machine.routine import routine
 
+COMM_TYPE = RecordType(COMM.name)
 TYPE, DATA, ND, DIMENSIONS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
 DESCR_HEAD, DESCR_ITEMSIZE = 24, 40
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
@@ -197,4 +199,4 @@ def fast_path(name):
     function, arguments = FAST_PATHS[name]
     if config.DISABLE_JIT:
         return _unusual
-    return compile_cached(types.int64(COMM.numba_type, *arguments), function).entry_point
+    return compile_cached(types.int64(COMM_TYPE, *arguments), function).entry_point

@@ -12,6 +12,8 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
 
+from cobre_kernels.machine.record_types import RecordType
+
 _I64 = ir.IntType(64)
 
 
@@ -41,7 +43,7 @@ class Kernel:
 
     @functools.cached_property
     def _compiled(self):
-        arguments = [self._record.numba_type]
+        arguments = [RecordType(self._record.name)]
         if self._call is not None:
             arguments.append(types.NamedUniTuple(types.int64, len(self._call._fields), self._call))
         return compile_cached(types.int64(*arguments), self.function)

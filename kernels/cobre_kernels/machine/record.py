@@ -1,8 +1,8 @@
 """Records: memory as named words.
 
 A record is declared once, as a table of fields with their meanings. Kernels read ``comm.size`` and
-write ``comm.generation = 7`` through an address of numba type :class:`RecordType`; Python does the
-same through a :class:`View`; ``docs/design/records.md`` is written from the same tables.
+write ``comm.generation = 7`` through an address (``record_types.py`` tells numba how); Python does
+the same through a :class:`View`; ``docs/design/records.md`` is written from the same tables.
 
 What an attribute gives depends on the kind of its field:
 
@@ -19,31 +19,9 @@ What an attribute gives depends on the kind of its field:
 """
 
 import ctypes
-import operator
 from dataclasses import dataclass
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.core.typing.templates import (
-    AbstractTemplate,
-    AttributeTemplate,
-    infer_getattr,
-    infer_global,
-    signature,
-)
-from numba.extending import (
-    NativeValue,
-    lower_builtin,
-    lower_getattr_generic,
-    lower_setattr_generic,
-    models,
-    register_model,
-    unbox,
-)
-
-from cobre_kernels.machine.hashing import source_hash
 
 WORD_BYTES = 8
 LINE_BYTES = 128  # two cache lines, because adjacent lines are prefetched as a pair
@@ -128,7 +106,6 @@ class Record:
             end = self.offsets[field_name] + field.size_bytes
         self.size_bytes = -(-end // line_bytes) * line_bytes
         RECORDS[name] = self
-        self.numba_type = RecordType(name)
 
     def array(self, rows=0):
         """Return zeroed int64 words for one record, with room for so many rows of its own."""
@@ -219,134 +196,3 @@ def _seen(field, value):
         return Table(value)
     wrap = Rows if field.kind in ("rows", "own_rows") else View
     return wrap(RECORDS[field.target], value)
-
-
-class _AddressType(types.Type):
-    """The numba type of an address that only our own code makes; its name carries our version."""
-
-    def __init__(self, what):
-        super().__init__(name=f"Cobre{what}({source_hash()})")
-
-
-class RecordType(_AddressType):
-    """The address of a record."""
-
-    def __init__(self, record_name):
-        self.record_name = record_name
-        super().__init__(record_name)
-
-    @property
-    def record(self):
-        """The table."""
-        return RECORDS[self.record_name]
-
-
-class RowsType(_AddressType):
-    """The address of records that follow each other."""
-
-    def __init__(self, record_name):
-        self.record_name = record_name
-        super().__init__(f"{record_name}Rows")
-
-
-class TableType(_AddressType):
-    """The address of words that follow each other."""
-
-    def __init__(self):
-        super().__init__("Table")
-
-
-table_type = TableType()
-
-
-@register_model(RecordType)
-@register_model(RowsType)
-@register_model(TableType)
-class _AddressModel(models.PrimitiveModel):
-    def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, cgutils.intp_t)
-
-
-@unbox(RecordType)
-def _unbox_record(typ, obj, c):
-    return NativeValue(c.pyapi.long_as_longlong(obj))
-
-
-def _type_of(field):
-    if field.kind in ("word", "shared", "memory"):
-        return types.int64
-    if field.kind == "table":
-        return table_type
-    return (RowsType if field.kind in ("rows", "own_rows") else RecordType)(field.target)
-
-
-@infer_getattr
-class _RecordAttributes(AttributeTemplate):
-    key = RecordType
-
-    def generic_resolve(self, typ, attr):
-        field = typ.record.fields.get(attr)
-        return None if field is None else _type_of(field)
-
-
-def _word_at(builder, address):
-    return builder.inttoptr(address, cgutils.intp_t.as_pointer())
-
-
-@lower_getattr_generic(RecordType)
-def _read_field(context, builder, typ, value, attr):
-    field = typ.record.fields[attr]
-    at = builder.add(value, ir.Constant(cgutils.intp_t, typ.record.offsets[attr]))
-    if field.kind in ("shared", "memory", "part", "own_rows"):
-        return at
-    return builder.load(_word_at(builder, at), align=WORD_BYTES)
-
-
-@lower_setattr_generic(RecordType)
-def _write_field(context, builder, sig, args, attr):
-    record = sig.args[0].record
-    assert record.fields[attr].kind == "word", f"{record.name}.{attr} is not a word"
-    at = builder.add(args[0], ir.Constant(cgutils.intp_t, record.offsets[attr]))
-    builder.store(args[1], _word_at(builder, at), align=WORD_BYTES)
-
-
-@infer_global(operator.getitem)
-class _GetItem(AbstractTemplate):
-    def generic(self, args, kws):
-        container, _ = args
-        if isinstance(container, TableType):
-            return signature(types.int64, container, types.intp)
-        if isinstance(container, RowsType):
-            return signature(RECORDS[container.record_name].numba_type, container, types.intp)
-        return None
-
-
-@infer_global(operator.setitem)
-class _SetItem(AbstractTemplate):
-    def generic(self, args, kws):
-        if isinstance(args[0], TableType):
-            return signature(types.void, args[0], types.intp, types.int64)
-        return None
-
-
-def _element(builder, args, size_bytes):
-    offset = builder.mul(args[1], ir.Constant(cgutils.intp_t, size_bytes))
-    return builder.add(args[0], offset)
-
-
-@lower_builtin(operator.getitem, RowsType, types.intp)
-def _row(context, builder, sig, args):
-    return _element(builder, args, RECORDS[sig.args[0].record_name].size_bytes)
-
-
-@lower_builtin(operator.getitem, TableType, types.intp)
-def _entry(context, builder, sig, args):
-    address = _element(builder, args, WORD_BYTES)
-    return builder.load(_word_at(builder, address), align=WORD_BYTES)
-
-
-@lower_builtin(operator.setitem, TableType, types.intp, types.int64)
-def _set_entry(context, builder, sig, args):
-    address = _element(builder, args, WORD_BYTES)
-    builder.store(args[2], _word_at(builder, address), align=WORD_BYTES)
-    return context.get_dummy_value()

@@ -19,6 +19,8 @@ from cobre_kernels.machine.hashing import source_hash
 from numba.core import cgutils, types
 from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
 
+from cobre_comm.jit import restored
+
 
 @functools.cache
 def version_tag() -> str:
@@ -38,6 +40,9 @@ class CommType(types.Type):
 
     def __init__(self) -> None:
         super().__init__(name=f"{type(self).__name__}({version_tag()})")
+
+    def __reduce__(self) -> Any:
+        return restored, (version_tag(), type(self).__name__)
 
 
 class LocalCommType(CommType):
@@ -59,6 +64,10 @@ class RegionType(types.Type):
         self.view = types.Array(dtype, 1, "C", readonly=True)
         self.synchronises = synchronises
         super().__init__(name=f"SharedRegion({dtype}, {synchronises}, {version_tag()})")
+
+    def __reduce__(self) -> Any:
+        arguments = self.view.dtype, self.synchronises
+        return restored, (version_tag(), type(self).__name__, *arguments)
 
 
 @register_model(LocalCommType)

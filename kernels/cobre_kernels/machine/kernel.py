@@ -78,6 +78,10 @@ def compile_cached(signature, function):
     options = {"error_model": "numpy"}
     try:
         dispatcher = njit(signature, cache=True, **options)(function)
+    except (AttributeError, ImportError):
+        # The index of the cache names a class that another version of this package had.
+        njit(cache=True, **options)(function).recompile()  # there is nothing yet, so it empties it
+        dispatcher = njit(signature, cache=True, **options)(function)
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise

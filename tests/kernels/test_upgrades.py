@@ -1,0 +1,58 @@
+"""A cache of numba that another version has left is never served, and stops nothing."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+from numba.core import types as numba_types
+
+from cobre_comm import jit
+from cobre_comm.jit import types
+
+PROGRAM = """
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.machine.kernel import kernel
+from old_calls import {name}
+
+def add(comm, call):
+    return call.x + 1
+
+print(kernel(COMM, {name})(add).call(0, {name}(41)))
+"""
+
+
+def run(path, **values):
+    path.write_text(PROGRAM.format(**values))
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_kernels_index_that_names_a_class_of_another_version(tmp_path):
+    program, calls = tmp_path / "kernels.py", tmp_path / "old_calls.py"
+    for name in ("Old", "New"):
+        calls.write_text(f"from typing import NamedTuple\nclass {name}(NamedTuple):\n    x: int\n")
+        assert run(program, name=name) == "42"
+        assert [*(tmp_path / "__pycache__").glob("kernels.add-*.nbi")]
+
+
+@pytest.mark.parametrize("comm_type", [types.CommType, types.LocalCommType])
+def test_types_come_back_from_a_cache_of_this_version(comm_type):
+    assert pickle.loads(pickle.dumps(comm_type())) == comm_type()
+
+
+def test_regions_come_back_from_a_cache_of_this_version():
+    region = types.RegionType(numba_types.float64, True)
+    assert pickle.loads(pickle.dumps(region)) == region
+
+
+def test_types_of_another_version_equal_none_of_this_one():
+    for name in ("CommType", "LocalCommType", "GoneType"):
+        restored = jit.restored("0123456789abcdef", name)
+        assert restored not in (types.CommType(), types.LocalCommType())
+
+
+def test_types_of_version_0_1_0_can_be_loaded():
+    for name in ("LocalCommType", "ShmCommType", "TcpCommType", "MpiCommType", "RegionType"):
+        assert issubclass(getattr(jit, name), numba_types.Type)

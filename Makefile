@@ -32,10 +32,11 @@ test: $(VENV)/.test  ## the whole suite but the long grids
 test-all: $(VENV)/.test  ## with the long grids
 	$(BIN)/python -m pytest
 
-check: $(VENV)/.dev  ## formatting, lint and types
+check: $(VENV)/.dev  ## formatting, lint, types and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 model:  ## search the models of the shared-memory protocols (needs spin and a C compiler)
 	$(PYTHON) model/check.py

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,24 @@ from numpy.typing import NDArray
 from cobre_comm.closing import Closing
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
-if TYPE_CHECKING:
-    from cobre_comm.backends.kernel_backend import KernelBackend
-
 LARGEST_BYTES = 2**62
+
+
+class RegionOwner(Protocol):
+    """The communicator that made a region, as far as regions use it."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this rank populates the whole region."""
+
+    def agree(self, value: int) -> int:
+        """Return the smallest value that a rank gives; collective."""
+
+    def check_usable(self) -> None:
+        """Raise ``InvalidCommunicator`` if no collective may begin any more."""
+
+    def fence_region(self, identity: int) -> None:
+        """Wait for all ranks at the fence of one region; writes before it are visible after it."""
 
 
 class SharedRegion(Closing):
@@ -34,7 +48,7 @@ class SharedRegion(Closing):
         Their size in bytes.
     """
 
-    def __init__(self, comm: KernelBackend, memory: NDArray[Any], identity: int) -> None:
+    def __init__(self, comm: RegionOwner, memory: NDArray[Any], identity: int) -> None:
         readable = memory.view()
         readable.flags.writeable = False
         self._comm = comm
@@ -106,6 +120,12 @@ class MappedRegion(SharedRegion):
         """See :meth:`SharedRegion.fence`; a step of the ranks that share the memory."""
         self._open_memory()
         self._comm.fence_region(self._identity)
+
+
+def agree_on_memory(comm: RegionOwner, nbytes: int, problem: str) -> None:
+    """Raise ``AllocationFailed`` on all ranks if one of them has a problem; collective."""
+    if not comm.agree(0 if problem else 1):
+        raise AllocationFailed(nbytes, problem or "another rank could not; see its message")
 
 
 def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:

@@ -1,13 +1,16 @@
 """What a backend is, as one value; ``cobre_comm.backends.SPECS`` is the only list of them.
 
-A specification is light: importing it imports no kernel, no numba and no MPI.
+A specification is light: it names the module of its communicator, and imports it when the backend
+is used.
 """
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from cobre_kernels.machine.kernel import Kernel
@@ -59,34 +62,48 @@ class BackendSpec:
         In the records of its communicators, for messages.
     about : str
         One line for help texts.
+    module, class_name : str
+        Where its communicator is; the module also has ``kernels()``, what to compile before ranks
+        start.
+    config : type or None
+        The configuration that implies this backend; None where there is nothing to configure.
     timeout_variable : str
         The variable that raises the longest wait of a collective.
-    config : type
-        The configuration that implies this backend, with a ``from_env``; None where there is
-        nothing to configure.
-    create : callable
-        Makes the communicator of this process from a configuration.
-    is_available : callable
-        Tells whether it can be used here.
-    detect : callable
-        Returns which variable of an environment makes ``auto`` take it, or "".
-    kernels : callable
-        Returns what is compiled before ranks start.
-    rank_variables : callable
-        Returns the variables by which a launcher tells a rank of a job where to meet.
+    auto_variables : tuple of str
+        ``auto`` takes this backend if one of them is set, and it is available.
     place_variables : tuple of str
         The variables that say which rank of which job a process is; a launcher drops those that
         another launcher has left.
+    rank_variables : callable
+        Returns the variables by which a launcher tells a rank of a job where to meet.
+    is_available : callable
+        Tells whether the backend can be used here.
     """
 
     name: str
     number: int
     about: str
-    timeout_variable: str
-    config: type | None
-    create: Callable[[Any], Communicator]
-    is_available: Callable[[], bool]
-    detect: Callable[[Mapping[str, str]], str]
-    kernels: Callable[[], Sequence[Kernel]]
-    rank_variables: Callable[[Job, int], dict[str, str]]
-    place_variables: tuple[str, ...]
+    module: str
+    class_name: str
+    config: type | None = None
+    timeout_variable: str = ""
+    auto_variables: tuple[str, ...] = ()
+    place_variables: tuple[str, ...] = ()
+    rank_variables: Callable[[Job, int], dict[str, str]] = lambda job, rank: {}
+    is_available: Callable[[], bool] = lambda: os.name == "posix"
+
+    def create(self, config: Any) -> Communicator:
+        """Make the communicator of this process; None reads the environment."""
+        cls = getattr(importlib.import_module(self.module), self.class_name)
+        if self.config is None:
+            return cast("Communicator", cls())
+        chosen = self.config.from_env() if config is None else config  # type: ignore[attr-defined]
+        return cast("Communicator", cls(config=chosen))
+
+    def kernels(self) -> Sequence[Kernel]:
+        """Return what to compile before ranks start."""
+        return cast("Sequence[Kernel]", importlib.import_module(self.module).kernels())
+
+    def detect(self, environ: Mapping[str, str]) -> str:
+        """Return the variable that makes ``auto`` take this backend, or an empty string."""
+        return next((name for name in self.auto_variables if environ.get(name)), "")

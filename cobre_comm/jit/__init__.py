@@ -1,24 +1,10 @@
 """The communicator in ``@njit`` code.
 
 ``types`` tells numba what a communicator and a region are, ``methods`` what they can do there,
-``arguments`` what may be passed to them.
-
-numba keeps the types of a user's cached function in pickles, and loads them before it looks at
-their version. So types are pickled by the name of :func:`restored`, which every version has.
+``arguments`` what may be passed to them; ``register`` is what backends call.
 """
 
 from typing import Any
-
-
-def restored(version: str, name: str, *arguments: Any) -> Any:
-    """Return a pickled type; of another version, a type that equals no other."""
-    from numba.core.types import Opaque
-
-    from cobre_comm.jit import types
-
-    if version != types.version_tag():
-        return Opaque(f"{name}({version})")
-    return getattr(types, name)(*arguments)
 
 
 def __getattr__(name: str) -> Any:

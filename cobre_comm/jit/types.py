@@ -17,9 +17,7 @@ from typing import Any
 
 from cobre_kernels.machine.hashing import source_hash
 from numba.core import cgutils, types
-from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
-
-from cobre_comm.jit import restored
+from numba.extending import NativeValue, models, register_model, unbox
 
 
 @functools.cache
@@ -33,6 +31,19 @@ def version_tag() -> str:
 
 
 _OTHERS = ("failure.py", "slow_path.py", "errors.py")
+
+
+def restored(version: str, name: str, *arguments: Any) -> Any:
+    """Return a pickled type; of another version, a type that equals no other.
+
+    numba keeps the types of a user's cached function in pickles, and loads them before it looks at
+    their version. So types are pickled by the name of this function, which every version has.
+    """
+    if version != version_tag():
+        return types.Opaque(f"{name}({version})")
+    return {"CommType": CommType, "LocalCommType": LocalCommType, "RegionType": RegionType}[name](
+        *arguments
+    )
 
 
 class CommType(types.Type):
@@ -114,25 +125,3 @@ def _unbox_region(typ: Any, obj: Any, c: Any) -> NativeValue:
         c.pyapi.decref(readable)
 
     return NativeValue(region._getvalue(), is_error=view.is_error, cleanup=cleanup)
-
-
-def register_backend(cls: type, *, is_local: bool) -> None:
-    """Make objects of ``cls`` usable as arguments of @njit functions."""
-    from cobre_comm.jit import methods  # noqa: F401  # registers the methods, once
-
-    comm_type = LocalCommType() if is_local else CommType()
-
-    @typeof_impl.register(cls)
-    def typeof_comm(value: Any, context: Any) -> CommType:
-        return comm_type
-
-
-def register_region(cls: type, *, synchronises: bool) -> None:
-    """Make regions of ``cls`` usable as arguments of @njit functions."""
-
-    @typeof_impl.register(cls)
-    def typeof_region(value: Any, context: Any) -> RegionType:
-        from numba.np.numpy_support import from_dtype
-
-        value.as_slice()  # a closed region is an error here
-        return RegionType(from_dtype(value.dtype), synchronises)

@@ -6,29 +6,31 @@ import pytest
 from cobre_comm.testing import BackendName
 from tests.grid import THOROUGH_OVER_MPI
 
-# Every operation waits in the same way, from Python and in compiled code, whichever rank is lost:
-# over mpi, whose jobs take longer to start, these stand for all in a quick run.
-STANDS_FOR_ALL = {"caller": "njit", "operation": "allreduce", "victim": 1, "number": signal.SIGINT}
+# Every operation waits in the same way, from Python and in compiled code, whichever rank is lost
+# and whichever signal comes: in a quick run these stand for all. Over mpi, whose jobs take longer
+# to start, other values are for the long run on some of its backends only.
+STANDS_FOR_ALL = {
+    "operation": "allreduce",
+    "victim": 1,
+    "number": signal.SIGINT,
+    "how": "exit",
+    "code": 0,
+}
+CALLERS = {"shm": "python"}  # elsewhere compiled code
 
 
 def kind_of_run(params):
     """Return "quick", "slow" or "never" for a test with these parameters."""
     backend = params.get("backend", params.get("watchful_backend", "shm"))
+    chosen = {"caller": CALLERS.get(backend, "njit"), **STANDS_FOR_ALL}
+    is_chosen = all(params.get(name, value) == value for name, value in chosen.items())
     if not BackendName.parse(backend).is_mpi:
-        return "quick" if _is_for_every_day(backend, params) else "slow"
-    if all(params.get(name, chosen) == chosen for name, chosen in STANDS_FOR_ALL.items()):
-        return "quick" if params.get("times", 1) == 1 else "never"
-    return "slow" if backend in THOROUGH_OVER_MPI and params.get("times", 1) == 1 else "never"
-
-
-def _is_for_every_day(backend, params):
-    """One caller for each backend; the other operations over shm, as they wait in the same way."""
-    callers = {"shm": "python", "tcp": "njit"}
-    if params.get("caller") not in (None, callers.get(backend, params.get("caller"))):
-        return False
-    if params.get("operation", STANDS_FOR_ALL["operation"]) != STANDS_FOR_ALL["operation"]:
-        return backend == "shm"
-    return params.get("victim", 1) == 1
+        return "quick" if is_chosen else "slow"
+    if params.get("times", 1) > 1:
+        return "never"
+    if is_chosen:
+        return "quick"
+    return "slow" if backend in THOROUGH_OVER_MPI else "never"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -49,7 +49,7 @@ def test_regions_come_back_from_a_cache_of_this_version():
 
 def test_types_of_another_version_equal_none_of_this_one():
     for name in ("CommType", "LocalCommType", "GoneType"):
-        restored = jit.restored("0123456789abcdef", name)
+        restored = types.restored("0123456789abcdef", name)
         assert restored not in (types.CommType(), types.LocalCommType())
 
 

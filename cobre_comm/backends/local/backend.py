@@ -6,13 +6,14 @@ import itertools
 
 import numpy as np
 from cobre_kernels import local
+from cobre_kernels.machine.kernel import Kernel
 from numpy.typing import DTypeLike
 
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
 from cobre_comm.communicator import Array
 from cobre_comm.errors import AllocationFailed
-from cobre_comm.jit.types import register_backend, register_region
+from cobre_comm.jit.register import register_backend, register_region
 from cobre_comm.shared_region import HeapRegion, region_layout
 
 BODIES = Bodies(
@@ -22,7 +23,6 @@ BODIES = Bodies(
     local.allgatherv_body,
     local.abandon_body,
 )
-KERNELS = (*COMMON_KERNELS, *BODIES.all())
 
 
 class LocalBackend(KernelBackend):
@@ -61,6 +61,11 @@ def heap_zeros(count: int, dtype: np.dtype[np.generic]) -> Array:
         return np.zeros(count, dtype=dtype)
     except (MemoryError, ValueError) as error:
         raise AllocationFailed(count * dtype.itemsize, str(error)) from error
+
+
+def kernels() -> list[Kernel]:
+    """Return what is compiled before ranks start."""
+    return [*COMMON_KERNELS, *BODIES.all()]
 
 
 register_backend(LocalBackend, is_local=True)

@@ -22,14 +22,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from cobre_comm import jit
 from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
-from cobre_comm.backends.mpi import abort, estate, library
+from cobre_comm.backends.mpi import abort, library, owned
 from cobre_comm.backends.mpi.memory import (
     ALL_KERNELS,
     KERNELS,
     MpiMemory,
     least_buffer_bytes,
 )
-from cobre_comm.backends.mpi.places import Places, places_of, split_by_node
+from cobre_comm.backends.mpi.node_order import NodeOrder, node_order_of, split_by_node
 from cobre_comm.backends.mpi.region import MpiRegion, map_region
 from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US, attach
 from cobre_comm.backends.shm.backend import KERNELS as SHM_KERNELS
@@ -70,7 +70,7 @@ class MpiBackend(KernelBackend):
         where a launcher announces more, or if the ranks of a node cannot share memory.
     """
 
-    __slots__ = ("_announce", "_config", "_estate", "_memory", "_names", "_segment", "node")
+    __slots__ = ("_announce", "_config", "_memory", "_names", "_owned", "_segment", "node")
 
     def __init__(self, comm: MPI.Intracomm | None = None, config: MpiConfig | None = None) -> None:
         self._config = MpiConfig.from_env() if config is None else config
@@ -89,14 +89,14 @@ class MpiBackend(KernelBackend):
         if self._config.spin_us is None:
             spin_us = SPIN_US if has_room else 0.0
             self._config = dataclasses.replace(self._config, spin_us=spin_us)
-        places = places_of(world, node)
+        places = node_order_of(world, node)
         is_alone = places.nodes == 1
         kernels = SHM_KERNELS if is_alone else mpi_kernels()
         _compile_in_turn(node, kernels.all() if is_alone else ALL_KERNELS)
         super().__init__(kernels, layout.MPI, world.rank, world.size, is_leader=node.rank == 0)
         self.node = node
-        self._estate = estate.Estate(world, node)
-        estate.register(self._estate, parent, self)
+        self._owned = owned.OwnedObjects(world, node)
+        owned.register(self._owned, parent, self)
         self._names = itertools.count()
         self._announce = access.announce_kernel.call  # loaded now: __del__ may run at exit
         if is_alone:
@@ -104,7 +104,7 @@ class MpiBackend(KernelBackend):
         else:
             self._reach_other_nodes(places)
 
-    def _reach_other_nodes(self, places: Places) -> None:
+    def _reach_other_nodes(self, places: NodeOrder) -> None:
         config = self._config
         wanted = config.buffer_bytes or max(STAGE_BYTES // len(places.here), SMALLEST_BUFFER_BYTES)
         config = dataclasses.replace(config, buffer_bytes=max(wanted, least_buffer_bytes(places)))
@@ -115,9 +115,9 @@ class MpiBackend(KernelBackend):
             (layout.BACKEND, layout.MPI),
         ):
             local[offset // WORD_BYTES] = value
-        segment = _share_node(local, self._estate.world, self.node, config)
-        self._memory = MpiMemory(self._state, local, self._estate, places)
-        self._estate.keep(segment, self._memory)
+        segment = _share_node(local, self._owned.world, self.node, config)
+        self._memory = MpiMemory(self._state, local, self._owned, places)
+        self._owned.keep(segment, self._memory)
         self._segment = segment
 
     @property
@@ -128,12 +128,10 @@ class MpiBackend(KernelBackend):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> MpiRegion:
         """See :meth:`SharedMemoryProvider.create_shared_region`; an MPI shared window."""
         elements, element_type = self._agree_on_region(count, dtype)
-        memory = map_region(self, elements, element_type, interleave=self._config.numa_interleave)
+        memory = map_region(
+            self, self._owned, elements, element_type, interleave=self._config.numa_interleave
+        )
         return MpiRegion(self, memory, next(self._names))
-
-    def keep_window(self, window: MPI.Win) -> None:
-        """Keep a window until all ranks have closed this communicator."""
-        self._estate.windows.append(window)
 
     def split_local(self) -> MpiBackend:
         """Return a communicator of the ranks of this node, in their order."""
@@ -146,12 +144,12 @@ class MpiBackend(KernelBackend):
         if guard in _ENDED or self._segment is None:
             return
         if self._memory is not None:
-            self._estate.is_done = self._memory.farewell(is_broken=guard == layout.GUARD_BROKEN)
+            self._owned.is_closed = self._memory.farewell(is_broken=guard == layout.GUARD_BROKEN)
         else:
             if guard != layout.GUARD_BROKEN:  # a broken one has said so already
                 self._announce(self._address, layout.CLOSED)
             self._set(layout.CONTROL, 0)
-            self._estate.is_done = True
+            self._owned.is_closed = True
         self._segment.close()
         self._segment = None
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from cobre_comm.backends.kernel_backend import KernelSet
 from cobre_comm.backends.mpi import library
-from cobre_comm.backends.mpi.places import Places
+from cobre_comm.backends.mpi.node_order import NodeOrder
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-    from cobre_comm.backends.mpi.estate import Estate
+    from cobre_comm.backends.mpi.owned import OwnedObjects
 
 KERNELS = KernelSet(
     synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel, shared.KERNELS
@@ -43,9 +43,9 @@ class MpiMemory:
         Of the whole communicator.
     local : ndarray of int64
         The state of this rank among those of its node, already attached to their segment.
-    estate : Estate
+    owned : OwnedObjects
         Its communicators; gets a further one, of the leaders.
-    places : Places
+    places : NodeOrder
         Which ranks are where.
     """
 
@@ -53,17 +53,17 @@ class MpiMemory:
         self,
         state: NDArray[np.int64],
         local: NDArray[np.int64],
-        estate: Estate,
-        places: Places,
+        owned: OwnedObjects,
+        places: NodeOrder,
     ) -> None:
         self._arrays: list[NDArray[np.int64]] = [state, local]
         self._state_address = int(state.ctypes.data)
         self._tell_left = farewell.tell_left_kernel.call
-        self._world, self._places = estate.world, places
+        self._world, self._places = owned.world, places
         self._table = np.zeros(table.TABLE_BYTES // WORD_BYTES, dtype=np.int64)
-        size, nodes = estate.world.size, places.nodes
+        size, nodes = owned.world.size, places.nodes
         self._set(table.LOCAL, local.ctypes.data)
-        self._describe_library(estate)
+        self._describe_library(owned)
         self._describe_places(places)
         self._set(table.HEAD, self._words(table.HEAD_BYTES))
         self._set(table.HEADS, self._words(nodes * table.HEAD_BYTES))
@@ -74,11 +74,11 @@ class MpiMemory:
         self._set(table.SMALL_OUT, self._words(news.SMALL_BYTES))
         self._set(table.NEWS_REQUESTS, self._words(nodes * WORD_BYTES))
         self._set(table.HEARD, self._words(nodes * WORD_BYTES))
-        self._use_stage(local, estate.world, places)
+        self._use_stage(local, owned.world, places)
         for word in (layout.TIMEOUT_NS, layout.SPIN_NS, layout.YIELD_NS):
             state[word // WORD_BYTES] = local[word // WORD_BYTES]
         state[layout.LINKS // WORD_BYTES] = self._table.ctypes.data
-        estate.drain = self._drain
+        owned.receive_goodbyes = self._receive_goodbyes
 
     def _set(self, offset: int, value: int) -> None:
         self._table[offset // WORD_BYTES] = value
@@ -93,11 +93,11 @@ class MpiMemory:
         self._arrays.append(array)
         return int(array.ctypes.data)
 
-    def _describe_library(self, estate: Estate) -> None:
+    def _describe_library(self, owned: OwnedObjects) -> None:
         from mpi4py import MPI
 
-        world = estate.world
-        leads = estate.node.rank == 0
+        world = owned.world
+        leads = owned.node.rank == 0
         leaders = world.Split(0 if leads else MPI.UNDEFINED, key=world.rank)
         self._set(table.HANDLE_BYTES, MPI._sizeof(MPI.Comm))
         self._set(table.WORLD, _handle(world))
@@ -109,10 +109,10 @@ class MpiMemory:
         if leads:
             leaders.Set_errhandler(MPI.ERRORS_RETURN)
             self._set(table.LEADERS, _handle(leaders))
-            estate.comms.insert(0, cast(MPI.Intracomm, leaders))
+            owned.comms.insert(0, cast(MPI.Intracomm, leaders))
         world.Set_errhandler(MPI.ERRORS_RETURN)
 
-    def _describe_places(self, places: Places) -> None:
+    def _describe_places(self, places: NodeOrder) -> None:
         size = len(places.order)
         place_of, node_of = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
         place_of[places.order] = np.arange(size)
@@ -125,7 +125,7 @@ class MpiMemory:
         self._set(table.STARTS, self._array(places.starts))
         self._set(table.NODE_OF, self._array(node_of))
 
-    def _use_stage(self, local: NDArray[np.int64], world: MPI.Intracomm, places: Places) -> None:
+    def _use_stage(self, local: NDArray[np.int64], world: MPI.Intracomm, places: NodeOrder) -> None:
         """Take the slots of the node's segment for the stage; all nodes use as much."""
         from mpi4py import MPI
 
@@ -143,7 +143,7 @@ class MpiMemory:
         self._tell_left(self._state_address)
         return True
 
-    def _drain(self, limit_s: float) -> bool:
+    def _receive_goodbyes(self, limit_s: float) -> bool:
         """Receive the notices of leave that no wait has read: each other leader has sent one.
 
         A number of a communicator may be used again once it is freed, and so would they be.
@@ -175,7 +175,7 @@ def _handle(thing: MPI.Comm | MPI.Datatype) -> int:
     return ctypes.c_int64(MPI._handleof(thing)).value
 
 
-def least_buffer_bytes(places: Places) -> int:
+def least_buffer_bytes(places: NodeOrder) -> int:
     """Return how much collective buffer a rank must have for the stage of the smallest node."""
     size, ranks = len(places.order), np.diff(places.starts)
     half_bytes = table.least_half_bytes(size, places.nodes, int(ranks.max()))

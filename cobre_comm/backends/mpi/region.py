@@ -1,11 +1,11 @@
 """Regions in MPI shared windows.
 
 The memory comes from ``MPI_Win_allocate_shared``. Freeing a window is collective, while a region
-may be closed by any rank at any time and its views may outlive it; so where the system can
-(Linux), each rank maps the window's memory a second time and the window is freed at once, in the
-collective call that made it. What stays is an ordinary mapping of this process, given back when
-the last view goes: no order of garbage collection, and no moment of ``MPI_Finalize``, can be wrong.
-Else the window is kept until all communicators are freed.
+may be closed by any rank at any time and its views may outlive it. So on Linux each rank maps the
+window's memory a second time, and the window is freed at once, in the collective call that made it.
+What stays is an ordinary mapping of this process, given back when the last view goes: no order of
+garbage collection, and no moment of ``MPI_Finalize``, can be wrong. On other systems the window is
+one of the owned MPI objects of its communicator, and freed with them.
 
 Sources: MPI 4.1, 12.2.3 "Window That Allocates Shared Memory"; mremap(2) on an old size of zero;
 madvise(2) on MADV_POPULATE_WRITE, which says that memory is short instead of raising SIGBUS later.
@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from cobre_comm.backends.shm import numa
 from cobre_comm.backends.shm.segment import check_space
 from cobre_comm.errors import AllocationFailed
-from cobre_comm.shared_region import MappedRegion
+from cobre_comm.shared_region import MappedRegion, RegionOwner, agree_on_memory
 
 if TYPE_CHECKING:
-    from cobre_comm.backends.mpi.backend import MpiBackend
+    from cobre_comm.backends.mpi.owned import OwnedObjects
 
 PAGE_BYTES: int = layout.PAGE_BYTES
 WINDOW_FOLDER = pathlib.Path("/dev/shm")
@@ -45,30 +45,23 @@ class MpiRegion(MappedRegion):
 
 
 def map_region(
-    comm: MpiBackend, count: int, dtype: np.dtype[Any], *, interleave: bool
+    comm: RegionOwner, owned: OwnedObjects, count: int, dtype: np.dtype[Any], *, interleave: bool
 ) -> NDArray[Any]:
     """Allocate a region on every node; on failure all ranks raise ``AllocationFailed``."""
     nbytes = count * dtype.itemsize
     if nbytes == 0:
         return np.zeros(count, dtype=dtype)
-    problem = _why_not(nbytes) if comm.is_leader else ""
-    _agree(comm, nbytes, problem)
-    mapping, problem = _map_window(comm, nbytes)
+    agree_on_memory(comm, nbytes, _why_not(nbytes) if comm.is_leader else "")
+    mapping, problem = _map_window(owned, nbytes)
     if mapping is not None and comm.is_leader:
         problem = _populate(mapping, nbytes, interleave=interleave)
-    _agree(comm, nbytes, problem)
+    agree_on_memory(comm, nbytes, problem)
     assert mapping is not None
     return np.frombuffer(mapping, dtype=dtype, count=count)
 
 
-def _agree(comm: MpiBackend, nbytes: int, problem: str) -> None:
-    """Raise on all ranks if one of them has a problem."""
-    if not comm.agree(0 if problem else 1):
-        raise AllocationFailed(nbytes, problem or "another rank could not; see its message")
-
-
 def _why_not(nbytes: int) -> str:
-    """Look before MPI does: asked for too much, it may end the job instead of returning."""
+    """Check the space first: an MPI that is asked for too much may end the job."""
     try:
         check_space(str(WINDOW_FOLDER) if WINDOW_FOLDER.is_dir() else "/", nbytes)
     except AllocationFailed as error:
@@ -76,11 +69,11 @@ def _why_not(nbytes: int) -> str:
     return ""
 
 
-def _map_window(comm: MpiBackend, nbytes: int) -> tuple[NDArray[np.uint8] | None, str]:
-    """Return memory of this process that is the window's, or what is wrong."""
+def _map_window(owned: OwnedObjects, nbytes: int) -> tuple[NDArray[np.uint8] | None, str]:
+    """Return the window's memory as memory of this process, or what is wrong."""
     from mpi4py import MPI
 
-    node = comm.node
+    node = owned.node
     if node.size == 1:  # nothing to share; Open MPI has private memory then
         return _heap(nbytes)
     try:
@@ -94,7 +87,7 @@ def _map_window(comm: MpiBackend, nbytes: int) -> tuple[NDArray[np.uint8] | None
     if everywhere:
         window.Free()
         return mapping, ""
-    comm.keep_window(window)
+    owned.windows.append(window)
     return _bytes_at(buffer.address, nbytes), ""
 
 
@@ -125,7 +118,7 @@ def _second_mapping(address: int, nbytes: int) -> NDArray[np.uint8] | None:
     memory: Any = (ctypes.c_char * nbytes).from_address(mapped + address - start)
     libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     finalizer = weakref.finalize(memory, libc.munmap, mapped, length)
-    finalizer.atexit = False  # the process's end does it, after everything that may still look
+    finalizer.atexit = False  # the end of the process unmaps it, after the last view
     return np.frombuffer(memory, dtype=np.uint8)
 
 
@@ -144,6 +137,6 @@ def _populate(memory: NDArray[np.uint8], nbytes: int, *, interleave: bool) -> st
             code = ctypes.get_errno()
             if code in (errno.EFAULT, errno.ENOMEM):
                 return f"{os.strerror(code)} in shared memory"
-            break  # an older kernel: what check_space saw has to do
+            break  # an older kernel: the space that was checked has to do
     memory[:] = 0
     return ""

@@ -12,6 +12,7 @@ import numpy as np
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access
+from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.shm import step
 from cobre_kernels.shm.allgatherv import allgatherv_body
 from cobre_kernels.shm.allreduce import allreduce_body
@@ -26,11 +27,10 @@ from cobre_comm.backends.shm.region import ShmRegion, map_region
 from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import InvalidCommunicator
-from cobre_comm.jit.types import register_backend, register_region
+from cobre_comm.jit.register import register_backend, register_region
 from cobre_comm.shared_region import MappedRegion
 
 BODIES = Bodies(barrier_body, broadcast_body, allreduce_body, allgatherv_body, step.abandon_body)
-KERNELS = (*COMMON_KERNELS, *BODIES.all(), *step.KERNELS, *access.KERNELS)
 
 
 class ShmBackend(KernelBackend):
@@ -99,6 +99,11 @@ class ShmBackend(KernelBackend):
         # Half made, or inside a collective of another thread.
         with contextlib.suppress(AttributeError, InvalidCommunicator):
             self.close()
+
+
+def kernels() -> list[Kernel]:
+    """Return what is compiled before ranks start."""
+    return [*COMMON_KERNELS, *BODIES.all(), *step.KERNELS, *access.KERNELS]
 
 
 register_backend(ShmBackend, is_local=False)

@@ -1,4 +1,4 @@
-"""Whose a segment is, and whether anybody still holds it."""
+"""The owner of a segment: which user it is, and whether its rank 0 still lives."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LOOK_S = 0.01
 
 
 def is_locked(fd: int, rank: int) -> bool:
-    """Whether another process lives that has attached as ``rank``."""
+    """Whether a live process, not this one, has attached as ``rank``."""
     scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
     at = scratch.ctypes.data
     return bool(access.lock_is_held_kernel.call(at, access.Lock(fd, rank, at)))
 
 
 def remove_stale(config: ShmConfig) -> None:
-    """Remove a segment of ours whose owner is dead; raise for any other one."""
+    """Remove a segment of ours whose owner is dead; raise for any other segment."""
     try:
         fd = segments.open_existing(config.name)
     except FileNotFoundError:
@@ -46,7 +46,7 @@ def remove_stale(config: ShmConfig) -> None:
                     "COBRE_SHM_NAME for this one",
                 )
             time.sleep(LOOK_S)
-        if not _looks_ours(fd):
+        if not _is_ours(fd):
             raise InitializationFailed(
                 "shm",
                 f"{config.name} exists and is not a segment of cobre_comm; choose another "
@@ -57,8 +57,8 @@ def remove_stale(config: ShmConfig) -> None:
     segments.unlink(config.name)
 
 
-def _looks_ours(fd: int) -> bool:
-    """Whether it is marked as a segment, or still empty: then its creator ended before that."""
+def _is_ours(fd: int) -> bool:
+    """Whether it begins as a segment does, or is empty: then its creator ended within CREATE."""
     if os.fstat(fd).st_size == 0:
         return True
     head = os.pread(fd, WORD_BYTES, CONTROL.offsets["published"])
@@ -66,7 +66,7 @@ def _looks_ours(fd: int) -> bool:
 
 
 def check_owner(config: ShmConfig, fd: int) -> None:
-    """Raise ``InitializationFailed`` unless a segment is this user's, and nobody else's."""
+    """Raise ``InitializationFailed`` unless a segment is this user's and closed to all others."""
     status = os.fstat(fd)
     if status.st_uid != os.geteuid():
         raise InitializationFailed(

@@ -1,22 +1,18 @@
-"""Regions in their own segments, made and unlinked the way the communicator's segment is."""
+"""Regions in segments of their own, made and unlinked as the segment of a communicator is."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cobre_comm.backends.shm import segment as segments
 from cobre_comm.backends.shm.segment import Segment
-from cobre_comm.errors import AllocationFailed, CommError
-from cobre_comm.shared_region import MappedRegion
-
-if TYPE_CHECKING:
-    from cobre_comm.backends.shm.backend import ShmBackend
-
-FAILED, MADE = 0, 1
+from cobre_comm.errors import CommError
+from cobre_comm.shared_region import MappedRegion, RegionOwner, agree_on_memory
 
 
 class ShmRegion(MappedRegion):
@@ -24,7 +20,7 @@ class ShmRegion(MappedRegion):
 
 
 def map_region(
-    comm: ShmBackend, name: str, count: int, dtype: np.dtype[Any], *, interleave: bool
+    comm: RegionOwner, name: str, count: int, dtype: np.dtype[Any], *, interleave: bool
 ) -> NDArray[Any]:
     """Create or map the segment of a region; on failure all ranks raise ``AllocationFailed``."""
     nbytes = count * dtype.itemsize
@@ -33,22 +29,21 @@ def map_region(
     segment, problem = None, ""
     try:
         if comm.is_leader:
-            # Only an owner of the communicator's own name can have left this one, and it is dead.
+            # Only a dead owner of the communicator's own name can have left this one.
             segments.unlink(name)
             segment, problem = _attempt(
                 lambda: segments.create(name, nbytes, interleave=interleave)
             )
-        made = comm.agree(FAILED if problem else MADE)
-        if made and not comm.is_leader:
+        agree_on_memory(comm, nbytes, problem)
+        if not comm.is_leader:
             segment, problem = _attempt(lambda: _open(name, nbytes))
-        made = comm.agree(FAILED if problem or not made else MADE)
+        agree_on_memory(comm, nbytes, problem)
     finally:
         if comm.is_leader:
             segments.unlink(name)
-    if not made or segment is None:
-        raise AllocationFailed(nbytes, problem or "another rank could not; see its message")
-    # The mapping keeps a descriptor of its own, and a region holds no locks.
-    segment.close()
+        if segment is not None:  # the mapping keeps a descriptor of its own
+            segment.close()
+    assert segment is not None
     return np.frombuffer(segment.memory, dtype=dtype, count=count)
 
 
@@ -61,8 +56,8 @@ def _open(name: str, nbytes: int) -> Segment:
         raise
 
 
-def _attempt(make: Any) -> tuple[Segment | None, str]:
-    """Return a segment, or why there is none; the other ranks must not wait for an exception."""
+def _attempt(make: Callable[[], Segment]) -> tuple[Segment | None, str]:
+    """Return a segment, or why there is none: the other ranks wait for this rank to agree."""
     try:
         return make(), ""
     except CommError as error:

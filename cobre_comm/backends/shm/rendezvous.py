@@ -1,8 +1,30 @@
-"""How the ranks of one machine meet: create, attach, unlink the name, begin.
+"""Theory of operation of the shm rendezvous: how the ranks of one machine find each other.
 
-Rank 0 creates the segment, locks its byte, writes the header and publishes it; the others open the
-name until it is there, check it, lock their byte and register. When all have attached, rank 0
-removes the name and says READY: from then on no crash can leak the segment.
+The ranks know a name and their number. Each rank holds a record lock on the byte of its number, and
+the kernel drops the lock when the rank dies: so each wait sees at once that it is in vain.
+
+========= ======= ============================================= ==================================
+step      rank    what it does                                  what can fail
+========= ======= ============================================= ==================================
+CREATE    0       makes the file (O_EXCL, 0600), locks byte 0,  a living rank has the name: raise;
+                  stores UNFINISHED in PUBLISHED                a dead one left it: removed, again
+RESERVE   0       takes all pages                               no memory: raise
+PUBLISH   0       writes the header, then MAGIC in PUBLISHED    --
+OPEN      others  opens the name, again and again               not there, or byte 0 not locked:
+                                                                again, until the limit
+CHECK     others  reads owner and mode, waits for MAGIC, reads  foreign, another version or size:
+                  version and size                              raise; still UNFINISHED: again
+REGISTER  others  locks its byte, stores its PID                locked already: a second rank of
+                                                                that number, raise
+UNLINK    0       removes the name when all have registered     a registered rank lost its lock,
+                                                                or the limit: raise
+READY     0       stores 1 in READY                             --
+START     others  see READY                                     byte 0 not locked, or the limit:
+                                                                raise
+========= ======= ============================================= ==================================
+
+Rank 0 also removes the name when it raises. From UNLINK on no crash can leak the segment. MAGIC,
+PID and READY are stored with release, loaded with acquire: each publishes what was written before.
 """
 
 from __future__ import annotations
@@ -10,6 +32,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from cobre_kernels.machine import access
 from cobre_kernels.machine.record import WORD_BYTES, View
@@ -25,20 +48,30 @@ from cobre_comm.errors import AllocationFailed, InitializationFailed
 START_TIMEOUT_S = 60.0  # ranks start apart: interpreters, imports, a loaded machine
 POLL_S = 0.0005
 LONGEST_POLL_S = 0.01
+LEADER_LOST = "rank 0 ended before all ranks had attached"
 _UNFINISHED = control.UNFINISHED.to_bytes(WORD_BYTES, "little")
+
+T = TypeVar("T")
 
 
 def rendezvous(
     config: ShmConfig, buffer_bytes: int, leader_lives: Callable[[], bool] = lambda: True
 ) -> Segment:
-    """Meet the other ranks; return the segment that all of them have mapped.
+    """Find the other ranks; return the segment that all of them have mapped.
 
-    ``leader_lives`` tells, where that is known, whether rank 0 can still come.
+    Parameters
+    ----------
+    config : ShmConfig
+        This rank, and the name of the segment.
+    buffer_bytes : int
+        Collective buffer of each rank; rank 0's value holds.
+    leader_lives : callable, optional
+        Returns whether rank 0 can still come, where that is known before the segment is there.
 
     Raises
     ------
     InitializationFailed
-        If the name is in use or foreign, its header is another one, or ranks do not come.
+        If the name is in use or foreign, its header is another one, or ranks are missing or lost.
     """
     try:
         if config.rank == 0:
@@ -67,15 +100,16 @@ def _limit_s(config: ShmConfig) -> float:
     return float("inf") if config.timeout_s == 0 else max(config.timeout_s, START_TIMEOUT_S)
 
 
-def _poll(config: ShmConfig, done: Callable[[], bool], failure: Callable[[], str]) -> None:
-    """Ask until ``done``; after the limit, fail with what ``failure`` says."""
+def _poll(config: ShmConfig, attempt: Callable[[], T | None], failure: Callable[[], str]) -> T:
+    """Try again until an attempt returns something true; after the limit, raise ``failure()``."""
     deadline = time.monotonic() + _limit_s(config)
-    pause = POLL_S
-    while not done():
+    pause_s = POLL_S
+    while not (result := attempt()):
         if time.monotonic() > deadline:
             raise InitializationFailed("shm", failure())
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_POLL_S)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_POLL_S)
+    return result
 
 
 def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
@@ -88,15 +122,15 @@ def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
         _store(words.buffer_bytes, buffer_bytes)
         _store(words.owner_pid, os.getpid())
         _store(words.blocks[0].pid, os.getpid())
-        # Release: pairs with the load of published in _inspect; publishes the words above.
+        # Release: pairs with the load of published in _is_published; publishes the words above.
         _store(words.published, control.MAGIC)
         _await_followers(config, segment)
     except BaseException:
-        segment.close()  # and with it the lock, so that who waits for READY learns of the end
+        segment.close()  # drops the lock, so that ranks that wait for READY see that it is in vain
         raise
     finally:
         segments.unlink(config.name)
-    # Release: pairs with the load of ready in _follow.
+    # Release: pairs with the load of ready in _await_ready.
     _store(words.ready, 1)
     return segment
 
@@ -105,7 +139,7 @@ def _await_followers(config: ShmConfig, segment: Segment) -> None:
     def missing() -> list[int]:
         return [r for r in range(config.size) if _load(_words(segment).blocks[r].pid) == 0]
 
-    def all_here() -> bool:
+    def all_registered() -> bool:
         absent = missing()
         for rank in range(1, config.size):
             if rank not in absent and not is_locked(segment.fd, rank):
@@ -119,7 +153,7 @@ def _await_followers(config: ShmConfig, segment: Segment) -> None:
             f"{_limit_s(config):g} s; start them with COBRE_SHM_NAME={config.name}"
         )
 
-    _poll(config, all_here, failure)
+    _poll(config, all_registered, failure)
 
 
 def _create_or_replace(config: ShmConfig, nbytes: int) -> Segment:
@@ -134,26 +168,33 @@ def _create_or_replace(config: ShmConfig, nbytes: int) -> Segment:
 
 
 def _follow(config: ShmConfig, leader_lives: Callable[[], bool]) -> Segment:
-    deadline = time.monotonic() + _limit_s(config)
-    pause = POLL_S
-    while True:
-        found, why = _try_attach(config)
-        if found is not None:
-            return found
-        if not leader_lives():
-            raise InitializationFailed("shm", "rank 0 ended before all ranks had attached")
-        if time.monotonic() > deadline:
-            raise InitializationFailed(
-                "shm",
-                f"{why} for {_limit_s(config):g} s; is rank 0 started with "
-                f"COBRE_SHM_NAME={config.name}?",
-            )
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_POLL_S)
+    missing = ""
+
+    def attach() -> Segment | None:
+        nonlocal missing
+        segment, missing = _try_attach(config)
+        if segment is None and not leader_lives():
+            raise InitializationFailed("shm", LEADER_LOST)
+        return segment
+
+    segment = _poll(
+        config,
+        attach,
+        lambda: (
+            f"{missing} for {_limit_s(config):g} s; is rank 0 started with "
+            f"COBRE_SHM_NAME={config.name}?"
+        ),
+    )
+    try:
+        _await_ready(config, segment)
+    except BaseException:
+        segment.close()  # drops the lock, so that rank 0 sees the loss
+        raise
+    return segment
 
 
 def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
-    """Attach, or tell what is still missing."""
+    """OPEN, CHECK and REGISTER; return the segment, or what is still missing."""
     try:
         fd = segments.open_existing(config.name)
     except FileNotFoundError:
@@ -165,7 +206,7 @@ def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
         if nbytes < control.buffers_offset(config.size) or not is_locked(fd, 0):
             return None, f"segment {config.name} has no living owner"
         segment = Segment(fd, nbytes)
-        if not _inspect(config, segment):
+        if not _is_published(config, segment):
             return None, f"the owner of segment {config.name} is not ready"
         _register(config, segment)
         fd = -1
@@ -175,8 +216,8 @@ def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
             os.close(fd)
 
 
-def _inspect(config: ShmConfig, segment: Segment) -> bool:
-    """Check a published header; False if there is none yet."""
+def _is_published(config: ShmConfig, segment: Segment) -> bool:
+    """Check a published header; return False if there is none yet."""
     published = _load(_words(segment).published)
     if published == control.UNFINISHED:
         return False
@@ -209,11 +250,13 @@ def _register(config: ShmConfig, segment: Segment) -> None:
     # Release: pairs with the load of pid in _await_followers; the lock is held from here on.
     _store(own_pid, os.getpid())
 
-    def begun() -> bool:
+
+def _await_ready(config: ShmConfig, segment: Segment) -> None:
+    def is_ready() -> bool:
         if _load(_words(segment).ready):
             return True
         if not is_locked(segment.fd, 0) and not _load(_words(segment).ready):
-            raise InitializationFailed("shm", "rank 0 ended before all ranks had attached")
+            raise InitializationFailed("shm", LEADER_LOST)
         return False
 
-    _poll(config, begun, lambda: f"rank 0 did not begin within {_limit_s(config):g} s")
+    _poll(config, is_ready, lambda: f"rank 0 did not start within {_limit_s(config):g} s")

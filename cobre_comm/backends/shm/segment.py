@@ -1,6 +1,6 @@
 """A named piece of shared memory: created whole, or not at all.
 
-Pages are reserved before anybody writes to them, so a full /dev/shm is an error here and never a
+Pages are reserved before a rank writes to them, so a full /dev/shm is an error here and never a
 SIGBUS later. On Linux that is ``posix_fallocate``; macOS has no such call and no such file system.
 
 Sources: shm_overview(7), posix_fallocate(3), fcntl(2) on record locks, mbind(2).
@@ -68,9 +68,9 @@ class Segment:
 def create(name: str, nbytes: int, *, owned: bytes = b"", interleave: bool = False) -> Segment:
     """Create a segment that did not exist before, with all its pages: ``owned``, then zeros.
 
-    These bytes are written first of all, and the record lock on byte 0 is taken with them, before
-    the pages are reserved, which takes its time: whoever finds the file knows whose it is, and that
-    its owner lives. Without them there is no lock.
+    To reserve the pages takes time. So ``owned`` is written first, and the record lock on byte 0 is
+    taken before it: a rank that finds the file can tell that it is ours, and that its owner lives.
+    Without ``owned`` there is no lock.
 
     Raises
     ------
@@ -114,15 +114,15 @@ def unlink(name: str) -> None:
         _posixshmem.shm_unlink(name)
 
 
-def check_space(place: int | str, nbytes: int) -> None:
-    """Refuse what cannot fit before a single page of it is taken.
+def check_space(file: int | str, nbytes: int) -> None:
+    """Refuse a request that cannot fit, before a single page of it is taken.
 
     Parameters
     ----------
-    place : int or str
-        A file of the file system that is asked, or its path.
+    file : int or str
+        An open file of the file system that is asked, or its path.
     nbytes : int
-        How much is wanted.
+        How much is requested.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def check_space(place: int | str, nbytes: int) -> None:
     available_bytes = _available_memory_bytes()
     if available_bytes < nbytes:
         raise AllocationFailed(nbytes, f"this machine has {available_bytes} bytes available")
-    space = os.statvfs(place)
+    space = os.statvfs(file)
     free_bytes = space.f_bavail * space.f_frsize
     if space.f_blocks > 0 and free_bytes < nbytes:
         total_bytes = space.f_blocks * space.f_frsize

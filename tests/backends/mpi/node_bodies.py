@@ -27,17 +27,17 @@ def leave_while_one_sleeps(comm, stopped, last):
 
 def close_with_an_unread_question(comm):
     """A leader has asked who is late; nothing of that is left for the next communicator."""
-    from cobre_comm.backends.mpi import estate
+    from cobre_comm.backends.mpi import owned
 
     left = []
-    free = estate.Estate.free
+    free = owned.OwnedObjects.free
 
     def looking(self):
         time.sleep(0.2)
         left.append(self.world.Iprobe(tag=NEWS_TAG))
         free(self)
 
-    estate.Estate.free = looking
+    owned.OwnedObjects.free = looking
     with MpiBackend() as first:
         if first.rank == first.size - 1:
             time.sleep(1.2)  # the others are overdue after 1 s, and wait for answers until 1.5

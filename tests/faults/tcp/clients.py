@@ -1,4 +1,4 @@
-"""Whoever may connect to the port of a job; the wire format is written down here once more."""
+"""Connections to the port of a job; the wire format is written down here once more."""
 
 import contextlib
 import hashlib
@@ -42,9 +42,9 @@ def handshake(challenge, key, **changes):
 
 
 class Client:
-    """A connection that says what it is told to say."""
+    """A connection that sends what a test tells it to send."""
 
-    def __init__(self, port, host="127.0.0.1", limit_s=5.0, patient=True):
+    def __init__(self, port, host="127.0.0.1", limit_s=20.0, patient=True):
         deadline = time.monotonic() + limit_s
         while True:
             try:

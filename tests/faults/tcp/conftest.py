@@ -1,5 +1,8 @@
+import threading
+
 import pytest
 
+from cobre_comm.backends.tcp.rendezvous import worker
 from tests.faults.tcp.job import Job, open_sockets
 
 
@@ -15,3 +18,16 @@ def new_job():
     for job in jobs:
         job.close()
     assert open_sockets() <= before
+
+
+@pytest.fixture
+def worker_attached(monkeypatch):
+    """Return an event: rank 0 has accepted a worker that is a thread of this process."""
+    event, serve = threading.Event(), worker.Worker._serve_control
+
+    def attached(self, *arguments):
+        event.set()
+        return serve(self, *arguments)
+
+    monkeypatch.setattr(worker.Worker, "_serve_control", attached)
+    return event

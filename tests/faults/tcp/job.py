@@ -1,4 +1,4 @@
-"""Ranks of the tcp backend as threads of one process, as far as the links between them."""
+"""Ranks of the tcp backend as threads of one process; they make their links and no more."""
 
 import contextlib
 import pathlib
@@ -18,7 +18,7 @@ TOKEN = "the-secret-of-this-job"
 STAR_BYTES = 4321
 FAR_STAR_BYTES = 77
 LOOPBACK = "127.0.0.1"
-SHORT_MS = 1500  # a connect timeout that a test can wait for
+SHORT_MS = 600  # a connect timeout that a test can wait for
 
 
 def free_port(host=LOOPBACK):
@@ -28,7 +28,7 @@ def free_port(host=LOOPBACK):
 
 
 def descriptors():
-    """Return what the descriptors of this process stand for."""
+    """Return the names of the files and sockets that this process has open."""
     found = []
     for path in pathlib.Path("/dev/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -41,7 +41,7 @@ def open_sockets():
 
 
 class Job:
-    """Ranks in threads; what became of each is its links or its exception."""
+    """Ranks in threads; the result of each is its links or its exception."""
 
     def __init__(self, size, **config):
         self.size = size
@@ -83,7 +83,7 @@ class Job:
         self.results[rank] = result
 
     def wait(self, limit_s=20.0):
-        """Return what became of the ranks that were started, by rank."""
+        """Return the result of every rank that was started, by rank."""
         deadline = time.monotonic() + limit_s
         for rank, thread in self._threads.items():
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -98,7 +98,7 @@ class Job:
 
 
 def named_links(links, rank, size):
-    """Yield (outgoing, peer, purpose, socket): which ways data may flow from here."""
+    """Yield (outgoing, peer, purpose, socket) for each direction of each link of a rank."""
     for peer in range(size):
         if peer != rank:
             yield True, peer, tags.CONTROL, links.control[peer]
@@ -112,26 +112,26 @@ def named_links(links, rank, size):
 
 
 def greet(links, rank, size):
-    """Say on every link who speaks to whom and what for; at once, as a collective might."""
+    """Send sender, receiver and purpose on every link, at once, as a collective might."""
     for outgoing, peer, purpose, sock in named_links(links, rank, size):
         if outgoing:
             sock.send(bytes([rank, peer, purpose]))
 
 
 def check_greetings(links, rank, size):
-    """Every link hears what its other end should have said, and nothing else."""
+    """Receive on every link the greeting of its other end, and nothing else."""
     for outgoing, peer, purpose, sock in named_links(links, rank, size):
         if not outgoing:
-            sock.settimeout(5.0)
-            heard = sock.recv(3, socket.MSG_WAITALL)
-            assert heard == bytes([peer, rank, purpose]), (rank, peer, purpose, heard)
+            sock.settimeout(20.0)
+            greeting = sock.recv(3, socket.MSG_WAITALL)
+            assert greeting == bytes([peer, rank, purpose]), (rank, peer, purpose, greeting)
             sock.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 assert sock.recv(1) == b""  # the other side may have closed it by now
 
 
 def check_job(job):
-    """All ranks have met, and every link leads where it should."""
+    """Every rank has all its links, and each leads to the right rank."""
     results = job.wait()
     for rank in range(job.size):
         links = results[rank]

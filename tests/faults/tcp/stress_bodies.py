@@ -21,6 +21,7 @@ from tests.faults.tcp.bodies import tell
 CALLERS = ["python", "njit"]
 MOST_PAUSE_S = 0.004
 RECEIVE_BYTES = 65536
+LATEST_S = 20.0  # when a late rank comes at the latest
 
 
 def data_links(comm):
@@ -160,12 +161,12 @@ def work_by_bytes(comm, seed, count):
     trickle.close(comm)
 
 
-def news_by_bytes(comm, seed):
-    """A disagreement is told over such links too."""
+def failure_report_by_bytes(comm, seed):
+    """A disagreement is reported over such links too."""
     trickle = Trickle(comm, seed)
     comm.barrier()
     caught, *_ = lost.meet_failure(comm, "python", "allreduce", length=5 + comm.rank % 2)
-    time.sleep(0.5)  # until all have heard
+    time.sleep(0.5)  # until all ranks have read the failure report
     trickle.close(comm)
     return str(caught)
 
@@ -209,13 +210,16 @@ def interrupted_while_bytes_come(comm, caller, length, pause_s):
     if comm.rank == 1:
         threading.Thread(target=interrupt).start()
     caught, at, _, _ = lost.meet_failure(comm, caller, "broadcast", length=length)
-    time.sleep(0.5)  # until all have heard
+    time.sleep(0.5)  # until all ranks have read the failure report
     trickle.close(comm)
     return caught, at - sent[0] if sent else 0.0
 
 
-def gone_before_the_next(comm, how):
-    """Rank 2 goes, rank 1 has read of it before its next step, rank 0 does not come for long."""
+def gone_before_the_next(comm, how, path):
+    """Rank 2 goes, rank 1 learns of it as its next step begins, rank 0 comes only after that.
+
+    Rank 0 returns whether rank 1 had met its error by then, rank 1 the error.
+    """
     comm.barrier()
     if comm.rank == 2 and how == "close":
         comm.close()
@@ -225,11 +229,17 @@ def gone_before_the_next(comm, how):
             comm.barrier()
     if comm.rank == 2:
         return None
-    time.sleep(2.0 if comm.rank == 0 else 0.6)
-    comm._memory._set(table.SWEPT, -1000)  # begin the step with reading all news
-    began = time.monotonic()
-    caught, at, _, _ = lost.meet_failure(comm, "python", "barrier")
-    return caught, at - began
+    path = pathlib.Path(path)
+    if comm.rank == 0:
+        until = time.monotonic() + LATEST_S
+        while not path.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        return path.exists()
+    time.sleep(0.6)  # until rank 2 has gone
+    comm._memory._set(table.SWEPT, -1000)  # the step begins with reading all control messages
+    caught, *_ = lost.meet_failure(comm, "python", "barrier")
+    path.touch()
+    return caught
 
 
 def no_memory(comm):

@@ -27,8 +27,8 @@ def test_processes_start_under_a_flood(tmp_path, seed):
     env = {"COBRE_TCP_PORT": str(port), "COBRE_TCP_TOKEN": TOKEN}
     outcomes, flood = run_under_flood(port, go, env, seed)
     assert [outcome.value and outcome.value[0] for outcome in outcomes] == ["met"] * SIZE, outcomes
-    assert flood.sent >= CONNECTIONS
-    assert flood.refused >= CONNECTIONS // 20  # proven ones that were wrong were told
+    assert flood.total("sent") >= CONNECTIONS
+    assert flood.total("refused") >= CONNECTIONS // 20  # proven ones that were wrong were told
     _, lines, grown_kb = outcomes[0].value
     assert 1 <= len(lines) <= 21
     assert not any(TOKEN in line for line in lines)
@@ -43,7 +43,7 @@ def run_under_flood(port, go, env, seed):
         wait_for_port(port)
         with Flood(port, CONNECTIONS, TOKEN, SIZE, seed=seed) as flood:
             floods.append(flood)
-            flood.wait(30.0)
+            flood.wait(120.0)
         go.touch()
 
     thread = threading.Thread(target=attack)
@@ -81,9 +81,9 @@ def test_job_works_under_a_flood(tmp_path, token):
     assert all(outcome.ok for outcome in outcomes), outcomes
     assert outcomes[0].value > 1  # rounds while the flood went on
     at_rank_0, *at_workers = floods
-    assert at_rank_0.sent >= CONNECTIONS
-    assert at_rank_0.too_late > 0
-    assert all(flood.sent >= AT_WORKERS for flood in at_workers)
+    assert at_rank_0.total("sent") >= CONNECTIONS
+    assert at_rank_0.total("too_late") > 0
+    assert all(flood.total("sent") >= AT_WORKERS for flood in at_workers)
 
 
 def flood_all(port, token, folder, floods, errors):
@@ -103,8 +103,8 @@ def flood_all(port, token, folder, floods, errors):
                 wait_for_port(where)
                 flood = Flood(where, ENDLESS, token, SIZE, limit_s=limit_s)
                 floods.append(stack.enter_context(flood))
-            until(lambda: floods[0].sent >= CONNECTIONS)
-            until(lambda: min(flood.sent for flood in floods) >= AT_WORKERS)
+            until(lambda: floods[0].total("sent") >= CONNECTIONS)
+            until(lambda: min(flood.total("sent") for flood in floods) >= AT_WORKERS)
             (folder / "go").touch()
             until(lambda: all((folder / f"began {rank}").exists() for rank in range(SIZE)))
             time.sleep(1.0)

@@ -137,7 +137,7 @@ def test_alone_on_a_machine_they_listen_at_loopback_only(new_job, bind_addr):
     before, _ = listening_sockets()
     coordinator = "::1" if bind_addr == "::1" else "127.0.0.1"
     job = new_job(3, coordinator=coordinator, bind_addr=bind_addr).start(0, 1)
-    deadline = time.monotonic() + 5.0
+    deadline = time.monotonic() + 20.0
     while len(listening_sockets()[0] - before) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     found, everywhere = listening_sockets()
@@ -146,19 +146,12 @@ def test_alone_on_a_machine_they_listen_at_loopback_only(new_job, bind_addr):
     check_job(job.start(2))
 
 
-def test_rank_0_comes_last(new_job):
-    job = new_job(3).start(2, 1)
-    time.sleep(1.0)
-    job.start(0)
-    check_job(job)
-    assert job.took_s[0] < 3.0
-
-
-def test_no_limit(new_job):
-    job = new_job(2, connect_timeout_ms=0).start(1)
-    time.sleep(0.3)
-    job.start(0)
-    check_job(job)
+@pytest.mark.parametrize("limit_ms", [10_000, 0])
+def test_rank_0_comes_last(new_job, limit_ms):
+    """A limit of 0 is no limit."""
+    job = new_job(3, connect_timeout_ms=limit_ms).start(2, 1)
+    time.sleep(0.2)
+    check_job(job.start(0))
 
 
 def test_64_ranks(new_job):

@@ -1,4 +1,4 @@
-"""Sockets that take little at a time, ranks that dawdle or die: right, or an error that is true."""
+"""Sockets take little at a time, ranks dawdle or die: results are right, or errors are true."""
 
 import itertools
 import random
@@ -15,29 +15,19 @@ pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has
 
 DEFAULT_STAR_BYTES = 65536
 GRID = list(itertools.product([2, 3, 4, 5], [0, 100, 4096, DEFAULT_STAR_BYTES]))
-FEW = [(2, 0), (2, 4096), (3, 100), (3, DEFAULT_STAR_BYTES), (4, 0), (5, 4096)]
-SLACK_S = 1.0
+TIMEOUT_S = 60
+SOON_S = 20.0  # long before the timeout, on a busy machine too
 
 
-def settings(star_bytes, timeout_s=30):
+def settings(star_bytes, timeout_s=TIMEOUT_S):
     return {"COBRE_TCP_STAR_BYTES": str(star_bytes), "COBRE_TCP_TIMEOUT_SECS": str(timeout_s)}
 
 
-def check_work(pools, size, star_bytes, seed, count):
-    pool = pools.get("tcp", size)
-    pool.run(bodies.work, seed, count, star_bytes, env=settings(star_bytes), fresh=True)
-
-
-@pytest.mark.parametrize(("size", "star_bytes"), FEW)
-def test_small_sockets(pools, size, star_bytes):
-    check_work(pools, size, star_bytes, 1, 25)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("size", "star_bytes"), GRID)
-def test_small_sockets_for_long(pools, size, star_bytes):
+def test_small_sockets(pools, size, star_bytes):
+    pool, env = pools.get("tcp", size), settings(star_bytes)
     for seed in range(100, 105):
-        check_work(pools, size, star_bytes, seed, 40)
+        pool.run(bodies.work, seed, 40, star_bytes, env=env, fresh=True)
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -47,19 +37,19 @@ def test_a_few_bytes_at_a_time(pools, size):
         pool.run(bodies.work_by_bytes, size, 25, env=settings(star_bytes), fresh=True)
 
 
-def test_news_a_few_bytes_at_a_time(pools):
-    for text in pools.get("tcp", 3).run(bodies.news_by_bytes, 1, fresh=True):
+def test_failure_report_a_few_bytes_at_a_time(pools):
+    for text in pools.get("tcp", 3).run(bodies.failure_report_by_bytes, 1, fresh=True):
         assert "rank 1 called allreduce(SUM, float64, 6 elements)" in text
 
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_disagreement_about_large_payloads(pools, caller, size):
-    """Nobody reads the rest, so nobody can wait until it is sent."""
-    pool, env = pools.get("tcp", size), settings(2**26, 5)
+    """No rank reads the rest, so no rank may wait until it is sent."""
+    pool, env = pools.get("tcp", size), settings(2**26)
     for error, took_s in pool.run(bodies.disagree, caller, 1_000_000, env=env, fresh=True):
         assert isinstance(error, CollectiveFailed)
         assert "disagree" in str(error)
-        assert took_s < 2.0
+        assert took_s < SOON_S
 
 
 def test_interrupt_while_bytes_come(pools, caller):
@@ -67,17 +57,18 @@ def test_interrupt_while_bytes_come(pools, caller):
     values = pools.get("tcp", 3).run(*arguments, env=settings(100), fresh=True)
     caught, took_s = values[1]
     assert isinstance(caught, KeyboardInterrupt)
-    assert took_s < 0.3
+    assert took_s < SOON_S
     for rank in (0, 2):
         assert values[rank][0].ranks == (1,)
 
 
 @pytest.mark.parametrize("how", ["close", "interrupt"])
-def test_news_that_came_before_the_step(pools, how):
-    values = pools.get("tcp", 3).run(bodies.gone_before_the_next, how, fresh=True)
-    error, took_s = values[1]
+def test_control_message_that_came_before_the_step(pools, tmp_path, how):
+    """Rank 1 knows of the loss when it enters, and does not wait for rank 0, which is late."""
+    arguments = bodies.gone_before_the_next, how, str(tmp_path / "met")
+    rank_0_waited_for_rank_1, error, _ = pools.get("tcp", 3).run(*arguments, fresh=True)
+    assert rank_0_waited_for_rank_1
     assert error.ranks == (2,)
-    assert took_s < SLACK_S / 2  # and not when rank 0 comes
 
 
 def test_no_memory_for_the_inboxes():
@@ -86,29 +77,14 @@ def test_no_memory_for_the_inboxes():
 
 
 @pytest.mark.parametrize("absent", [(0,), (0, 1, 3), (1, 2, 3)])
-def test_who_is_late(pools, absent):
-    """All that are late are named, and only they, whether rank 0 is one of them or not."""
-    arguments = lost.late, "python", "allreduce", absent, 1.1
-    values = pools.get("tcp", 4).run(*arguments, env=settings(4096, 0.2), fresh=True)
+def test_late_ranks_are_named(pools, absent):
+    """All late ranks are named, and no others, whether rank 0 is late or not."""
+    arguments = lost.late, "python", "allreduce", absent, 1.5
+    values = pools.get("tcp", 4).run(*arguments, env=settings(4096, 0.5), fresh=True)
     for rank in set(range(4)) - set(absent):
-        error, waited_s, _, _ = values[rank]
+        error, *_ = values[rank]
         assert error.ranks == absent
-        assert "within 0.2 s" in str(error)
-        assert waited_s < SLACK_S
-
-
-def check_deaths(pools, tmp_path, seeds):
-    for seed in seeds:
-        draw = random.Random(seed)
-        size, star_bytes = draw.choice([4, 5]), draw.choice([0, 4096, DEFAULT_STAR_BYTES])
-        victims = tuple(sorted(draw.sample(range(size), draw.choice([1, 2]))))
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        arguments = seed, victims, draw.uniform(0.0, 0.3), star_bytes, str(folder)
-        outcomes = pools.get("tcp", size).run_outcomes(
-            bodies.die_somewhere, *arguments, env=settings(star_bytes), fresh=True, timeout_s=20
-        )
-        check_survivors(outcomes, victims, seed)
+        assert "within 0.5 s" in str(error)
 
 
 def check_survivors(outcomes, victims, seed):
@@ -122,14 +98,19 @@ def check_survivors(outcomes, victims, seed):
             named = set(error.ranks)
             assert named, f"seed {seed}: {error}"
             assert named <= set(victims), f"seed {seed}: {error}"
-            assert took_s < SLACK_S, f"seed {seed}: {took_s}"
+            assert took_s < SOON_S, f"seed {seed}: {took_s}"
 
 
-def test_some_die(pools, tmp_path):
-    check_deaths(pools, tmp_path, range(4))
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_many_die(pools, tmp_path):
-    check_deaths(pools, tmp_path, range(100, 140))
+def test_some_ranks_die(pools, tmp_path):
+    for seed in range(100, 140):
+        draw = random.Random(seed)
+        size, star_bytes = draw.choice([4, 5]), draw.choice([0, 4096, DEFAULT_STAR_BYTES])
+        victims = tuple(sorted(draw.sample(range(size), draw.choice([1, 2]))))
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        arguments = seed, victims, draw.uniform(0.0, 0.3), star_bytes, str(folder)
+        outcomes = pools.get("tcp", size).run_outcomes(
+            bodies.die_somewhere, *arguments, env=settings(star_bytes), fresh=True
+        )
+        check_survivors(outcomes, victims, seed)

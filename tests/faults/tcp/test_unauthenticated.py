@@ -1,4 +1,4 @@
-"""Whatever else connects to the port of a tcp job is dropped, and the job starts."""
+"""Connections to the port of a tcp job that prove nothing are dropped, and the job starts."""
 
 import contextlib
 import errno
@@ -14,34 +14,29 @@ from cobre_comm.testing import run_ranks_outcomes
 from tests.faults.tcp import bodies
 from tests.faults.tcp.clients import Client, frame, handshake
 from tests.faults.tcp.flood import wait_for_port
-from tests.faults.tcp.job import (
-    LOOPBACK,
-    TOKEN,
-    check,
-    check_job,
-    free_port,
-    own_address,
-)
+from tests.faults.tcp.job import LOOPBACK, TOKEN, check, check_job, free_port, own_address
+
+LIMIT_S = 20.0
 
 
-def test_strangers_when_descriptors_are_few(tmp_path):
+def test_crowd_when_descriptors_are_few(tmp_path):
     port, go = free_port(), tmp_path / "go"
-    held = []
 
-    def crowd():
+    def crowd(held):
         wait_for_port(port)
         for _ in range(300):
             with contextlib.suppress(OSError):
                 held.append(socket.create_connection((LOOPBACK, port), 1.0))
         go.touch()
 
-    thread = threading.Thread(target=crowd)
+    held = []
+    thread = threading.Thread(target=crowd, args=(held,))
     thread.start()
     try:
-        env = {"COBRE_TCP_PORT": str(port)}
         outcomes = run_ranks_outcomes(
-            "tcp", 3, bodies.few_descriptors, str(go), env=env, connect=False
-        )
+            "tcp", 3, bodies.few_descriptors, str(go), env={"COBRE_TCP_PORT": str(port)},
+            connect=False,
+        )  # fmt: skip
     finally:
         thread.join()
         for sock in held:
@@ -74,14 +69,14 @@ def test_too_few_descriptors():
     check(outcome.value, "open files", "ulimit")
 
 
-class Stranger:
+class Visitor:
     """Connects to a job over and over, in a thread, until the job has met."""
 
     def __init__(self, port, behave):
         self._port, self._behave = port, behave
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
-        self.visits = 0
+        self.visited = threading.Event()
 
     def __enter__(self):
         self._thread.start()
@@ -97,7 +92,7 @@ class Stranger:
                 contextlib.suppress(OSError, EOFError),
                 Client(self._port, patient=False) as client,
             ):
-                self.visits += 1
+                self.visited.set()
                 self._behave(client, self._over)
 
 
@@ -166,36 +161,38 @@ def replay(client, over):
         (replay, "could not prove"),
     ],
 )
-def test_strangers_are_dropped_and_the_job_starts(new_job, caplog, behave, words):
+def test_visitors_are_dropped_and_the_job_starts(new_job, caplog, behave, words):
     caplog.set_level(logging.WARNING, logger="cobre_comm")
     job = new_job(3).start(0, 1)
     with contextlib.ExitStack() as stack:
-        strangers = [stack.enter_context(Stranger(job.port, behave)) for _ in range(3)]
-        time.sleep(0.5)
-        job.start(2)
-        check_job(job)
-        assert job.took_s[2] < 4.0
-        assert all(stranger.visits for stranger in strangers)
+        for _ in range(3):
+            visitor = stack.enter_context(Visitor(job.port, behave))
+            assert visitor.visited.wait(LIMIT_S)
+        deadline = time.monotonic() + LIMIT_S
+        while words not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.01)
+        check_job(job.start(2))  # while visitors are there, those that stay without a word too
     lines = [line for line in caplog.text.splitlines() if "dropped a connection" in line]
     assert len(lines) == len(set(lines)) <= 3
     assert words in caplog.text
 
 
-def test_who_does_not_speak_is_dropped_in_time(new_job, caplog, monkeypatch):
-    monkeypatch.setattr("cobre_comm.backends.tcp.rendezvous.acceptor.HANDSHAKE_S", 0.5)
-    job = new_job(2).start(0)
+def test_silent_and_slow_clients_are_dropped_in_time(new_job, caplog, monkeypatch):
+    monkeypatch.setattr("cobre_comm.backends.tcp.rendezvous.acceptor.HANDSHAKE_S", 0.3)
+    job = new_job(2, connect_timeout_ms=60_000).start(0)
     began = time.monotonic()
     with Client(job.port) as silent, Client(job.port) as slow:
         slow.challenge()
-        for byte in b"\0\0\0":
-            slow.send(bytes([byte]))
-            time.sleep(0.1)
+        with contextlib.suppress(OSError):  # a busy machine may be late with the second byte
+            for byte in b"\0\0\0":
+                slow.send(bytes([byte]))
+                time.sleep(0.05)
         silent.challenge()
         silent.closed()
         slow.closed()
-    assert 0.4 < time.monotonic() - began < 3.0
+    assert time.monotonic() - began > 0.2
     check_job(job.start(1))
-    assert caplog.text.count("did not complete the handshake") == 1
+    assert caplog.text.count("did not complete the handshake within 0.3 s") == 1
 
 
 def test_the_oldest_of_the_crowd_gives_way(new_job, monkeypatch):

@@ -1,4 +1,4 @@
-"""Which ranks share a node."""
+"""Which ranks share a node, and the order of ranks that follows from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Places:
+class NodeOrder:
     """The ranks of a communicator, node by node; nodes are in the order of their first ranks.
 
     Parameters
@@ -60,8 +60,8 @@ def split_by_node(world: MPI.Intracomm, pretend: Sequence[int]) -> tuple[MPI.Int
     return pretended, has_room
 
 
-def places_of(world: MPI.Intracomm, node: MPI.Intracomm) -> Places:
-    """Tell every rank where all of them are; collective over ``world``."""
+def node_order_of(world: MPI.Intracomm, node: MPI.Intracomm) -> NodeOrder:
+    """Return the node order of ``world``, on every rank; collective."""
     leader = np.array([world.rank], dtype=np.int64)
     node.Bcast(leader, root=0)
     leaders = np.empty(world.size, dtype=np.int64)
@@ -69,7 +69,7 @@ def places_of(world: MPI.Intracomm, node: MPI.Intracomm) -> Places:
     order = np.lexsort((np.arange(world.size), leaders)).astype(np.int64)
     firsts, counts = np.unique(leaders, return_counts=True)
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    return Places(order, starts, int(np.searchsorted(firsts, leader[0])))
+    return NodeOrder(order, starts, int(np.searchsorted(firsts, leader[0])))
 
 
 def _cores_of(node: MPI.Intracomm) -> int:

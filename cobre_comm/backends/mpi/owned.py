@@ -1,0 +1,180 @@
+"""MPI objects of our communicators, and when they are freed: theory of operation.
+
+Freeing is collective in MPI, closing a communicator of ours is not. So the objects of a closed one
+are freed at the next collective moment: when another communicator is made over the same parent, or
+when the parent is freed. A delete callback of an attribute tells of the latter.
+
+================= ================================ ==============================================
+state             entered                          left
+================= ================================ ==============================================
+MADE              ``register``: a child of the     this rank closes the communicator: CLOSED HERE;
+                  communicator it was made over    it fails: BROKEN
+CLOSED HERE       ``is_closed`` is set             at a collective moment, all ranks have closed
+                                                   it: CLOSED EVERYWHERE; MPI is finalized first:
+                                                   BEFORE FINALIZE
+CLOSED EVERYWHERE an allreduce of ``is_closed``    every goodbye is received: FREED
+FREED             after its own closed children    never
+BEFORE FINALIZE   MPI_Finalize begins              all goodbyes come, and all ranks come, within
+                                                   GOODBYE_S: FREED; else BROKEN
+BROKEN            a message may be under way       never: MPI_Finalize ends it
+================= ================================ ==============================================
+
+MPI_Finalize is collective too. When mpi4py calls it at the end of the process, an ``atexit``
+function comes before it. When the program calls ``MPI.Finalize()``, a delete callback of an
+attribute of COMM_SELF does (MPI 4.1, 11.2.4 "Allowing User Functions at MPI Finalization").
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import time
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+LOOK_S = 0.0005
+GOODBYE_S = 5.0  # other ranks reach their end a little later, or never
+
+
+class Owner(Protocol):
+    """A communicator of ours, as far as the end of MPI concerns it."""
+
+    def finalized(self) -> None:
+        """Become unusable, because MPI is about to be."""
+
+
+_owned: list[OwnedObjects] = []  # in the order of making, which all ranks that share them agree on
+_owners: weakref.WeakSet[Owner] = weakref.WeakSet()
+
+
+class OwnedObjects:
+    """The communicators and windows behind one communicator of ours.
+
+    Attributes
+    ----------
+    is_closed : bool
+        CLOSED HERE: as far as this rank is concerned, the objects may be freed.
+    receive_goodbyes : callable
+        Receives the goodbyes of the other ranks, for so many seconds at most; returns whether all
+        have come.
+    """
+
+    def __init__(self, world: MPI.Intracomm, node: MPI.Intracomm) -> None:
+        self.world = world
+        self.comms: list[MPI.Intracomm] = [node, world]
+        self.windows: list[MPI.Win] = []
+        self.node = node
+        self.is_closed = False
+        self.receive_goodbyes: Callable[[float], bool] = lambda limit_s: True
+
+    def keep(self, *memory: object) -> None:
+        """Keep memory that MPI may still write to."""
+        self._memory = memory
+
+    def free(self) -> None:
+        """Free everything; collective."""
+        children = children_of(self.node)
+        free_closed(children, self.node)
+        if children:  # the node's communicator is their parent, and goes with the last of them
+            children[-1].comms.append(self.node)
+            self.comms.remove(self.node)
+        self.free_handles()
+
+    def free_handles(self) -> None:
+        """Free windows and communicators, not the children; collective."""
+        for window in self.windows:
+            window.Free()
+        for comm in self.comms:
+            comm.Free()
+
+
+def children_of(parent: MPI.Intracomm) -> list[OwnedObjects]:
+    """Return the list of what was made over ``parent``, which keeps it as an attribute."""
+    if parent.Get_attr(_children_key()) is None:
+        parent.Set_attr(_children_key(), [])
+    return cast(list[OwnedObjects], parent.Get_attr(_children_key()))
+
+
+def free_closed(children: list[OwnedObjects], over: MPI.Intracomm) -> None:
+    """Free the children that all ranks have closed; collective over ``over``."""
+    if not children:
+        return
+    from mpi4py import MPI
+
+    closed = np.array([one.is_closed for one in children], dtype=np.int32)
+    over.Allreduce(MPI.IN_PLACE, closed, MPI.MIN)
+    for one in [child for child, everywhere in zip(children, closed, strict=True) if everywhere]:
+        children.remove(one)
+        _owned.remove(one)
+        one.receive_goodbyes(float("inf"))  # CLOSED EVERYWHERE, so every goodbye is on its way
+        one.free()
+
+
+def register(owned: OwnedObjects, parent: MPI.Intracomm, owner: Owner) -> None:
+    """Free the closed children of ``parent``, then enter a new one."""
+    children = children_of(parent)
+    free_closed(children, owned.world)  # the parent is the caller's, and so is its traffic
+    children.append(owned)
+    _owned.append(owned)
+    _owners.add(owner)
+    _watch_finalize()
+
+
+@functools.cache
+def _children_key() -> int:
+    from mpi4py import MPI
+
+    def deleted(comm: MPI.Comm, key: int, children: list[OwnedObjects]) -> None:
+        """The parent is being freed, which is collective, so its closed children can be."""
+        left = [one for one in children if one in _owned]
+        if left:
+            free_closed(left, left[0].world)
+
+    return MPI.Comm.Create_keyval(delete_fn=deleted)
+
+
+@functools.cache
+def _watch_finalize() -> None:
+    """Have everything freed before MPI is finalized by mpi4py or by the program."""
+    from mpi4py import MPI
+
+    def deleted(comm: MPI.Comm, key: int, value: object) -> None:
+        _before_finalize()
+
+    key = MPI.Comm.Create_keyval(delete_fn=deleted)
+    MPI.COMM_SELF.Set_attr(key, True)
+    atexit.register(_at_exit, os.getpid())
+
+
+def _at_exit(pid: int) -> None:
+    if os.getpid() == pid:  # not in a forked child, whose MPI is its parent's
+        _before_finalize()
+
+
+def _before_finalize() -> None:
+    """Close the open communicators and free the closed ones; once."""
+    for owner in list(_owners):
+        owner.finalized()
+    last, _owned[:] = list(_owned), []
+    deadline = time.monotonic() + GOODBYE_S
+    for one in last:
+        left_s = max(deadline - time.monotonic(), 0.0)
+        if one.is_closed and one.receive_goodbyes(left_s) and _all_are_here(one.world, deadline):
+            one.free_handles()
+
+
+def _all_are_here(world: MPI.Intracomm, deadline: float) -> bool:
+    """Whether the other ranks have closed it too, and reach this before the deadline."""
+    request = world.Ibarrier()
+    while not request.Test():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_S)
+    return True

@@ -1,145 +1,176 @@
-"""The shared words: which operations each one is open to, and which word an address is.
+"""The shared words: which operations each is open to, and what memory an address is in.
 
-docs/design/memory-orderings.md says why. Orderings are LLVM's names: 'monotonic' is C's relaxed.
+Which words are shared, and which hold addresses, is in the records. docs/design/memory-orderings.md
+says why each word has its operations. Orderings are LLVM's names: 'monotonic' is C's relaxed.
 """
 
-from cobre_kernels import layout
-from cobre_kernels.mpi import table
+from typing import NamedTuple
 
-from tests.kernels.ir_body import C_MEMORY, STACK
-from tests.kernels.ir_values import GLOBAL
+from cobre_kernels.machine.record import RECORDS, WORD_BYTES
+
+from tests.kernels import records  # declares all of them
+from tests.kernels.ir.body import C_MEMORY, STACK
+from tests.kernels.ir.values import GLOBAL
 
 STEP = {("store", "monotonic"), ("load", "monotonic")}
 WORDS = {
-    "ARRIVED": {
+    "Cell.arrived": {
         ("store", "seq_cst"),
         ("load", "acquire"),
         ("load", "seq_cst"),
         ("call", "syscall"),  # futex
     },
-    "KIND": STEP,
-    "LENGTH": STEP,
-    "DETAIL": STEP,
-    "CONDITION": {("store", "release"), ("load", "acquire")},
-    "SLEEPERS": {("atomicrmw", "add seq_cst"), ("load", "seq_cst")},
-    "VERDICT": STEP,
-    "ERROR": STEP,
-    "WAITED": STEP,
-    "GUARD": {("cmpxchg", "acq_rel acquire"), ("load", "acquire"), ("store", "release")},
-    # PUBLISHED, VERSION, SIZE, BUFFER_BYTES, OWNER_PID, READY and PID, by their address alone.
-    "START": {("load", "acquire"), ("store", "release")},
+    "Cell.signature": STEP,
+    "Cell.length": STEP,
+    "Cell.detail": STEP,
+    "RankBlock.condition": {("store", "release"), ("load", "acquire")},
+    "RankBlock.sleepers": {("atomicrmw", "add seq_cst"), ("load", "seq_cst")},
+    "Comm.guard": {("cmpxchg", "acq_rel acquire"), ("load", "acquire"), ("store", "release")},
+    # Those of Control, and RankBlock.pid: by their address alone.
+    "Word.value": {("load", "acquire"), ("store", "release")},
 }
-CELL = {
-    layout.ARRIVED: "ARRIVED",
-    layout.KIND: "KIND",
-    layout.LENGTH: "LENGTH",
-    layout.DETAIL: "DETAIL",
-}
-PAYLOADS = {layout.CELLS + parity * layout.CELL_BYTES + layout.PAYLOAD for parity in range(2)}
-STAGE = {table.VERDICT: "VERDICT", table.ERROR: "ERROR", table.WAITED: "WAITED"}
 
 # Memory that only this process sees, or that belongs to the caller.
-PRIVATE = {"state", "local", "mpi", "private", "user", STACK, GLOBAL, C_MEMORY}
-# Data: plain, because the words above order it.
+PRIVATE = {"table", "user", STACK, GLOBAL, C_MEMORY}
+# Data that ranks share: plain, because the words above order it.
 DATA = {"payload", "buffers", "data"}
 BLOCK = "<8 x i64>"  # what copy_blocks and stream_blocks move, and nothing else does
 DATA_ACCESSES = {"plain", "copy"}
 
-FIELDS = {
-    ("state", layout.CONTROL): "control",
-    ("state", layout.BUFFERS): "buffers",
-    ("state", layout.LINKS): "mpi",
-    ("local", layout.CONTROL): "control",
-    ("local", layout.BUFFERS): "buffers",
-    ("mpi", table.LOCAL): "local",
-    ("mpi", table.STAGE): "stage",
-}
-# The kernels that kernels call by address, each analysed as one of its own.
-CALLED = {
-    layout.FOLD_KERNEL: "fold",
-    layout.SHARED_KERNELS: "enter",  # as in mpi/shared.py, which must not be imported here
-    layout.SHARED_KERNELS + 8: "agree",
-    layout.SHARED_KERNELS + 16: "hand_out",
-}
-for _offset, _name in CALLED.items():
-    FIELDS["state", _offset] = _name
-for _name in (
-    "ORDER", "PLACES", "STARTS", "NODE_OF", "HEAD", "HEADS", "COUNTS", "REASONS",
-    "NEWS_OUT", "NEWS_IN", "NEWS_REQUESTS", "HEARD", "SMALL_OUT", "STATUS",
-):  # fmt: skip
-    FIELDS["mpi", getattr(table, _name)] = "private"
+# Words that hold the address of data. Others that hold addresses are of a kind that says so.
+ADDRESSES = {"Comm.buffers": "buffers"}
+FOLD = "Comm.fold_kernel"  # the one kernel that is given data
 
 
-def fields(root, offset):
-    """Return the root whose address is in a word."""
-    return FIELDS.get((root, offset))
+class Word(NamedTuple):
+    """A field of a record, and an offset in it."""
+
+    record: str
+    name: str
+    inside: int
+
+    @property
+    def field(self):
+        return RECORDS[self.record].fields[self.name]
+
+    def __str__(self):
+        return f"{self.record}.{self.name}" + (f"+{self.inside}" if self.inside else "")
 
 
-def _in_block(offset):
-    return (offset - layout.HEADER_BYTES) % layout.RANK_BYTES
+def word_at(name, offset):
+    """Return the word at an offset of a record, or None between its fields."""
+    record = RECORDS[name]
+    for field_name, field in record.fields.items():
+        inside = offset - record.offsets[field_name]
+        is_open = field.kind == "own_rows" and field.size_bytes == 0
+        if inside >= 0 and (is_open or inside < field.size_bytes):
+            if field.kind in ("own_rows", "part"):
+                return word_at(field.target, inside % RECORDS[field.target].size_bytes)
+            return Word(name, field_name, inside)
+    return None
 
 
-def _in_cell(offset):
-    """Return the offset in a cell, or None for another word of a rank's block."""
-    block = _in_block(offset)
-    return (block - layout.CELLS) % layout.CELL_BYTES if block >= layout.CELLS else None
+def is_private(name):
+    """Whether a record is in memory of one process, apart from the words that threads share."""
+    return any(field.kind == "word" for field in RECORDS[name].fields.values())
+
+
+def open_rows(record):
+    """Return where the rows begin that a record ends with, and their record; or None."""
+    *_, (name, field) = record.fields.items()
+    if field.kind == "own_rows" and field.size_bytes == 0:
+        return record.offsets[name], RECORDS[field.target]
+    return None
+
+
+def payloads(name):
+    """Return the offsets at which the data in a shared record begins."""
+    record, found = RECORDS[name], set()
+    for field_name, field in record.fields.items():
+        first = record.offsets[field_name]
+        if field.kind == "memory":
+            found.add(first)
+        elif field.kind == "own_rows" and field.size_bytes:
+            width = RECORDS[field.target].size_bytes
+            for row in range(first, first + field.size_bytes, width):
+                found |= {row + offset for offset in payloads(field.target)}
+    return found
+
+
+def points_to(root, offset):
+    """Return the root whose address is in a word, or None for a number."""
+    word = word_at(root, offset) if root in RECORDS else None
+    if word is None or word.inside:
+        return None
+    if word.field.kind in ("pointer", "rows"):
+        return word.field.target
+    if word.field.kind == "table":
+        return "table"
+    name = str(word)
+    return name if name in records.KERNELS else ADDRESSES.get(name)
 
 
 def rebase(root, offsets, stride):
-    """Tell data from words: return the place that a place is counted from, or None.
+    """Return the place that a place is counted from, or None: a row of its own, or data.
 
-    The PAYLOAD of either cell of some rank begins data; what varies and is added to that address
-    stays data. Collective buffers are data anywhere, a stage is after its words.
+    The payload of either cell of some rank begins data; what varies and is added to that address
+    stays data. Collective buffers and tables are so anywhere.
     """
-    of_a_rank = root == "control" and stride % layout.RANK_BYTES == 0
-    if of_a_rank and {_in_block(o) for o in offsets} == PAYLOADS:
+    if root in PRIVATE | DATA and (stride or root != "payload"):
+        return root, {0}, 1
+    if root not in RECORDS:
+        return None
+    rows = open_rows(RECORDS[root])
+    if rows is not None:
+        begin, row = rows
+        if stride == 0 or stride % row.size_bytes:
+            return None
+        return rebase(row.name, {o - begin for o in offsets}, 0)
+    size_bytes = RECORDS[root].size_bytes
+    if stride % size_bytes:
+        return None
+    offsets = {o % size_bytes for o in offsets}
+    if not is_private(root) and offsets == payloads(root):
         return "payload", {0}, 0
-    if root == "payload" and stride:
-        return "payload", {0}, 1
-    if root == "stage" and (stride or min(offsets) >= table.RECORDS):
-        return "data", {0}, 1
-    return (root, {0}, 1) if root in ("data", "buffers", "user", "private") else None
+    return root, offsets, 0
 
 
 def words_at(access):
     """Return the names of the shared words that an access may touch; 'data', '' for private."""
     root, offsets, stride = access.root, access.offsets, access.stride
-    if root == "control" and stride % layout.RANK_BYTES == 0:
-        return {control_word(o) for o in offsets}
-    if root == "control" and (access.how == "copy" or BLOCK in access.text):
-        return {"data"}
+    if root in PRIVATE:
+        return {""}
     if root == "payload" and stride == 0:
-        return {control_word(min(PAYLOADS) + layout.HEADER_BYTES + o) for o in offsets}
+        begin = min(payloads("Cell"))
+        return {name_at("Cell", (begin + o) % RECORDS["Cell"].size_bytes) for o in offsets}
     if root in DATA:
         return {"data"}
-    if root == "stage" and stride == 0:
-        return {STAGE.get(o, f"stage+{o}") for o in offsets}
-    if root in ("state", "local") and stride == 0 and layout.GUARD in offsets:
-        return {"GUARD"}
-    if root == "word":
-        return {"START"}
-    return {""} if root in PRIVATE else {f"unknown ({root})"}
+    if root in RECORDS and stride == 0:
+        return {name_at(root, o) for o in offsets}
+    if root in RECORDS and not is_private(root) and (access.how == "copy" or BLOCK in access.text):
+        return {"data"}
+    return {f"unknown ({root})"}
 
 
-def control_word(offset):
-    """Return the name of the word at an offset of the control region; "data" for PAYLOAD."""
-    if 0 <= offset < layout.HEADER_BYTES:
-        return f"header+{offset}"
-    block, cell = _in_block(offset), _in_cell(offset)
-    if cell is not None:
-        return "data" if cell >= layout.PAYLOAD else CELL.get(cell, f"cell+{cell}")
-    return {layout.CONDITION: "CONDITION", layout.SLEEPERS: "SLEEPERS"}.get(block, f"block+{block}")
+def name_at(root, offset):
+    """Return the name of the shared word at an offset of a record; 'data', '' for private."""
+    word = word_at(root, offset)
+    if word is None:
+        return f"{root}+{offset}"
+    if word.field.kind == "shared":
+        return str(word)
+    return "" if is_private(root) else "data"
 
 
 def complaint(access):
     """Return what is wrong with an access, or None."""
     if access.what == "escape":
-        kept = access.root in PRIVATE
+        kept = access.root in PRIVATE or (access.root in RECORDS and is_private(access.root))
         return None if kept else f"a shared address is stored: {access}"
     for word in words_at(access):
-        if access.what == "call" and access.how in CALLED.values():
-            # The fold is given data; all of them the state, which begins with GUARD.
-            wrong = word not in ({"", "data", "GUARD"} if access.how == "fold" else {"", "GUARD"})
+        if access.what == "call" and access.how in records.KERNELS:
+            # The first word of what a kernel is given may be shared: guard, or that of start-up.
+            wrong = word not in {"", "Comm.guard"} | ({"data"} if access.how == FOLD else set())
         elif word == "":
             wrong = access.how not in DATA_ACCESSES and access.what != "call"
         elif word == "data":
@@ -147,7 +178,7 @@ def complaint(access):
             wrong = access.how not in DATA_ACCESSES and not through_mpi
         else:
             wrong = (access.what, access.how) not in WORDS.get(word, set())
-            wrong = wrong or (access.what != "call" and access.align != layout.WORD_BYTES)
+            wrong = wrong or (access.what != "call" and access.align != WORD_BYTES)
         if wrong:
             return f"{word or 'private memory'}: {access.what} {access.how}: {access}"
     return None
@@ -159,5 +190,5 @@ def operations(accesses):
         (word, access.what, access.how)
         for access in accesses
         for word in words_at(access)
-        if word in WORDS and access.what != "escape" and access.how not in CALLED.values()
+        if word in WORDS and access.what != "escape" and access.how not in records.KERNELS
     }

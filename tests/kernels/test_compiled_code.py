@@ -4,16 +4,18 @@ import pathlib
 import re
 import shutil
 
+import cobre_kernels
 import numpy as np
 import pytest
-from cobre_kernels import kernel
+from cobre_kernels.machine import hashing, record_types
 from numba import njit
 
-from cobre_comm import LocalBackend, jit
+from cobre_comm import LocalBackend
+from cobre_comm.jit import types as jit_types
 from cobre_comm.testing import run_ranks
-from tests.kernels.cache_bodies import call_user_function
+from tests.kernels.cached_user_calls import call_user_function
 
-USER_SOURCE = pathlib.Path(__file__).with_name("cached_user_module.py.txt")
+USER_SOURCE = pathlib.Path(__file__).with_name("cached_user_module.txt")
 
 
 def test_another_process_rank_and_size_reuse_the_cached_function(tmp_path):
@@ -26,30 +28,31 @@ def test_another_process_rank_and_size_reuse_the_cached_function(tmp_path):
     assert run_ranks("local", 1, call_user_function, folder) == [(1, 0, 10)]
 
 
-@pytest.mark.parametrize("cls", [jit.LocalCommType, jit.ShmCommType])
+@pytest.mark.parametrize("cls", [jit_types.LocalCommType, jit_types.CommType])
 def test_another_version_is_another_signature(monkeypatch, cls):
     now, again = cls(), cls()
     assert now == again
     assert hash(now) == hash(again)
-    monkeypatch.setattr(jit, "version_tag", lambda: "another version")
+    monkeypatch.setattr(jit_types, "version_tag", lambda: "another version")
     other = cls()
     assert other != now
     assert other.name != now.name
     assert other.mangling_args != now.mangling_args or str(other) != str(now)
 
 
-def test_backends_are_different_types():
-    assert jit.LocalCommType() != jit.ShmCommType()
+def test_one_rank_and_several_are_different_types():
+    assert jit_types.LocalCommType() != jit_types.CommType()
 
 
 def test_another_version_of_the_kernels_is_another_signature(monkeypatch):
-    now = kernel.StateType()
-    monkeypatch.setattr(kernel, "source_hash", lambda: "another version")
-    assert kernel.StateType() != now
+    now, again = record_types.RecordType("Comm"), record_types.RecordType("Comm")
+    assert now == again
+    monkeypatch.setattr(record_types, "source_hash", lambda: "another version")
+    assert record_types.RecordType("Comm") != now
 
 
 def test_version_tag_covers_every_source(monkeypatch):
-    sources = list(pathlib.Path(kernel.__file__).parent.rglob("*.py"))
+    sources = list(pathlib.Path(cobre_kernels.__file__).parent.rglob("*.py"))
     assert len(sources) > 15
     read = []
     original = pathlib.Path.read_bytes
@@ -59,7 +62,7 @@ def test_version_tag_covers_every_source(monkeypatch):
         return original(path)
 
     monkeypatch.setattr(pathlib.Path, "read_bytes", recorded)
-    kernel.source_hash.__wrapped__()
+    hashing.source_hash.__wrapped__()
     assert sorted(read) == sorted(path.name for path in sources)
 
 

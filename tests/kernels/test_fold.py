@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from cobre_kernels import dtypes
-from cobre_kernels.fold import MAX, MIN, SUM, fold_kernel
+from cobre_kernels.collective import dtypes
+from cobre_kernels.collective.fold import MAX, MIN, SUM, Fold, fold_kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -29,7 +29,8 @@ def check(op, contributions):
     code = dtypes.CODES[accumulator.dtype]
     for x in contributions[1:]:
         before = x.copy()
-        fold_kernel.call(0, code, int(op), accumulator.ctypes.data, x.ctypes.data, x.size)
+        call = Fold(code, int(op), accumulator.ctypes.data, x.ctypes.data, x.size)
+        assert fold_kernel.call(0, call) == 0
         assert x.tobytes() == before.tobytes()
     assert_same_fold(accumulator, fold(op, contributions), op)
 

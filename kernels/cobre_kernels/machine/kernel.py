@@ -31,6 +31,8 @@ class Kernel:
 
     Attributes
     ----------
+    function, record, call_type
+        The three parameters.
     address : int
         Of the C function ``int64 f(int64, int64[n])``; compiles or loads when first read.
     call : callable
@@ -39,13 +41,14 @@ class Kernel:
 
     def __init__(self, function, record, call):
         self.function = function
-        self._record, self._call = record, call
+        self.record, self.call_type = record, call
 
     @functools.cached_property
     def _compiled(self):
-        arguments = [RecordType(self._record.name)]
-        if self._call is not None:
-            arguments.append(types.NamedUniTuple(types.int64, len(self._call._fields), self._call))
+        arguments = [RecordType(self.record.name)]
+        if self.call_type is not None:
+            count = len(self.call_type._fields)
+            arguments.append(types.NamedUniTuple(types.int64, count, self.call_type))
         return compile_cached(types.int64(*arguments), self.function)
 
     @functools.cached_property
@@ -62,7 +65,7 @@ class Kernel:
         """The function from Python."""
         if not config.DISABLE_JIT:
             return self._compiled.entry_point
-        return lambda address, *call: self.function(self._record.at(int(address)), *call)
+        return lambda address, *call: self.function(self.record.at(int(address)), *call)
 
 
 _interpreted = {}  # kernels by their stand-ins for addresses, where nothing is compiled

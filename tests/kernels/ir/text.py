@@ -147,7 +147,7 @@ def _instruction(line):
     text = re.sub(r"(?:, |\s)!\S+ !\d+", "", re.sub(r"\s*;.*$", "", text)).rstrip(",")
     operation = re.sub(r"^(?:tail|musttail|notail) ", "", text).split()[0]
     if operation not in SILENT | TOUCHING:
-        raise ValueError(f"an operation that ir_text.py does not know: {text}")
+        raise ValueError(f"an operation that text.py does not know: {text}")
     return Instruction(result, operation, text)
 
 

@@ -9,9 +9,10 @@ they could come back unseen.
 import dataclasses
 import re
 
-from tests.kernels import ir_text, ir_values
-from tests.kernels.ir_body import CHOICES, GATHERS, Body
-from tests.kernels.ir_values import NOWHERE, UNKNOWN
+from tests.kernels.ir import text as ir_text
+from tests.kernels.ir import values as ir_values
+from tests.kernels.ir.body import CHOICES, GATHERS, Body
+from tests.kernels.ir.values import NOWHERE, UNKNOWN
 
 # Intrinsics that write their first argument, and read the second.
 COPIES = ("llvm.memcpy.", "llvm.memmove.", "llvm.memset.")

@@ -4,7 +4,8 @@ import re
 
 from llvmlite import binding
 
-from tests.kernels import ir_kernels, ir_text
+from tests.kernels.ir import kernels
+from tests.kernels.ir import text as ir_text
 
 TRIPLE = "aarch64-linux-gnu"
 PAUSE = "call void @llvm.x86.sse2.pause()"  # atomics.cpu_pause looks at the triple itself
@@ -37,7 +38,7 @@ def ordering_instructions(text, features):
     module = binding.parse_assembly(text)
     module.data_layout = str(machine.target_data)
     module.verify()
-    name = ir_kernels.entry(ir_text.parse(text)).name
+    name = kernels.entry(ir_text.parse(text)).name
     assembly = machine.emit_assembly(module)
     body = assembly.split(f"\n{name}:")[1].split(".Lfunc_end")[0]
     found = re.findall(r"^\t(\w+)", body, flags=re.M)

@@ -1,9 +1,10 @@
-"""The values in one function's IR, for such arguments: see ir_values.py for what a value is."""
+"""The values in one function's IR, for such arguments: see values.py for what a value is."""
 
 import re
 
-from tests.kernels import ir_text, ir_values
-from tests.kernels.ir_values import NOWHERE, UNKNOWN
+from tests.kernels.ir import text as ir_text
+from tests.kernels.ir import values as ir_values
+from tests.kernels.ir.values import NOWHERE, UNKNOWN
 
 STACK = "stack"
 C_MEMORY = "C"  # what a C function returned the address of, as errno's
@@ -11,7 +12,7 @@ CHOICES = ("llvm.smin.", "llvm.smax.", "llvm.umin.", "llvm.umax.")
 GATHERS = ("llvm.masked.gather.", "llvm.masked.load.")
 RETURN_ADDRESSES = {"__errno_location", "__error"}
 PASSING = {"inttoptr", "ptrtoint", "bitcast", "freeze", "zext", "sext"}
-JOINING = {"insertelement", "extractelement", "shufflevector"}
+JOINING = {"insertelement", "extractelement", "shufflevector", "insertvalue", "extractvalue"}
 DIVIDING = {"sdiv", "udiv", "srem", "urem", "ashr", "xor"}
 MOST_ROUNDS = 50
 
@@ -23,16 +24,19 @@ class Body:
         self.analysis = analysis
         self.function = function
         self._values = dict(zip(function.parameters, arguments, strict=True))
+        self._widened = {}  # of each phi, before a place gets another name
 
     def evaluate(self):
         """Evaluate until nothing changes; return what the function returns."""
-        for turn in range(MOST_ROUNDS):
+        for round_number in range(MOST_ROUNDS):
             before = dict(self._values)
             for instruction in self.function.instructions():
                 if instruction.result is not None:
                     new = self._value(instruction)
-                    if instruction.operation == "phi" and turn > 1:
-                        new = ir_values.widen(before[instruction.result], new)
+                    if instruction.operation == "phi" and round_number > 1:
+                        known = self._widened.get(instruction.result, before[instruction.result])
+                        new = ir_values.widen(known, new)
+                        self._widened[instruction.result] = new
                     self._values[instruction.result] = self.analysis.seen_from(new)
             if self._values == before:
                 break
@@ -100,7 +104,7 @@ class Body:
         if operation == "select":
             return ir_values.join(*values[1:])
         if operation in JOINING:
-            return ir_values.join(*values[: 1 if operation == "extractelement" else 2])
+            return ir_values.join(*values[: 1 if operation.startswith("extract") else 2])
         return _mangled(values) if operation in DIVIDING else UNKNOWN
 
     def _element(self, text):

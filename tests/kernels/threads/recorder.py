@@ -9,16 +9,15 @@ import threading
 from collections import defaultdict
 
 import numpy as np
-from cobre_kernels import atomics, dtypes, indirect, layout
+from cobre_kernels.machine import atomics, record
 from numba import config
 
-from tests.kernels import shared_words
-from tests.kernels.shared_words_races import Races
+from tests.kernels.threads.races import Races
 
 assert config.DISABLE_JIT, "run with NUMBA_DISABLE_JIT=1"
 
 TIMEOUT_S = 20.0
-WIDTH = {dtypes.FLOAT64: 8}  # of elements; the scenarios use no other
+ITEMSIZE = 8  # of elements; the scenarios use no other
 
 
 class Recorder:
@@ -34,19 +33,19 @@ class Recorder:
         """Begin anew, for a segment; its collective buffers begin at ``buffers``."""
         self.races = Races(size, begin, end)
         self.begin, self.buffers = begin, buffers
-        self.stage = None
+        self.staging = None
         self.operations = set()
         self.writers = defaultdict(set)
 
     def word(self, address):
-        """Return the name of a shared word, or None."""
+        """Return the name of a shared word, "data", or None for memory that is not watched."""
         if not self.races.is_shared(address):
             return None
-        if self.stage is not None and address - self.stage in shared_words.STAGE:
-            return shared_words.STAGE[address - self.stage]
-        return (
-            "data" if address >= self.buffers else shared_words.control_word(address - self.begin)
-        )
+        if self.staging is not None and address >= self.staging:
+            return shared_words.name_at("Staging", address - self.staging)
+        if address >= self.buffers:
+            return "data"
+        return shared_words.name_at("Control", address - self.begin)
 
     def note(self, what, how, address):
         """Note an operation on a word of another process."""
@@ -58,7 +57,7 @@ class Recorder:
 
     def data(self, what, how, address, count):
         """Note a plain access to so many bytes, and every word of them that is not data."""
-        for word in range(address, min(address + count, self.buffers), layout.WORD_BYTES):
+        for word in range(address, min(address + count, self.buffers), record.WORD_BYTES):
             self.note(what, how, word)
         self.races.data(self.ranks.own, address, count, what == "store")
 
@@ -98,13 +97,13 @@ def _write(address, value):
 
 def peek(address):
     with recorder.lock:
-        recorder.data("load", "plain", address, layout.WORD_BYTES)
+        recorder.data("load", "plain", address, record.WORD_BYTES)
         return look(address)
 
 
 def poke(address, value):
     with recorder.lock:
-        recorder.data("store", "plain", address, layout.WORD_BYTES)
+        recorder.data("store", "plain", address, record.WORD_BYTES)
         _write(address, value)
 
 
@@ -167,21 +166,26 @@ REPLACED = {
 for _name, _function in REPLACED.items():
     setattr(atomics, _name, _function)
 
-from cobre_kernels import fold as fold_file  # noqa: E402  # after the replacement
+# What View and Table use.
+record.peek_now, record.poke_now = peek, poke
 
-_fold = fold_file.fold
+# After the replacement.
+from cobre_kernels.collective.comm import COMM  # noqa: E402
+from cobre_kernels.collective.fold import Fold, fold_kernel  # noqa: E402
+from cobre_kernels.machine.kernel import kernel  # noqa: E402
+from cobre_kernels.shm import allgatherv, allreduce, barrier, broadcast, control, step  # noqa: E402
+
+from tests.kernels import shared_words  # noqa: E402
 
 
-def fold(state, dtype, op, target, source, count):
+@kernel(COMM, Fold)
+def recorded_fold(comm, call):
+    size_bytes = call.count * ITEMSIZE
     with recorder.lock:
-        size_bytes = count * WIDTH[dtype]
-        recorder.data("load", "plain", source, size_bytes)
-        recorder.data("load", "plain", target, size_bytes)
-        recorder.data("store", "plain", target, size_bytes)
-        _fold(state, dtype, op, target, source, count)
-
-
-fold_file.fold = fold
+        recorder.data("load", "plain", call.x, size_bytes)
+        recorder.data("load", "plain", call.acc, size_bytes)
+        recorder.data("store", "plain", call.acc, size_bytes)
+        return fold_kernel.function(comm, call)
 
 
 def compare(found, expected):
@@ -195,35 +199,34 @@ class World:
 
     def __init__(self, size, buffer_bytes=12288, timeout_s=TIMEOUT_S):
         self.size = size
-        self.memory = np.zeros(
-            (layout.buffers_offset(size) + size * buffer_bytes + 4096) // 8, dtype=np.int64
-        )
+        offset = control.buffers_offset(size)
+        self.memory = np.zeros((offset + size * buffer_bytes + 4096) // 8, dtype=np.int64)
         begin = -(-self.memory.ctypes.data // 4096) * 4096
-        buffers = begin + layout.buffers_offset(size)
-        recorder.watch(size, begin, buffers + size * buffer_bytes, buffers)
-        self.states = [np.zeros(layout.state_words(size), dtype=np.int64) for _ in range(size)]
-        for rank, state in enumerate(self.states):
-            words = {
-                layout.RANK: rank,
-                layout.COMM_SIZE: size,
-                layout.CONTROL: begin,
-                layout.BUFFERS: buffers,
-                layout.BUFFER_STRIDE: buffer_bytes,
-                layout.CHUNK_BYTES: layout.chunk_bytes(buffer_bytes),
-                layout.TIMEOUT_NS: int(timeout_s * 1e9),
-                layout.FILLS_TO_STREAM: rank,
-            }
-            for offset, value in words.items():
-                state[offset // layout.WORD_BYTES] = value
+        recorder.watch(size, begin, begin + offset + size * buffer_bytes, begin + offset)
+        self.words = [COMM.array(size) for _ in range(size)]
+        self.comms = [COMM.of(words) for words in self.words]
+        for rank, comm in enumerate(self.comms):
+            recorder.ranks.own = rank
+            comm.rank, comm.size = rank, size
+            comm.control, comm.buffers, comm.buffer_stride = begin, begin + offset, buffer_bytes
+            comm.chunk_bytes = control.chunk_bytes(buffer_bytes)
+            comm.timeout_ns = int(timeout_s * 1e9)
+            comm.fills_to_stream = rank
+            comm.fold_kernel = recorded_fold.address
+            comm.barrier_body = barrier.barrier_body.address
+            comm.broadcast_body = broadcast.broadcast_body.address
+            comm.allreduce_body = allreduce.allreduce_body.address
+            comm.allgatherv_body = allgatherv.allgatherv_body.address
+            comm.abandon_body = step.abandon_body.address
 
     def run(self, body):
-        """Run ``body(rank, state)`` on a thread for each rank."""
+        """Run ``body(comm)`` on a thread for each rank."""
         errors = []
 
         def work(rank):
             recorder.ranks.own = rank
             try:
-                body(rank, self.states[rank].ctypes.data)
+                body(self.comms[rank])
             except AssertionError as error:
                 errors.append(error)
 
@@ -236,5 +239,3 @@ class World:
             raise errors[0]
         assert not any(thread.is_alive() for thread in threads), "a rank hangs"
 
-
-assert indirect.call3 is None  # nothing is compiled here

@@ -1,6 +1,6 @@
 """Run the collectives as plain Python on threads, and print what they did to shared words.
 
-    NUMBA_DISABLE_JIT=1 python -m tests.kernels.shared_words_trace
+    NUMBA_DISABLE_JIT=1 python -m tests.kernels.threads.trace
 
 Prints JSON: for each scenario the races, the operations on each word, and each word's writers.
 """
@@ -11,18 +11,12 @@ import time
 
 import numpy as np
 
-from tests.kernels import shared_words_recorder  # first: it replaces atomics.py's functions
-from tests.kernels.shared_words_recorder import World, compare, recorder
+from tests.kernels.threads import recorder as recording  # first: it replaces the atomics
+from tests.kernels.threads.recorder import World, compare, recorder
 
-from cobre_kernels import access, copy, dtypes, fold, layout, libc, status, wait  # isort: skip
-from cobre_kernels.kind import BARRIER  # isort: skip
-from cobre_kernels.mpi import table  # isort: skip
-from cobre_kernels.shm import slot, step  # isort: skip
-from cobre_kernels.shm.allgatherv import allgatherv_kernel  # isort: skip
-from cobre_kernels.shm.allreduce import allreduce_kernel  # isort: skip
-from cobre_kernels.shm.barrier import synchronise_kernel  # isort: skip
-from cobre_kernels.shm.broadcast import broadcast_kernel  # isort: skip
-from tests.kernels.shared_words_node import Node, node_disagreement, rounds  # isort: skip
+from cobre_kernels.collective import calls, dtypes, entry, fold, status  # isort: skip
+from cobre_kernels.machine import copy, libc  # isort: skip
+from cobre_kernels.shm import slot, step, wait  # isort: skip
 
 SIZE = 4  # more than FOLD_ALL_RANKS
 LATE_S = 0.02
@@ -33,105 +27,112 @@ copy.STREAM_BYTES = 4096  # so that outputs go past the caches here too
 slot.TIMED_FILL_BYTES = 2048
 
 
-def _values(rank, length):
+def values(rank, length):
     return np.arange(length, dtype=np.float64) * (rank + 2) + rank
 
 
-def barriers(rank, state):
-    for turn in range(4):
-        if rank == turn:
+def synchronise(comm, length=0):
+    return entry.barrier_entry.call(comm, calls.Barrier(calls.BARRIER, length))
+
+
+def barriers(comm):
+    for late_rank in range(4):
+        if comm.rank == late_rank:
             time.sleep(LATE_S)  # the others sleep on this rank's word
-        assert synchronise_kernel.call(state, BARRIER, 0) == status.OK
+        assert synchronise(comm) == status.OK
 
 
-def broadcasts(rank, state):
-    for turn, length in enumerate((*LENGTHS, *LENGTHS)):
-        root = turn % SIZE
-        buffer = _values(root, length) if rank == root else np.full(length, np.nan)
-        arguments = (buffer.ctypes.data, buffer.nbytes, dtypes.FLOAT64, root)
-        assert broadcast_kernel.call(state, *arguments) == status.OK
-        compare(buffer, _values(root, length))
+def broadcast(comm, length, root):
+    rank = comm.rank
+    buffer = values(root, length) if rank == root else np.full(length, np.nan)
+    call = calls.Broadcast(buffer.ctypes.data, buffer.nbytes, dtypes.FLOAT64, root)
+    assert entry.broadcast_entry.call(comm, call) == status.OK
+    compare(buffer, values(root, length))
 
 
-def allreduces(rank, state):
+def allreduce(comm, length):
+    send, recv = values(comm.rank, length), np.full(length, np.nan)
+    addresses = (send.ctypes.data, length, recv.ctypes.data, length)
+    call = calls.Allreduce(*addresses, 8, dtypes.FLOAT64, fold.SUM)
+    assert entry.allreduce_entry.call(comm, call) == status.OK
+    compare(recv, sum(values(r, length) for r in range(SIZE)))
+
+
+def allgatherv(comm, length):
+    counts = np.array([length + r if length > 12 else length for r in range(SIZE)])
+    displs = np.cumsum(counts) - counts
+    send, recv = values(comm.rank, counts[comm.rank]), np.full(counts.sum(), np.nan)
+    call = calls.Allgatherv(
+        send.ctypes.data, len(send), recv.ctypes.data, len(recv), 8, dtypes.FLOAT64,
+        counts.ctypes.data, displs.ctypes.data, SIZE, SIZE,
+    )  # fmt: skip
+    assert entry.allgatherv_entry.call(comm, call) == status.OK
+    compare(recv, np.concatenate([values(r, counts[r]) for r in range(SIZE)]))
+
+
+def broadcasts(comm):
+    for number, length in enumerate((*LENGTHS, *LENGTHS)):
+        broadcast(comm, length, number % SIZE)
+
+
+def allreduces(comm):
     for length in (*LENGTHS, *LENGTHS):
-        send, recv = _values(rank, length), np.full(length, np.nan)
-        outcome = allreduce_kernel.call(
-            state, send.ctypes.data, length, recv.ctypes.data, length, 8, dtypes.FLOAT64, fold.SUM
-        )
-        assert outcome == status.OK
-        compare(recv, sum(_values(r, length) for r in range(SIZE)))
+        allreduce(comm, length)
 
 
-def allgathervs(rank, state):
+def allgathervs(comm):
     for length in (*LENGTHS, *LENGTHS):
-        counts = np.array([length + r if length > 12 else length for r in range(SIZE)])
-        displs = np.cumsum(counts) - counts
-        send, recv = _values(rank, counts[rank]), np.full(counts.sum(), np.nan)
-        outcome = allgatherv_kernel.call(
-            state, send.ctypes.data, len(send), recv.ctypes.data, len(recv), 8, dtypes.FLOAT64,
-            counts.ctypes.data, displs.ctypes.data, SIZE, SIZE,
-        )  # fmt: skip
-        assert outcome == status.OK
-        expected = np.concatenate([_values(r, counts[r]) for r in range(SIZE)])
-        compare(recv, expected)
+        allgatherv(comm, length)
 
 
-def mixed(rank, state):
-    allreduces(rank, state)
-    broadcasts(rank, state)
-    barriers(rank, state)
-    allgathervs(rank, state)
+def mixed(comm):
+    allreduces(comm)
+    broadcasts(comm)
+    barriers(comm)
+    allgathervs(comm)
 
 
-def disagreement(rank, state):
-    assert synchronise_kernel.call(state, BARRIER, 0) == status.OK
-    assert synchronise_kernel.call(state, BARRIER, rank % 2) == status.DISAGREE
+def disagreement(comm):
+    assert synchronise(comm) == status.OK
+    assert synchronise(comm, comm.rank % 2) == status.DISAGREE
+    assert synchronise(comm) == status.IS_BROKEN
 
 
-def late(rank, state):
-    if rank == 0:
+def late(comm):
+    if comm.rank == 0:
         time.sleep(0.4)
-        access.announce_kernel.call(state, layout.CLOSED)
+        step.announce_closed_kernel.call(comm)
     else:
-        assert synchronise_kernel.call(state, BARRIER, 0) in (status.TIMED_OUT, status.LOST_PEER)
+        assert synchronise(comm) in (status.TIMED_OUT, status.LOST_PEER)
 
 
-def left(rank, state):
-    if rank == 0:
+def left(comm):
+    if comm.rank == 0:
         time.sleep(LATE_S)
-        access.announce_kernel.call(state, layout.CLOSED)
+        step.announce_closed_kernel.call(comm)
     else:
-        assert synchronise_kernel.call(state, BARRIER, 0) == status.LOST_PEER
+        assert synchronise(comm) == status.LOST_PEER
 
 
 def mistakes():
-    """Return what is planted, by name: (file, name in it, what takes its place)."""
-    relaxed = shared_words_recorder.REPLACED["load_relaxed"]
-    plain = shared_words_recorder.REPLACED["peek"]
-    careless = shared_words_recorder.REPLACED["store_relaxed"]
-    users = (slot, *(sys.modules[f"cobre_kernels.shm.{n}"] for n in ("broadcast", "allgatherv")))
-    slot_of, half_of = slot.slot_of, table.half_of
+    """Return what is planted, by name: (body, world, [(file, name in it, what takes its place)])."""
+    relaxed = recording.REPLACED["load_relaxed"]
+    careless = recording.REPLACED["store_relaxed"]
+    files = (slot, *(sys.modules[f"cobre_kernels.shm.{n}"] for n in ("broadcast", "allgatherv")))
+    slot_of = slot.slot_of
 
-    def one_parity(state, rank, generation):
-        return slot_of(state, rank, 0)
+    def one_parity(comm, rank, generation):
+        return slot_of(comm, rank, 0)
 
-    def one_half(state, mpi):
-        return half_of(state, mpi) - (
-            shared_words_recorder.look(mpi + table.ROUNDS) & 1
-        ) * shared_words_recorder.look(mpi + table.HALF_BYTES)
+    def looks(load):
+        return [(file, "load_acquire", load) for file in (step, wait)]
 
     return {
-        "relaxed store of ARRIVED": (mixed, World, [(step, "store_seq_cst", careless)]),
-        "relaxed load of ARRIVED": (
-            mixed,
-            World,
-            [(f, "load_acquire", relaxed) for f in (step, wait)],
-        ),
-        "plain load of ARRIVED": (mixed, World, [(f, "load_acquire", plain) for f in (step, wait)]),
-        "no fence after streamed stores": (mixed, World, [(slot, "settle", lambda: None)]),
-        "one slot for both parities": (mixed, World, [(f, "slot_of", one_parity) for f in users]),
-        "one half of the stage": (rounds, Node, [(table, "half_of", one_half)]),
+        "relaxed store of arrived": (mixed, World, [(step, "store_seq_cst", careless)]),
+        "relaxed load of arrived": (mixed, World, looks(relaxed)),
+        "plain load of arrived": (mixed, World, looks(recording.peek)),
+        "no fence after streamed stores": (mixed, World, [(slot, "store_fence", lambda: None)]),
+        "one slot for both parities": (mixed, World, [(f, "slot_of", one_parity) for f in files]),
     }
 
 
@@ -163,8 +164,6 @@ def main():
     bodies = (barriers, broadcasts, allreduces, allgathervs, mixed, disagreement, left)
     results = {body.__name__: report(body) for body in bodies}
     results["late"] = report(late, timeout_s=0.15)
-    for body in (rounds, node_disagreement):
-        results[body.__name__] = report(body, Node)
     results["planted"] = {name: planted(*mistake) for name, mistake in mistakes().items()}
     json.dump(results, sys.stdout)
 

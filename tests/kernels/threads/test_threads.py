@@ -1,0 +1,72 @@
+"""The orderings that are stated leave no race, and words have the writers that are stated.
+
+docs/design/memory-orderings.md says what is checked here, and what is not.
+"""
+
+import json
+
+import pytest
+from cobre_kernels.shm.control import CONTROL, RANK_BLOCK
+
+from tests.kernels import programs
+from tests.kernels.shared_words import WORDS
+
+FAILURES = ("disagreement", "left", "late")
+SCENARIOS = ("barriers", "broadcasts", "allreduces", "allgathervs", "mixed", *FAILURES)
+STATED = {(word, *operation) for word in WORDS for operation in WORDS[word]}
+DATA = {("data", what, how) for what in ("load", "store") for how in ("plain", "copy")}
+UNSEEN = ("Comm.guard", "Word.value")  # not in the memory that is watched
+PLANTED = {
+    "relaxed store of arrived": "not ordered after the store",
+    "relaxed load of arrived": "not ordered after the store",
+    "plain load of arrived": "both atomic and plain",
+    "no fence after streamed stores": "released before the fence",
+    "one slot for both parities": "not ordered after",
+}
+
+
+@pytest.fixture(scope="module")
+def trace():
+    process = programs.start("threads.trace", NUMBA_DISABLE_JIT="1")
+    return json.loads(programs.output_of(process))
+
+
+def operations(trace, scenario):
+    return {tuple(operation) for operation in trace[scenario]["operations"]}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_orderings_leave_no_race(trace, scenario):
+    assert trace[scenario]["races"] == []
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_words_see_only_what_is_stated(trace, scenario):
+    assert operations(trace, scenario) <= STATED | DATA
+
+
+def test_scenarios_take_every_path(trace):
+    taken = set().union(*(operations(trace, scenario) for scenario in SCENARIOS))
+    missing = {o for o in STATED - taken if o[0] not in UNSEEN}
+    assert missing == {("Cell.arrived", "call", "syscall")}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_words_have_the_writers_that_are_stated(trace, scenario):
+    for word, offset, writers in trace[scenario]["writers"]:
+        owner = (offset - CONTROL.offsets["blocks"]) // RANK_BLOCK.size_bytes
+        if word.startswith("Staging."):
+            assert writers == [0], word
+        elif word == "RankBlock.sleepers":
+            assert owner not in writers
+        else:  # of a block or cell, or payload
+            assert writers == [owner], word
+
+
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_mistake_is_found_by_the_orderings_alone(trace, mistake):
+    assert PLANTED[mistake] in " ".join(trace["planted"][mistake]["races"])
+
+
+def test_every_mistake_is_looked_for(trace):
+    assert set(trace["planted"]) == set(PLANTED)

@@ -13,29 +13,33 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from cobre_kernels import access, layout
-from cobre_kernels.atomics import WORD_BYTES
-from cobre_kernels.doors import DOORS, door
-from cobre_kernels.kernel import Kernel
-from cobre_kernels.kind import SPLIT
-from numpy.typing import DTypeLike, NDArray
+from cobre_kernels.collective import comm as states
+from cobre_kernels.collective.calls import SPLIT
+from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
+from cobre_kernels.machine import access
+from cobre_kernels.machine.kernel import Kernel
+from cobre_kernels.machine.record import View
+from cobre_kernels.mpi import messages, round
+from cobre_kernels.mpi.allgatherv import allgatherv_body
+from cobre_kernels.mpi.allreduce import allreduce_body
+from cobre_kernels.mpi.barrier import barrier_body
+from cobre_kernels.mpi.broadcast import broadcast_body
+from cobre_kernels.shm import step
+from numpy.typing import DTypeLike
 
-from cobre_comm import jit
-from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
+from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
 from cobre_comm.backends.mpi import abort, library, owned
-from cobre_comm.backends.mpi.memory import (
-    ALL_KERNELS,
-    KERNELS,
-    MpiMemory,
-    least_buffer_bytes,
-)
+from cobre_comm.backends.mpi.memory import MpiMemory, least_buffer_bytes
 from cobre_comm.backends.mpi.node_order import NodeOrder, node_order_of, split_by_node
 from cobre_comm.backends.mpi.region import MpiRegion, map_region
+from cobre_comm.backends.mpi.spec import MPI as SPEC
 from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US, attach
-from cobre_comm.backends.shm.backend import KERNELS as SHM_KERNELS
+from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
+from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import MpiConfig, ShmConfig
 from cobre_comm.errors import InitializationFailed, InvalidCommunicator
+from cobre_comm.jit.register import register_backend
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -43,7 +47,16 @@ if TYPE_CHECKING:
 NAME_BYTES = 64
 FAILED_TAG = 1
 LOOK_S = 0.001
-STAGE_BYTES = 4 * 2**20  # of a node, where there are several
+STAGING_BYTES = 4 * 2**20  # of a node, where there are several
+
+BODIES = Bodies(
+    barrier_body,
+    broadcast_body,
+    allreduce_body,
+    allgatherv_body,
+    messages.abandon_body,
+    helpers=(*round.KERNELS, *messages.KERNELS, NODE_BODIES.barrier, NODE_BODIES.abandon),
+)
 
 
 class MpiBackend(KernelBackend):
@@ -70,7 +83,7 @@ class MpiBackend(KernelBackend):
         where a launcher announces more, or if the ranks of a node cannot share memory.
     """
 
-    __slots__ = ("_announce", "_config", "_memory", "_names", "_owned", "_segment", "node")
+    __slots__ = ("_announce_closed", "_config", "_memory", "_names", "_owned", "_segment", "node")
 
     def __init__(self, comm: MPI.Intracomm | None = None, config: MpiConfig | None = None) -> None:
         self._config = MpiConfig.from_env() if config is None else config
@@ -89,36 +102,37 @@ class MpiBackend(KernelBackend):
         if self._config.spin_us is None:
             spin_us = SPIN_US if has_room else 0.0
             self._config = dataclasses.replace(self._config, spin_us=spin_us)
-        places = node_order_of(world, node)
-        is_alone = places.nodes == 1
-        kernels = SHM_KERNELS if is_alone else mpi_kernels()
-        _compile_in_turn(node, kernels.all() if is_alone else ALL_KERNELS)
-        super().__init__(kernels, layout.MPI, world.rank, world.size, is_leader=node.rank == 0)
+        node_order = node_order_of(world, node)
+        is_alone = node_order.nodes == 1
+        _compile_in_turn(node, node_kernels() if is_alone else _kernels_of_several_nodes())
+        bodies = NODE_BODIES if is_alone else BODIES
+        super().__init__(SPEC, bodies, world.rank, world.size, is_leader=node.rank == 0)
         self.node = node
         self._owned = owned.OwnedObjects(world, node)
         owned.register(self._owned, parent, self)
         self._names = itertools.count()
-        self._announce = access.announce_kernel.call  # loaded now: __del__ may run at exit
+        # Loaded now: __del__ may run at exit.
+        self._announce_closed = step.announce_closed_kernel.call
         if is_alone:
-            self._segment = _share_node(self._state, world, node, self._config)
+            self._segment = _share_node(self._comm, world, node, self._config)
         else:
-            self._reach_other_nodes(places)
+            self._reach_other_nodes(node_order)
 
-    def _reach_other_nodes(self, places: NodeOrder) -> None:
+    def _reach_other_nodes(self, node_order: NodeOrder) -> None:
         config = self._config
-        wanted = config.buffer_bytes or max(STAGE_BYTES // len(places.here), SMALLEST_BUFFER_BYTES)
-        config = dataclasses.replace(config, buffer_bytes=max(wanted, least_buffer_bytes(places)))
-        local = np.zeros(layout.state_words(self.node.size), dtype=np.int64)
-        for offset, value in (
-            (layout.RANK, self.node.rank),
-            (layout.COMM_SIZE, self.node.size),
-            (layout.BACKEND, layout.MPI),
-        ):
-            local[offset // WORD_BYTES] = value
-        segment = _share_node(local, self._owned.world, self.node, config)
-        self._memory = MpiMemory(self._state, local, self._owned, places)
-        self._owned.keep(segment, self._memory)
-        self._segment = segment
+        wanted = config.buffer_bytes or max(
+            STAGING_BYTES // len(node_order.here), SMALLEST_BUFFER_BYTES
+        )
+        config = dataclasses.replace(
+            config, buffer_bytes=max(wanted, least_buffer_bytes(node_order))
+        )
+        memory = MpiMemory(self._comm, self._words, self._owned, node_order)
+        segment = _share_node(memory.node, self._owned.world, self.node, config)
+        memory.use_staging_buffer()
+        self._comm.gives_gil = 1
+        self._owned.receive_goodbyes = memory.receive_goodbyes
+        self._owned.keep(segment, memory)
+        self._segment, self._memory = segment, memory
 
     @property
     def backend(self) -> str:
@@ -135,20 +149,24 @@ class MpiBackend(KernelBackend):
 
     def split_local(self) -> MpiBackend:
         """Return a communicator of the ranks of this node, in their order."""
-        self._synchronise(SPLIT, 0)
+        self._agree_on(SPLIT, 0)
         return MpiBackend(self.node, dataclasses.replace(self._config, pretend_nodes=()))
 
     def close(self) -> None:
         """See :meth:`Communicator.close`."""
-        guard = self._end()
-        if guard in _ENDED or self._segment is None:
+        found = self._end()
+        if found in _ENDED or self._segment is None:
             return
+        # A broken one has said so already, and a request of it may still be under way.
+        is_whole = found != states.BROKEN
         if self._memory is not None:
-            self._owned.is_closed = self._memory.farewell(is_broken=guard == layout.GUARD_BROKEN)
+            if is_whole:
+                self._memory.say_goodbye()
+            self._owned.is_closed = is_whole
         else:
-            if guard != layout.GUARD_BROKEN:  # a broken one has said so already
-                self._announce(self._address, layout.CLOSED)
-            self._set(layout.CONTROL, 0)
+            if is_whole:
+                self._announce_closed(self._address)
+            self._comm.control = 0
             self._owned.is_closed = True
         self._segment.close()
         self._segment = None
@@ -157,8 +175,8 @@ class MpiBackend(KernelBackend):
         """Become unusable, because MPI is about to be."""
         with contextlib.suppress(InvalidCommunicator):
             self.close()
-        if self._get(layout.GUARD) in (layout.GUARD_CLOSED, layout.GUARD_BROKEN):
-            self._set(layout.GUARD, layout.GUARD_FINALIZED)
+        if self._guard in (states.CLOSED, states.BROKEN):
+            self._guard = states.FINALIZED
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_finalizing():
@@ -168,11 +186,11 @@ class MpiBackend(KernelBackend):
             self.close()
 
 
-_ENDED = (layout.GUARD_CLOSED, layout.GUARD_FORKED, layout.GUARD_FINALIZED)
+_ENDED = (states.CLOSED, states.FORKED, states.FINALIZED)
 
 
 def _share_node(
-    state: NDArray[np.int64], world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig
+    comm: View, world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig
 ) -> Segment:
     """Attach the ranks of a node to one segment; on failure all ranks of all nodes raise."""
     from mpi4py import MPI
@@ -180,7 +198,7 @@ def _share_node(
     problem: InitializationFailed | None = None
     segment: Segment | None = None
     try:
-        segment = _attach_in_turn(state, node, config)
+        segment = _attach_in_turn(comm, node, config)
     except InitializationFailed as error:
         problem = error
     if not world.allreduce(problem is None, MPI.LAND) or segment is None:
@@ -189,7 +207,7 @@ def _share_node(
     return segment
 
 
-def _attach_in_turn(state: NDArray[np.int64], node: MPI.Intracomm, config: MpiConfig) -> Segment:
+def _attach_in_turn(comm: View, node: MPI.Intracomm, config: MpiConfig) -> Segment:
     from mpi4py import MPI
 
     name = bytearray(NAME_BYTES)
@@ -209,7 +227,7 @@ def _attach_in_turn(state: NDArray[np.int64], node: MPI.Intracomm, config: MpiCo
         spin_us=config.spin_us,
     )
     try:
-        return attach(state, shm, lambda: not node.Iprobe(source=0, tag=FAILED_TAG))
+        return attach(comm, shm, lambda: not node.Iprobe(source=0, tag=FAILED_TAG))
     except InitializationFailed:
         if node.rank == 0:
             for rank in range(1, node.size):  # they look for the segment in vain
@@ -224,25 +242,25 @@ def _compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
     compile the same; `cobre-comm run` has seen to it before.
     """
     if node.rank == 0:
-        for kernel in [*access.KERNELS, *kernels]:
+        for kernel in kernels:
             kernel.call, kernel.address  # noqa: B018  # either compiles
-        for name in DOORS:
-            door(name)
+        for name in FAST_PATHS:
+            fast_path(name)
     request = node.Ibarrier()
     while not request.Test():
         time.sleep(LOOK_S)
 
 
-def mpi_kernels() -> KernelSet:
-    """Return the kernels of several nodes, after making MPI's functions known to them."""
+def _kernels_of_several_nodes() -> list[Kernel]:
+    """Return what runs on several nodes, after making MPI's functions known to the compiler."""
     library.make_known()
-    return KERNELS
+    return [*COMMON_KERNELS, *BODIES.all(), *access.KERNELS]
 
 
-def kernels_to_warm() -> list[Kernel]:
-    """Return what to compile before ranks start; needs no MPI."""
+def kernels() -> list[Kernel]:
+    """Return what is compiled before ranks start; needs no MPI."""
     library.make_known(pretend=True)
-    return [*ALL_KERNELS, *SHM_KERNELS.all(), *access.KERNELS]
+    return [*node_kernels(), *BODIES.all()]
 
 
-jit.register_backend(MpiBackend, jit.MpiCommType())
+register_backend(MpiBackend, is_local=False)

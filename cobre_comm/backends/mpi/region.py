@@ -22,7 +22,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from cobre_kernels import layout
+from cobre_kernels.shm import control
 from numpy.typing import NDArray
 
 from cobre_comm.backends.shm import numa
@@ -33,7 +33,7 @@ from cobre_comm.shared_region import MappedRegion, RegionOwner, agree_on_memory
 if TYPE_CHECKING:
     from cobre_comm.backends.mpi.owned import OwnedObjects
 
-PAGE_BYTES: int = layout.PAGE_BYTES
+PAGE_BYTES: int = control.PAGE_BYTES
 WINDOW_FOLDER = pathlib.Path("/dev/shm")
 MREMAP_MAYMOVE = 1
 MADV_POPULATE_WRITE = 23  # since Linux 5.14

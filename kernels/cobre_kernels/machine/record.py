@@ -16,6 +16,8 @@ What an attribute gives depends on the kind of its field:
 ``own_rows``   the same inside this record; without a number, as many as its maker wants
 ``table``      words one after the other, at the address that the word holds; ``table[i]``
 =============  ==========================================================================
+
+``record.address`` is where the record itself begins.
 """
 
 import ctypes
@@ -97,6 +99,7 @@ class Record:
 
     def __init__(self, name, about, /, *, line_bytes=WORD_BYTES, **fields):
         assert name not in RECORDS, name
+        assert "address" not in fields, name
         self.name, self.about, self.fields = name, about, fields
         self.offsets = {}
         end = 0

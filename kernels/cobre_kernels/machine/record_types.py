@@ -90,6 +90,8 @@ class _RecordAttributes(AttributeTemplate):
     key = RecordType
 
     def generic_resolve(self, typ, attr):
+        if attr == "address":
+            return types.int64
         field = typ.record.fields.get(attr)
         return None if field is None else _type_of(field)
 
@@ -100,6 +102,8 @@ def _word_at(builder, address):
 
 @lower_getattr_generic(RecordType)
 def _read_field(context, builder, typ, value, attr):
+    if attr == "address":
+        return value
     field = typ.record.fields[attr]
     at = builder.add(value, ir.Constant(cgutils.intp_t, typ.record.offsets[attr]))
     if field.kind in ("shared", "memory", "part", "own_rows"):

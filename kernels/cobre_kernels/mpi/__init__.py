@@ -1,1 +1,4 @@
-"""Collectives over several nodes: shared memory within a node, MPI among the nodes."""
+"""Collectives over several nodes: shared memory within a node, MPI between leaders.
+
+``round.py`` has the protocol and its states. One file holds the body of each collective.
+"""

@@ -1,206 +1,174 @@
-"""Allgatherv: blocks into the stage, across by MPI_Allgatherv, out of every stage.
+"""Allgatherv: blocks into the staging buffer, across by MPI_Allgatherv, out of every one.
 
-In the stage the ranks' chunks lie close together in node-major order, so that what a node gives is
-one piece, and each byte crosses the network once for each node. Where every rank is alone on its
-node, MPI_Allgatherv goes straight from buffer to buffer, with 64-bit counts if they are needed and
-the library has them.
+In the staging buffer the ranks' chunks lie close together in node order. What a node gives is
+therefore one piece, and each byte crosses the network once for each node. On a flat communicator
+MPI_Allgatherv goes straight from buffer to buffer, with 64-bit counts if they are needed and the
+library has them; a few bytes travel with the headers.
 """
 
-from cobre_kernels import layout, libc
-from cobre_kernels.arguments import check_allgatherv, hash_tables, largest_count
-from cobre_kernels.collective.guard import enter as claim
-from cobre_kernels.collective.guard import leave
+from cobre_kernels.collective.calls import Allgatherv
+from cobre_kernels.collective.checks import (
+    block_of,
+    bytes_of,
+    count_of,
+    displacement_of,
+    largest_block_bytes,
+)
+from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
-from cobre_kernels.kind import ALLGATHERV, pack_kind
-from cobre_kernels.machine.atomics import peek
-from cobre_kernels.machine.copy import is_large, move, move_out, settle
-from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
+from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.mpi import calls, table
-from cobre_kernels.mpi.counts import LARGEST_INT, array_of, put, put_block
-from cobre_kernels.mpi.round import finish, judge, may_go_on, next_half
-from cobre_kernels.mpi.shared import agree, agree_with, enter, hand_out, meet
-from cobre_kernels.mpi.table import is_flat, leads, table_of
+from cobre_kernels.mpi import calls
+from cobre_kernels.mpi.counts import LARGEST_INT, array_of, put, put_count
+from cobre_kernels.mpi.records import (
+    EAGER_BYTES,
+    STRIPE_LINE_BYTES,
+    is_flat,
+    is_leader,
+    next_half,
+)
+from cobre_kernels.mpi.round import enter_eager_round, enter_round, hand_out
 
 
-@kernel(arguments=10)
-def allgatherv_kernel(
-    state,
-    send,
-    send_count,
-    recv,
-    recv_count,
-    itemsize,
-    dtype,
-    counts,
-    displs,
-    counts_len,
-    displs_len,
-):
-    """Gather blocks of different lengths; arguments are addresses and numbers of elements."""
-    state = address_of(state)
-    outcome = claim(state)
-    if outcome != OK:
-        return outcome
-    outcome = check_allgatherv(
-        state, send, send_count, recv, recv_count, itemsize, counts, displs, counts_len, displs_len
-    )
-    if outcome != OK:
-        leave(state)
-        return outcome
-    kind = pack_kind(ALLGATHERV, dtype, 0)
-    mpi = table_of(state)
-    size = peek(state + layout.COMM_SIZE)
-    tables = hash_tables(size, itemsize, counts, displs)
-    # By the tables, which are the same on all ranks: recv may be longer on some.
-    needs_large = _reach(size, counts, displs) * itemsize > LARGEST_INT
-    thread = libc.release_gil()
-    if is_flat(mpi) and largest_count(size, counts) * itemsize <= table.INLINE_BYTES:
-        outcome = _with_heads(state, mpi, send, recv, itemsize, counts, displs, kind, tables)
-    elif is_flat(mpi) and (not needs_large or peek(mpi + table.HAS_LARGE) != 0):
-        outcome = meet(state, mpi, kind, tables, send_count, True)
-        if outcome == OK:
-            outcome = _direct(state, mpi, send, recv, itemsize, counts, displs, needs_large)
-    else:
-        outcome = _staged(state, mpi, send, recv, itemsize, counts, displs, kind, tables)
-        if is_large(recv_count * itemsize):
-            settle()
-    libc.regain_gil(thread)
-    return finish(state, mpi, outcome, kind)
+@kernel(COMM, Allgatherv)
+def allgatherv_body(comm, call):
+    """Choose one of the three ways, by the tables: they are the same on all ranks."""
+    if is_flat(comm):
+        if largest_block_bytes(comm.size, call) <= EAGER_BYTES:
+            return _eager(comm, call)
+        if _reach_bytes(comm, call) <= LARGEST_INT or comm.mpi.has_large_counts != 0:
+            return _direct(comm, call)
+    return _staged(comm, call)
 
 
 @routine
-def _direct(state, mpi, send, recv, itemsize, counts, displs, needs_large):
-    lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)
-    for rank in range(peek(state + layout.COMM_SIZE)):
-        put_block(lengths, rank, peek(counts + 8 * rank) * itemsize, needs_large)
-        put_block(places, rank, peek(displs + 8 * rank) * itemsize, needs_large)
-    rank = peek(state + layout.RANK)
-    own = recv + peek(displs + 8 * rank) * itemsize
-    if send != own:  # MPI wants all ranks in place, or none; it would copy this as well
-        move(own, send, peek(counts + 8 * rank) * itemsize)
-    in_place = peek(mpi + table.IN_PLACE)
-    if needs_large:
-        code = calls.allgatherv_large(mpi, in_place, 0, recv, lengths, places)
-    else:
-        code = calls.allgatherv(mpi, in_place, 0, recv, lengths, places)
-    return judge(state, code)
+def _reach_bytes(comm, call):
+    """Return where the last block ends; ``recv`` may be longer on some ranks."""
+    reach = 0
+    for rank in range(comm.size):
+        reach = max(reach, count_of(call, rank) + displacement_of(call, rank))
+    return reach * call.itemsize
 
 
 @routine
-def _with_heads(state, mpi, send, recv, itemsize, counts, displs, kind, tables):
-    """Blocks so short that they travel with the heads, of a flat communicator."""
-    rank = peek(state + layout.RANK)
-    own_bytes = peek(counts + 8 * rank) * itemsize
-    outcome = enter(state, mpi, kind, tables, peek(counts + 8 * rank))
-    if not may_go_on(outcome):
-        return outcome
-    outcome = agree_with(state, mpi, outcome, kind, tables, send, own_bytes, False)
-    outcome = hand_out(state, mpi, outcome)
+def _eager(comm, call):
+    outcome = hand_out(comm, enter_eager_round(comm, call.send, bytes_of(call, comm.rank)))
     if outcome == OK:
-        for r in range(peek(state + layout.COMM_SIZE)):
-            source = peek(mpi + table.HEADS) + r * table.HEAD_BYTES + table.PAYLOAD
-            block = recv + peek(displs + 8 * r) * itemsize
-            move(block, source, peek(counts + 8 * r) * itemsize)
+        for rank in range(comm.size):
+            move(block_of(call, rank), comm.mpi.headers[rank].payload, bytes_of(call, rank))
     return outcome
 
 
 @routine
-def _staged(state, mpi, send, recv, itemsize, counts, displs, kind, tables):
-    chunk, largest = _plan(state, mpi, itemsize, counts)
+def _direct(comm, call):
+    outcome = enter_round(comm, True)
+    if outcome == OK:
+        own = block_of(call, comm.rank)
+        if call.send != own:  # MPI wants all ranks in place, or none; it would copy this as well
+            move(own, call.send, bytes_of(call, comm.rank))
+        outcome = _gather_blocks(comm, call)
+    return hand_out(comm, outcome)
+
+
+@routine
+def _gather_blocks(comm, call):
+    needs_large = _reach_bytes(comm, call) > LARGEST_INT
+    lengths, displacements = array_of(comm, 0), array_of(comm, 1)
+    for rank in range(comm.size):
+        put_count(lengths, rank, bytes_of(call, rank), needs_large)
+        put_count(displacements, rank, block_of(call, rank) - call.recv, needs_large)
+    if needs_large:
+        code = calls.allgatherv_large(comm.mpi, call.recv, lengths, displacements)
+    else:
+        code = calls.allgatherv(comm.mpi, call.recv, lengths, displacements)
+    return calls.status_of_mpi(comm, code)
+
+
+@routine
+def _staged(comm, call):
+    largest = largest_block_bytes(comm.size, call)
+    chunk = _chunk_bytes(comm, call)
+    streams = is_large(_reach_bytes(comm, call))
     begin = 0
     while True:
-        outcome = _round(
-            state, mpi, send, recv, itemsize, counts, displs, begin, chunk, kind, tables
-        )
+        outcome = _chunk(comm, call, (begin, chunk), streams)
         begin += chunk
         if outcome != OK or begin >= largest:
+            if streams:
+                store_fence()
             return outcome
 
 
 @routine
-def _plan(state, mpi, itemsize, counts):
-    """Bytes of a rank's chunk, and of the longest block."""
-    givers, size = 0, peek(state + layout.COMM_SIZE)
-    for rank in range(size):
-        givers += 1 if peek(counts + 8 * rank) > 0 else 0
-    share = peek(mpi + table.HALF_BYTES) // max(givers, 1)
-    return share // table.LINE_BYTES * table.LINE_BYTES, largest_count(size, counts) * itemsize
+def _chunk_bytes(comm, call):
+    """Return the bytes of a rank's chunk: all ranks that give anything share a half."""
+    givers = 0
+    for rank in range(comm.size):
+        givers += 1 if count_of(call, rank) > 0 else 0
+    share = comm.mpi.half_bytes // max(givers, 1)
+    return share // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
 
 
 @routine
-def _bytes_of(counts, rank, itemsize, begin, chunk):
-    """Bytes of a rank's block between ``begin`` and ``begin + chunk``."""
-    return max(min(peek(counts + 8 * rank) * itemsize - begin, chunk), 0)
+def _part_bytes(call, rank, span):
+    """Return the bytes of a rank's block that are in this chunk."""
+    begin, chunk = span
+    return max(min(bytes_of(call, rank) - begin, chunk), 0)
 
 
 @routine
-def _offset_of(mpi, counts, place, itemsize, begin, chunk):
-    """Where the chunk of the rank at a place of node-major order lies in the stage."""
-    offset = 0
-    for before in range(place):
-        rank = peek(peek(mpi + table.ORDER) + 8 * before)
-        offset += _bytes_of(counts, rank, itemsize, begin, chunk)
-    return offset
+def _sum_parts(comm, call, span, indices):
+    """Return the bytes in this chunk of the ranks from one node index to another."""
+    first, end = indices
+    total = 0
+    for index in range(first, end):
+        total += _part_bytes(call, comm.mpi.node_order[index], span)
+    return total
 
 
 @routine
-def _round(state, mpi, send, recv, itemsize, counts, displs, begin, chunk, kind, tables):
-    rank = peek(state + layout.RANK)
-    own_bytes = _bytes_of(counts, rank, itemsize, begin, chunk)
-    half = next_half(state, mpi)
+def _chunk(comm, call, span, streams):
+    mpi = comm.mpi
+    half = next_half(mpi)
+    own_bytes = _part_bytes(call, comm.rank, span)
     if own_bytes > 0:
-        place = table.place_of(mpi, rank)
-        own = half + _offset_of(mpi, counts, place, itemsize, begin, chunk)
-        move(own, send + begin, own_bytes)
-    outcome = enter(state, mpi, kind, tables, peek(counts + 8 * rank))
-    if not may_go_on(outcome):
-        return outcome
-    if leads(mpi):
-        outcome = agree(state, mpi, outcome, kind, tables, True)
-        if outcome == OK:
-            outcome = _cross(state, mpi, half, itemsize, counts, begin, chunk)
-    outcome = hand_out(state, mpi, outcome)
+        before = _sum_parts(comm, call, span, (0, mpi.node_index[comm.rank]))
+        move(half + before, call.send + span[0], own_bytes)
+    outcome = enter_round(comm, True)
+    if outcome == OK and is_leader(comm):
+        outcome = _gather_parts(comm, call, span, half)
+    outcome = hand_out(comm, outcome)
     if outcome == OK:
-        _take_out(state, mpi, send, recv, itemsize, counts, displs, begin, chunk, half)
+        _take_out(comm, call, span, half, streams)
     return outcome
 
 
 @routine
-def _cross(state, mpi, half, itemsize, counts, begin, chunk):
-    lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)
-    starts, total = peek(mpi + table.STARTS), 0
-    for node in range(peek(mpi + table.NODES)):
-        put(places, node, total)
-        length = 0
-        for place in range(peek(starts + 8 * node), peek(starts + 8 * node + 8)):
-            rank = peek(peek(mpi + table.ORDER) + 8 * place)
-            length += _bytes_of(counts, rank, itemsize, begin, chunk)
+def _gather_parts(comm, call, span, half):
+    """Give every leader the parts that all nodes have put into their halves."""
+    mpi = comm.mpi
+    lengths, displacements = array_of(comm, 0), array_of(comm, 1)
+    total = 0
+    for node in range(mpi.nodes):
+        put(displacements, node, total)
+        indices = (mpi.node_starts[node], mpi.node_starts[node + 1])
+        length = _sum_parts(comm, call, span, indices)
         put(lengths, node, length)
         total += length
     if total == 0:
         return OK
-    in_place = peek(mpi + table.IN_PLACE)
-    return judge(state, calls.allgatherv(mpi, in_place, 0, half, lengths, places))
+    return calls.status_of_mpi(comm, calls.allgatherv(mpi, half, lengths, displacements))
 
 
 @routine
-def _take_out(state, mpi, send, recv, itemsize, counts, displs, begin, chunk, half):
+def _take_out(comm, call, span, half, streams):
+    """Copy every rank's part to its block; this rank's own may be there already."""
     offset = 0
-    size = peek(state + layout.COMM_SIZE)
-    past_caches = is_large(_reach(size, counts, displs) * itemsize)
-    for place in range(size):
-        rank = peek(peek(mpi + table.ORDER) + 8 * place)
-        length = _bytes_of(counts, rank, itemsize, begin, chunk)
-        block = recv + peek(displs + 8 * rank) * itemsize
-        if length > 0 and not (rank == peek(state + layout.RANK) and block == send):
-            move_out(block + begin, half + offset, length, past_caches)
+    for index in range(comm.size):
+        rank = comm.mpi.node_order[index]
+        length = _part_bytes(call, rank, span)
+        block = block_of(call, rank)
+        if length > 0 and not (rank == comm.rank and block == call.send):
+            copy_out(block + span[0], half + offset, length, streams)
         offset += length
-
-
-@routine
-def _reach(size, counts, displs):
-    reach = 0
-    for rank in range(size):
-        reach = max(reach, peek(counts + 8 * rank) + peek(displs + 8 * rank))
-    return reach

@@ -1,21 +1,19 @@
-"""Tables of counts and displacements for MPI, as arrays of C ints in memory of our own."""
+"""Counts and displacements for MPI: arrays of C ints or 64-bit counts in memory of our own."""
 
 import numpy as np
 from numba import carray
 
-from cobre_kernels import layout
-from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.atomics import poke
 from cobre_kernels.machine.kernel import as_pointer
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.mpi import table
 
 LARGEST_INT = 2**31 - 1
 
 
 @routine
-def array_of(state, mpi, number):
-    """Address of one of the four arrays of the table, a 64-bit word for each rank."""
-    return peek(mpi + table.COUNTS) + 8 * number * peek(state + layout.COMM_SIZE)
+def array_of(comm, number):
+    """Return the address of one of four arrays, each a 64-bit word for each rank."""
+    return comm.mpi.counts + 8 * number * comm.size
 
 
 @routine
@@ -25,21 +23,21 @@ def put(array, index, value):
 
 
 @routine
-def by_node(state, mpi, bytes_per_rank):
-    """Bytes of each node, and where they begin, if every rank has as many; as two arrays."""
-    lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)
-    starts = peek(mpi + table.STARTS)
-    for node in range(peek(mpi + table.NODES)):
-        first, end = peek(starts + 8 * node), peek(starts + 8 * node + 8)
-        put(lengths, node, (end - first) * bytes_per_rank)
-        put(places, node, first * bytes_per_rank)
-    return lengths, places
-
-
-@routine
-def put_block(array, index, value, is_large):
+def put_count(array, index, value, is_large):
     """Store a C int, or a 64-bit count."""
     if is_large:
         poke(array + 8 * index, value)
     else:
         put(array, index, value)
+
+
+@routine
+def by_node(comm, bytes_per_rank):
+    """Return two arrays: bytes and displacement of each node, if every rank has as many."""
+    mpi = comm.mpi
+    lengths, displacements = array_of(comm, 0), array_of(comm, 1)
+    for node in range(mpi.nodes):
+        first, end = mpi.node_starts[node], mpi.node_starts[node + 1]
+        put(lengths, node, (end - first) * bytes_per_rank)
+        put(displacements, node, first * bytes_per_rank)
+    return lengths, displacements

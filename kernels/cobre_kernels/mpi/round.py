@@ -1,214 +1,252 @@
-"""One round of a collective over several nodes: in to the leader, across, out to all.
+"""One round of a collective over several nodes, and the protocol between leaders.
 
-    enter     a step of shared memory: all ranks of the node are here and call the same
-    agree     the leaders exchange heads; each learns whether all nodes call the same; if data is to
-              move, a second exchange binds them (wait.py)
-    ...       data between leaders, by MPI
-    hand_out  a step of shared memory: the verdict, and what the stage holds, to all ranks
+Theory of operation
+-------------------
+A collective is a sequence of rounds. Each agrees anew, which costs little beside its data: a rank
+that is lost in between is then missed in a wait that can end, not in a call of MPI that cannot.
+No rank leaves a round before all ranks of all nodes have entered it. The steps of a round::
 
-No rank leaves a round before all ranks of all nodes have entered it. In a collective of many rounds
-each one agrees anew: that costs little beside its data, and a rank that is lost in between is then
-missed in a wait that can end, not in a call of MPI that cannot.
+    enter      a step of shared memory: the ranks of the node are here and call the same
+    prepare    leaders exchange headers: each learns what all nodes call
+    commit     a second exchange, if data is to move
+    data       blocking collectives of MPI, from and to where the data belongs
+    hand out   a step of shared memory: the outcome, and what the staging buffer holds
+
+Messages between leaders::
+
+    header           what the node calls, and an eager payload; MPI_Iallgather of 64 bytes
+    commit           MPI_Iallgather of 8 bytes, whose content says nothing
+    failure report   why each rank takes no further part, and the exchanges its sender completed
+    goodbye          a failure report that says LEFT of its sender
+    liveness query   asks whether the receiver waits in an exchange too
+    liveness answer  says so
+
+A leader is OUTSIDE of a round; or has ENTERED it, and waits in the prepare exchange; or is
+PREPARED: it has all headers, and waits in the commit exchange; or is COMMITTED, and calls MPI.
+The sender of a *fresh* report had completed fewer exchanges than the receiver has begun.
+
+=========  =========  ============================  =================================  =========
+row        state      event                         what the leader does               next
+=========  =========  ============================  =================================  =========
+ENTER      OUTSIDE    all ranks of the node are in  begin the prepare exchange         ENTERED
+REFUSE     OUTSIDE    ENTER, after any report       name the lost, report, hand out    OUTSIDE
+AGREE      ENTERED    headers equal, no data moves  hand out OK                        OUTSIDE
+PREPARE    ENTERED    headers equal, data moves     begin the commit exchange          PREPARED
+DIFFER     ENTERED    headers differ                begin the commit exchange          PREPARED
+INTERRUPT  ENTERED    a signal handler raised       report GAVE_UP                     OUTSIDE
+QUERY      ENTERED    the timeout is over           query all leaders                  ENTERED
+HEARD      ENTERED    liveness answer               note that the node is here         ENTERED
+LATE       ENTERED    ANSWER_NS since QUERY         name the silent, report, hand out  OUTSIDE
+ANSWER     waiting    liveness query                answer                             the same
+RELEASE    waiting    fresh report                  name the lost, report, hand out    OUTSIDE
+KEEP       waiting    another report                keep it for REFUSE                 the same
+COMMIT     PREPARED   the exchange completes        move data, or exchange calls       COMMITTED
+HAND_OUT   COMMITTED  MPI returns                   hand out the outcome               OUTSIDE
+FAIL       any        MPI returns an error          report GAVE_UP, hand out           OUTSIDE
+=========  =========  ============================  =================================  =========
+
+Time limits: ``timeout_ns`` for entering; for ENTERED ``timeout_ns``, then ANSWER_NS; none for
+PREPARED, which hears no signal either. A follower waits for its leader without a limit: the leader
+has one, and a follower sees that its leader dies or gives up. Data takes as long as MPI takes.
+
+No leader enters a blocking call of MPI alone. *Always notify*: each row from ENTERED to OUTSIDE,
+other than AGREE, sends a report, and only RELEASE leads from PREPARED to OUTSIDE. If one leader is
+COMMITTED, all have begun the commit exchange. Then none gave up in the prepare exchange, no report
+is fresh, and all become COMMITTED. If one leader gave up in the prepare exchange, the commit
+exchange completes nowhere, and its report releases all that are PREPARED. A sender whose report is
+not fresh has completed the exchange: so will the receiver, even if the sender has ended meanwhile.
 """
 
-from cobre_kernels import layout
-from cobre_kernels.collective.guard import leave, leave_broken
+from typing import NamedTuple
+
+from cobre_kernels.collective.calls import Barrier, Outcome
+from cobre_kernels.collective.comm import ARRIVED, COMM, FAILURE, GAVE_UP
 from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, MPI_FAILED, OK
-from cobre_kernels.machine.atomics import load_relaxed, peek, poke, store_relaxed
+from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
 from cobre_kernels.machine.copy import move
-from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.mpi import calls, counts, table
-from cobre_kernels.mpi.news import tell_failure
-from cobre_kernels.mpi.table import leads, node_size
-from cobre_kernels.mpi.wait import await_exchange, outcome_of_news
-from cobre_kernels.shm.step import announce, next_generation, publish, record_calls, synchronise
-from cobre_kernels.shm.step import await_all as await_node
+from cobre_kernels.mpi import calls
+from cobre_kernels.mpi.counts import by_node
+from cobre_kernels.mpi.exchange import exchange, outcome_of_reports
+from cobre_kernels.mpi.messages import report_failure
+from cobre_kernels.mpi.records import (
+    COMMITTED,
+    ENTERED,
+    HEADER,
+    OUTSIDE,
+    PREPARED,
+    is_leader,
+)
+from cobre_kernels.shm.step import record_calls
+
+HEADER_BYTES = HEADER.size_bytes
+COMMIT_BYTES = WORD_BYTES
+FAILURE_BYTES = FAILURE.size_bytes
+
+
+class Opening(NamedTuple):
+    """How a round begins: with an eager payload, or before data moves, or with neither."""
+
+    payload: int
+    payload_bytes: int
+    moves_data: int
 
 
 @routine
-def next_half(state, mpi):
-    """Begin a round; return the half of the stage that is its own."""
-    poke(mpi + table.ROUNDS, peek(mpi + table.ROUNDS) + 1)
-    return table.half_of(state, mpi)
+def enter_round(comm, moves_data):
+    """Enter a round; on a leader, return what the leaders agreed.
 
-
-@kernel(arguments=4)
-def enter_kernel(state, mpi, kind, length, detail):
-    """Meet the ranks of this node; OK and DISAGREE are for the leaders to judge."""
-    state = address_of(state)
-    local = peek(mpi + table.LOCAL)
-    outcome = synchronise(local, kind, length, detail)
-    if not may_go_on(outcome):
-        fail_on_node(state, mpi, outcome)
-    return outcome
-
-
-@routine
-def may_go_on(outcome):
-    """Whether the leaders will hear of it, so that a verdict will come."""
-    return outcome in (OK, DISAGREE)
-
-
-@kernel(arguments=7)
-def agree_kernel(state, mpi, outcome, kind, length, payload, payload_bytes, moves_data):
-    """Exchange heads with the other leaders; bind all of them if data is to move.
-
-    A few bytes of payload go with the heads.
+    If that is OK, a leader moves the data, if it said so. In any case :func:`hand_out` follows.
     """
-    state = address_of(state)
-    head = peek(mpi + table.HEAD)
-    poke(head + table.DISAGREEMENT, 1 if outcome == DISAGREE else 0)
-    poke(head + table.KIND, kind)
-    poke(head + table.LENGTH, length)
-    if payload_bytes > 0:
-        move(head + table.PAYLOAD, payload, payload_bytes)
-    outcome = _exchange(state, mpi, table.HEAD_BYTES, False)
-    same = outcome == OK and _heads_are_same(mpi, kind, length)
-    if outcome == OK and (moves_data or not same):
-        outcome = _exchange(state, mpi, table.BOND_BYTES, True)
-    if outcome == OK:
-        return OK if same else _collect_calls(state, mpi)
-    # Whatever ended the wait: who is bound relies on a notice from everyone who gave up before.
-    is_own = outcome in (INTERRUPTED, MPI_FAILED)
-    tell_failure(state, layout.GAVE_UP if is_own else layout.ARRIVED_IN_TIME)
+    return run(comm.mpi.enter_round, comm, Opening(0, 0, moves_data))
+
+
+@routine
+def enter_eager_round(comm, payload, size_bytes):
+    """Enter a round; a few bytes of each leader travel with its header."""
+    return run(comm.mpi.enter_round, comm, Opening(payload, size_bytes, False))
+
+
+@routine
+def hand_out(comm, outcome):
+    """End the round: every rank of the node gets its leader's outcome, and its data."""
+    return run(comm.mpi.hand_out, comm, Outcome(outcome))
+
+
+@kernel(COMM, Opening)
+def enter_round_kernel(comm, call):
+    """Meet the ranks of this node; leaders then agree with each other."""
+    mpi = comm.mpi
+    mpi.phase = OUTSIDE
+    outcome = meet_node(comm)
+    if outcome in (OK, DISAGREE):  # the leaders will hear of either
+        mpi.phase = ENTERED
+        if is_leader(comm):
+            outcome = _agree(comm, call, outcome)
+    else:
+        fail_on_node(comm, outcome)
     return outcome
 
 
 @routine
-def _exchange(state, mpi, length, is_bound):
-    """Give every leader the first bytes of every head."""
-    if peek(mpi + table.NEWS_SEEN) != 0 and not is_bound:
-        return outcome_of_news(state, False)
-    poke(mpi + table.EXCHANGES, peek(mpi + table.EXCHANGES) + 1)
-    head, heads = peek(mpi + table.HEAD), peek(mpi + table.HEADS)
-    code = calls.begin_allgather(mpi, head, heads, length, mpi + table.REQUEST)
-    outcome = judge(state, code)
-    return await_exchange(state, mpi, is_bound) if outcome == OK else outcome
+def meet_node(comm):
+    """Go through a step of shared memory: all ranks of the node are here, and call the same."""
+    node = comm.mpi.node
+    node.signature = comm.signature
+    node.length = comm.length
+    node.detail = comm.detail
+    return run(node.barrier_body, node, Barrier(comm.signature, comm.length))
 
 
 @routine
-def judge(state, code):
-    """Turn what MPI returned into a status."""
-    if code == 0:
-        return OK
-    poke(state + layout.MPI_ERROR, code)
-    return MPI_FAILED
+def _agree(comm, call, outcome):
+    """Exchange headers with the other leaders; all of them commit if data is to move."""
+    mpi, header = comm.mpi, comm.mpi.header
+    header.differs = outcome == DISAGREE
+    header.signature = comm.signature
+    header.length = comm.length
+    if call.payload_bytes > 0:
+        move(header.payload, call.payload, call.payload_bytes)
+    if mpi.reports > 0:  # row REFUSE
+        outcome = outcome_of_reports(comm, False)
+    else:
+        outcome = exchange(comm, HEADER_BYTES)
+    same = outcome == OK and _headers_are_equal(comm)
+    if outcome == OK and (call.moves_data != 0 or not same):  # rows PREPARE and DIFFER
+        mpi.phase = PREPARED
+        outcome = exchange(comm, COMMIT_BYTES)
+    if outcome == OK:
+        mpi.phase = COMMITTED
+        return OK if same else _exchange_calls(comm)
+    # Always notify: a leader that is PREPARED relies on it.
+    is_own = outcome in (INTERRUPTED, MPI_FAILED)
+    report_failure(comm, GAVE_UP if is_own else ARRIVED)
+    return outcome
 
 
 @routine
-def _heads_are_same(mpi, kind, length):
-    for node in range(peek(mpi + table.NODES)):
-        head = peek(mpi + table.HEADS) + node * table.HEAD_BYTES
-        if peek(head + table.DISAGREEMENT) != 0:
+def _headers_are_equal(comm):
+    for node in range(comm.mpi.nodes):
+        header = comm.mpi.headers[node]
+        if header.differs != 0:
             return False
-        if peek(head + table.KIND) != kind or peek(head + table.LENGTH) != length:
+        if header.signature != comm.signature or header.length != comm.length:
             return False
     return True
 
 
 @routine
-def _collect_calls(state, mpi):
-    """Learn what every rank called; all leaders are here, for all have seen the same heads."""
-    local = peek(mpi + table.LOCAL)
-    record_calls(local)
-    records = peek(mpi + table.STAGE) + table.RECORDS
-    first = peek(peek(mpi + table.STARTS) + 8 * peek(mpi + table.NODE))
-    width = layout.RECORD_BYTES
-    length = peek(local + layout.COMM_SIZE) * width
-    move(records + first * width, local + layout.RANK_RECORDS, length)
-    lengths, places = counts.by_node(state, mpi, width)
-    in_place = peek(mpi + table.IN_PLACE)
-    outcome = judge(state, calls.allgatherv(mpi, in_place, 0, records, lengths, places))
-    if outcome != OK:
-        return outcome
-    _take_records(state, mpi)
-    return DISAGREE
-
-
-@routine
-def _take_records(state, mpi):
-    """Copy the records of the stage into the state, from node-major to rank order."""
-    records = peek(mpi + table.STAGE) + table.RECORDS
-    for place in range(peek(state + layout.COMM_SIZE)):
-        rank = peek(peek(mpi + table.ORDER) + 8 * place)
-        record = state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES
-        move(record, records + place * layout.RECORD_BYTES, layout.RECORD_BYTES)
-
-
-@routine
-def _show_records(state, mpi):
-    records = peek(mpi + table.STAGE) + table.RECORDS
-    for place in range(peek(state + layout.COMM_SIZE)):
-        rank = peek(peek(mpi + table.ORDER) + 8 * place)
-        record = state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES
-        move(records + place * layout.RECORD_BYTES, record, layout.RECORD_BYTES)
-
-
-@kernel(arguments=2)
-def hand_out_kernel(state, mpi, outcome):
-    """Give the ranks of this node the leader's verdict; see :func:`_hand_out`."""
-    return _hand_out(address_of(state), mpi, outcome)
-
-
-@routine
-def _hand_out(state, mpi, outcome):
-    """Give the ranks of this node the leader's verdict, and whatever is in the stage by now.
-
-    The leader may have to wait long for other nodes, so its followers wait without a limit: it
-    has one, and if it dies or gives up they see that.
-    """
-    if outcome == INTERRUPTED:
-        return outcome  # of this rank alone; the others will see that it has gone
-    local = peek(mpi + table.LOCAL)
-    stage = peek(mpi + table.STAGE)
-    if leads(mpi):
-        if outcome != OK:
-            _show_records(state, mpi)
-        store_relaxed(stage + table.VERDICT, outcome)
-        store_relaxed(stage + table.ERROR, peek(state + layout.MPI_ERROR))
-        store_relaxed(stage + table.WAITED, peek(state + layout.FAILURE_NS))
-    poke(local + layout.TIMEOUT_NS, 0)
-    generation = next_generation(local)
-    publish(local, generation, 0, 0, 0)
-    step = await_node(local, generation, 0, 0)
-    poke(local + layout.TIMEOUT_NS, peek(state + layout.TIMEOUT_NS))
-    if step != OK:
-        fail_on_node(state, mpi, step)
-        return step
-    verdict = load_relaxed(stage + table.VERDICT)
-    if verdict != OK and not leads(mpi):
-        _take_records(state, mpi)
-        poke(state + layout.MPI_ERROR, load_relaxed(stage + table.ERROR))
-        poke(state + layout.FAILURE_NS, load_relaxed(stage + table.WAITED))
-    return verdict
-
-
-@routine
-def fail_on_node(state, mpi, outcome):
-    """A step of shared memory has failed: keep why, by the ranks' own numbers, and tell."""
-    local = peek(mpi + table.LOCAL)
-    first = peek(peek(mpi + table.STARTS) + 8 * peek(mpi + table.NODE))
-    for place in range(node_size(mpi, peek(mpi + table.NODE))):
-        rank = peek(peek(mpi + table.ORDER) + 8 * (first + place))
-        record = state + layout.RANK_RECORDS + rank * layout.RECORD_BYTES
-        source = local + layout.RANK_RECORDS + place * layout.RECORD_BYTES
-        poke(record + layout.REASON, peek(source + layout.REASON))
-    poke(state + layout.FAILURE_NS, peek(local + layout.FAILURE_NS))
-    for word in range(3):
-        offset = layout.PENDING_EXCEPTION + 8 * word
-        poke(state + offset, peek(local + offset))
-    tell_failure(state, layout.GAVE_UP if outcome == INTERRUPTED else layout.ARRIVED_IN_TIME)
-
-
-@routine
-def finish(state, mpi, outcome, kind):
-    """Leave the collective: free for the next one, or broken with the cause on record."""
+def _exchange_calls(comm):
+    """Learn what every rank called; all leaders are here, for all have seen the same headers."""
+    mpi, node = comm.mpi, comm.mpi.node
+    record_calls(node)
+    first = mpi.staging.failures[mpi.node_starts[mpi.own_node]]
+    move(first.address, node.failures[0].address, node.size * FAILURE_BYTES)
+    lengths, displacements = by_node(comm, FAILURE_BYTES)
+    code = calls.allgatherv(mpi, mpi.staging.failures[0].address, lengths, displacements)
+    outcome = calls.status_of_mpi(comm, code)
     if outcome == OK:
-        leave(state)
-    else:
-        if outcome == MPI_FAILED and leads(mpi):
-            tell_failure(state, layout.GAVE_UP)
-        announce(peek(mpi + table.LOCAL), layout.FAILED)
-        leave_broken(state, outcome, kind)
+        _take_failures(comm)
+        return DISAGREE
     return outcome
+
+
+@routine
+def _take_failures(comm):
+    """Copy the failure records of the staging buffer, from node order to rank order."""
+    for rank in range(comm.size):
+        source = comm.mpi.staging.failures[comm.mpi.node_index[rank]]
+        move(comm.failures[rank].address, source.address, FAILURE_BYTES)
+
+
+@routine
+def _show_failures(comm):
+    """Copy this rank's failure records to the staging buffer."""
+    for rank in range(comm.size):
+        target = comm.mpi.staging.failures[comm.mpi.node_index[rank]]
+        move(target.address, comm.failures[rank].address, FAILURE_BYTES)
+
+
+@kernel(COMM, Outcome)
+def hand_out_kernel(comm, call):
+    """Give the ranks of this node the outcome of the leaders, by a step of shared memory."""
+    mpi, node, staging = comm.mpi, comm.mpi.node, comm.mpi.staging
+    if mpi.phase == OUTSIDE or call.status == INTERRUPTED:
+        return call.status  # of this rank alone; the others see that it has gone
+    mpi.phase = OUTSIDE
+    if is_leader(comm):
+        if call.status != OK:
+            _show_failures(comm)
+        store_relaxed(staging.status, call.status)
+        store_relaxed(staging.mpi_error, comm.mpi_error)
+        store_relaxed(staging.waited_ns, comm.waited_ns)
+    node.signature = node.length = node.detail = 0
+    node.timeout_ns = 0
+    step = run(node.barrier_body, node, Barrier(0, 0))
+    node.timeout_ns = comm.timeout_ns
+    if step != OK:
+        fail_on_node(comm, step)
+        return step
+    status = load_relaxed(staging.status)
+    if status != OK and not is_leader(comm):
+        _take_failures(comm)
+        comm.mpi_error = load_relaxed(staging.mpi_error)
+        comm.waited_ns = load_relaxed(staging.waited_ns)
+    return status
+
+
+@routine
+def fail_on_node(comm, outcome):
+    """Keep why a step of shared memory failed, by the ranks' own numbers, and report it."""
+    mpi, node = comm.mpi, comm.mpi.node
+    first = mpi.node_starts[mpi.own_node]
+    for index in range(node.size):
+        comm.failures[mpi.node_order[first + index]].reason = node.failures[index].reason
+    comm.waited_ns = node.waited_ns
+    move(comm.pending_exception, node.pending_exception, 24)
+    report_failure(comm, GAVE_UP if outcome == INTERRUPTED else ARRIVED)
+
+
+KERNELS = (enter_round_kernel, hand_out_kernel)

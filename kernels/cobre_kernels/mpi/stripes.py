@@ -1,161 +1,176 @@
 """A large allreduce: each node's leader folds one stripe of every chunk.
 
-A *chunk* is what one round reduces; *stripe* k of it is what leader k folds. In the half of the
-stage, S being the bytes of a stripe::
+A *chunk* is what one round reduces; *stripe* k of it is what leader k folds. MPI_Alltoallv gives
+each leader its stripe of all contributions, MPI_Allgatherv the results to all. So a node receives
+the payload of its own ranks' number and once the result, not the payload of every rank. In the half
+of the staging buffer, S being the bytes of a stripe::
 
     contributions   for each node, for each rank here: its stripe     nodes * ranks here * S
-    received        for each rank in node-major order: its stripe     size * S
+    received        for each rank in node order: its stripe           size * S
     result          the stripes of all nodes, the reduced chunk       nodes * S
 
-Where every rank is alone on its node, the first and the last are the caller's own buffers.
+On a flat communicator, the first and the last are the caller's own buffers.
 """
 
-from cobre_kernels import layout
+from typing import NamedTuple
+
+from cobre_kernels.collective.fold import fold
 from cobre_kernels.collective.status import OK
-from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.mpi import calls, table
-from cobre_kernels.mpi.contributions import fold_contributions
+from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.counts import array_of, put
-from cobre_kernels.mpi.round import judge, may_go_on, next_half
-from cobre_kernels.mpi.shared import agree, enter, hand_out, meet
-from cobre_kernels.mpi.table import is_flat, leads, node_size
+from cobre_kernels.mpi.records import (
+    STRIPE_LINE_BYTES,
+    is_flat,
+    is_leader,
+    next_half,
+    ranks_of,
+)
+from cobre_kernels.mpi.round import enter_round, hand_out
+
+BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
+
+
+class Chunk(NamedTuple):
+    """Where a chunk begins in the payload, its bytes, and those of its stripes but the last."""
+
+    begin: int
+    length: int
+    stripe: int
 
 
 @routine
-def _largest_stripe(state, mpi):
-    """Bytes of the largest stripe for which a half has room; the same on all nodes."""
-    nodes, widest = peek(mpi + table.NODES), peek(mpi + table.WIDEST)
-    parts = nodes * widest + peek(state + layout.COMM_SIZE) + nodes
-    return peek(mpi + table.HALF_BYTES) // parts // table.LINE_BYTES * table.LINE_BYTES
-
-
-@routine
-def reduce_in_stripes(state, mpi, send, recv, itemsize, size_bytes, kind, dtype, op):
+def reduce_in_stripes(comm, call):
     """Reduce chunk by chunk; a stripe is a whole number of lines, and so of elements."""
-    nodes = peek(mpi + table.NODES)
-    chunk = nodes * _largest_stripe(state, mpi)
-    outcome = OK
-    for begin in range(0, size_bytes, chunk):
-        length = min(chunk, size_bytes - begin)
-        lines = -(-length // table.LINE_BYTES)
-        stripe = -(-lines // nodes) * table.LINE_BYTES
-        if is_flat(mpi):
-            outcome = _direct(
-                state, mpi, send, recv, begin, length, stripe, size_bytes, kind, itemsize, dtype, op
-            )
-        else:
-            outcome = _staged(
-                state, mpi, send, recv, begin, length, stripe, size_bytes, kind, itemsize, dtype, op
-            )
+    nodes = comm.mpi.nodes
+    chunk_bytes = nodes * _largest_stripe(comm)
+    for begin in range(0, comm.length, chunk_bytes):
+        length = min(chunk_bytes, comm.length - begin)
+        lines = -(-length // STRIPE_LINE_BYTES)
+        chunk = Chunk(begin, length, -(-lines // nodes) * STRIPE_LINE_BYTES)
+        outcome = _direct(comm, call, chunk) if is_flat(comm) else _staged(comm, call, chunk)
         if outcome != OK:
-            break
-    return outcome
+            return outcome
+    return OK
 
 
 @routine
-def _begin_of(node, stripe, length):
-    return min(node * stripe, length)
+def _largest_stripe(comm):
+    """Return the bytes of the largest stripe that a half has room for; the same on all nodes."""
+    mpi = comm.mpi
+    parts = mpi.nodes * mpi.widest + comm.size + mpi.nodes
+    return mpi.half_bytes // parts // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
 
 
 @routine
-def _direct(state, mpi, send, recv, begin, length, stripe, size_bytes, kind, itemsize, dtype, op):
-    outcome = meet(state, mpi, kind, size_bytes, size_bytes // itemsize, True)
-    if outcome != OK:
-        return outcome
-    half = next_half(state, mpi)
-    outcome = _scatter(state, mpi, send + begin, half, length, stripe)
+def _begin_of(chunk, node):
+    """Return where a node's stripe begins in the chunk."""
+    return min(node * chunk.stripe, chunk.length)
+
+
+@routine
+def _bytes_of(chunk, node):
+    return _begin_of(chunk, node + 1) - _begin_of(chunk, node)
+
+
+@routine
+def _direct(comm, call, chunk):
+    """Reduce a chunk of a flat communicator."""
+    received, result = next_half(comm.mpi), call.recv + chunk.begin
+    outcome = enter_round(comm, True)
     if outcome == OK:
-        node = peek(mpi + table.NODE)
-        own = _begin_of(node, stripe, length)
-        own_bytes = _begin_of(node + 1, stripe, length) - own
-        # What is overwritten has been sent: send may be recv.
-        fold_contributions(
-            state, mpi, half, recv + begin + own, own_bytes, own_bytes, itemsize, dtype, op
-        )
-        outcome = _spread(state, mpi, recv + begin, length, stripe)
-    return outcome
+        outcome = _scatter(comm, call.send + chunk.begin, received, chunk)
+    if outcome == OK:  # what is overwritten has been sent: send may be recv
+        outcome = _fold_and_spread(comm, call, chunk, received, result)
+    return hand_out(comm, outcome)
 
 
 @routine
-def _scatter(state, mpi, source, target, length, stripe):
-    """Give leader k stripe k of this rank's chunk, of a flat communicator."""
-    lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)
-    received, positions = array_of(state, mpi, 2), array_of(state, mpi, 3)
-    node = peek(mpi + table.NODE)
-    own_bytes = _begin_of(node + 1, stripe, length) - _begin_of(node, stripe, length)
-    for k in range(peek(mpi + table.NODES)):
-        first = _begin_of(k, stripe, length)
-        put(lengths, k, _begin_of(k + 1, stripe, length) - first)
-        put(places, k, first)
-        put(received, k, own_bytes)
-        put(positions, k, k * own_bytes)
-    code = calls.alltoallv(mpi, source, lengths, places, target, received, positions)
-    return judge(state, code)
-
-
-@routine
-def _spread(state, mpi, result, length, stripe):
-    """Give every leader every stripe of the result."""
-    lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)
-    for k in range(peek(mpi + table.NODES)):
-        first = _begin_of(k, stripe, length)
-        put(lengths, k, _begin_of(k + 1, stripe, length) - first)
-        put(places, k, first)
-    in_place = peek(mpi + table.IN_PLACE)
-    return judge(state, calls.allgatherv(mpi, in_place, 0, result, lengths, places))
-
-
-@routine
-def _staged(state, mpi, send, recv, begin, length, stripe, size_bytes, kind, itemsize, dtype, op):
-    half = next_half(state, mpi)
-    _contribute(mpi, half, send + begin, length, stripe)
-    outcome = enter(state, mpi, kind, size_bytes, size_bytes // itemsize)
-    if not may_go_on(outcome):
-        return outcome
-    here = node_size(mpi, peek(mpi + table.NODE))
-    received = half + peek(mpi + table.NODES) * here * stripe
-    result = received + peek(state + layout.COMM_SIZE) * stripe
-    if leads(mpi):
-        outcome = agree(state, mpi, outcome, kind, size_bytes, True)
+def _staged(comm, call, chunk):
+    mpi = comm.mpi
+    half = next_half(mpi)
+    _contribute(comm, half, call.send + chunk.begin, chunk)
+    outcome = enter_round(comm, True)
+    received = half + mpi.nodes * mpi.node.size * chunk.stripe
+    result = received + comm.size * chunk.stripe
+    if outcome == OK and is_leader(comm):
+        outcome = _scatter_node(comm, half, received, chunk.stripe)
         if outcome == OK:
-            outcome = _scatter_node(state, mpi, half, received, stripe)
-        if outcome == OK:
-            node = peek(mpi + table.NODE)
-            own = _begin_of(node, stripe, length)
-            own_bytes = _begin_of(node + 1, stripe, length) - own
-            fold_contributions(
-                state, mpi, received, result + own, own_bytes, stripe, itemsize, dtype, op
-            )
-            outcome = _spread(state, mpi, result, length, stripe)
-    outcome = hand_out(state, mpi, outcome)
+            outcome = _fold_and_spread(comm, call, chunk, received, result)
+    outcome = hand_out(comm, outcome)
     if outcome == OK:
-        move(recv + begin, result, length)
+        move(call.recv + chunk.begin, result, chunk.length)
     return outcome
 
 
 @routine
-def _contribute(mpi, half, source, length, stripe):
+def _contribute(comm, half, source, chunk):
     """Put the stripes of this rank's chunk where the leader sends them from."""
-    here = node_size(mpi, peek(mpi + table.NODE))
-    index = peek(peek(mpi + table.LOCAL) + layout.RANK)
-    for k in range(peek(mpi + table.NODES)):
-        first = _begin_of(k, stripe, length)
-        target = half + (k * here + index) * stripe
-        move(target, source + first, _begin_of(k + 1, stripe, length) - first)
+    node = comm.mpi.node
+    for k in range(comm.mpi.nodes):
+        target = half + (k * node.size + node.rank) * chunk.stripe
+        move(target, source + _begin_of(chunk, k), _bytes_of(chunk, k))
 
 
 @routine
-def _scatter_node(state, mpi, half, received, stripe):
+def _scatter(comm, source, target, chunk):
+    """Give leader k stripe k of this rank's chunk, on a flat communicator."""
+    mpi = comm.mpi
+    sent, sent_at, received, received_at = _four_arrays(comm)
+    own_bytes = _bytes_of(chunk, mpi.own_node)
+    for k in range(mpi.nodes):
+        put(sent, k, _bytes_of(chunk, k))
+        put(sent_at, k, _begin_of(chunk, k))
+        put(received, k, own_bytes)
+        put(received_at, k, k * own_bytes)
+    code = calls.alltoallv(mpi, source, sent, sent_at, target, received, received_at)
+    return calls.status_of_mpi(comm, code)
+
+
+@routine
+def _scatter_node(comm, source, target, stripe):
     """Give leader k stripe k of all ranks of this node; the last ones may be padded."""
-    lengths, places = array_of(state, mpi, 0), array_of(state, mpi, 1)
-    from_there, positions = array_of(state, mpi, 2), array_of(state, mpi, 3)
-    here = node_size(mpi, peek(mpi + table.NODE))
-    for k in range(peek(mpi + table.NODES)):
-        put(lengths, k, here * stripe)
-        put(places, k, k * here * stripe)
-        put(from_there, k, node_size(mpi, k) * stripe)
-        put(positions, k, peek(peek(mpi + table.STARTS) + 8 * k) * stripe)
-    code = calls.alltoallv(mpi, half, lengths, places, received, from_there, positions)
-    return judge(state, code)
+    mpi = comm.mpi
+    sent, sent_at, received, received_at = _four_arrays(comm)
+    for k in range(mpi.nodes):
+        put(sent, k, mpi.node.size * stripe)
+        put(sent_at, k, k * mpi.node.size * stripe)
+        put(received, k, ranks_of(mpi, k) * stripe)
+        put(received_at, k, mpi.node_starts[k] * stripe)
+    code = calls.alltoallv(mpi, source, sent, sent_at, target, received, received_at)
+    return calls.status_of_mpi(comm, code)
+
+
+@routine
+def _four_arrays(comm):
+    return array_of(comm, 0), array_of(comm, 1), array_of(comm, 2), array_of(comm, 3)
+
+
+@routine
+def _fold_and_spread(comm, call, chunk, received, result):
+    """Fold this node's stripe of all contributions; give every leader every stripe."""
+    mpi = comm.mpi
+    # In a half, contributions lie a stripe apart; straight from MPI, as far as they are long.
+    own_bytes = _bytes_of(chunk, mpi.own_node)
+    stride = own_bytes if is_flat(comm) else chunk.stripe
+    target = result + _begin_of(chunk, mpi.own_node)
+    fold_contributions(comm, call, target, received, (own_bytes, stride))
+    lengths, displacements = array_of(comm, 0), array_of(comm, 1)
+    for k in range(mpi.nodes):
+        put(lengths, k, _bytes_of(chunk, k))
+        put(displacements, k, _begin_of(chunk, k))
+    return calls.status_of_mpi(comm, calls.allgatherv(mpi, result, lengths, displacements))
+
+
+@routine
+def fold_contributions(comm, call, target, received, span):
+    """Fold so many bytes of every rank, so far apart in node order, into ``target``."""
+    length, stride = span
+    node_index = comm.mpi.node_index
+    for begin in range(0, length, BLOCK_BYTES):
+        block = min(BLOCK_BYTES, length - begin)
+        move(target + begin, received + node_index[0] * stride + begin, block)
+        for rank in range(1, comm.size):
+            source = received + node_index[rank] * stride + begin
+            fold(comm, call, target + begin, source, block)

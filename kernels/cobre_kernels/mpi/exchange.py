@@ -1,0 +1,162 @@
+"""An exchange: every leader gives a few bytes to every leader, and no wait for it is blind.
+
+A leader spins, yields and naps, and looks around every TICK_NS: for signals, for control messages
+and at the timeout. An exchange touches only memory that lives as long as the process. A wait that
+ends early may therefore leave its request behind; MPI completes it at any time later.
+"""
+
+from cobre_kernels.collective.comm import ARRIVED, GAVE_UP, LATE, UNREACHABLE
+from cobre_kernels.collective.patience import (
+    FIRST_NAP_NS,
+    LONGEST_NAP_NS,
+    TICK_NS,
+    signal_raised,
+)
+from cobre_kernels.collective.status import INTERRUPTED, LOST_PEER, OK, TIMED_OUT
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.atomics import cpu_pause
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.mpi import calls
+from cobre_kernels.mpi.messages import query_leaders, read_messages
+from cobre_kernels.mpi.records import PREPARED
+
+ANSWER_NS = 500_000_000  # how long the others have to answer a liveness query
+UNFINISHED = -1
+LOOKS_PER_CLOCK = 16
+
+
+@routine
+def exchange(comm, size_bytes):
+    """Give every leader the first bytes of every header; return how that ended."""
+    mpi = comm.mpi
+    mpi.begun += 1
+    code = calls.begin_allgather(mpi, mpi.header.address, mpi.headers[0].address, size_bytes)
+    outcome = calls.status_of_mpi(comm, code)
+    if outcome == OK:
+        outcome = _await_exchange(comm)
+    if outcome == OK:
+        mpi.completed = mpi.begun
+    return outcome
+
+
+@routine
+def _await_exchange(comm):
+    outcome = _poll(comm, comm.spin_ns, False)
+    if outcome == UNFINISHED:
+        outcome = _poll(comm, comm.yield_ns, True)
+    if outcome == UNFINISHED:
+        outcome = _nap(comm)
+    return outcome
+
+
+@routine
+def _look(comm):
+    """Return OK, UNFINISHED or MPI_FAILED."""
+    mpi = comm.mpi
+    outcome = calls.status_of_mpi(comm, calls.test(mpi, mpi.request))
+    return UNFINISHED if outcome == OK and not calls.flag_is_set(mpi) else outcome
+
+
+@routine
+def _poll(comm, duration_ns, yields):
+    deadline = 0
+    while True:
+        for _ in range(LOOKS_PER_CLOCK):
+            found = _look(comm)
+            if found != UNFINISHED:
+                return found
+            if yields:
+                libc.sched_yield()
+            else:
+                cpu_pause()
+        now = libc.monotonic_ns()
+        if deadline == 0:
+            deadline = now + duration_ns
+        elif now >= deadline:
+            return UNFINISHED
+
+
+@routine
+def _nap(comm):
+    began = libc.monotonic_ns()
+    looked = 0
+    nap_ns = FIRST_NAP_NS
+    comm.mpi.queried_ns = 0
+    while True:
+        libc.sleep_ns(nap_ns, comm.scratch)
+        nap_ns = min(2 * nap_ns, LONGEST_NAP_NS)
+        now = libc.monotonic_ns()
+        outcome = OK
+        if now - looked >= TICK_NS or comm.mpi.queried_ns != 0:
+            looked = now
+            outcome = _look_around(comm, now, began)
+        # A complete exchange counts, whatever has been heard meanwhile; row REFUSE knows of that.
+        found = _look(comm)
+        if found != UNFINISHED:
+            return found
+        if outcome != OK:
+            comm.waited_ns = now - began
+            return outcome
+
+
+@routine
+def _look_around(comm, now, began):
+    """Return OK to go on waiting, or the status of the row that ends the wait."""
+    mpi = comm.mpi
+    is_prepared = mpi.phase == PREPARED
+    if not is_prepared and signal_raised(comm):
+        return INTERRUPTED  # row INTERRUPT
+    read_messages(comm)
+    if mpi.reports > 0 and mpi.reported < mpi.begun:
+        return outcome_of_reports(comm, True)  # row RELEASE
+    if is_prepared or comm.timeout_ns == 0 or now - began < comm.timeout_ns:
+        return OK
+    if mpi.queried_ns == 0:  # row QUERY
+        mpi.queried_ns = now
+        query_leaders(comm)
+        return OK
+    return OK if now - mpi.queried_ns < ANSWER_NS else _outcome_of_answers(comm)  # row LATE
+
+
+@routine
+def outcome_of_reports(comm, has_waited):
+    """Turn what reports have told into failure records; return the status that it means.
+
+    To a rank that has not waited itself, or was the late one, the reporter is the missing one.
+    """
+    mpi = comm.mpi
+    are_late = _all_are_late(comm)
+    if are_late and (not has_waited or mpi.reasons[comm.rank] == LATE):
+        comm.failures[mpi.reporter].reason = GAVE_UP
+        return LOST_PEER
+    for rank in range(comm.size):
+        comm.failures[rank].reason = mpi.reasons[rank]
+    return TIMED_OUT if are_late else LOST_PEER
+
+
+@routine
+def _all_are_late(comm):
+    """Tell whether reports know of no rank that is lost for another reason than lateness."""
+    for rank in range(comm.size):
+        reason = comm.mpi.reasons[rank]
+        if reason != ARRIVED and reason != LATE:
+            return False
+    return True
+
+
+@routine
+def _outcome_of_answers(comm):
+    """Name all ranks of the nodes that have not answered; if all have, the network is at fault."""
+    mpi = comm.mpi
+    silent = 0
+    for rank in range(comm.size):
+        node = mpi.node_of[rank]
+        is_here = node == mpi.own_node or mpi.answered[node] != 0
+        comm.failures[rank].reason = ARRIVED if is_here else LATE
+        silent += 0 if is_here else 1
+    if silent > 0:
+        return TIMED_OUT
+    for rank in range(comm.size):
+        if mpi.node_of[rank] != mpi.own_node:
+            comm.failures[rank].reason = UNREACHABLE
+    return LOST_PEER

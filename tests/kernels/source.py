@@ -8,17 +8,10 @@ from typing import NamedTuple
 import cobre_kernels
 
 KERNELS = pathlib.Path(cobre_kernels.__file__).parent
-ROOT = pathlib.Path(__file__).parents[2]
-TABLE = ROOT / "docs" / "design" / "memory-orderings.md"
-OPERATIONS = {
-    f"{what}_{ordering}"
-    for what, orderings in (
-        ("load", ("relaxed", "acquire", "seq_cst")),
-        ("store", ("relaxed", "release", "seq_cst")),
-    )
-    for ordering in orderings
-} | {"fetch_add", "compare_exchange"}
+TABLE = pathlib.Path(__file__).parents[2] / "docs" / "design" / "memory-orderings.md"
+LOADS = {"load_relaxed", "load_acquire", "load_seq_cst"}
 RELEASES = {"store_release", "store_seq_cst", "fetch_add", "compare_exchange"}
+OPERATIONS = LOADS | RELEASES | {"store_relaxed"}
 
 
 class Operation(NamedTuple):
@@ -33,6 +26,14 @@ class Call(NamedTuple):
 
     operation: Operation
     comment: str
+
+
+class Row(NamedTuple):
+    """A row of the table: its words, and the operations that write and read them."""
+
+    words: set[str]
+    writes: set[Operation]
+    reads: set[Operation]
 
 
 def functions(path):
@@ -63,6 +64,15 @@ def called(call):
     return getattr(call.func, "id", getattr(call.func, "attr", None))
 
 
+def names_in(path):
+    """Return the names and attributes that a file mentions."""
+    return {
+        getattr(node, "id", getattr(node, "attr", None))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Name | ast.Attribute)
+    }
+
+
 def comment_above(lines, line):
     """Return the comment that ends right above a line, numbered from 1."""
     begin = line - 1
@@ -86,12 +96,13 @@ def atomic_calls():
 
 
 def documented():
-    """Return the rows of the table: (words, operations that write, operations that read)."""
+    """Return the rows of the table."""
     rows = []
     for line in TABLE.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("|") and len(cells) == 5 and "`" in cells[2]:
-            rows.append((cells[0], _operations(cells[2]), _operations(cells[3])))
+            words = set(cells[0].split(", "))
+            rows.append(Row(words, _operations(cells[2]), _operations(cells[3])))
     return rows
 
 
@@ -102,7 +113,7 @@ def _operations(cell):
 def partners(rows, operation):
     """Return the names of the functions on the other side of an operation."""
     others = set()
-    for _, writes, reads in rows:
-        if operation in writes:
-            others |= {place.rpartition(".")[2] for place, _ in reads | writes}
+    for row in rows:
+        if operation in row.writes:
+            others |= {place.rpartition(".")[2] for place, _ in row.reads | row.writes}
     return others - {operation.place.rpartition(".")[2]}

@@ -61,9 +61,10 @@ def release_broken(comm, outcome):
 def shut_kernel(comm):
     """Let no collective begin any more; return what the guard held.
 
-    If that is BUSY, a collective is under way in another thread, and nothing has changed.
+    If that is BUSY, a collective is under way in another thread, and nothing has changed. The
+    exchanges pair with the store in :func:`release` or :func:`release_broken`: the closing thread
+    sees what the last collective left.
     """
-    # Acquire and release, as in acquire: the closing thread sees what the last collective left.
     found = compare_exchange(comm.guard, states.IDLE, states.CLOSED)
     if found == states.BROKEN:
         compare_exchange(comm.guard, states.BROKEN, states.CLOSED)

@@ -46,7 +46,7 @@ def name_of(kernel):
 
 def kernels():
     """Return every kernel, by name."""
-    return {name_of(kernel): kernel for kernel in (*shm.KERNELS, *local.KERNELS)}
+    return {name_of(kernel): kernel for kernel in (*shm.kernels(), *local.kernels())}
 
 
 def arguments_of(kernel):

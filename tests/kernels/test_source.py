@@ -1,0 +1,92 @@
+"""The sources say which operation is where, with which one it pairs, and touch nothing else."""
+
+import ast
+import collections
+import pathlib
+import re
+
+import cobre_comm
+from tests.kernels import shared_words, source
+from tests.kernels.ir import compile
+from tests.kernels.source import KERNELS, RELEASES, Operation
+
+SHM = pathlib.Path(cobre_comm.__file__).parent / "backends" / "shm"
+
+
+def test_table_names_every_word_and_operation():
+    rows = source.documented()
+    written = {operation for row in rows for operation in row.writes | row.reads}
+    assert written == {call.operation for call in source.atomic_calls()}
+    assert {word for row in rows for word in row.words} == set(shared_words.WORDS)
+
+
+# The caller names the partner, because it knows the word.
+SILENT = {Operation("machine/access.store_word_kernel", "store_release")}
+
+
+def test_releases_name_their_partner_where_they_stand():
+    rows = source.documented()
+    for call in source.atomic_calls():
+        if call.operation.name in RELEASES and call.operation not in SILENT:
+            names = "|".join(source.partners(rows, call.operation))
+            assert names, call
+            assert re.search(rf"\b(?:in|with|and) \W*(?:func:`)?(?:[\w/]+\.)?(?:{names})\b", call.comment), call
+
+
+def test_kernels_touch_memory_only_through_the_files_that_are_for_it():
+    arrays = {"collective/exact_sum", "collective/fold", "machine/libc"}  # none is given a word
+    allowed = {
+        "carray": arrays,
+        "as_pointer": arrays | {"machine/kernel", "machine/record_types"},
+        "from_address": {"machine/record"},
+        "copy_bytes": {"machine/copy", "local"},
+        "cell_of": {"shm/wait", "shm/step", "shm/allgatherv", "shm/allreduce", "shm/broadcast"},
+    }
+    for path in source.sources():
+        for function in source.functions(path):
+            for call in source.calls_in(function, allowed):
+                assert source.name_of(path) in allowed[source.called(call)], f"{path}: {call}"
+
+
+def test_other_kernels_have_no_shared_memory():
+    shared = {"control", "buffers", "cell_of", *source.OPERATIONS}
+    others = [*KERNELS.glob("tcp/*.py"), KERNELS / "local.py", KERNELS / "collective/exact_sum.py"]
+    assert len(others) > 10
+    for path in others:
+        assert not source.names_in(path) & shared, path
+
+
+def test_every_kernel_is_read():
+    for path in source.sources():
+        for function in source.functions(path):
+            makers = [d for d in function.decorator_list if isinstance(d, ast.Call)]
+            if any(source.called(d) == "kernel" for d in makers) and path.parent.name != "tcp":
+                assert f"{source.name_of(path)}.{function.name}" in compile.kernels()
+
+
+def test_python_touches_the_words_of_a_segment_only_through_kernels():
+    views = collections.defaultdict(set)
+    for path in sorted(SHM.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = getattr(node, "attr", None)
+            if name in ("memory", "from_address", "from_buffer", "frombuffer"):
+                views[path.name].add(name)
+    # segment.py takes the address and, on macOS, leaves the mark; a region's memory is data.
+    assert views == {"segment.py": {"memory", "from_buffer"}, "region.py": {"memory", "frombuffer"}}
+
+
+def test_start_up_names_the_partner_of_what_it_publishes():
+    path = SHM / "rendezvous.py"
+    functions = {function.name: function for function in source.functions(path)}
+    lines = path.read_text().splitlines()
+    silent = []
+    for function in functions.values():
+        for call in source.calls_in(function, {"_store"}):
+            comment = source.comment_above(lines, call.lineno)
+            named = re.match(r"Release: pairs with the load of \w+ in (\w+)", comment)
+            if named is None:
+                silent.append(ast.unparse(call.args[0]).rpartition(".")[2])
+            else:
+                assert named.group(1) in functions
+    # The header and the pid of rank 0: the store of published publishes them.
+    assert silent == ["version", "size", "buffer_bytes", "owner_pid", "pid"]

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cobre_comm.launcher.mpiexec import find_mpiexec
+from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 900

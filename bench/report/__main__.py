@@ -3,9 +3,9 @@
     python -m pytest bench --benchmark-json=bench/results/essentials.json
     python -m bench.report bench/results/essentials.json
 
-What the pages need of a file goes to `bench/recorded`, under the file's own name. The pages are made
-from there: REPORT.md of `essentials.json` and `full.json`, and tables in `docs/benchmarks` of all
-files. Without arguments the pages are written again.
+What the pages need of a file goes to `bench/recorded`, under the file's own name. The pages are
+made from there: REPORT.md of `essentials.json` and `full.json`, and tables in `docs/benchmarks` of
+all files. Without arguments the pages are written again.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
 from bench.plan import LIBRARIES
 from bench.report.data import Record, Results, job_order, job_title
 from bench.report.style import (

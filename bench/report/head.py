@@ -64,7 +64,7 @@ def cache_size(told: str) -> str:
 
 
 def when(run: Run) -> str:
-    return run.when[:16].replace("T", " ") 
+    return run.when[:16].replace("T", " ")
 
 
 def commit(run: Run) -> str:

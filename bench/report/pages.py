@@ -23,7 +23,7 @@ FOLD_LIMITS = {"8 B": 1.1, "32 B": 1.1, "4 KiB": 1.1, "32 KiB": 1.5, "512 KiB": 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: a side beside its peer in a job. Without a peer it shows the side's time alone."""
+    """A side beside its peer in a job. Without a peer the column shows the side's time alone."""
 
     title: str
     ranks: int

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from PIL import Image
+
 from bench.plan import LIBRARIES, OURS
 from bench.report.data import Record, Results, job_order, job_title
 from bench.report.growth import per_byte_plot, ranks_plot

@@ -8,6 +8,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
 from bench.report.data import Record
 
 INK, GRID, PAPER = "#1a1b1c", "#d9dadb", "#fefefe"

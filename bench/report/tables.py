@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from bench.plan import LIBRARIES, OURS
 from bench.report.data import Record, Results, job_order, job_title
 from bench.report.notes import Miss
-from bench.report.text import NONE, commands, duration, figure, gigabytes, number, table
 from bench.report.targets import COLUMNS, Outcome
+from bench.report.text import NONE, commands, duration, figure, gigabytes, number, table
 
 NO_NOTE = (
     "**NO NOTE: this miss is not explained. "

@@ -118,9 +118,7 @@ class Target:
 
     def outcomes(self, results: Results) -> list[Outcome]:
         """Return an outcome for each benchmark that matches, or one without a figure."""
-        asked = results.find(
-            words=self.words, ranks=self.ranks, beside=self.beside, setting=""
-        )
+        asked = results.find(words=self.words, ranks=self.ranks, beside=self.beside, setting="")
         asked = [record for record in asked if not any(w in record.label for w in self.without)]
         made = [self._outcome(record) for record in asked if record.ours]
         return [outcome for outcome in made if outcome] or [

@@ -36,7 +36,7 @@ check: $(VENV)/.dev  ## formatting, lint, types and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 model:  ## search the models of the shared-memory protocols (needs spin and a C compiler)
 	$(PYTHON) model/check.py

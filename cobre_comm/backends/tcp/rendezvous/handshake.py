@@ -103,14 +103,9 @@ def handshake_as_acceptor(
     refusal_of : callable
         Returns why a PROVEN peer is refused, or None.
     until : float
-        When to give up.
+        When to give up with ``TimeoutError``.
     loopback_only : bool
         Sent to the peer: whether no rank can be on another machine.
-
-    Raises
-    ------
-    AuthenticationFailed, Refused, OSError
-        If the peer has no proof, is refused, or closes the connection.
     """
     nonce = secrets.token_bytes(NONCE_BYTES)
     challenge = _CHALLENGE.pack(MAGIC, tags.PROTOCOL_VERSION, loopback_only, nonce)
@@ -161,22 +156,9 @@ def handshake_as_connector(
 ) -> Task[None]:
     """Shake hands at the connecting end: from CONNECTED to ADMITTED.
 
-    Parameters
-    ----------
-    sock : socket
-        Connected.
-    describe : callable
-        Returns the fields, given whether no rank can be on another machine.
-    key : bytes
-        The key for this purpose.
-    until : float
-        When to stop waiting for CHALLENGE. The wait for the answer has no limit: the other end
-        may have admitted this rank already, so it must not leave.
-
-    Raises
-    ------
-    AuthenticationFailed, Refused, OSError
-        If the other end has no proof, refuses, or closes the connection.
+    ``describe`` returns the fields, given whether no rank can be on another machine. CHALLENGE must
+    come before ``until``. The wait for the answer has no limit: the other end may have admitted
+    this rank already, so it must not leave.
     """
     challenge, version = yield from _receive_challenge(sock, until)
     loopback_only = bool(_CHALLENGE.unpack(challenge)[2])

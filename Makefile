@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 
-.PHONY: demo test test-all check model bench bench-full clean
+.PHONY: demo test test-all check model bench bench-full bench-tcp bench-mpi clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -36,21 +36,31 @@ check: $(VENV)/.dev  ## formatting, lint, types and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 model:  ## search the models of the shared-memory protocols (needs spin and a C compiler)
 	$(PYTHON) model/check.py
 
 bench: $(VENV)/.dev  ## the essentials beside Open MPI and MPICH, in 10 minutes: bench/REPORT.md
-	@mkdir -p bench/report
-	$(BIN)/python -m pytest bench --benchmark-quiet --benchmark-json=bench/report/essentials.json
-	$(BIN)/python bench/report.py bench/report/essentials.json
+	@mkdir -p bench/results
+	$(BIN)/python -m pytest bench --benchmark-quiet --benchmark-json=bench/results/essentials.json
+	$(BIN)/python -m bench.report bench/results/essentials.json
 
 bench-full: $(VENV)/.dev  ## the long grid
-	@mkdir -p bench/report
-	$(BIN)/python -m pytest bench --full --benchmark-quiet --benchmark-json=bench/report/full.json
-	$(BIN)/python bench/report.py bench/report/full.json
+	@mkdir -p bench/results
+	$(BIN)/python -m pytest bench --full --benchmark-quiet --benchmark-json=bench/results/full.json
+	$(BIN)/python -m bench.report bench/results/full.json
+
+bench-tcp: $(VENV)/.dev  ## the tcp backend beside Open MPI over sockets: docs/benchmarks/tcp.md
+	@mkdir -p bench/results
+	$(BIN)/python -m pytest bench/cases/test_backends.py -k over_tcp --full --benchmark-quiet --benchmark-json=bench/results/tcp.json
+	$(BIN)/python -m bench.report bench/results/tcp.json
+
+bench-mpi: $(VENV)/.dev  ## the mpi backend beside mpi4py and numba-mpi: docs/benchmarks/mpi.md
+	@mkdir -p bench/results
+	$(BIN)/python -m pytest bench/cases/test_backends.py bench/cases/test_njit_loops.py -k over_MPI --full --benchmark-quiet --benchmark-json=bench/results/mpi.json
+	$(BIN)/python -m bench.report bench/results/mpi.json
 
 clean:
-	rm -rf $(VENV) demo bench/report build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo bench/results build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-import machine
 import pytest
-from jobs import Jobs
-from recording import record as record_samples
-from recording import replayed_clock
+
+from bench import machine
+from bench.jobs import Jobs
+from bench.plan import Figure, Options
+from bench.recording import record as record_samples
+from bench.recording import replayed_clock
 
 HERE = Path(__file__).parent
-# A job of ranks is the set-up of its first test; it has a deadline of its own.
-TIMEOUT_S = 7500
+TIMEOUT_S = 7500  # a job of ranks is the set-up of its first test; it has a deadline of its own
+FULL_ONLY = {"test_backends.py"}
+MOST_S = {False: 8.0, True: 30.0}  # of the blocks of a measurement: essentials, --full
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -27,6 +31,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # Where a job has failed its tests have nothing to record, and say so.
     config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    return True if collection_path.name in FULL_ONLY and not config.getoption("full") else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,7 +65,7 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(scope="session")
 def jobs(request: pytest.FixtureRequest) -> Jobs:
-    """The jobs of ranks of all selected tests with an argument ``figure``; see ``jobs.Jobs``."""
+    """The jobs of all selected tests with an argument ``figure``."""
     option = request.config.getoption
     figures = [
         item.callspec.params["figure"]
@@ -65,8 +73,8 @@ def jobs(request: pytest.FixtureRequest) -> Jobs:
         if hasattr(item, "callspec") and "figure" in item.callspec.params
         and not any(mark.args[0] for mark in item.iter_markers("skipif"))
     ]  # fmt: skip
-    say = partial(say_line, request.config)
-    return Jobs(figures, option("rounds"), option("block"), option("full"), say)
+    options = Options(option("rounds"), option("block"), MOST_S[option("full")])
+    return Jobs(figures, options, partial(say_line, request.config))
 
 
 def say_line(config: pytest.Config, line: str) -> None:
@@ -79,6 +87,19 @@ def say_line(config: pytest.Config, line: str) -> None:
 
 
 @pytest.fixture
-def record(benchmark, pytestconfig):
-    """Make measured seconds this test's benchmark: see ``recording.record``."""
+def record(benchmark, pytestconfig) -> Callable[..., None]:
+    """Make measured seconds this test's benchmark."""
     return partial(record_samples, benchmark, full=pytestconfig.getoption("full"))
+
+
+@pytest.fixture
+def record_figure(jobs: Jobs, record: Callable[..., None], figure: Figure) -> Callable[[], None]:
+    """Measure the test's figure, unless its job has done so, and record it."""
+
+    def measure_and_record() -> None:
+        told = jobs.told(figure)
+        if told is None:
+            pytest.skip(f"{figure.side} is not there: pip install {figure.side}")
+        record(**told)
+
+    return measure_and_record

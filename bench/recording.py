@@ -10,7 +10,7 @@ samples, and they are replayed, each as one round. A test asks for the fixture `
             beside="openmpi", ratio_to={"Open MPI": ratios(ours, theirs)},
         )
 
-Only a test that has this fixture gets the clock that replays; ``benchmark(f)`` times f as ever.
+Only a test that has this fixture gets the clock that replays; ``benchmark(f)`` times f as usual.
 A figure that is no time per call passes ``value=`` and ``unit=`` beside the seconds it comes from.
 """
 
@@ -35,19 +35,7 @@ def _set_clock(seconds: float) -> None:
     _now_s = seconds
 
 
-def record(
-    benchmark,
-    samples_s: Iterable[float],
-    *,
-    label: str,
-    operation: str,
-    ranks: int,
-    side: str,
-    beside: str | None = None,
-    moved_bytes: int | None = None,
-    full: bool = False,
-    **extra,
-) -> None:
+def record(benchmark, samples_s: Iterable[float], *, full: bool = False, **told) -> None:
     """Make measured durations the rounds of this benchmark; all else goes to ``extra_info``.
 
     Parameters
@@ -56,39 +44,63 @@ def record(
         The fixture ``record`` passes it, and ``full``.
     samples_s : iterable of float
         Seconds per call.
-    label, operation, ranks, side, beside
-        What was measured, in the words that ``report_data.Record`` reads.
-    moved_bytes : int, optional
-        What a rank receives in one call; gives ``bytes_per_s`` at the median.
     full : bool
         Whether the command that repeats the measurement needs ``--full``.
-    **extra
-        ``bytes`` (default 0), ``backend``, ``ratio_to``, ``value``, ``unit`` and so on.
+    **told
+        What :func:`extra_info` gets.
     """
     samples = [float(sample) for sample in samples_s]
-    p50, p99 = np.percentile(samples, [50, 99])
-    benchmark.group = f"{label}, {ranks} ranks" + (f", beside {beside}" if beside else "")
-    told = {
-        "label": label,
-        "operation": operation,
-        "ranks": ranks,
-        "side": side,
-        "beside": beside,
-        "bytes": 0,
-        "backend": None,
-        "p50_s": float(p50),
-        "p99_s": float(p99),
-        "moved_bytes": moved_bytes,
-        "bytes_per_s": moved_bytes / float(p50) if moved_bytes else None,
-        "command": command_of(benchmark.fullname, full),
-    }
-    benchmark.extra_info.update(told | extra)
+    info = extra_info(samples, **told, command=command_of(benchmark.fullname, full))
+    beside = f", beside {info['beside']}" if info["beside"] else ""
+    benchmark.group = f"{info['label']}, {info['ranks']} ranks{beside}"
+    benchmark.extra_info.update(info)
     rest = iter(samples)
     benchmark.pedantic(
         lambda: _set_clock(next(rest)), setup=lambda: _set_clock(0.0), rounds=len(samples)
     )
     if benchmark.enabled and benchmark.stats.stats.data != samples:
         raise AssertionError("the samples were not replayed: does the test ask for `record`?")
+
+
+def extra_info(
+    samples_s: Sequence[float],
+    *,
+    label: str,
+    operation: str,
+    ranks: int,
+    side: str,
+    moved_bytes: int | None = None,
+    **more,
+) -> dict:
+    """Return what is known of a figure, with its percentiles.
+
+    Parameters
+    ----------
+    samples_s : sequence of float
+        Seconds per call.
+    label, operation, ranks, side
+        What was measured, in the words that ``bench.report.data.Record`` reads.
+    moved_bytes : int, optional
+        What a rank receives in one call; gives ``bytes_per_s`` at the median.
+    **more
+        ``bytes`` (default 0), ``beside``, ``backend``, ``setting``, ``ratio_to``, ``value``,
+        ``unit`` and so on.
+    """
+    p50, p99 = np.percentile(samples_s, [50, 99])
+    return {
+        "label": label,
+        "operation": operation,
+        "ranks": ranks,
+        "side": side,
+        "beside": None,
+        "bytes": 0,
+        "backend": None,
+        "p50_s": float(p50),
+        "p99_s": float(p99),
+        "moved_bytes": moved_bytes,
+        "bytes_per_s": moved_bytes / float(p50) if moved_bytes else None,
+        **more,
+    }
 
 
 def command_of(node: str, full: bool) -> str:

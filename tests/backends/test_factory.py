@@ -17,16 +17,14 @@ from cobre_comm import (
 )
 from cobre_comm.testing import new_job_name
 
-ANNOUNCING = [
+SHM_VARIABLES = ("COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE")
+TCP_VARIABLES = ("COBRE_TCP_COORDINATOR", "COBRE_TCP_RANK", "COBRE_TCP_SIZE")
+ANNOUNCING = (
     *factory.MPI_LAUNCH_VARIABLES,
     "COBRE_COMM_BACKEND",
-    "COBRE_SHM_NAME",
-    "COBRE_SHM_RANK",
-    "COBRE_SHM_SIZE",
-    "COBRE_TCP_COORDINATOR",
-    "COBRE_TCP_RANK",
-    "COBRE_TCP_SIZE",
-]
+    *SHM_VARIABLES,
+    *TCP_VARIABLES,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -37,9 +35,8 @@ def clean_environment(monkeypatch):
 
 @pytest.fixture
 def one_shm_rank(monkeypatch):
-    monkeypatch.setenv("COBRE_SHM_NAME", new_job_name())
-    monkeypatch.setenv("COBRE_SHM_RANK", "0")
-    monkeypatch.setenv("COBRE_SHM_SIZE", "1")
+    for name, value in zip(SHM_VARIABLES, (new_job_name(), "0", "1"), strict=True):
+        monkeypatch.setenv(name, value)
 
 
 def backend_of(*arguments):
@@ -48,12 +45,11 @@ def backend_of(*arguments):
         return comm.backend
 
 
-def test_local_without_any_announcement():
-    assert backend_of() == "local"
-    assert backend_of(None) == "local"
-    assert backend_of(BackendKind.AUTO) == "local"
-    assert backend_of(BackendKind.LOCAL) == "local"
-    assert backend_of("local") == "local"
+@pytest.mark.parametrize(
+    "arguments", [(), (None,), (BackendKind.AUTO,), (BackendKind.LOCAL,), ("local",)]
+)
+def test_local_without_any_announcement(arguments):
+    assert backend_of(*arguments) == "local"
 
 
 @pytest.mark.usefixtures("one_shm_rank")
@@ -82,43 +78,39 @@ def test_config_implies_its_backend(monkeypatch):
     assert backend_of(ShmConfig(name=new_job_name(), rank=0, size=1)) == "shm"
 
 
-def detected(environ, available, monkeypatch):
-    monkeypatch.setattr(factory, "_has_mpi", lambda: "mpi" in available)
+def detected(monkeypatch, environ, has_mpi=True):
+    monkeypatch.setattr(factory, "_has_mpi", lambda: has_mpi)
     return factory._detect(environ)
 
 
-EVERYTHING = {"COBRE_TCP_COORDINATOR": "host", "COBRE_SHM_NAME": "/x"}
-ALL = ("local", "shm", "tcp", "mpi")
+SHM, TCP = {"COBRE_SHM_NAME": "/x"}, {"COBRE_TCP_COORDINATOR": "host"}
 
 
 @pytest.mark.parametrize("variable", factory.MPI_LAUNCH_VARIABLES)
 def test_auto_takes_mpi_first(monkeypatch, variable):
-    name, reason = detected({variable: "0", **EVERYTHING}, ALL, monkeypatch)
+    name, reason = detected(monkeypatch, {variable: "0", **TCP, **SHM})
     assert name == "mpi"
     assert variable in reason
 
 
-def test_auto_takes_tcp_before_shm(monkeypatch):
-    assert detected(EVERYTHING, ALL, monkeypatch)[0] == "tcp"
-
-
-def test_auto_takes_shm_before_local(monkeypatch):
-    assert detected({"COBRE_SHM_NAME": "/x"}, ALL, monkeypatch)[0] == "shm"
-    assert detected({}, ALL, monkeypatch)[0] == "local"
-    assert detected({"COBRE_SHM_NAME": ""}, ALL, monkeypatch)[0] == "local"
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [({**SHM, **TCP}, "tcp"), (SHM, "shm"), ({}, "local"), ({"COBRE_SHM_NAME": ""}, "local")],
+)
+def test_auto_takes_tcp_before_shm_before_local(monkeypatch, environ, name):
+    assert detected(monkeypatch, environ)[0] == name
 
 
 def test_auto_without_mpi_does_not_take_it(monkeypatch):
-    environ = {"SLURM_PROCID": "3", "COBRE_SHM_NAME": "/x"}
-    assert detected(environ, ("local", "shm"), monkeypatch)[0] == "shm"
+    assert detected(monkeypatch, {"SLURM_PROCID": "3", **SHM}, has_mpi=False)[0] == "shm"
 
 
 @pytest.mark.parametrize("variable", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
 def test_auto_does_not_turn_an_mpi_job_into_many_rank_zeros(monkeypatch, variable):
     with pytest.raises(BackendNotAvailable) as caught:
-        detected({variable: "4"}, ("local", "shm"), monkeypatch)
+        detected(monkeypatch, {variable: "4"}, has_mpi=False)
     assert caught.value.requested == "mpi"
-    assert detected({variable: "1"}, ("local", "shm"), monkeypatch)[0] == "local"
+    assert detected(monkeypatch, {variable: "1"}, has_mpi=False)[0] == "local"
 
 
 def test_unknown_backend(monkeypatch):
@@ -157,7 +149,7 @@ def test_available_backends():
 def test_missing_configuration_lists_all(monkeypatch):
     with pytest.raises(MissingConfiguration) as caught:
         create_communicator(BackendKind.SHM)
-    assert caught.value.missing_vars == ("COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE")
+    assert caught.value.missing_vars == SHM_VARIABLES
     monkeypatch.setenv("COBRE_SHM_RANK", "0")
     with pytest.raises(MissingConfiguration) as caught:
         create_communicator("shm")
@@ -167,43 +159,30 @@ def test_missing_configuration_lists_all(monkeypatch):
 
 @pytest.mark.usefixtures("one_shm_rank")
 @pytest.mark.parametrize(
-    ("variable", "value"),
+    ("variable", "values"),
     [
-        ("COBRE_SHM_NAME", "no-slash"),
-        ("COBRE_SHM_NAME", "/two/slashes"),
-        ("COBRE_SHM_NAME", "/"),
-        ("COBRE_SHM_NAME", "/" + 300 * "x"),
-        ("COBRE_SHM_RANK", "one"),
-        ("COBRE_SHM_RANK", "-1"),
-        ("COBRE_SHM_RANK", "1"),
-        ("COBRE_SHM_SIZE", "0"),
-        ("COBRE_SHM_SIZE", "1.0"),
-        ("COBRE_SHM_SIZE", "100000000"),
-        ("COBRE_SHM_TIMEOUT_SECS", "soon"),
-        ("COBRE_SHM_TIMEOUT_SECS", "-1"),
-        ("COBRE_SHM_TIMEOUT_SECS", "nan"),
-        ("COBRE_SHM_TIMEOUT_SECS", "1e300"),
-        ("COBRE_SHM_BUFFER_BYTES", "100"),
-        ("COBRE_SHM_BUFFER_BYTES", "1e6"),
-        ("COBRE_SHM_BUFFER_BYTES", "9223372036854775807"),
-        ("COBRE_SHM_NUMA_INTERLEAVE", "yes"),
-        ("COBRE_COMM_SPIN_US", "-3"),
-        ("COBRE_COMM_SPIN_US", "1e300"),
+        ("COBRE_SHM_NAME", ("no-slash", "/two/slashes", "/", "/" + 300 * "x")),
+        ("COBRE_SHM_RANK", ("one", "-1", "1")),
+        ("COBRE_SHM_SIZE", ("0", "1.0", "100000000")),
+        ("COBRE_SHM_TIMEOUT_SECS", ("soon", "-1", "nan", "1e300")),
+        ("COBRE_SHM_BUFFER_BYTES", ("100", "1e6", "9223372036854775807")),
+        ("COBRE_SHM_NUMA_INTERLEAVE", ("yes",)),
+        ("COBRE_COMM_SPIN_US", ("-3", "1e300")),
     ],
 )
-def test_garbage_in_the_environment(monkeypatch, variable, value):
-    monkeypatch.setenv(variable, value)
-    with pytest.raises(InitializationFailed) as caught:
-        create_communicator("shm")
-    assert caught.value.backend == "shm"
+def test_garbage_in_the_environment(monkeypatch, variable, values):
+    for value in values:
+        monkeypatch.setenv(variable, value)
+        with pytest.raises(InitializationFailed) as caught:
+            create_communicator("shm")
+        assert caught.value.backend == "shm"
 
 
 @pytest.mark.usefixtures("one_shm_rank")
 def test_values_are_taken(monkeypatch):
-    monkeypatch.setenv("COBRE_SHM_TIMEOUT_SECS", "2.5")
-    monkeypatch.setenv("COBRE_SHM_BUFFER_BYTES", "8192")
-    monkeypatch.setenv("COBRE_SHM_NUMA_INTERLEAVE", "1")
-    monkeypatch.setenv("COBRE_COMM_SPIN_US", "7")
+    variables = ("SHM_TIMEOUT_SECS", "SHM_BUFFER_BYTES", "SHM_NUMA_INTERLEAVE", "COMM_SPIN_US")
+    for name, value in zip(variables, ("2.5", "8192", "1", "7"), strict=True):
+        monkeypatch.setenv(f"COBRE_{name}", value)
     config = ShmConfig.from_env()
     taken = (config.timeout_s, config.buffer_bytes, config.numa_interleave, config.spin_us)
     assert taken == (2.5, 8192, True, 7.0)
@@ -214,12 +193,9 @@ def test_values_are_taken(monkeypatch):
 def test_choice_and_reason_are_one_line(caplog):
     with caplog.at_level(logging.INFO, logger="cobre_comm"):
         backend_of()
-    lines = [record for record in caplog.records if record.levelno == logging.INFO]
-    assert len(lines) == 1
-    assert lines[0].name.startswith("cobre_comm")
-    text = lines[0].getMessage()
-    assert "shm" in text
-    assert "COBRE_SHM_NAME" in text
+    [line] = [record for record in caplog.records if record.levelno == logging.INFO]
+    assert line.name.startswith("cobre_comm")
+    assert all(word in line.getMessage() for word in ("shm", "COBRE_SHM_NAME"))
 
 
 class Carrier(LocalBackend):

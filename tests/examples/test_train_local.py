@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import train
 from case import parse_case
 from conftest import EXAMPLE
 from generate import generate
@@ -131,16 +132,13 @@ def test_default_plan_walks_small_trees() -> None:
     assert (plan.paths, plan.trajectories, plan.mixed) == (27, 27, 0)
 
 
-def script(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run train.py and return what it did."""
-    command = [sys.executable, str(EXAMPLE / "train.py"), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=170)
-
-
 def test_script_trains_and_writes(cases: Path, tmp_path: Path) -> None:
     out, plot = tmp_path / "result.json", tmp_path / "convergence.png"
     case = cases / "fast_hydro_thermal_5.json"
-    done = script(case, "--out", out, "--plot", plot, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, EXAMPLE / "train.py", case, "--out", out, "--plot", plot],
+        capture_output=True, text=True, cwd=tmp_path, timeout=170,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "known optimum" in done.stdout
     assert "\x1b" not in done.stdout
@@ -163,25 +161,25 @@ def test_script_trains_and_writes(cases: Path, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_arguments_are_reported_before_training(
-    cases: Path, tmp_path: Path, words: list[str], text: str
+    cases: Path, capsys: Any, words: list[str], text: str
 ) -> None:
-    case = cases / "fast_hydro_thermal_2.json"
-    done = script(*[case if w == "CASE" else w for w in words], cwd=tmp_path)
-    assert done.returncode == 2
-    assert text in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    case = str(cases / "fast_hydro_thermal_2.json")
+    assert train.main([case if w == "CASE" else w for w in words]) == 2
+    out, errors = capsys.readouterr()
+    assert text in errors
+    assert "Traceback" not in errors
+    assert out == ""
 
 
-def test_a_malformed_case_is_one_line(tmp_path: Path) -> None:
+def test_a_malformed_case_is_one_line(tmp_path: Path, capsys: Any) -> None:
     data = generate(2, 1, 2, 2, 1)
     data["hydros"][1]["vmax"] = -1
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(data))
-    done = script(path)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "bad.json: hydros[1].vmax: found -1" in done.stderr
+    assert train.main([str(path)]) == 2
+    _, errors = capsys.readouterr()
+    assert errors.count("\n") == 1
+    assert "bad.json: hydros[1].vmax: found -1" in errors
 
 
 def test_interrupt_ends_with_130(cases: Path) -> None:

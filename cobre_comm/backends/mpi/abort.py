@@ -1,8 +1,7 @@
-"""An exception that nobody catches ends the whole job.
+"""An uncaught exception ends the whole job.
 
-The other ranks would wait for this one for ever: in collectives of other libraries, or in
-MPI_Finalize, which this rank does not reach while they wait. So the traceback is printed first and
-then MPI is told to abort.
+Otherwise the other ranks wait for this one for ever: in collectives of other libraries, or in
+MPI_Finalize, which this rank does not reach. So the traceback is printed, then MPI_Abort is called.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import sys
 import time
 from types import TracebackType
 
-LAST_WORDS_S = 0.2  # Hydra drops what is still in its pipes when a job is aborted
+OUTPUT_S = 0.2  # Hydra drops what is still in its pipes when a job is aborted
 
 _installed = False
 
@@ -45,6 +44,6 @@ def _abort(code: int) -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-    time.sleep(LAST_WORDS_S)
+    time.sleep(OUTPUT_S)
     MPI.COMM_WORLD.Abort(code)
     os._exit(code)  # MPICH only asks mpiexec to end this process, and returns

@@ -75,6 +75,6 @@ def node_order_of(world: MPI.Intracomm, node: MPI.Intracomm) -> NodeOrder:
 def _cores_of(node: MPI.Intracomm) -> int:
     """Count the cores that the ranks of a node may use together; collective over ``node``.
 
-    mpiexec may have bound each rank to a core of its own, or all of them to the same one.
+    An mpiexec may bind each rank to a core of its own, or all of them to one core.
     """
     return len(set().union(*node.allgather(core_numbers())))

@@ -2,7 +2,7 @@
 
 Freeing is collective in MPI, closing a communicator of ours is not. So the objects of a closed one
 are freed at the next collective moment: when another communicator is made over the same parent, or
-when the parent is freed. A delete callback of an attribute tells of the latter.
+when the parent is freed. A delete callback of an attribute runs then.
 
 ================= ================================ ==============================================
 state             entered                          left

@@ -8,7 +8,7 @@ garbage collection, and no moment of ``MPI_Finalize``, can be wrong. On other sy
 one of the owned MPI objects of its communicator, and freed with them.
 
 Sources: MPI 4.1, 12.2.3 "Window That Allocates Shared Memory"; mremap(2) on an old size of zero;
-madvise(2) on MADV_POPULATE_WRITE, which says that memory is short instead of raising SIGBUS later.
+madvise(2) on MADV_POPULATE_WRITE, which reports short memory instead of a SIGBUS later.
 """
 
 from __future__ import annotations

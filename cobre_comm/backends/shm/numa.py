@@ -28,7 +28,7 @@ def online_nodes() -> list[int]:
 
 
 def interleave(address: int, nbytes: int) -> bool:
-    """Spread the pages of a mapping, not yet allocated, over all nodes; tell whether it was done.
+    """Spread the pages of a new mapping over all nodes; return whether it was done.
 
     Source: mbind(2). A kernel that refuses is worth a warning, not a failure.
     """

@@ -27,24 +27,14 @@ CAN_RESERVE = hasattr(os, "posix_fallocate")
 
 
 class Segment:
-    """An open, mapped segment.
+    """An open segment, mapped at ``address``.
 
     Its descriptor stays open as long as the record locks on it are needed: POSIX drops all locks
     of a process on a file when the process closes any descriptor of that file.
-
-    Attributes
-    ----------
-    address : int
-        Where it is mapped.
-    nbytes : int
-        Its length.
-    fd : int
-        Its descriptor.
     """
 
     def __init__(self, fd: int, nbytes: int) -> None:
         self.fd = fd
-        self.nbytes = nbytes
         self.memory = mmap.mmap(fd, nbytes)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
 
@@ -115,19 +105,9 @@ def unlink(name: str) -> None:
 
 
 def check_space(file: int | str, nbytes: int) -> None:
-    """Refuse a request that cannot fit, before a single page of it is taken.
+    """Raise ``AllocationFailed`` if the machine, or the file system of ``file``, has less.
 
-    Parameters
-    ----------
-    file : int or str
-        An open file of the file system that is asked, or its path.
-    nbytes : int
-        How much is requested.
-
-    Raises
-    ------
-    AllocationFailed
-        If the machine, or the file system, has less.
+    So a request that cannot fit is refused before a single page of it is taken.
     """
     available_bytes = _available_memory_bytes()
     if available_bytes < nbytes:

@@ -1,4 +1,4 @@
-"""The links of a rank: which there are, and where each belongs."""
+"""The links of a rank: their table, and which rank opens which."""
 
 from __future__ import annotations
 
@@ -34,13 +34,8 @@ class Links:
     ranks_here: int = 1
     star_bytes: int = 0
 
-    @classmethod
-    def none_yet(cls, size: int) -> Links:
-        """Return a table of that many ranks without any link."""
-        return cls([None] * size, [None] * size)
-
     def put(self, peer: int, purpose: int, sock: socket.socket, *, accepted: bool) -> None:
-        """Enter a link to a peer; which end of a ring link this is depends on who accepted it."""
+        """Enter a link to a peer; the end of a ring link depends on which rank has accepted it."""
         if purpose == tags.CONTROL:
             self.control[peer] = sock
         elif purpose == tags.STAR:

@@ -3,7 +3,7 @@
 Larger ones are our own loop of vector loads and stores. glibc's ``memcpy`` turns to ``rep movsb``
 from about two KiB, which on recent AMD cores collapses when the two addresses are a few bytes
 apart modulo the page size (glibc bug 30994), exactly what a page-aligned slot and a NumPy array
-are; ``bench/test_allgatherv.py`` shows up to a factor of five.
+are; ``bench/cases/test_collectives.py`` shows up to a factor of five.
 """
 
 from cobre_kernels.machine.atomics import (

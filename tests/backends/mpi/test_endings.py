@@ -10,7 +10,7 @@ from tests.grid import EVERY_RANK_ALONE, slow, some
 NODES = [None, EVERY_RANK_ALONE, "0,0,1"]
 each_way = pytest.mark.parametrize("nodes", [slow(None), slow(EVERY_RANK_ALONE), "0,0,1"])
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
-SOON_S = 15.0  # instead of a timeout of 60 s, or never; jobs take seconds to start and to end
+SOON_S = 30.0  # instead of a timeout of 60 s, or never
 each_library = pytest.mark.parametrize("library", LIBRARIES)
 
 

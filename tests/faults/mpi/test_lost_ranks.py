@@ -18,7 +18,7 @@ from tests.grid import EVERY_RANK_ALONE, skip_unless_here, slow, some, timeout_o
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
 LIBRARIES = ["openmpi", "mpich"]
-SOON_S = 20.0  # jobs take seconds to start and to end
+SOON_S = 30.0  # jobs take seconds to start and to end
 
 
 def lose(backend, size, caller, operation, victim, how, timeout_s):

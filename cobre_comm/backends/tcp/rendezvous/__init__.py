@@ -6,6 +6,7 @@ rank 0's part, ``worker.py`` that of every other rank; the other modules are wha
 
 from __future__ import annotations
 
+import contextlib
 import socket
 
 from cobre_comm.backends.tcp.links import Links
@@ -48,14 +49,19 @@ def rendezvous(
         if listener is not None:
             listener.close()
         return Links([None], [None], star_bytes=star_bytes)
-    participant: Participant
     try:
         if config.rank == 0:
-            participant = Coordinator(config, star_bytes, far_star_bytes, listener)
-        else:
-            participant = Worker(config)
-        with participant:
-            participant.run()
-        return participant.links
+            return _links_of(Coordinator(config, star_bytes, far_star_bytes, listener))
+        return _links_of(Worker(config))
     except OSError as error:
         raise InitializationFailed("tcp", error) from error
+
+
+def _links_of(participant: Participant) -> Links:
+    try:
+        with contextlib.closing(participant):
+            participant.run()
+    except BaseException:
+        participant.links.close()
+        raise
+    return participant.links

@@ -1,4 +1,4 @@
-"""Addresses: names resolved, told apart, put on the wire and into sentences."""
+"""Addresses: resolve names, compare, pack for the wire, show in sentences."""
 
 from __future__ import annotations
 

@@ -63,16 +63,11 @@ def open_link(
     endpoints : callable
         Returns where the rank may be; may raise ``OSError``.
     describe : callable
-        Returns what to tell, given the socket and whether all ranks are on this machine.
+        Returns the fields to send, given the socket and whether all ranks are on this machine.
     key : bytes
         Key of the handshake.
     admit : callable
-        Receives the link when it is ADMITTED.
-
-    Raises
-    ------
-    InitializationFailed
-        If this rank is REFUSED.
+        Receives the link when it is ADMITTED. If it is REFUSED, ``InitializationFailed`` is raised.
     """
     pause_s = FIRST_PAUSE_S
     while True:

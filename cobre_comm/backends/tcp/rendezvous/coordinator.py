@@ -1,4 +1,4 @@
-"""Rank 0's part of the rendezvous: all attach, each is told, each links, all start."""
+"""Rank 0's part of the rendezvous: attach, tell, link, start."""
 
 from __future__ import annotations
 
@@ -9,22 +9,14 @@ import secrets
 import socket
 import time
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cobre_kernels.tcp import tags
 
+from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.addresses import Address
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task, send
 from cobre_comm.backends.tcp.rendezvous.handshake import Handshake, this_machine
-from cobre_comm.backends.tcp.rendezvous.messages import (
-    SECRET_BYTES,
-    lost,
-    pack_frame,
-    pack_peers,
-    receive_frame,
-    send_refused,
-    watch,
-)
 from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
 from cobre_comm.backends.tcp.rendezvous.protocol import LINK_SHARE
 from cobre_comm.backends.tcp.rendezvous.sockets import BACKLOG, is_loopback, listen_for_workers
@@ -34,8 +26,7 @@ from cobre_comm.errors import InitializationFailed
 _logger = logging.getLogger("cobre_comm")
 
 
-@dataclass(frozen=True)
-class _Worker:
+class _Worker(NamedTuple):
     """An ATTACHED worker."""
 
     handshake: Handshake
@@ -51,7 +42,7 @@ class Coordinator(Participant):
     config : TcpConfig
         Of this rank.
     star_bytes, far_star_bytes : int
-        All ranks are told the first, or the second, if given, where they are on several machines.
+        Rank 0's value for all; the second, if given, where the ranks are on several machines.
     listener : socket, optional
         Where the workers attach, instead of opening one.
     """
@@ -67,19 +58,13 @@ class Coordinator(Participant):
         self.links.star_bytes = star_bytes
         self._far_star_bytes = far_star_bytes
         self._listeners = [listener] if listener else []
-        self._secret = secrets.token_bytes(SECRET_BYTES)
+        self._secret = secrets.token_bytes(messages.SECRET_BYTES)
         self._workers: dict[int, _Worker] = {}  # ATTACHED
         self._ready: set[int] = set()  # READY
         self._control_tasks: dict[int, Task[None]] = {}
 
     def run(self) -> None:
-        """Return when every rank has all its links.
-
-        Raises
-        ------
-        InitializationFailed
-            If ranks are missing or lost; the others are told.
-        """
+        """Lead every worker from ABSENT to READY, then send START to all."""
         others, until = self._config.size - 1, self._deadline()
         self._listen()
         only_here = all(is_loopback(listener) for listener in self._listeners)
@@ -90,7 +75,7 @@ class Coordinator(Participant):
             self._until(lambda: len(self._ready) == others, until, self._why_not_ready)
         except InitializationFailed as error:
             for worker in self._workers.values():
-                send_refused(worker.control, error)
+                messages.send_refused(worker.control, error)
             raise
         self._start()
 
@@ -116,7 +101,7 @@ class Coordinator(Participant):
         self.links.put(peer.rank, peer.purpose, sock, accepted=True)
         if peer.purpose == tags.CONTROL:
             self._workers[peer.rank] = _Worker(peer, address, sock)
-            self._serve(peer.rank, watch(sock, peer.rank))
+            self._serve(peer.rank, messages.watch(sock, peer.rank))
 
     def _serve(self, rank: int, task: Task[None]) -> None:
         """Let a task serve the control link of a worker, instead of the one before."""
@@ -134,7 +119,7 @@ class Coordinator(Participant):
         remaining_ms = (until - time.monotonic()) * 1000
         link_timeout_ms = 0 if until == math.inf else max(1, int(LINK_SHARE * remaining_ms))
         for rank, worker in self._workers.items():
-            peers = pack_peers(
+            peers = messages.pack_peers(
                 self.links.star_bytes,
                 machines[worker.handshake.machine],
                 link_timeout_ms,
@@ -161,16 +146,16 @@ class Coordinator(Participant):
         try:
             yield from send(control, peers)
         except OSError as error:
-            raise lost(rank) from error
-        yield from receive_frame(control, rank, tags.READY)
+            raise messages.lost(rank) from error
+        yield from messages.receive_frame(control, rank, tags.READY)
         self._ready.add(rank)
-        yield from watch(control, rank)
+        yield from messages.watch(control, rank)
 
     def _start(self) -> None:
         for rank, worker in self._workers.items():
             self._loop.cancel(self._control_tasks[rank])
             with contextlib.suppress(OSError):  # the first collective notices a rank lost now
-                worker.control.send(pack_frame(tags.START))
+                worker.control.send(messages.pack_frame(tags.START))
 
     def _why_not_attached(self) -> str:
         absent = ", ".join(str(r) for r in range(1, self._config.size) if r not in self._workers)

@@ -1,12 +1,11 @@
 """The handshake of every link: both ends prove that they know the key, before all else.
 
 The accepting end sends CHALLENGE, the connecting end HANDSHAKE, the accepting end ACK or REFUSED.
-``protocol.py`` has the states of both ends and says what a proof covers.
+``protocol.py`` has the states of both ends, and the bytes that a proof covers.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import hmac
@@ -16,7 +15,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cobre_kernels.tcp import tags
 
@@ -51,43 +50,18 @@ class Refused(Exception):
     """One proven end has refused the other; ``args[0]`` says why."""
 
 
-@dataclass(frozen=True)
-class Handshake:
-    """What the connecting end tells about itself, in the order of the wire.
-
-    Parameters
-    ----------
-    rank, size : int
-        Its rank, and the number of ranks it was told.
-    version : int
-        Its version of the protocol.
-    byte_order : int
-        0 for little-endian, 1 for big-endian.
-    purpose : int
-        What the link is for.
-    target : int
-        The rank it means to reach.
-    port : int
-        Where it listens for other workers.
-    machine : bytes
-        The same for all processes of one machine.
-    nonce : bytes
-        Random.
-    """
+class Handshake(NamedTuple):
+    """What the connecting end sends about itself, in the order of the wire."""
 
     rank: int
-    size: int
-    version: int
-    byte_order: int
-    purpose: int
-    target: int
-    port: int
-    machine: bytes
+    size: int  # the number of ranks that it was given
+    version: int  # of its protocol
+    byte_order: int  # 0: little-endian, 1: big-endian
+    purpose: int  # of the link
+    target: int  # the rank that it means to reach
+    port: int  # where it listens for other workers
+    machine: bytes  # the same for all processes of one machine
     nonce: bytes = b""
-
-    def pack(self) -> bytes:
-        """Return the fields as bytes."""
-        return _FIELDS.pack(*(getattr(self, one.name) for one in dataclasses.fields(self)))
 
 
 @functools.cache
@@ -129,14 +103,9 @@ def handshake_as_acceptor(
     refusal_of : callable
         Returns why a PROVEN peer is refused, or None.
     until : float
-        When to give up.
+        When to give up with ``TimeoutError``.
     loopback_only : bool
-        Told to the peer: whether no rank can be on another machine.
-
-    Raises
-    ------
-    AuthenticationFailed, Refused, OSError
-        If the peer has no proof, is refused, or closes the connection.
+        Sent to the peer: whether no rank can be on another machine.
     """
     nonce = secrets.token_bytes(NONCE_BYTES)
     challenge = _CHALLENGE.pack(MAGIC, tags.PROTOCOL_VERSION, loopback_only, nonce)
@@ -183,34 +152,18 @@ def other_version(version: int) -> str:
 
 
 def handshake_as_connector(
-    sock: socket.socket,
-    describe: Callable[[bool], Handshake],
-    key: bytes,
-    until: float,
+    sock: socket.socket, describe: Callable[[bool], Handshake], key: bytes, until: float
 ) -> Task[None]:
     """Shake hands at the connecting end: from CONNECTED to ADMITTED.
 
-    Parameters
-    ----------
-    sock : socket
-        Connected.
-    describe : callable
-        Returns what to tell, given whether no rank can be on another machine.
-    key : bytes
-        The key for this purpose.
-    until : float
-        When to stop waiting for CHALLENGE. The wait for the answer has no limit: the other end
-        may have admitted this rank already, so it must not leave.
-
-    Raises
-    ------
-    AuthenticationFailed, Refused, OSError
-        If the other end has no proof, refuses, or closes the connection.
+    ``describe`` returns the fields, given whether no rank can be on another machine. CHALLENGE must
+    come before ``until``. The wait for the answer has no limit: the other end may have admitted
+    this rank already, so it must not leave.
     """
     challenge, version = yield from _receive_challenge(sock, until)
     loopback_only = bool(_CHALLENGE.unpack(challenge)[2])
     own_nonce = secrets.token_bytes(NONCE_BYTES)
-    fields = dataclasses.replace(describe(loopback_only), nonce=own_nonce).pack()
+    fields = _FIELDS.pack(*describe(loopback_only)._replace(nonce=own_nonce))
     transcript = challenge + fields
     proof = prove(key, _CONNECTING, transcript)
     try:

@@ -6,8 +6,7 @@ import contextlib
 import socket
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cobre_kernels.tcp import tags
 
@@ -81,34 +80,19 @@ def pack_reason(reason: str) -> bytes:
 
 
 def send_refused(sock: socket.socket, error: InitializationFailed) -> None:
-    """Tell an attached rank why this one gives up, if it can be told."""
+    """Send an attached rank the reason why this one gives up, if its link still works."""
     with contextlib.suppress(OSError):
         sock.send(pack_frame(tags.REFUSED, pack_reason(str(error.source))))
 
 
-@dataclass(frozen=True)
-class PeerTable:
-    """What a worker must know about its peers.
+class PeerTable(NamedTuple):
+    """What a worker must know about its peers."""
 
-    Parameters
-    ----------
-    star_bytes : int
-        Rank 0's value.
-    ranks_here : int
-        How many ranks run on the worker's machine.
-    link_timeout_ms : int
-        How long the worker may take to open and accept its links; 0: no limit.
-    secret : bytes
-        Random; part of the key of all further handshakes.
-    endpoints : sequence of Endpoint
-        Where every rank listens.
-    """
-
-    star_bytes: int
-    ranks_here: int
-    link_timeout_ms: int
-    secret: bytes
-    endpoints: Sequence[Endpoint]
+    star_bytes: int  # rank 0's value
+    ranks_here: int  # on the worker's machine
+    link_timeout_ms: int  # for the worker to open and accept its links; 0: no limit
+    secret: bytes  # random; part of the key of all further handshakes
+    endpoints: Sequence[Endpoint]  # where every rank listens
 
 
 def pack_peers(
@@ -134,5 +118,4 @@ def unpack_peers(payload: bytes, rank_0: tuple[Any, ...]) -> PeerTable:
     endpoints = [same_host(rank_0, rank_0[1])]
     for family, packed, port in _ENTRY.iter_unpack(payload[_TABLE.size :]):
         endpoints.append(unpack_endpoint(family, packed, port, rank_0))
-    star_bytes, ranks_here, link_timeout_ms, secret = _TABLE.unpack_from(payload)
-    return PeerTable(star_bytes, ranks_here, link_timeout_ms, secret, endpoints)
+    return PeerTable._make([*_TABLE.unpack_from(payload), endpoints])

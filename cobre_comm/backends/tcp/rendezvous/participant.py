@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import abc
 import logging
 import math
 import socket
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from cobre_comm.backends.tcp.links import Links, accepted_by, opened_by
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
@@ -27,10 +26,8 @@ LINK_ADVICE = (
 _logger = logging.getLogger("cobre_comm")
 
 
-class Participant:
-    """One rank in the rendezvous; a context manager.
-
-    On leaving it no listener is open and no task runs; after an error, the links are closed too.
+class Participant(abc.ABC):
+    """One rank in the rendezvous.
 
     Parameters
     ----------
@@ -39,32 +36,29 @@ class Participant:
     """
 
     def __init__(self, config: TcpConfig) -> None:
-        self.links = Links.none_yet(config.size)
+        self.links = Links([None] * config.size, [None] * config.size)
         self._config = config
         self._token = (config.token or "").encode(errors="surrogateescape")
         self._loop = Loop()
         self._acceptor: Acceptor | None = None
         self._listeners: list[socket.socket] = []
 
-    def __enter__(self) -> Self:
-        return self
+    @abc.abstractmethod
+    def run(self) -> None:
+        """Return when every rank has all its links.
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+        Raises
+        ------
+        InitializationFailed
+            If ranks are missing, refused or lost; the ranks that have attached are told why.
+        """
+
+    def close(self) -> None:
+        """Cancel all tasks and close all listeners; the links stay."""
         self._loop.close()
         if self._acceptor is not None:
             self._acceptor.close()
         close_all(self._listeners)
-        if error is not None:
-            self.links.close()
-
-    def run(self) -> None:
-        """Return when every rank has all its links, or raise ``InitializationFailed``."""
-        raise NotImplementedError
 
     def _deadline(self) -> float:
         """Return when a wait that begins now is over."""
@@ -74,7 +68,7 @@ class Participant:
     def _until(self, done: Callable[[], bool], until: float, failure: Callable[[], str]) -> None:
         """Run all tasks until ``done()``; raise what ``failure()`` says if that takes too long.
 
-        A human may be starting the other ranks, so after a while the log tells of the wait.
+        A human may be starting the other ranks, so after a while the log mentions the wait.
         """
         soon = time.monotonic() + NOTICE_S
         if until > soon and not self._loop.run(done, soon):

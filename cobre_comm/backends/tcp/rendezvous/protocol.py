@@ -29,6 +29,8 @@ EVICTED         to make room                closed and logged; the job goes on w
 States of a connection at its connecting end (``connector.py``)
 
 =============== =========================== ====================================================
+state           entered                     left
+=============== =========================== ====================================================
 CONNECTING      an address is tried         connected: CONNECTED; an error, or nothing within
                                             CONNECT_S: FAILED
 CONNECTED       the network has answered    CHALLENGE: PROVING; anything else, or nothing within
@@ -43,6 +45,8 @@ FAILED          as above                    closed; the next address, after a pa
 
 States of a worker as rank 0 sees it (``coordinator.py``)
 
+=============== =========================== ====================================================
+state           entered                     left
 =============== =========================== ====================================================
 ABSENT          at the beginning            its control link is ADMITTED: ATTACHED
 ATTACHED        control link ADMITTED       all are ATTACHED: PEERS sent, LINKING
@@ -75,7 +79,7 @@ every other link is token and job secret, so only attached ranks have it. CHALLE
 in every version, and HANDSHAKE its tag and first three fields: so two versions can tell each other.
 
 A wait for other ranks lasts ``connect_timeout_ms``. Workers have LINK_SHARE of its rest to link,
-and wait GRACE_S longer for START: the rank that knows which one is missing gives up first.
+and wait GRACE_S longer for rank 0: the rank that knows which one is missing gives up first.
 """
 
 HANDSHAKE_S = 5.0  # of the accepting end, for a whole handshake

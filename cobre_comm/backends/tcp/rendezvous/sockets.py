@@ -73,12 +73,9 @@ def listen_for_workers(host: str, port: int) -> list[socket.socket]:
         close_all(listeners)
         listeners, failure = [], error
     if not listeners:
-        busy = failure is not None and failure.errno in (errno.EADDRINUSE, errno.EACCES)
-        hint = (
-            "COBRE_TCP_PORT (cobre-comm run: --coordinator HOST:PORT)"
-            if busy
-            else "COBRE_TCP_BIND_ADDR"
-        )
+        hint = "COBRE_TCP_BIND_ADDR"
+        if failure is not None and failure.errno in (errno.EADDRINUSE, errno.EACCES):
+            hint = "COBRE_TCP_PORT (cobre-comm run: --coordinator HOST:PORT)"
         raise InitializationFailed(
             "tcp", f"rank 0 cannot listen at {host} port {port}: {failure}; set {hint}"
         )
@@ -86,14 +83,9 @@ def listen_for_workers(host: str, port: int) -> list[socket.socket]:
 
 
 def listen_for_peers(control: socket.socket, *, loopback_only: bool) -> socket.socket:
-    """Return a socket that listens at a port of its own, for the other workers.
+    """Return a socket that listens at a free port, for the other workers.
 
-    Parameters
-    ----------
-    control : socket
-        This worker's link to rank 0.
-    loopback_only : bool
-        Whether all ranks are on this machine.
+    ``control`` is this worker's link to rank 0: at its address, if all ranks are on this machine.
     """
     if loopback_only:
         host, _, *scope = control.getsockname()
@@ -115,19 +107,9 @@ def close_all(socks: list[socket.socket]) -> None:
 
 
 def reserve_descriptors(links: int, unauthenticated: int) -> int:
-    """Raise the limit of open files as far as the sockets of this rank need.
+    """Raise the limit of open files for the links of this rank and UNAUTHENTICATED connections.
 
-    Parameters
-    ----------
-    links : int
-        How many sockets this rank will have.
-    unauthenticated : int
-        How many more connections there may be that are UNAUTHENTICATED.
-
-    Returns
-    -------
-    int
-        How many of those the limit allows.
+    Return how many of the latter the limit allows.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = len(list(pathlib.Path("/dev/fd").iterdir())) + links + SPARE_DESCRIPTORS

@@ -1,4 +1,4 @@
-"""The part of every rank but 0 in the rendezvous: attach to rank 0, be told, link, start."""
+"""The part of every rank but 0 in the rendezvous: attach, learn of the peers, link, start."""
 
 from __future__ import annotations
 
@@ -10,20 +10,12 @@ from collections.abc import Callable
 from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.tcp.links import opened_by
+from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre_comm.backends.tcp.rendezvous.addresses import Address, Endpoint, resolve
 from cobre_comm.backends.tcp.rendezvous.connector import Attempts, open_link
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task
 from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, Handshake, this_machine
-from cobre_comm.backends.tcp.rendezvous.messages import (
-    PeerTable,
-    lost,
-    pack_frame,
-    peers_bytes,
-    receive_frame,
-    send_refused,
-    unpack_peers,
-)
 from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
 from cobre_comm.backends.tcp.rendezvous.protocol import GRACE_S
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_peers
@@ -39,17 +31,11 @@ class Worker(Participant):
     def __init__(self, config: TcpConfig) -> None:
         super().__init__(config)
         self._opening: set[Attempts] = set()
-        self._peers: PeerTable | None = None
+        self._peers: messages.PeerTable | None = None
         self._started = False
 
     def run(self) -> None:
-        """Return when every rank has all its links.
-
-        Raises
-        ------
-        InitializationFailed
-            If rank 0 is missing or refuses this rank, or ranks are missing or lost.
-        """
+        """Attach to rank 0, receive PEERS, open all links, send READY, receive START."""
         control = self._attach()
         until = self._deadline() + GRACE_S
         try:
@@ -60,7 +46,7 @@ class Worker(Participant):
             self._report_ready(control)
             self._until(lambda: self._started, until, self._why_not_started)
         except InitializationFailed as error:
-            send_refused(control, error)
+            messages.send_refused(control, error)
             raise
 
     def _attach(self) -> socket.socket:
@@ -110,7 +96,7 @@ class Worker(Participant):
         self._loop.start(open_link(attempts, endpoints, describe, key, admit))
 
     def _listen(self, control: socket.socket, loopback_only: bool) -> None:
-        """Open the port for the other workers; CHALLENGE has told from where they may come."""
+        """Open the port for the other workers, at loopback if CHALLENGE says that all are there."""
         close_all(self._listeners)
         self._listeners = [listen_for_peers(control, loopback_only=loopback_only)]
 
@@ -123,15 +109,17 @@ class Worker(Participant):
         try:
             rank_0 = control.getpeername()
         except OSError as error:
-            raise lost(0) from error
-        payload = yield from receive_frame(control, 0, tags.PEERS, peers_bytes(self._config.size))
-        self._peers = unpack_peers(payload, rank_0)
+            raise messages.lost(0) from error
+        payload = yield from messages.receive_frame(
+            control, 0, tags.PEERS, messages.peers_bytes(self._config.size)
+        )
+        self._peers = messages.unpack_peers(payload, rank_0)
         self.links.star_bytes = self._peers.star_bytes
         self.links.ranks_here = self._peers.ranks_here
-        yield from receive_frame(control, 0, tags.START)
+        yield from messages.receive_frame(control, 0, tags.START)
         self._started = True
 
-    def _link(self, peers: PeerTable) -> None:
+    def _link(self, peers: messages.PeerTable) -> None:
         """Open the links to lower ranks while accepting those of higher ones."""
         config, key = self._config, self._token + peers.secret
         acceptor = self._accept(lambda _: key, self._admit)
@@ -149,9 +137,11 @@ class Worker(Participant):
 
     def _report_ready(self, control: socket.socket) -> None:
         try:
-            control.send(pack_frame(tags.READY))  # a few bytes, the first since the handshake
+            control.send(
+                messages.pack_frame(tags.READY)
+            )  # a few bytes, the first since the handshake
         except OSError as error:
-            raise lost(0) from error
+            raise messages.lost(0) from error
 
     def _why_not_linked(self, acceptor: Acceptor) -> str:
         """Name the ranks that this one could not reach, or those that did not reach it."""

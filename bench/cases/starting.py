@@ -1,0 +1,116 @@
+"""Fresh processes, timed: imports, launchers, the first call, the first compilation."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from cobre_comm.processes.mpi.mpiexec import find_mpiexec
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_S = 900
+HELLO = str(ROOT / "examples" / "hello_ranks.py")
+HELLO_SAYS = "4 ranks, whose numbers add up to 6"
+HELLO_MPI = """
+import numpy as np
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+print(f"hello from rank {comm.rank} of {comm.size}")
+mine = np.array([comm.rank, 1.0])
+total = np.empty_like(mine)
+comm.Allreduce(mine, total)
+if comm.rank == 0:
+    print(f"{total[1]:.0f} ranks, whose numbers add up to {total[0]:.0f}")
+"""
+FIRST_SAYS = "seconds until the end of the first allreduce:"
+FIRST = str(ROOT / "bench" / "ranks" / "first_collective.py")
+IMPORT = """
+from time import perf_counter
+began = perf_counter()
+{}
+print(perf_counter() - began)
+"""
+
+
+def as_a_user(environ: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return an environment in which bytecode is kept, which a developer may have switched off.
+
+    Then it is kept in ``folder``. The caches of numba are the user's.
+    """
+    made = dict(environ)
+    if made.pop("PYTHONDONTWRITEBYTECODE", None):
+        made["PYTHONPYCACHEPREFIX"] = folder
+    return made
+
+
+def output_of(words: list[str], environ: Mapping[str, str]) -> str:
+    done = subprocess.run(
+        words, env=environ, check=True, stdout=subprocess.PIPE, text=True, timeout=DEADLINE_S
+    )
+    return done.stdout
+
+
+def import_s(statement: str, environ: Mapping[str, str]) -> float:
+    """Return the seconds of an import in a fresh process, without the start of the interpreter."""
+    return float(output_of([sys.executable, "-c", IMPORT.format(statement)], environ))
+
+
+def process_s(words: list[str], environ: Mapping[str, str], says: str = "") -> float:
+    """Return the seconds from starting a command to its end; it must have said something."""
+    began = time.perf_counter()
+    output = output_of(words, environ)
+    taken = time.perf_counter() - began
+    if says not in output:
+        raise AssertionError(f"{words} did not print {says!r}:\n{output}")
+    return taken
+
+
+def our_start(ranks: int, folder: str) -> tuple[list[str], dict[str, str]]:
+    """Return the words before a script that start ranks, and the environment to start them in."""
+    words = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", "shm"]
+    return words, as_a_user(os.environ, folder)
+
+
+def mpi_start(library: str, ranks: int, folder: str) -> tuple[list[str], dict[str, str]]:
+    """Return the words before a program that start ranks, and the environment to start them in."""
+    mpiexec = find_mpiexec({**os.environ, "MPI4PY_MPIABI": library})
+    words = mpiexec.start_command(ranks, [sys.executable])
+    return words, as_a_user(mpiexec.environment, folder)
+
+
+def first_collective_s(words: list[str], caller: str, environ: Mapping[str, str]) -> float:
+    """Return what the slowest rank of a fresh job measured."""
+    output = output_of([*words, FIRST, caller], environ)
+    line = next(line for line in output.splitlines() if FIRST_SAYS in line)
+    return float(line.rpartition(":")[2])
+
+
+def cold_compile(backends: str) -> dict[str, float]:
+    """Return wall clock and CPU seconds of compiling into an empty cache; for "", all backends."""
+    words = [sys.executable, "-m", "cobre_comm", "compile"]
+    words += ["--backends", backends] if backends else []
+    with tempfile.TemporaryDirectory(prefix="cobre-bench-") as cache:
+        environ = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        wall_s = process_s(words, environ)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall_s": wall_s, "cpu_s": cpu_s}
+
+
+def in_turn(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Return what the sides took, in turn, after one round that fills the caches."""
+    samples: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(rounds + 1):
+        for name, side in sides.items():
+            taken = side()
+            if number:
+                samples[name].append(taken)
+    return samples

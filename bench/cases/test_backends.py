@@ -1,0 +1,62 @@
+"""The tcp and mpi backends on one machine, beside what they replace. Measured with --full.
+
+*Over sockets*: Open MPI restricted to its tcp transport, in the same processes; gloo in processes
+of its own. *Over MPI*: mpi4py in the same processes; with a node for each rank everything of ours
+goes through MPI too, and with two nodes of two ranks only what passes between them. Beside it: data
+that are written before each call, as a program's are.
+"""
+
+from bench.cases.grid import RANKS, figures_of, jobs_of, parametrize, rows
+from bench.cases.test_collectives import ALLGATHERV, ALLREDUCE, BARRIER, BROADCAST, ITERATION, MIB
+from bench.plan import GLOO, LIBRARIES, PEER, Job
+from bench.ranks.collectives import Collective
+
+VISIBLE_BYTES = 512 * 1024  # what shows clearly in an interface's counters
+TCP_ROWS = [BARRIER, *ALLREDUCE[1:], *ALLGATHERV, *BROADCAST, ITERATION]
+MPI_ROWS = [
+    BARRIER,
+    *rows("broadcast", "broadcast", [32, 4096, 10_000, 200_000, 8 * MIB]),
+    *rows("allgatherv", "allgatherv", [32, 4096, 32768, 200_000, 12_900_000]),
+    *ALLREDUCE,
+    ITERATION,
+]
+FRESH_ROWS = [case for case in MPI_ROWS if case.operation == "sddp" or case.nbytes >= 10_000]
+OVER_MPI = "over MPI"
+NODES = {2: ["0,1"], 4: ["0,1,2,3", "0,0,1,1"]}
+
+
+def over_tcp():
+    visible = {case: "lo" for case in TCP_ROWS if case.nbytes >= VISIBLE_BYTES}
+    asked = [Collective(c, ("tcp", PEER), interface=visible.get(c, "")) for c in TCP_ROWS]
+    jobs = jobs_of(RANKS, ["openmpi"], sockets=True)
+    yield from figures_of(jobs, asked)
+    alone = [Collective(case, (GLOO,)) for case in TCP_ROWS]
+    gloo = [Job(ranks, GLOO) for ranks in RANKS]
+    yield from figures_of(gloo, alone, setting=jobs[0].setting)
+
+
+def over_mpi():
+    asked = [Collective(case, ("mpi", PEER)) for case in MPI_ROWS]
+    yield from figures_of(jobs_of(RANKS), asked, setting=OVER_MPI)
+    fresh = [Collective(case, ("mpi", PEER), fresh=True) for case in FRESH_ROWS]
+    written = f"{OVER_MPI}, data written before each call"
+    yield from figures_of(jobs_of([2]), fresh, setting=written)
+    for ranks, lists in NODES.items():
+        for nodes in lists:
+            libraries = LIBRARIES if ranks == 2 else ["openmpi"]
+            yield from figures_of(jobs_of([ranks], libraries, nodes=nodes), asked, setting=OVER_MPI)
+
+
+FIGURES = {"test_over_tcp": over_tcp, "test_over_mpi": over_mpi}
+
+
+def pytest_generate_tests(metafunc):
+    parametrize(metafunc, FIGURES[metafunc.function.__name__]())
+
+
+def test_over_tcp(record_figure):
+    record_figure()
+
+
+def test_over_mpi(record_figure):
+    record_figure()

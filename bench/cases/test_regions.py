@@ -1,0 +1,54 @@
+"""Data of which every rank writes a part: a shared region and `fence`, beside `allgatherv`.
+
+All ways live in the same processes and take turns. Bytes are those of all parts together.
+
+- *populate*: each rank computes its part in place, then it is visible to all. Beside it: the same
+  computing into a buffer of one's own and `allgatherv` (a copy for every rank), that `allgatherv`
+  alone, without the computing, and a window of MPI's shared memory with `MPI_Win_fence`.
+- *create and close*: a region of which nothing is used, beside a window of MPI. Ours has its memory
+  from then on, or says that there is none; a window of MPI gets its memory with the first use.
+- *create, populate, close*: so here both pay for it.
+"""
+
+from bench.cases.grid import parametrize
+from bench.plan import LIBRARIES, PEER, Figure, Job, size_label
+from bench.ranks.regions import Region
+
+MIB = 2**20
+LABELS = {
+    "populate": "populate a region of {}",
+    "create": "create and close a region of {}",
+    "use": "create, populate and close a region of {}",
+}
+SIDES = {
+    "populate": ["shm", "allgatherv", "allgatherv alone", PEER],
+    "create": ["shm", PEER],
+    "use": ["shm", PEER],
+}
+ESSENTIALS = {"populate": [8 * MIB, 64 * MIB], "create": [64 * MIB], "use": [64 * MIB]}
+FULL = {
+    "populate": [MIB // 16, MIB, 8 * MIB, 64 * MIB, 256 * MIB],
+    "create": [MIB // 16, 8 * MIB, 64 * MIB, 256 * MIB],
+    "use": [8 * MIB, 64 * MIB],
+}
+
+
+def figures(full: bool):
+    for library in LIBRARIES if full else ["openmpi"]:
+        for ranks in (2, 4):
+            job = Job(ranks, library, "ranks.regions")
+            for case, sizes in (FULL if full else ESSENTIALS).items():
+                for nbytes in sizes:
+                    label = LABELS[case].format(size_label(nbytes))
+                    moved = 0 if case == "create" else nbytes
+                    for side in SIDES[case]:
+                        asked = Region(case, nbytes)
+                        yield Figure(job, asked, side, label, "region", nbytes // ranks, moved)
+
+
+def pytest_generate_tests(metafunc):
+    parametrize(metafunc, figures(metafunc.config.getoption("full")))
+
+
+def test_region(record_figure):
+    record_figure()

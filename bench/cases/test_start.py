@@ -1,0 +1,122 @@
+"""How long it takes until something happens: import, launcher, first collective, first compilation.
+
+Each sample is a fresh process or job; the sides take turns. *Warm* is with the kernels in numba's
+cache and the modules' bytecode in Python's. *Cold* is with an empty NUMBA_CACHE_DIR, into which
+`cobre-comm compile` compiles, once in a run of the benchmarks.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+import tempfile
+from functools import partial
+
+import pytest
+
+from bench.cases import starting
+from bench.plan import LIBRARIES, OURS
+from bench.recording import ratios
+from cobre_comm import available_backends
+from cobre_comm.errors import InitializationFailed
+
+MOST_ROUNDS = 5
+MPI = list(LIBRARIES.values())
+# By what is started: ranks, label, sides.
+STARTS = {
+    "import": (1, "import cobre_comm", [OURS, "numpy", "numba"]),
+    "load": (1, "load create_communicator", [OURS, "numpy", "numba"]),
+    "hello": (
+        4,
+        "cobre-comm run -n 4 examples/hello_ranks.py",
+        [OURS, "python -c pass", *MPI],
+    ),
+    "first-python": (2, "first collective, from Python", [OURS, *MPI]),
+    "first-njit": (2, "first collective, in @njit", [OURS, *MPI]),
+}
+IMPORTS = {
+    "import": "import cobre_comm",
+    "load": "from cobre_comm import create_communicator",
+}
+
+
+def sides_of(what: str, folder: str) -> dict:
+    """Return, by side, what measures one sample."""
+    ranks = STARTS[what][0]
+    words, environ = starting.our_start(ranks, folder)
+    if what in IMPORTS:
+        statements = {OURS: IMPORTS[what], "numpy": "import numpy", "numba": "import numba"}
+        return {side: partial(starting.import_s, s, environ) for side, s in statements.items()}
+    mpi = mpi_starts(ranks, folder)
+    if what == "hello":
+        timed = partial(starting.process_s, says=starting.HELLO_SAYS)
+        python = [sys.executable, "-c", "pass"]
+        return {
+            OURS: partial(timed, [*words, starting.HELLO], environ),
+            "python -c pass": partial(starting.process_s, python, environ),
+            **{s: partial(timed, [*w, "-c", starting.HELLO_MPI], e) for s, (w, e) in mpi.items()},
+        }
+    first = starting.first_collective_s
+    theirs = {side: partial(first, w, "mpi4py", e) for side, (w, e) in mpi.items()}
+    return {OURS: partial(first, words, what.removeprefix("first-"), environ), **theirs}
+
+
+def mpi_starts(ranks: int, folder: str) -> dict[str, tuple[list[str], dict[str, str]]]:
+    """Return how each library that is there starts ranks."""
+    found = {}
+    for library, name in LIBRARIES.items():
+        try:
+            found[name] = starting.mpi_start(library, ranks, folder)
+        except InitializationFailed:
+            continue
+    return found
+
+
+@pytest.fixture(scope="module")
+def started(pytestconfig):
+    """Measure all sides of something when it is first asked for."""
+    rounds = min(pytestconfig.getoption("rounds"), MOST_ROUNDS)
+    taken: dict[str, dict[str, list[float]]] = {}
+    with tempfile.TemporaryDirectory(prefix="cobre-bench-") as bytecode:
+
+        def samples_of(what: str) -> dict[str, list[float]]:
+            if what not in taken:
+                taken[what] = starting.in_turn(sides_of(what, bytecode), rounds)
+            return taken[what]
+
+        yield samples_of
+
+
+@pytest.mark.parametrize(
+    ("what", "side"), [(what, side) for what, (_, _, sides) in STARTS.items() for side in sides]
+)
+def test_start(record, started, what: str, side: str) -> None:
+    samples = started(what)
+    if side not in samples:
+        pytest.skip(f"{side} is not there: pip install {' or '.join(LIBRARIES)}")
+    ranks, label, _ = STARTS[what]
+    extra = {}
+    if side == OURS:
+        others = {name: taken for name, taken in samples.items() if name != OURS}
+        extra = {
+            "backend": None if ranks == 1 else "shm",
+            "ratio_to": {name: ratios(samples[OURS], taken) for name, taken in others.items()},
+        }
+    record(samples[side], label=label, operation="start", ranks=ranks, side=side, **extra)
+
+
+@pytest.mark.parametrize("backend", ["everything", *available_backends()])
+def test_cold_compile(record, backend: str) -> None:
+    """For all backends together, and for each alone: what its first job waits for."""
+    faulthandler.cancel_dump_traceback_later()  # it takes longer than a test may
+    alone = backend != "everything"
+    taken = starting.cold_compile(backend if alone else "")
+    record(
+        [taken["wall_s"]],
+        label=f"compile {backend}, cold",
+        operation="start",
+        ranks=1,
+        side=OURS,
+        backend=backend if alone else None,
+        cpu_s=taken["cpu_s"],
+    )

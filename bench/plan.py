@@ -1,0 +1,146 @@
+"""What is measured, as data: jobs of ranks, measurements that a job takes, figures of the report.
+
+A measurement is what the function ``take`` of a program gets: a hashable
+value. Its sides take turns in the same processes. A :class:`Figure` is one side of it, and one
+benchmark.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+OURS = "cobre_comm"
+BACKENDS = ("shm", "tcp", "mpi")  # sides of ours
+COMPARED = (*BACKENDS, "ring", "persistent")  # sides whose ratios to the others are told
+PEER, MEMCPY, GLOO = "peer", "memcpy", "gloo"  # PEER is the MPI library that started the ranks
+LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+# prterun takes `--mca btl ...` without effect, so variables choose the transport. Open MPI leaves
+# the loopback interface out by default.
+OPEN_MPI_OVER_TCP = {
+    "OMPI_MCA_pml": "ob1",
+    "OMPI_MCA_btl": "tcp,self",
+    "OMPI_MCA_btl_tcp_if_include": "lo",
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """Processes in which measurements are taken.
+
+    Attributes
+    ----------
+    ranks : int
+        How many.
+    library : str
+        What starts them and is measured beside ours: ``openmpi``, ``mpich`` or ``gloo``.
+    program : str
+        Module of :mod:`bench` whose ``take`` they run.
+    nodes : str
+        The node of each rank for our mpi backend, such as ``0,0,1,1``; empty for the real ones.
+    sockets : bool
+        Whether Open MPI is restricted to its tcp transport.
+    """
+
+    ranks: int
+    library: str
+    program: str = "ranks.collectives"
+    nodes: str = ""
+    sockets: bool = False
+
+    @property
+    def setting(self) -> str:
+        """What distinguishes this job from a plain one, in the report's words."""
+        if self.sockets:
+            return "over sockets"
+        return f"nodes {self.nodes}" if self.nodes else ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of all ranks.
+
+        Open MPI gives its core away while it waits only where ranks outnumber cores, as it decides
+        by itself. Pretended nodes share the cores of this machine, of which our backend cannot
+        know.
+        """
+        crowded = self.ranks > (os.cpu_count() or 1)
+        made = {"OMPI_MCA_mpi_yield_when_idle": str(int(crowded)), "OMPI_MCA_osc": "^ucx"}
+        if self.sockets:
+            made |= OPEN_MPI_OVER_TCP
+        if self.nodes and crowded:
+            made["COBRE_COMM_SPIN_US"] = "0"
+        return made
+
+    def __str__(self) -> str:
+        words = [f"{self.ranks} ranks beside {self.library}", self.program]
+        return ", ".join([*words, self.setting] if self.setting else words)
+
+    def side_name(self, side: str) -> str:
+        """Return what the report calls a side."""
+        if side in BACKENDS:
+            return OURS
+        return LIBRARIES[self.library] if side == PEER else side
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One side of a measurement in a job.
+
+    Attributes
+    ----------
+    job, measurement
+        Where and what.
+    side : str
+        A backend of ours, or the name of another side of the measurement.
+    label, operation : str
+        The row in the report, and the word by which targets and plots find it.
+    sent, received : int
+        Bytes that a rank contributes to a call and receives by it; 0 if that says nothing.
+    setting : str
+        As in the report, where the measurement differs from the plain one in more than its job.
+    """
+
+    job: Job
+    measurement: Hashable
+    side: str
+    label: str
+    operation: str
+    sent: int = 0
+    received: int = 0
+    setting: str = ""
+
+    @property
+    def id(self) -> str:
+        """Return what pytest calls it."""
+        side = self.job.side_name(self.side)
+        if self.side in BACKENDS and self.side != "shm":
+            side = f"{side} {self.side}"
+        words = [self.label, f"{self.job.ranks} ranks", self.job.library, self.where, side]
+        return "-".join(re.sub(r"[^\w.+-]+", "_", word) for word in words if word)
+
+    @property
+    def where(self) -> str:
+        """The settings of measurement and job."""
+        return ", ".join(filter(None, [self.setting, self.job.setting]))
+
+
+@dataclass(frozen=True)
+class Options:
+    """How long to measure: blocks of each side, seconds of a block, and of all blocks at most."""
+
+    rounds: int = 15
+    block_s: float = 0.03
+    most_s: float = 8.0
+
+
+def size_label(nbytes: int) -> str:
+    """Return such as ``32 B``, ``4 KiB``, ``200 kB`` or ``12.9 MB``."""
+    for unit, scale in (("MiB", 2**20), ("KiB", 2**10)):
+        if nbytes >= scale and nbytes % scale == 0:
+            return f"{nbytes // scale} {unit}"
+    for unit, scale in (("MB", 10**6), ("kB", 10**3)):
+        if nbytes >= scale and nbytes % (scale // 10) == 0:
+            return f"{nbytes / scale:g} {unit}"
+    return f"{nbytes} B"

@@ -1,0 +1,90 @@
+"""One collective from Python: ours, the library's, plain copies, in turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench.plan import Options
+from bench.ranks.sides import Fresh
+from bench.ranks.timing import measure, single_calls, timed
+from bench.ranks.work import Case, Work
+
+SINGLE_CALLS, SINGLE_S = 5000, 0.5  # single calls of a side: so many, but about so long at most
+FEWEST_SINGLE = 100
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A measurement of this program.
+
+    Attributes
+    ----------
+    case : Case
+        What is called.
+    sides : tuple of str
+        Who takes turns.
+    single : bool
+        Whether to time calls one by one, too, for their own p99.
+    fresh : bool
+        Whether data are written before each call.
+    interface : str
+        Network interface that a call of each side must use.
+    """
+
+    case: Case
+    sides: tuple[str, ...]
+    single: bool = False
+    fresh: bool = False
+    interface: str = ""
+
+
+def take(world, asked: Collective, options: Options) -> dict:
+    """Return the samples of each side; the results are verified."""
+    works = {}
+    for name in asked.sides:
+        side = Fresh(world.side(name), world.rank) if asked.fresh else world.side(name)
+        works[name] = Work(asked.case, side, world.rank, world.size)
+    found = measure({name: work.timed for name, work in works.items()}, world.slowest, options)
+    if asked.single:
+        found["told"] = {
+            name: single_series(work, np.median(found["samples_s"][name]), world)
+            for name, work in works.items()
+        }
+    for work in works.values():
+        if asked.interface:
+            check_interface(asked, work, world)
+        work.verify()
+    return found
+
+
+def check_interface(asked: Collective, work: Work, world) -> None:
+    """See that one call moves its bytes through the interface, by the interface's own counters."""
+    (call,) = work.next_calls(1)
+    before = interface_bytes(asked.interface)
+    world.slowest(timed(call))
+    after = interface_bytes(asked.interface)
+    moved = world.slowest(max(b - a for a, b in zip(before, after, strict=True)))
+    if moved < asked.case.nbytes:
+        raise AssertionError(f"{asked.case.label}: {moved:.0f} bytes through {asked.interface}")
+
+
+def interface_bytes(name: str) -> tuple[int, int]:
+    """Return the bytes (received, sent) by an interface of this process's network namespace."""
+    for line in Path("/proc/thread-self/net/dev").read_text().splitlines():
+        interface, _, numbers = line.partition(":")
+        if interface.strip() == name:
+            fields = numbers.split()
+            return int(fields[0]), int(fields[8])
+    raise ValueError(f"no interface {name}")
+
+
+def single_series(work: Work, call_s: float, world) -> dict[str, float]:
+    """Return percentiles of calls timed one by one, each as long as on its slowest rank."""
+    calls = work.next_calls(max(FEWEST_SINGLE, min(SINGLE_CALLS, int(SINGLE_S / call_s))))
+    world.slowest(0.0)
+    taken = world.slowest_of_each(single_calls(calls))
+    p50, p99 = np.percentile(taken, [50, 99])
+    return {"p50_call_s": float(p50), "p99_call_s": float(p99), "single_calls": len(calls)}

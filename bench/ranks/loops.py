@@ -1,0 +1,99 @@
+"""Loops of calls inside @njit: ours, and the same with numba-mpi.
+
+numba-mpi (GPL-3.0) is measured and nothing else: cobre_comm does not use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from numba import njit
+
+
+@njit(nogil=True)
+def our_barrier(comm, send, recv, counts, displs, calls):
+    for _ in range(calls):
+        comm.barrier()
+
+
+@njit(nogil=True)
+def our_allreduce(comm, send, recv, counts, displs, calls):
+    for _ in range(calls):
+        comm.allreduce(send, recv)
+
+
+@njit(nogil=True)
+def our_allreduce_and_barrier(comm, send, recv, counts, displs, calls):
+    for _ in range(calls):
+        comm.allreduce(send, recv)
+        comm.barrier()
+
+
+@njit(nogil=True)
+def our_broadcast(comm, send, recv, counts, displs, calls):
+    for _ in range(calls):
+        comm.broadcast(recv)
+
+
+@njit(nogil=True)
+def our_allgatherv(comm, send, recv, counts, displs, calls):
+    for _ in range(calls):
+        comm.allgatherv(send, recv, counts, displs)
+
+
+OURS = {
+    "barrier": our_barrier,
+    "allreduce": our_allreduce,
+    "allreduce + barrier": our_allreduce_and_barrier,
+    "broadcast": our_broadcast,
+    "allgatherv": our_allgatherv,
+}
+
+
+def numba_mpi_loops() -> dict[str, Callable]:
+    """Return loops with numba-mpi, whose status must stay 0."""
+    import numba_mpi
+
+    @njit(nogil=True)
+    def barrier(send, recv, calls):
+        status = 0
+        for _ in range(calls):
+            status |= numba_mpi.barrier()
+        return status
+
+    @njit(nogil=True)
+    def allreduce(send, recv, calls):
+        status = 0
+        for _ in range(calls):
+            status |= numba_mpi.allreduce(send, recv)
+        return status
+
+    @njit(nogil=True)
+    def allreduce_and_barrier(send, recv, calls):
+        status = 0
+        for _ in range(calls):
+            status |= numba_mpi.allreduce(send, recv)
+            status |= numba_mpi.barrier()
+        return status
+
+    @njit(nogil=True)
+    def broadcast(send, recv, calls):
+        status = 0
+        for _ in range(calls):
+            status |= numba_mpi.bcast(recv, 0)
+        return status
+
+    @njit(nogil=True)
+    def allgather(send, recv, calls):
+        status = 0
+        for _ in range(calls):
+            status |= numba_mpi.allgather(send, recv, send.size)
+        return status
+
+    return {
+        "barrier": barrier,
+        "allreduce": allreduce,
+        "allreduce + barrier": allreduce_and_barrier,
+        "broadcast": broadcast,
+        "allgatherv": allgather,
+    }

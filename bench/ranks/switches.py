@@ -1,0 +1,129 @@
+"""Barriers of many ranks on two cores, and bare context switches.
+
+All ranks of the job share ``CORES`` cores. A bare context switch is what the kernel takes to stop a
+process and to run another one of the same core: two processes, pinned to it, hand a word back and
+forth, each waking the other and then sleeping, by futex(2). No rank can leave a barrier of R ranks
+before each has run once since the last one, so a barrier costs at least R switches, on all cores
+together, and R such switches are the loop that it is compared with: ``calls`` of them take
+``calls * R`` switches, once spread over the cores, of which each has a pair of its own, and once on
+one core alone.
+
+The ranks meet through our communicator, where they sleep: those of MPI would spin all the time.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from cobre_kernels import libc
+from cobre_kernels.atomics import load_acquire, store_release
+from numba import njit
+
+from bench.plan import PEER, Options
+from bench.ranks.loops import our_barrier
+from bench.ranks.ping_pong import APART_BYTES, shared_page
+from bench.ranks.timing import loop_side, measure, python_loop
+
+SWITCHES = "context switches"
+ON_ONE_CORE = "context switches on one core"
+CORES = 2
+PAIR = 2
+LONGEST_SLEEP_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """A measurement of this program: barriers called from ``python`` or ``njit``."""
+
+    caller: str
+
+
+@njit(nogil=True)
+def hand_over(mine, theirs, first, count, begins, scratch):
+    """Hand a word to the other process of the pair and sleep until it comes back, so often."""
+    for number in range(first, first + count):
+        if begins:
+            store_release(mine, number)  # read by load_acquire in `sleep_until`, there
+            libc.futex_wake_all(mine)
+            sleep_until(theirs, number, scratch)
+        else:
+            sleep_until(theirs, number, scratch)
+            store_release(mine, number)  # likewise
+            libc.futex_wake_all(mine)
+
+
+@njit(nogil=True)
+def sleep_until(word, number, scratch):
+    while True:
+        seen = load_acquire(word)
+        if seen == number:
+            return
+        libc.futex_wait(word, seen, LONGEST_SLEEP_NS, scratch)
+
+
+class Switches:
+    """Switches between the processes of pairs, of which each is pinned to a core.
+
+    Parameters
+    ----------
+    world : mpi4py.MPI.Intracomm
+        All ranks; the first two are the first pair, and so on.
+    pairs : int
+        How many take part; other ranks sleep meanwhile.
+    cores : list of int
+        The cores that the job has.
+    """
+
+    def __init__(self, world, pairs: int, cores: list[int]) -> None:
+        self._cores, self._pair = cores, world.rank // PAIR
+        self._takes_part = self._pair < pairs
+        self._trips = world.size // (PAIR * pairs)  # there and back are two switches
+        self._begins = world.rank % PAIR == 0
+        self._page = shared_page(world)
+        address = np.frombuffer(self._page, dtype=np.uint8).ctypes.data
+        words = [address + (self._pair * PAIR + i) * APART_BYTES for i in range(PAIR)]
+        self._words = words if self._begins else words[::-1]
+        self._scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
+        self._next = 1
+
+    def loop(self, calls: int) -> None:
+        """Make R times as many switches; pinning takes microseconds of it."""
+        if not self._takes_part:
+            return
+        os.sched_setaffinity(0, {self._cores[self._pair]})
+        count = calls * self._trips
+        hand_over(*self._words, self._next, count, self._begins, self._scratch.ctypes.data)
+        self._next += count
+        os.sched_setaffinity(0, self._cores)
+
+
+def take(world, asked: Crowd, options: Options) -> dict:
+    """Return the samples of our barrier, the library's, and as many switches."""
+    from cobre_comm import ReduceOp
+
+    cores = sorted(os.sched_getaffinity(0))[:CORES]
+    if len(cores) < CORES or world.size % (PAIR * CORES):
+        raise ValueError(f"{world.size} ranks on {len(cores)} cores: pairs do not come out even")
+    os.sched_setaffinity(0, cores)  # before we count cores
+    send, recv = np.zeros(1), np.zeros(1)
+    with world.communicator("shm") as comm:
+
+        def slowest(seconds: float) -> float:
+            send[0] = seconds
+            comm.allreduce(send, recv, ReduceOp.MAX)
+            return float(recv[0])
+
+        in_njit = loop_side(partial(our_barrier, comm, None, None, None, None))
+        sides = {
+            "shm": python_loop(comm.barrier) if asked.caller == "python" else in_njit,
+            SWITCHES: loop_side(Switches(world.comm, CORES, cores).loop),
+            ON_ONE_CORE: loop_side(Switches(world.comm, 1, cores).loop),
+            PEER: python_loop(world.comm.Barrier),
+        }
+        found = measure(sides, slowest, options)
+    switch_s = float(np.median(found["samples_s"][ON_ONE_CORE])) / world.size
+    told = {"switch_s": switch_s, "switches_per_call": world.size}
+    return {**found, "told": dict.fromkeys(sides, told)}

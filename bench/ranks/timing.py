@@ -1,0 +1,117 @@
+"""Blocks of calls: sides take turns, and a block's time is that of the slowest rank."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from bench.plan import Options
+
+CALIBRATIONS = 6
+FEWEST_ROUNDS = 3
+FAR_LONGER = 20  # a call than a block, though the first one finds cold pages
+
+Block = Callable[[], int | None]  # makes the calls of a block; returns an error code that must be 0
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is timed.
+
+    Attributes
+    ----------
+    prepare : callable
+        Gets a number of calls and returns the block that makes them.
+    warm : int
+        Calls that compile everything and touch all buffers.
+    most : int
+        Calls of a block at most.
+    """
+
+    prepare: Callable[[int], Block]
+    warm: int = 2
+    most: int = 100_000
+
+
+def loop_side(loop: Callable[[int], int | None]) -> Side:
+    """Return the side of a loop that gets its number of calls."""
+    return Side(lambda calls: partial(loop, calls))
+
+
+def python_loop(call: Callable[[], object]) -> Side:
+    """Return the side of a call that is made from Python."""
+
+    def loop(calls: int) -> None:
+        for _ in range(calls):
+            call()
+
+    return loop_side(loop)
+
+
+def timed(block: Block) -> float:
+    """Return the seconds that a block takes here."""
+    began = time.perf_counter()
+    code = block()
+    seconds = time.perf_counter() - began
+    if code:
+        raise RuntimeError(f"a call returned the error code {code}")
+    return seconds
+
+
+def measure(
+    sides: Mapping[str, Side], slowest: Callable[[float], float], options: Options
+) -> dict[str, dict]:
+    """Return ``samples_s``, the seconds per call of every block, and ``block_calls``, by side.
+
+    The sides take turns block by block, each first in every other round. All ranks meet before a
+    block. Where the rounds would take longer than ``most_s`` there are fewer.
+
+    Parameters
+    ----------
+    sides : mapping
+        By name; results are for the caller to verify.
+    slowest : callable
+        Returns the largest of a number on all ranks; they also meet there.
+    options : Options
+        Rounds, seconds of a block, most seconds.
+    """
+    found = {name: _calls(side, slowest, options.block_s) for name, side in sides.items()}
+    calls = {name: number for name, (number, _) in found.items()}
+    round_s = sum(number * best for number, best in found.values())
+    rounds = options.rounds
+    if rounds * round_s > options.most_s:
+        rounds = min(rounds, max(FEWEST_ROUNDS, int(options.most_s / round_s)))
+    samples: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(rounds):
+        for name in list(sides)[:: 1 if number % 2 == 0 else -1]:
+            block = sides[name].prepare(calls[name])
+            slowest(0.0)
+            samples[name].append(slowest(timed(block)) / calls[name])
+    return {"samples_s": samples, "block_calls": calls}
+
+
+def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tuple[int, float]:
+    """Warm up; return how many calls fill a block, and the seconds of one, at their best."""
+    best = slowest(timed(side.prepare(side.warm))) / side.warm
+    if best > FAR_LONGER * block_s:
+        return 1, best
+    best, calls = math.inf, 1
+    for _ in range(CALIBRATIONS):
+        best = min(best, slowest(timed(side.prepare(calls))) / calls)
+        calls = max(1, min(round(block_s / best / 4), side.most))
+    return max(1, min(round(block_s / best), side.most)), best
+
+
+def single_calls(calls: list[Callable[[], object]]) -> np.ndarray:
+    """Return the seconds of each call here; reading the clock, some 50 ns, is in each."""
+    taken = np.empty(len(calls))
+    for index, call in enumerate(calls):
+        began = time.perf_counter()
+        call()
+        taken[index] = time.perf_counter() - began
+    return taken

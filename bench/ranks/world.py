@@ -1,0 +1,145 @@
+"""The ranks of a job: how many they are, which is the slowest, whom they measure."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+
+import numpy as np
+
+from bench.plan import BACKENDS, MEMCPY
+from bench.ranks.sides import Gloo, Memcpy, Mpi4py, Ours
+
+LOOPBACK = "127.0.0.1"
+COORDINATOR = "COBRE_BENCH_COORDINATOR"  # variable with the address at which tcp ranks meet
+STAR_BYTES = {"ring": 0, "star": 2**31}  # sides that send everything one way
+
+
+class World:
+    """What a program needs of the processes it runs in; MpiWorld and GlooWorld complete it.
+
+    Attributes
+    ----------
+    rank, size : int
+        This rank, and the number of ranks.
+    version : str
+        The library's name and version.
+    """
+
+    rank: int
+    size: int
+    version: str
+
+    def __init__(self) -> None:
+        self._sides: dict = {}
+
+    def side(self, name: str):
+        """Return a side by its name; each is made when it is first asked for."""
+        if name not in self._sides:
+            self._sides[name] = self._make_side(name)
+        return self._sides[name]
+
+    def slowest_of_each(self, values: np.ndarray) -> np.ndarray:
+        """Return, for each element, the largest on any rank."""
+        raise NotImplementedError
+
+    def slowest(self, seconds: float) -> float:
+        """Return the largest number of all ranks, which also meet here."""
+        return float(self.slowest_of_each(np.array([seconds]))[0])
+
+
+class MpiWorld(World):
+    """Ranks that an MPI library has started.
+
+    Our communicators wait as they do for every user: mpiexec binds no rank to a core, so the cores
+    that our backends count are the machine's.
+    """
+
+    def __init__(self) -> None:
+        from mpi4py import MPI
+
+        super().__init__()
+        self.mpi, self.comm = MPI, MPI.COMM_WORLD
+        self.rank, self.size = self.comm.rank, self.comm.size
+        self.version = library_name(MPI)
+        self._ours: list = []
+
+    def slowest(self, seconds: float) -> float:
+        return self.comm.allreduce(seconds, self.mpi.MAX)
+
+    def slowest_of_each(self, values: np.ndarray) -> np.ndarray:
+        worst = np.empty_like(values)
+        self.comm.Allreduce(values, worst, self.mpi.MAX)
+        return worst
+
+    def _make_side(self, name: str):
+        if name in BACKENDS:
+            return Ours(self.communicator(name))
+        if name in STAR_BYTES:
+            return Ours(self.communicator("tcp", STAR_BYTES[name]))
+        return Memcpy(self.rank) if name == MEMCPY else Mpi4py(self.mpi)
+
+    def communicator(self, backend: str, star_bytes: int | None = None):
+        """Return a communicator of ours over these ranks; over tcp, with such a threshold."""
+        from cobre_comm import BackendKind, ShmConfig, create_communicator
+
+        if backend == "mpi":
+            made = create_communicator(BackendKind.MPI)
+        elif backend == "tcp":
+            made = create_communicator(self._tcp_config(star_bytes))
+        else:
+            name = self.comm.bcast(f"/cobre-bench-{os.getpid()}-{secrets.token_hex(4)}")
+            made = create_communicator(ShmConfig(name=name, rank=self.rank, size=self.size))
+        self._ours.append(made)
+        return made
+
+    def _tcp_config(self, star_bytes: int | None):
+        from cobre_comm import TcpConfig
+
+        address = os.environ.get(COORDINATOR, LOOPBACK)
+        with socket.create_server((address, 0) if self.rank == 0 else ("", 0)) as free:
+            port, token = self.comm.bcast((free.getsockname()[1], secrets.token_hex(16)))
+        return TcpConfig(
+            rank=self.rank, size=self.size, coordinator=address, bind_addr=address,
+            port=port, token=token, star_bytes=star_bytes,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        for comm in self._ours:
+            comm.close()
+
+
+class GlooWorld(World):
+    """Ranks that found each other by torch's own variables."""
+
+    def __init__(self) -> None:
+        import torch
+        import torch.distributed as group
+
+        super().__init__()
+        torch.set_num_threads(1)
+        group.init_process_group("gloo")
+        self._torch, self._group = torch, group
+        self.rank, self.size = group.get_rank(), group.get_world_size()
+        self.version = f"gloo of torch {torch.__version__}"
+
+    def slowest_of_each(self, values: np.ndarray) -> np.ndarray:
+        worst = values.copy()
+        self._group.all_reduce(self._torch.from_numpy(worst), self._group.ReduceOp.MAX)
+        return worst
+
+    def _make_side(self, name: str):
+        return Gloo(self._torch, self._group)
+
+    def close(self) -> None:
+        self._group.barrier()
+        self._group.destroy_process_group()
+
+
+def library_name(mpi) -> str:
+    """Return name and version, such as ``Open MPI v5.0.11``."""
+    text = mpi.Get_library_version()
+    if text.startswith("MPICH Version"):
+        return "MPICH " + text.split()[2]
+    return text.splitlines()[0].split(",")[0]

@@ -1,0 +1,80 @@
+"""Write the report of what pytest-benchmark measured: REPORT.md, its plots, the tables of docs.
+
+    python -m pytest bench --benchmark-json=bench/results/essentials.json
+    python -m bench.report bench/results/essentials.json
+
+What the pages need of a file goes to `bench/recorded`, under the file's own name. The pages are
+made from there: REPORT.md of `essentials.json` and `full.json`, and tables in `docs/benchmarks` of
+all files. Without arguments the pages are written again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from bench.plan import OURS
+from bench.report.contents import with_contents
+from bench.report.data import RECORDED, Results, keep, load
+from bench.report.head import head
+from bench.report.notes import footnotes, number_misses, read_notes
+from bench.report.pages import fill_pages
+from bench.report.plots import draw
+from bench.report.tables import all_figures, counts, miss_list, other_table, target_table
+from bench.report.targets import grid, others
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "REPORT.md"
+REPORTED = ("essentials.json", "full.json")
+
+HOW_TO_READ = f"""\
+A figure is a ratio of times, {OURS} / the peer, both measured in the same processes, where they
+took turns block by block: median, and quartiles, of the ratios of neighbouring blocks. A block is
+many calls; its time is the slowest rank's, divided by the calls; p50 and p99 are over the blocks.
+Buffers rotate, and every result is verified after it is timed. In a cell the target stands in
+parentheses; **bold** is a miss, with the number of its [note](#misses)."""
+
+ALL_FIGURES = """\
+Ours is named by its backend. GB/s is what a rank receives. Beneath each table: the commands that
+repeat one measurement alone, from the repository's root."""
+
+
+def report(results: Results, notes: Path, figures: Path) -> str:
+    """Draw the plots and return the Markdown that links to them as ``figures/...``."""
+    rows, sections = grid(results), others(results)
+    outcomes = [each for part in (rows, sections) for found in part.values() for each in found]
+    misses = number_misses(outcomes, read_notes(notes))
+    marks = footnotes(misses)
+    plots = draw(results, rows, figures)
+    parts = ["## The run", head(results), "## Targets", HOW_TO_READ, counts(rows)]
+    parts += [target_table(rows, marks), _image("targets.png", plots), "## Other targets"]
+    for section, found in sections.items():
+        parts += [f"### {section}", other_table(found, marks)]
+    parts += ["## Misses", miss_list(misses), "## Plots"]
+    parts += [_image(name, plots) for name in plots if name != "targets.png"] or ["None."]
+    parts += ["## All figures", ALL_FIGURES, all_figures(results)]
+    return with_contents("# Performance report", "\n\n".join(part for part in parts if part))
+
+
+def _image(name: str, plots: dict[str, str]) -> str:
+    return f"![{plots[name]}](figures/{name})" if name in plots else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("results", type=Path, nargs="*", help="JSON of pytest-benchmark")
+    for path in parser.parse_args().results:
+        print(keep(path))
+    files = [RECORDED / name for name in REPORTED if (RECORDED / name).exists()]
+    results = load(files)
+    if not results.records:
+        sys.exit(f"no figures in {RECORDED}: python -m bench.report RESULTS.json")
+    PAGE.write_text(report(results, HERE / "notes.toml", PAGE.parent / "figures"))
+    for page in [PAGE, *fill_pages(load(sorted(RECORDED.glob("*.json"))))]:
+        print(page)
+
+
+if __name__ == "__main__":
+    main()

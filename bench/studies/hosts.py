@@ -1,0 +1,96 @@
+"""Our tcp backend beside Open MPI, between hosts whose cables are as fast as a usual network's.
+
+    python -m bench.studies.hosts [-n 4] [--rate 1gbit]
+
+The hosts are network namespaces on this machine (tests/network/hosts.py; needs root), one rank on
+each; their cables are limited to a rate in each direction. The same processes hold two of our
+communicators, one that sends everything around the ring and one that sends everything through
+rank 0 (the star), and MPI.COMM_WORLD, and these take turns block by block.
+
+The cables have no delay, and a burst of 128 kB passes them at once, as it passes a network card: a
+short message that is not repeated costs less than the rate says.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from bench.cases.grid import figures_of, jobs_of
+from bench.jobs import run_job
+from bench.plan import PEER, Job, Options
+from bench.ranks.collectives import Collective
+from bench.ranks.job import take_all
+from bench.ranks.work import Case
+from bench.ranks.world import COORDINATOR
+from bench.report.pages import TABLES
+from bench.studies.study import measure, parser_of
+from tests.network.hosts import Network, inside
+
+CABLE = "eth0"
+VISIBLE_BYTES = 1_000_000
+SETTING = "hosts of 1 Gb/s"
+# prterun waits on the same interface, for ranks that are elsewhere.
+OPEN_MPI = {
+    "OMPI_MCA_btl_tcp_if_include": CABLE,
+    "PMIX_MCA_ptl_base_if_include": CABLE,
+    "PMIX_MCA_ptl_base_remote_connections": "1",
+}
+
+
+def cases(size: int) -> list[Case]:
+    """Return the cases; those of allgatherv say how much all ranks send together."""
+    long = [("allgatherv", 64), ("broadcast", 64), ("allreduce", 16), ("allreduce", 1)]
+    rows = [(name, f"{megabytes} MB", megabytes * 1_000_000) for name, megabytes in long]
+    rows += [
+        (name, f"{kilobytes} kB", kilobytes * 1000)
+        for kilobytes in (64, 16, 4)
+        for name in ("allgatherv", "broadcast", "allreduce")
+    ]
+    made = []
+    for name, amount, nbytes in rows:
+        share = nbytes // size if name == "allgatherv" else nbytes
+        operation = "sum" if name == "allreduce" else name
+        made.append(Case(f"{name} {amount}", operation, share // 8 * 8))
+    return [*made, Case("barrier", "barrier")]
+
+
+def take_on_hosts(comm, hosts: list[str], *args: object) -> dict:
+    """Move this rank to its own host; take measurements there."""
+    with inside(hosts[int(os.environ["PMIX_RANK"])]):
+        return take_all(comm, *args)
+
+
+def start(rate: str, job: Job, measurements: list, options: Options) -> dict:
+    """Make the hosts and start, on the first one, the ranks that then move to their own."""
+    with Network(job.ranks) as network:
+        for host in network.hosts:
+            host.shape(rate)
+        environment = {**OPEN_MPI, COORDINATOR: network.hosts[0].address}
+        names = [host.name for host in network.hosts]
+        with network.hosts[0].inside():
+            args = names, job.library, job.program, measurements, options
+            return run_job(job, take_on_hosts, *args, environment=environment)
+
+
+def main() -> None:
+    parser = parser_of(__doc__, ranks=[4])
+    parser.add_argument("--rate", default="1gbit", help="of each cable and direction, as for tc")
+    options = parser.parse_args()
+    asked = [
+        figure
+        for ranks in options.ranks
+        for figure in figures_of(
+            jobs_of([ranks], ["openmpi"], sockets=True),
+            [
+                Collective(c, ("ring", "star", PEER), interface=CABLE * (c.nbytes > VISIBLE_BYTES))
+                for c in cases(ranks)
+            ],
+            setting=SETTING,
+        )
+    ]
+    measure("hosts", asked, options, TABLES["hosts"], partial(start, options.rate))
+
+
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@ import numpy as np
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import libc
+from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.tcp.allgatherv import allgatherv_body
 from cobre_kernels.tcp.allreduce import allreduce_body
 from cobre_kernels.tcp.barrier import barrier_body
@@ -29,7 +30,7 @@ from cobre_comm.communicator import Array
 from cobre_comm.config import TcpConfig
 from cobre_comm.cores import usable_cores
 from cobre_comm.errors import AllocationFailed, InitializationFailed, InvalidCommunicator
-from cobre_comm.jit.types import register_backend
+from cobre_comm.jit.register import register_backend
 from cobre_comm.shared_region import HeapRegion
 
 BODIES = Bodies(
@@ -40,7 +41,6 @@ BODIES = Bodies(
     abandon_body,
     helpers=(transfer_kernel, advance_kernel, goodbye_kernel),
 )
-KERNELS = (*COMMON_KERNELS, *BODIES.all(), *local.BODIES.all())
 
 STAR_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
 FAR_STAR_BYTES = 8 * 1024  # where a network is slower than a machine with itself
@@ -145,6 +145,11 @@ def choose_patience_us(config: TcpConfig, ranks_here: int) -> tuple[float, float
     if config.spin_us is not None:
         return config.spin_us, YIELD_US
     return (SPIN_US if ranks_here <= usable_cores() else 0.0), YIELD_US
+
+
+def kernels() -> list[Kernel]:
+    """Return what is compiled before ranks start."""
+    return [*COMMON_KERNELS, *BODIES.all(), *local.BODIES.all()]
 
 
 register_backend(TcpBackend, is_local=False)

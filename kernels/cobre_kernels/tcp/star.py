@@ -36,7 +36,7 @@ def has_partner(comm):
 
 @routine
 def partner_of(comm):
-    """Return the other end of this rank's only star link: rank 0, or for rank 0 of a pair rank 1."""
+    """Return the other end of this rank's only star link."""
     return 1 if is_coordinator(comm) else 0
 
 

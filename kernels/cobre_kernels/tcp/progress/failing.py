@@ -29,7 +29,7 @@ def failure_of_step(comm):
 def _adopt_report(comm):
     """Make the failure report of this step, or of one before, this rank's own: row "report"."""
     links, status = comm.links, comm.links.reported_status
-    is_known = status == DISAGREE or status == TIMED_OUT or status == LOST_PEER
+    is_known = status in (DISAGREE, TIMED_OUT, LOST_PEER)
     if not is_known or links.reported_step > comm.generation:
         return False
     move(comm.failures[0].address, links.reported[0].address, comm.size * FAILURE_BYTES)

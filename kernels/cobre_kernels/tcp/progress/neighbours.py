@@ -59,7 +59,7 @@ def advance(comm, sent, received):
 
 @routine
 def send_frame(comm, payload, count):
-    """Send what is left of the prefix, and bytes of payload; return how many of these, or -errno."""
+    """Send the rest of the prefix, and payload; return how many bytes of it went, or -errno."""
     links, cursor = comm.links, comm.links.outgoing
     left = cursor.prefix_left
     prefix = cursor.prefix + PREFIX_BYTES - left

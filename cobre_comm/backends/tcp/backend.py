@@ -8,29 +8,38 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from cobre_kernels import layout, libc
-from cobre_kernels.kind import SPLIT
-from cobre_kernels.tcp import shared
-from cobre_kernels.tcp.allgatherv import allgatherv_kernel
-from cobre_kernels.tcp.allreduce import allreduce_kernel
-from cobre_kernels.tcp.barrier import synchronise_kernel
-from cobre_kernels.tcp.broadcast import broadcast_kernel
-from cobre_kernels.tcp.farewell import tell_left_kernel
+from cobre_kernels.collective import comm as states
+from cobre_kernels.collective.calls import SPLIT
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.kernel import Kernel
+from cobre_kernels.tcp.allgatherv import allgatherv_body
+from cobre_kernels.tcp.allreduce import allreduce_body
+from cobre_kernels.tcp.barrier import barrier_body
+from cobre_kernels.tcp.broadcast import broadcast_body
+from cobre_kernels.tcp.progress.control import abandon_body, goodbye_kernel
+from cobre_kernels.tcp.progress.neighbours import advance_kernel
+from cobre_kernels.tcp.progress.transfer import transfer_kernel
 from numpy.typing import DTypeLike
 
-from cobre_comm import jit
-from cobre_comm.backends.kernel_backend import KernelBackend, KernelSet
-from cobre_comm.backends.local import LocalBackend, heap_zeros
+from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
+from cobre_comm.backends.local import backend as local
 from cobre_comm.backends.tcp.memory import LinkMemory
 from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
+from cobre_comm.backends.tcp.spec import TCP
 from cobre_comm.communicator import Array
 from cobre_comm.config import TcpConfig
 from cobre_comm.cores import usable_cores
 from cobre_comm.errors import AllocationFailed, InitializationFailed, InvalidCommunicator
+from cobre_comm.jit.register import register_backend
 from cobre_comm.shared_region import HeapRegion
 
-KERNELS = KernelSet(
-    synchronise_kernel, broadcast_kernel, allreduce_kernel, allgatherv_kernel, shared.KERNELS
+BODIES = Bodies(
+    barrier_body,
+    broadcast_body,
+    allreduce_body,
+    allgatherv_body,
+    abandon_body,
+    helpers=(transfer_kernel, advance_kernel, goodbye_kernel),
 )
 
 STAR_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
@@ -56,27 +65,28 @@ class TcpBackend(KernelBackend):
         If they do not.
     """
 
-    __slots__ = ("_links", "_memory", "_regions", "_tell_left")
+    __slots__ = ("_goodbye", "_links", "_memory", "_regions")
 
     def __init__(self, config: TcpConfig) -> None:
-        super().__init__(KERNELS, layout.TCP, config.rank, config.size, is_leader=True)
+        bodies = BODIES if config.size > 1 else local.BODIES
+        super().__init__(TCP, bodies, config.rank, config.size, is_leader=True)
         self._regions = itertools.count()
-        self._tell_left = tell_left_kernel.call  # loaded now: __del__ may run at exit
+        self._goodbye = goodbye_kernel.call  # loaded now: __del__ may run at exit
         self._links: Links | None = None
         if config.star_bytes is None:
             self._links = rendezvous(config, STAR_BYTES, far_star_bytes=FAR_STAR_BYTES)
         else:
             self._links = rendezvous(config, config.star_bytes)
         try:
-            self._memory = LinkMemory(self._links, config.rank, config.size)
+            self._memory = LinkMemory(self._links, config.size)
         except MemoryError as error:
             self._close_links()
             raise InitializationFailed("tcp", f"no memory for star_bytes: {error}") from error
         spin_us, yield_us = choose_patience_us(config, self._links.ranks_here)
-        self._set(layout.LINKS, self._memory.address)
-        self._set(layout.TIMEOUT_NS, int(config.timeout_s * libc.NS_PER_S))
-        self._set(layout.SPIN_NS, int(spin_us * 1000))
-        self._set(layout.YIELD_NS, int(yield_us * 1000))
+        comm = self._comm
+        comm.links, comm.gives_gil = self._memory.links, 1
+        comm.timeout_ns = config.timeout_s * libc.NS_PER_S
+        comm.spin_ns, comm.yield_ns = spin_us * 1000, yield_us * 1000
 
     @property
     def backend(self) -> str:
@@ -90,17 +100,17 @@ class TcpBackend(KernelBackend):
         memory: Array | None = None
         message = "another rank has no memory for its copy"
         try:
-            memory = heap_zeros(elements, element_type)
+            memory = local.heap_zeros(elements, element_type)
         except AllocationFailed as error:
             message = error.message
         if self.agree(memory is not None) == 0 or memory is None:
             raise AllocationFailed(nbytes, message)
         return HeapRegion(self, memory, next(self._regions))
 
-    def split_local(self) -> LocalBackend:
+    def split_local(self) -> local.LocalBackend:
         """Return the communicator of this rank alone: no other shares memory with it."""
-        self._synchronise(SPLIT, 0)
-        return LocalBackend()
+        self._agree_on(SPLIT, 0)
+        return local.LocalBackend()
 
     def mark_forked(self) -> None:
         """In a forked child: give up its copies of the sockets, which would keep them open."""
@@ -117,9 +127,9 @@ class TcpBackend(KernelBackend):
         guard = self._end()
         if self._links is None:
             return
-        is_complete = self._get(layout.LINKS) != 0  # else an error has come before
-        if is_complete and guard != layout.GUARD_BROKEN:  # a broken one has said so already
-            self._tell_left(self._address)
+        is_complete = self._comm.links.address != 0  # else an error has come before
+        if is_complete and guard != states.BROKEN:  # a broken one has sent its report
+            self._goodbye(self._address)
         self._close_links()
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -137,4 +147,9 @@ def choose_patience_us(config: TcpConfig, ranks_here: int) -> tuple[float, float
     return (SPIN_US if ranks_here <= usable_cores() else 0.0), YIELD_US
 
 
-jit.register_backend(TcpBackend, jit.TcpCommType())
+def kernels() -> list[Kernel]:
+    """Return what is compiled before ranks start."""
+    return [*COMMON_KERNELS, *BODIES.all(), *local.BODIES.all()]
+
+
+register_backend(TcpBackend, is_local=False)

@@ -1,18 +1,20 @@
-"""The private memory of a communicator over sockets: its table of links and its buffers."""
+"""The private memory of a communicator over sockets: its record of links, and buffers."""
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import numpy as np
-from cobre_kernels import layout
-from cobre_kernels.atomics import WORD_BYTES
-from cobre_kernels.tcp import frame, table
+from cobre_kernels.collective.comm import FAILURE
+from cobre_kernels.machine.record import Record
+from cobre_kernels.tcp import links as records
+from cobre_kernels.tcp.frame import CONTROL_MESSAGE, HEADER_BYTES
+from cobre_kernels.tcp.progress.neighbours import advance_kernel
+from cobre_kernels.tcp.progress.transfer import transfer_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.backends.tcp.rendezvous import Links
-
-NO_DESCRIPTOR = -1
 
 
 class LinkMemory:
@@ -22,46 +24,46 @@ class LinkMemory:
 
     Parameters
     ----------
-    links : Links
+    sockets : Links
         The connected sockets.
-    rank, size : int
-        This rank, and the number of ranks.
+    size : int
+        The number of ranks.
+
+    Attributes
+    ----------
+    links : View
+        The record.
     """
 
-    def __init__(self, links: Links, rank: int, size: int) -> None:
-        self._arrays: list[NDArray[Any]] = []
-        self._table = np.zeros(table.table_words(size), dtype=np.int64)
-        star_bytes = links.star_bytes
-        self._set(table.RING_OUT, _descriptor(links.ring_out))
-        self._set(table.RING_IN, _descriptor(links.ring_in))
-        self._set(table.STAR_BYTES, star_bytes)
-        self._set(table.POLLS, self._buffer((3 * size + 2) * table.POLL_BYTES))
-        self._set(table.OUTBOX, self._buffer(star_bytes))
-        self._set(table.STAGING, self._buffer(table.STAGES * table.CHUNK_BYTES))
-        self._set(table.BULLETIN, self._buffer(frame.HEAD_BYTES + size * layout.RECORD_BYTES))
-        self._set(table.VERDICT_RECORDS, self._buffer(size * layout.RECORD_BYTES))
-        self._set(table.BLOCKS, self._buffer(16 * size))
-        for other in range(size):
-            record = table.RECORDS + other * table.RECORD_BYTES
-            star = links.star[other]
-            self._set(record + table.CONTROL_FD, _descriptor(links.control[other]))
-            self._set(record + table.STAR_FD, _descriptor(star))
+    def __init__(self, sockets: Links, size: int) -> None:
+        self._arrays: list[NDArray[Any]] = [records.LINKS.array(size)]
+        self.links = links = records.LINKS.of(self._arrays[0])
+        links.transfer, links.advance = transfer_kernel.address, advance_kernel.address
+        links.ring_out = _descriptor(sockets.ring_out)
+        links.ring_in = _descriptor(sockets.ring_in)
+        links.star_bytes = sockets.star_bytes
+        links.outbox = self._buffer(sockets.star_bytes)
+        links.staging = self._buffer(records.STAGING_CHUNKS * records.CHUNK_BYTES)
+        links.polls = self._rows(records.POLL, 3 * size + 2)
+        links.blocks = self._rows(records.BLOCK, size)
+        links.reported = self._rows(FAILURE, size)
+        links.report = self._buffer(CONTROL_MESSAGE.size_bytes + size * FAILURE.size_bytes)
+        links.report_rows = int(links.report) + CONTROL_MESSAGE.size_bytes
+        links.message.vectors = links.message.gathered.address
+        for rank in range(size):
+            peer, star = links.peers[rank], sockets.star[rank]
+            peer.control_fd, peer.star_fd = _descriptor(sockets.control[rank]), _descriptor(star)
             if star is not None:
-                self._set(record + table.INBOX, self._buffer(frame.HEAD_BYTES + star_bytes))
+                peer.inbox = self._buffer(HEADER_BYTES + sockets.star_bytes)
 
-    @property
-    def address(self) -> int:
-        """Address of the table, for the state."""
-        return int(self._table.ctypes.data)
-
-    def _set(self, offset: int, value: int) -> None:
-        self._table[offset // WORD_BYTES] = value
+    def _rows(self, record: Record, count: int) -> int:
+        return self._buffer(count * record.size_bytes)
 
     def _buffer(self, count: int) -> int:
-        array = np.empty(-(-count // WORD_BYTES), dtype=np.int64)
+        array = np.empty(-(-count // 8), dtype=np.int64)
         self._arrays.append(array)
         return int(array.ctypes.data)
 
 
-def _descriptor(link: Any) -> int:
-    return NO_DESCRIPTOR if link is None else int(link.fileno())
+def _descriptor(link: socket.socket | None) -> int:
+    return records.NO_LINK if link is None else link.fileno()

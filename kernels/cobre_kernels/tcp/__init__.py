@@ -1,1 +1,4 @@
-"""Collectives over sockets: a star for small payloads, a ring for large ones."""
+"""Collectives over sockets: a star for small payloads, a ring for large ones.
+
+``protocol.py`` is the theory of operation, ``progress`` what moves bytes and waits.
+"""

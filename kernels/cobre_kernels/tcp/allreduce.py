@@ -1,88 +1,59 @@
 """Allreduce: rank 0 folds small payloads in rank order; the chain of ranks folds large ones."""
 
-from cobre_kernels import layout, libc
-from cobre_kernels.arguments import check_allreduce
+from cobre_kernels.collective.calls import Allreduce
+from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.fold import fold
-from cobre_kernels.collective.guard import enter, leave
 from cobre_kernels.collective.status import OK
-from cobre_kernels.kind import ALLREDUCE, pack_kind
-from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.copy import move
-from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.tcp.chain import reduce_along
-from cobre_kernels.tcp.shared import transfer
-from cobre_kernels.tcp.star import PAIR, agree, ask, exchange, finish, fits_star, reply
-from cobre_kernels.tcp.table import is_hub
+from cobre_kernels.tcp.chain import fold_operands, reduce_along_chain
+from cobre_kernels.tcp.links import is_coordinator
+from cobre_kernels.tcp.progress.pause import begin_step
+from cobre_kernels.tcp.star import (
+    ALLREDUCE_TAGS,
+    PAIR,
+    agree,
+    exchange,
+    fits_star,
+    partner_of,
+    payload_from,
+    post_recv,
+    send_to_all,
+    transfer,
+)
 from cobre_kernels.tcp.tags import ALLREDUCE_RECV, ALLREDUCE_SEND
-from cobre_kernels.tcp.transfer import body_from, expect
-from cobre_kernels.tcp.wait import begin_step
 
 
-@kernel(arguments=7)
-def allreduce_kernel(state, send, send_count, recv, recv_count, itemsize, dtype, op):
-    """Fold ``send`` of all ranks into ``recv``; arguments are addresses and numbers of elements."""
-    state = address_of(state)
-    outcome = enter(state)
-    if outcome != OK:
-        return outcome
-    outcome = check_allreduce(send, send_count, recv, recv_count, itemsize, dtype, op)
-    if outcome != OK:
-        leave(state)
-        return outcome
-    kind = pack_kind(ALLREDUCE, dtype, op)
-    size_bytes = send_count * itemsize
-    thread = libc.release_gil()
-    begin_step(state, kind, size_bytes, send_count)
-    size = peek(state + layout.COMM_SIZE)
-    if size == 1:
-        if send != recv:
-            move(recv, send, size_bytes)
-    elif not fits_star(state, size_bytes):
-        outcome = agree(state, ALLREDUCE_SEND, ALLREDUCE_RECV)
-        if outcome == OK:
-            outcome = reduce_along(state, send, recv, size_bytes, itemsize, dtype, op)
-    elif size == PAIR:
-        outcome = _swap(state, send, recv, size_bytes, itemsize, dtype, op)
-    elif is_hub(state):
-        outcome = _gather(state, send, recv, size_bytes, itemsize, dtype, op)
-    else:
-        outcome = ask(state, ALLREDUCE_SEND, op, send, size_bytes, ALLREDUCE_RECV, size_bytes)
-        if outcome == OK:
-            move(recv, body_from(state, 0), size_bytes)
-    outcome = finish(state, outcome, kind)
-    libc.regain_gil(thread)
+@kernel(COMM, Allreduce)
+def allreduce_body(comm, call):
+    """Choose the way by the number of bytes and of ranks; ``comm.length`` is the payload."""
+    begin_step(comm)
+    if not fits_star(comm, comm.length):
+        outcome = agree(comm, ALLREDUCE_TAGS)
+        return reduce_along_chain(comm, call) if outcome == OK else outcome
+    if is_coordinator(comm) and comm.size > PAIR:
+        return _as_coordinator(comm, call)
+    outcome = exchange(comm, ALLREDUCE_TAGS, call.send, comm.length, comm.length)
+    if outcome == OK:
+        payload = payload_from(comm, partner_of(comm))
+        if comm.size == PAIR:
+            fold_operands(comm, call, payload, 0, comm.length)
+        else:
+            move(call.recv, payload, comm.length)
     return outcome
 
 
 @routine
-def _swap(state, send, recv, size_bytes, itemsize, dtype, op):
-    """Two ranks: each gets the other's and folds both, rank 0's first."""
-    outcome = exchange(state, ALLREDUCE_SEND, op, send, size_bytes, size_bytes)
+def _as_coordinator(comm, call):
+    """Fold what all others send, in rank order whatever the order of arrival."""
+    for rank in range(1, comm.size):
+        post_recv(comm, rank, ALLREDUCE_SEND, comm.length)
+    outcome = transfer(comm)
     if outcome != OK:
         return outcome
-    theirs = body_from(state, 1 - peek(state + layout.RANK))
-    if is_hub(state):
-        if send != recv:
-            move(recv, send, size_bytes)
-        fold(state, dtype, op, recv, theirs, size_bytes // itemsize)
-    else:
-        fold(state, dtype, op, theirs, send, size_bytes // itemsize)
-        move(recv, theirs, size_bytes)
-    return OK
-
-
-@routine
-def _gather(state, send, recv, size_bytes, itemsize, dtype, op):
-    """As rank 0, fold what all others send, in rank order whatever the order of arrival."""
-    size = peek(state + layout.COMM_SIZE)
-    for rank in range(1, size):
-        expect(state, rank, ALLREDUCE_SEND, op, size_bytes)
-    outcome = transfer(state)
-    if outcome != OK:
-        return outcome
-    if send != recv:
-        move(recv, send, size_bytes)
-    for rank in range(1, size):
-        fold(state, dtype, op, recv, body_from(state, rank), size_bytes // itemsize)
-    return reply(state, ALLREDUCE_RECV, op, recv, size_bytes)
+    if call.send != call.recv:
+        move(call.recv, call.send, comm.length)
+    for rank in range(1, comm.size):
+        fold(comm, call, call.recv, payload_from(comm, rank), comm.length)
+    return send_to_all(comm, ALLREDUCE_RECV, call.recv, comm.length)

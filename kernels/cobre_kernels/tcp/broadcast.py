@@ -1,87 +1,74 @@
 """Broadcast: through rank 0 if the payload is small, else along the ring from the root."""
 
-from cobre_kernels import layout, libc
-from cobre_kernels.arguments import check_broadcast
-from cobre_kernels.collective.guard import enter, leave
+from cobre_kernels.collective.calls import Broadcast
+from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
-from cobre_kernels.kind import BROADCAST, pack_kind
-from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.copy import move
-from cobre_kernels.machine.kernel import address_of, kernel
+from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.tcp import tags
+from cobre_kernels.tcp.progress.pause import begin_step
 from cobre_kernels.tcp.ring import relay, set_block
-from cobre_kernels.tcp.shared import transfer
-from cobre_kernels.tcp.star import PAIR, agree, ask, exchange, finish, fits_star
-from cobre_kernels.tcp.table import is_hub
-from cobre_kernels.tcp.transfer import body_from, expect, say
-from cobre_kernels.tcp.wait import begin_step
+from cobre_kernels.tcp.star import (
+    BROADCAST_TAGS,
+    agree,
+    exchange,
+    fits_star,
+    has_partner,
+    partner_of,
+    payload_from,
+    post_recv,
+    post_send,
+    transfer,
+)
+from cobre_kernels.tcp.tags import BROADCAST
 
 
-@kernel(arguments=4)
-def broadcast_kernel(state, buffer, size_bytes, dtype, root):
-    """The bytes at ``buffer`` become the root's."""
-    state = address_of(state)
-    outcome = enter(state)
+@kernel(COMM, Broadcast)
+def broadcast_body(comm, call):
+    """Choose the way by the number of bytes."""
+    begin_step(comm)
+    if not fits_star(comm, call.size_bytes):
+        return _around_ring(comm, call)
+    return _with_partner(comm, call) if has_partner(comm) else _as_coordinator(comm, call)
+
+
+@routine
+def _around_ring(comm, call):
+    outcome = agree(comm, BROADCAST_TAGS)
     if outcome != OK:
         return outcome
-    outcome = check_broadcast(state, root)
-    if outcome != OK:
-        leave(state)
-        return outcome
-    kind = pack_kind(BROADCAST, dtype, root)
-    thread = libc.release_gil()
-    begin_step(state, kind, size_bytes, size_bytes)
-    if not fits_star(state, size_bytes):
-        outcome = _around(state, buffer, size_bytes, root)
-    elif peek(state + layout.COMM_SIZE) == PAIR or not is_hub(state):
-        outcome = _through(state, buffer, size_bytes, root)
-    else:
-        outcome = _forward(state, buffer, size_bytes, root)
-    outcome = finish(state, outcome, kind)
-    libc.regain_gil(thread)
+    for rank in range(comm.size):
+        set_block(comm, rank, call.buffer, _bytes_of(call, rank))
+    return relay(comm, BROADCAST)
+
+
+@routine
+def _bytes_of(call, rank):
+    """Return how many bytes a rank contributes."""
+    return call.size_bytes if rank == call.root else 0
+
+
+@routine
+def _with_partner(comm, call):
+    """Send to the other end of the star link, or receive from it."""
+    own_bytes = _bytes_of(call, comm.rank)
+    recv_bytes = call.size_bytes - own_bytes
+    outcome = exchange(comm, BROADCAST_TAGS, call.buffer, own_bytes, recv_bytes)
+    if outcome == OK and recv_bytes > 0:
+        move(call.buffer, payload_from(comm, partner_of(comm)), recv_bytes)
     return outcome
 
 
 @routine
-def _around(state, buffer, size_bytes, root):
-    outcome = agree(state, tags.BROADCAST, tags.BROADCAST)
-    size = peek(state + layout.COMM_SIZE)
-    if outcome != OK or size == 1:
-        return outcome
-    for rank in range(size):
-        set_block(state, rank, buffer, size_bytes if rank == root else 0)
-    return relay(state, tags.BROADCAST)
-
-
-@routine
-def _through(state, buffer, size_bytes, root):
-    """Send to the other end of a star link, or receive from it."""
-    rank = peek(state + layout.RANK)
-    out_bytes = size_bytes if rank == root else 0
-    in_bytes = size_bytes - out_bytes
-    if peek(state + layout.COMM_SIZE) == PAIR:
-        outcome = exchange(state, tags.BROADCAST, 0, buffer, out_bytes, in_bytes)
-        source = 1 - rank
-    else:
-        outcome = ask(state, tags.BROADCAST, 0, buffer, out_bytes, tags.BROADCAST, in_bytes)
-        source = 0
-    if outcome == OK and in_bytes > 0:
-        move(buffer, body_from(state, source), in_bytes)
-    return outcome
-
-
-@routine
-def _forward(state, buffer, size_bytes, root):
-    """As rank 0, hear all, and send the root's payload to the others."""
-    size = peek(state + layout.COMM_SIZE)
-    for rank in range(1, size):
-        expect(state, rank, tags.BROADCAST, 0, size_bytes if rank == root else 0)
-    outcome = transfer(state)
+def _as_coordinator(comm, call):
+    """Hear all ranks, and send the root's payload to the others."""
+    for rank in range(1, comm.size):
+        post_recv(comm, rank, BROADCAST, _bytes_of(call, rank))
+    outcome = transfer(comm)
     if outcome != OK:
         return outcome
-    if root != 0 and size_bytes > 0:
-        move(buffer, body_from(state, root), size_bytes)
-    for rank in range(1, size):
-        say(state, rank, tags.BROADCAST, 0, buffer, 0 if rank == root else size_bytes)
-    return transfer(state)
+    if call.root != 0 and call.size_bytes > 0:
+        move(call.buffer, payload_from(comm, call.root), call.size_bytes)
+    for rank in range(1, comm.size):
+        post_send(comm, rank, BROADCAST, call.buffer, call.size_bytes - _bytes_of(call, rank))
+    return transfer(comm)

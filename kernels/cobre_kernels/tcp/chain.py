@@ -11,239 +11,214 @@ A ring reduce-scatter would carry a little less, but would begin the fold of eac
 rank: other bits than everywhere else.
 """
 
-from cobre_kernels import layout, libc
 from cobre_kernels.collective.fold import fold
 from cobre_kernels.collective.status import OK
-from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine import libc
 from cobre_kernels.machine.copy import move
+from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.tcp import frame, table
-from cobre_kernels.tcp.news import send_two
-from cobre_kernels.tcp.ring import FRAME_LEFT, PREFIX, PREFIX_LEFT, receive_prefix
-from cobre_kernels.tcp.shared import end_turn
-from cobre_kernels.tcp.table import links_of
-from cobre_kernels.tcp.tags import ALLREDUCE_RECV, ALLREDUCE_SEND, PREFIX_BYTES
-from cobre_kernels.tcp.turn import BUSY, ENDED, GARBLED, IDLE, MOVED
-from cobre_kernels.tcp.wait import note_progress
+from cobre_kernels.tcp import frame
+from cobre_kernels.tcp.links import CHUNK_BYTES, STAGING_CHUNKS, is_coordinator
+from cobre_kernels.tcp.progress.neighbours import advance, receive_prefix, send_frame
+from cobre_kernels.tcp.progress.pause import note_progress
+from cobre_kernels.tcp.progress.sockets import BUSY, GARBLED, IDLE, MOVED, without_bytes
+from cobre_kernels.tcp.star import PAIR
+from cobre_kernels.tcp.tags import ALLREDUCE_RECV, ALLREDUCE_SEND
 
 CHUNKS_WANTED = 4  # of one payload: the ranks work at the same time, with few system calls
 SMALLEST_CHUNK = 128 * 1024
 
-# A cursor continues after PREFIX, PREFIX_LEFT and FRAME_LEFT of ring.py with:
-PLACE = 24  # address of the next byte of the frame
-IS_RESULT = 32  # whether the frame is a result, or else a partial fold
-PARTIALS = 40  # chunks of partial folds that have moved
-RESULTS = 48  # chunks of results that have; of two ranks, chunks folded
-PAIR = 2
-
 
 @routine
-def chunk_bytes(size_bytes):
-    """Bytes of a chunk of such a payload, the same on all ranks."""
-    wanted = -(-size_bytes // CHUNKS_WANTED // layout.LINE_BYTES) * layout.LINE_BYTES
-    return min(max(wanted, SMALLEST_CHUNK), table.CHUNK_BYTES)
-
-
-@routine
-def _start(cursor):
-    for word in range(PREFIX_LEFT, RESULTS + 8, 8):
-        poke(cursor + word, 0)
-
-
-@routine
-def reduce_along(state, send, recv, size_bytes, itemsize, dtype, op):
+def reduce_along_chain(comm, call):
     """Fold ``send`` of all ranks into ``recv``; return a status."""
-    links, size = links_of(state), peek(state + layout.COMM_SIZE)
-    _start(links + table.CURSOR_IN)
-    _start(links + table.CURSOR_OUT)
-    note_progress(state)
+    _start(comm)
     while True:
-        sent = _send(state, send, recv, size_bytes)
-        received = _receive(state, send, recv, size_bytes, itemsize, dtype, op)
-        outcome = end_turn(state, sent, received)
+        sent = _send(comm, call)
+        received = _receive(comm, call)
+        outcome = advance(comm, sent, received)
         if outcome != OK or (sent | received) & BUSY == 0:
             return outcome
-        if size == PAIR:
-            _fold_pair(state, send, recv, size_bytes, itemsize, dtype, op)
+        if comm.size == PAIR:
+            _fold_pair(comm, call)
 
 
 @routine
-def _stage(state, chunk):
-    """Address where a chunk's partial fold is staged."""
-    return peek(links_of(state) + table.STAGING) + chunk % table.STAGES * table.CHUNK_BYTES
+def _start(comm):
+    """Set what moves: partial folds up to the last rank, results from there to its last but one."""
+    links, last = comm.links, comm.size - 1
+    wanted = -(-comm.length // CHUNKS_WANTED // LINE_BYTES) * LINE_BYTES
+    links.chunk_bytes = min(max(wanted, SMALLEST_CHUNK), CHUNK_BYTES)
+    chunks = -(-comm.length // links.chunk_bytes)
+    is_pair = comm.size == PAIR
+    sends_partials, receives_partials = is_pair or comm.rank != last, is_pair or comm.rank != 0
+    sends_results = not is_pair and comm.rank != last - 1
+    receives_results = not is_pair and comm.rank != last
+    _start_cursor(links.outgoing, sends_partials * chunks, sends_results * chunks)
+    _start_cursor(links.incoming, receives_partials * chunks, receives_results * chunks)
+    note_progress(comm)
 
 
 @routine
-def _send(state, send, recv, size_bytes):
+def _start_cursor(cursor, partials_total, results_total):
+    cursor.prefix_left = 0
+    cursor.frame_left = 0
+    cursor.partials = 0
+    cursor.partials_total = partials_total
+    cursor.results = 0
+    cursor.results_total = results_total
+
+
+@routine
+def _bytes_of(comm, chunk):
+    """Return the length of a chunk; the last one may be shorter."""
+    return min(comm.links.chunk_bytes, comm.length - chunk * comm.links.chunk_bytes)
+
+
+@routine
+def _staged(comm, chunk):
+    """Return the address where a chunk's partial fold is staged."""
+    return comm.links.staging + chunk % STAGING_CHUNKS * CHUNK_BYTES
+
+
+@routine
+def _send(comm, call):
     """Go on with the frame that goes out, or begin the next one; return what happened."""
-    links = links_of(state)
-    cursor = links + table.CURSOR_OUT
-    poke(links + table.WANTS_OUT, 0)
-    if peek(cursor + FRAME_LEFT) == 0:
-        outcome = _choose(state, cursor, send, recv, size_bytes)
+    cursor = comm.links.outgoing
+    comm.links.wants_out = 0
+    if cursor.frame_left == 0:
+        outcome = _choose(comm, call)
         if outcome != MOVED:
             return outcome
-    prefix_left = peek(cursor + PREFIX_LEFT)
-    prefix = cursor + PREFIX + PREFIX_BYTES - prefix_left
-    place, left = peek(cursor + PLACE), peek(cursor + FRAME_LEFT)
-    sent = send_two(state, peek(links + table.RING_OUT), prefix, prefix_left, place, left)
+    sent = send_frame(comm, cursor.next_byte, cursor.frame_left)
     if sent < 0:
-        poke(links + table.WANTS_OUT, 1)
-        return BUSY if sent == -libc.EAGAIN or sent == -libc.EINTR else ENDED
-    of_prefix = min(sent, prefix_left)
-    poke(cursor + PREFIX_LEFT, prefix_left - of_prefix)
-    poke(cursor + PLACE, place + sent - of_prefix)
-    poke(cursor + FRAME_LEFT, left - sent + of_prefix)
-    if left == sent - of_prefix:
-        count = RESULTS if peek(cursor + IS_RESULT) else PARTIALS
-        poke(cursor + count, peek(cursor + count) + 1)
+        return without_bytes(sent)
+    cursor.next_byte += sent
+    if cursor.frame_left == 0:
+        cursor.results += cursor.is_result
+        cursor.partials += 1 - cursor.is_result
     return MOVED | BUSY
 
 
 @routine
-def _choose(state, cursor, send, recv, size_bytes):
+def _choose(comm, call):
     """Begin the next frame, a result first; BUSY if none is ready, IDLE if all are sent."""
-    incoming = links_of(state) + table.CURSOR_IN
-    last = peek(state + layout.COMM_SIZE) - 1
-    rank = peek(state + layout.RANK)
-    chunk = chunk_bytes(size_bytes)
-    chunks = -(-size_bytes // chunk)
-    results, partials = peek(cursor + RESULTS), peek(cursor + PARTIALS)
-    is_pair = last + 1 == PAIR
-    is_source = rank == 0 or is_pair
-    sends_results, sends_partials = rank + 1 != last and not is_pair, rank != last or is_pair
-    if sends_results and results < peek(incoming + RESULTS):
-        begin, place = results * chunk, recv + results * chunk
-        is_result = 1
-    elif sends_partials and partials < (chunks if is_source else peek(incoming + PARTIALS)):
-        begin = partials * chunk
-        place = send + begin if is_source else _stage(state, partials)
-        is_result = 0
+    links, cursor, incoming = comm.links, comm.links.outgoing, comm.links.incoming
+    partials, results = cursor.partials, cursor.results
+    is_source = is_coordinator(comm) or comm.size == PAIR
+    folded = cursor.partials_total if is_source else incoming.partials
+    if results < min(cursor.results_total, incoming.results):
+        chunk, tag = results, ALLREDUCE_RECV
+        cursor.next_byte = call.recv + chunk * links.chunk_bytes
+    elif partials < min(cursor.partials_total, folded):
+        chunk, tag = partials, ALLREDUCE_SEND
+        own = call.send + chunk * links.chunk_bytes
+        cursor.next_byte = own if is_source else _staged(comm, chunk)
     else:
-        done = (not sends_results or results == chunks) and (
-            not sends_partials or partials == chunks
-        )
-        return IDLE if done else BUSY
-    length = min(chunk, size_bytes - begin)
-    frame.write_prefix(cursor + PREFIX, ALLREDUCE_RECV if is_result else ALLREDUCE_SEND, length)
-    poke(cursor + PREFIX_LEFT, PREFIX_BYTES)
-    poke(cursor + FRAME_LEFT, length)
-    poke(cursor + PLACE, place)
-    poke(cursor + IS_RESULT, is_result)
+        is_done = partials == cursor.partials_total and results == cursor.results_total
+        return IDLE if is_done else BUSY
+    cursor.is_result = 1 if tag == ALLREDUCE_RECV else 0
+    frame.write_prefix(cursor, tag, _bytes_of(comm, chunk))
     return MOVED
 
 
 @routine
-def _receive(state, send, recv, size_bytes, itemsize, dtype, op):
+def _receive(comm, call):
     """Go on with the frame that comes in; fold it when it is complete; return what happened."""
-    links = links_of(state)
-    cursor = links + table.CURSOR_IN
-    chunk = chunk_bytes(size_bytes)
-    chunks = -(-size_bytes // chunk)
-    poke(links + table.WANTS_IN, 0)
-    is_first, is_last = _ends(state)
-    partials_done = is_first or peek(cursor + PARTIALS) == chunks
-    if partials_done and (is_last or peek(cursor + RESULTS) == chunks):
-        return IDLE
-    if partials_done and peek(state + layout.COMM_SIZE) == PAIR:
-        return BUSY  # only the fold is left, which waits for this rank's own to be sent
-    fd = peek(links + table.RING_IN)
-    if peek(cursor + FRAME_LEFT) == 0:
-        outcome = _begin_frame(state, fd, cursor, recv, size_bytes)
+    links, cursor = comm.links, comm.links.incoming
+    links.wants_in = 0
+    if cursor.partials == cursor.partials_total:
+        if cursor.results * links.chunk_bytes >= comm.length:
+            return IDLE
+        if cursor.results_total == 0:
+            return BUSY  # of two ranks: the fold waits for this rank's own chunks to be sent
+    links.wants_in = 1
+    if cursor.frame_left == 0:
+        outcome = _begin_frame(comm, call)
         if outcome != MOVED:
             return outcome
-    place = peek(cursor + PLACE)
-    if peek(cursor + IS_RESULT) == 0 and not _stage_is_free(state, is_last):
+    if cursor.is_result == 0 and not _has_room(comm):
+        links.wants_in = 0
         return BUSY
-    poke(links + table.WANTS_IN, 1)
-    left = peek(cursor + FRAME_LEFT)
-    got = libc.receive(fd, place, left)
+    left = cursor.frame_left
+    got = libc.receive(links.ring_in, cursor.next_byte, left)
     if got <= 0:
-        return BUSY if got == -libc.EAGAIN or got == -libc.EINTR else ENDED
-    poke(cursor + PLACE, place + got)
-    poke(cursor + FRAME_LEFT, left - got)
+        return without_bytes(got)
+    cursor.next_byte += got
+    cursor.frame_left = left - got
     if got == left:
-        _finish_frame(state, cursor, send, recv, size_bytes, itemsize, dtype, op)
+        _finish_frame(comm, call)
     return MOVED | BUSY
 
 
 @routine
-def _ends(state):
-    """Whether this rank begins the chain, and whether it ends it; of two ranks neither does."""
-    rank, size = peek(state + layout.RANK), peek(state + layout.COMM_SIZE)
-    return rank == 0 and size != PAIR, rank == size - 1 and size != PAIR
-
-
-@routine
-def _stage_is_free(state, is_last):
-    """Whether what was staged in the next partial fold's place has been sent on, or folded."""
-    links = links_of(state)
-    used = links + table.CURSOR_OUT + PARTIALS
-    if peek(state + layout.COMM_SIZE) == PAIR:
-        used = links + table.CURSOR_IN + RESULTS
-    staged = peek(links + table.CURSOR_IN + PARTIALS) - peek(used)
-    return is_last or staged < table.STAGES
-
-
-@routine
-def _begin_frame(state, fd, cursor, recv, size_bytes):
-    """Read what kind of frame comes next: MOVED once its place is known."""
-    poke(links_of(state) + table.WANTS_IN, 1)
-    outcome = receive_prefix(fd, cursor)
+def _begin_frame(comm, call):
+    """Read what frame comes next: MOVED once it is known where it belongs."""
+    cursor = comm.links.incoming
+    outcome = receive_prefix(comm)
     if outcome != IDLE:
         return outcome
-    chunk = chunk_bytes(size_bytes)
-    is_result = frame.prefix_tag(cursor + PREFIX) == ALLREDUCE_RECV
-    number = peek(cursor + RESULTS) if is_result else peek(cursor + PARTIALS)
-    length = min(chunk, size_bytes - number * chunk)
+    is_result = frame.prefix_tag(cursor) == ALLREDUCE_RECV
+    chunk = cursor.results if is_result else cursor.partials
+    total = cursor.results_total if is_result else cursor.partials_total
     tag = ALLREDUCE_RECV if is_result else ALLREDUCE_SEND
-    is_first, is_last = _ends(state)
-    is_barred = is_result and peek(state + layout.COMM_SIZE) == PAIR
-    is_barred = is_barred or (is_last if is_result else is_first)
-    if length <= 0 or is_barred or not frame.is_prefix(cursor + PREFIX, tag, length):
+    if chunk >= total or not frame.is_prefix(cursor, tag, _bytes_of(comm, chunk)):
         return GARBLED
-    poke(cursor + FRAME_LEFT, length)
-    poke(cursor + IS_RESULT, 1 if is_result else 0)
-    poke(cursor + PLACE, recv + number * chunk if is_result else _stage(state, number))
-    poke(links_of(state) + table.WANTS_IN, 0)
+    result = call.recv + chunk * comm.links.chunk_bytes
+    cursor.frame_left = _bytes_of(comm, chunk)
+    cursor.is_result = 1 if is_result else 0
+    cursor.next_byte = result if is_result else _staged(comm, chunk)
     return MOVED
 
 
 @routine
-def _finish_frame(state, cursor, send, recv, size_bytes, itemsize, dtype, op):
-    """Count a chunk that has come in; fold this rank's own into it if it is a partial fold."""
-    if peek(cursor + IS_RESULT):
-        poke(cursor + RESULTS, peek(cursor + RESULTS) + 1)
-        return
-    number = peek(cursor + PARTIALS)
-    if peek(state + layout.COMM_SIZE) == PAIR:
-        poke(cursor + PARTIALS, number + 1)
-        return
-    begin = number * chunk_bytes(size_bytes)
-    length = min(chunk_bytes(size_bytes), size_bytes - begin)
-    partial = _stage(state, number)
-    fold(state, dtype, op, partial, send + begin, length // itemsize)
-    poke(cursor + PARTIALS, number + 1)
-    if peek(state + layout.RANK) == peek(state + layout.COMM_SIZE) - 1:
-        move(recv + begin, partial, length)
-        poke(cursor + RESULTS, number + 1)
+def _has_room(comm):
+    """Tell whether what was staged where the next partial fold goes is sent on, or in recv."""
+    incoming = comm.links.incoming
+    sends_on = incoming.results_total > 0
+    used = comm.links.outgoing.partials if sends_on else incoming.results
+    return incoming.partials - used < STAGING_CHUNKS
 
 
 @routine
-def _fold_pair(state, send, recv, size_bytes, itemsize, dtype, op):
+def _finish_frame(comm, call):
+    """Count a chunk that has come in; fold this rank's own into it if it is a partial fold."""
+    cursor = comm.links.incoming
+    if cursor.is_result:
+        cursor.results += 1
+        return
+    chunk = cursor.partials
+    cursor.partials = chunk + 1
+    if comm.size == PAIR:
+        return
+    begin, length = chunk * comm.links.chunk_bytes, _bytes_of(comm, chunk)
+    partial = _staged(comm, chunk)
+    fold(comm, call, partial, call.send + begin, length)
+    if comm.rank == comm.size - 1:
+        move(call.recv + begin, partial, length)
+        cursor.results = chunk + 1
+
+
+@routine
+def _fold_pair(comm, call):
     """Of two ranks, fold the chunks that have come; ``recv`` may be what is still to be sent."""
-    links = links_of(state)
-    cursor = links + table.CURSOR_IN
-    chunk = chunk_bytes(size_bytes)
-    ready = min(peek(cursor + PARTIALS), peek(links + table.CURSOR_OUT + PARTIALS))
-    for number in range(peek(cursor + RESULTS), ready):
-        begin, theirs = number * chunk, _stage(state, number)
-        length = min(chunk, size_bytes - begin)
-        if peek(state + layout.RANK) == 0:
-            if send != recv:
-                move(recv + begin, send + begin, length)
-            fold(state, dtype, op, recv + begin, theirs, length // itemsize)
-        else:
-            fold(state, dtype, op, theirs, send + begin, length // itemsize)
-            move(recv + begin, theirs, length)
-    poke(cursor + RESULTS, max(ready, peek(cursor + RESULTS)))
+    links, cursor = comm.links, comm.links.incoming
+    ready = min(cursor.partials, links.outgoing.partials)
+    while cursor.results < ready:
+        chunk = cursor.results
+        begin = chunk * links.chunk_bytes
+        fold_operands(comm, call, _staged(comm, chunk), begin, _bytes_of(comm, chunk))
+        cursor.results = chunk + 1
+
+
+@routine
+def fold_operands(comm, call, theirs, begin, length):
+    """Of two ranks, fold both operands from byte ``begin`` on, rank 0's first."""
+    send, recv = call.send + begin, call.recv + begin
+    if is_coordinator(comm):
+        if send != recv:
+            move(recv, send, length)
+        fold(comm, call, recv, theirs, length)
+    else:
+        fold(comm, call, theirs, send, length)
+        move(recv, theirs, length)

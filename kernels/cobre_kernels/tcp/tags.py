@@ -24,16 +24,16 @@ READY = 0x0E  # a worker has all its links
 START = 0x0F  # all ranks have all their links
 
 # On control links, while the job runs.
-SHUTDOWN = 0x0A  # closed its communicator
-WAITING = 0x10  # which step a rank is in, and what it called: the answer to a roll call
-FAILURE = 0x11  # a collective failed: how, and what every rank called
+SHUTDOWN = 0x0A  # goodbye: the sender closes its communicator
+WAITING = 0x10  # liveness query, and the answer to one
+FAILURE = 0x11  # failure report
 
 LENGTH_BYTES = 4
 TAG_BYTES = 1
 PREFIX_BYTES = LENGTH_BYTES + TAG_BYTES
 
 # Purposes of a link, told in its handshake.
-CONTROL = 0  # one for each pair of ranks: liveness, news
-STAR = 1  # between rank 0 and every other: heads and small payloads
+CONTROL = 0  # one for each pair of ranks: control messages
+STAR = 1  # between rank 0 and every other: headers and small payloads
 RING_DOWN = 2  # bulk data from the accepting rank to the connecting one
 RING_UP = 3  # bulk data from the connecting rank to the accepting one

@@ -10,7 +10,7 @@ import threading
 import time
 
 import numpy as np
-from cobre_kernels.tcp import chain, ring, table
+from cobre_kernels.tcp import chain, ring
 
 from cobre_comm import CollectiveFailed, ReduceOp
 from cobre_comm.backends.tcp import backend
@@ -42,8 +42,8 @@ def tighten(comm):
 
 
 def lengths_around(star_bytes, itemsize, draw):
-    """Numbers of elements where something changes: the threshold, a chunk, a stage."""
-    edge = draw.choice([star_bytes, chain.SMALLEST_CHUNK, table.CHUNK_BYTES, 4 * table.CHUNK_BYTES])
+    """Numbers of elements where something changes: the threshold, a chunk, the staging buffer."""
+    edge = draw.choice([star_bytes, chain.SMALLEST_CHUNK, chain.CHUNK_BYTES, 4 * chain.CHUNK_BYTES])
     about = [1, draw.randrange(1, 300), (edge + draw.randrange(-9, 10)) // itemsize]
     return max(1, draw.choice(about))
 
@@ -108,13 +108,12 @@ class Trickle:
     def __init__(self, comm, seed, pause_s=0.0):
         self._draw, self._pause_s, self._stop = random.Random(seed), pause_s, False
         self._kept, self._ours, self._threads = [], [], []
-        links, memory = comm._links, comm._memory
+        sockets, links = comm._links, comm._memory.links
         for rank in range(comm.size):
-            record = table.RECORDS + rank * table.RECORD_BYTES
-            memory._set(record + table.STAR_FD, self._pump(links.star[rank]))
-            memory._set(record + table.CONTROL_FD, self._pump(links.control[rank]))
-        memory._set(table.RING_OUT, self._pump(links.ring_out))
-        memory._set(table.RING_IN, self._pump(links.ring_in))
+            links.peers[rank].star_fd = self._pump(sockets.star[rank])
+            links.peers[rank].control_fd = self._pump(sockets.control[rank])
+        links.ring_out = self._pump(sockets.ring_out)
+        links.ring_in = self._pump(sockets.ring_in)
 
     def _pump(self, link):
         """Return the descriptor of the near end."""
@@ -174,7 +173,7 @@ def failure_report_by_bytes(comm, seed):
 def small_frames(comm, frame_bytes):
     """Many frames and chunks of a payload; without compilation constants can be other ones."""
     ring.FRAME_BYTES = frame_bytes
-    chain.SMALLEST_CHUNK, table.CHUNK_BYTES = 128, 256
+    chain.SMALLEST_CHUNK, chain.CHUNK_BYTES = 128, 256
     for seed, (counts, displs, length) in enumerate(gather.layouts(comm.size).values()):
         gather.gather(comm, "python", "f8", counts, displs, length, seed)
     for length in (1, 15, 16, 17, 31, 32, 33, 128, 129, 1000):
@@ -236,7 +235,7 @@ def gone_before_the_next(comm, how, path):
             time.sleep(0.01)
         return path.exists()
     time.sleep(0.6)  # until rank 2 has gone
-    comm._memory._set(table.SWEPT, -1000)  # the step begins with reading all control messages
+    comm._memory.links.swept = -1000  # the step begins with reading all control messages
     caught, *_ = lost.meet_failure(comm, "python", "barrier")
     path.touch()
     return caught

@@ -1,0 +1,88 @@
+"""Progress steps on the ring: frames of bulk data to the next rank, and from the previous one.
+
+Ring and chain differ in what they send when. They share how a frame moves, and how a progress step
+ends.
+"""
+
+from typing import NamedTuple
+
+from cobre_kernels.collective import comm as states
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import OK
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.tcp.links import NOBODY, next_rank, previous_rank
+from cobre_kernels.tcp.progress.failing import failure_of_link
+from cobre_kernels.tcp.progress.pause import note_progress, pause
+from cobre_kernels.tcp.progress.sockets import (
+    BUSY,
+    GARBLED,
+    IDLE,
+    MOVED,
+    send_two,
+    without_bytes,
+)
+from cobre_kernels.tcp.tags import PREFIX_BYTES
+
+
+class Progress(NamedTuple):
+    """What a progress step has brought towards the next rank, and from the previous one."""
+
+    sent: int
+    received: int
+
+
+@kernel(COMM, Progress)
+def advance_kernel(comm, call):
+    """End a progress step: go on at once if bytes moved, else wait; return a status."""
+    links, sent, received = comm.links, call.sent, call.received
+    links.awaited_out = next_rank(comm) if sent & BUSY else NOBODY
+    links.awaited_in = previous_rank(comm) if received & BUSY else NOBODY
+    if sent < 0:
+        return failure_of_link(comm, next_rank(comm), states.DIED)
+    if received < 0:
+        reason = states.GARBLED if received == GARBLED else states.DIED
+        return failure_of_link(comm, previous_rank(comm), reason)
+    if (sent | received) & MOVED:
+        note_progress(comm)
+    elif (sent | received) & BUSY:
+        return pause(comm)
+    return OK
+
+
+@routine
+def advance(comm, sent, received):
+    """Run :func:`advance_kernel`, which is compiled once."""
+    return run(comm.links.advance, comm, Progress(sent, received))
+
+
+@routine
+def send_frame(comm, payload, count):
+    """Send the rest of the prefix, and payload; return how many bytes of it went, or -errno."""
+    links, cursor = comm.links, comm.links.outgoing
+    left = cursor.prefix_left
+    prefix = cursor.prefix + PREFIX_BYTES - left
+    sent = send_two(comm, links.ring_out, prefix, left, payload, count)
+    if sent < 0:
+        links.wants_out = 1
+        return sent
+    prefix_sent = min(sent, left)
+    cursor.prefix_left = left - prefix_sent
+    cursor.frame_left -= sent - prefix_sent
+    return sent - prefix_sent
+
+
+@routine
+def receive_prefix(comm):
+    """Receive the first bytes of a frame; return IDLE once they are all here."""
+    cursor = comm.links.incoming
+    left = cursor.prefix_left
+    if left == 0:
+        left = PREFIX_BYTES
+    got = libc.receive(comm.links.ring_in, cursor.prefix + PREFIX_BYTES - left, left)
+    if got <= 0:
+        cursor.prefix_left = left
+        return without_bytes(got)
+    cursor.prefix_left = left - got
+    return IDLE if got == left else MOVED | BUSY

@@ -1,0 +1,151 @@
+"""The waiting loop of sockets: spin, yield, block; with timeout, control messages and signals.
+
+A rank that can move no byte pauses here between two progress steps. It blocks in poll(2) on what
+it waits for and on all control links, so that a death, a failure or a goodbye anywhere ends its
+wait. The timeout counts from when the last byte moved: a slow link is not a late rank.
+"""
+
+from cobre_kernels.collective.patience import TICK_NS, remaining_ns, signal_raised
+from cobre_kernels.collective.status import INTERRUPTED, OK, TIMED_OUT
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.atomics import cpu_pause
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.tcp.links import NO_LINK, NOBODY
+from cobre_kernels.tcp.progress.control import query_liveness, read_control
+from cobre_kernels.tcp.progress.failing import failure_by_timeout, failure_of_step
+from cobre_kernels.tcp.progress.sockets import NS_PER_MS
+from cobre_kernels.tcp.protocol import ANSWER_POLL_MS
+
+
+@routine
+def begin_step(comm):
+    """Enter the next step; every body begins so."""
+    links = comm.links
+    comm.generation += 1
+    links.awaited_in = NOBODY
+    links.awaited_out = NOBODY
+    links.wants_in = 0
+    links.wants_out = 0
+    links.looked_ns = 0
+    note_progress(comm)
+
+
+@routine
+def note_progress(comm):
+    """Bytes have moved: waiting begins anew."""
+    comm.links.idle_since = 0
+    comm.links.overdue_since = 0
+    comm.wait_began_ns = 0
+
+
+@routine
+def pause(comm):
+    """Let time pass between two fruitless progress steps; return OK, or how the wait ended."""
+    links, now = comm.links, libc.monotonic_ns()
+    if links.idle_since == 0:
+        links.idle_since = now
+    idle_ns = now - links.idle_since
+    if idle_ns < comm.spin_ns:
+        cpu_pause()
+        return OK
+    if idle_ns < comm.spin_ns + comm.yield_ns:
+        libc.sched_yield()
+        return OK
+    outcome = failure_of_step(comm)  # by what came while this rank was in an earlier step
+    return _block(comm) if outcome == OK else outcome
+
+
+@routine
+def _block(comm):
+    """Sleep until something can move; return OK, or how the wait ended."""
+    links = comm.links
+    if comm.wait_began_ns == 0:
+        comm.wait_began_ns = libc.monotonic_ns()
+    if links.looked_ns == 0:
+        links.looked_ns = libc.monotonic_ns()
+    while True:
+        data, count = _list_descriptors(comm)
+        ready = libc.poll(links.polls[0].address, count, _patience_ms(comm))
+        now = libc.monotonic_ns()
+        can_move = ready > 0 and _has_events(comm, data)
+        is_time = now - links.looked_ns >= TICK_NS  # also if bytes move all the time
+        if can_move and not is_time:
+            return OK
+        outcome = _read_ready_control(comm, data) if ready > 0 else OK
+        if outcome == OK and (ready <= 0 or is_time):
+            links.looked_ns = now
+            outcome = INTERRUPTED if signal_raised(comm) else OK
+        if outcome == OK and can_move:
+            return OK
+        waited_ns = now - comm.wait_began_ns
+        if outcome == OK and 0 < comm.timeout_ns <= waited_ns:
+            outcome = failure_by_timeout(comm, now)
+        if outcome != OK:
+            comm.waited_ns = comm.timeout_ns if outcome == TIMED_OUT else waited_ns
+            return outcome
+
+
+@routine
+def _patience_ms(comm):
+    """Return how long one poll lasts."""
+    if comm.links.overdue_since != 0:
+        return ANSWER_POLL_MS
+    return -(-remaining_ns(comm, comm.wait_began_ns) // NS_PER_MS)
+
+
+@routine
+def _list_descriptors(comm):
+    """Fill the entries for poll: what this rank waits for, then the control links."""
+    links = comm.links
+    count = 0
+    for rank in range(comm.size):
+        peer = links.peers[rank]
+        events = libc.POLLIN if peer.filled < peer.wanted else 0
+        if peer.header_left + peer.payload_left > 0:
+            events |= libc.POLLOUT
+        if events != 0:
+            count = _list(links, count, peer.star_fd, events)
+    if links.wants_in != 0:
+        count = _list(links, count, links.ring_in, libc.POLLIN)
+    if links.wants_out != 0:
+        count = _list(links, count, links.ring_out, libc.POLLOUT)
+    data = count
+    for rank in range(comm.size):
+        if links.peers[rank].control_fd != NO_LINK:
+            count = _list(links, count, links.peers[rank].control_fd, libc.POLLIN)
+    return data, count
+
+
+@routine
+def _list(links, count, fd, events):
+    links.polls[count].entry = fd | events << 32
+    return count + 1
+
+
+@routine
+def _events(comm, index):
+    """Return what poll has found for an entry."""
+    return comm.links.polls[index].entry >> 48 & 0xFFFF
+
+
+@routine
+def _has_events(comm, count):
+    found = 0
+    for index in range(count):
+        found |= _events(comm, index)
+    return found != 0
+
+
+@routine
+def _read_ready_control(comm, first):
+    """Read the control links that have something; answer queries; return what follows."""
+    index, began = first, libc.monotonic_ns()
+    for rank in range(comm.size):
+        peer = comm.links.peers[rank]
+        if peer.control_fd != NO_LINK:
+            if _events(comm, index) != 0:
+                read_control(comm, rank)
+                if peer.heard_ns > began:
+                    query_liveness(comm, began)
+            index += 1
+    return failure_of_step(comm)

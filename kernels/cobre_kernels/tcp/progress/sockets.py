@@ -1,0 +1,72 @@
+"""System calls on the sockets of the links, and what a progress step makes of their results."""
+
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.routine import routine
+
+# What a progress step has brought on one link. BUSY: there is more to move. MOVED may be added.
+IDLE, BUSY, MOVED = 0, 1, 2
+ENDED, GARBLED = -1, -2  # the link is of no more use
+
+NS_PER_MS = 1_000_000
+
+
+@routine
+def without_bytes(result):
+    """Return what it means that a system call has moved nothing."""
+    return BUSY if result == -libc.EAGAIN or result == -libc.EINTR else ENDED
+
+
+@routine
+def send_two(comm, fd, first, first_bytes, second, second_bytes):
+    """Send from two addresses, one after the other; return how many bytes went, or -errno."""
+    message = comm.links.message
+    count = 0
+    if first_bytes > 0:
+        vector = message.gathered[0]
+        vector.begin = first
+        vector.count = first_bytes
+        count = 1
+    if second_bytes > 0:
+        vector = message.gathered[count]
+        vector.begin = second
+        vector.count = second_bytes
+        count += 1
+    message.count = count
+    return libc.send_message(fd, message.address)
+
+
+@routine
+def becomes_ready(comm, fd, events, patience_ms):
+    """Wait for one descriptor; tell whether it is ready."""
+    entry = comm.links.lone_poll
+    entry.entry = fd | events << 32
+    return libc.poll(entry.address, 1, patience_ms) > 0
+
+
+@routine
+def send_all(comm, fd, begin, count, patience_ms):
+    """Send all bytes, or give up: after a part of a frame the link is only good for its end."""
+    while count > 0:
+        sent = send_two(comm, fd, begin, count, 0, 0)
+        if sent < 0:
+            is_full = sent == -libc.EAGAIN and becomes_ready(comm, fd, libc.POLLOUT, patience_ms)
+            if not is_full and sent != -libc.EINTR:
+                return
+            sent = 0
+        begin += sent
+        count -= sent
+
+
+@routine
+def receive_all(comm, fd, begin, count, patience_ms):
+    """Receive all bytes; tell whether they came."""
+    while count > 0:
+        got = libc.receive(fd, begin, count)
+        if got <= 0:
+            is_empty = got == -libc.EAGAIN and becomes_ready(comm, fd, libc.POLLIN, patience_ms)
+            if not is_empty and got != -libc.EINTR:
+                return False
+            got = 0
+        begin += got
+        count -= got
+    return True

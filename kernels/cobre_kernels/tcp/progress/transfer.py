@@ -1,0 +1,132 @@
+"""Messages on the star: all that are posted move at once.
+
+A message comes into the peer's inbox, header first. The header is compared with this rank's call
+before the payload is believed. One loop moves bytes on whatever link is ready, so that the slowest
+link sets the time and not the sum of all.
+"""
+
+from cobre_kernels.collective import comm as states
+from cobre_kernels.collective.comm import ARRIVED, COMM
+from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.atomics import swap_bytes
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.tcp.frame import HEADER_BYTES
+from cobre_kernels.tcp.links import AGREES, DISAGREES, UNREAD, star_peers
+from cobre_kernels.tcp.progress.control import read_all_control
+from cobre_kernels.tcp.progress.failing import failure_of_link
+from cobre_kernels.tcp.progress.pause import note_progress, pause
+from cobre_kernels.tcp.progress.sockets import (
+    BUSY,
+    GARBLED,
+    IDLE,
+    MOVED,
+    send_two,
+    without_bytes,
+)
+from cobre_kernels.tcp.protocol import SWEEP_EVERY
+
+
+@kernel(COMM)
+def transfer_kernel(comm):
+    """Move what is posted; return OK, DISAGREE once every peer has told its call, or worse."""
+    first, end = star_peers(comm)
+    if comm.generation - comm.links.swept >= SWEEP_EVERY:
+        read_all_control(comm)
+    while True:
+        activity = IDLE
+        for rank in range(first, end):
+            peer = comm.links.peers[rank]
+            outcome = _send(comm, peer)
+            if outcome >= 0:
+                activity |= outcome
+                outcome = _receive(comm, peer)
+                activity |= max(outcome, 0)
+            if outcome < 0:
+                reason = states.GARBLED if outcome == GARBLED else states.DIED
+                return failure_of_link(comm, rank, reason)
+        if activity & MOVED:
+            note_progress(comm)
+        if activity & BUSY == 0:
+            return _agreement(comm, first, end)
+        if activity & MOVED == 0:
+            outcome = pause(comm)
+            if outcome != OK:
+                return outcome
+
+
+@routine
+def _send(comm, peer):
+    """Send what the socket takes of the message to a peer."""
+    header_left, payload_left = peer.header_left, peer.payload_left
+    if header_left + payload_left == 0:
+        return IDLE
+    header = peer.header.address + HEADER_BYTES - header_left
+    sent = send_two(comm, peer.star_fd, header, header_left, peer.payload, payload_left)
+    if sent < 0:
+        return without_bytes(sent)
+    header_sent = min(sent, header_left)
+    payload_sent = sent - header_sent
+    peer.header_left = header_left - header_sent
+    peer.payload += payload_sent
+    peer.payload_left = payload_left - payload_sent
+    return MOVED | (BUSY if sent < header_left + payload_left else IDLE)
+
+
+@routine
+def _receive(comm, peer):
+    """Receive what has come of a peer's message, and compare its header once it is here."""
+    filled, wanted = peer.filled, peer.wanted
+    if filled == wanted:
+        return IDLE
+    got = libc.receive(peer.star_fd, peer.inbox.address + filled, wanted - filled)
+    if got <= 0:
+        return without_bytes(got)
+    filled += got
+    peer.filled = filled
+    if filled >= HEADER_BYTES and peer.agreement == UNREAD:
+        if not _is_of_this_step(comm, peer):
+            return GARBLED  # row "header garbled"
+        if peer.agreement == DISAGREES:  # what follows will not be read, neither here nor there
+            peer.wanted = filled
+            peer.payload_left = 0
+            return MOVED
+    return MOVED | (BUSY if filled < wanted else IDLE)
+
+
+@routine
+def _is_of_this_step(comm, peer):
+    """Compare a header with this rank's call; tell whether it is of the protocol at all."""
+    header = peer.inbox
+    if swap_bytes(header.step) != comm.generation:
+        return False
+    same_signature = swap_bytes(header.signature) == comm.signature
+    same_length = swap_bytes(header.length) == comm.length
+    if not (same_signature and same_length):
+        peer.agreement = DISAGREES
+        return True
+    peer.agreement = AGREES
+    return header.first == peer.first_word
+
+
+@routine
+def _agreement(comm, first, end):
+    """Return OK, or DISAGREE with the call of every peer in its failure record."""
+    agree = True
+    for rank in range(first, end):
+        agree = agree and comm.links.peers[rank].agreement != DISAGREES
+    if agree:
+        return OK
+    own = comm.failures[comm.rank]
+    own.reason = ARRIVED
+    own.signature = comm.signature
+    own.length = comm.length
+    own.detail = comm.detail
+    for rank in range(first, end):
+        failure, header = comm.failures[rank], comm.links.peers[rank].inbox
+        failure.reason = ARRIVED
+        failure.signature = swap_bytes(header.signature)
+        failure.length = swap_bytes(header.length)
+        failure.detail = swap_bytes(header.detail)
+    return DISAGREE

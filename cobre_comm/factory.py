@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from cobre_comm import report_pipe
 from cobre_comm.config import BackendKind, ShmConfig, TcpConfig
 from cobre_comm.errors import BackendNotAvailable, InvalidBackend
 
@@ -83,6 +84,7 @@ def create_communicator(
     InitializationFailed
         If the ranks do not meet.
     """
+    report_pipe.install()
     if isinstance(kind, ShmConfig):
         return _create("shm", "a ShmConfig was passed", kind)
     if isinstance(kind, TcpConfig):

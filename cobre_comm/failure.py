@@ -75,8 +75,13 @@ def exception_for(state: int, operation: int, outcome: int, a: int, b: int) -> B
     """
     if outcome >= status.FIRST_BREAKING:
         return _collective_failure(state, outcome)
+    if outcome == status.IS_BROKEN:
+        first = _collective_failure(state, peek_now(state + layout.FAILURE))
+        cause = str(first) or type(first).__name__
+        message = f"this communicator broke in an earlier collective: {cause}"
+        return InvalidCommunicator(message, getattr(first, "ranks", ()))
     if outcome >= status.IS_BROKEN:
-        return InvalidCommunicator(_why_unusable(state, outcome))
+        return InvalidCommunicator(_why_unusable(outcome))
     return _argument_error(state, operation, outcome, a, b)
 
 
@@ -110,7 +115,7 @@ def _argument_error(state: int, operation: int, outcome: int, a: int, b: int) ->
     return ValueError(f"{name}: {messages.get(outcome, f'unexpected status {outcome}')}")
 
 
-def _why_unusable(state: int, outcome: int) -> str:
+def _why_unusable(outcome: int) -> str:
     if outcome == status.IS_CLOSED:
         return "this communicator is closed; create another one"
     if outcome == status.IS_FORKED:
@@ -118,11 +123,7 @@ def _why_unusable(state: int, outcome: int) -> str:
             "this process was forked after the communicator was made, and is none of its ranks; "
             "create a communicator in each process, or start processes with spawn"
         )
-    if outcome == status.IS_FINALIZED:
-        return "MPI has been finalized; close communicators before MPI.Finalize()"
-    first = _collective_failure(state, peek_now(state + layout.FAILURE))
-    cause = str(first) or type(first).__name__
-    return f"this communicator broke in an earlier collective: {cause}"
+    return "MPI has been finalized; close communicators before MPI.Finalize()"
 
 
 def _collective_failure(state: int, outcome: int) -> BaseException:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
+from cobre_comm import report_pipe
 from cobre_comm.cores import usable_cores
 from cobre_comm.factory import MPI_LAUNCH_VARIABLES
 from cobre_comm.processes.job import Job
@@ -37,6 +36,7 @@ _FOREIGN = {
     "COBRE_TCP_RANK",
     "COBRE_TCP_SIZE",
     "COBRE_TCP_TOKEN",
+    report_pipe.VARIABLE,
 }
 
 
@@ -80,26 +80,3 @@ def _chosen(job: Job, *, bound: bool) -> dict[str, str]:
     if job.nodes > 1:
         chosen["COBRE_TCP_CONNECT_TIMEOUT_MS"] = CONNECT_TIMEOUT_MS
     return chosen
-
-
-@contextmanager
-def replaced_environ(environment: Mapping[str, str]) -> Iterator[None]:
-    """Make ``os.environ`` that environment for a moment.
-
-    ``multiprocessing`` gives its children the environment of the process and no other, and numba
-    reads it when it is imported, before any code of ours runs there.
-    """
-    before = dict(os.environ)
-    try:
-        _become(environment)
-        yield
-    finally:
-        _become(before)
-
-
-def _become(environment: Mapping[str, str]) -> None:
-    for name in os.environ.keys() - environment.keys():
-        del os.environ[name]
-    for name, value in environment.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value

@@ -183,12 +183,15 @@ class InitializationFailed(BackendError):
         The backend.
     source : Exception or str
         What went wrong.
+    ranks : iterable of int
+        The ranks that were lost, if that is why.
     """
 
-    def __init__(self, backend: str, source: Exception | str) -> None:
+    def __init__(self, backend: str, source: Exception | str, ranks: Iterable[int] = ()) -> None:
         self.backend = backend
         self.source = source
-        super().__init__(backend, source)
+        self.ranks = tuple(ranks)
+        super().__init__(backend, source, self.ranks)
 
     def __str__(self) -> str:
         return f"backend {self.backend!r} could not start: {self.source}"

@@ -10,6 +10,7 @@ from cobre_kernels import dtypes, layout, status
 from cobre_kernels.atomics import peek_now
 from cobre_kernels.kind import ALLGATHERV, ALLREDUCE, BROADCAST, EXACT_SUM, OPERATIONS, unpack_kind
 
+from cobre_comm import report_pipe
 from cobre_comm.errors import (
     CollectiveFailed,
     InvalidBufferSize,
@@ -74,7 +75,9 @@ def exception_for(state: int, operation: int, outcome: int, a: int, b: int) -> B
         send and recv; for ``allgatherv`` the lengths of send and of its count, or of the tables.
     """
     if outcome >= status.FIRST_BREAKING:
-        return _collective_failure(state, outcome)
+        failure = _collective_failure(state, outcome)
+        report_pipe.note_lost(getattr(failure, "ranks", ()))
+        return failure
     if outcome == status.IS_BROKEN:
         first = _collective_failure(state, peek_now(state + layout.FAILURE))
         cause = str(first) or type(first).__name__

@@ -18,6 +18,7 @@ from cobre_comm.processes.loop import NEVER
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
 from cobre_comm.processes.mpi.start import MpiStart
+from cobre_comm.processes.mpi.variables import of_batch_job
 from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.run.descriptors import STDERR, STDOUT, allow, open_standard
 from cobre_comm.run.lines import Screen, Stream, rank_prefix
@@ -120,8 +121,9 @@ class _Watch:
     def start_by(self, mpiexec: Mpiexec, command: Sequence[str]) -> None:
         """Have ``mpiexec`` start all ranks."""
         cores = self._cores()
+        batch = of_batch_job(os.environ)
         ranks = [
-            MpiRank(rank, self._standard(rank), core=cores.get(rank)) for rank in self._job.ranks
+            MpiRank(rank, self._standard(rank), batch, cores.get(rank)) for rank in self._job.ranks
         ]
         for rank in ranks:
             self._group.add(rank)

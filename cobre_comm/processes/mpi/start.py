@@ -24,7 +24,6 @@ from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.mpi import leftovers, shim
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
-from cobre_comm.processes.mpi.variables import of_batch_job
 from cobre_comm.processes.rank import RankProcess, Standard
 
 SEND_S = 10.0  # for a shim to take its order, which it waits for
@@ -184,7 +183,6 @@ class MpiStart:
             "ignored": self._ignored,
             "launcher": os.getpid(),
         }
-        order["environment"] = {**of_batch_job(os.environ), **order["environment"]}
         data = json.dumps(order).encode()
         link.settimeout(SEND_S)
         try:

@@ -70,7 +70,8 @@ def when(run: Run) -> str:
 
 def commit(run: Run) -> str:
     told = run.machine.get("commit")
-    return (f"commit {told[:12]}" if told else "commit not recorded") + (", with changes" if run.machine.get("commit_dirty") else "")
+    changed = ", with changes" if run.machine.get("commit_dirty") else ""
+    return f"commit {told[:12]}{changed}" if told else "commit not recorded"
 
 
 def load(run: Run) -> str:

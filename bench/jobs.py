@@ -69,8 +69,6 @@ class Jobs:
             "setting": figure.where,
             "bytes": figure.sent,
             "moved_bytes": figure.received or None,
-            "block_calls": taken.get("block_calls", {}).get(figure.side),
-            "p99_of": "blocks of block_calls calls each",
             "library": result["library"],
             "load_before": result["load_before"],
             **taken.get("told", {}).get(figure.side, {}),
@@ -89,9 +87,7 @@ class Jobs:
             self._say(f"{job}: {len(measurements)} measurements")
             load = os.getloadavg()[0]
             try:
-                found = run_job(
-                    job, take_all, job.library, job.program, measurements, self._options
-                )
+                found = self._start(job, measurements, self._options)
                 self._results[job] = {**found, "load_before": load}
             except (RanksFailed, InitializationFailed) as error:
                 self._results[job] = error

@@ -75,11 +75,20 @@ class InvalidRoot(CommError):
 
 
 class InvalidCommunicator(CommError):
-    """The communicator can no longer be used: closed, broken, in use, or inherited by a fork."""
+    """The communicator can no longer be used: closed, broken, in use, or inherited by a fork.
 
-    def __init__(self, message: str) -> None:
+    Parameters
+    ----------
+    message : str
+        Why.
+    ranks : iterable of int
+        For a broken communicator, the ranks at fault for what broke it, where known.
+    """
+
+    def __init__(self, message: str, ranks: Iterable[int] = ()) -> None:
         self.message = message
-        super().__init__(message)
+        self.ranks = tuple(ranks)
+        super().__init__(message, self.ranks)
 
     def __str__(self) -> str:
         return self.message
@@ -174,12 +183,15 @@ class InitializationFailed(BackendError):
         The backend.
     source : Exception or str
         What went wrong.
+    ranks : iterable of int
+        The ranks that were lost, if that is why.
     """
 
-    def __init__(self, backend: str, source: Exception | str) -> None:
+    def __init__(self, backend: str, source: Exception | str, ranks: Iterable[int] = ()) -> None:
         self.backend = backend
         self.source = source
-        super().__init__(backend, source)
+        self.ranks = tuple(ranks)
+        super().__init__(backend, source, self.ranks)
 
     def __str__(self) -> str:
         return f"backend {self.backend!r} could not start: {self.source}"

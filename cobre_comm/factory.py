@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from cobre_comm import report_pipe
 from cobre_comm.backends import SPECS
 from cobre_comm.config import BackendKind, MpiConfig, ShmConfig, TcpConfig
 from cobre_comm.errors import BackendNotAvailable, InvalidBackend
@@ -68,6 +69,7 @@ def create_communicator(kind: BackendKind | Config | str | None = None) -> Commu
     InitializationFailed
         If the ranks do not meet.
     """
+    report_pipe.install()
     if isinstance(kind, Config):
         spec = next(s for s in SPECS if s.config is type(kind))
         return _create(spec.name, f"a {type(kind).__name__} was passed", kind)

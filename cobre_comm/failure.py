@@ -19,6 +19,7 @@ from cobre_kernels.collective.calls import (
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.machine.record import View, peek_now
 
+from cobre_comm import report_pipe
 from cobre_comm.errors import (
     CollectiveFailed,
     InvalidBufferSize,
@@ -76,9 +77,16 @@ def exception_for(address: int, operation: int, outcome: int, a: int, b: int) ->
     """
     comm = COMM.at(address)
     if outcome >= status.FIRST_BREAKING:
-        return _collective_failure(comm, outcome)
+        failure = _collective_failure(comm, outcome)
+        report_pipe.note_lost(getattr(failure, "ranks", ()))
+        return failure
+    if outcome == status.IS_BROKEN:
+        first = _collective_failure(comm, comm.failure)
+        cause = str(first) or type(first).__name__
+        message = f"this communicator broke in an earlier collective: {cause}"
+        return InvalidCommunicator(message, getattr(first, "ranks", ()))
     if outcome >= status.IS_BROKEN:
-        return InvalidCommunicator(_why_unusable(comm, outcome))
+        return InvalidCommunicator(_why_unusable(outcome))
     return _argument_error(comm.size, operation, outcome, a, b)
 
 
@@ -111,7 +119,7 @@ def _argument_error(size: int, operation: int, outcome: int, a: int, b: int) -> 
     return ValueError(f"{name}: {messages.get(outcome, f'unexpected status {outcome}')}")
 
 
-def _why_unusable(comm: View, outcome: int) -> str:
+def _why_unusable(outcome: int) -> str:
     if outcome == status.IS_CLOSED:
         return "this communicator is closed; create another one"
     if outcome == status.IS_FORKED:
@@ -119,11 +127,7 @@ def _why_unusable(comm: View, outcome: int) -> str:
             "this process was forked after the communicator was made, and is none of its ranks; "
             "create a communicator in each process, or start processes with spawn"
         )
-    if outcome == status.IS_FINALIZED:
-        return "MPI has been finalized; close communicators before MPI.Finalize()"
-    first = _collective_failure(comm, comm.failure)
-    cause = str(first) or type(first).__name__
-    return f"this communicator broke in an earlier collective: {cause}"
+    return "MPI has been finalized; close communicators before MPI.Finalize()"
 
 
 def _collective_failure(comm: View, outcome: int) -> BaseException:

@@ -74,7 +74,6 @@ def collective_figures(
     essentials: Sequence[Case],
     more: Sequence[Case] = (),
     memcpy: Sequence[str] = (),
-    single: Sequence[str] = (),
     gloo: bool = True,
     more_ranks: Sequence[int] = MORE_RANKS,
 ) -> Iterator[Figure]:
@@ -86,15 +85,15 @@ def collective_figures(
         Whether to measure ``more`` rows too, and the essentials at ``more_ranks``.
     essentials, more : sequence of Case
         Rows at 2 and 4 ranks.
-    memcpy, single : sequence of str
-        Labels of the rows that are also measured beside plain copies, and call by call.
+    memcpy : sequence of str
+        Labels of the rows that are also measured beside plain copies.
     gloo : bool
         Whether the essentials are measured over gloo too, with 2 ranks.
     """
 
     def asked(case: Case) -> Collective:
         copies = [MEMCPY] * (case.label in memcpy)
-        return Collective(case, ("shm", PEER, *copies), single=case.label in single)
+        return Collective(case, ("shm", PEER, *copies))
 
     yield from figures_of(jobs_of(RANKS), map(asked, essentials))
     if full:

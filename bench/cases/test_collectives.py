@@ -22,7 +22,6 @@ ALLGATHERV = rows("allgatherv", "allgatherv", [32, 4096, 200_000, 12_900_000])
 BROADCAST = rows("broadcast", "broadcast", [10_000, 8 * MIB])
 ITERATION = Case("one SDDP iteration", "sddp")
 LARGE = ["allgatherv 200 kB", "allgatherv 12.9 MB", "broadcast 8 MiB"]
-SINGLE = ["barrier", "allreduce 32 B"]
 
 ESSENTIALS = {
     "test_barrier": [BARRIER],
@@ -51,13 +50,13 @@ def pytest_generate_tests(metafunc):
     else:
         essentials = ESSENTIALS[name]
         more = [case for case in MORE.get(name, []) if case not in essentials]
-        figures = collective_figures(full, essentials, more, memcpy=LARGE, single=SINGLE)
+        figures = collective_figures(full, essentials, more, memcpy=LARGE)
     parametrize(metafunc, figures)
 
 
 def growth_figures(full: bool):
     """Return a barrier on more and more ranks, and an allgatherv of larger and larger payloads."""
-    barrier = Collective(BARRIER, ("shm", PEER), single=True)
+    barrier = Collective(BARRIER, ("shm", PEER))
     yield from figures_of(jobs_of(BARRIER_RANKS, ["openmpi"]), [barrier], "growth")
     for ranks in (2, 4, 8, 16) if full else (2,):
         payloads = [n for n in (ALL_GATHERED if full else GATHERED) if n >= 8 * ranks]

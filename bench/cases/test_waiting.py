@@ -10,7 +10,7 @@ measured with two processes pinned to a core that hand a word back and forth by 
 two barriers each of the R ranks has to run once, so a barrier takes at least R switches, on all
 cores together, and 1000 barriers are compared with 1000 * R switches. Side "context switches": they
 are spread over the cores, with a pair of processes on each (R / cores after each other); side
-"context switches on one core": one pair does all R. ``switch_s`` is one switch by itself.
+"context switches on one core": one pair does all R.
 """
 
 from bench.cases.grid import parametrize

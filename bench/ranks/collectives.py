@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from bench.plan import Options
 from bench.ranks.sides import Fresh
-from bench.ranks.timing import measure, single_calls, timed
+from bench.ranks.timing import measure, timed
 from bench.ranks.work import Case, Work
-
-SINGLE_CALLS, SINGLE_S = 5000, 0.5  # single calls of a side: so many, but about so long at most
-FEWEST_SINGLE = 100
 
 
 @dataclass(frozen=True)
@@ -26,8 +21,6 @@ class Collective:
         What is called.
     sides : tuple of str
         Who takes turns.
-    single : bool
-        Whether to time calls one by one, too, for their own p99.
     fresh : bool
         Whether data are written before each call.
     interface : str
@@ -36,7 +29,6 @@ class Collective:
 
     case: Case
     sides: tuple[str, ...]
-    single: bool = False
     fresh: bool = False
     interface: str = ""
 
@@ -48,11 +40,6 @@ def take(world, asked: Collective, options: Options) -> dict:
         side = Fresh(world.side(name), world.rank) if asked.fresh else world.side(name)
         works[name] = Work(asked.case, side, world.rank, world.size)
     found = measure({name: work.timed for name, work in works.items()}, world.slowest, options)
-    if asked.single:
-        found["told"] = {
-            name: single_series(work, np.median(found["samples_s"][name]), world)
-            for name, work in works.items()
-        }
     for work in works.values():
         if asked.interface:
             check_interface(asked, work, world)
@@ -79,12 +66,3 @@ def interface_bytes(name: str) -> tuple[int, int]:
             fields = numbers.split()
             return int(fields[0]), int(fields[8])
     raise ValueError(f"no interface {name}")
-
-
-def single_series(work: Work, call_s: float, world) -> dict[str, float]:
-    """Return percentiles of calls timed one by one, each as long as on its slowest rank."""
-    calls = work.next_calls(max(FEWEST_SINGLE, min(SINGLE_CALLS, int(SINGLE_S / call_s))))
-    world.slowest(0.0)
-    taken = world.slowest_of_each(single_calls(calls))
-    p50, p99 = np.percentile(taken, [50, 99])
-    return {"p50_call_s": float(p50), "p99_call_s": float(p99), "single_calls": len(calls)}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import version
 
 import numpy as np
 
@@ -86,5 +85,4 @@ def take(world, asked: NjitLoop, options: Options) -> dict:
     found = measure({n: loop_side(loop) for n, loop in loops.items()}, world.slowest, options)
     for one in made.values():
         one.verify()
-    peer = {NUMBA_MPI: version("numba-mpi")} if NUMBA_MPI in made else {}
-    return {**found, "told": dict.fromkeys(made, peer)}
+    return found

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from bench.plan import Options
 
 CALIBRATIONS = 6
@@ -66,7 +64,7 @@ def timed(block: Block) -> float:
 def measure(
     sides: Mapping[str, Side], slowest: Callable[[float], float], options: Options
 ) -> dict[str, dict]:
-    """Return ``samples_s``, the seconds per call of every block, and ``block_calls``, by side.
+    """Return ``samples_s``: by side, the seconds per call of every block.
 
     The sides take turns block by block, each first in every other round. All ranks meet before a
     block. Where the rounds would take longer than ``most_s`` there are fewer.
@@ -92,7 +90,7 @@ def measure(
             block = sides[name].prepare(calls[name])
             slowest(0.0)
             samples[name].append(slowest(timed(block)) / calls[name])
-    return {"samples_s": samples, "block_calls": calls}
+    return {"samples_s": samples}
 
 
 def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tuple[int, float]:
@@ -105,13 +103,3 @@ def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tup
         best = min(best, slowest(timed(side.prepare(calls))) / calls)
         calls = max(1, min(round(block_s / best / 4), side.most))
     return max(1, min(round(block_s / best), side.most)), best
-
-
-def single_calls(calls: list[Callable[[], object]]) -> np.ndarray:
-    """Return the seconds of each call here; reading the clock, some 50 ns, is in each."""
-    taken = np.empty(len(calls))
-    for index, call in enumerate(calls):
-        began = time.perf_counter()
-        call()
-        taken[index] = time.perf_counter() - began
-    return taken

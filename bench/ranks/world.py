@@ -6,8 +6,6 @@ import os
 import secrets
 import socket
 
-import numpy as np
-
 from bench.plan import BACKENDS, MEMCPY
 from bench.ranks.sides import Gloo, Memcpy, Mpi4py, Ours
 
@@ -40,14 +38,6 @@ class World:
             self._sides[name] = self._make_side(name)
         return self._sides[name]
 
-    def slowest_of_each(self, values: np.ndarray) -> np.ndarray:
-        """Return, for each element, the largest on any rank."""
-        raise NotImplementedError
-
-    def slowest(self, seconds: float) -> float:
-        """Return the largest number of all ranks, which also meet here."""
-        return float(self.slowest_of_each(np.array([seconds]))[0])
-
 
 class MpiWorld(World):
     """Ranks that an MPI library has started.
@@ -67,11 +57,6 @@ class MpiWorld(World):
 
     def slowest(self, seconds: float) -> float:
         return self.comm.allreduce(seconds, self.mpi.MAX)
-
-    def slowest_of_each(self, values: np.ndarray) -> np.ndarray:
-        worst = np.empty_like(values)
-        self.comm.Allreduce(values, worst, self.mpi.MAX)
-        return worst
 
     def _make_side(self, name: str):
         if name in BACKENDS:
@@ -121,13 +106,14 @@ class GlooWorld(World):
         torch.set_num_threads(1)
         group.init_process_group("gloo")
         self._torch, self._group = torch, group
+        self._number = torch.zeros(1, dtype=torch.float64)
         self.rank, self.size = group.get_rank(), group.get_world_size()
         self.version = f"gloo of torch {torch.__version__}"
 
-    def slowest_of_each(self, values: np.ndarray) -> np.ndarray:
-        worst = values.copy()
-        self._group.all_reduce(self._torch.from_numpy(worst), self._group.ReduceOp.MAX)
-        return worst
+    def slowest(self, seconds: float) -> float:
+        self._number[0] = seconds
+        self._group.all_reduce(self._number, self._group.ReduceOp.MAX)
+        return float(self._number[0])
 
     def _make_side(self, name: str):
         return Gloo(self._torch, self._group)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from bench.plan import LIBRARIES, OURS
@@ -16,10 +16,6 @@ RECORDED = Path(__file__).parents[1] / "recorded"
 MACHINE = (
     "cpu_model", "cores", "usable_cores", "caches", "memory_bytes", "kernel", "versions",
     "load_before", "command", "commit", "commit_dirty",
-)  # fmt: skip
-SHOWN = (
-    "label", "operation", "bytes", "moved_bytes", "ranks", "beside", "setting", "side", "backend",
-    "p50_s", "p99_s", "bytes_per_s", "ratio_to", "value", "unit", "command",
 )  # fmt: skip
 DIGITS = 6
 
@@ -35,24 +31,23 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Record:
-    """One side of one case: a benchmark of the JSON. Times are seconds per call."""
+    """One side of one row, with the names of the JSON. Times are seconds per call."""
 
     label: str
     operation: str
-    nbytes: int
-    moved: int | None
-    ranks: int
-    beside: str | None
-    setting: str
     side: str
-    backend: str | None
-    p50: float | None
-    p99: float | None
-    bytes_per_s: float | None
-    ratios: dict[str, Ratio]
-    value: float | None
-    unit: str
-    command: str
+    bytes: int = 0
+    ranks: int = 1
+    beside: str | None = None
+    setting: str = ""
+    backend: str | None = None
+    p50_s: float | None = None
+    p99_s: float | None = None
+    bytes_per_s: float | None = None
+    ratio_to: dict[str, Ratio] = field(default_factory=dict)
+    value: float | None = None
+    unit: str = ""
+    command: str = ""
 
     @property
     def ours(self) -> bool:
@@ -66,6 +61,9 @@ class Record:
     @property
     def identity(self) -> tuple:
         return self.label, self.operation, self.job, self.side, self.backend
+
+
+SHOWN = tuple(each.name for each in fields(Record))
 
 
 @dataclass(frozen=True)
@@ -162,23 +160,8 @@ def load(paths: list[Path]) -> Results:
 
 def figure_of(info: dict) -> Record:
     """Return a figure of what was told of it."""
-    # A figure with a unit of its own is no time, whatever the clock showed.
-    timed = info.get("value") is None
-    return Record(
-        label=info["label"],
-        operation=info["operation"],
-        nbytes=int(info.get("bytes") or 0),
-        moved=info.get("moved_bytes"),
-        ranks=int(info.get("ranks") or 1),
-        beside=info.get("beside"),
-        setting=info.get("setting") or "",
-        side=info["side"],
-        backend=info.get("backend"),
-        p50=info.get("p50_s") if timed else None,
-        p99=info.get("p99_s") if timed else None,
-        bytes_per_s=info.get("bytes_per_s"),
-        ratios={name: Ratio(**told) for name, told in (info.get("ratio_to") or {}).items()},
-        value=info.get("value"),
-        unit=info.get("unit") or "",
-        command=info.get("command") or "",
-    )
+    told = {name: value for name, value in info.items() if name in SHOWN and value is not None}
+    told["ratio_to"] = {name: Ratio(**r) for name, r in told.get("ratio_to", {}).items()}
+    if "value" in told:  # a figure with a unit of its own is no time, whatever the clock showed
+        told |= {"p50_s": None, "p99_s": None}
+    return Record(**told)

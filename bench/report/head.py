@@ -44,10 +44,11 @@ def facts(run: Run) -> list[list[str]]:
         told = [versions[n] if n in ALONE else f"{n} {versions[n]}" for n in known]
         rows.append([row, ", ".join(told)])
     rows += [
-        ["cobre-comm", f"{versions.get('cobre-comm', '')}, commit {commit(run)}"],
+        ["cobre-comm", ", ".join(filter(None, [versions.get("cobre-comm"), commit(run)]))],
         ["when", when(run)],
         ["load before", load(run)],
         ["command", f"`{info['command']}`" if info.get("command") else ""],
+        ["note", info.get("note", "")],
     ]
     return [[name, text] for name, text in rows if text]
 
@@ -68,8 +69,9 @@ def when(run: Run) -> str:
 
 
 def commit(run: Run) -> str:
-    told = str(run.machine.get("commit") or "not recorded")[:12]
-    return told + (", with changes" if run.machine.get("commit_dirty") else "")
+    told = run.machine.get("commit")
+    changed = ", with changes" if run.machine.get("commit_dirty") else ""
+    return f"commit {told[:12]}{changed}" if told else "commit not recorded"
 
 
 def load(run: Run) -> str:

@@ -36,7 +36,7 @@ class Column:
         """Return the side's figure, if there is one."""
         found = results.find(label=label, ranks=self.ranks, setting=self.setting, side=self.side)
         mine = [r for r in found if r.beside == self.beside]
-        return next((r for r in mine if self.peer is None or self.peer in r.ratios), None)
+        return next((r for r in mine if self.peer is None or self.peer in r.ratio_to), None)
 
     def cell(self, results: Results, label: str, unit: str, limit: float | None) -> str:
         """Return such as ``0.38 / 0.55 = 0.70``; a ratio over the limit is bold."""
@@ -44,12 +44,12 @@ class Column:
         if mine is None:
             return NONE
         if self.peer is None:
-            return duration(mine.p50, unit)
-        ratio = mine.ratios[self.peer].median
+            return duration(mine.p50_s, unit)
+        ratio = mine.ratio_to[self.peer].median
         theirs = results.find(
             label=label, ranks=self.ranks, beside=self.beside, setting=self.setting, side=self.peer
         )
-        times = f"{duration(mine.p50, unit)} / {duration(theirs[-1].p50, unit)}"
+        times = f"{duration(mine.p50_s, unit)} / {duration(theirs[-1].p50_s, unit)}"
         bold = "**" if limit is not None and ratio > limit else ""
         return f"{times} = {bold}{number(ratio)}{bold}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -14,24 +14,24 @@ from PIL import Image
 
 from bench.plan import LIBRARIES, OURS
 from bench.report.data import Record, Results, job_order, job_title
-from bench.report.growth import per_byte_plot, ranks_plot
 from bench.report.style import (
     INK,
+    RATES,
+    SIZES,
+    TIMES,
     in_order,
-    label_edges,
     legend_above,
-    log_axis,
+    log_x,
+    log_y,
     look,
-    rate_text,
-    series_of,
-    size_axis,
-    time_text,
+    text_in,
 )
 from bench.report.targets import COLUMNS, Outcome
 
 COLLECTIVES = ["allreduce", "allgatherv", "broadcast"]
 MISS = "#c00000"
 DPI, COLOURS = 96, 48
+MIB = 2**20
 
 
 def draw(results: Results, grid: dict[str, list[Outcome]], folder: Path) -> dict[str, str]:
@@ -45,39 +45,47 @@ def draw(results: Results, grid: dict[str, list[Outcome]], folder: Path) -> dict
             "Ratios (dots, with quartiles) and targets (bars). Left of a bar: the target holds.",
         )
     }
-    for operation in COLLECTIVES:
-        plots[f"latency-{operation}.png"] = (
-            size_plot(results, operation, "time per call", lambda r: r.p50, time_text),
-            f"Time of one {operation} against its size: median, and shaded up to p99.",
+    for name in COLLECTIVES:
+        records = results.find(operation=name, setting="")
+        axis = f"{name}: bytes per rank"
+        plots[f"latency-{name}.png"] = (
+            size_plot(records, axis, "time per call", lambda r: r.p50_s, text_in(TIMES)),
+            f"Time of one {name} against its size: median, and shaded up to p99.",
         )
-        plots[f"bandwidth-{operation}.png"] = (
-            size_plot(results, operation, "received per rank", lambda r: r.bytes_per_s, rate_text),
-            f"Bytes that a rank receives in an {operation} per second.".replace(
-                "an broadcast", "a broadcast"
-            ),
+        plots[f"bandwidth-{name}.png"] = (
+            size_plot(records, axis, "received per rank", lambda r: r.bytes_per_s, text_in(RATES)),
+            f"Bytes per second that a rank receives: {name}.",
         )
+    growth = results.find(words=["growth"], setting="")
     plots["growth-ranks.png"] = (
-        ranks_plot(results),
-        "Growth with the number of ranks, all on this machine; dotted: as the number of ranks.",
+        ranks_plot([r for r in growth if r.label == "barrier"]),
+        "A barrier of more and more ranks, all on this machine; dotted: as the number of ranks.",
     )
-    plots["growth-bytes.png"] = (per_byte_plot(results), "Time per byte of large allgathervs.")
+    large = [r for r in growth if r.bytes >= MIB]
+    plots["growth-bytes.png"] = (
+        size_plot(large, "allgatherv: bytes of all ranks", "ns per byte", ns_per_byte, None),
+        "Time per byte of large allgathervs.",
+    )
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.png"):
         old.unlink()
-    for name, (figure, _) in plots.items():
-        if figure is not None:
-            _save(figure, folder / name)
-    return {name: caption for name, (figure, caption) in plots.items() if figure is not None}
+    drawn = {name: plot for name, plot in plots.items() if plot[0] is not None}
+    for name, (figure, _) in drawn.items():
+        save(figure, folder / name)
+    return {name: caption for name, (_, caption) in drawn.items()}
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
     """Write a small file: a plot has few colours, and a palette halves its size."""
     drawn = BytesIO()
     figure.savefig(drawn, dpi=DPI)
     plt.close(figure)
-    Image.open(drawn).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(
-        path, optimize=True
-    )
+    few = Image.open(drawn).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+
+
+def ns_per_byte(record: Record) -> float | None:
+    return record.p50_s / record.bytes * 1e9 if record.p50_s else None
 
 
 def targets_plot(grid: dict[str, list[Outcome]]) -> Figure | None:
@@ -108,61 +116,84 @@ def _target_row(axes: Axes, height: int, cell: Outcome) -> None:
     if cell.value is None:
         return
     colour = look(OURS)["color"] if cell.holds else MISS
-    if cell.low is not None:
-        axes.plot([cell.low, cell.high], [height] * 2, color=colour, linewidth=1.2)
+    axes.plot([cell.low, cell.high], [height] * 2, color=colour, linewidth=1.2)
     mark, size = ("o", 5) if cell.holds else ("X", 7)
     axes.plot(cell.value, height, mark, color=colour, markersize=size, zorder=3)
 
 
 def size_plot(
-    results: Results,
-    operation: str,
+    records: Sequence[Record],
+    sizes: str,
     quantity: str,
     value: Callable[[Record], float | None],
-    text: Callable,
+    labels: FuncFormatter | None,
 ) -> Figure | None:
-    """One quantity of a collective against its size, a panel for each job."""
-    records = [
-        record
-        for record in results.find(operation=operation, setting="")
-        if value(record) and record.nbytes and record.p50
-    ]
-    jobs = sorted({r.job for r in records}, key=job_order)
-    jobs = [job for job in jobs if len({r.nbytes for r in records if r.job == job}) > 1]
+    """A quantity against the size, a panel for each job; without labels the axis begins at 0."""
+    shown = [r for r in records if r.bytes and r.p50_s and value(r)]
+    jobs = sorted({r.job for r in shown}, key=job_order)
+    jobs = [job for job in jobs if len({r.bytes for r in shown if r.job == job}) > 1]
     if not jobs:
         return None
     columns = min(2, len(jobs))
     rows = -(-len(jobs) // columns)
     figure, panels = plt.subplots(
-        rows,
-        columns,
-        figsize=(4.8 * columns, 0.6 + 2.4 * rows),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
+        rows, columns, figsize=(4.8 * columns, 0.6 + 2.4 * rows), sharex=True, sharey=True,
+        squeeze=False, layout="constrained",
+    )  # fmt: skip
     for axes, job in zip(panels.flat, jobs, strict=False):
-        _size_panel(axes, [r for r in records if r.job == job], value)
+        _lines(axes, [r for r in shown if r.job == job], lambda r: r.bytes, value)
         axes.set_title(job_title(*job))
     for axes in panels.flat[len(jobs) :]:
         axes.set_axis_off()
-    size_axis(panels[0, 0], {r.nbytes for r in records if r.job in jobs})
-    log_axis(panels[0, 0], text)
-    label_edges(panels, len(jobs), f"{operation}: bytes per rank", quantity)
+    log_x(panels[0, 0], size_ticks({r.bytes for r in shown if r.job in jobs}), text_in(SIZES))
+    if labels:
+        log_y(panels[0, 0], labels)
+    else:
+        panels[0, 0].set_ylim(bottom=0)
+    for index, axes in enumerate(panels.flat[: len(jobs)]):
+        axes.set_ylabel(quantity if index % columns == 0 else "")
+        if index + columns >= len(jobs):
+            axes.set_xlabel(sizes)
+            axes.tick_params(labelbottom=True)
     legend_above(figure, panels.flat)
     return figure
 
 
-def _size_panel(axes: Axes, records: list[Record], value: Callable) -> None:
-    everyone = {series_of(record) for record in records}
-    for name in in_order(everyone):
-        line = sorted((r for r in records if series_of(r) == name), key=lambda r: r.nbytes)
-        sizes = [r.nbytes for r in line]
-        shown = look(name, everyone)
-        axes.plot(sizes, [value(r) for r in line], label=name, **shown)
-        if value(line[0]) == line[0].p50 and all(r.p99 for r in line):
-            axes.fill_between(
-                sizes, [r.p50 for r in line], [r.p99 for r in line], alpha=0.13,
-                color=shown["color"], linewidth=0, zorder=1,
-            )  # fmt: skip
+def size_ticks(sizes: set[int]) -> list[int]:
+    """Return powers of two, about six of them."""
+    first, last = min(sizes).bit_length() - 1, (max(sizes) - 1).bit_length()
+    return [2**n for n in range(first, last + 1, max(1, -(-(last - first) // 5)))]
+
+
+def _lines(
+    axes: Axes,
+    records: Sequence[Record],
+    x: Callable[[Record], float],
+    value: Callable[[Record], float | None],
+) -> None:
+    """A line for each side; times are shaded up to p99."""
+    for side in in_order({r.side for r in records}):
+        line = sorted((r for r in records if r.side == side), key=x)
+        at = [x(r) for r in line]
+        shown = look(side)
+        axes.plot(at, [value(r) for r in line], label=side, **shown)
+        if value(line[0]) == line[0].p50_s and all(r.p99_s for r in line):
+            p50, p99 = [r.p50_s for r in line], [r.p99_s for r in line]
+            axes.fill_between(at, p50, p99, alpha=0.13, color=shown["color"], linewidth=0)
+
+
+def ranks_plot(records: Sequence[Record]) -> Figure | None:
+    """Time against the number of ranks."""
+    ours = sorted((r for r in records if r.ours), key=lambda r: r.ranks)
+    if len(ours) < 2:
+        return None
+    figure, axes = plt.subplots(figsize=(4.8, 3.2), layout="constrained")
+    _lines(axes, records, lambda r: r.ranks, lambda r: r.p50_s)
+    guide = [ours[0].p50_s * r.ranks / ours[0].ranks for r in ours]
+    axes.plot([r.ranks for r in ours], guide, ":", color=look(OURS)["color"], linewidth=1)
+    log_x(axes, {r.ranks for r in records}, FuncFormatter(lambda x, _: f"{x:g}"))
+    log_y(axes, text_in(TIMES))
+    axes.set_xlabel("ranks")
+    axes.set_ylabel("time per call")
+    legend_above(figure, [axes])
+    return figure

@@ -9,33 +9,32 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from bench.report.data import Record
+from bench.plan import OURS
 
 INK, GRID, PAPER = "#1a1b1c", "#d9dadb", "#fefefe"
+TIMES = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+RATES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0))
+SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 
 # Okabe and Ito's palette, which the colour-blind can tell apart; a mark each, for print.
 SIDES = {
-    "cobre_comm": ("#d55e00", "o", "-"),
+    OURS: ("#d55e00", "o", "-"),
     "Open MPI": ("#0072b2", "s", "-"),
     "MPICH": ("#009e73", "^", "-"),
-    "numba-mpi": ("#cc79a7", "D", "-"),
     "gloo": ("#e69f00", "v", "-"),
     "memcpy": (INK, "", "--"),
-    "ping-pong": (INK, "", ":"),
 }
-SPARE = [("#56b4e9", "P", "-"), ("#8c6bb1", "X", "-"), ("#7f7f7f", "*", "-")]
+OTHER = ("#56b4e9", "P", "-")
 
 mpl.rcParams.update(
     {
         "font.size": 9,
-        "font.family": "sans-serif",
         "figure.facecolor": PAPER,
         "axes.facecolor": "none",
         "savefig.facecolor": PAPER,
         "axes.edgecolor": INK,
         "axes.labelcolor": INK,
         "axes.titlesize": 9.5,
-        "axes.titlecolor": INK,
         "axes.titlelocation": "left",
         "axes.spines.top": False,
         "axes.spines.right": False,
@@ -43,9 +42,6 @@ mpl.rcParams.update(
         "axes.grid": True,
         "grid.color": GRID,
         "grid.linewidth": 0.6,
-        "text.color": INK,
-        "xtick.color": INK,
-        "ytick.color": INK,
         "lines.linewidth": 1.5,
         "lines.markersize": 4,
         "legend.frameon": False,
@@ -53,17 +49,10 @@ mpl.rcParams.update(
 )
 
 
-def look(side: str, others: Iterable[str] = ()) -> dict:
+def look(side: str) -> dict:
     """Return colour, mark and line of a side; ours lies on top."""
-    if side not in SIDES:
-        near = next((known for known in SIDES if side.startswith(known)), None)
-        spare = sorted(set(others) - set(SIDES) | {side})
-        told = SIDES[near] if near else SPARE[spare.index(side) % len(SPARE)]
-    else:
-        told = SIDES[side]
-    colour, mark, line = told
-    top = side == "cobre_comm"
-    return {"color": colour, "marker": mark, "linestyle": line, "zorder": 3 if top else 2}
+    colour, mark, line = SIDES.get(side, OTHER)
+    return {"color": colour, "marker": mark, "linestyle": line, "zorder": 2 + (side == OURS)}
 
 
 def in_order(sides: Iterable[str]) -> list[str]:
@@ -72,43 +61,29 @@ def in_order(sides: Iterable[str]) -> list[str]:
     return sorted(sides, key=lambda s: (known.index(s) if s in known else len(known), s))
 
 
-def size_text(nbytes: float, _position: object = None) -> str:
-    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if nbytes >= factor:
-            return f"{nbytes / factor:g} {unit}"
-    return f"{nbytes:g} B"
+def text_in(units: tuple[tuple[str, float], ...]) -> FuncFormatter:
+    """Return what labels an axis in the largest unit that fits."""
+
+    def text(value: float, _position: object = None) -> str:
+        name, factor = next((u for u in units if value >= u[1] * 0.9999), units[-1])
+        return f"{value / factor:.3g} {name}"
+
+    return FuncFormatter(text)
 
 
-def time_text(seconds: float, _position: object = None) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= factor * 0.9999:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
-
-
-def rate_text(bytes_per_s: float, _position: object = None) -> str:
-    for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
-        if bytes_per_s >= factor * 0.9999:
-            return f"{bytes_per_s / factor:.3g} {unit}"
-    return f"{bytes_per_s:.3g} B/s"
-
-
-def size_axis(axes: Axes, sizes: Iterable[float]) -> None:
-    """Label powers of two, about six of them."""
-    known = sorted(sizes)
-    first, last = known[0].bit_length() - 1, (known[-1] - 1).bit_length()
-    step = max(1, -(-(last - first) // 5))
+def log_x(axes: Axes, at: Iterable[float], labels: FuncFormatter) -> None:
+    """Make the level axis logarithmic, with labels at these values."""
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_locator(FixedLocator([2**n for n in range(first, last + 1, step)]))
+    axes.xaxis.set_major_locator(FixedLocator(sorted(at)))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(size_text))
+    axes.xaxis.set_major_formatter(labels)
 
 
-def log_axis(axes: Axes, text) -> None:
-    """Make the upright axis logarithmic, a label for each power of ten."""
+def log_y(axes: Axes, labels: FuncFormatter) -> None:
+    """Make the upright axis logarithmic, with a label for each power of ten."""
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(10, numticks=12))
-    axes.yaxis.set_major_formatter(FuncFormatter(text))
+    axes.yaxis.set_major_formatter(labels)
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
@@ -119,29 +94,4 @@ def legend_above(figure: Figure, axes: Iterable[Axes]) -> None:
         for handle, label in zip(*each.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     names = in_order(found)
-    figure.legend(
-        [found[name] for name in names],
-        names,
-        loc="outside upper left",
-        ncols=min(len(names), 6),
-        borderpad=0.2,
-        handlelength=2.4,
-        columnspacing=1.4,
-    )
-
-
-def label_edges(panels, count: int, below: str, beside: str) -> None:
-    """Label the lowest panel of each column and the first of each row."""
-    columns = panels.shape[1]
-    for index, axes in enumerate(panels.flat[:count]):
-        if index % columns == 0:
-            axes.set_ylabel(beside)
-        if index + columns >= count:
-            axes.set_xlabel(below)
-            axes.tick_params(labelbottom=True)
-
-
-def series_of(record: Record) -> str:
-    """Return the name of its line; our backends other than shm have lines of their own."""
-    other = record.ours and record.backend not in (None, "shm")
-    return f"{record.side} ({record.backend})" if other else record.side
+    figure.legend([found[n] for n in names], names, loc="outside upper left", ncols=6)

@@ -93,10 +93,10 @@ def spread(low: float | None, high: float | None) -> str:
 
 def all_figures(results: Results) -> str:
     """Return a table of times for each job, with the commands, and one of the other figures."""
-    jobs = dict.fromkeys(record.job for record in results.records if record.p50 is not None)
+    jobs = dict.fromkeys(record.job for record in results.records if record.p50_s is not None)
     parts = []
     for job in sorted(jobs, key=job_order):
-        here = [r for r in results.records if r.job == job and r.p50 is not None]
+        here = [r for r in results.records if r.job == job and r.p50_s is not None]
         title = job_title(*job)
         parts += [f"### {title[0].upper()}{title[1:]}", job_table(here)]
         parts.append(commands([(r.label, r.command) for r in here if r.ours or not _ours(here, r)]))
@@ -109,7 +109,7 @@ def all_figures(results: Results) -> str:
 
 def job_table(records: list[Record]) -> str:
     """Return a line for each pair of ours and a peer that were measured in one job."""
-    unit = "µs" if min(r.p50 or 0 for r in records) < 1e-3 else "ms"
+    unit = "µs" if min(r.p50_s or 0 for r in records) < 1e-3 else "ms"
     rows = []
     for label, operation in dict.fromkeys((r.label, r.operation) for r in records):
         here = [r for r in records if (r.label, r.operation) == (label, operation)]
@@ -125,15 +125,15 @@ def job_table(records: list[Record]) -> str:
 
 
 def _pair(ours: Record | None, peer: Record | None, unit: str) -> list[str]:
-    ratio = ours.ratios.get(peer.side) if ours and peer else None
+    ratio = ours.ratio_to.get(peer.side) if ours and peer else None
     sides = [ours, peer]
     return [
         (ours.backend or "yes") if ours else NONE,
         peer.side if peer else NONE,
-        *(duration(side.p50 if side else None, unit) for side in sides),
+        *(duration(side.p50_s if side else None, unit) for side in sides),
         number(ratio.median) if ratio else NONE,
         spread(ratio.low, ratio.high) if ratio else NONE,
-        *(duration(side.p99 if side else None, unit) for side in sides),
+        *(duration(side.p99_s if side else None, unit) for side in sides),
         *(gigabytes(side.bytes_per_s if side else None) for side in sides),
     ]
 

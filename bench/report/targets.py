@@ -7,11 +7,10 @@ the peer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.plan import LIBRARIES
-from bench.report.data import Record, Results
+from bench.report.data import Ratio, Record, Results
 
 # What the rows are measured of: our backend, called from Python.
 BACKEND = "shm"
@@ -53,7 +52,6 @@ class Outcome:
     low: float | None = None
     high: float | None = None
     detail: str = ""
-    command: str = ""
 
     @property
     def holds(self) -> bool | None:
@@ -69,20 +67,15 @@ def grid(results: Results) -> dict[str, list[Outcome]]:
 
 def _cell(results: Results, label: str, ranks: int, beside: str) -> Outcome:
     limit = ROWS[label][COLUMNS.index((ranks, beside)) if ranks == 2 else 2]
-    found = [
-        record
-        for record in results.find(
-            label=label, ranks=ranks, beside=beside, setting="", backend=BACKEND
-        )
-        if record.ours and LIBRARIES[beside] in record.ratios and record.operation in OPERATIONS
-    ]
-    if not found:
-        return Outcome(label, limit, ranks, beside)
-    ratio = found[-1].ratios[LIBRARIES[beside]]
-    return Outcome(
-        label, limit, ranks, beside, "", False, ratio.median, ratio.low, ratio.high,
-        command=found[-1].command,
-    )  # fmt: skip
+    target = Outcome(label, limit, ranks, beside)
+    asked = results.find(label=label, ranks=ranks, beside=beside, setting="", backend=BACKEND)
+    found = [r.ratio_to.get(LIBRARIES[beside]) for r in asked if r.operation in OPERATIONS]
+    ratio = found[-1] if found else None
+    return _with_ratio(target, ratio) if ratio else target
+
+
+def _with_ratio(target: Outcome, ratio: Ratio) -> Outcome:
+    return replace(target, value=ratio.median, low=ratio.low, high=ratio.high)
 
 
 @dataclass(frozen=True)
@@ -118,81 +111,53 @@ class Target:
 
     def outcomes(self, results: Results) -> list[Outcome]:
         """Return an outcome for each benchmark that matches, or one without a figure."""
-        asked = results.find(words=self.words, ranks=self.ranks, beside=self.beside, setting="")
-        asked = [record for record in asked if not any(w in record.label for w in self.without)]
-        made = [self._outcome(record) for record in asked if record.ours]
-        return [outcome for outcome in made if outcome] or [
-            Outcome(self.row, self.limit, self.ranks, self.beside, self.unit, self.at_least)
-        ]
-
-    def _outcome(self, record: Record) -> Outcome | None:
-        figure = self._figure(record)
-        if figure is None:
-            return None
-        value, low, high = figure
-        return Outcome(
-            self.row, self.limit, record.ranks, record.beside, self.unit, self.at_least,
-            value, low, high, record.label, record.command,
+        target = Outcome(
+            self.row, self.limit, self.ranks, self.beside, self.unit, self.at_least
         )  # fmt: skip
+        asked = results.find(words=self.words, ranks=self.ranks, beside=self.beside, setting="")
+        asked = [r for r in asked if r.ours and not any(w in r.label for w in self.without)]
+        made = [
+            self._outcome(replace(target, ranks=r.ranks, beside=r.beside, detail=r.label), r)
+            for r in asked
+        ]
+        return [each for each in made if each.value is not None] or [target]
 
-    def _figure(self, record: Record) -> tuple[float, float | None, float | None] | None:
+    def _outcome(self, target: Outcome, record: Record) -> Outcome:
         if self.peer is None:
-            value = record.p50 if record.value is None else record.value
-            return None if value is None else (value, None, None)
-        for name, ratio in record.ratios.items():
-            if self.peer in name:
-                if self.inverse:
-                    return 1 / ratio.median, 1 / ratio.high, 1 / ratio.low
-                return ratio.median, ratio.low, ratio.high
-        return None
+            return replace(target, value=record.p50_s if record.value is None else record.value)
+        ratio = next((r for name, r in record.ratio_to.items() if self.peer in name), None)
+        if ratio and self.inverse:
+            ratio = Ratio(1 / ratio.median, 1 / ratio.high, 1 / ratio.low)
+        return _with_ratio(target, ratio) if ratio else target
 
 
 @dataclass(frozen=True)
 class Growth:
-    """A target on two figures of ours: how much more one is than the other."""
+    """A target on two figures of ours: how much more one is than the other.
+
+    Both are named by label and ranks; ``per_byte`` divides them by their bytes.
+    """
 
     row: str
     limit: float
-    words: tuple[str, ...]
-    ends: tuple[int, int]
-    of: Callable[[Record], tuple[int, float]]
-    beside: str | None = None
+    first: tuple[str, int]
+    last: tuple[str, int]
+    per_byte: bool = False
 
     def outcomes(self, results: Results) -> list[Outcome]:
-        """Return one outcome per job that has both ends, or one without a figure."""
-        points: dict[tuple, dict[int, Record]] = {}
-        for record in results.find(words=self.words, setting=""):
-            if record.ours and record.p50 is not None:
-                at, _ = self.of(record)
-                series = record.beside, record.ranks if self.of is per_byte else None
-                points.setdefault(series, {})[at] = record
-        made = []
-        for (beside, ranks), series in points.items():
-            if all(end in series for end in self.ends):
-                first, last = (self.of(series[end])[1] for end in self.ends)
-                record = series[self.ends[1]]
-                made.append(
-                    Outcome(
-                        self.row,
-                        self.limit,
-                        ranks,
-                        beside,
-                        value=last / first,
-                        detail=record.label,
-                        command=record.command,
-                    )
-                )
-        return made or [Outcome(self.row, self.limit)]
-
-
-def per_byte(record: Record) -> tuple[int, float]:
-    """Return the size of a call in MiB, and seconds per byte."""
-    return round(record.nbytes / 2**20), (record.p50 or 0) / max(record.nbytes, 1)
-
-
-def per_rank_count(record: Record) -> tuple[int, float]:
-    """Return the number of ranks, and seconds per call."""
-    return record.ranks, record.p50 or 0
+        """Return the outcome, without a figure if one of the two is missing."""
+        ends = []
+        for label, ranks in (self.first, self.last):
+            found = results.find(label=label, ranks=ranks, operation="growth", setting="")
+            ends += [r for r in found if r.ours][-1:]
+        if len(ends) < 2:
+            return [Outcome(self.row, self.limit)]
+        first, last = (r.p50_s / (r.bytes if self.per_byte else 1) for r in ends)
+        same = ends[0].job == ends[1].job
+        where = (ends[1].ranks, ends[1].beside) if same else (None, ends[1].beside)
+        return [
+            Outcome(self.row, self.limit, *where, value=last / first, detail=ends[1].label)
+        ]  # fmt: skip
 
 
 OTHERS: dict[str, list[Target | Growth]] = {
@@ -238,9 +203,10 @@ OTHERS: dict[str, list[Target | Growth]] = {
     ],
     "Growth": [
         Growth(
-            "allgatherv per byte, 256 MiB / 16 MiB", 1.3, ("growth", "MiB"), (16, 256), per_byte,
+            "allgatherv per byte, 256 MiB / 16 MiB", 1.3, ("allgatherv 16 MiB in all", 2),
+            ("allgatherv 256 MiB in all", 2), per_byte=True,
         ),
-        Growth("barrier, 16 ranks / 2 ranks", 8, ("growth", "barrier"), (2, 16), per_rank_count),
+        Growth("barrier, 16 ranks / 2 ranks", 8, ("barrier", 2), ("barrier", 16)),
     ],
 }  # fmt: skip
 

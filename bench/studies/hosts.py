@@ -1,6 +1,6 @@
 """Our tcp backend beside Open MPI, between hosts whose cables are as fast as a usual network's.
 
-    python -m bench.studies.hosts [-n 4] [--rate 1gbit]
+    python -m bench.studies hosts [-n 4] [--rate 1gbit]
 
 The hosts are network namespaces on this machine (tests/network/hosts.py; needs root), one rank on
 each; their cables are limited to a rate in each direction. The same processes hold two of our
@@ -18,7 +18,7 @@ from functools import partial
 
 from bench.cases.grid import figures_of, jobs_of
 from bench.jobs import run_job
-from bench.plan import PEER, Job, Options
+from bench.plan import OPEN_MPI_OVER_TCP, PEER, Job, Options
 from bench.ranks.collectives import Collective
 from bench.ranks.job import take_all
 from bench.ranks.work import Case
@@ -32,6 +32,7 @@ VISIBLE_BYTES = 1_000_000
 SETTING = "hosts of 1 Gb/s"
 # prterun waits on the same interface, for ranks that are elsewhere.
 OPEN_MPI = {
+    **OPEN_MPI_OVER_TCP,
     "OMPI_MCA_btl_tcp_if_include": CABLE,
     "PMIX_MCA_ptl_base_if_include": CABLE,
     "PMIX_MCA_ptl_base_remote_connections": "1",
@@ -81,16 +82,12 @@ def main() -> None:
         figure
         for ranks in options.ranks
         for figure in figures_of(
-            jobs_of([ranks], ["openmpi"], sockets=True),
+            jobs_of([ranks], ["openmpi"]),
             [
-                Collective(c, ("ring", "star", PEER), interface=CABLE * (c.nbytes > VISIBLE_BYTES))
+                Collective(c, ("ring", "star", PEER), interface=CABLE * (c.nbytes >= VISIBLE_BYTES))
                 for c in cases(ranks)
             ],
             setting=SETTING,
         )
     ]
     measure("hosts", asked, options, TABLES["hosts"], partial(start, options.rate))
-
-
-if __name__ == "__main__":
-    main()

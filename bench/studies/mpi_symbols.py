@@ -12,6 +12,8 @@ import numpy as np
 from llvmlite import binding
 from numba import njit, types
 
+from bench.ranks.njit_loops import Buffers
+
 WORDS = {
     "MPI_Barrier": 1,
     "MPI_Bcast": 5,
@@ -38,16 +40,16 @@ def register(mpi) -> None:
         binding.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
 
 
-def words_of(mpi, world, operation: str, send: np.ndarray, recv: np.ndarray) -> np.ndarray:
+def words_of(mpi, world, operation: str, buffers: Buffers) -> np.ndarray:
     """Return the C arguments of a blocking collective of float64."""
     handle = mpi._handleof
-    double, comm, count = handle(mpi.DOUBLE), handle(world), send.size
-    at, to = send.ctypes.data, recv.ctypes.data
+    double, comm, count = handle(mpi.DOUBLE), handle(world), buffers.send.size
+    at, to = buffers.send.ctypes.data, buffers.recv.ctypes.data
     words = {
         "barrier": [comm],
-        "broadcast": [at, count, double, 0, comm],
-        "sum": [at, to, count, double, handle(mpi.SUM), comm],
-        "allgather": [at, count, double, to, count, double, comm],
+        "broadcast": [to, count, double, 0, comm],
+        "allreduce": [at, to, count, double, handle(mpi.SUM), comm],
+        "allgatherv": [at, count, double, to, count, double, comm],
     }[operation]
     return np.array(words, dtype=np.uint64).astype(np.int64)
 
@@ -69,7 +71,7 @@ def loop_broadcast(words, calls):
 
 
 @njit(nogil=True)
-def loop_sum(words, calls):
+def loop_allreduce(words, calls):
     code = 0
     for _ in range(calls):
         code |= _allreduce(words[0], words[1], words[2], words[3], words[4], words[5])
@@ -97,6 +99,6 @@ def loop_persistent(request, status, calls):
 LOOPS = {
     "barrier": loop_barrier,
     "broadcast": loop_broadcast,
-    "sum": loop_sum,
-    "allgather": loop_allgather,
+    "allreduce": loop_allreduce,
+    "allgatherv": loop_allgather,
 }

@@ -1,6 +1,6 @@
 """One copy by process_vm_readv(2) beside two through shared memory: 2 ranks, the same bytes.
 
-    python -m bench.studies.single_copy
+    python -m bench.studies single_copy
 
 Each rank hands its block to the other one, which reads it where it is, or in a slot that it was
 copied to. Blocks are new in each exchange, as a program's are. Prints the median microseconds of
@@ -80,7 +80,3 @@ def main() -> None:
         slowest = {way: max(told[way] for told in pair) for way in pair[0]}
         times = (f"{way}: {seconds * 1e6:8.1f} us" for way, seconds in slowest.items())
         print(f"{nbytes:>10} B", *times, sep="   ")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,10 @@
 """Where the ring begins to beat the star on one machine: for COBRE_TCP_STAR_BYTES.
 
-    python -m bench.studies.threshold [-n 2 4]
+    python -m bench.studies threshold [-n 2 4]
 
 The ranks hold two communicators, one that sends everything around the ring and one that sends
 everything through rank 0, and these take turns block by block. KiB are those of all ranks together
-for allgatherv. Between machines: `python -m bench.studies.hosts`.
+for allgatherv. Between machines: `python -m bench.studies hosts`.
 """
 
 from bench.cases.grid import figures_of, jobs_of
@@ -41,7 +41,3 @@ def main() -> None:
     ]
     asked = [figure for ranks in options.ranks for figure in figures(ranks)]
     measure("threshold", asked, options, Table(tuple(columns)))
-
-
-if __name__ == "__main__":
-    main()

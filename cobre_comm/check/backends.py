@@ -11,7 +11,7 @@ from cobre_comm.check.result import Missing
 from cobre_comm.errors import BackendError
 from cobre_comm.factory import available_backends
 from cobre_comm.testing.backend_name import MPI_LIBRARIES, BackendName
-from cobre_comm.testing.ranks.link import inherited_environment
+from cobre_comm.testing.ranks.surroundings import inherited_environment
 
 OURS = ("local", "shm", "tcp", "mpi")
 SHM_FOLDER = Path("/dev/shm")

@@ -146,7 +146,7 @@ def _compile(backends: Sequence[str]) -> None:
     from cobre_comm.check.backends import OURS
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.testing.backend_name import BackendName
-    from cobre_comm.testing.ranks.link import inherited_environment
+    from cobre_comm.testing.ranks.surroundings import inherited_environment
 
     kinds = dict.fromkeys(BackendName.parse(backend).kind for backend in backends)
     warm_up([kind for kind in kinds if kind in OURS], inherited_environment())

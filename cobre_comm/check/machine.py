@@ -13,7 +13,7 @@ from cobre_comm.check.backends import SHM_FOLDER
 from cobre_comm.cores import usable_cores
 from cobre_comm.errors import BackendError
 from cobre_comm.testing.backend_name import BackendName
-from cobre_comm.testing.ranks.link import inherited_environment
+from cobre_comm.testing.ranks.surroundings import inherited_environment
 
 DISTRIBUTIONS = ("numba", "llvmlite", "numpy", "mpi4py")
 

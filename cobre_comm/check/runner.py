@@ -54,7 +54,7 @@ def run_all(plan: Mapping[Point, Sequence[Check]], watch: Watch) -> list[Result]
 
 def _run(point: Point, checks: Sequence[Check], watch: Watch, results: list[Result]) -> None:
     failed = 0
-    with RankPool(point.backend, point.ranks, survivors=True) as pool, _ended_at_once(pool):
+    with RankPool(point.backend, point.ranks) as pool, _ended_at_once(pool):
         for check in checks:
             watch.begin(point, check)
             if failed < IN_A_ROW:

@@ -13,7 +13,7 @@ from typing import Any
 
 import cobre_comm
 from cobre_comm.testing.backend_name import BackendName
-from cobre_comm.testing.ranks.link import inherited_environment
+from cobre_comm.testing.ranks.surroundings import inherited_environment
 
 COMPARED = (
     "lower_bound",

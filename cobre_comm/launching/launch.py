@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +12,12 @@ from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import worker as workers_side
 from cobre_comm.launching.refusals import check_importable, check_not_nested, check_start_method
+from cobre_comm.launching.task import Task, pack
 from cobre_comm.processes.job import Job, check_size, check_timeout
 from cobre_comm.processes.variables import choose_backend
+from cobre_comm.report_pipe import exit_code_of
+
+OnProgress = Callable[[int, Any], None]
 
 __all__ = ["LaunchResult", "WorkerInfo", "launch", "report_progress"]
 
@@ -68,7 +71,7 @@ def launch(
     backend: str | BackendKind = "auto",
     args: tuple[Any, ...] = (),
     timeout: float | None = None,
-    on_progress: Callable[[int, Any], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> LaunchResult:
     """Call ``fn(comm, *args)`` on ``size`` ranks of this machine.
 
@@ -114,7 +117,8 @@ def launch(
         return _call_here(fn, args, on_progress)
     check_start_method()
     check_importable(fn)
-    return _call_in_workers(job, fn, args, on_progress)
+    task = pack(fn, args, wants_progress=on_progress is not None)
+    return _call_in_workers(job, task, on_progress)
 
 
 def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
@@ -139,7 +143,7 @@ def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
 def _call_here(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
-    on_progress: Callable[[int, Any], None] | None,
+    on_progress: OnProgress | None,
 ) -> LaunchResult:
     """One rank: no process, and the same errors."""
     from cobre_comm.factory import create_communicator
@@ -164,45 +168,26 @@ def _call_here(
     except BaseException as error:
         if error in raised:
             raise
-        raise WorkerError(0, workers_side.exit_code_of(error), error) from error
+        raise WorkerError(0, exit_code_of(error), error) from error
     return LaunchResult(value, [WorkerInfo(0, os.getpid(), "local", wall_time_s)])
 
 
-def _call_in_workers(
-    job: Job,
-    fn: Callable[..., Any],
-    args: tuple[Any, ...],
-    on_progress: Callable[[int, Any], None] | None,
-) -> LaunchResult:
+def _call_in_workers(job: Job, task: Task, on_progress: OnProgress | None) -> LaunchResult:
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.launching.messages import Done
     from cobre_comm.launching.workers import Workers
     from cobre_comm.processes.port import with_meeting
 
     warm_up([job.backend], os.environ)
-    with with_meeting(job) as placed:
-        workers = Workers(placed, fn, args, on_progress)
+    with with_meeting(job) as placed, Workers(placed, task, on_progress) as workers:
         try:
-            _start(workers)
+            workers.start()
             workers.wait()
         except KeyboardInterrupt:
             workers.interrupt()
             raise
-        finally:
-            workers.close()
-    outcomes = [(w.rank, w.pid, w.outcome) for w in workers.all]
-    infos = [WorkerInfo(rank, pid, done.backend, done.wall_time_s)
-             for rank, pid, done in outcomes if isinstance(done, Done)]  # fmt: skip
-    first = outcomes[0][2]
+    infos = [WorkerInfo(w.rank, w.pid, w.outcome.backend, w.outcome.wall_time_s)
+             for w in workers.all if isinstance(w.outcome, Done)]  # fmt: skip
+    first = workers.all[0].outcome
     assert isinstance(first, Done)
     return LaunchResult(first.value, infos)
-
-
-def _start(workers: Any) -> None:
-    """Start them; multiprocessing pickles before it starts, so what cannot travel stops it here."""
-    try:
-        workers.start()
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise TypeError(
-            f"an argument of the function cannot be sent to workers: {error}"
-        ) from error

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import sys
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
+from cobre_comm import frames, report_pipe
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.factory import create_communicator
-from cobre_comm.launching.messages import Channel, Done, Failed, Progress
-from cobre_comm.processes.exec_shim import die_with_parent
+from cobre_comm.launching import task
+from cobre_comm.launching.messages import Done, Failed, Progress
+from cobre_comm.report_pipe import ReportPipe, exit_code_of
 
 Reporter = Callable[[Any], None]
+STDIN = 0
 
 _reporter: Reporter | None = None  # of the worker that this process is
 
@@ -42,33 +46,36 @@ def reporting(reporter: Reporter) -> Any:
         _reporter = None
 
 
-def worker_main(
-    parent: int,
-    rank: int,
-    connection: Connection,
-    wants_progress: bool,
-    fn: Callable[..., Any],
-    args: tuple[Any, ...],
-) -> None:
-    """Be a rank: call ``fn`` with a communicator, tell the parent how it went."""
-    die_with_parent(parent)
-    with contextlib.suppress(OSError):
-        os.setpgid(0, 0)  # so that the worker's own children can be ended with it
-    channel = Channel(connection)
-    reporter: Reporter = (lambda payload: channel.send(Progress(payload))) if wants_progress else (
-        lambda payload: None)  # fmt: skip
+def main() -> None:
+    """Be a rank: call the function with a communicator, tell the launcher how it went."""
+    pipe = report_pipe.claim()
+    message = frames.receive(STDIN)
+    if pipe is None or message is None:
+        sys.exit(1)  # the launcher has gone
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, STDIN)
+    os.close(null)
     try:
-        with reporting(reporter):
-            done = _call(fn, args)
-        _send_value(channel, done, rank)
+        _run(pipe, message)
     except BaseException as error:  # SystemExit and KeyboardInterrupt are reports too
-        code = exit_code_of(error)
-        with contextlib.suppress(OSError):  # the parent has gone
-            channel.send(Failed.of(error, code))
-        sys.exit(code)
+        with contextlib.suppress(OSError):  # the launcher has gone
+            pipe.send(pickle.dumps(Failed.of(error)))
+        sys.exit(exit_code_of(error))
 
 
-def _call(fn: Callable[..., Any], args: tuple[Any, ...]) -> Done:
+def _run(pipe: ReportPipe, message: bytes) -> None:
+    fn, args, wants_progress = task.unpack(message)
+
+    def reporter(payload: Any) -> None:
+        if wants_progress:
+            pipe.send(bytes(ForkingPickler.dumps(Progress(payload))))
+
+    with reporting(reporter):
+        done, rank = _call(fn, args)
+    _send_value(pipe, done if rank == 0 else Done(None, done.backend, done.wall_time_s))
+
+
+def _call(fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Done, int]:
     comm = create_communicator()
     start = time.perf_counter()
     try:
@@ -77,7 +84,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...]) -> Done:
     finally:
         with contextlib.suppress(InvalidCommunicator):  # a thread of the user's is still in it
             comm.close()
-    return Done(value, comm.backend, wall_time_s)
+    return Done(value, comm.backend, wall_time_s), comm.rank
 
 
 def call_to_value(fn: Callable[..., Any], comm: Any, args: tuple[Any, ...]) -> Any:
@@ -90,24 +97,12 @@ def call_to_value(fn: Callable[..., Any], comm: Any, args: tuple[Any, ...]) -> A
         return None
 
 
-def exit_code_of(error: BaseException) -> int:
-    """Return the exit code that Python would end with."""
-    if not isinstance(error, SystemExit):
-        return 1
-    if error.code is None:
-        return 0
-    return error.code & 0xFF if isinstance(error.code, int) else 1
-
-
-def _send_value(channel: Channel, done: Done, rank: int) -> None:
-    if rank != 0:
-        done = Done(None, done.backend, done.wall_time_s)
+def _send_value(pipe: ReportPipe, done: Done) -> None:
     try:
-        channel.send(done)
-    except OSError:
-        raise
+        message = bytes(ForkingPickler.dumps(done))
     except Exception as error:  # whatever a foreign __reduce__ raises
         kind = f"{type(done.value).__module__}.{type(done.value).__qualname__}"
         raise TypeError(
             f"the return value of rank 0 is a {kind}, which cannot be sent to the parent: {error}"
         ) from error
+    pipe.send(message)

@@ -1,38 +1,24 @@
-"""Which rank failed first, and how to say so.
+"""How ranks ended, and which of them failed first.
 
 A rank that dies takes the others with it: they raise ``CollectiveFailed`` naming it, and may well
-end before it does. So an end that only tells of another rank's end is secondary, and the first
-failure is the earliest of the others.
+end before it does. So a failure that follows from the loss of another rank is secondary, and the
+first failure is the earliest of the primary ones.
 """
 
 from __future__ import annotations
 
-import re
 import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cobre_comm.errors import signal_name
+from cobre_comm.report_pipe import Report
 
-LAST_WORDS_S = 0.3  # for the others to notice by themselves, and to say so
-TERMINATE_S = 0.7  # from SIGTERM to SIGKILL
-TAIL_LINES = 40
 STARTER = -1  # stands for mpiexec among the ranks
-
-# What ranks say when another one was lost: failure.py, backends/shm/rendezvous.py,
-# backends/tcp/frames.py.
-_LOST_PEER = re.compile(
-    r"while others waited for it"
-    r"|broke in an earlier collective"
-    r"|ended before all ranks had attached"
-    r"|attached and then ended"
-)
-# What MPICH and those made from it print on the rank that calls MPI_Abort, which then is killed.
-_ABORTED = re.compile(rb"^Abort\((\d+)\) on node \d+ \(rank \d+ in comm ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class End:
+class Ending:
     """How a rank ended.
 
     Parameters
@@ -43,30 +29,30 @@ class End:
         Its exit code; negative for a signal.
     at : float
         When that was seen, by a monotonic clock.
-    secondary : bool
-        Whether it only tells of another rank's end.
+    report : Report or None
+        What the rank has reported.
     """
 
     rank: int
     code: int
     at: float
-    secondary: bool = False
+    report: Report | None = None
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """The other ranks whose loss made this one fail."""
+        named = frozenset(self.report.lost if self.report else ())
+        return frozenset() if self.rank in named else named
+
+    @property
+    def secondary(self) -> bool:
+        """Whether the failure only follows from another one."""
+        return self.rank == STARTER or bool(self.lost)
 
 
-def tells_of_lost_peer(text: str) -> bool:
-    """Whether the last words of a rank are about the loss of another one."""
-    return bool(_LOST_PEER.search(text))
-
-
-def abort_code(tail: bytes) -> int | None:
-    """Return the exit code that a rank has asked MPI_Abort for, or None if it has not."""
-    found = _ABORTED.search(tail)
-    return (int(found[1]) & 0xFF or 1) if found else None
-
-
-def first_failure(ends: Iterable[End]) -> End | None:
-    """Return the end that caused the others, or None if no rank failed."""
-    failures = [end for end in ends if end.code != 0]
+def first_failure(endings: Iterable[Ending]) -> Ending | None:
+    """Return the ending that caused the others, or None if no rank failed."""
+    failures = [ending for ending in endings if ending.code != 0]
     # Of those seen at the same moment, a signal comes first: it leaves no time for anything else.
     return min(failures, key=lambda end: (end.secondary, end.at, end.code >= 0), default=None)
 
@@ -81,19 +67,11 @@ def name_of(rank: int) -> str:
     return "mpiexec" if rank == STARTER else f"rank {rank}"
 
 
-def describe(end: End) -> str:
+def describe(ending: Ending) -> str:
     """Say how a rank ended, in one line."""
-    if end.code >= 0:
-        return f"{name_of(end.rank)} exited with code {end.code}"
-    text = f"{name_of(end.rank)} was ended by {signal_name(-end.code)}"
-    if end.code == -signal.SIGKILL:
+    if ending.code >= 0:
+        return f"{name_of(ending.rank)} exited with code {ending.code}"
+    text = f"{name_of(ending.rank)} was ended by {signal_name(-ending.code)}"
+    if ending.code == -signal.SIGKILL:
         text += "; signal 9 is also what the kernel's out-of-memory killer sends"
     return text
-
-
-def last_lines(tail: bytes) -> list[str]:
-    """Return the end of what a rank wrote to stderr, from its traceback on where there is one."""
-    text = re.sub(r"[^\n]*\r(?!\n)", "", tail.decode(errors="replace"))
-    lines = text.rstrip().splitlines()[-TAIL_LINES:]
-    starts = [n for n, line in enumerate(lines) if line.startswith("Traceback (most recent")]
-    return lines[starts[0] :] if starts else lines

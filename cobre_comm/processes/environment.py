@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
+from cobre_comm import report_pipe
 from cobre_comm.cores import usable_cores
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.variables import place_variables, rank_variables
@@ -42,7 +41,7 @@ def rank_environment(
     bound : bool
         Whether each rank is bound to one core.
     """
-    foreign = place_variables()
+    foreign = place_variables() | {report_pipe.VARIABLE}
     environment = {name: value for name, value in base.items() if name not in foreign}
     environment |= {"COBRE_COMM_BACKEND": job.backend, "COBRE_JOB_ID": job.identity}
     environment |= rank_variables(job, rank)
@@ -66,26 +65,3 @@ def _chosen(job: Job, *, bound: bool) -> dict[str, str]:
     if job.nodes > 1:
         chosen["COBRE_TCP_CONNECT_TIMEOUT_MS"] = CONNECT_TIMEOUT_MS
     return chosen
-
-
-@contextmanager
-def replaced_environ(environment: Mapping[str, str]) -> Iterator[None]:
-    """Make ``os.environ`` that environment for a moment.
-
-    ``multiprocessing`` gives its children the environment of the process and no other, and numba
-    reads it when it is imported, before any code of ours runs there.
-    """
-    before = dict(os.environ)
-    try:
-        _become(environment)
-        yield
-    finally:
-        _become(before)
-
-
-def _become(environment: Mapping[str, str]) -> None:
-    for name in os.environ.keys() - environment.keys():
-        del os.environ[name]
-    for name, value in environment.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value

@@ -1,21 +1,43 @@
-"""One rank of ``cobre-comm run``: a process in a session of its own, and its two pipes."""
+"""One rank, as its launcher sees it: started, heard, looked at, signalled, reaped."""
 
 from __future__ import annotations
 
+import abc
+import contextlib
 import os
+import pickle
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from cobre_comm.processes import endings
+from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.guardian import kill_group
 from cobre_comm.processes.interpreter import tied_command
-from cobre_comm.run.lines import Stream
+from cobre_comm.processes.loop import Loop
+from cobre_comm.processes.messages import Inbox
+from cobre_comm.report_pipe import Report
 
 
-class Rank(Protocol):
-    """A rank as the launcher's watch sees it.
+class Standard(NamedTuple):
+    """Descriptors that become a rank's stdin, stdout and stderr.
+
+    The rank takes over those above 2: the launcher's copies are closed once it has them.
+    """
+
+    stdin: int = 0
+    stdout: int = 1
+    stderr: int = 2
+    others: tuple[int, ...] = ()  # which a rank inherits by the same number, and nobody closes
+
+    def close(self) -> None:
+        """Close the launcher's copies."""
+        for descriptor in {self.stdin, self.stdout, self.stderr} - {0, 1, 2}:
+            os.close(descriptor)
+
+
+class Rank(abc.ABC):
+    """A rank.
 
     Attributes
     ----------
@@ -23,32 +45,66 @@ class Rank(Protocol):
         Which.
     pid : int
         Its process; 0 before it has begun.
-    end : endings.End or None
+    ending : Ending or None
         How it ended; None while it runs.
-    streams : tuple of Stream, or None
-        What takes its stdout and stderr; None if it writes where the launcher does.
+    inbox : Inbox or None
+        The launcher's end of its report pipe.
     """
 
-    rank: int
-    pid: int
-    end: endings.End | None
-    streams: tuple[Stream, Stream] | None
+    def __init__(self, rank: int, *, reports: bool = True) -> None:
+        self.rank = rank
+        self.pid = 0
+        self.ending: Ending | None = None
+        self.inbox = Inbox() if reports else None
+        self._report: Report | None = None
 
-    def look(self) -> bool:
-        """Whether it has just ended. It stays a zombie, so that its number stays its own."""
+    def serve(self, loop: Loop, hear: Callable[[bytes], None] | None = None) -> None:
+        """Listen to its report pipe: for how it failed, or for what ``hear`` makes of it."""
+        if self.inbox is not None:
+            self.inbox.serve(loop, hear or self._hear)
+
+    def _hear(self, message: bytes) -> None:
+        with contextlib.suppress(Exception):  # a rank that writes something else says nothing
+            report = pickle.loads(message)
+            self._report = report if isinstance(report, Report) else None
+
+    def look(self) -> None:
+        """Note whether it has ended. It stays a zombie, so that its number stays its own."""
+        code = self.exit_code() if self.ending is None else None
+        if code is None:
+            return
+        if self.inbox is not None:
+            self.inbox.read_all()
+        if self.ending is None:
+            self.ending = Ending(self.rank, code, time.monotonic(), self._report)
+
+    def exit_code(self) -> int | None:
+        """Return the exit code of the process, negative for a signal, or None while it runs."""
+        if not self.pid:
+            return None
+        status = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if status is None:
+            return None
+        return status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
 
     def signal(self, number: int, *, group: bool) -> None:
         """Send a signal, to its whole process group if asked; to a zombie it does nothing."""
+        if group:
+            kill_group(self.pid, number)
+        elif self.ending is None:
+            os.kill(self.pid, number)
 
+    @abc.abstractmethod
     def reap(self) -> None:
-        """Let go of an ended process."""
+        """Let go of an ended process, and of its pipes."""
 
 
-class RankProcess:
+class RankProcess(Rank):
     """A rank that this process starts.
 
     Its own session keeps the terminal's Ctrl-C away from it, so that the launcher decides what it
-    gets; and everything it starts is in its process group.
+    gets; and everything it starts is in its process group. Start it from the thread that waits for
+    it: Linux ends it together with that thread.
 
     Parameters
     ----------
@@ -57,11 +113,13 @@ class RankProcess:
     command : sequence of str
         The interpreter and its arguments.
     environment : mapping
-        Its whole environment.
-    core : int or None
+        Its whole environment, but for the report pipe.
+    standard : Standard
+        Its stdin, stdout and stderr.
+    core : int, optional
         The core it is bound to.
-    streams : tuple of Stream, or None
-        For its stdout and stderr; None lets it write where the launcher does.
+    reports : bool
+        Whether it gets a report pipe.
     """
 
     def __init__(
@@ -69,64 +127,43 @@ class RankProcess:
         rank: int,
         command: Sequence[str],
         environment: Mapping[str, str],
+        standard: Standard,
         *,
-        core: int | None,
-        streams: tuple[Stream, Stream] | None,
+        core: int | None = None,
+        reports: bool = True,
     ) -> None:
-        self.rank = rank
-        self.end: endings.End | None = None
-        self.streams = streams
-        piped = None if streams is None else subprocess.PIPE
-        self.process = subprocess.Popen(
-            tied_command(command, core),
-            bufsize=0,
-            env=environment,
-            stdin=None if rank == 0 else subprocess.DEVNULL,
-            stdout=piped,
-            stderr=piped,
-            start_new_session=True,
-        )
-        self.pid = self.process.pid
+        super().__init__(rank, reports=reports)
+        pipe = () if self.inbox is None else (self.inbox.writer,)
+        variables = {} if self.inbox is None else self.inbox.variables
+        try:
+            self._process = subprocess.Popen(
+                tied_command(command, core),
+                bufsize=0,
+                env={**environment, **variables},
+                stdin=standard.stdin,
+                stdout=standard.stdout,
+                stderr=standard.stderr,
+                pass_fds=(*pipe, *standard.others),
+                start_new_session=True,
+            )
+        except BaseException:
+            if self.inbox is not None:
+                self.inbox.close()
+            raise
+        finally:
+            standard.close()
+        self.pid = self._process.pid
+        if self.inbox is not None:
+            self.inbox.handed_over()
 
-    def pipes(self) -> list[tuple[int, Stream]]:
-        """Return the descriptors to read, each with what takes its bytes."""
-        if self.streams is None:
-            return []
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        out, error = self.streams
-        return [(self.process.stdout.fileno(), out), (self.process.stderr.fileno(), error)]
-
-    def look(self) -> bool:
-        """See :meth:`Rank.look`."""
-        if self.end is not None:
-            return False
-        if hasattr(os, "waitid"):
-            code = code_without_reaping(self.pid)
-        else:  # macOS before Python 3.13
-            code = self.process.poll()
-        if code is not None:
-            self.end = endings.End(self.rank, code, time.monotonic())
-        return code is not None
-
-    def signal(self, number: int, *, group: bool) -> None:
-        """See :meth:`Rank.signal`."""
-        if group:
-            kill_group(self.pid, number)
-        elif self.end is None:
-            os.kill(self.pid, number)
+    def exit_code(self) -> int | None:
+        """Return the exit code of the process, or None while it runs."""
+        if self._process.returncode is not None or not hasattr(os, "waitid"):
+            return self._process.poll()  # macOS before Python 3.13 has no waitid
+        return super().exit_code()
 
     def reap(self) -> None:
-        """See :meth:`Rank.reap`."""
-        self.process.wait()
-        for pipe in (self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
-
-
-def code_without_reaping(pid: int) -> int | None:
-    """Return the exit code of a child, negative for a signal, or None while it runs."""
-    status = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    if status is None:
-        return None
-    return status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
+        """Let go of an ended process, and of its pipes."""
+        self._process.wait()
+        if self.inbox is not None:
+            self.inbox.close()

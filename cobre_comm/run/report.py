@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from cobre_comm.errors import signal_name
-from cobre_comm.processes import endings
-from cobre_comm.processes.endgame import Endgame
-from cobre_comm.processes.mpi.start import MpiStart
-from cobre_comm.processes.rank import Rank
+from cobre_comm.processes.endings import (
+    STARTER,
+    Ending,
+    describe,
+    exit_status,
+    first_failure,
+    name_of,
+)
+from cobre_comm.processes.group import Group
 from cobre_comm.run.outlet import Outlet
+
+TAIL_LINES = 40
 
 
 class Report:
@@ -18,66 +26,83 @@ class Report:
 
     Parameters
     ----------
-    ranks : sequence of Rank
-        All that ran here.
-    starter : MpiStart or None
-        What started them, if not this process.
+    group : Group
+        The ranks that ran here.
+    starter : Ending or None
+        How ``mpiexec`` ended the job, if it did.
     outlet : Outlet
         Where to say it.
     """
 
-    def __init__(self, ranks: Sequence[Rank], starter: MpiStart | None, outlet: Outlet) -> None:
-        self._ranks = {rank.rank: rank for rank in ranks}
+    def __init__(self, group: Group, starter: Ending | None, outlet: Outlet) -> None:
+        self._group = group
         self._starter = starter
         self._outlet = outlet
 
-    def by_signal(self, cause: int, killed: Sequence[int], grace_s: float) -> int:
+    def by_signal(self, grace_s: float) -> int:
         """Say which signal ended the job, and which ranks would not end; return the status."""
+        cause = self._group.escalation.cause
         self._say(f"ended by {signal_name(cause)}")
-        if killed:
-            ranks = ", ".join(map(str, killed))
+        if self._group.killed:
+            ranks = ", ".join(map(str, self._group.killed))
             self._say(f"still running after {grace_s:g} s, killed: rank {ranks}")
         return 128 + cause
 
-    def by_ranks(self, endgame: Endgame) -> int:
-        """Say what went wrong, last of all; return the exit status."""
-        ends = [self._judged(rank) for rank in self._ranks.values()]
-        if self._starter is not None and self._starter.end is not None:
-            ends.append(self._starter.end)
-        by_themselves = [end for end in ends if end.at <= endgame.ended_by_us]
-        first = endings.first_failure(by_themselves) or endings.first_failure(ends)
+    def by_ranks(self, tails: Mapping[int, bytes]) -> int:
+        """Say what went wrong, last of all; return the exit status.
+
+        Parameters
+        ----------
+        tails : mapping of int to bytes
+            The end of what each rank wrote to its stderr, where that is known.
+        """
+        endings = self._group.endings
+        by_themselves = [e for e in endings if e.at <= self._group.escalation.ended_by_us]
+        if self._starter is not None:
+            by_themselves = with_abort(by_themselves, self._starter)
+        first = first_failure(by_themselves) or first_failure(endings)
         if first is None:
             return 0
-        self._describe(first, by_themselves)
-        return endings.exit_status(first.code)
+        self._describe(first, by_themselves, last_words(first, tails.get(first.rank, b"")))
+        return exit_status(first.code)
 
-    def _judged(self, rank: Rank) -> endings.End:
-        end = rank.end if self._starter is None else self._starter.judged(rank)
-        assert end is not None
-        if rank.streams is None or end.code < 0 or end.secondary:
-            return end
-        words = "\n".join(endings.last_lines(rank.streams[1].tail))
-        return replace(end, secondary=endings.tells_of_lost_peer(words))
-
-    def _describe(self, first: endings.End, by_themselves: Sequence[endings.End]) -> None:
-        name = endings.name_of(first.rank)
-        others = [e.rank for e in by_themselves if e.code != 0 and e.rank != first.rank]
-        if ranks := [str(rank) for rank in others if rank in self._ranks and self._began(rank)]:
-            self._say(f"failed after {name}: rank {', '.join(ranks)}")
-        process = self._ranks.get(first.rank) or (self._starter and self._starter.process)
-        streams = process.streams if process else None
-        lines = endings.last_lines(streams[1].tail) if streams else []
-        if lines:
+    def _describe(self, first: Ending, others: Iterable[Ending], words: Sequence[str]) -> None:
+        name = name_of(first.rank)
+        began = {rank.rank for rank in self._group.ranks if rank.pid}
+        after = [str(e.rank) for e in others if e.code and e.rank in began - {first.rank}]
+        if after:
+            self._say(f"failed after {name}: rank {', '.join(after)}")
+        if words:
             self._say(f"the last words of {name}:")
-            self._outlet.put("".join(f"    {line}\n" for line in lines).encode())
-        if first.rank in self._ranks and not self._began(first.rank):
+            self._outlet.put("".join(f"    {line}\n" for line in words).encode())
+        if first.rank != STARTER and first.rank not in began:
             self._say(f"{name} was not started by mpiexec")
         else:
-            self._say(endings.describe(first))
-
-    def _began(self, rank: int) -> bool:
-        return self._ranks[rank].pid != 0
+            self._say(describe(first))
 
     def _say(self, text: str) -> None:
         self._outlet.put(f"cobre-comm: {text}\n".encode())
         self._outlet.write_all()
+
+
+def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:
+    """Return how ranks and ``mpiexec`` ended, when ``mpiexec`` has ended the job.
+
+    It does so by itself because a rank called MPI_Abort, with the code that ``mpiexec`` then exits
+    with. A rank that did so for an exception has reported that. Any other is the first to end for
+    a cause of its own, whatever its exit code: in MPICH the call may return.
+    """
+    first = first_failure(endings)
+    has_reported = any(ending.report for ending in endings)
+    if first is None or first.secondary or has_reported or starter.code < 0:
+        return [*endings, starter]
+    aborted = replace(first, code=starter.code)
+    return [aborted if ending is first else ending for ending in endings]
+
+
+def last_words(ending: Ending, tail: bytes) -> list[str]:
+    """Return the traceback that a rank has reported, or else the end of its stderr."""
+    if ending.report is not None and ending.report.trace and tail:
+        return ending.report.trace.rstrip().splitlines()
+    text = re.sub(r"[^\n]*\r(?!\n)", "", tail.decode(errors="replace"))  # progress bars
+    return text.rstrip().splitlines()[-TAIL_LINES:]

@@ -9,29 +9,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cobre_comm.cores import core_numbers
-from cobre_comm.processes.descriptors import STDERR, STDOUT, allow, open_standard
-from cobre_comm.processes.endgame import (
-    ENDING_SIGNALS,
-    FORWARDED_SIGNALS,
-    GROUP_SIGNALS,
-    NEVER,
-    Endgame,
-)
+from cobre_comm.processes.endings import STARTER
 from cobre_comm.processes.environment import rank_environment
-from cobre_comm.processes.guardian import Guardian, remove_names
+from cobre_comm.processes.escalation import Escalation
+from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
+from cobre_comm.processes.loop import NEVER
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
 from cobre_comm.processes.mpi.start import MpiStart
-from cobre_comm.processes.rank import Rank, RankProcess
+from cobre_comm.processes.mpi.variables import of_batch_job
+from cobre_comm.processes.rank import RankProcess, Standard
+from cobre_comm.run.descriptors import STDERR, STDOUT, allow, open_standard
 from cobre_comm.run.lines import Screen, Stream, rank_prefix
 from cobre_comm.run.outlet import Outlet
-from cobre_comm.run.relay import Relay, SignalInbox
+from cobre_comm.run.relay import Relay
 from cobre_comm.run.report import Report
+from cobre_comm.run.signals import (
+    ENDING_SIGNALS,
+    FORWARDED_SIGNALS,
+    GROUP_SIGNALS,
+    SignalInbox,
+)
 
 STRAGGLERS_S = 0.3  # what ranks started may end by itself after them
 SPARE_DESCRIPTORS = 64
-PIPES, PIPES_AND_LINKS = 2, 6  # descriptors for each rank
+EACH, EACH_BY_SHIM = 3, 8  # descriptors for each rank
 
 
 @dataclass(frozen=True)
@@ -74,21 +77,18 @@ def run(job: Job, command: Sequence[str], options: Options, mpiexec: Mpiexec | N
         128 and the number of the signal that ended it or the launcher.
     """
     open_standard()
-    each = PIPES if mpiexec is None else PIPES_AND_LINKS
+    each = EACH if mpiexec is None else EACH_BY_SHIM
     allow(each * len(job.ranks) + SPARE_DESCRIPTORS)
     with SignalInbox([*FORWARDED_SIGNALS, signal.SIGCHLD]) as inbox:
         watch = _Watch(job, options, inbox)
-        guardian = Guardian(job.shm_name)
         try:
             if mpiexec is None:
-                watch.start(command, guardian)
+                watch.start(command)
             else:
-                watch.start_by(mpiexec, command, guardian)
+                watch.start_by(mpiexec, command)
             watch.until_all_ended()
         finally:
             watch.leave_nothing()
-            remove_names(job.shm_name)
-            guardian.end()
         return watch.report()
 
 
@@ -100,118 +100,133 @@ class _Watch:
         self._options = options
         self._outlets = Outlet(STDOUT), Outlet(STDERR)
         self._screen = Screen()
-        self._relay = Relay(self._outlets, inbox)
-        self._endgame = Endgame(options.grace_s)
-        self._ranks: Sequence[Rank] = []
+        self._escalation = Escalation(options.grace_s)
+        self._group = Group(job.shm_name, self._escalation)
+        self._relay = Relay(self._outlets, self._group.loop)
+        self._inbox = inbox
+        self._signals: list[int] = []  # that came and are not handled yet
+        self._group.loop.serve(inbox.fileno(), self._take_signals)
+        self._errors: dict[int, Stream] = {}
         self._mpi: MpiStart | None = None
-        self._killed: list[int] = []  # ranks that would not end
+        self._mpi_streams: list[Stream] = []
 
-    def start(self, command: Sequence[str], guardian: Guardian) -> None:
+    def start(self, command: Sequence[str]) -> None:
         """Start all ranks, and have the guardian watch them."""
         cores = self._cores()
-        self._ranks = ranks = []
         for rank in self._job.ranks:
-            process = RankProcess(
-                rank,
-                command,
-                rank_environment(self._job, rank, os.environ, bound=self._options.bind),
-                core=cores.get(rank),
-                streams=self._streams(rank),
-            )
-            ranks.append(process)
-            guardian.watch(process.pid)
-            for pipe, stream in process.pipes():
-                self._relay.add(pipe, stream)
+            environment = rank_environment(self._job, rank, os.environ, bound=self._options.bind)
+            standard = self._standard(rank)
+            self._group.add(RankProcess(rank, command, environment, standard, core=cores.get(rank)))
 
-    def start_by(self, mpiexec: Mpiexec, command: Sequence[str], guardian: Guardian) -> None:
+    def start_by(self, mpiexec: Mpiexec, command: Sequence[str]) -> None:
         """Have ``mpiexec`` start all ranks."""
-        self._ranks = ranks = [MpiRank(rank, self._streams(rank)) for rank in self._job.ranks]
+        cores = self._cores()
+        batch = of_batch_job(os.environ)
+        ranks = [
+            MpiRank(rank, self._standard(rank), batch, cores.get(rank)) for rank in self._job.ranks
+        ]
         for rank in ranks:
-            for pipe, stream in rank.pipes():
-                self._relay.add(pipe, stream)
-        starter = MpiStart(
-            ranks, command, cores=self._cores(), relay=self._relay, guardian=guardian
-        )
-        out, error = (Stream(outlet, b"[mpiexec] ", self._screen) for outlet in self._outlets)
-        starter.start(mpiexec, (out, error))
-        self._mpi = starter
+            self._group.add(rank)
+        self._mpi = MpiStart(ranks, command, self._group.loop, self._group.guardian.watch)
+        self._mpi_streams = [
+            Stream(outlet, b"[mpiexec] ", self._screen) for outlet in self._outlets
+        ]
+        self._mpi.start(mpiexec, self._pipes(self._mpi_streams))
 
     def _cores(self) -> dict[int, int]:
         """Return the core of each rank that is bound to one."""
         numbers = core_numbers() if self._options.bind else []
         return {r: numbers[i % len(numbers)] for i, r in enumerate(self._job.ranks) if numbers}
 
-    def _streams(self, rank: int) -> tuple[Stream, Stream] | None:
+    def _standard(self, rank: int) -> Standard:
+        """Return what a rank reads and writes; alone, it writes where the launcher does."""
         if self._job.size == 1:
-            return None
+            return Standard()
         colour = not os.environ.get("NO_COLOR")
-        out, error = (
+        streams = [
             Stream(
                 outlet,
                 rank_prefix(rank, outlet, colour=colour) if self._options.prefix else b"",
                 self._screen,
             )
             for outlet in self._outlets
-        )
-        return out, error
+        ]
+        self._errors[rank] = streams[1]
+        standard = self._pipes(streams)
+        if rank == 0:
+            os.close(standard.stdin)
+            return standard._replace(stdin=0)
+        return standard
+
+    def _pipes(self, streams: Sequence[Stream]) -> Standard:
+        """Return no input, and pipes that the relay reads into these streams."""
+        writers = []
+        for stream in streams:
+            reader, writer = os.pipe()
+            self._relay.add(reader, stream)
+            writers.append(writer)
+        stdout, stderr = writers
+        return Standard(os.open(os.devnull, os.O_RDONLY), stdout, stderr)
 
     def until_all_ended(self) -> None:
         """Relay output and signals, and end the job when a rank fails."""
         self._look()  # SIGCHLD may have come while ranks were started
-        while any(process.end is None for process in self._ranks):
-            for number in self._relay.step(self._endgame.next_at):
+        while self._group.running:
+            self._relay.step(self._escalation.next_at)
+            for number in self._taken_signals():
                 self._handle(number)
             self._look_at_mpi()
-            for number in self._endgame.due(time.monotonic()):
-                self._send(number)
+            for number in self._escalation.due(time.monotonic()):
+                self._group.send(number)
+                if self._mpi is not None and number == signal.SIGKILL:
+                    self._mpi.end_starting()
+
+    def _take_signals(self) -> None:
+        self._signals += self._inbox.take()
+
+    def _taken_signals(self) -> list[int]:
+        signals, self._signals = self._signals, []
+        return signals
 
     def _handle(self, number: int) -> None:
         if number == signal.SIGCHLD:
             self._look()
             return
         if number in ENDING_SIGNALS:
-            self._endgame.signalled(number, time.monotonic())
+            self._escalation.signalled(number, time.monotonic())
         if number in FORWARDED_SIGNALS:
-            for process in self._ranks:
-                process.signal(number, group=number in GROUP_SIGNALS)
+            for rank in self._group.ranks:
+                rank.signal(number, group=number in GROUP_SIGNALS)
 
     def _look(self) -> None:
-        for process in self._ranks:
-            if process.look() and process.end is not None and process.end.code != 0:
-                self._endgame.rank_failed(process.end.at)
         if self._mpi is not None:
             self._mpi.look()
+        self._group.look()
 
     def _look_at_mpi(self) -> None:
         if self._mpi is None:
             return
-        if self._mpi.ended_at != NEVER:
-            self._endgame.rank_failed(self._mpi.ended_at)
-        if self._endgame.began != NEVER:
-            self._mpi.job_ends()
-
-    def _send(self, number: int) -> None:
-        for process in self._ranks:
-            if process.end is None and number == signal.SIGKILL:
-                self._killed.append(process.rank)
-            if process.end is None or number == signal.SIGKILL:
-                process.signal(number, group=number == signal.SIGKILL)
-        if self._mpi is not None and number == signal.SIGKILL:
-            self._mpi.end_starting()
+        if self._mpi.ending is not None:
+            self._group.starter_ended(self._mpi.ending)
+        if self._escalation.began != NEVER:
+            self._mpi.find_leftovers()
+            for stream in self._mpi_streams:  # it only tells of the end of shims
+                stream.is_muted = True
 
     def leave_nothing(self) -> None:
         """Write what ranks have written; end whatever they started; reap them."""
-        processes = [*self._ranks]
+        processes = [*self._group.ranks]
         if self._mpi is not None:
-            self._mpi.leave()
+            self._mpi.leave(self._impatient)
             processes.append(self._mpi.process)
         self._drain()
         for process in processes:
             process.signal(signal.SIGKILL, group=True)
         self._drain()
         self._relay.close()
-        for process in processes:
-            process.reap()
+        if self._mpi is not None:
+            self._mpi.process.reap()
+        self._group.close()
         while not self._relay.is_done and not self._impatient(NEVER):
             pass
 
@@ -226,11 +241,17 @@ class _Watch:
 
     def _impatient(self, until: float) -> bool:
         """Relay what comes; return whether a signal asked to end at once."""
-        return any(number in ENDING_SIGNALS for number in self._relay.step(until))
+        self._relay.step(until)
+        return any(number in ENDING_SIGNALS for number in self._taken_signals())
 
     def report(self) -> int:
         """Say what went wrong, last of all; return the exit status."""
-        report = Report(self._ranks, self._mpi, self._outlets[1])
-        if self._endgame.cause:
-            return report.by_signal(self._endgame.cause, self._killed, self._options.grace_s)
-        return report.by_ranks(self._endgame)
+        report = Report(
+            self._group, None if self._mpi is None else self._mpi.ending, self._outlets[1]
+        )
+        if self._escalation.cause:
+            return report.by_signal(self._options.grace_s)
+        tails = {rank: stream.tail for rank, stream in self._errors.items()}
+        if self._mpi is not None:
+            tails[STARTER] = self._mpi_streams[1].tail
+        return report.by_ranks(tails)

@@ -38,7 +38,7 @@ class Pools:
         skip_unless_here(backend)
         if (backend, size) not in self._pools:
             # Where a test kills a rank, it is about what the others then see.
-            self._pools[backend, size] = RankPool(backend, size, survivors=True)
+            self._pools[backend, size] = RankPool(backend, size)
         return self._pools[backend, size]
 
     def close(self) -> None:

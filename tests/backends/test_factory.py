@@ -15,12 +15,14 @@ from cobre_comm import (
     create_communicator,
     factory,
 )
+from cobre_comm.backends.mpi import library
+from cobre_comm.backends.mpi.spec import LAUNCH_VARIABLES
 from cobre_comm.testing import new_job_name
 
 SHM_VARIABLES = ("COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE")
 TCP_VARIABLES = ("COBRE_TCP_COORDINATOR", "COBRE_TCP_RANK", "COBRE_TCP_SIZE")
 ANNOUNCING = (
-    *factory.MPI_LAUNCH_VARIABLES,
+    *LAUNCH_VARIABLES,
     "COBRE_COMM_BACKEND",
     *SHM_VARIABLES,
     *TCP_VARIABLES,
@@ -79,14 +81,14 @@ def test_config_implies_its_backend(monkeypatch):
 
 
 def detected(monkeypatch, environ, has_mpi=True):
-    monkeypatch.setattr(factory, "_has_mpi", lambda: has_mpi)
+    monkeypatch.setattr(library, "is_importable", lambda: has_mpi)
     return factory._detect(environ)
 
 
 SHM, TCP = {"COBRE_SHM_NAME": "/x"}, {"COBRE_TCP_COORDINATOR": "host"}
 
 
-@pytest.mark.parametrize("variable", factory.MPI_LAUNCH_VARIABLES)
+@pytest.mark.parametrize("variable", LAUNCH_VARIABLES)
 def test_auto_takes_mpi_first(monkeypatch, variable):
     name, reason = detected(monkeypatch, {variable: "0", **TCP, **SHM})
     assert name == "mpi"
@@ -131,7 +133,7 @@ def test_wrong_kind(kind):
 
 @pytest.mark.parametrize("kind", [BackendKind.MPI, "mpi"])
 def test_backend_that_cannot_be_used(monkeypatch, kind):
-    monkeypatch.setattr(factory, "_has_mpi", lambda: False)
+    monkeypatch.setattr(library, "is_importable", lambda: False)
     assert "mpi" not in available_backends()
     with pytest.raises(BackendNotAvailable) as caught:
         create_communicator(kind)

@@ -30,7 +30,9 @@ def test_releases_name_their_partner_where_they_stand():
         if call.operation.name in RELEASES and call.operation not in SILENT:
             names = "|".join(source.partners(rows, call.operation))
             assert names, call
-            assert re.search(rf"\b(?:in|with|and) \W*(?:func:`)?(?:[\w/]+\.)?(?:{names})\b", call.comment), call
+            assert re.search(
+                rf"\b(?:in|with|and) \W*(?:func:`)?(?:[\w/]+\.)?(?:{names})\b", call.comment
+            ), call
 
 
 def test_kernels_touch_memory_only_through_the_files_that_are_for_it():

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from cobre_comm.cores import usable_cores
-from cobre_comm.processes.environment import THREAD_VARIABLES, rank_environment, replaced_environ
+from cobre_comm.processes.environment import THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
 from tests.launch.command import COMMAND, PROGRAMS, cobre, lines_of
 
@@ -84,11 +84,3 @@ def test_a_module_runs_as_python_would_run_it():
     done = cobre("run", "-n", 2, "-m", "json.tool", "--help")
     assert lines_of(done.stdout, 1)[0].startswith("usage:")
     assert done.returncode == 0
-
-
-def test_environment_is_put_back(monkeypatch):
-    monkeypatch.setenv("COBRE_KEPT", "1")
-    before = dict(os.environ)
-    with replaced_environ({"ONLY": "this"}):
-        assert dict(os.environ) == {"ONLY": "this"}
-    assert dict(os.environ) == before

@@ -241,6 +241,6 @@ def test_the_package_s_launch_can_always_be_called():
 
 def test_errors_of_collectives_travel():
     error = CollectiveFailed("barrier", 0, "rank 1 died", [1])
-    failure = cobre_comm.launching.messages.Failed.of(error, 1).exception()
+    failure = cobre_comm.launching.messages.Failed.of(error).exception()
     assert isinstance(failure, CollectiveFailed)
     assert failure.ranks == (1,)

@@ -4,7 +4,6 @@ import sys
 import pytest
 
 from cobre_comm.errors import InitializationFailed
-from cobre_comm.processes.endings import End, abort_code, describe
 from cobre_comm.processes.mpi import leftovers, mpiexec
 from cobre_comm.processes.mpi import library as mpi_library
 from cobre_comm.processes.mpi.library import Library
@@ -128,14 +127,6 @@ def test_variables_of_an_outer_job():
     everything = users | outer | batch
     assert without_outer_job(everything) == users
     assert of_batch_job(everything) == {"SLURM_JOB_ID": "17", "PBS_NODEFILE": "/x"}
-
-
-def test_words_of_a_rank_that_has_aborted():
-    said = b"noise\nAbort(5) on node 1 (rank 1 in comm 0): application called MPI_Abort\n"
-    assert abort_code(said) == 5
-    assert abort_code(said.replace(b"5", b"256")) == 1  # 0 would be success
-    assert abort_code(b"Abort(807528207): Fatal error in internal_Finalize\n") is None
-    assert describe(End(-1, 2, 0.0)) == "mpiexec exited with code 2"
 
 
 def test_segments_that_a_process_has_mapped(tmp_path):

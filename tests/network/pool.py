@@ -1,7 +1,8 @@
 """Ranks that stay, each on one of the hosts."""
 
+from cobre_comm.processes.loop import Loop
 from cobre_comm.testing import RankPool
-from cobre_comm.testing.ranks.process import RankProcess
+from cobre_comm.testing.ranks.job import RankJob, start_process
 
 
 class HostedPool(RankPool):
@@ -20,8 +21,8 @@ class HostedPool(RankPool):
         return super().run_outcomes(body, *args, env=env, **keywords)
 
     def _start(self):
-        if not self._processes:
-            self._keys.clear()
-            for rank, host in enumerate(self._hosts):
-                with host.inside():
-                    self._processes.append(RankProcess(rank, self._env))
+        loop, members = Loop(), []
+        for rank, host in enumerate(self._hosts):
+            with host.inside():
+                members.append(start_process(loop, rank, self._env))
+        return RankJob(loop, members)

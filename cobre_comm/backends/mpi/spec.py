@@ -2,7 +2,7 @@
 
 import os
 
-from cobre_comm.backends.mpi.library import is_importable
+from cobre_comm.backends.mpi import library
 from cobre_comm.backends.spec import BackendSpec
 from cobre_comm.config import MpiConfig
 
@@ -26,5 +26,5 @@ MPI = BackendSpec(
     timeout_variable="COBRE_MPI_TIMEOUT_SECS",
     auto_variables=LAUNCH_VARIABLES,
     place_variables=LAUNCH_VARIABLES,
-    is_available=lambda: os.name == "posix" and is_importable(),
+    is_available=lambda: os.name == "posix" and library.is_importable(),
 )

@@ -143,7 +143,7 @@ def _await_followers(config: ShmConfig, segment: Segment) -> None:
         absent = missing()
         for rank in range(1, config.size):
             if rank not in absent and not is_locked(segment.fd, rank):
-                raise InitializationFailed("shm", f"rank {rank} attached and then ended")
+                raise InitializationFailed("shm", f"rank {rank} attached and then ended", [rank])
         return not absent
 
     def failure() -> str:
@@ -174,7 +174,7 @@ def _follow(config: ShmConfig, leader_lives: Callable[[], bool]) -> Segment:
         nonlocal missing
         segment, missing = _try_attach(config)
         if segment is None and not leader_lives():
-            raise InitializationFailed("shm", LEADER_LOST)
+            raise InitializationFailed("shm", LEADER_LOST, [0])
         return segment
 
     segment = _poll(
@@ -256,7 +256,7 @@ def _await_ready(config: ShmConfig, segment: Segment) -> None:
         if _load(_words(segment).ready):
             return True
         if not is_locked(segment.fd, 0) and not _load(_words(segment).ready):
-            raise InitializationFailed("shm", LEADER_LOST)
+            raise InitializationFailed("shm", LEADER_LOST, [0])
         return False
 
     _poll(config, is_ready, lambda: f"rank 0 did not start within {_limit_s(config):g} s")

@@ -3,66 +3,66 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from typing import Any
 
-from cobre_comm.processes import endings
-from cobre_comm.processes.guardian import kill_group
-from cobre_comm.processes.rank import code_without_reaping
-from cobre_comm.run.lines import Stream
+from cobre_comm.processes.endings import STARTER, Ending
+from cobre_comm.processes.rank import Rank, Standard
+from cobre_comm.report_pipe import Report
 
 
-class MpiRank:
+class MpiRank(Rank):
     """A rank that begins some time after ``mpiexec``, as an adopted child of this process.
 
     Parameters
     ----------
     rank : int
         Which.
-    streams : tuple of Stream, or None
-        For its stdout and stderr; None lets it write where the launcher does.
-
-    Attributes
-    ----------
-    pid : int
-        Its process; 0 before it has begun.
-    has_aborted : bool
-        Whether it has called MPI_Abort, as far as that can be seen.
+    standard : Standard
+        Its stdin, stdout and stderr.
+    environment : mapping, optional
+        Added to what ``mpiexec`` gives to it.
+    core : int, optional
+        The core it is bound to.
     """
 
-    def __init__(self, rank: int, streams: tuple[Stream, Stream] | None) -> None:
-        self.rank = rank
-        self.end: endings.End | None = None
-        self.streams = streams
-        self.pid = 0
-        self.has_aborted = False
+    def __init__(
+        self,
+        rank: int,
+        standard: Standard,
+        environment: Mapping[str, str] | None = None,
+        core: int | None = None,
+    ) -> None:
+        super().__init__(rank)
+        self._standard: Standard | None = standard
+        self._start = {"core": core, "environment": dict(environment or {})}
         self._owed: list[tuple[int, bool]] = []  # signals that came before it
-        self._mine: list[int] = []  # read ends
-        self._its = [0 if rank == 0 else os.open(os.devnull, os.O_RDONLY)]
-        if streams is None:
-            self._its += [1, 2]
-            return
-        for _ in streams:
-            reader, writer = os.pipe()
-            self._mine.append(reader)
-            self._its.append(writer)
-
-    def pipes(self) -> list[tuple[int, Stream]]:
-        """Return the descriptors to read, each with what takes its bytes."""
-        return list(zip(self._mine, self.streams or (), strict=True))
 
     @property
-    def standard(self) -> list[int]:
-        """Descriptors of its stdin, stdout and stderr, to be sent to it."""
-        return self._its
+    def is_ordered(self) -> bool:
+        """Whether a shim has got what it needs to start this rank."""
+        return self._standard is None
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """How it is started."""
+        return self._start
+
+    @property
+    def descriptors(self) -> list[int]:
+        """Its stdin, stdout, stderr and report pipe, to be sent to the shim."""
+        assert self._standard is not None
+        assert self.inbox is not None
+        return [*self._standard[:3], self.inbox.writer]
 
     def sent(self) -> None:
         """Close what it has got, so that its pipes end when it does."""
-        for descriptor in self._its:
-            if descriptor > 2:
-                os.close(descriptor)
-        self._its = []
+        assert self.inbox is not None
+        self.inbox.handed_over()
+        if self._standard is not None:
+            self._standard.close()
+            self._standard = None
 
     def began(self, pid: int) -> None:
         """Take note of its process, and hand on the signals that came before it."""
@@ -71,56 +71,22 @@ class MpiRank:
             self.signal(number, group=group)
         self._owed.clear()
 
-    def never_begins(self) -> None:
+    def never_begins(self, code: int = 1) -> None:
         """Take note that its start has failed, which is not its fault."""
-        self.end = endings.End(self.rank, 1, time.monotonic(), secondary=True)
-
-    def look(self) -> bool:
-        """See :meth:`Rank.look`."""
-        if self.end is not None or not self.pid:
-            return False
-        code = code_without_reaping(self.pid)
-        if code is not None:
-            self.end = endings.End(self.rank, code, time.monotonic())
-        return code is not None
+        lost = Report("", "", "", code, (STARTER,))
+        self.ending = Ending(self.rank, code, time.monotonic(), lost)
 
     def signal(self, number: int, *, group: bool) -> None:
-        """See :meth:`Rank.signal`."""
-        if not self.pid:
+        """Send a signal, to its whole process group if asked."""
+        if self.pid:
+            super().signal(number, group=group)
+        else:
             self._owed.append((number, group))
-        elif group:
-            kill_group(self.pid, number)
-        elif self.end is None:
-            os.kill(self.pid, number)
-
-    def job_aborted(self) -> None:
-        """Kill it if it was this rank that had ``mpiexec`` end the job: MPI_Abort may return."""
-        if self.end is None and (self.streams is None or self._abort_code() is not None):
-            self.has_aborted = True
-            self.signal(signal.SIGKILL, group=True)
-
-    def _abort_code(self) -> int | None:
-        return None if self.streams is None else endings.abort_code(self.streams[1].tail)
-
-    def judged(self, starter: endings.End | None) -> endings.End:
-        """Return how it ended, given how ``mpiexec`` ended the job, if it did.
-
-        A rank that has called MPI_Abort ended when ``mpiexec`` began to end the others, and with
-        the code that it called MPI_Abort with.
-        """
-        assert self.end is not None
-        code = self._abort_code()
-        if code is None and self.has_aborted and starter is not None and starter.code > 0:
-            code = starter.code
-        if code is None:
-            return self.end
-        at = self.end.at if starter is None else min(self.end.at, starter.at)
-        return replace(self.end, code=code, at=at)
 
     def reap(self) -> None:
-        """See :meth:`Rank.reap`."""
+        """Let go of an ended process, and of its pipes."""
         if self.pid:
             os.waitpid(self.pid, 0)
         self.sent()
-        for reader in self._mine:
-            os.close(reader)
+        assert self.inbox is not None
+        self.inbox.close()

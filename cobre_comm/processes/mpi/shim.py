@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 # By which MPI's launchers tell a process its rank.
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+REPORT_VARIABLE = "COBRE_REPORT_PIPE"  # as report_pipe.VARIABLE, which a shim cannot import
 HEADER = struct.Struct("!Q")  # length of the order that follows
 _IGNORED = (
     signal.SIGHUP,
@@ -53,16 +54,16 @@ def announced_rank() -> str:
 
 
 def receive_order(link: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Return what to run, and the descriptors that become its stdin, stdout and stderr."""
-    header, standard, _, _ = socket.recv_fds(link, HEADER.size, 3)
+    """Return what to run, and its stdin, stdout, stderr and report pipe."""
+    header, descriptors, _, _ = socket.recv_fds(link, HEADER.size, 4)
     if len(header) < HEADER.size:
         os._exit(1)  # the job ends before this rank begins
     (length,) = HEADER.unpack(header)
     with link.makefile("rb") as stream:
-        return json.loads(stream.read(length)), standard
+        return json.loads(stream.read(length)), descriptors
 
 
-def begin(order: dict[str, Any], standard: list[int], link: socket.socket) -> None:
+def begin(order: dict[str, Any], descriptors: list[int], link: socket.socket) -> None:
     """Have an orphan become the rank."""
     reader, writer = os.pipe()
     parent = os.fork()
@@ -72,16 +73,17 @@ def begin(order: dict[str, Any], standard: list[int], link: socket.socket) -> No
         os.close(writer)
         os.read(reader, 1)  # ends when the parent has been reaped: this is an orphan from then on
         os.close(reader)
-        become(order, standard, link)
+        become(order, descriptors, link)
     os.close(reader)
     os.waitpid(parent, 0)
     os.close(writer)
 
 
-def become(order: dict[str, Any], standard: list[int], link: socket.socket) -> NoReturn:
+def become(order: dict[str, Any], descriptors: list[int], link: socket.socket) -> NoReturn:
     """Turn this process into the rank; tell the launcher its number just before."""
     try:
         os.setsid()
+        *standard, report_pipe = descriptors
         for target, descriptor in enumerate(standard):
             os.dup2(descriptor, target)
             os.close(descriptor)
@@ -92,7 +94,9 @@ def become(order: dict[str, Any], standard: list[int], link: socket.socket) -> N
         command = order["command"]
         for number in _IGNORED:
             signal.signal(number, signal.SIG_IGN if number in order["ignored"] else signal.SIG_DFL)
-        os.execve(command[0], command, {**os.environ, **order["environment"]})
+        os.set_inheritable(report_pipe, True)
+        pipe = {REPORT_VARIABLE: f"{report_pipe}:{os.fstat(report_pipe).st_ino}"}
+        os.execve(command[0], command, {**os.environ, **order["environment"], **pipe})
     except BaseException as error:
         os.write(2, f"cobre-comm: cannot start the rank: {error!r}\n".encode())
     os._exit(127)
@@ -115,9 +119,9 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # mpiexec may end the rank by way of the launcher
     link = connect(name, launcher)
     link.sendall(f"{announced_rank()} {os.getppid()}\n".encode())
-    order, standard = receive_order(link)
-    begin(order, standard, link)
-    for descriptor in standard:
+    order, descriptors = receive_order(link)
+    begin(order, descriptors, link)
+    for descriptor in descriptors:
         os.close(descriptor)
     os._exit(0 if link.recv(1) else 1)
 

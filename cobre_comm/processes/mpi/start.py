@@ -1,7 +1,7 @@
 """Starting ranks by ``mpiexec``: it starts shims, and they have the ranks started.
 
 ``mpiexec`` gives each process the means to find its MPI peers. All else that a launcher does for
-ranks is done here as for other backends: input and output, signals, the end. See ``shim``.
+ranks is done here as for other backends: input and output, signals, the report pipe, the end.
 """
 
 from __future__ import annotations
@@ -16,24 +16,20 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-from cobre_comm.processes import endings
-from cobre_comm.processes.endgame import ENDING_SIGNALS, NEVER
-from cobre_comm.processes.guardian import Guardian
+from cobre_comm.processes.endings import STARTER, Ending
+from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.mpi import leftovers, shim
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
-from cobre_comm.processes.mpi.variables import of_batch_job
-from cobre_comm.processes.rank import Rank, RankProcess, code_without_reaping
-from cobre_comm.run.lines import Stream
-from cobre_comm.run.relay import Relay
+from cobre_comm.processes.rank import RankProcess, Standard
 
 SEND_S = 10.0  # for a shim to take its order, which it waits for
 LEAVE_S = 3.0  # for mpiexec to tidy up after its processes have ended
 _LINE_BYTES = 64
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def check_system() -> None:
@@ -54,12 +50,10 @@ class MpiStart:
         What is to be started.
     command : sequence of str
         What each of them runs.
-    cores : mapping of int to int
-        The core of each rank that is bound to one.
-    relay : Relay
-        Where sockets and pipes are waited for.
-    guardian : Guardian
-        Is told of every process.
+    loop : Loop
+        Where sockets are waited for.
+    watch : callable
+        Is told the number of every process.
 
     Attributes
     ----------
@@ -71,16 +65,13 @@ class MpiStart:
         self,
         ranks: Sequence[MpiRank],
         command: Sequence[str],
-        *,
-        cores: Mapping[int, int],
-        relay: Relay,
-        guardian: Guardian,
+        loop: Loop,
+        watch: Callable[[int], None] = lambda pid: None,
     ) -> None:
         self._ranks = {rank.rank: rank for rank in ranks}
         self._command = list(command)
-        self._cores = cores
-        self._relay = relay
-        self._guardian = guardian
+        self._loop = loop
+        self._watch = watch
         self._links: dict[socket.socket, MpiRank | None] = {}
         # In no file system, so nothing is left of it; peers are checked by both sides.
         self._name = f"cobre-comm-{secrets.token_hex(16)}"
@@ -88,27 +79,20 @@ class MpiStart:
         self._listener.bind(f"\0{self._name}")
         self._listener.listen(len(ranks))
         self._listener.setblocking(False)
-        relay.serve(self._listener.fileno(), self._accept)
+        loop.serve(self._listener.fileno(), self._accept)
         self._process: RankProcess | None = None
         self.ended_at = NEVER
         self._segments: set[str] | None = None  # not looked for yet
         numbers = signal.valid_signals()
         self._ignored = [n for n in numbers if signal.getsignal(n) is signal.SIG_IGN]
 
-    def start(self, mpiexec: Mpiexec, streams: tuple[Stream, Stream]) -> None:
-        """Start ``mpiexec``; its ranks come later."""
-        _adopt_orphans()
+    def start(self, mpiexec: Mpiexec, standard: Standard) -> None:
+        """Start ``mpiexec`` with that stdin, stdout and stderr; its ranks come later."""
+        _adopt_orphans(True)
         program = [sys.executable, "-I", "-S", shim.__file__, self._name, str(os.getpid())]
-        self._process = RankProcess(
-            endings.STARTER,
-            mpiexec.start_command(len(self._ranks), program),
-            mpiexec.environment,
-            core=None,
-            streams=streams,
-        )
-        self._guardian.watch(self._process.pid)
-        for pipe, stream in self._process.pipes():
-            self._relay.add(pipe, stream)
+        command = mpiexec.start_command(len(self._ranks), program)
+        self._process = RankProcess(STARTER, command, mpiexec.environment, standard, reports=False)
+        self._watch(self._process.pid)
 
     @property
     def process(self) -> RankProcess:
@@ -116,45 +100,39 @@ class MpiStart:
         assert self._process is not None
         return self._process
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether every rank has."""
+        return all(rank.pid for rank in self._ranks.values())
+
     def look(self) -> None:
         """See whether ``mpiexec`` has ended, which it should not do before :meth:`leave`."""
-        if not self.process.look():
+        if self.process.ending is not None:
             return
-        assert self.process.end is not None
-        self.ended_at = min(self.ended_at, self.process.end.at)
+        self.process.look()
+        if self.process.ending is None:
+            return
+        self.ended_at = min(self.ended_at, self.process.ending.at)
         self._accept()
         for rank in self._ranks.values():
-            if not rank.pid and rank not in self._links.values():
-                rank.never_begins()
+            if not rank.pid and rank.ending is None and rank not in self._links.values():
+                rank.never_begins(self.process.ending.code or 1)
 
     @property
-    def end(self) -> endings.End | None:
-        """How ``mpiexec`` ended the job, if it did; known once it has been reaped."""
+    def ending(self) -> Ending | None:
+        """How ``mpiexec`` ended the job, if it did; its code is known once it has been reaped."""
         if self.ended_at == NEVER:
             return None
-        seen = self.process.end
-        code = seen.code if seen is not None else max(0, self.process.process.returncode)
+        seen = self.process.ending
+        code = seen.code if seen is not None else max(0, self.process.exit_code() or 0)
         # It may have done so because a rank ended: then that rank is the cause.
-        return endings.End(endings.STARTER, code or 1, self.ended_at, secondary=True)
+        return Ending(STARTER, code or 1, self.ended_at)
 
-    def judged(self, rank: Rank) -> endings.End | None:
-        """Return how a rank ended, as :attr:`end` makes it appear."""
-        return self._ranks[rank.rank].judged(self.end)
-
-    def job_ends(self) -> None:
-        """Prepare for the end of a job that has failed or was interrupted; may be called again.
-
-        ``mpiexec`` is muted, for it only tells of the end of shims, and ranks that have called
-        MPI_Abort are killed.
-        """
+    def find_leftovers(self) -> None:
+        """Note what MPI has in shared memory: the job ends otherwise than by MPI_Finalize."""
         if self._segments is None:
             found = [leftovers.segments_of(rank.pid) for rank in self._ranks.values()]
             self._segments = set().union(*found)
-        for stream in self.process.streams or ():
-            stream.is_muted = True
-        if self.ended_at != NEVER:
-            for rank in self._ranks.values():
-                rank.job_aborted()
 
     def _accept(self) -> None:
         while True:
@@ -168,7 +146,7 @@ class MpiStart:
                 continue
             link.setblocking(False)
             self._links[link] = None
-            self._relay.serve(link.fileno(), partial(self._hear, link))
+            self._loop.serve(link.fileno(), partial(self._hear, link))
 
     def _hear(self, link: socket.socket) -> None:
         """Take a line: first ``RANK PARENT`` of the shim, then ``PID`` of the rank."""
@@ -186,28 +164,29 @@ class MpiStart:
             self._hang_up(link)
         elif rank is None:
             rank = self._ranks.get(int(words[0]))
-            if rank is None or not rank.standard or self.process.end is not None:
+            if rank is None or rank.is_ordered or self.process.ending is not None:
                 self._hang_up(link)
                 return
             self._links[link] = rank
-            self._guardian.watch(int(words[1]))
+            self._watch(int(words[1]))
             self._order(link, rank)
         else:
-            self._guardian.watch(int(words[0]))
+            self._watch(int(words[0]))
             rank.began(int(words[0]))
+            if self.has_begun:
+                _adopt_orphans(False)
 
     def _order(self, link: socket.socket, rank: MpiRank) -> None:
-        order: dict[str, Any] = {
+        order = {
+            **rank.order,
             "command": self._command,
-            "core": self._cores.get(rank.rank),
-            "environment": of_batch_job(os.environ),
             "ignored": self._ignored,
             "launcher": os.getpid(),
         }
         data = json.dumps(order).encode()
         link.settimeout(SEND_S)
         try:
-            socket.send_fds(link, [shim.HEADER.pack(len(data))], rank.standard)
+            socket.send_fds(link, [shim.HEADER.pack(len(data))], rank.descriptors)
             link.sendall(data)
         except OSError:
             self._hang_up(link)
@@ -218,19 +197,26 @@ class MpiStart:
     def _hang_up(self, link: socket.socket) -> None:
         """Forget a shim, which ends without us, or did."""
         rank = self._links.pop(link)
-        self._relay.unserve(link.fileno())
+        self._loop.unserve(link.fileno())
         link.close()
-        if rank is not None and not rank.pid and rank.end is None:
+        if rank is not None and not rank.pid and rank.ending is None:
             rank.never_begins()
 
     def end_starting(self) -> None:
         """Kill ``mpiexec`` if some ranks have not begun: they never shall."""
-        if not all(rank.pid for rank in self._ranks.values()):
+        if not self.has_begun:
             self.process.signal(signal.SIGKILL, group=True)
 
-    def leave(self) -> None:
-        """Let the shims end, and so ``mpiexec``; wait for that, not for ever. Ranks have ended."""
-        self._relay.unserve(self._listener.fileno())
+    def leave(self, step: Callable[[float], bool]) -> None:
+        """Let the shims end, and so ``mpiexec``, once the ranks have ended.
+
+        Parameters
+        ----------
+        step : callable
+            Waits until that time at most, and returns whether to wait no more.
+        """
+        _adopt_orphans(False)
+        self._loop.unserve(self._listener.fileno())
         self._listener.close()
         for link in list(self._links):
             with contextlib.suppress(OSError):
@@ -238,13 +224,12 @@ class MpiStart:
             self._hang_up(link)
         leftovers.remove(self._segments or set())
         until = time.monotonic() + LEAVE_S
-        while code_without_reaping(self.process.pid) is None and time.monotonic() < until:
-            if any(number in ENDING_SIGNALS for number in self._relay.step(until)):
+        while self.process.exit_code() is None and time.monotonic() < until:
+            if step(until):
                 break
 
 
-def _adopt_orphans() -> None:
-    """Become the parent of every descendant whose own has ended."""
-    pr_set_child_subreaper = 36
-    if ctypes.CDLL(None, use_errno=True).prctl(pr_set_child_subreaper, 1, 0, 0, 0) != 0:
+def _adopt_orphans(adopt: bool) -> None:
+    """Become the parent of every descendant whose own ends, or no longer."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot adopt ranks that mpiexec starts")

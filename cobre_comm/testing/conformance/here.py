@@ -14,7 +14,7 @@ from cobre_comm.testing.backend_name import BackendName
 def why_not(library: str | None) -> str:
     """Return what keeps ranks of that MPI from starting here, or an empty string."""
     from cobre_comm.processes.mpi.mpiexec import find_mpiexec
-    from cobre_comm.testing.ranks.link import inherited_environment
+    from cobre_comm.testing.ranks.surroundings import inherited_environment
 
     chosen = {"MPI4PY_MPIABI": library} if library else {}
     try:

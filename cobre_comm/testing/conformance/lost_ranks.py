@@ -32,7 +32,7 @@ cases = pytest.mark.parametrize(
 
 def run(backend, size, body, *arguments, **keywords):
     """Run ranks that mpiexec, too, leaves alone when one is gone."""
-    return run_ranks_outcomes(backend, size, body, *arguments, survivors=True, **keywords)
+    return run_ranks_outcomes(backend, size, body, *arguments, **keywords)
 
 
 class LostRankTests(Suite):

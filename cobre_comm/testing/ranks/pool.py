@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cobre_comm.closing import Closing
-from cobre_comm.testing.ranks.link import RankLink, collect, pack_task
+from cobre_comm.testing.ranks.job import RankJob, pack_task
 from cobre_comm.testing.ranks.outcome import Outcome, exceptions_of, values_of
 from cobre_comm.testing.ranks.run import DEFAULT_TIMEOUT_S
-from cobre_comm.testing.ranks.start import end_ranks, start_ranks
+from cobre_comm.testing.ranks.start import start_job
 from cobre_comm.testing.ranks.surroundings import rank_environment
 
 
@@ -28,23 +28,13 @@ class RankPool(Closing):
         Number of ranks.
     env : mapping, optional
         Further environment variables of every rank.
-    survivors : bool
-        As for :func:`run_ranks_outcomes`.
     """
 
-    def __init__(
-        self,
-        backend: str,
-        size: int,
-        *,
-        env: Mapping[str, str] | None = None,
-        survivors: bool = False,
-    ) -> None:
+    def __init__(self, backend: str, size: int, *, env: Mapping[str, str] | None = None) -> None:
         self.backend = backend
         self.size = size
-        self._survivors = survivors
         self._env = dict(env or {})
-        self._processes: list[RankLink] = []
+        self._job: RankJob | None = None
         self._keys: dict[str, list[dict[str, str]]] = {}
         self._fresh = itertools.count()
 
@@ -91,35 +81,41 @@ class RankPool(Closing):
         fresh: bool = False,
     ) -> list[Outcome]:
         """Run a body as :meth:`run` does, and tell what became of it on each rank."""
-        self._start()
-        key, environments = self._job(env or {}, fresh)
-        for process, environment in zip(self._processes, environments, strict=True):
-            process.send(pack_task(key, not fresh, environment, body, args))
-        outcomes = collect(self._processes, timeout_s)
+        job = self._started()
+        key, environments = self._environments(env or {}, fresh)
+        tasks = [pack_task(key, not fresh, environment, body, args) for environment in environments]
+        outcomes = job.run(tasks, timeout_s)
         gone = any(o.timed_out or o.ended for o in outcomes)
         if gone or (not fresh and not all(o.ok for o in outcomes)):
             self.close()
         return outcomes
 
-    def _job(self, env: Mapping[str, str], fresh: bool) -> tuple[str, list[dict[str, str]]]:
+    def _environments(
+        self, env: Mapping[str, str], fresh: bool
+    ) -> tuple[str, list[dict[str, str]]]:
         key = f"fresh {next(self._fresh)}" if fresh else f"shared {sorted(env.items())}"
         if key not in self._keys:
             environments = rank_environment(self.backend, self.size)
             self._keys[key] = [{**environment, **env} for environment in environments]
         return key, self._keys.pop(key) if fresh else self._keys[key]
 
-    def _start(self) -> None:
-        if not self._processes:
+    def _started(self) -> RankJob:
+        if self._job is None:
             self._keys.clear()
-            apart: list[dict[str, str]] = [{} for _ in range(self.size)]
-            self._processes = start_ranks(self.backend, self._env, apart, survivors=self._survivors)
+            self._job = self._start()
+        return self._job
+
+    def _start(self) -> RankJob:
+        """Start the processes."""
+        return start_job(self.backend, self._env, [{} for _ in range(self.size)])
 
     @property
     def pids(self) -> list[int]:
         """Process ids in rank order, once a body has run; empty while nothing runs."""
-        return [process.pid for process in self._processes]
+        return self._job.pids if self._job is not None else []
 
     def close(self) -> None:
         """End the processes; the next body starts new ones."""
-        processes, self._processes = self._processes, []
-        end_ranks(processes)
+        job, self._job = self._job, None
+        if job is not None:
+            job.close()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cobre_comm.testing.ranks.link import collect, pack_task
+from cobre_comm.testing.ranks.job import pack_task
 from cobre_comm.testing.ranks.outcome import Outcome, exceptions_of, values_of
-from cobre_comm.testing.ranks.start import end_ranks, start_ranks
+from cobre_comm.testing.ranks.start import start_job
 from cobre_comm.testing.ranks.surroundings import rank_environment
 from cobre_comm.testing.ranks.worker import NO_COMMUNICATOR
 
@@ -23,9 +23,10 @@ def run_ranks_outcomes(
     env: Mapping[str, str] | None = None,
     rank_env: Mapping[int, Mapping[str, str]] | None = None,
     connect: bool = True,
-    survivors: bool = False,
 ) -> list[Outcome]:
     """Run ``body(comm, *args)`` on ranks of their own and tell what became of each.
+
+    When a rank ends, the others are left alone, over ``mpi`` too.
 
     Parameters
     ----------
@@ -47,9 +48,6 @@ def run_ranks_outcomes(
         Further environment variables of single ranks, by rank.
     connect : bool
         Whether to make the communicator; otherwise ``comm`` is None and the environment is set.
-    survivors : bool
-        Over ``mpi``: leave the other ranks alone when one has ended, where mpiexec would end them
-        all. Other backends' ranks are always left alone.
 
     Returns
     -------
@@ -61,13 +59,8 @@ def run_ranks_outcomes(
         environment.update(env or {})
         environment.update((rank_env or {}).get(rank, {}))
     task = pack_task("job" if connect else NO_COMMUNICATOR, False, {}, body, args)
-    processes = start_ranks(backend, env or {}, environments, survivors=survivors)
-    try:
-        for process in processes:
-            process.send(task)
-        return collect(processes, timeout_s)
-    finally:
-        end_ranks(processes)
+    with start_job(backend, env or {}, environments) as job:
+        return job.run([task] * size, timeout_s)
 
 
 def run_ranks(

@@ -7,13 +7,28 @@ import pathlib
 import secrets
 from collections import deque
 
+from cobre_comm.backends import SPECS
+from cobre_comm.backends.spec import Meeting
+from cobre_comm.processes.job import Job
 from cobre_comm.processes.port import LOOPBACK, ReservedPort
 from cobre_comm.testing.backend_name import BackendName
 
 SHM_FOLDER = pathlib.Path("/dev/shm")
 RECENT_JOBS = 64  # a new job's ranks may take a while to start; later rank 0 holds its port
+# What the surroundings of this process must not decide for its ranks.
+PRIVATE_PREFIXES = (
+    "COBRE_", "MPI4PY_", "MPI_LOCALRANKID", "OMPI_", "PMIX_NAMESPACE", "PMIX_RANK", "PMIX_SERVER",
+    "PMI_", "SLURM_",
+)  # fmt: skip
 
 _reserved: deque[ReservedPort] = deque()
+
+
+def inherited_environment() -> dict[str, str]:
+    """Return this process's environment without what would decide about backends."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(PRIVATE_PREFIXES)
+    }
 
 
 def _prefix() -> str:
@@ -52,23 +67,14 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
     if backend == "local" and size != 1:
         raise ValueError(f"local has one rank, not {size}")
     name = BackendName.parse(backend)
-    common = name.environment()
-    if name.is_mpi:
-        return [dict(common) for _ in range(size)]
-    if backend == "shm":
-        common |= {"COBRE_SHM_NAME": new_job_name(), "COBRE_SHM_SIZE": str(size)}
-    elif backend == "tcp":
-        common |= {
-            "COBRE_TCP_COORDINATOR": LOOPBACK,
-            "COBRE_TCP_BIND_ADDR": LOOPBACK,
-            "COBRE_TCP_PORT": str(_reserve_port()),
-            "COBRE_TCP_SIZE": str(size),
-            "COBRE_TCP_TOKEN": secrets.token_hex(16),
-        }
-    prefix = {"shm": "COBRE_SHM", "tcp": "COBRE_TCP"}.get(backend, "COBRE")
-    if prefix == "COBRE":
-        common |= {"COBRE_JOB": new_job_name(), "COBRE_SIZE": str(size)}
-    return [{**common, f"{prefix}_RANK": str(rank)} for rank in range(size)]
+    meeting = Meeting(LOOPBACK, _reserve_port(), LOOPBACK) if backend == "tcp" else None
+    job = Job(size, name.kind, identity=new_job_name()[1:], meeting=meeting)
+    variables = {s.name: s.rank_variables for s in SPECS}.get(name.kind, _of_another)
+    return [{**name.environment(), **variables(job, rank)} for rank in range(size)]
+
+
+def _of_another(job: Job, rank: int) -> dict[str, str]:
+    return {"COBRE_RANK": str(rank), "COBRE_SIZE": str(job.size), "COBRE_JOB": job.shm_name}
 
 
 def _reserve_port() -> int:

@@ -9,11 +9,13 @@ import pickle
 import signal
 import sys
 import traceback
-from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
-PR_SET_PDEATHSIG = 1
+from cobre_comm import frames, report_pipe
+from cobre_comm.report_pipe import ReportPipe, exit_code_of
+
 NO_COMMUNICATOR = ""
+STDIN = 0
 
 
 def _picklable(exception: BaseException) -> BaseException:
@@ -27,42 +29,48 @@ def _picklable(exception: BaseException) -> BaseException:
 class Worker:
     """Runs bodies on communicators that it makes from the environment and keeps by key."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, pipe: ReportPipe) -> None:
+        self._pipe = pipe
         self._communicators: dict[str, Any] = {}
 
-    def serve(self) -> None:
-        """Run bodies until the other side closes the connection."""
-        while True:
+    def serve(self, tasks: int) -> None:
+        """Run what comes through that descriptor, until the other side closes it."""
+        while (task := frames.receive(tasks)) is not None:
             try:
-                task = self._connection.recv_bytes()
-            except EOFError:
-                break
-            self._connection.send_bytes(self._run(task))
-        self.close()
-
-    def close(self) -> None:
-        """Close the communicators."""
+                report = self._run(task)
+            except SystemExit as exception:
+                # Told now, because the end of MPI may wait for the other ranks.
+                sys.stdout.flush()
+                self._send(("exit", exit_code_of(exception), ""))
+                raise
+            self._send(report)
         for comm in self._communicators.values():
             comm.close()
 
-    def _run(self, task: bytes) -> bytes:
+    def _send(self, report: tuple[str, Any, str]) -> None:
+        try:
+            message = pickle.dumps(report)
+        except Exception as exception:  # a value that does not pickle
+            message = pickle.dumps(("exception", _picklable(exception), traceback.format_exc()))
+        self._pipe.send(message)
+
+    def _run(self, task: bytes) -> tuple[str, Any, str]:
         try:
             key, keep, environment, body, args = _unpack(task)
             comm = self._communicator(key, environment)
             try:
-                report = ("value", body(comm, *args), "")
+                value = body(comm, *args)
             except SystemExit:
                 raise  # a body that ends its process means it, and need not close anything
             except BaseException:
                 self._give_up(key, keep)
                 raise
             self._give_up(key, keep)
-            return pickle.dumps(report)
         except SystemExit:
             raise
         except BaseException as exception:
-            return pickle.dumps(("exception", _picklable(exception), traceback.format_exc()))
+            return "exception", _picklable(exception), traceback.format_exc()
+        return "value", value, ""
 
     def _give_up(self, key: str, keep: bool) -> None:
         if key != NO_COMMUNICATOR and not keep:
@@ -92,31 +100,44 @@ def _unpack(task: bytes) -> tuple[Any, ...]:
 
 
 def prepare_process() -> None:
-    """Tell where this process is when asked by ``SIGUSR1``, and do not outlive its parent.
+    """Tell where this process is when asked by ``SIGUSR1``, and hear Ctrl-C.
 
-    Ctrl-C is heard, too: what a shell starts in the background begins with ``SIGINT`` ignored.
+    What a shell starts in the background begins with ``SIGINT`` ignored.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def leave() -> NoReturn:
-    """End at once: taking numba and LLVM down in order would cost each rank half a second."""
+    """End at once: taking numba and LLVM down in order would cost each rank half a second.
+
+    MPI is finalized, and the C library's exit is run for it: MPICH tells its starter in an exit
+    handler that this rank has finalized, and the starter ends all ranks when one goes without that.
+    """
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+        mpi.Finalize()
     sys.stdout.flush()
     sys.stderr.flush()
+    if mpi is not None:
+        ctypes.CDLL(None).exit(0)
     os._exit(0)
 
 
-def main(fd: int) -> None:
-    """Serve on an inherited descriptor."""
+def main() -> None:
+    """Serve on stdin until it ends; a body that reads stdin finds it empty."""
     prepare_process()
-    Worker(Connection(fd)).serve()
+    pipe = report_pipe.claim()
+    tasks = os.dup(STDIN)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, STDIN)
+    os.close(null)
+    if pipe is not None:
+        Worker(pipe).serve(tasks)
     leave()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main()

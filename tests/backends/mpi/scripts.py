@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pytest
 
 from cobre_comm.processes.mpi.mpiexec import find_mpiexec
-from cobre_comm.testing.ranks.link import inherited_environment
 from cobre_comm.testing.ranks.litter import remove_litter, unused_files
+from cobre_comm.testing.ranks.surroundings import inherited_environment
 from tests.grid import why_not
 
 LIBRARIES = ["openmpi", "mpich"]

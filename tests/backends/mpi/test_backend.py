@@ -110,7 +110,7 @@ def test_world_of_one_where_four_are_announced(library, choice, variables):
     if why_not(library):
         pytest.skip(why_not(library))
     from cobre_comm.processes.mpi.mpiexec import find_mpiexec
-    from cobre_comm.testing.ranks.link import inherited_environment
+    from cobre_comm.testing.ranks.surroundings import inherited_environment
 
     chosen = {"MPI4PY_MPIABI": library, "COBRE_COMM_BACKEND": choice}
     environment = find_mpiexec({**inherited_environment(), **chosen}).environment

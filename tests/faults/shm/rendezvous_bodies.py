@@ -1,4 +1,4 @@
-"""Ranks that try to meet where something is wrong; each makes its communicator itself."""
+"""Ranks that try to meet while something is wrong; each makes its communicator itself."""
 
 import fcntl
 import os
@@ -8,11 +8,15 @@ import struct
 import time
 
 import numpy as np
-from cobre_kernels import layout
-from cobre_kernels.kind import SPLIT
+from cobre_kernels.collective.calls import SPLIT
+from cobre_kernels.shm import control
 
 from cobre_comm import InitializationFailed, create_communicator
 from cobre_comm.backends.shm import rendezvous
+from cobre_comm.backends.shm.ownership import is_locked
+
+NEVER_S = 300.0  # a limit that no test waits for
+PATIENCE_S = 20.0  # for a peer on a busy machine
 
 
 def _file():
@@ -21,6 +25,12 @@ def _file():
 
 def _rank():
     return int(os.environ["COBRE_SHM_RANK"])
+
+
+def _wait_for(path):
+    until = time.monotonic() + PATIENCE_S
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.01)
 
 
 def attempt(limit_s=5.0):
@@ -39,56 +49,64 @@ def attempt(limit_s=5.0):
     return float(recv[0])
 
 
-def _header(path, *, version=layout.LAYOUT_VERSION, size=1, length=2**16, magic=layout.MAGIC):
+def meet(comm, limit_s=5.0):
+    return attempt(limit_s)
+
+
+def _header(path, *, version=control.LAYOUT_VERSION, size=1, length=2**16, magic=control.MAGIC):
     with path.open("wb") as file:
         file.write(struct.pack("<qqqqq", magic, version, size, 4096, os.getpid()))
         file.truncate(length)
     path.chmod(0o600)
 
 
-def stale(comm, kind):
-    """A segment that a dead job left behind is replaced."""
-    if _rank() == 0:
-        if kind == "empty":
+def stale(comm, kinds):
+    """Replace what dead jobs left behind, one after the other; return each attempt's result."""
+    results = []
+    for kind in kinds:
+        if _rank() == 0 and kind == "empty":
             _file().touch(0o600)
-        elif kind == "of a region":
+        elif _rank() == 0 and kind == "of a region":
             _file().with_name(f"{_file().name}.0").write_bytes(b"left by a dead job")
+        elif _rank() == 0:
+            _header(_file(), magic=control.UNFINISHED if kind == "unfinished" else control.MAGIC)
         else:
-            _header(_file(), magic=layout.UNFINISHED if kind == "unfinished" else layout.MAGIC)
-    else:
-        time.sleep(0.1)  # the others may well meet the stale one first
-    return attempt()
+            time.sleep(0.1)  # the others may well meet the stale one first
+        results.append(attempt(PATIENCE_S))
+    return results
 
 
 def live(comm):
-    """Another job holds the name: its owner's lock is seen."""
+    """Another job holds the name, and the lock of its owner."""
     path = _file()
     _header(path)
+    locked, tell = os.pipe()
     child = os.fork()
     if child == 0:
         with path.open("r+b") as held:
             fcntl.lockf(held, fcntl.LOCK_EX, 1, 0)
-            time.sleep(30)
+            os.write(tell, b"x")
+            time.sleep(PATIENCE_S)
         os._exit(0)
     try:
-        time.sleep(0.3)
-        error = attempt()
-        return error, path.exists()
+        os.read(locked, 1)
+        return attempt(), path.exists()
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         path.unlink(missing_ok=True)
 
 
-def foreign(comm, content):
-    """A file of somebody else is left as it is."""
-    path = _file()
-    path.write_bytes(content)
-    path.chmod(0o600)
-    try:
-        return attempt(), path.exists() and path.read_bytes() == content
-    finally:
+def foreign(comm, contents):
+    """A file of another program is left as it is; return (error, is as it was) for each."""
+    path, results = _file(), []
+    for content in contents:
+        path.write_bytes(content)
+        path.chmod(0o600)
+        error = attempt()
+        results.append((error, path.exists() and path.read_bytes() == content))
         path.unlink(missing_ok=True)
+    return results
 
 
 def open_to_others(comm):
@@ -101,49 +119,30 @@ def open_to_others(comm):
         path.unlink(missing_ok=True)
 
 
-def _owner(comm_size, **header):
-    """Hold a segment with some header for a while, as a rank 0 would."""
-    path = _file()
-    _header(path, size=comm_size, length=layout.buffers_offset(comm_size) + 2**16, **header)
-    held = path.open("r+b")
-    fcntl.lockf(held, fcntl.LOCK_EX, 1, 0)
-    return held
-
-
-def other_header(comm, header):
-    """Rank 0 is of another version; rank 1 says so."""
-    if _rank() == 0:
-        header = dict(header)
-        held = _owner(header.pop("size", 2), **header)
-        time.sleep(2.0)
-        held.close()
-        _file().unlink(missing_ok=True)
-        return None
-    time.sleep(0.3)
-    return attempt()
-
-
-def follower_meets_open_segment(comm):
-    if _rank() == 0:
-        held = _owner(2)
-        _file().chmod(0o644)
-        time.sleep(2.0)
-        held.close()
-        _file().unlink(missing_ok=True)
-        return None
-    time.sleep(0.5)
-    return attempt()
-
-
-def meet(comm, limit_s=5.0):
-    return attempt(limit_s)
+def follower_meets(comm, folder, header, mode=0o600):
+    """Process 0 holds a segment with some header, as a rank 0 would, until rank 1 has tried."""
+    ready, tried = pathlib.Path(folder, "ready"), pathlib.Path(folder, "tried")
+    if _rank() == 1:
+        _wait_for(ready)
+        error = attempt()
+        tried.touch()
+        return error
+    path, header = _file(), {"size": 2, **header}
+    _header(path, length=control.buffers_offset(header["size"]) + 2**16, **header)
+    path.chmod(mode)
+    with path.open("r+b") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX, 1, 0)
+        ready.touch()
+        _wait_for(tried)
+    path.unlink(missing_ok=True)
+    return None
 
 
 def duplicate(comm):
-    """Processes 1 and 2 both say that they are rank 1; rank 2 never comes."""
+    """Processes 1 and 2 are both told that they are rank 1; rank 2 never comes."""
     if os.environ["PROCESS"] == "2":
         time.sleep(0.7)
-    # The leader gives up first, see one_rank_is_missing.
+    # The leader gives up first, as in one_rank_is_missing.
     return attempt(3.0 if os.environ["PROCESS"] == "0" else 9.0)
 
 
@@ -152,29 +151,19 @@ def one_rank_is_missing(comm, absent, limit_s):
     return "absent" if _rank() == absent else attempt(limit_s * (1 + 3 * _rank()))
 
 
-def dies_at_the_start(comm, victim):
-    """A rank is killed after it attached and before all have."""
-    if _rank() == victim:
-
-        def die(*arguments):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        rendezvous._await_followers = rendezvous._await_ready = die
-        return attempt()
-    if _rank() == 2:
-        time.sleep(1.0)
-    return attempt(3.0)
-
-
-def dies_while_others_wait(comm, victim, absent):
-    """Return the error, and how long it took; the errors are kept, with all that they hold."""
-    began = time.monotonic()
+def dies_when_attached(comm, victim, witness, absent):
+    """The victim is killed when it and the witness have attached; a third rank never comes."""
     if _rank() == absent:
         return None
     if _rank() == victim:
-        time.sleep(0.7)
-        return dies_at_the_start(comm, victim)
-    return attempt(60.0), time.monotonic() - began
+
+        def die(config, segment, *rest):
+            while not is_locked(segment.fd, witness):
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        rendezvous._await_followers = rendezvous._await_ready = die
+    return attempt(NEVER_S)
 
 
 def segment_properties(comm):
@@ -198,11 +187,11 @@ def segment_properties(comm):
 def leader_dies_in_split(comm):
     """Rank 0 is gone before it has made the segment of the new communicator."""
     if comm.rank == 0:
-        comm._synchronise(SPLIT, 0)
+        comm._agree_on(SPLIT, 0)
         os.kill(os.getpid(), signal.SIGKILL)
-    began = time.monotonic()
+    rendezvous.START_TIMEOUT_S = NEVER_S
     try:
         comm.split_local()
     except InitializationFailed as error:
-        return str(error), time.monotonic() - began
+        return str(error)
     return None

@@ -1,12 +1,13 @@
-"""The ranks of a job meet, or say why not; nothing of others is touched."""
+"""The ranks of a job meet, or say why not; files of others are left alone."""
 
 import os
 
 import pytest
-from cobre_kernels import layout
+from cobre_kernels.shm import control
 
 from cobre_comm import InitializationFailed
-from cobre_comm.testing import run_ranks_outcomes
+from cobre_comm.testing import leftovers, run_ranks_outcomes
+from cobre_comm.testing.ranks.surroundings import SHM_FOLDER
 from tests.faults.shm import rendezvous_bodies as bodies
 
 
@@ -21,9 +22,9 @@ def check(error, *words):
     assert all(word in str(error) for word in words), str(error)
 
 
-@pytest.mark.parametrize("kind", ["finished", "unfinished", "empty", "of a region"])
-def test_stale_segment_is_replaced(kind):
-    assert run(2, bodies.stale, kind) == [3.0, 3.0]
+def test_stale_segment_is_replaced():
+    kinds = ["finished", "unfinished", "empty", "of a region"]
+    assert run(2, bodies.stale, kinds) == [[3.0] * len(kinds)] * 2
 
 
 def test_live_segment_is_left_alone():
@@ -32,11 +33,13 @@ def test_live_segment_is_left_alone():
     assert still_there
 
 
-@pytest.mark.parametrize("content", [b"somebody's data, longer than a word", b"short", bytes(4096)])
-def test_foreign_file_is_left_alone(content):
-    [(error, still_there)] = run(1, bodies.foreign, content)
-    check(error, "not a segment of cobre_comm", "COBRE_SHM_NAME")
-    assert still_there
+def test_foreign_file_is_left_alone():
+    contents = [b"somebody's data, longer than a word", b"short", bytes(4096)]
+    [results] = run(1, bodies.foreign, contents)
+    assert len(results) == len(contents)
+    for error, still_there in results:
+        check(error, "not a segment of cobre_comm", "COBRE_SHM_NAME")
+        assert still_there
 
 
 def test_segment_open_to_others():
@@ -45,25 +48,27 @@ def test_segment_open_to_others():
     assert still_there
 
 
-@pytest.mark.slow
-def test_follower_refuses_a_segment_open_to_others():
-    check(run(2, bodies.follower_meets_open_segment)[1], "open to others", "644")
+OTHER_VERSION = control.LAYOUT_VERSION + 1
 
 
-def test_other_layout_version():
-    version = layout.LAYOUT_VERSION + 1
-    error = run(2, bodies.other_header, {"version": version})[1]
-    check(error, "version", str(version), str(layout.LAYOUT_VERSION))
-
-
-@pytest.mark.slow
-def test_other_magic():
-    check(run(2, bodies.other_header, {"magic": 12345})[1], "not a segment of cobre_comm")
-
-
-@pytest.mark.slow
-def test_other_size_in_the_header():
-    check(run(2, bodies.other_header, {"size": 5})[1], "5 ranks", "2", "COBRE_SHM_SIZE")
+@pytest.mark.parametrize(
+    ("header", "mode", "words"),
+    [
+        (
+            {"version": OTHER_VERSION}, 0o600,
+            ("version", str(OTHER_VERSION), str(control.LAYOUT_VERSION)),
+        ),
+        pytest.param(
+            {"magic": 12345}, 0o600, ("not a segment of cobre_comm",), marks=pytest.mark.slow
+        ),
+        pytest.param(
+            {"size": 5}, 0o600, ("5 ranks", "2", "COBRE_SHM_SIZE"), marks=pytest.mark.slow
+        ),
+        pytest.param({}, 0o644, ("open to others", "644"), marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_follower_refuses_the_segment(tmp_path, header, mode, words):
+    check(run(2, bodies.follower_meets, str(tmp_path), header, mode)[1], *words)
 
 
 @pytest.mark.slow
@@ -84,8 +89,7 @@ def test_duplicate_rank():
 @pytest.mark.slow
 def test_two_zeros():
     results = run(2, bodies.meet, 2.0, rank_env={1: {"COBRE_SHM_RANK": "0"}})
-    texts = [str(result) for result in results]
-    assert any("in use" in text for text in texts), texts
+    assert any("in use" in str(result) for result in results), results
     assert all(isinstance(result, InitializationFailed) for result in results)
 
 
@@ -97,34 +101,18 @@ def test_missing_follower():
 
 
 def test_missing_leader():
-    check(run(2, bodies.one_rank_is_missing, 0, 1.0)[1], "does not exist", "rank 0")
-
-
-@pytest.mark.slow
-def test_follower_dies_at_the_start():
-    results = run(3, bodies.dies_at_the_start, 1)
-    check(results[0], "rank 1", "ended")
-    check(results[2])
+    check(run(2, bodies.one_rank_is_missing, 0, 0.2)[1], "does not exist", "rank 0")
 
 
 def test_follower_dies_while_another_waits():
-    leader, _, follower, _ = run(4, bodies.dies_while_others_wait, 1, 3)
-    check(leader[0], "rank 1", "ended")
-    check(follower[0], "rank 0")
-    assert max(leader[1], follower[1]) < 30
+    leader, _, follower, _ = run(4, bodies.dies_when_attached, 1, 2, 3)
+    check(leader, "rank 1", "ended")
+    check(follower, "rank 0")
 
 
-def test_leader_dies_at_the_start():
-    results = run(3, bodies.dies_at_the_start, 0)
-    check(results[1], "rank 0")
-    _remove_what_a_killed_leader_leaves()
-
-
-def _remove_what_a_killed_leader_leaves():
-    # Before all have attached the name is still there; the next job replaces it (stale).
-    from cobre_comm.testing import leftovers
-    from cobre_comm.testing.ranks.surroundings import SHM_FOLDER
-
+def test_leader_dies_while_a_follower_waits():
+    check(run(3, bodies.dies_when_attached, 0, 1, 2)[1], "rank 0", "ended")
+    # Before all have attached the name is still there; the next job would replace it.
     for name in leftovers():
         (SHM_FOLDER / name).unlink()
 
@@ -142,6 +130,4 @@ def test_leader_dies_while_it_splits():
     outcomes = run_ranks_outcomes("shm", 3, bodies.leader_dies_in_split)
     assert outcomes[0].exit_code == -9
     for outcome in outcomes[1:]:
-        message, waited_s = outcome.value
-        assert "rank 0 ended" in message
-        assert waited_s < 2
+        assert "rank 0 ended" in outcome.value

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.grid import slow
+
 ROOT = pathlib.Path(__file__).parents[3]
 
 
@@ -42,12 +44,12 @@ def run(shm_size, body, ranks, *buffer_bytes):
     return lines
 
 
-@pytest.mark.parametrize("ranks", [2, pytest.param(16, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [2, slow(16)])
 def test_default_container(ranks):
     assert run("64m", "any_size", ranks) == ["OK"] * ranks
 
 
-@pytest.mark.parametrize("ranks", [1, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [1, slow(4)])
 def test_one_mebibyte(ranks):
     lines = run("1m", "hardly_any", ranks)
     if lines != ["OK"] * ranks:
@@ -56,7 +58,7 @@ def test_one_mebibyte(ranks):
         assert all(line.startswith("InitializationFailed") for line in lines)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [slow(1), 2, slow(4)])
 def test_one_mebibyte_with_small_buffers(ranks):
     """What InitializationFailed leads the user to."""
     assert run("1m", "hardly_any", ranks, "8192") == ["OK"] * ranks

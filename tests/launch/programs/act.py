@@ -33,6 +33,10 @@ elif action == "flood" and rank == 1:
         os.write(1, b"flood " + b"y" * 9_993 + b"\n")
 elif action == "flood":
     print("a drop")
+elif action == "boast":
+    time.sleep(0 if rank == 1 else 0.15)
+    print("job 7 died, while others waited for it", file=sys.stderr)
+    sys.exit(3 if rank == 1 else 5)
 elif action == "children":
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     print(f"ready {rank} {os.getpid()} {child.pid}")

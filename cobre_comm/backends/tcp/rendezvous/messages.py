@@ -70,8 +70,9 @@ def watch(sock: socket.socket, rank: int) -> Task[None]:
 def lost(rank: int, reason: str = "") -> InitializationFailed:
     """Make the error of a lost rank, or of the reason that it gave."""
     if LOST in reason:
-        return InitializationFailed("tcp", reason)
-    return InitializationFailed("tcp", f"rank {rank} {LOST}" + (f": {reason}" if reason else ""))
+        return InitializationFailed("tcp", reason, [rank])
+    text = f"rank {rank} {LOST}" + (f": {reason}" if reason else "")
+    return InitializationFailed("tcp", text, [rank])
 
 
 def pack_reason(reason: str) -> bytes:

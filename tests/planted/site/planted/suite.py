@@ -62,7 +62,7 @@ class FaultyPools:
 
     def get(self, backend, size):
         if size not in self._pools:
-            self._pools[size] = RankPool(backend, size, survivors=True)
+            self._pools[size] = RankPool(backend, size)
         return FaultyRanks(self._pools[size], self._fault)
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Collection, Iterable
 
-from cobre_comm.processes.endings import LAST_WORDS_S, TERMINATE_S
+from cobre_comm.processes.endings import Ending
+from cobre_comm.processes.loop import NEVER
 
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-FORWARDED_SIGNALS = (*ENDING_SIGNALS, signal.SIGUSR1, signal.SIGUSR2)
-# What a terminal sends, it sends to a whole process group.
-GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-
-NEVER = float("inf")
+LAST_WORDS_S = 0.3  # for the others to notice by themselves, and to say so
+CULPRIT_S = 4.0  # for a rank that others have lost to end, while all failures follow from its loss
+TERMINATE_S = 0.7  # from SIGTERM to SIGKILL
 
 
-class Endgame:
+class Escalation:
     """A schedule of signals, none while the job goes well.
 
     Parameters
@@ -32,9 +31,10 @@ class Endgame:
         When the first signal of our own was sent; what ends later proves nothing.
     """
 
-    def __init__(self, grace_s: float) -> None:
+    def __init__(self, grace_s: float = 0.0) -> None:
         self._grace_s = grace_s
         self._plan: list[tuple[float, int]] = []
+        self._awaits_culprit = True
         self.cause = 0
         self.began = NEVER
         self.ended_by_us = NEVER
@@ -44,12 +44,22 @@ class Endgame:
         """When the next signal is due."""
         return self._plan[0][0] if self._plan else NEVER
 
-    def rank_failed(self, now: float) -> None:
-        """Give the others time for last words, then end them."""
-        if self.began == NEVER:
-            self.began = now
-            terminate = now + LAST_WORDS_S
-            self._plan = [(terminate, signal.SIGTERM), (terminate + TERMINATE_S, signal.SIGKILL)]
+    def ranks_ended(self, endings: Iterable[Ending], running: Collection[int], now: float) -> None:
+        """Plan the end of the other ranks when one has failed; call it after each ending.
+
+        Ranks get time for last words. As long as every failure follows from the loss of a rank
+        that still runs, that rank gets more: its own exit code and last words tell the cause.
+        """
+        failed = [ending for ending in endings if ending.code != 0]
+        if not failed or self.cause or not self._awaits_culprit or self.ended_by_us != NEVER:
+            return
+        self.began = min(self.began, now)
+        culprits = frozenset().union(*(ending.lost for ending in failed))
+        if all(ending.secondary for ending in failed) and not culprits.isdisjoint(running):
+            self._terminate_at(self.began + CULPRIT_S)
+        else:
+            self._awaits_culprit = False
+            self._terminate_at(now + LAST_WORDS_S)
 
     def signalled(self, number: int, now: float) -> None:
         """Give the ranks, who got that signal too, time to end; none if it is not the first."""
@@ -57,8 +67,10 @@ class Endgame:
             self._plan = [(now, signal.SIGKILL)]
             return
         self.cause, self.began = number, now
-        kill_at = now + self._grace_s
-        self._plan = [(kill_at, signal.SIGTERM), (kill_at + TERMINATE_S, signal.SIGKILL)]
+        self._terminate_at(now + self._grace_s)
+
+    def _terminate_at(self, at: float) -> None:
+        self._plan = [(at, signal.SIGTERM), (at + TERMINATE_S, signal.SIGKILL)]
 
     def due(self, now: float) -> list[int]:
         """Return the signals to send now."""

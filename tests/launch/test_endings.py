@@ -3,18 +3,22 @@ import time
 
 import pytest
 
-from cobre_comm.errors import CollectiveFailed
 from cobre_comm.processes.endings import (
-    End,
+    STARTER,
+    Ending,
     describe,
     exit_status,
     first_failure,
-    last_lines,
-    tells_of_lost_peer,
 )
+from cobre_comm.report_pipe import Report
+from cobre_comm.run.report import last_words, with_abort
 from tests.launch.command import PROGRAMS, Running, cobre, lines_of, seconds_since
 
 ACT, MEET = PROGRAMS / "act.py", PROGRAMS / "meet.py"
+
+
+def lost(rank, *ranks):
+    return Ending(rank, 1, 1.0, Report("Error", "", "Traceback", 1, ranks))
 
 
 @pytest.mark.parametrize(
@@ -45,9 +49,9 @@ def test_one_rank_alone_has_its_code_too():
 def test_traceback_comes_last():
     done = cobre("run", "-n", 3, ACT, "raise", 2)
     assert done.returncode == 1
-    *_, traceback, verdict = done.stderr.splitlines()
+    *_, traceback, last = done.stderr.splitlines()
     assert traceback == "    ValueError: bad number on rank 2"
-    assert verdict == "cobre-comm: rank 2 exited with code 1"
+    assert last == "cobre-comm: rank 2 exited with code 1"
 
 
 def test_a_rank_may_finish_before_the_others():
@@ -68,9 +72,9 @@ def test_a_killed_rank_is_the_cause_and_the_others_say_so(rank):
 def test_a_raised_error_is_the_cause_and_not_the_loss_of_its_rank(rank):
     done = cobre("run", "-n", 3, MEET, "raise", rank)
     assert done.returncode == 1
-    *_, traceback, verdict = done.stderr.splitlines()
+    *_, traceback, last = done.stderr.splitlines()
     assert traceback == "    ValueError: the first cause"
-    assert verdict == f"cobre-comm: rank {rank} exited with code 1"
+    assert last == f"cobre-comm: rank {rank} exited with code 1"
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
@@ -79,20 +83,37 @@ def test_rank_killed_before_all_have_attached(backend):
     assert done.returncode == 137
 
 
-def test_rules_of_the_verdict():
-    assert first_failure([End(0, 0, 1.0)]) is None
-    secondary, killed = End(0, 1, 1.0, secondary=True), End(1, -9, 1.1)
-    assert first_failure([secondary, killed]) is killed
-    assert first_failure([End(0, 1, 1.0), End(1, -9, 1.0)]).rank == 1
-    assert first_failure([End(0, 1, 1.0), End(1, 1, 0.5)]).rank == 1
+def test_the_first_primary_failure_is_the_cause():
+    assert first_failure([Ending(0, 0, 1.0)]) is None
+    killed = Ending(1, -9, 1.1)
+    assert first_failure([lost(0, 1), killed]) is killed
+    assert first_failure([Ending(0, 1, 1.0), Ending(1, -9, 1.0)]).rank == 1
+    assert first_failure([Ending(0, 1, 1.0), Ending(1, 1, 0.5)]).rank == 1
+    assert first_failure([lost(0, 2), lost(2, 1, 2)]).rank == 2, "it is at fault itself"
     assert exit_status(-15) == 143
-    assert describe(End(2, 5, 0.0)) == "rank 2 exited with code 5"
-    lost = CollectiveFailed("barrier", 0, "rank 1 died, while others waited for it", [1])
-    assert tells_of_lost_peer(str(lost))
-    assert not tells_of_lost_peer("ValueError: no")
+    assert describe(Ending(2, 5, 0.0)) == "rank 2 exited with code 5"
 
 
-def test_last_lines_begin_with_the_traceback_and_skip_progress_bars():
-    tail = b"noise\n 10%\r 20%\r\nTraceback (most recent call last):\n  File\nValueError: x\n"
-    assert last_lines(tail) == ["Traceback (most recent call last):", "  File", "ValueError: x"]
-    assert last_lines(b"10%\r20%\r30%\n") == ["30%"]
+def test_mpi_abort_ends_mpiexec_with_its_code():
+    starter, killed = Ending(STARTER, 5, 2.0), Ending(1, -9, 1.9)
+    assert with_abort([killed], starter) == [Ending(1, 5, 1.9)]
+    assert with_abort([killed, lost(0, 1)], starter) == [killed, lost(0, 1), starter]
+    assert with_abort([Ending(0, 0, 1.0)], starter)[-1] is starter
+    assert first_failure(with_abort([killed], Ending(STARTER, -9, 1.0))) is killed
+
+
+def test_last_words_are_the_reported_traceback_or_the_end_of_stderr():
+    assert last_words(lost(0, 1), b"noise\n") == ["Traceback"]
+    assert last_words(Ending(0, 1, 1.0), b"10%\r20%\r30%\n\n") == ["30%"]
+
+
+@pytest.mark.parametrize("way", ["exit", "raise", "caught"])
+def test_a_slow_culprit_is_blamed_and_not_the_ranks_that_lost_it(way):
+    done = cobre("run", "-n", 3, PROGRAMS / "slow_end.py", way)
+    assert done.stderr.splitlines()[-1] == "cobre-comm: rank 1 exited with code 3"
+    assert done.returncode == 3
+
+
+def test_what_a_rank_says_is_not_read():
+    done = cobre("run", "-n", 2, ACT, "boast")
+    assert done.returncode == 3

@@ -1,0 +1,12 @@
+"""`python -m bench.studies NAME`: what ranks unpickle must have been imported by its name."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+HERE = Path(__file__).parent
+NAMES = sorted(path.stem for path in HERE.glob("*.py") if "\ndef main(" in path.read_text())
+
+if len(sys.argv) < 2 or sys.argv[1] not in NAMES:
+    sys.exit(f"python -m bench.studies {{{','.join(NAMES)}}} [--help]")
+import_module(f"bench.studies.{sys.argv.pop(1)}").main()

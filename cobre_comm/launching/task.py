@@ -1,0 +1,106 @@
+"""What a new worker is told: the world of the program that calls ``launch``, and what to call.
+
+A worker is a new interpreter. What multiprocessing's *spawn* does to let such a one import what the
+program has defined is done here with the same functions, but without its global start method.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable
+from multiprocessing import context, process, resource_tracker, spawn
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cobre_comm.processes.interpreter import interpreter_command
+
+
+class Task(NamedTuple):
+    """A task, packed for all workers.
+
+    Parameters
+    ----------
+    message : bytes
+        What each is told.
+    descriptors : tuple of int
+        What each inherits: pipes of multiprocessing's among the arguments.
+    """
+
+    message: bytes
+    descriptors: tuple[int, ...]
+
+
+def worker_command() -> list[str]:
+    """Return the command that starts a worker of this program."""
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; "
+        "from cobre_comm.launching.worker import main; main()"
+    )
+    return [*interpreter_command(), "-c", code]
+
+
+def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool) -> Task:
+    """Pack a call; what does not pickle raises ``TypeError``."""
+    spawning = _Spawning()
+    tracker = getattr(resource_tracker._resource_tracker, "_fd", None)
+    context.set_spawning_popen(spawning)  # type: ignore[arg-type]  # of this thread
+    try:
+        call = bytes(ForkingPickler.dumps((fn, args, wants_progress)))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise TypeError(
+            f"an argument of the function cannot be sent to workers: {error}"
+        ) from error
+    finally:
+        context.set_spawning_popen(None)
+    descriptors = [*spawning.descriptors, *([] if tracker is None else [tracker])]
+    return Task(pickle.dumps((_world(), tracker, call)), tuple(descriptors))
+
+
+def unpack(message: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], bool]:
+    """Make this process like the program's; return what to call, and whether progress is heard."""
+    world, tracker, call = pickle.loads(message)
+    resource_tracker._resource_tracker._fd = tracker  # type: ignore[attr-defined]
+    here: Any = process.current_process()
+    here._inheriting = True  # while the program's main module is imported
+    try:
+        spawn.prepare(world)
+        fn, args, wants_progress = pickle.loads(call)
+    finally:
+        del here._inheriting
+    return fn, args, wants_progress
+
+
+class _Spawning:
+    """Collects the descriptors that multiprocessing's objects need in a new process."""
+
+    def __init__(self) -> None:
+        self.descriptors: list[int] = []
+
+    def duplicate_for_child(self, descriptor: int) -> int:
+        """Have the child inherit a descriptor."""
+        self.descriptors.append(descriptor)
+        return descriptor
+
+
+def _world() -> dict[str, Any]:
+    """Return what ``spawn.prepare`` needs to know; its own function would fix a start method."""
+    here = str(Path.cwd())
+    this: Any = process.current_process()
+    world = {
+        "authkey": bytes(this.authkey),
+        "name": "worker",
+        "sys_path": [entry or here for entry in sys.path],
+        "sys_argv": sys.argv,
+        "orig_dir": process.ORIGINAL_DIR,  # type: ignore[attr-defined]
+        "dir": here,
+    }
+    main = sys.modules["__main__"]
+    name = getattr(main.__spec__, "name", None)
+    path = getattr(main, "__file__", None)
+    if name is not None:
+        world["init_main_from_name"] = name
+    elif path is not None:
+        world["init_main_from_path"] = str(Path.cwd() / path)
+    return world

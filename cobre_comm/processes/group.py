@@ -1,0 +1,95 @@
+"""The ranks that one launcher has started, from start to end."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+from cobre_comm.processes.endings import Ending
+from cobre_comm.processes.escalation import Escalation
+from cobre_comm.processes.guardian import Guardian, remove_names
+from cobre_comm.processes.loop import NEVER, Loop
+from cobre_comm.processes.rank import Rank
+
+LOOK_S = 0.02  # how often to look for exits that no descriptor tells of
+
+
+class Group:
+    """Ranks that end together: when one fails, the others are ended.
+
+    Parameters
+    ----------
+    shm_name : str
+        Name of the job's segment.
+    escalation : Escalation
+        Which signals they get, and when.
+    """
+
+    def __init__(self, shm_name: str, escalation: Escalation) -> None:
+        self.loop = Loop()
+        self.escalation = escalation
+        self.guardian = Guardian(shm_name)
+        self.ranks: list[Rank] = []
+        self.killed: list[int] = []
+        self._shm_name = shm_name
+        self._known = 0  # endings that the escalation knows
+
+    def add(self, rank: Rank, hear: Callable[[bytes], None] | None = None) -> None:
+        """Take a rank in, as soon as it is started."""
+        self.ranks.append(rank)
+        if rank.pid:
+            self.guardian.watch(rank.pid)
+        rank.serve(self.loop, hear)
+
+    @property
+    def running(self) -> list[Rank]:
+        """The ranks that have not ended."""
+        return [rank for rank in self.ranks if rank.ending is None]
+
+    @property
+    def endings(self) -> list[Ending]:
+        """How the others ended."""
+        return [rank.ending for rank in self.ranks if rank.ending is not None]
+
+    def look(self) -> None:
+        """Note which ranks have ended, and plan the end of the others if one has failed."""
+        for rank in self.ranks:
+            rank.look()
+        endings = self.endings
+        if len(endings) != self._known:
+            self._known = len(endings)
+            self._escalate(endings)
+
+    def starter_ended(self, ending: Ending) -> None:
+        """Plan the end of all, for what started them has ended the job."""
+        if self.escalation.began == NEVER:
+            self._escalate([*self.endings, ending])
+
+    def _escalate(self, endings: list[Ending]) -> None:
+        running = {rank.rank for rank in self.running}
+        self.escalation.ranks_ended(endings, running, time.monotonic())
+
+    def send(self, number: int) -> None:
+        """Send a signal of the launcher's own; the last one, SIGKILL, to all they started too."""
+        is_last = number == signal.SIGKILL
+        if is_last:
+            self.killed += [rank.rank for rank in self.running]
+        for rank in self.ranks if is_last else self.running:
+            rank.signal(number, group=is_last)
+
+    def await_exits(self, until: float) -> bool:
+        """Wait for all processes to exit; return whether all have."""
+        while any(rank.pid and rank.exit_code() is None for rank in self.ranks):
+            if time.monotonic() >= until:
+                return False
+            self.loop.step(min(until, time.monotonic() + LOOK_S))
+        return True
+
+    def close(self) -> None:
+        """Reap all, which must have been killed; remove names; part with the guardian."""
+        for rank in self.ranks:
+            self.guardian.forget(rank.pid)
+            rank.reap()
+        remove_names(self._shm_name)
+        self.guardian.end()

@@ -1,0 +1,153 @@
+"""The report pipe: a rank tells its launcher, as data, how it failed and whom it lost.
+
+The launcher names the pipe in an environment variable. A rank claims it when it makes its first
+communicator; from then on neither its children nor programs that it becomes have the pipe.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import stat
+import sys
+import threading
+import traceback
+from dataclasses import dataclass
+from types import TracebackType
+
+from cobre_comm import frames
+
+VARIABLE = "COBRE_REPORT_PIPE"  # DESCRIPTOR:INODE
+LONGEST_TEXT = 20_000  # characters; with all else it fits into an empty pipe
+
+_lost: tuple[int, ...] = ()  # the last that this process has learnt
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a rank failed.
+
+    Parameters
+    ----------
+    error : str
+        The type of the uncaught exception; "" if the rank exits without one.
+    text : str
+        What the exception says.
+    trace : str
+        Its formatted traceback.
+    exit_code : int
+        What the process will exit with, as far as Python knows.
+    lost : tuple of int
+        The ranks whose loss this failure follows from; empty for a cause of its own.
+    """
+
+    error: str
+    text: str
+    trace: str
+    exit_code: int
+    lost: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, error: BaseException) -> Report:
+        """Describe an exception that nobody catches."""
+        kind = type(error)
+        name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        trace = "".join(traceback.format_exception(error))
+        code = exit_code_of(error)
+        return cls(name, str(error)[:LONGEST_TEXT], trace[-LONGEST_TEXT:], code, lost_ranks(error))
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the exit code that Python ends with after an exception."""
+    if not isinstance(error, SystemExit):
+        return 1
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
+
+
+def lost_ranks(error: BaseException | None) -> tuple[int, ...]:
+    """Return the ranks that an error of ours names, or one that it was raised after."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        ranks = getattr(error, "ranks", ())
+        if ranks and type(error).__module__ == "cobre_comm.errors":
+            return tuple(ranks)
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return ()
+
+
+def note_lost(ranks: tuple[int, ...]) -> None:
+    """Remember whom this process has lost, should it catch the error and exit."""
+    global _lost
+    _lost = ranks or _lost
+
+
+class ReportPipe:
+    """The rank's end; threads may share it, and a forked child writes nothing to it."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+
+    def send(self, message: bytes) -> None:
+        """Send a message; ``OSError`` if the launcher has gone."""
+        if os.getpid() == self._pid:
+            with self._lock:
+                frames.send(self._fd, message)
+
+
+def claim() -> ReportPipe | None:
+    """Return the pipe of this process, once; None if no launcher has given it one."""
+    fd, _, inode = os.environ.pop(VARIABLE, "").partition(":")
+    try:
+        status = os.fstat(int(fd))
+    except (ValueError, OSError):
+        return None
+    # A child of the rank may have the variable, and another file of that number.
+    if not stat.S_ISFIFO(status.st_mode) or str(status.st_ino) != inode:
+        return None
+    os.set_inheritable(int(fd), False)
+    return ReportPipe(int(fd))
+
+
+def install() -> None:
+    """Report the failure of this process from now on, if it has a pipe."""
+    pipe = claim()
+    if pipe is not None:
+        reporter = _Reporter(pipe)
+        sys.excepthook = reporter.uncaught
+        atexit.register(reporter.at_exit)
+
+
+class _Reporter:
+    """Sends one report: when an exception is not caught, or else at the exit of Python."""
+
+    def __init__(self, pipe: ReportPipe) -> None:
+        self._pipe: ReportPipe | None = pipe
+        self._before = sys.excepthook
+
+    def uncaught(
+        self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        """Be ``sys.excepthook``."""
+        self._send(Report.of(error))
+        self._before(kind, error, trace)
+
+    def at_exit(self) -> None:
+        """Report what a hook of the program's own has kept from this one, or whom it lost."""
+        error = getattr(sys, "last_value", None)
+        if error is not None:
+            self._send(Report.of(error))
+        elif _lost:
+            self._send(Report("", "", "", 0, _lost))
+
+    def _send(self, report: Report) -> None:
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            with contextlib.suppress(OSError):  # the launcher has gone
+                pipe.send(pickle.dumps(report))

@@ -1,0 +1,58 @@
+"""The launcher's signals: which it forwards, and how they reach its loop."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+FORWARDED_SIGNALS = (*ENDING_SIGNALS, signal.SIGUSR1, signal.SIGUSR2)
+# What a terminal sends, it sends to a whole process group.
+GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_READ_BYTES = 2**16
+
+
+class SignalInbox:
+    """Signals as bytes in a pipe, so that they end a wait and are handled in order."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._numbers = tuple(numbers)
+        self._old: dict[int, object] = {}
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+
+    def __enter__(self) -> Self:
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        for number in self._numbers:
+            old = signal.getsignal(number)
+            if old is not signal.SIG_IGN or number == signal.SIGCHLD:  # nohup means it
+                self._old[number] = old
+                signal.signal(number, lambda number, frame: None)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, old in self._old.items():
+            signal.signal(number, old or signal.SIG_DFL)  # type: ignore[arg-type]
+        signal.set_wakeup_fd(-1)
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def fileno(self) -> int:
+        """Return what becomes readable when a signal comes."""
+        return self._reader
+
+    def take(self) -> bytes:
+        """Return the numbers of the signals that came."""
+        try:
+            return os.read(self._reader, _READ_BYTES)
+        except BlockingIOError:
+            return b""

@@ -1,0 +1,201 @@
+"""The processes of one job: started, given bodies, asked what became of them, ended."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any
+
+from cobre_comm.closing import Closing
+from cobre_comm.processes.loop import Loop
+from cobre_comm.processes.messages import Outbox
+from cobre_comm.processes.rank import Rank, RankProcess, Standard
+from cobre_comm.testing.ranks.outcome import Outcome
+from cobre_comm.testing.ranks.surroundings import inherited_environment
+
+COMMAND = [sys.executable, "-m", "cobre_comm.testing.ranks.worker"]
+SINGLE_THREADED = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+POLL_S = 0.05  # how often to look for processes that ended without a report
+GRACE_S = 5.0  # how long processes may take to leave by themselves
+STACK_S = 0.2  # for a rank to write where it is
+OUTPUT_CHARACTERS = 6000
+
+
+class Member:
+    """One rank of a job.
+
+    Parameters
+    ----------
+    loop : Loop
+        Where its pipes are waited for.
+    start : callable
+        Starts the process with that stdin, stdout and stderr, and returns it.
+
+    Attributes
+    ----------
+    outcome : Outcome or None
+        What became of the present body.
+    """
+
+    def __init__(self, loop: Loop, start: Callable[[Standard], Rank]) -> None:
+        self._outbox = Outbox(loop)
+        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the process
+        self.outcome: Outcome | None = None
+        self.process = start(Standard(self._outbox.reader, *duplicates(self._output)))
+        self.rank = self.process.rank
+        self.process.serve(loop, self._hear)
+
+    def send(self, task: bytes) -> None:
+        """Hand out a body; a process that has gone is found when its outcome is awaited."""
+        self.outcome = None
+        self._outbox.send(task)
+
+    def _hear(self, message: bytes) -> None:
+        kind, content, text = pickle.loads(message)
+        if kind == "value":
+            self.outcome = Outcome(self.rank, value=content)
+        elif kind == "exception":
+            self.outcome = Outcome(self.rank, exception=content, traceback=text)
+        else:
+            self.outcome = self._ended(content)
+
+    def _ended(self, code: int) -> Outcome:
+        return Outcome(self.rank, ended=True, exit_code=code, output=self.tail())
+
+    def look(self) -> None:
+        """Note whether the process has ended without a report."""
+        self.process.look()
+        if self.process.ending is not None and self.outcome is None:
+            self.outcome = self._ended(self.process.ending.code)
+
+    def ask_where(self) -> None:
+        """Have it write its stack, also if it is stopped."""
+        for number in (signal.SIGCONT, signal.SIGUSR1):
+            self.process.signal(number, group=False)
+
+    def is_overdue(self) -> None:
+        """End it, and take that for its outcome."""
+        self.kill()
+        self.outcome = Outcome(self.rank, timed_out=True, output=self.tail())
+
+    def kill(self) -> None:
+        """End it, and what it has started, at once."""
+        self.process.signal(signal.SIGKILL, group=True)
+
+    def tail(self) -> str:
+        """Return the last of what the process wrote."""
+        return tail(self._output)
+
+    def hang_up(self) -> None:
+        """Have it leave by itself, once it is not busy."""
+        self._outbox.close()
+
+    def close(self) -> None:
+        """Let go of the process, which must have been killed."""
+        self.process.reap()
+        self._output.close()
+
+
+class RankJob(Closing):
+    """The ranks of one job.
+
+    Parameters
+    ----------
+    loop : Loop
+        Where their pipes are waited for.
+    members : sequence of Member
+        In rank order.
+    """
+
+    def __init__(self, loop: Loop, members: Sequence[Member]) -> None:
+        self.loop = loop
+        self.members = list(members)
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids in rank order."""
+        return [member.process.pid for member in self.members]
+
+    def run(self, tasks: Sequence[bytes], timeout_s: float) -> list[Outcome]:
+        """Hand out bodies; return what became of each. What is busy at the deadline is ended."""
+        for member, task in zip(self.members, tasks, strict=True):
+            member.send(task)
+        if not self._step_until(self._is_idle, timeout_s):
+            busy = [member for member in self.members if member.outcome is None]
+            for member in busy:
+                member.ask_where()
+            self._step_until(lambda: False, STACK_S)
+            for member in busy:
+                member.is_overdue()
+        return [member.outcome for member in self.members if member.outcome is not None]
+
+    def _is_idle(self) -> bool:
+        return all(member.outcome is not None for member in self.members)
+
+    def _step_until(self, is_done: Callable[[], bool], limit_s: float) -> bool:
+        """Wait for that, or until that time has passed; return whether it came."""
+        deadline = time.monotonic() + limit_s
+        while not is_done():
+            now = time.monotonic()
+            if now >= deadline:
+                return False
+            self.loop.step(min(deadline, now + POLL_S))
+            self.look()
+        return True
+
+    def look(self) -> None:
+        """Note which processes have ended."""
+        for member in self.members:
+            member.look()
+
+    def _has_ended(self) -> bool:
+        return all(member.process.ending is not None for member in self.members)
+
+    def close(self) -> None:
+        """Let all leave at once, see to it that each has, and give up pipes and files."""
+        for member in self.members:
+            member.hang_up()
+        self._step_until(self._has_ended, self._grace_s())
+        for member in self.members:
+            member.kill()
+        self._close_starter()
+        for member in self.members:
+            member.close()
+        self.members = []
+
+    def _grace_s(self) -> float:
+        """Return how long processes may take to leave by themselves."""
+        return GRACE_S
+
+    def _close_starter(self) -> None:
+        """End what has started the ranks, if that is not this process."""
+
+
+def start_process(loop: Loop, rank: int, environment: Mapping[str, str]) -> Member:
+    """Start a rank in a process that this one starts itself."""
+    environment = {**inherited_environment(), **SINGLE_THREADED, **environment}
+    return Member(loop, lambda standard: RankProcess(rank, COMMAND, environment, standard))
+
+
+def pack_task(
+    key: str, keep: bool, environment: Mapping[str, str], body: Callable[..., Any], args: Any
+) -> bytes:
+    """Pickle a body for a worker, together with the path to import it from."""
+    payload = pickle.dumps((key, keep, dict(environment), body, args))
+    return pickle.dumps((list(sys.path), payload))
+
+
+def duplicates(file: IO[bytes]) -> tuple[int, int]:
+    """Return two more descriptors of a file, for a stdout and a stderr."""
+    return os.dup(file.fileno()), os.dup(file.fileno())
+
+
+def tail(file: IO[bytes]) -> str:
+    """Return the end of a file that processes write."""
+    text = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+    return text.decode(errors="replace")[-OUTPUT_CHARACTERS:]

@@ -238,4 +238,3 @@ class World:
         if errors:
             raise errors[0]
         assert not any(thread.is_alive() for thread in threads), "a rank hangs"
-

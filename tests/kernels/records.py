@@ -7,6 +7,7 @@ writes docs/design/records.md from the tables.
 
 import importlib
 import pathlib
+import re
 
 import cobre_kernels
 from cobre_kernels.machine.record import LINE_BYTES, RECORDS, Field
@@ -42,10 +43,10 @@ def declare_all():
             importlib.import_module(".".join(parts))
 
 
-def is_kernel(field_name, field):
-    """Whether a word holds the address of a kernel."""
-    named = field_name.endswith(("_body", "_kernel")) or field.meaning.startswith("entry of ")
-    return field.kind == "word" and named
+def names_of_kernels():
+    """Return the fields that the kernels run: the addresses of kernels."""
+    text = "".join(path.read_text() for path in FOLDER.rglob("*.py"))
+    return set(re.findall(r"\brun(?:_alone)?\([\w.]+\.(\w+),", text))
 
 
 def kind_of(field: Field):
@@ -76,8 +77,8 @@ declare_all()
 KERNELS = {
     f"{record.name}.{name}"
     for record in RECORDS.values()
-    for name, field in record.fields.items()
-    if is_kernel(name, field)
+    for name in names_of_kernels()
+    if name in record.fields
 }
 
 if __name__ == "__main__":

@@ -26,6 +26,9 @@ WORDS = {
     "RankBlock.condition": {("store", "release"), ("load", "acquire")},
     "RankBlock.sleepers": {("atomicrmw", "add seq_cst"), ("load", "seq_cst")},
     "Comm.guard": {("cmpxchg", "acq_rel acquire"), ("load", "acquire"), ("store", "release")},
+    "Staging.status": STEP,
+    "Staging.mpi_error": STEP,
+    "Staging.waited_ns": STEP,
     # Those of Control, and RankBlock.pid: by their address alone.
     "Word.value": {("load", "acquire"), ("store", "release")},
 }
@@ -37,8 +40,9 @@ DATA = {"payload", "buffers", "data"}
 BLOCK = "<8 x i64>"  # what copy_blocks and stream_blocks move, and nothing else does
 DATA_ACCESSES = {"plain", "copy"}
 
-# Words that hold the address of data. Others that hold addresses are of a kind that says so.
-ADDRESSES = {"Comm.buffers": "buffers"}
+# Words that hold the address of bytes. Others that hold addresses are of a kind that says so.
+ADDRESSES = {"Comm.buffers": "buffers", "Mpi.halves": "buffers"}
+ADDRESSES |= dict.fromkeys(("Mpi.counts", "Mpi.status", "Mpi.sends"), "user")
 FOLD = "Comm.fold_kernel"  # the one kernel that is given data
 
 
@@ -125,6 +129,8 @@ def rebase(root, offsets, stride):
         begin, row = rows
         if stride == 0 or stride % row.size_bytes:
             return None
+        if is_private(row.name) and not is_private(root):  # such as the records of failures
+            return "data", {0}, 1
         return rebase(row.name, {o - begin for o in offsets}, 0)
     size_bytes = RECORDS[root].size_bytes
     if stride % size_bytes:
@@ -147,8 +153,10 @@ def words_at(access):
         return {"data"}
     if root in RECORDS and stride == 0:
         return {name_at(root, o) for o in offsets}
-    if root in RECORDS and not is_private(root) and (access.how == "copy" or BLOCK in access.text):
-        return {"data"}
+    if root in RECORDS:
+        is_moved = access.how == "copy" or BLOCK in access.text
+        if is_moved or not any(f.kind == "shared" for f in RECORDS[root].fields.values()):
+            return {"" if is_private(root) else "data"}
     return {f"unknown ({root})"}
 
 

@@ -49,7 +49,7 @@ class LinkMemory:
         links.reported = self._rows(FAILURE, size)
         links.report = self._buffer(CONTROL_MESSAGE.size_bytes + size * FAILURE.size_bytes)
         links.report_rows = int(links.report) + CONTROL_MESSAGE.size_bytes
-        links.message.vectors = links.message.gathered.address
+        links.msghdr.vectors = links.msghdr.gathered.address
         for rank in range(size):
             peer, star = links.peers[rank], sockets.star[rank]
             peer.control_fd, peer.star_fd = _descriptor(sockets.control[rank]), _descriptor(star)

@@ -32,7 +32,7 @@ PREPARED = 2
 COMMITTED = 3
 
 HEADER = Record(
-    "Header",
+    "LeaderHeader",
     "What a leader says of its node in the prepare exchange; MPI copies it to every leader.",
     line_bytes=HEADER_LINE_BYTES,
     differs=word("1: the ranks of this node disagree among themselves"),
@@ -96,8 +96,8 @@ MPI = Record(
     rounds=word("rounds that used a half; the parity chooses it"),
     # Exchanges.
     phase=word("OUTSIDE, ENTERED, PREPARED or COMMITTED"),
-    header=pointer("Header", "what this leader sends"),
-    headers=rows("Header", "those of all leaders"),
+    header=pointer("LeaderHeader", "what this leader sends"),
+    headers=rows("LeaderHeader", "those of all leaders"),
     begun=word("exchanges that this leader has begun"),
     completed=word("exchanges that it has completed"),
     # Control messages.

@@ -7,21 +7,9 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.tcp import star
 from cobre_kernels.tcp.chain import fold_operands, reduce_along_chain
-from cobre_kernels.tcp.links import is_coordinator
 from cobre_kernels.tcp.progress.pause import begin_step
-from cobre_kernels.tcp.star import (
-    ALLREDUCE_TAGS,
-    PAIR,
-    agree,
-    exchange,
-    fits_star,
-    partner_of,
-    payload_from,
-    post_recv,
-    send_to_all,
-    transfer,
-)
 from cobre_kernels.tcp.tags import ALLREDUCE_RECV, ALLREDUCE_SEND
 
 
@@ -29,15 +17,15 @@ from cobre_kernels.tcp.tags import ALLREDUCE_RECV, ALLREDUCE_SEND
 def allreduce_body(comm, call):
     """Choose the way by the number of bytes and of ranks; ``comm.length`` is the payload."""
     begin_step(comm)
-    if not fits_star(comm, comm.length):
-        outcome = agree(comm, ALLREDUCE_TAGS)
+    if not star.fits_star(comm, comm.length):
+        outcome = star.agree(comm, star.ALLREDUCE_TAGS)
         return reduce_along_chain(comm, call) if outcome == OK else outcome
-    if is_coordinator(comm) and comm.size > PAIR:
+    if not star.has_partner(comm):
         return _as_coordinator(comm, call)
-    outcome = exchange(comm, ALLREDUCE_TAGS, call.send, comm.length, comm.length)
+    outcome = star.exchange(comm, star.ALLREDUCE_TAGS, call.send, comm.length, comm.length)
     if outcome == OK:
-        payload = payload_from(comm, partner_of(comm))
-        if comm.size == PAIR:
+        payload = star.payload_from(comm, star.partner_of(comm))
+        if comm.size == star.PAIR:
             fold_operands(comm, call, payload, 0, comm.length)
         else:
             move(call.recv, payload, comm.length)
@@ -48,12 +36,12 @@ def allreduce_body(comm, call):
 def _as_coordinator(comm, call):
     """Fold what all others send, in rank order whatever the order of arrival."""
     for rank in range(1, comm.size):
-        post_recv(comm, rank, ALLREDUCE_SEND, comm.length)
-    outcome = transfer(comm)
+        star.post_recv(comm, rank, ALLREDUCE_SEND, comm.length)
+    outcome = star.transfer(comm)
     if outcome != OK:
         return outcome
     if call.send != call.recv:
         move(call.recv, call.send, comm.length)
     for rank in range(1, comm.size):
-        fold(comm, call, call.recv, payload_from(comm, rank), comm.length)
-    return send_to_all(comm, ALLREDUCE_RECV, call.recv, comm.length)
+        fold(comm, call, call.recv, star.payload_from(comm, rank), comm.length)
+    return star.send_to_all(comm, ALLREDUCE_RECV, call.recv, comm.length)

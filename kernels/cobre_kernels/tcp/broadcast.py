@@ -6,20 +6,9 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.tcp import star
 from cobre_kernels.tcp.progress.pause import begin_step
 from cobre_kernels.tcp.ring import relay, set_block
-from cobre_kernels.tcp.star import (
-    BROADCAST_TAGS,
-    agree,
-    exchange,
-    fits_star,
-    has_partner,
-    partner_of,
-    payload_from,
-    post_recv,
-    post_send,
-    transfer,
-)
 from cobre_kernels.tcp.tags import BROADCAST
 
 
@@ -27,14 +16,14 @@ from cobre_kernels.tcp.tags import BROADCAST
 def broadcast_body(comm, call):
     """Choose the way by the number of bytes."""
     begin_step(comm)
-    if not fits_star(comm, call.size_bytes):
+    if not star.fits_star(comm, call.size_bytes):
         return _around_ring(comm, call)
-    return _with_partner(comm, call) if has_partner(comm) else _as_coordinator(comm, call)
+    return _with_partner(comm, call) if star.has_partner(comm) else _as_coordinator(comm, call)
 
 
 @routine
 def _around_ring(comm, call):
-    outcome = agree(comm, BROADCAST_TAGS)
+    outcome = star.agree(comm, star.BROADCAST_TAGS)
     if outcome != OK:
         return outcome
     for rank in range(comm.size):
@@ -53,9 +42,9 @@ def _with_partner(comm, call):
     """Send to the other end of the star link, or receive from it."""
     own_bytes = _bytes_of(call, comm.rank)
     recv_bytes = call.size_bytes - own_bytes
-    outcome = exchange(comm, BROADCAST_TAGS, call.buffer, own_bytes, recv_bytes)
+    outcome = star.exchange(comm, star.BROADCAST_TAGS, call.buffer, own_bytes, recv_bytes)
     if outcome == OK and recv_bytes > 0:
-        move(call.buffer, payload_from(comm, partner_of(comm)), recv_bytes)
+        move(call.buffer, star.payload_from(comm, star.partner_of(comm)), recv_bytes)
     return outcome
 
 
@@ -63,12 +52,12 @@ def _with_partner(comm, call):
 def _as_coordinator(comm, call):
     """Hear all ranks, and send the root's payload to the others."""
     for rank in range(1, comm.size):
-        post_recv(comm, rank, BROADCAST, _bytes_of(call, rank))
-    outcome = transfer(comm)
+        star.post_recv(comm, rank, BROADCAST, _bytes_of(call, rank))
+    outcome = star.transfer(comm)
     if outcome != OK:
         return outcome
     if call.root != 0 and call.size_bytes > 0:
-        move(call.buffer, payload_from(comm, call.root), call.size_bytes)
+        move(call.buffer, star.payload_from(comm, call.root), call.size_bytes)
     for rank in range(1, comm.size):
-        post_send(comm, rank, BROADCAST, call.buffer, call.size_bytes - _bytes_of(call, rank))
-    return transfer(comm)
+        star.post_send(comm, rank, BROADCAST, call.buffer, call.size_bytes - _bytes_of(call, rank))
+    return star.transfer(comm)

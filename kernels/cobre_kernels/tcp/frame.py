@@ -14,7 +14,7 @@ from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.tags import LENGTH_BYTES, PREFIX_BYTES
 
 HEADER = Record(
-    "Header",
+    "TcpHeader",
     "Begins a message of a collective, in the byte order of the network.",
     first=word("length of the frame (32 bits), tag (8), op of an allreduce (8), 0"),
     step=word("number of the collective"),

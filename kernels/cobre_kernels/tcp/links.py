@@ -41,14 +41,14 @@ PEER = Record(
     payload=word("address of the payload still to send"),
     payload_left=word("bytes of it"),
     # The message from the rank, on the star.
-    inbox=pointer("Header", "where the message comes in, followed by room for a payload"),
+    inbox=pointer("TcpHeader", "where the message comes in, followed by room for a payload"),
     filled=word("bytes that are here"),
     wanted=word("bytes that there will be if the ranks agree"),
     first_word=word("what the header begins with if the ranks agree"),
     agreement=word("UNREAD, AGREES or DISAGREES"),
     # The control message that comes in.
-    message=part(CONTROL_MESSAGE, "what is here of it"),
-    message_filled=word("how many bytes"),
+    control=part(CONTROL_MESSAGE, "what is here of it"),
+    control_filled=word("how many bytes"),
 )
 
 CURSOR = Record(
@@ -81,8 +81,8 @@ BLOCK = Record(
 VECTOR = Record(
     "Vector", "A struct iovec.", begin=word("address of the bytes"), count=word("how many")
 )
-MESSAGE = Record(
-    "Message",
+MSGHDR = Record(
+    "Msghdr",
     "A struct msghdr and what it gathers; 0 but for these.",
     name=word("no address: the socket is connected"),
     name_bytes=word("0"),
@@ -121,17 +121,16 @@ LINKS = Record(
     polls=rows("Poll", "entries for poll(2): 3 for each rank and 2 more"),
     lone_poll=part(POLL, "an entry to wait for one descriptor"),
     # Control messages and failure reports.
-    notice=part(CONTROL_MESSAGE, "liveness query or goodbye to send"),
+    control=part(CONTROL_MESSAGE, "liveness query or goodbye to send"),
     report=pointer("ControlMessage", "a failure report, to send or come in"),
     report_rows=rows("Failure", "its rows, in the byte order of the network"),
     reported_status=word("status in the report of the earliest step, else OK"),
     reported_step=word("that step"),
     reported=rows("Failure", "its rows"),
-    message=part(MESSAGE, "for sendmsg(2)"),
+    msghdr=part(MSGHDR, "for sendmsg(2)"),
     peers=own_rows(PEER, "one for each rank", begins_line=True),
 )
 
-CONTROL_MESSAGE_BYTES = CONTROL_MESSAGE.size_bytes
 FAILURE_BYTES = FAILURE.size_bytes
 
 

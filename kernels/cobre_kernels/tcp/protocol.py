@@ -40,12 +40,12 @@ States of a rank
 state           entered                     left
 =============== =========================== ====================================================
 OUTSIDE         no collective is under way  a collective begins: STAR
-STAR            its header is posted        all have agreed: OUTSIDE, or RING; row "header
-                                            differs": FAILED
-RING            its payload is large        all bytes have moved: OUTSIDE
-OVERDUE         from STAR or RING: no byte  a byte moves: back; rows "no answer": FAILED
-                for timeout_ns; query sent
-FAILED          its report is sent          closed: CLOSED, without a goodbye
+STAR            its header is posted        all have agreed: RING if the payload is large, else
+                                            OUTSIDE
+RING            all have agreed             all bytes have moved: OUTSIDE
+OVERDUE         STAR or RING, and no byte   a byte moves: back to it
+                moves for timeout_ns
+FAILED          a row below names a status  it closes: CLOSED, without a goodbye
 CLOSED          its goodbye is sent         its links end
 =============== =========================== ====================================================
 
@@ -57,25 +57,23 @@ row                 comes                   the rank
 =================== ======================= ====================================================
 header differs      another signature or    waits for all headers, then fails with DISAGREE; its
                     length                  report tells what every rank called
-header garbled      another step, tag or    loses that rank as GARBLED: LOST_PEER
-                    length of a frame
-frame garbled       another prefix than     the same; without rows "report" and "goodbye", which
-                    the one due             tell more, for EXPLANATION_MS
-query               WAITING                 notes when; sends WAITING itself if it is blocked,
-                                            not again within QUERY_NS
-goodbye             SHUTDOWN of step t      t >= s: that rank has done its part; else it is lost as
+garbled             a frame that is not     as "data link ends", but loses that rank as GARBLED
+                    the one due
+data link ends      end of stream, error    waits EXPLANATION_MS for one of the next three rows,
+                                            else loses that rank as DIED: LOST_PEER
+control link ends   end of stream, error    loses that rank as DIED or UNREACHABLE: LOST_PEER
+goodbye             SHUTDOWN of step t      t >= s: that rank has done its part; else loses it as
                                             LEFT: LOST_PEER
 report              FAILURE of step t       t <= s with rows: adopts them and their status; without:
                                             loses that rank as GAVE_UP. t > s: it has done its part
-control link ends   end of stream, error    loses that rank as DIED or UNREACHABLE: LOST_PEER
-data link ends      end of stream, error    waits EXPLANATION_MS for one of the three rows before,
-                                            else loses that rank as DIED
+query               WAITING                 notes when; sends WAITING itself if it is blocked, not
+                                            again within QUERY_NS
 silence             no byte for timeout_ns  is OVERDUE: sends WAITING to all
 no answer, in STAR  none for ANSWER_NS      names the silent ranks LATE: TIMED_OUT. Rank 0 names
                                             only those whose header it waits for
 no answer, in RING  none for ANSWER_NS      names silent neighbours LATE; the others may have
                                             completed the step
-still no report     none for REPORT_NS      names every rank LATE that it waits for itself
+no report           none for REPORT_NS      names every rank LATE that it waits for itself
 signal              a handler raises        fails with INTERRUPTED
 =================== ======================= ====================================================
 

@@ -13,7 +13,7 @@ from tests.kernels.ir.body import STACK
 WRAPPERS = ("_ZN7cpython", "cfunc.")
 # The fields of calls that are addresses; all others are numbers.
 ADDRESSES = dict.fromkeys(
-    ("send", "recv", "buffer", "counts", "displs", "values", "digits", "scratch"), "user"
+    ("send", "recv", "buffer", "counts", "displs", "values", "digits", "scratch", "payload"), "user"
 )
 ADDRESSES |= {"acc": "data", "x": "data"}
 

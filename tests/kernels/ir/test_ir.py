@@ -32,11 +32,16 @@ STEP = of("Cell.arrived", *CALL, "RankBlock.condition", "RankBlock.sleepers")
 STEP -= {("RankBlock.condition", "store", "release"), ("Cell.detail", "load", "monotonic")}
 LOOK_BACK = {("Cell.arrived", "load", "acquire")} | {(w, "load", "monotonic") for w in CALL}
 COLLECTIVES = ("barrier", "broadcast", "allreduce", "allgatherv")
+OUTCOME = of("Staging.status", "Staging.mpi_error", "Staging.waited_ns")
 EXPECTED = {
     **{f"collective/entry.{name}_entry": GUARD for name in COLLECTIVES},
     **{f"shm/{name}.{name}_body": STEP for name in COLLECTIVES},
     "shm/step.abandon_body": LOOK_BACK | LEAVING,
     "shm/step.announce_closed_kernel": LEAVING,
+    "mpi/barrier.barrier_body": LOOK_BACK,
+    "mpi/round.enter_round_kernel": LOOK_BACK,
+    "mpi/round.hand_out_kernel": OUTCOME,
+    "mpi/messages.goodbye_kernel": LEAVING,
     "collective/guard.shut_kernel": {("Comm.guard", "cmpxchg", "acq_rel acquire")},
     "machine/access.load_word_kernel": {("Word.value", "load", "acquire")},
     "machine/access.store_word_kernel": {("Word.value", "store", "release")},

@@ -1,158 +1,105 @@
 """The ranks of one node over MPI, as plain Python on threads, with an MPI that has no other node.
 
 The stand-ins for MPI's calls do what the real ones do for a single leader, and note as written
-whatever memory of the stage the real ones may write.
+whatever part of the staging buffer the real ones may write.
 """
 
 import ctypes
 import sys
 
 import numpy as np
-from cobre_kernels import dtypes, fold, layout, status
-from cobre_kernels.kind import BARRIER
-from cobre_kernels.mpi import calls, table
-from cobre_kernels.mpi.allgatherv import allgatherv_kernel
-from cobre_kernels.mpi.allreduce import allreduce_kernel
-from cobre_kernels.mpi.barrier import synchronise_kernel
-from cobre_kernels.mpi.broadcast import broadcast_kernel
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.machine.record import LINE_BYTES
+from cobre_kernels.mpi import allgatherv, allreduce, barrier, broadcast, calls, messages
+from cobre_kernels.mpi import round as rounds
+from cobre_kernels.mpi.records import HEADER, MESSAGE, MPI, halves_offset
 
-from tests.kernels.shared_words_recorder import World, compare, copy_bytes, recorder
-
-LENGTHS = (3, 300, 2500, 7000)  # of float64: gathered and in stripes, one round and several
+from tests.kernels.threads.recorder import World, copy_bytes, recorder
 
 
-def _ints(address):
-    return (ctypes.c_int32 * 1).from_address(address)[0]
+def _int(address):
+    return ctypes.c_int32.from_address(address).value
 
 
-def _begin_allgather(mpi, head, heads, count, request):
-    ctypes.memmove(heads, head, count)
-    return 0
-
-
-def _test(mpi, request):
-    ctypes.c_int64.from_address(mpi + table.FLAG).value = 1
-    return 0
-
-
-def _probe(mpi, tag):
-    ctypes.c_int64.from_address(mpi + table.FLAG).value = 0
-    return 0
-
-
-def _allgatherv(mpi, send, send_bytes, recv, counts, displs):
+def _wrote(address, count):
     with recorder.lock:
-        recorder.data("store", "copy", recv + _ints(displs), _ints(counts))
+        recorder.data("store", "copy", address, count)
     return 0
+
+
+def _begin_allgather(mpi, header, headers, count):
+    ctypes.memmove(headers, header, count)
+    return 0
+
+
+def _flag(value):
+    def call(mpi, argument):
+        ctypes.c_int64.from_address(mpi.flag).value = value
+        return 0
+
+    return call
 
 
 def _alltoallv(mpi, send, send_counts, send_displs, recv, recv_counts, recv_displs):
-    copy_bytes(recv + _ints(recv_displs), send + _ints(send_displs), _ints(send_counts))
-    return 0
-
-
-def _bcast(mpi, buffer, count, root):
-    with recorder.lock:
-        recorder.data("store", "copy", buffer, count)
+    copy_bytes(recv + _int(recv_displs), send + _int(send_displs), _int(send_counts))
     return 0
 
 
 STAND_INS = {
     "begin_allgather": _begin_allgather,
-    "test": _test,
-    "probe": _probe,
-    "allgatherv": _allgatherv,
+    "test": _flag(1),
+    "match_message": _flag(0),
+    "allgatherv": lambda mpi, recv, counts, displs: _wrote(recv + _int(displs), _int(counts)),
     "alltoallv": _alltoallv,
-    "bcast": _bcast,
+    "bcast": lambda mpi, buffer, count, root: _wrote(buffer, count),
     "begin_send": lambda *arguments: 0,
 }
 
 
 class Node(World):
-    """The ranks of a node; their states in :attr:`states` are those of the node."""
+    """The ranks of a node; :attr:`comms` are of the whole communicator, as large as the node."""
 
     def __init__(self, size, **world):
         super().__init__(size, **world)
         for name, function in STAND_INS.items():
             setattr(calls, name, function)
-        self._kept = []
-        self.locals = self.states
-        self.states = [self._state(local) for local in self.locals]
+        self._kept = [self.words]
+        self.comms = [
+            self._over_mpi(node, words) for node, words in zip(self.comms, self.words, strict=True)
+        ]
 
-    def _words(self, values):
+    def _table(self, values):
         array = np.array(values, dtype=np.int64)
         self._kept.append(array)
         return array.ctypes.data
 
-    def _state(self, local):
-        size, word = self.size, layout.WORD_BYTES
-        stage, stride = (int(local[w // word]) for w in (layout.BUFFERS, layout.BUFFER_STRIDE))
-        recorder.stage = stage
-        half = (size * stride - table.halves_offset(size)) // 2 // layout.LINE_BYTES
-        mpi = np.zeros(table.TABLE_BYTES // word, dtype=np.int64)
-        words = {
-            table.LOCAL: local.ctypes.data,
-            table.NODES: 1,
-            table.WIDEST: size,
-            table.STAGE: stage,
-            table.HALF_BYTES: half * layout.LINE_BYTES,
-            table.ORDER: self._words(range(size)),
-            table.PLACES: self._words(range(size)),
-            table.STARTS: self._words([0, size]),
-            table.NODE_OF: self._words([0] * size),
-            table.HEAD: self._words([0] * (table.HEAD_BYTES // word)),
-            table.HEADS: self._words([0] * (table.HEAD_BYTES // word)),
-            table.COUNTS: self._words([0] * (4 * size)),
-            table.REASONS: self._words([0] * size),
-            table.NEWS_OUT: self._words([0] * (3 + size)),
-            table.NEWS_IN: self._words([0] * (3 + size)),
-            table.NEWS_REQUESTS: self._words([0]),
-            table.HEARD: self._words([0]),
-            table.SMALL_OUT: self._words([0, 0]),
-        }
-        for offset, value in words.items():
-            mpi[offset // word] = value
-        state = local.copy()
-        state[layout.LINKS // word] = mpi.ctypes.data
-        self._kept.append(mpi)
-        return state
+    def _record(self, record, rows=0):
+        return self._table(record.array(rows))
 
-
-def values(rank, length):
-    return np.arange(length, dtype=np.float64) * (rank + 2) + rank
-
-
-def rounds(rank, state):
-    """Every collective in turn, so that each half of the stage is used by each."""
-    size = int(ctypes.c_int64.from_address(state + layout.COMM_SIZE).value)
-    for turn, length in enumerate((*LENGTHS, *LENGTHS)):
-        send, recv = values(rank, length), np.full(length, np.nan)
-        outcome = allreduce_kernel.call(
-            state, send.ctypes.data, length, recv.ctypes.data, length, 8, dtypes.FLOAT64, fold.SUM
-        )
-        assert outcome == status.OK
-        compare(recv, sum(values(r, length) for r in range(size)))
-        root = turn % size
-        buffer = values(root, length) if rank == root else np.full(length, np.nan)
-        arguments = (buffer.ctypes.data, buffer.nbytes, dtypes.FLOAT64, root)
-        assert broadcast_kernel.call(state, *arguments) == status.OK
-        compare(buffer, values(root, length))
-        assert synchronise_kernel.call(state, BARRIER, 0) == status.OK
-        counts = np.array([length + r for r in range(size)])
-        displs = np.cumsum(counts) - counts
-        send, recv = values(rank, counts[rank]), np.full(counts.sum(), np.nan)
-        outcome = allgatherv_kernel.call(
-            state, send.ctypes.data, len(send), recv.ctypes.data, len(recv), 8, dtypes.FLOAT64,
-            counts.ctypes.data, displs.ctypes.data, size, size,
-        )  # fmt: skip
-        assert outcome == status.OK
-        expected = np.concatenate([values(r, counts[r]) for r in range(size)])
-        compare(recv, expected)
-
-
-def node_disagreement(rank, state):
-    assert synchronise_kernel.call(state, BARRIER, 0) == status.OK
-    assert synchronise_kernel.call(state, BARRIER, rank % 2) == status.DISAGREE
+    def _over_mpi(self, node, words):
+        size = self.size
+        mpi, comm = MPI.at(self._record(MPI)), COMM.at(self._table(words))
+        recorder.staging = node.buffers
+        mpi.enter_round = rounds.enter_round_kernel.address
+        mpi.hand_out = rounds.hand_out_kernel.address
+        mpi.node, mpi.nodes, mpi.widest = node, 1, size
+        mpi.staging, mpi.halves = node.buffers, node.buffers + halves_offset(size)
+        half = (size * node.buffer_stride - halves_offset(size)) // 2
+        mpi.half_bytes = half // LINE_BYTES * LINE_BYTES
+        mpi.node_order, mpi.node_index = self._table(range(size)), self._table(range(size))
+        mpi.node_starts, mpi.node_of = self._table([0, size]), self._table([0] * size)
+        mpi.header, mpi.headers = self._record(HEADER), self._record(HEADER)
+        mpi.counts, mpi.reasons = self._table([0] * 4 * size), self._table([0] * size)
+        mpi.report_out, mpi.message_in = self._record(MESSAGE, size), self._record(MESSAGE, size)
+        mpi.query_out = self._record(MESSAGE)
+        mpi.sends, mpi.answered = self._table([0]), self._table([0])
+        comm.mpi = mpi
+        comm.barrier_body = barrier.barrier_body.address
+        comm.broadcast_body = broadcast.broadcast_body.address
+        comm.allreduce_body = allreduce.allreduce_body.address
+        comm.allgatherv_body = allgatherv.allgatherv_body.address
+        comm.abandon_body = messages.abandon_body.address
+        return comm
 
 
 assert "mpi4py" not in sys.modules  # the stand-ins are for a process without MPI

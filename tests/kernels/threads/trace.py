@@ -17,10 +17,12 @@ from tests.kernels.threads.recorder import World, compare, recorder
 from cobre_kernels.collective import calls, dtypes, entry, fold, status  # isort: skip
 from cobre_kernels.machine import copy, libc  # isort: skip
 from cobre_kernels.shm import slot, step, wait  # isort: skip
+from tests.kernels.threads.node import Node  # isort: skip
 
 SIZE = 4  # more than FOLD_ALL_RANKS
 LATE_S = 0.02
 LENGTHS = (3, 96 // 8, 300, 2500)  # of float64: inline, inline at its most, a slot, several slots
+NODE_LENGTHS = (3, 300, 2500, 7000)  # gathered and in stripes, one round and several
 
 libc.lock_is_held = lambda fd, byte, scratch: True  # threads cannot see each other's locks
 copy.STREAM_BYTES = 4096  # so that outputs go past the caches here too
@@ -92,6 +94,15 @@ def mixed(comm):
     allgathervs(comm)
 
 
+def rounds(comm):
+    """Every collective in turn, so that each half of the staging buffer is used by each."""
+    for number, length in enumerate((*NODE_LENGTHS, *NODE_LENGTHS)):
+        allreduce(comm, length)
+        broadcast(comm, length, number % SIZE)
+        assert synchronise(comm) == status.OK
+        allgatherv(comm, length)
+
+
 def disagreement(comm):
     assert synchronise(comm) == status.OK
     assert synchronise(comm, comm.rank % 2) == status.DISAGREE
@@ -115,7 +126,7 @@ def left(comm):
 
 
 def mistakes():
-    """Return what is planted, by name: (body, world, [(file, name in it, what takes its place)])."""
+    """Return what is planted, by name: a body, a world, and what takes the place of which name."""
     relaxed = recording.REPLACED["load_relaxed"]
     careless = recording.REPLACED["store_relaxed"]
     files = (slot, *(sys.modules[f"cobre_kernels.shm.{n}"] for n in ("broadcast", "allgatherv")))
@@ -123,6 +134,12 @@ def mistakes():
 
     def one_parity(comm, rank, generation):
         return slot_of(comm, rank, 0)
+
+    def one_half(mpi):
+        mpi.rounds += 1
+        return mpi.halves
+
+    halves = [m for m in sys.modules.values() if hasattr(m, "next_half")]
 
     def looks(load):
         return [(file, "load_acquire", load) for file in (step, wait)]
@@ -133,6 +150,11 @@ def mistakes():
         "plain load of arrived": (mixed, World, looks(recording.peek)),
         "no fence after streamed stores": (mixed, World, [(slot, "store_fence", lambda: None)]),
         "one slot for both parities": (mixed, World, [(f, "slot_of", one_parity) for f in files]),
+        "one half of the staging buffer": (
+            rounds,
+            Node,
+            [(f, "next_half", one_half) for f in halves],
+        ),
     }
 
 
@@ -164,6 +186,8 @@ def main():
     bodies = (barriers, broadcasts, allreduces, allgathervs, mixed, disagreement, left)
     results = {body.__name__: report(body) for body in bodies}
     results["late"] = report(late, timeout_s=0.15)
+    results["rounds"] = report(rounds, Node)
+    results["node disagreement"] = report(disagreement, Node)
     results["planted"] = {name: planted(*mistake) for name, mistake in mistakes().items()}
     json.dump(results, sys.stdout)
 

@@ -30,16 +30,15 @@ def query_liveness(comm, now):
     links = comm.links
     if now - links.queried_ns >= QUERY_NS:
         links.queried_ns = now
-        write_control(comm, links.notice, WAITING, OK, 0)
-        _send_to_all(comm, links.notice, 0)
+        write_control(comm, links.control, WAITING, OK, 0)
+        _send_to_all(comm, links.control, 0)
 
 
 @kernel(COMM)
 def goodbye_kernel(comm):
     """Tell all others that this rank closes, and the last step that it has completed."""
-    notice = comm.links.notice
-    write_control(comm, notice, SHUTDOWN, OK, 0)
-    _send_to_all(comm, notice, 0)
+    write_control(comm, comm.links.control, SHUTDOWN, OK, 0)
+    _send_to_all(comm, comm.links.control, 0)
     return OK
 
 
@@ -93,8 +92,8 @@ def read_control(comm, rank):
     """Read all that a rank's control link has; note it in the rank's record."""
     peer = comm.links.peers[rank]
     while peer.control_fd != NO_LINK:
-        filled = peer.message_filled
-        begin = peer.message.address + CONTROL_OFFSET + filled
+        filled = peer.control_filled
+        begin = peer.control.address + CONTROL_OFFSET + filled
         got = libc.receive(peer.control_fd, begin, CONTROL_BYTES - filled)
         if got == -libc.EAGAIN or got == -libc.EINTR:
             return
@@ -104,17 +103,16 @@ def read_control(comm, rank):
                 is_silent = got == -libc.ETIMEDOUT or got == -libc.EHOSTUNREACH
                 peer.condition = UNREACHABLE if is_silent else DIED
         elif filled + got < CONTROL_BYTES:
-            peer.message_filled = filled + got
+            peer.control_filled = filled + got
         else:
-            peer.message_filled = 0
+            peer.control_filled = 0
             _take_in(comm, peer)
 
 
 @routine
 def _take_in(comm, peer):
     """Note a control message: rows "query", "goodbye" and "report" of the protocol."""
-    message = peer.message
-    tag, step = control_tag(message), swap_bytes(message.step)
+    tag, step = control_tag(peer.control), swap_bytes(peer.control.step)
     if tag == WAITING:
         peer.heard_ns = libc.monotonic_ns()
     elif tag == SHUTDOWN:
@@ -132,7 +130,7 @@ def _take_in(comm, peer):
 def _take_report(comm, peer, step):
     """Read the rows of a failure report; keep those of the earliest step; tell if all is well."""
     links = comm.links
-    rows_bytes = 8 * comm.size * swap_bytes(peer.message.row_words)
+    rows_bytes = 8 * comm.size * swap_bytes(peer.control.row_words)
     if rows_bytes == 0:
         return True
     begin = links.report_rows[0].address
@@ -141,7 +139,7 @@ def _take_report(comm, peer, step):
     if not receive_all(comm, peer.control_fd, begin, rows_bytes, REST_PATIENCE_MS):
         return False
     if links.reported_status == OK or step < links.reported_step:
-        links.reported_status = swap_bytes(peer.message.status)
+        links.reported_status = swap_bytes(peer.control.status)
         links.reported_step = step
         swap_rows(comm.size, links.reported, links.report_rows)
     return True

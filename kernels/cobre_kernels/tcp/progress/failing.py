@@ -39,7 +39,7 @@ def _adopt_report(comm):
 
 @routine
 def failure_of_link(comm, rank, reason):
-    """Return how the step failed when a data link ended, or was garbled.
+    """Return how the step failed when a data link was lost: rows "garbled" and "data link ends".
 
     The control link tells more: whether the rank has left, has failed, or how all of them did.
     """
@@ -55,11 +55,11 @@ def failure_of_link(comm, rank, reason):
 
 @routine
 def failure_by_timeout(comm, now):
-    """Query the others, and later name the late ones; return OK while answers may still come.
+    """Query the others, and later name the late ones: rows "silence" to "no report".
 
-    Before the ranks have agreed, no rank can have completed the step: a silent rank is late. On
-    the ring a silent rank may have completed it. There only awaited ranks are late, unless no
-    other rank reports which one it is.
+    Return OK while answers may still come. Before the ranks have agreed, no rank can have
+    completed the step: a silent rank is late. On the ring a silent rank may have completed it.
+    There only awaited ranks are late, unless no other rank reports which one it is.
     """
     links = comm.links
     if links.overdue_since == 0:

@@ -19,20 +19,20 @@ def without_bytes(result):
 @routine
 def send_two(comm, fd, first, first_bytes, second, second_bytes):
     """Send from two addresses, one after the other; return how many bytes went, or -errno."""
-    message = comm.links.message
+    msghdr = comm.links.msghdr
     count = 0
     if first_bytes > 0:
-        vector = message.gathered[0]
+        vector = msghdr.gathered[0]
         vector.begin = first
         vector.count = first_bytes
         count = 1
     if second_bytes > 0:
-        vector = message.gathered[count]
+        vector = msghdr.gathered[count]
         vector.begin = second
         vector.count = second_bytes
         count += 1
-    message.count = count
-    return libc.send_message(fd, message.address)
+    msghdr.count = count
+    return libc.send_message(fd, msghdr.address)
 
 
 @routine

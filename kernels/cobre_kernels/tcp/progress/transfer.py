@@ -87,8 +87,8 @@ def _receive(comm, peer):
     peer.filled = filled
     if filled >= HEADER_BYTES and peer.agreement == UNREAD:
         if not _is_of_this_step(comm, peer):
-            return GARBLED  # row "header garbled"
-        if peer.agreement == DISAGREES:  # what follows will not be read, neither here nor there
+            return GARBLED
+        if peer.agreement == DISAGREES:  # what follows is read at neither end
             peer.wanted = filled
             peer.payload_left = 0
             return MOVED
@@ -112,7 +112,7 @@ def _is_of_this_step(comm, peer):
 
 @routine
 def _agreement(comm, first, end):
-    """Return OK, or DISAGREE with the call of every peer in its failure record."""
+    """Return OK, or DISAGREE with all calls in the failure records: row "header differs"."""
     agree = True
     for rank in range(first, end):
         agree = agree and comm.links.peers[rank].agreement != DISAGREES

@@ -65,12 +65,9 @@ def called(call):
 
 
 def names_in(path):
-    """Return the names and attributes that a file mentions."""
-    return {
-        getattr(node, "id", getattr(node, "attr", None))
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Name | ast.Attribute)
-    }
+    """Return the names and attributes that a file mentions, such as ``comm.control``."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {ast.unparse(node) for node in nodes if isinstance(node, ast.Name | ast.Attribute)}
 
 
 def comment_above(lines, line):

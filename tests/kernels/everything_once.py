@@ -1,0 +1,62 @@
+"""Each collective of one rank, and what is folded and hashed on the way; prints it as JSON."""
+
+import json
+import sys
+import warnings
+
+import numpy as np
+from cobre_kernels.collective import calls, checks, dtypes
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.fold import Fold, fold_kernel
+from cobre_kernels.machine.kernel import kernel
+
+from cobre_comm import LocalBackend, ReduceOp
+from cobre_comm.testing.conformance.reference import COMPLEX, FLOATS, INTEGERS, numbers
+
+COUNT = 40
+
+
+@kernel(COMM, calls.Allgatherv)
+def hash_kernel(comm, call):
+    return checks.hash_tables(comm, call)
+
+
+def collectives():
+    with LocalBackend() as comm:
+        for dtype in [*INTEGERS, *FLOATS, *COMPLEX]:
+            send, recv = numbers(dtype, 1, COUNT), np.zeros(2 * COUNT, dtype)
+            comm.barrier()
+            comm.allreduce(send, recv[:COUNT], ReduceOp.SUM)
+            comm.allgatherv(send, recv, [COUNT], [COUNT])
+            comm.broadcast(recv, 0)
+            yield f"collectives of {dtype}", recv
+        yield "exact sum", np.array([comm.exact_sum(numbers("f8", 2, COUNT))])
+
+
+def folds():
+    for dtype in [*INTEGERS, *FLOATS]:
+        for op in (ReduceOp.SUM, ReduceOp.MIN, ReduceOp.MAX):
+            special = op is not ReduceOp.SUM  # which NaN a sum gives is not promised
+            acc, x = (numbers(dtype, rank, COUNT, special=special) for rank in (1, 2))
+            code = dtypes.CODES[acc.dtype]
+            fold_kernel.call(0, Fold(code, op, acc.ctypes.data, x.ctypes.data, COUNT))
+            yield f"{op.name} of {dtype}", acc
+
+
+def hashes():
+    words, tables = COMM.array(3), np.array([5, 6, 7, 0, 9, 20])
+    COMM.of(words).size = 3
+    at = tables.ctypes.data
+    call = calls.Allgatherv(0, 6, 0, 27, 8, dtypes.FLOAT64, at, at + 24, 3, 3)
+    yield "hash", np.array([hash_kernel.call(words.ctypes.data, call)])
+
+
+def results():
+    """Return the bytes of every result, by what it is."""
+    with warnings.catch_warnings(action="ignore"):  # NumPy's scalars say where they wrap
+        found = [*collectives(), *folds(), *hashes()]
+    return {name: array.tobytes().hex() for name, array in found}
+
+
+if __name__ == "__main__":
+    json.dump(results(), sys.stdout)

@@ -47,13 +47,6 @@ class Function:
     parameters: list[str]
     blocks: dict[str, list[Instruction]]
 
-    @functools.cached_property
-    def definitions(self):
-        """The instruction that makes each value."""
-        return {
-            i.result: i for block in self.blocks.values() for i in block if i.result is not None
-        }
-
     def instructions(self):
         """Every instruction, in the order of the text."""
         return [i for block in self.blocks.values() for i in block]

@@ -143,13 +143,12 @@ def error_of_mpi(comm):
     """MPI is handed a datatype that is none; return what it says, and its own words."""
     import ctypes
 
-    from cobre_kernels.mpi import table
     from mpi4py import MPI
 
     ours = create_communicator()
     ours.barrier()
     none = ctypes.c_int64(MPI._handleof(MPI.DATATYPE_NULL)).value
-    ours._memory._set(table.BYTE, none)
+    ours._comm.mpi.byte = none
     try:
         ours.barrier()
     except CollectiveFailed as error:

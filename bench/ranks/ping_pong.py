@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from cobre_kernels.atomics import cpu_pause, load_acquire, store_release
+from cobre_kernels.machine.atomics import cpu_pause, load_acquire, store_release
 from numba import njit
 
 SHARED_MEMORY = "/dev/shm"

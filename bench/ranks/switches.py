@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from cobre_kernels import libc
-from cobre_kernels.atomics import load_acquire, store_release
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.atomics import load_acquire, store_release
 from numba import njit
 
 from bench.plan import PEER, Options

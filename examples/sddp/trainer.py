@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 from backward import append_news, backward_block, expected_cut, find_distinct
-from cobre_kernels.libc import monotonic_ns
+from cobre_kernels.machine.libc import monotonic_ns
 from compiled import CALLING, PLAIN
 from dual_simplex import OPTIMAL
 from forward import forward_pass

@@ -14,7 +14,9 @@ from cobre_kernels.mpi import allgatherv, allreduce, barrier, broadcast, calls, 
 from cobre_kernels.mpi import round as rounds
 from cobre_kernels.mpi.records import HEADER, MESSAGE, MPI, halves_offset
 
-from tests.kernels.threads.recorder import World, copy_bytes, recorder
+from tests.kernels import shared_words
+from tests.kernels.threads.recorder import copy_bytes, recorder
+from tests.kernels.threads.world import World
 
 
 def _int(address):
@@ -68,6 +70,12 @@ class Node(World):
             self._over_mpi(node, words) for node, words in zip(self.comms, self.words, strict=True)
         ]
 
+    def name_of(self, address):
+        """Return the name of the shared word at an address, or "data"."""
+        if address >= self.buffers:
+            return shared_words.name_at("Staging", address - self.buffers)
+        return super().name_of(address)
+
     def _table(self, values):
         array = np.array(values, dtype=np.int64)
         self._kept.append(array)
@@ -79,7 +87,6 @@ class Node(World):
     def _over_mpi(self, node, words):
         size = self.size
         mpi, comm = MPI.at(self._record(MPI)), COMM.at(self._table(words))
-        recorder.staging = node.buffers
         mpi.enter_round = rounds.enter_round_kernel.address
         mpi.hand_out = rounds.hand_out_kernel.address
         mpi.node, mpi.nodes, mpi.widest = node, 1, size

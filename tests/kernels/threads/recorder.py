@@ -1,14 +1,13 @@
 """The kernels as plain Python, on threads, with every access to memory noted.
 
-Only under NUMBA_DISABLE_JIT=1, and before anything else imports the kernels: this file replaces
-the functions of ``atomics.py``, from which all others take theirs.
+Only under NUMBA_DISABLE_JIT=1, and before anything else imports the kernels: this file replaces the
+functions of ``atomics.py``, from which all others take theirs. ``world.py`` imports it first.
 """
 
 import ctypes
 import threading
 from collections import defaultdict
 
-import numpy as np
 from cobre_kernels.machine import atomics, record
 from numba import config
 
@@ -16,41 +15,29 @@ from tests.kernels.threads.races import Races
 
 assert config.DISABLE_JIT, "run with NUMBA_DISABLE_JIT=1"
 
-TIMEOUT_S = 20.0
-ITEMSIZE = 8  # of elements; the scenarios use no other
-
 
 class Recorder:
     """What happened: races, the operations on each shared word, and who wrote it."""
 
     def __init__(self):
-        self.compares = True  # whether data that arrives is looked at
         self.lock = threading.RLock()
         self.ranks = threading.local()
-        self.watch(1, 0, 0, 0)
+        self.watch(1, range(0), 0, str)
 
-    def watch(self, size, begin, end, buffers):
-        """Begin anew, for a segment; its collective buffers begin at ``buffers``."""
-        self.races = Races(size, begin, end)
-        self.begin, self.buffers = begin, buffers
-        self.staging = None
+    def watch(self, size, segment, buffers, name_of):
+        """Begin anew, for the addresses of a segment.
+
+        Its collective buffers begin at ``buffers``; ``name_of(address)`` names a shared word.
+        """
+        self.races = Races(size, segment.start, segment.stop)
+        self.begin, self.buffers, self.name_of = segment.start, buffers, name_of
         self.operations = set()
         self.writers = defaultdict(set)
 
-    def word(self, address):
-        """Return the name of a shared word, "data", or None for memory that is not watched."""
-        if not self.races.is_shared(address):
-            return None
-        if self.staging is not None and address >= self.staging:
-            return shared_words.name_at("Staging", address - self.staging)
-        if address >= self.buffers:
-            return "data"
-        return shared_words.name_at("Control", address - self.begin)
-
     def note(self, what, how, address):
         """Note an operation on a word of another process."""
-        word = self.word(address)
-        if word is not None:
+        if self.races.is_shared(address):
+            word = self.name_of(address)
             self.operations.add((word, what, how))
             if what != "load":
                 self.writers[word, address - self.begin].add(self.ranks.own)
@@ -63,14 +50,14 @@ class Recorder:
 
 
 recorder = Recorder()
+look, _write = record.peek_now, record.poke_now
 
 
 def _load(ordering):
     def load(address):
         with recorder.lock:
-            if recorder.races.is_shared(address):
-                recorder.note("load", ordering, address)
-                recorder.races.load(recorder.ranks.own, address, ordering)
+            recorder.note("load", ordering, address)
+            recorder.races.load(recorder.ranks.own, address, ordering)
             return look(address)
 
     return load
@@ -84,15 +71,6 @@ def _store(ordering):
             _write(address, value)
 
     return store
-
-
-def look(address):
-    """Load a word that is not watched."""
-    return ctypes.c_int64.from_address(address).value
-
-
-def _write(address, value):
-    ctypes.c_int64.from_address(address).value = value
 
 
 def peek(address):
@@ -166,75 +144,5 @@ REPLACED = {
 for _name, _function in REPLACED.items():
     setattr(atomics, _name, _function)
 
-# What View and Table use.
+# What views and tables of records use.
 record.peek_now, record.poke_now = peek, poke
-
-# After the replacement.
-from cobre_kernels.collective.comm import COMM  # noqa: E402
-from cobre_kernels.collective.fold import Fold, fold_kernel  # noqa: E402
-from cobre_kernels.machine.kernel import kernel  # noqa: E402
-from cobre_kernels.shm import allgatherv, allreduce, barrier, broadcast, control, step  # noqa: E402
-
-from tests.kernels import shared_words  # noqa: E402
-
-
-@kernel(COMM, Fold)
-def recorded_fold(comm, call):
-    size_bytes = call.count * ITEMSIZE
-    with recorder.lock:
-        recorder.data("load", "plain", call.x, size_bytes)
-        recorder.data("load", "plain", call.acc, size_bytes)
-        recorder.data("store", "plain", call.acc, size_bytes)
-        return fold_kernel.function(comm, call)
-
-
-def compare(found, expected):
-    """Check what a collective gave, unless something wrong is planted in it."""
-    if recorder.compares:
-        np.testing.assert_array_equal(found, expected)
-
-
-class World:
-    """Ranks on threads of this process, over memory laid out as a segment."""
-
-    def __init__(self, size, buffer_bytes=12288, timeout_s=TIMEOUT_S):
-        self.size = size
-        offset = control.buffers_offset(size)
-        self.memory = np.zeros((offset + size * buffer_bytes + 4096) // 8, dtype=np.int64)
-        begin = -(-self.memory.ctypes.data // 4096) * 4096
-        recorder.watch(size, begin, begin + offset + size * buffer_bytes, begin + offset)
-        self.words = [COMM.array(size) for _ in range(size)]
-        self.comms = [COMM.of(words) for words in self.words]
-        for rank, comm in enumerate(self.comms):
-            recorder.ranks.own = rank
-            comm.rank, comm.size = rank, size
-            comm.control, comm.buffers, comm.buffer_stride = begin, begin + offset, buffer_bytes
-            comm.chunk_bytes = control.chunk_bytes(buffer_bytes)
-            comm.timeout_ns = int(timeout_s * 1e9)
-            comm.fills_to_stream = rank
-            comm.fold_kernel = recorded_fold.address
-            comm.barrier_body = barrier.barrier_body.address
-            comm.broadcast_body = broadcast.broadcast_body.address
-            comm.allreduce_body = allreduce.allreduce_body.address
-            comm.allgatherv_body = allgatherv.allgatherv_body.address
-            comm.abandon_body = step.abandon_body.address
-
-    def run(self, body):
-        """Run ``body(comm)`` on a thread for each rank."""
-        errors = []
-
-        def work(rank):
-            recorder.ranks.own = rank
-            try:
-                body(self.comms[rank])
-            except AssertionError as error:
-                errors.append(error)
-
-        threads = [threading.Thread(target=work, args=(r,), daemon=True) for r in range(self.size)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(2 * TIMEOUT_S)
-        if errors:
-            raise errors[0]
-        assert not any(thread.is_alive() for thread in threads), "a rank hangs"

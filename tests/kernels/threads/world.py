@@ -1,0 +1,80 @@
+"""Ranks on threads of one process, over memory that is laid out as a segment."""
+
+import threading
+
+import numpy as np
+
+from tests.kernels.threads.recorder import recorder  # first: it replaces the atomics
+
+from cobre_kernels.collective.comm import COMM  # isort: skip
+from cobre_kernels.collective.fold import Fold, fold_kernel  # isort: skip
+from cobre_kernels.machine.kernel import kernel  # isort: skip
+from cobre_kernels.shm import allgatherv, allreduce, barrier, broadcast, control, step  # isort: skip
+from tests.kernels import shared_words  # isort: skip
+
+TIMEOUT_S = 20.0
+ITEMSIZE = 8  # of elements; the scenarios use no other
+
+
+@kernel(COMM, Fold)
+def recorded_fold(comm, call):
+    size_bytes = call.count * ITEMSIZE
+    with recorder.lock:
+        recorder.data("load", "plain", call.x, size_bytes)
+        recorder.data("load", "plain", call.acc, size_bytes)
+        recorder.data("store", "plain", call.acc, size_bytes)
+        return fold_kernel.function(comm, call)
+
+
+class World:
+    """The ranks of a communicator over shared memory."""
+
+    def __init__(self, size, buffer_bytes=12288, timeout_s=TIMEOUT_S):
+        self.size = size
+        offset = control.buffers_offset(size)
+        nbytes = offset + size * buffer_bytes
+        self.memory = np.zeros((nbytes + control.PAGE_BYTES) // 8, dtype=np.int64)
+        begin = -(-self.memory.ctypes.data // control.PAGE_BYTES) * control.PAGE_BYTES
+        self.begin, self.buffers = begin, begin + offset
+        recorder.watch(size, range(begin, begin + nbytes), self.buffers, self.name_of)
+        self.words = [COMM.array(size) for _ in range(size)]
+        self.comms = [COMM.of(words) for words in self.words]
+        for rank, comm in enumerate(self.comms):
+            recorder.ranks.own = rank
+            comm.rank, comm.size = rank, size
+            comm.control, comm.buffers, comm.buffer_stride = begin, self.buffers, buffer_bytes
+            comm.chunk_bytes = control.chunk_bytes(buffer_bytes)
+            comm.timeout_ns = int(timeout_s * 1e9)
+            comm.fills_to_stream = rank
+            comm.fold_kernel = recorded_fold.address
+            comm.barrier_body = barrier.barrier_body.address
+            comm.broadcast_body = broadcast.broadcast_body.address
+            comm.allreduce_body = allreduce.allreduce_body.address
+            comm.allgatherv_body = allgatherv.allgatherv_body.address
+            comm.abandon_body = step.abandon_body.address
+
+    def name_of(self, address):
+        """Return the name of the shared word at an address, or "data"."""
+        if address >= self.buffers:
+            return "data"
+        return shared_words.name_at("Control", address - self.begin)
+
+    def run(self, body):
+        """Run ``body(comm)`` on a thread for each rank."""
+        errors = []
+
+        def work(rank):
+            recorder.ranks.own = rank
+            try:
+                body(self.comms[rank])
+            except AssertionError as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(r,), daemon=True) for r in range(self.size)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(2 * TIMEOUT_S)
+        if errors:
+            raise errors[0]
+        assert not any(thread.is_alive() for thread in threads), "a rank hangs"

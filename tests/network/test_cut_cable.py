@@ -68,7 +68,7 @@ def check_both_sides(outcomes, cut, operation):
 
 
 def alternate(name, values):
-    """Each value with one caller, by turns; with the other one in the long run."""
+    """Each value with one caller, alternately; with the other one in the long run."""
     cases = [
         pytest.param(value, caller, marks=[pytest.mark.slow] * ((number + place) % 2))
         for number, value in enumerate(values)

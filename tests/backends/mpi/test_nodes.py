@@ -17,18 +17,18 @@ LARGE_GIB = 14  # two ranks of 3 GiB each, and what MPI takes for its messages
 
 
 @pytest.mark.parametrize("backend", ALONE)
-def test_who_has_finished_may_leave_while_another_is_set_aside(backend):
+def test_a_rank_that_has_finished_may_leave_while_another_is_stopped(backend):
     skip_unless_here(backend)
     run_ranks(backend, 4, bodies.leave_while_one_sleeps, 2, 3)
 
 
 @pytest.mark.parametrize("backend", ALONE)
-def test_unread_questions_do_not_outlive_their_communicator(backend):
+def test_unread_queries_do_not_outlive_their_communicator(backend):
     skip_unless_here(backend)
     outcomes = run_ranks_outcomes(
         backend,
         2,
-        bodies.close_with_an_unread_question,
+        bodies.close_with_an_unread_query,
         connect=False,
         env={"COBRE_MPI_TIMEOUT_SECS": "1"},
     )

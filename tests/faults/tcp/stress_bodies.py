@@ -42,7 +42,7 @@ def tighten(comm):
 
 
 def lengths_around(star_bytes, itemsize, draw):
-    """Numbers of elements where something changes: the threshold, a chunk, a stage."""
+    """Numbers of elements where something changes: the threshold, a chunk, four chunks."""
     edge = draw.choice([star_bytes, chain.SMALLEST_CHUNK, table.CHUNK_BYTES, 4 * table.CHUNK_BYTES])
     about = [1, draw.randrange(1, 300), (edge + draw.randrange(-9, 10)) // itemsize]
     return max(1, draw.choice(about))

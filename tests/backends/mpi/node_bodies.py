@@ -48,17 +48,6 @@ def close_with_an_unread_query(comm):
     return left
 
 
-def many_sub_communicators(comm, times):
-    """Freeing what a communicator was made over frees it too; MPI has a few thousand in all."""
-    from mpi4py import MPI
-
-    for _ in range(times):
-        half = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2)
-        with MpiBackend(half) as ours:
-            ours.barrier()
-        half.Free()
-
-
 def odd_sizes(comm, lengths):
     """Every route of every collective, around the lengths at which it changes."""
     rank, size = comm.rank, comm.size

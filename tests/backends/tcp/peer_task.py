@@ -10,12 +10,16 @@ PATIENCE_S = 20.0  # of a test on a busy machine
 
 
 class PeerTask:
-    """A task, begun when it is made; ``task(sock, until)`` may take ``limit_s``."""
+    """A task, begun when it is made; ``task(sock, until)`` may take ``limit_s``.
 
-    def __init__(self, task, limit_s=PATIENCE_S):
+    It finds ``first`` in its socket when it begins.
+    """
+
+    def __init__(self, task, limit_s=PATIENCE_S, first=b""):
         self._ours, self.sock = socket.socketpair()
         self._ours.setblocking(False)
         self.sock.settimeout(PATIENCE_S)
+        self.sock.sendall(first)
         self.outcome = None
         self._loop = Loop()
         self._loop.start(self._run(task(self._ours, time.monotonic() + limit_s)))
@@ -42,8 +46,8 @@ class PeerTask:
         value, error = self.outcome
         return error or value
 
-    def go_on_for(self, seconds):
-        """Let the task run; return whether it has ended."""
+    def ends_within(self, seconds):
+        """Let the task run for a while; return whether it has ended."""
         return self._loop.run(lambda: self.outcome is not None, time.monotonic() + seconds)
 
     def send(self, data):

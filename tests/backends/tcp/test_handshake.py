@@ -50,11 +50,11 @@ def accepting(refusal=None, limit_s=PATIENCE_S):
     return PeerTask(task, limit_s)
 
 
-def connecting(limit_s=PATIENCE_S):
+def connecting(first=None, limit_s=PATIENCE_S):
     def task(sock, until):
         return handshake_as_connector(sock, lambda _: FIELDS, KEY, until)
 
-    return PeerTask(task, limit_s)
+    return PeerTask(task, limit_s, first or frame(0x0B, challenge_of()))
 
 
 def ack(transcript, role=b"accepting"):
@@ -65,10 +65,9 @@ def challenge_of(version=tags.PROTOCOL_VERSION, magic=MAGIC):
     return struct.pack(CHALLENGE_FORMAT, magic, version, 1, bytes(range(32)))
 
 
-def shake(peer, challenge):
-    """Challenge a connecting side, and check its answer; return the transcript."""
-    peer.send(frame(0x0B, challenge))
-    answer = peer.receive()
+def check_answer(peer, challenge=None):
+    """Check what a connecting side sends after a challenge; return the transcript."""
+    challenge, answer = challenge or challenge_of(), peer.receive()
     assert len(answer) == HANDSHAKE_BYTES
     assert struct.unpack(FIELDS_FORMAT, answer[5:-32])[:-1] == FIELDS[:-1]
     transcript = challenge + answer[5:-32]
@@ -115,7 +114,7 @@ def test_format_of_the_accepting_side():
 def test_format_of_the_connecting_side():
     """Bytes after the acknowledgement are not consumed."""
     with connecting() as peer:
-        transcript, end = shake(peer, challenge_of()), peer.dup()
+        transcript, end = check_answer(peer), peer.dup()
         peer.send(ack(transcript) + b"more")
         assert peer.result() is None
         with end:
@@ -158,7 +157,7 @@ def test_refusal_is_proven_to_the_refused():
 @pytest.mark.parametrize("key", [KEY, b"another"])
 def test_refusal_is_believed_if_it_is_proven(key):
     with connecting() as peer:
-        transcript = shake(peer, challenge_of())
+        transcript = check_answer(peer)
         peer.send(frame(0x0C, proof(key, b"refusing", transcript + b"no") + b"no"))
         error = peer.result()
         assert isinstance(error, Refused if key == KEY else AuthenticationFailed)
@@ -185,14 +184,14 @@ OTHER_SIZE = struct.pack(">I", 6)
 )
 def test_answers_that_prove_nothing(answer):
     with connecting() as peer:
-        peer.send(answer(shake(peer, challenge_of())))
+        peer.send(answer(check_answer(peer)))
         assert isinstance(peer.result(), AuthenticationFailed)
 
 
 def test_answer_to_another_handshake():
     with connecting() as first, connecting() as second:
-        old = shake(first, challenge_of())
-        shake(second, challenge_of())
+        old = check_answer(first)
+        check_answer(second)
         second.send(ack(old))
         assert isinstance(second.result(), AuthenticationFailed)
 
@@ -209,8 +208,7 @@ def test_answer_to_another_handshake():
     ],
 )
 def test_connecting_side_sends_nothing_to_another_program(first_bytes):
-    with connecting() as peer:
-        peer.send(first_bytes)
+    with connecting(first_bytes) as peer:
         assert "is not a rank of cobre_comm" in str(peer.result())
         with contextlib.suppress(ConnectionResetError):
             assert peer.rest() == b""
@@ -240,8 +238,8 @@ def test_each_side_names_the_version_of_the_other():
         peer.receive()
         peer.send(frame(0x08, struct.pack(">IIH", 1, 2, 9) + bytes(300)))
         assert "version 9" in str(peer.result())
-    with connecting() as peer:
-        shake(peer, challenge_of(9))
+    with connecting(frame(0x0B, challenge_of(9))) as peer:
+        check_answer(peer, challenge_of(9))
         peer.sock.close()
         error = peer.result()
         assert isinstance(error, AuthenticationFailed)
@@ -262,8 +260,8 @@ def test_half_a_handshake(count):
 
 def test_the_limit_ends_with_the_own_handshake():
     """A rank that has proven itself waits for rank 0, which may have a long queue."""
-    with connecting(limit_s=0.3) as peer:
-        transcript = shake(peer, challenge_of())
-        assert not peer.go_on_for(0.6)
+    with connecting(limit_s=SHORT_S) as peer:
+        transcript = check_answer(peer)
+        assert not peer.ends_within(3 * SHORT_S)
         peer.send(ack(transcript))
         assert peer.result() is None

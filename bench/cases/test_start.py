@@ -81,6 +81,7 @@ def started(pytestconfig):
 
         def samples_of(what: str) -> dict[str, list[float]]:
             if what not in taken:
+                faulthandler.cancel_dump_traceback_later()  # it takes longer than a test may
                 taken[what] = starting.in_turn(sides_of(what, bytecode), rounds)
             return taken[what]
 

@@ -1,4 +1,4 @@
-"""Who is measured: a side binds an operation on a slot of buffers to a call without arguments."""
+"""Who is measured: a side binds an operation on a arrays of buffers to a call without arguments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.ranks.work import Slot, contribution, verify
+from bench.ranks.work import Arrays, contribution, verify
 
 
 class Ours:
@@ -20,14 +20,16 @@ class Ours:
         self.comm = comm
         self._ops = {"sum": ReduceOp.SUM, "min": ReduceOp.MIN}
 
-    def bind(self, operation: str, slot: Slot | None):
-        if slot is None:
+    def call_of(self, operation: str, arrays: Arrays | None):
+        if arrays is None:
             return self.comm.barrier
         if operation == "broadcast":
-            return partial(self.comm.broadcast, slot.send, 0)
+            return partial(self.comm.broadcast, arrays.send, 0)
         if operation == "allgatherv":
-            return partial(self.comm.allgatherv, slot.send, slot.recv, slot.counts, slot.displs)
-        return partial(self.comm.allreduce, slot.send, slot.recv, self._ops[operation])
+            return partial(
+                self.comm.allgatherv, arrays.send, arrays.recv, arrays.counts, arrays.displs
+            )
+        return partial(self.comm.allreduce, arrays.send, arrays.recv, self._ops[operation])
 
 
 class Mpi4py:
@@ -39,20 +41,20 @@ class Mpi4py:
         self._mpi, self._world = mpi, mpi.COMM_WORLD
         self._ops = {"sum": mpi.SUM, "min": mpi.MIN}
 
-    def bind(self, operation: str, slot: Slot | None):
-        if slot is None:
+    def call_of(self, operation: str, arrays: Arrays | None):
+        if arrays is None:
             return self._world.Barrier
         if operation == "broadcast":
-            return partial(self._world.Bcast, slot.send, 0)
+            return partial(self._world.Bcast, arrays.send, 0)
         if operation == "allgatherv":
-            unit = self._mpi.BYTE if slot.send.itemsize == 1 else self._mpi.DOUBLE
-            gathered = [slot.recv, slot.counts, slot.displs, unit]
-            return partial(self._world.Allgatherv, slot.send, gathered)
-        return partial(self._world.Allreduce, slot.send, slot.recv, self._ops[operation])
+            unit = self._mpi.BYTE if arrays.send.itemsize == 1 else self._mpi.DOUBLE
+            gathered = [arrays.recv, arrays.counts, arrays.displs, unit]
+            return partial(self._world.Allgatherv, arrays.send, gathered)
+        return partial(self._world.Allreduce, arrays.send, arrays.recv, self._ops[operation])
 
 
 class Gloo:
-    """The same calls on torch.distributed's default group, on tensors that share the slots' memory.
+    """The same calls on torch.distributed's default group, on tensors over the arrays' memory.
 
     gloo reduces in place: the copy of ``send`` that makes it the operation of the others is timed.
     """
@@ -63,18 +65,18 @@ class Gloo:
         self._tensor, self._group = torch.from_numpy, distributed
         self._ops = {"sum": distributed.ReduceOp.SUM, "min": distributed.ReduceOp.MIN}
 
-    def bind(self, operation: str, slot: Slot | None):
-        if slot is None:
+    def call_of(self, operation: str, arrays: Arrays | None):
+        if arrays is None:
             return self._group.barrier
-        send, recv = self._tensor(slot.send), self._tensor(slot.recv)
+        send, recv = self._tensor(arrays.send), self._tensor(arrays.recv)
         if operation == "broadcast":
             return partial(self._group.broadcast, send, 0)
         if operation == "allgatherv":
-            return self._gather(send, recv, slot)
+            return self._gather(send, recv, arrays)
         return partial(self._reduce, send, recv, self._ops[operation])
 
-    def _gather(self, send, recv, slot: Slot):
-        if len(set(slot.counts.tolist())) > 1:
+    def _gather(self, send, recv, arrays: Arrays):
+        if len(set(arrays.counts.tolist())) > 1:
             raise ValueError("gloo gathers blocks of one length only")
         newer = getattr(self._group, "all_gather_single", None)
         return partial(newer or self._group.all_gather_into_tensor, recv, send)
@@ -96,27 +98,27 @@ class Memcpy:
     def __init__(self, rank: int) -> None:
         self._rank = rank
 
-    def bind(self, operation: str, slot: Slot | None):
+    def call_of(self, operation: str, arrays: Arrays | None):
         if operation == "broadcast":
             if self._rank == 0:
                 return lambda: None
-            source = contribution(slot.key, 0, int(slot.counts[0]), slot.send.dtype.type)
-            return partial(np.copyto, slot.send, source)
+            source = contribution(arrays.key, 0, int(arrays.counts[0]), arrays.send.dtype.type)
+            return partial(np.copyto, arrays.send, source)
         if operation != "allgatherv":
             raise ValueError(f"no least number of copies is known for {operation}")
-        blocks = np.split(slot.recv, slot.displs[1:])
+        blocks = np.split(arrays.recv, arrays.displs[1:])
 
         def copy_all() -> None:
             for block in blocks:
-                np.copyto(block, slot.send)
+                np.copyto(block, arrays.send)
 
         return copy_all
 
-    def verify(self, slot: Slot) -> None:
-        if slot.operation == "broadcast":
-            verify(slot, self.in_rank_order)
-        elif not np.array_equal(slot.recv, np.tile(slot.send, len(slot.counts))):
-            raise AssertionError(f"copies of {slot.send.nbytes} bytes: not what was copied")
+    def verify(self, arrays: Arrays) -> None:
+        if arrays.operation == "broadcast":
+            verify(arrays, self.in_rank_order)
+        elif not np.array_equal(arrays.recv, np.tile(arrays.send, len(arrays.counts))):
+            raise AssertionError(f"copies of {arrays.send.nbytes} bytes: not what was copied")
 
 
 class Fresh:
@@ -130,11 +132,11 @@ class Fresh:
         self._side, self._rank = side, rank
         self.in_rank_order = side.in_rank_order
 
-    def bind(self, operation: str, slot: Slot | None):
-        call = self._side.bind(operation, slot)
-        if slot is None or (operation == "broadcast" and self._rank != 0):
+    def call_of(self, operation: str, arrays: Arrays | None):
+        call = self._side.call_of(operation, arrays)
+        if arrays is None or (operation == "broadcast" and self._rank != 0):
             return call
-        send, data = slot.send, slot.send.copy()
+        send, data = arrays.send, arrays.send.copy()
 
         def write_and_send() -> None:
             send[:] = data

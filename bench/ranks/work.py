@@ -1,8 +1,8 @@
 """What is called on which buffers, and what must be in them afterwards.
 
-This module knows no library: a *side* binds one operation on one slot of buffers to a call without
-arguments, ``side.bind(operation, slot)``. Slots are used in turn, so no call finds its buffers in
-the cache because the last one left them there.
+This module knows no library: a *side* makes of an operation and its arrays a call without
+arguments, ``side.call_of(operation, arrays)``. Several sets of arrays are used in turn, so no call
+finds its own in the cache because the last one left them there.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from bench.ranks.timing import Side
 
-SLOT_BYTES = 64 * 2**20  # of all slots of a case together, where they are many
-MOST_SLOTS = 16
+ALL_BYTES = 64 * 2**20  # of all arrays of a case together, where they are many
+MOST_SETS = 16
 MOST_CALLS = 5000  # of a block: each is an object
-NO_CACHE_BYTES = 128 * 2**20  # of one slot: passes any cache, so it need not have a second one
+NO_CACHE_BYTES = 128 * 2**20  # of one set: passes any cache, so there need not be a second one
 
 # The reference configuration of the user's system: stages, trajectories, float64 of a trial point,
 # octets of a cut.
@@ -38,8 +38,8 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Slot:
-    """Buffers of one call. ``key`` makes their content differ from that of all other slots."""
+class Arrays:
+    """Buffers of one call. ``key`` makes their content differ from that of all other arrays."""
 
     operation: str
     key: int
@@ -57,7 +57,7 @@ def contribution(key: int, rank: int, count: int, dtype: type) -> np.ndarray:
     return (index * 0.1 + key + 1) * (1 + rank / 3)
 
 
-def make_slot(operation: str, key: int, rank: int, counts: list[int], dtype: type) -> Slot:
+def make_arrays(operation: str, key: int, rank: int, counts: list[int], dtype: type) -> Arrays:
     """Return buffers whose results are not yet there."""
     send = contribution(key, rank, counts[rank], dtype)
     if operation == "broadcast" and rank != 0:
@@ -65,70 +65,73 @@ def make_slot(operation: str, key: int, rank: int, counts: list[int], dtype: typ
     total = sum(counts) if operation == "allgatherv" else len(send)
     recv = np.full(0 if operation == "broadcast" else total, 255, dtype=dtype)
     table = np.array(counts, dtype=np.int64)
-    return Slot(operation, key, send, recv, table, np.cumsum(table) - table)
+    return Arrays(operation, key, send, recv, table, np.cumsum(table) - table)
 
 
-def verify(slot: Slot, in_rank_order: bool) -> None:
+def verify(arrays: Arrays, in_rank_order: bool) -> None:
     """Compare bits with NumPy; a library that sums in another order may differ by rounding."""
-    dtype = slot.send.dtype.type
-    everyone = [contribution(slot.key, r, int(n), dtype) for r, n in enumerate(slot.counts)]
-    if slot.operation == "broadcast":
-        actual, expected = slot.send, everyone[0]
-    elif slot.operation == "allgatherv":
-        actual, expected = slot.recv, np.concatenate(everyone)
+    dtype = arrays.send.dtype.type
+    everyone = [contribution(arrays.key, r, int(n), dtype) for r, n in enumerate(arrays.counts)]
+    if arrays.operation == "broadcast":
+        actual, expected = arrays.send, everyone[0]
+    elif arrays.operation == "allgatherv":
+        actual, expected = arrays.recv, np.concatenate(everyone)
     else:
-        fold = {"sum": np.add, "min": np.minimum}[slot.operation]
-        actual, expected = slot.recv, everyone[0]
+        fold = {"sum": np.add, "min": np.minimum}[arrays.operation]
+        actual, expected = arrays.recv, everyone[0]
         for other in everyone[1:]:
             expected = fold(expected, other)
     same = np.array_equal(actual, expected)
-    if not same and not in_rank_order and slot.operation == "sum":
+    if not same and not in_rank_order and arrays.operation == "sum":
         same = np.allclose(actual, expected, rtol=1e-14, atol=0)
     if not same:
-        raise AssertionError(f"{slot.operation} of {slot.send.nbytes} bytes: wrong result")
+        raise AssertionError(f"{arrays.operation} of {arrays.send.nbytes} bytes: wrong result")
 
 
 class Work:
-    """The slots of a case on one rank, for one side, and the calls on them in turn.
+    """The arrays of a case on one rank, for one side, and the calls on them in turn.
 
     Parameters
     ----------
     case : Case
         What to call.
     side : object
-        With ``bind(operation, slot)`` and ``in_rank_order``.
+        With ``call_of(operation, arrays)`` and ``in_rank_order``.
     rank, size : int
         This rank, and the number of ranks.
     """
 
     def __init__(self, case: Case, side, rank: int, size: int) -> None:
         self._side = side
-        self._slots: list[Slot] = []
+        self._arrays: list[Arrays] = []
         if case.operation == "barrier":
-            self._uses: list[list[Call]] = [[side.bind("barrier", None)]]
+            self._uses: list[list[Call]] = [[side.call_of("barrier", None)]]
         elif case.operation == "sddp":
             self._uses = [self._iteration(rank, size)]
         else:
             counts = [case.nbytes // 8] * size
             self._uses = [
-                [self._bind(case.operation, key, rank, counts)]
-                for key in range(_slot_count(case, size))
+                [self._call_of(case.operation, key, rank, counts)]
+                for key in range(_sets(case, size))
             ]
         self._cycle = itertools.cycle(self._uses)
 
-    def _bind(self, operation: str, key: int, rank: int, counts: list[int], dtype=np.float64):
-        slot = make_slot(operation, key, rank, counts, dtype)
-        self._slots.append(slot)
-        return self._side.bind(operation, slot)
+    def _call_of(self, operation: str, key: int, rank: int, counts: list[int], dtype=np.float64):
+        arrays = make_arrays(operation, key, rank, counts, dtype)
+        self._arrays.append(arrays)
+        return self._side.call_of(operation, arrays)
 
     def _iteration(self, rank: int, size: int) -> list[Call]:
         """Trial points of the forward pass, cuts of each stage, the bounds: 587 MB in all."""
         edges = [r * TRAJECTORIES // size for r in range(size + 1)]
         mine = [stop - start for start, stop in itertools.pairwise(edges)]
-        points = self._bind("allgatherv", 0, rank, [STAGES * POINT * n for n in mine])
+        points = self._call_of("allgatherv", 0, rank, [STAGES * POINT * n for n in mine])
         cut_counts = [CUT_BYTES * n for n in mine]
-        cuts = [self._bind("allgatherv", key, rank, cut_counts, np.uint8) for key in range(8)]
-        bounds = [self._bind("sum", 0, rank, [4] * size), self._bind("min", 1, rank, [1] * size)]
+        cuts = [self._call_of("allgatherv", key, rank, cut_counts, np.uint8) for key in range(8)]
+        bounds = [
+            self._call_of("sum", 0, rank, [4] * size),
+            self._call_of("min", 1, rank, [1] * size),
+        ]
         return [points, *itertools.islice(itertools.cycle(cuts), STAGES - 1), *bounds]
 
     def next_calls(self, count: int) -> list[Call]:
@@ -137,7 +140,7 @@ class Work:
 
     @property
     def timed(self) -> Side:
-        """What is timed; to warm up, every slot is used once."""
+        """What is timed; to warm up, all arrays are used once."""
 
         def prepare(count: int) -> Call:
             calls = self.next_calls(count)
@@ -151,16 +154,16 @@ class Work:
         return Side(prepare, warm=len(self._uses), most=MOST_CALLS)
 
     def verify(self) -> None:
-        """Look at what the calls left in all slots, each of which must have been used."""
+        """Look at what the calls left in all arrays, each of which must have been used."""
         own = getattr(self._side, "verify", None)  # of a side that leaves something else behind
-        for slot in self._slots:
+        for arrays in self._arrays:
             if own:
-                own(slot)
+                own(arrays)
             else:
-                verify(slot, self._side.in_rank_order)
+                verify(arrays, self._side.in_rank_order)
 
 
-def _slot_count(case: Case, size: int) -> int:
+def _sets(case: Case, size: int) -> int:
     largest = case.nbytes * (1 + size * (case.operation == "allgatherv"))
     fewest = 1 if largest > NO_CACHE_BYTES else 2
-    return max(fewest, min(MOST_SLOTS, SLOT_BYTES // largest))
+    return max(fewest, min(MOST_SETS, ALL_BYTES // largest))

@@ -39,9 +39,9 @@ def target_text(outcome: Outcome) -> str:
 def counts(grid: dict[str, list[Outcome]]) -> str:
     """Say how many rows and cells hold, and how many were not measured."""
     cells = [outcome for outcomes in grid.values() for outcome in outcomes]
-    verdicts = [[outcome.holds for outcome in outcomes] for outcomes in grid.values()]
-    hold = sum(all(row) for row in verdicts)
-    miss = sum(False in row for row in verdicts)
+    held = [[outcome.holds for outcome in outcomes] for outcomes in grid.values()]
+    hold = sum(all(row) for row in held)
+    miss = sum(False in row for row in held)
     measured = [outcome.holds for outcome in cells if outcome.holds is not None]
     open_rows = len(grid) - hold - miss
     incomplete = f", {open_rows} not measured in full and without a miss" if open_rows else ""

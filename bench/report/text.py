@@ -46,7 +46,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -
 
 
 def commands(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return a block of shell commands, each with what it repeats; none of them twice."""
+    """Return a folded block of shell commands, each with what it repeats; none of them twice."""
     by_command: dict[str, list[str]] = {}
     for name, command in pairs:
         names = by_command.setdefault(command, [])
@@ -54,4 +54,5 @@ def commands(pairs: Sequence[tuple[str, str]]) -> str:
             names.append(name)
     by_command.pop("", None)
     lines = [f"{command}  # {', '.join(names)}" for command, names in by_command.items()]
-    return "```sh\n" + "\n".join(lines) + "\n```" if lines else ""
+    block = "\n".join(["```sh", *lines, "```"])
+    return f"<details><summary>Commands</summary>\n\n{block}\n\n</details>" if lines else ""

@@ -154,13 +154,13 @@ JSON = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(PATHS), JSON)
-def test_whatever_stands_in_a_field_it_is_read_or_named(path: list[Any], value: Any) -> None:
+def test_any_value_of_a_field_is_read_or_named(path: list[Any], value: Any) -> None:
     place = ""
     try:
         parse(replace(valid(), path, value))
     except CaseError as error:
         place = error.path
-    # Numbers of stages or hydros that are valid in themselves are noticed where they do not fit.
+    # Numbers of stages or hydros that are valid in themselves are found where they do not fit.
     known = (str(path[0]), "inflows", "demand", "probabilities", "thermals", "hydros")
     assert place == "" or place.startswith(known)
 

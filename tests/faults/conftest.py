@@ -6,9 +6,9 @@ import pytest
 from cobre_comm.testing import BackendName
 from tests.grid import THOROUGH_OVER_MPI
 
-# Every operation waits in the same way, from Python and in compiled code, whichever rank is lost
-# and whichever signal comes: in a quick run these stand for all. Over mpi, whose jobs take longer
-# to start, other values are for the long run on some of its backends only.
+# Every operation waits in the same way, from Python and in compiled code, with any lost rank, at
+# any signal: in a quick run these stand for all. Over mpi, whose jobs take longer to start, other
+# values are for the long run on some of its backends only.
 STANDS_FOR_ALL = {
     "operation": "allreduce",
     "victim": 1,

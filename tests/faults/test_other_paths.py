@@ -7,13 +7,13 @@ from cobre_comm.testing import RankPool, run_ranks_outcomes
 from cobre_comm.testing.conformance.bodies import gather, lost, reduce, regions, sync
 from cobre_comm.testing.conformance.checks import check_survivors, check_timeout
 from tests.faults.tcp import stress_bodies
-from tests.grid import skip_unless_here
+from tests.grid import skip_unless_here, slow
 
 INTERPRETED = {"NUMBA_DISABLE_JIT": "1"}
 PORTABLE = {"COBRE_COMM_PORTABLE_WAIT": "1"}
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", [slow(1), slow(2), 4])
 def test_portable_essentials(pools, caller, size):
     pool = pools.get("shm", size)
     pool.run(sync.four_in_a_row, caller, env=PORTABLE)
@@ -37,7 +37,7 @@ def test_portable_timeout(pools, caller):
     check_timeout(values[0][0], (1,), "COBRE_SHM_TIMEOUT_SECS")
 
 
-@pytest.fixture(scope="module", params=["shm", "tcp", "mpi-mpich", "mpi-mpich:0,1"])
+@pytest.fixture(scope="module", params=["shm", "tcp", slow("mpi-mpich"), "mpi-mpich:0,1"])
 def interpreted(request):
     skip_unless_here(request.param)
     with RankPool(request.param, 2, env=INTERPRETED) as pool:
@@ -62,7 +62,7 @@ def test_without_compilation(interpreted, body, arguments):
     interpreted.run(body, *arguments, timeout_s=60)
 
 
-@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("size", [slow(2), 3, slow(4)])
 def test_many_small_frames(size):
     """A gigabyte makes one frame; without compilation a few bytes can."""
     env = {"COBRE_TCP_STAR_BYTES": "0"}

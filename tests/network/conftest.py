@@ -2,12 +2,13 @@ import contextlib
 
 import pytest
 
+from tests.grid import slow
 from tests.network.hosts import CannotMakeHosts, Network
 from tests.network.pool import HostedPool
 
 HOSTS = 3
 # Which host each rank is on; some ranks share one, rank 0's or another.
-PLACEMENTS = [(0, 1, 2), (0, 0, 1, 2), (0, 1, 1, 2)]
+PLACEMENTS = [(0, 1, 2), slow((0, 0, 1, 2)), (0, 1, 1, 2)]
 
 
 @pytest.fixture(scope="package")
@@ -30,7 +31,7 @@ def hosts(whole_network):
 
 @pytest.fixture(scope="package")
 def hosted_pools(whole_network):
-    """Return the pool of a placement, started when first used."""
+    """Return what gives the pool of a placement, started when first used."""
     pools = {}
 
     def get(placement):

@@ -3,7 +3,7 @@
 A host is a namespace with a loopback and one end of a veth pair, ``eth0``; the other end is a port
 of a bridge in a namespace of its own, the switch. No interface is ever made in the namespace that
 the machine itself uses. Names carry the pid and the start time of the process that made them, so
-what a killed process left behind is known and swept away by the next one.
+the next process finds and removes what a killed one has left behind.
 """
 
 import contextlib
@@ -134,7 +134,7 @@ class Host:
                 _tool("tc", "-n", namespace, "qdisc", "del", "dev", link, "root")
 
     def unplug(self):
-        """Pull the cable out of the switch: both ends lose the carrier, nobody is told."""
+        """Pull the cable out of the switch: both ends lose the carrier, no packet tells of it."""
         _tool("ip", "-n", self._switch, "link", "set", self._port, "down")
 
     def plug(self):

@@ -1,4 +1,4 @@
-"""A cable is pulled in mid-collective: no packet says so, and the timeout ends it on both sides."""
+"""A cable is pulled amid a collective: no packet says so; the timeout ends it on both sides."""
 
 import contextlib
 import time
@@ -38,8 +38,15 @@ def once_flowing(host, octets, *actions):
         acted.result()
 
 
+def repeat_until_failure(pool, caller, operation, length):
+    return pool.run_outcomes(
+        bodies.repeat_until_failure, caller, operation, length,
+        env=TWO_SECONDS, fresh=True, timeout_s=DEADLINE_S,
+    )  # fmt: skip
+
+
 def check_caught(outcome, operation):
-    """The timeout ended it, on this rank; return the ranks that it names."""
+    """The timeout ended the collective of a rank; return the ranks that its error names."""
     caught, later, took = outcome.value
     assert isinstance(caught, CollectiveFailed), caught
     assert caught.operation == operation
@@ -50,7 +57,7 @@ def check_caught(outcome, operation):
 
 
 def check_both_sides(outcomes, cut, operation):
-    """Return who is named by the ranks that are left; those behind the cut cable name some."""
+    """Return whom each rank before the cut names; those behind the cut name some of the others."""
     if not all(outcome.ok for outcome in outcomes):
         raise RanksFailed(outcomes)
     named = [check_caught(outcome, operation) for outcome in outcomes]
@@ -61,7 +68,7 @@ def check_both_sides(outcomes, cut, operation):
 
 
 def alternate(name, values):
-    """Each value with one caller, by turns; with the other one in the long run."""
+    """Each value with one caller, alternately; with the other one in the long run."""
     cases = [
         pytest.param(value, caller, marks=[pytest.mark.slow] * ((number + place) % 2))
         for number, value in enumerate(values)
@@ -73,15 +80,7 @@ def alternate(name, values):
 @alternate("operation", OPERATIONS)
 def test_small(hosted_pools, hosts, caller, operation):
     with once_flowing(hosts[2], 300_000, hosts[2].unplug):
-        outcomes = hosted_pools((0, 1, 2)).run_outcomes(
-            bodies.repeat_until_failure,
-            caller,
-            operation,
-            5,
-            env=TWO_SECONDS,
-            fresh=True,
-            timeout_s=DEADLINE_S,
-        )
+        outcomes = repeat_until_failure(hosted_pools((0, 1, 2)), caller, operation, 5)
     assert check_both_sides(outcomes, [2], operation) == [{2}, {2}]
 
 
@@ -90,15 +89,7 @@ def cut_a_large_one(pool, hosts, caller, operation):
     for host in hosts:
         host.shape("50mbit")
     with once_flowing(hosts[2], 1_000_000, hosts[2].unplug):
-        return pool.run_outcomes(
-            bodies.repeat_until_failure,
-            caller,
-            operation,
-            LARGE,
-            env=TWO_SECONDS,
-            fresh=True,
-            timeout_s=DEADLINE_S,
-        )
+        return repeat_until_failure(pool, caller, operation, LARGE)
 
 
 @alternate("operation", ["allgatherv", "allreduce"])
@@ -117,24 +108,16 @@ def test_large_with_two_ranks_behind_the_cable(hosted_pools, hosts, caller, oper
 
 
 def test_large_broadcast(hosted_pools, hosts, caller):
-    """A broadcast ends earlier near its root: there it is the next one that somebody misses."""
+    """A broadcast ends earlier near its root: there it is the next one that misses a rank."""
     outcomes = cut_a_large_one(hosted_pools((0, 0, 1, 2)), hosts, caller, "broadcast")
     for named in check_both_sides(outcomes, [3], "broadcast"):
         assert 3 in named
 
 
 def test_coordinator_is_cut_off(hosted_pools, hosts, caller):
-    """Rank 0 may have heard one of the others before; both miss rank 0, and nobody else."""
+    """Rank 0 may have heard one of the others before; both miss rank 0, and no other rank."""
     with once_flowing(hosts[0], 300_000, hosts[0].unplug):
-        outcomes = hosted_pools((0, 1, 2)).run_outcomes(
-            bodies.repeat_until_failure,
-            caller,
-            "allreduce",
-            5,
-            env=TWO_SECONDS,
-            fresh=True,
-            timeout_s=DEADLINE_S,
-        )
+        outcomes = repeat_until_failure(hosted_pools((0, 1, 2)), caller, "allreduce", 5)
     assert check_both_sides(outcomes, [0], "allreduce") == [{0}, {0}]
 
 

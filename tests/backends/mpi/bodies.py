@@ -173,8 +173,8 @@ def in_odd_orders(comm, rounds):
         regions[0].fence()
         sync.four_in_a_row(nested, "python")
         things = [ours, mine, local, nested, *regions]
-        turn = (number + world.rank) % len(things)
-        for thing in things[turn:] + things[:turn]:
+        first = (number + world.rank) % len(things)
+        for thing in things[first:] + things[:first]:
             thing.close()
         if number % 3 == 0:
             kept.append(create_communicator())

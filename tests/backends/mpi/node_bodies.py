@@ -9,7 +9,7 @@ import numpy as np
 from cobre_comm import MpiBackend, ReduceOp
 from cobre_comm.testing.conformance.reference import assert_same_fold, fold, numbers
 
-NEWS_TAG = 2
+CONTROL_TAG = 2
 
 
 def leave_while_one_sleeps(comm, stopped, last):
@@ -25,8 +25,8 @@ def leave_while_one_sleeps(comm, stopped, last):
     comm.close()
 
 
-def close_with_an_unread_question(comm):
-    """A leader has asked who is late; nothing of that is left for the next communicator."""
+def close_with_an_unread_query(comm):
+    """A leader has sent a liveness query; no next communicator receives it."""
     from cobre_comm.backends.mpi import owned
 
     left = []
@@ -34,7 +34,7 @@ def close_with_an_unread_question(comm):
 
     def looking(self):
         time.sleep(0.2)
-        left.append(self.world.Iprobe(tag=NEWS_TAG))
+        left.append(self.world.Iprobe(tag=CONTROL_TAG))
         free(self)
 
     owned.OwnedObjects.free = looking
@@ -46,17 +46,6 @@ def close_with_an_unread_question(comm):
         with MpiBackend() as later:
             later.barrier()
     return left
-
-
-def many_sub_communicators(comm, turns):
-    """Freeing what a communicator was made over frees it too; MPI has a few thousand in all."""
-    from mpi4py import MPI
-
-    for _ in range(turns):
-        half = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2)
-        with MpiBackend(half) as ours:
-            ours.barrier()
-        half.Free()
 
 
 def odd_sizes(comm, lengths):

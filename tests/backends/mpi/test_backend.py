@@ -147,7 +147,7 @@ def test_more_communicators_in_turn_than_mpi_has(backend):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["mpi-mpich", "mpi-mpich:0,1"])
+@pytest.mark.parametrize("backend", ["mpi-mpich", "mpi-mpich:0,1", "mpi-openmpi:0,1"])
 def test_more_sub_communicators_in_turn_than_mpi_has(backend):
     run_alone(backend, 2, bodies.many_parents_in_turn, 750, timeout_s=120)
 

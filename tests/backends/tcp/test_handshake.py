@@ -1,4 +1,4 @@
-"""The handshake byte by byte, and the small parts of the rendezvous."""
+"""The handshake, byte by byte."""
 
 import contextlib
 import socket
@@ -17,7 +17,7 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
     handshake_as_acceptor,
     handshake_as_connector,
 )
-from tests.backends.tcp.one_task import LIMIT_S, Talk
+from tests.backends.tcp.peer_task import PATIENCE_S, PeerTask
 from tests.faults.tcp.clients import (
     CHALLENGE_FORMAT,
     FIELDS_FORMAT,
@@ -29,7 +29,7 @@ from tests.faults.tcp.clients import (
 )
 
 KEY = b"the key of this test"
-TOLD = Handshake(
+FIELDS = Handshake(
     rank=2,
     size=5,
     version=1,
@@ -39,152 +39,141 @@ TOLD = Handshake(
     port=4711,
     machine=bytes(range(32)),
 )
+SIZE = struct.pack(">I", 5)
+SHORT_S = 0.1  # the limit of a handshake that a test lets pass
 
 
-def accepting(refusal=None, key=KEY):
-    return Talk(
-        lambda sock, until: handshake_as_acceptor(sock, lambda _: key, lambda _: refusal, until)
-    )
+def accepting(refusal=None, limit_s=PATIENCE_S):
+    def task(sock, until):
+        return handshake_as_acceptor(sock, lambda _: KEY, lambda _: refusal, until)
+
+    return PeerTask(task, limit_s)
 
 
-def connecting(key=KEY):
-    return Talk(lambda sock, until: handshake_as_connector(sock, lambda _: TOLD, key, until))
+def connecting(first=None, limit_s=PATIENCE_S):
+    def task(sock, until):
+        return handshake_as_connector(sock, lambda _: FIELDS, KEY, until)
+
+    return PeerTask(task, limit_s, first or frame(0x0B, challenge_of()))
 
 
-def test_both_sides_agree():
-    results = []
-    one, other = socket.socketpair()
-
-    def accept():
-        results.append(
-            (yield from handshake_as_acceptor(one, lambda purpose: KEY, lambda _: None, 1e18))
-        )
-
-    def connect():
-        results.append((yield from handshake_as_connector(other, lambda _: TOLD, KEY, 1e18)))
-
-    with one, other, contextlib.closing(Loop()) as loop:
-        for sock in (one, other):
-            sock.setblocking(False)
-        loop.start(accept())
-        loop.start(connect())
-        assert loop.run(lambda: len(results) == 2, time.monotonic() + 2.0)
-        for sock in (one, other):
-            with pytest.raises(BlockingIOError):
-                sock.recv(1)
-    handshake = next(result for result in results if result is not None)
-    assert handshake == TOLD._replace(nonce=handshake.nonce)
-    assert len(set(handshake.nonce)) > 10
-
-
-def test_format_of_the_accepting_side():
-    with accepting() as talk:
-        challenge = talk.other.recv(1000)
-        assert challenge[:5] == struct.pack(">IB", 44, 0x0B)
-        magic, version, loopback_only, nonce = struct.unpack(CHALLENGE_FORMAT, challenge[5:])
-        assert (magic, version, loopback_only) == (b"cobrecom", tags.PROTOCOL_VERSION, 0)
-        assert len(set(nonce)) > 10
-        told = handshake(challenge[5:], KEY, rank=3, size=5, port=77)
-        assert len(told) == HANDSHAKE_BYTES
-        assert told[:5] == struct.pack(">IB", 115, 0x08)
-        assert told[5:13] == struct.pack(">II", 3, 5)
-        talk.other.send(told)
-        assert (talk.end().rank, talk.end().port) == (3, 77)
-        transcript = challenge[5:] + told[5:-32]
-        size = struct.pack(">I", 5)
-        assert talk.heard() == frame(0x09, size + proof(KEY, b"accepting", transcript + size))
+def ack(transcript, role=b"accepting"):
+    return frame(0x09, SIZE + proof(KEY, role, transcript + SIZE))
 
 
 def challenge_of(version=tags.PROTOCOL_VERSION, magic=MAGIC):
     return struct.pack(CHALLENGE_FORMAT, magic, version, 1, bytes(range(32)))
 
 
-def answer(talk, challenge):
-    """Challenge a connecting side; return the transcript."""
-    talk.other.send(frame(0x0B, challenge))
-    talk._loop.run(lambda: False, time.monotonic() + 0.02)
-    told = talk.other.recv(1000)
-    assert len(told) == HANDSHAKE_BYTES
-    fields = struct.unpack(FIELDS_FORMAT, told[5:-32])
-    assert fields[:-1] == TOLD[:-1]
-    transcript = challenge + told[5:-32]
-    assert told[-32:] == proof(KEY, b"connecting", transcript)
+def check_answer(peer, challenge=None):
+    """Check what a connecting side sends after a challenge; return the transcript."""
+    challenge, answer = challenge or challenge_of(), peer.receive()
+    assert len(answer) == HANDSHAKE_BYTES
+    assert struct.unpack(FIELDS_FORMAT, answer[5:-32])[:-1] == FIELDS[:-1]
+    transcript = challenge + answer[5:-32]
+    assert answer[-32:] == proof(KEY, b"connecting", transcript)
     return transcript
 
 
+def test_both_sides_agree():
+    results = []
+    one, other = socket.socketpair()
+
+    def collect(task):
+        results.append((yield from task))
+
+    with one, other, contextlib.closing(Loop()) as loop:
+        for sock in (one, other):
+            sock.setblocking(False)
+        loop.start(collect(handshake_as_acceptor(one, lambda _: KEY, lambda _: None, 1e18)))
+        loop.start(collect(handshake_as_connector(other, lambda _: FIELDS, KEY, 1e18)))
+        assert loop.run(lambda: len(results) == 2, time.monotonic() + PATIENCE_S)
+        for sock in (one, other):
+            with pytest.raises(BlockingIOError):
+                sock.recv(1)
+    received = next(result for result in results if result is not None)
+    assert received == FIELDS._replace(nonce=received.nonce)
+    assert len(set(received.nonce)) > 10
+
+
+def test_format_of_the_accepting_side():
+    with accepting() as peer:
+        challenge = peer.receive()
+        assert challenge[:5] == struct.pack(">IB", 44, 0x0B)
+        magic, version, loopback_only, nonce = struct.unpack(CHALLENGE_FORMAT, challenge[5:])
+        assert (magic, version, loopback_only) == (b"cobrecom", tags.PROTOCOL_VERSION, 0)
+        assert len(set(nonce)) > 10
+        sent = handshake(challenge[5:], KEY, rank=3, size=5, port=77)
+        assert len(sent) == HANDSHAKE_BYTES
+        assert sent[:13] == struct.pack(">IBII", 115, 0x08, 3, 5)
+        peer.send(sent)
+        assert (peer.result().rank, peer.result().port) == (3, 77)
+        assert peer.rest() == ack(challenge[5:] + sent[5:-32])
+
+
 def test_format_of_the_connecting_side():
-    with connecting() as talk:
-        transcript = answer(talk, challenge_of())
-        size = struct.pack(">I", 5)
-        talk.other.send(frame(0x09, size + proof(KEY, b"accepting", transcript + size)) + b"more")
-        assert talk.end() is None
-
-
-def test_what_follows_is_not_consumed():
-    with connecting() as talk:
-        transcript = answer(talk, challenge_of())
-        ours = talk._ours.dup()
-        size = struct.pack(">I", 5)
-        talk.other.send(frame(0x09, size + proof(KEY, b"accepting", transcript + size)) + b"more")
-        talk.end()
-        with ours:
-            assert ours.recv(100) == b"more"
+    """Bytes after the acknowledgement are not consumed."""
+    with connecting() as peer:
+        transcript, end = check_answer(peer), peer.dup()
+        peer.send(ack(transcript) + b"more")
+        assert peer.result() is None
+        with end:
+            assert end.recv(100) == b"more"
 
 
 @pytest.mark.parametrize(
     "where", [*range(5, 5 + 82, 3), *range(HANDSHAKE_BYTES - 32, HANDSHAKE_BYTES)]
 )
 def test_any_changed_byte_spoils_the_proof(where):
-    with accepting() as talk:
-        told = bytearray(handshake(talk.other.recv(1000)[5:], KEY))
-        told[where] ^= 0x10
-        talk.other.send(told)
-        assert isinstance(talk.end(), AuthenticationFailed)
-        assert talk.heard() == b""
+    with accepting() as peer:
+        sent = bytearray(handshake(peer.receive()[5:], KEY))
+        sent[where] ^= 0x10
+        peer.send(sent)
+        assert isinstance(peer.result(), AuthenticationFailed)
+        assert peer.rest() == b""
 
 
 @pytest.mark.parametrize("key", [b"", b"another", KEY + b"x", KEY[:-1]])
 def test_other_key(key):
-    with accepting() as talk:
-        talk.other.send(handshake(talk.other.recv(1000)[5:], key))
-        error = talk.end()
+    with accepting() as peer:
+        peer.send(handshake(peer.receive()[5:], key))
+        error = peer.result()
         assert isinstance(error, AuthenticationFailed)
         assert "token" in str(error)
 
 
 def test_refusal_is_proven_to_the_refused():
-    with accepting("is not wanted: ü") as talk:
-        challenge = talk.other.recv(1000)[5:]
-        told = handshake(challenge, KEY)
-        talk.other.send(told)
-        error = talk.end()
+    with accepting("is not wanted: ü") as peer:
+        challenge = peer.receive()[5:]
+        sent = handshake(challenge, KEY)
+        peer.send(sent)
+        error = peer.result()
         assert isinstance(error, Refused)
         assert str(error) == "is not wanted: ü"
-        reason = "is not wanted: ü".encode()
-        transcript = challenge + told[5:-32]
-        assert talk.heard() == frame(0x0C, proof(KEY, b"refusing", transcript + reason) + reason)
+        reason, transcript = "is not wanted: ü".encode(), challenge + sent[5:-32]
+        assert peer.rest() == frame(0x0C, proof(KEY, b"refusing", transcript + reason) + reason)
 
 
 @pytest.mark.parametrize("key", [KEY, b"another"])
 def test_refusal_is_believed_if_it_is_proven(key):
-    with connecting() as talk:
-        transcript = answer(talk, challenge_of())
-        talk.other.send(frame(0x0C, proof(key, b"refusing", transcript + b"no") + b"no"))
-        error = talk.end()
+    with connecting() as peer:
+        transcript = check_answer(peer)
+        peer.send(frame(0x0C, proof(key, b"refusing", transcript + b"no") + b"no"))
+        error = peer.result()
         assert isinstance(error, Refused if key == KEY else AuthenticationFailed)
         assert str(error) == "no" if key == KEY else "token" in str(error)
 
 
+OTHER_SIZE = struct.pack(">I", 6)
+
+
 @pytest.mark.parametrize(
-    "answer_frame",
+    "answer",
     [
-        lambda transcript: frame(0x09, struct.pack(">I", 5) + bytes(32)),
-        # The connecting side's own words, sent back.
+        lambda transcript: frame(0x09, SIZE + bytes(32)),
+        lambda transcript: ack(transcript, b"connecting"),  # the connecting side's own proof
         lambda transcript: frame(
-            0x09, struct.pack(">I", 5) + proof(KEY, b"connecting", transcript)
-        ),
-        lambda transcript: frame(
-            0x09, struct.pack(">I", 6) + proof(KEY, b"accepting", transcript + bytes(4))
+            0x09, OTHER_SIZE + proof(KEY, b"accepting", transcript + bytes(4))
         ),
         lambda transcript: frame(0x09, bytes(500)),
         lambda transcript: frame(0x0C, bytes(20)),
@@ -193,23 +182,22 @@ def test_refusal_is_believed_if_it_is_proven(key):
         lambda transcript: bytes(100),
     ],
 )
-def test_answers_that_prove_nothing(answer_frame):
-    with connecting() as talk:
-        talk.other.send(answer_frame(answer(talk, challenge_of())))
-        assert isinstance(talk.end(), AuthenticationFailed)
+def test_answers_that_prove_nothing(answer):
+    with connecting() as peer:
+        peer.send(answer(check_answer(peer)))
+        assert isinstance(peer.result(), AuthenticationFailed)
 
 
 def test_answer_to_another_handshake():
     with connecting() as first, connecting() as second:
-        old = answer(first, challenge_of())
-        answer(second, challenge_of())
-        size = struct.pack(">I", 5)
-        second.other.send(frame(0x09, size + proof(KEY, b"accepting", old + size)))
-        assert isinstance(second.end(), AuthenticationFailed)
+        old = check_answer(first)
+        check_answer(second)
+        second.send(ack(old))
+        assert isinstance(second.result(), AuthenticationFailed)
 
 
 @pytest.mark.parametrize(
-    "first_words",
+    "first_bytes",
     [
         frame(0x0B, challenge_of(magic=b"somebody")),
         frame(0x0B, challenge_of() + b"more"),
@@ -219,16 +207,15 @@ def test_answer_to_another_handshake():
         bytes(50),
     ],
 )
-def test_connecting_side_says_nothing_to_strangers(first_words):
-    with connecting() as talk:
-        talk.other.send(first_words)
-        assert "is not a rank of cobre_comm" in str(talk.end())
+def test_connecting_side_sends_nothing_to_another_program(first_bytes):
+    with connecting(first_bytes) as peer:
+        assert "is not a rank of cobre_comm" in str(peer.result())
         with contextlib.suppress(ConnectionResetError):
-            assert talk.heard() == b""
+            assert peer.rest() == b""
 
 
 @pytest.mark.parametrize(
-    "words",
+    "data",
     [
         struct.pack(">IB", 2**32 - 1, 0x08) + bytes(100),
         struct.pack(">IB", 115, 0x09) + bytes(114),
@@ -239,22 +226,22 @@ def test_connecting_side_says_nothing_to_strangers(first_words):
         bytes(200),
     ],
 )
-def test_accepting_side_reads_no_further_than_it_must(words):
-    with accepting() as talk:
-        talk.other.recv(1000)
-        talk.other.send(words)
-        assert str(talk.end()) == "sent something that is not a handshake"
+def test_accepting_side_reads_no_further_than_it_must(data):
+    with accepting() as peer:
+        peer.receive()
+        peer.send(data)
+        assert str(peer.result()) == "sent something that is not a handshake"
 
 
-def test_other_versions_can_be_told():
-    with accepting() as talk:
-        talk.other.recv(1000)
-        talk.other.send(frame(0x08, struct.pack(">IIH", 1, 2, 9) + bytes(300)))
-        assert "version 9" in str(talk.end())
-    with connecting() as talk:
-        answer(talk, challenge_of(9))
-        talk.other.close()
-        error = talk.end()
+def test_each_side_names_the_version_of_the_other():
+    with accepting() as peer:
+        peer.receive()
+        peer.send(frame(0x08, struct.pack(">IIH", 1, 2, 9) + bytes(300)))
+        assert "version 9" in str(peer.result())
+    with connecting(frame(0x0B, challenge_of(9))) as peer:
+        check_answer(peer, challenge_of(9))
+        peer.sock.close()
+        error = peer.result()
         assert isinstance(error, AuthenticationFailed)
         assert "version 9" in str(error)
         assert f"speaks {tags.PROTOCOL_VERSION}" in str(error)
@@ -262,20 +249,19 @@ def test_other_versions_can_be_told():
 
 @pytest.mark.parametrize("count", [0, 3, 5, 20, HANDSHAKE_BYTES - 1])
 def test_half_a_handshake(count):
-    with accepting() as talk:
-        talk.other.send(handshake(talk.other.recv(1000)[5:], KEY)[:count])
-        assert isinstance(talk.end(), TimeoutError)
-    with accepting() as talk:
-        talk.other.send(handshake(talk.other.recv(1000)[5:], KEY)[:count])
-        talk.other.close()
-        assert isinstance(talk.end(), ConnectionError)
+    with accepting(limit_s=SHORT_S) as peer:
+        peer.send(handshake(peer.receive()[5:], KEY)[:count])
+        assert isinstance(peer.result(), TimeoutError)
+    with accepting() as peer:
+        peer.send(handshake(peer.receive()[5:], KEY)[:count])
+        peer.sock.close()
+        assert isinstance(peer.result(), ConnectionError)
 
 
-def test_who_has_introduced_itself_waits_for_the_answer():
-    with connecting() as talk:
-        transcript = answer(talk, challenge_of())
-        talk._loop.run(lambda: False, time.monotonic() + 2 * LIMIT_S)
-        assert talk.result is None
-        size = struct.pack(">I", 5)
-        talk.other.send(frame(0x09, size + proof(KEY, b"accepting", transcript + size)))
-        assert talk.end() is None
+def test_the_limit_ends_with_the_own_handshake():
+    """A rank that has proven itself waits for rank 0, which may have a long queue."""
+    with connecting(limit_s=SHORT_S) as peer:
+        transcript = check_answer(peer)
+        assert not peer.ends_within(3 * SHORT_S)
+        peer.send(ack(transcript))
+        assert peer.result() is None

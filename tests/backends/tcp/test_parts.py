@@ -20,13 +20,13 @@ from cobre_comm.backends.tcp.rendezvous.messages import (
     receive_frame,
     send_refused,
 )
-from tests.backends.tcp.one_task import Talk
+from tests.backends.tcp.peer_task import PATIENCE_S, PeerTask
 
 
 def test_expected_frame():
-    with Talk(lambda sock, until: receive_frame(sock, 3, tags.PEERS, 4)) as talk:
-        talk.other.send(pack_frame(tags.PEERS, b"data"))
-        assert talk.end() == b"data"
+    with PeerTask(lambda sock, until: receive_frame(sock, 3, tags.PEERS, 4)) as peer:
+        peer.send(pack_frame(tags.PEERS, b"data"))
+        assert peer.result() == b"data"
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_expected_frame():
     ],
 )
 def test_unexpected_frame(data, words):
-    with Talk(lambda sock, until: receive_frame(sock, 3, tags.PEERS, 4)) as talk:
-        talk.other.send(data)
+    with PeerTask(lambda sock, until: receive_frame(sock, 3, tags.PEERS, 4)) as peer:
+        peer.send(data)
         if not data:
-            talk.other.shutdown(socket.SHUT_WR)
-        error = talk.end()
+            peer.sock.shutdown(socket.SHUT_WR)
+        error = peer.result()
         assert isinstance(error, InitializationFailed)
         assert words in str(error)
 
@@ -67,9 +67,9 @@ def test_peers_come_out_as_they_went_in():
         (addresses.address_of(("fe80::5%2", 0, 0, 2)), 3000),
         (None, 4000),
     ]
-    told = messages.pack_peers(2**31, 3, 25_000, bytes(range(16)), listeners)
-    assert len(told) == 5 + messages.peers_bytes(5)
-    found = messages.unpack_peers(told[5:], ("fe80::9%7", 29500, 0, 7))
+    packed = messages.pack_peers(2**31, 3, 25_000, bytes(range(16)), listeners)
+    assert len(packed) == 5 + messages.peers_bytes(5)
+    found = messages.unpack_peers(packed[5:], ("fe80::9%7", 29500, 0, 7))
     assert (found.star_bytes, found.ranks_here, found.link_timeout_ms) == (2**31, 3, 25_000)
     assert found.secret == bytes(range(16))
     assert [endpoint.sockaddr for endpoint in found.endpoints] == [
@@ -80,7 +80,7 @@ def test_peers_come_out_as_they_went_in():
         ("fe80::9%7", 4000, 0, 7),
     ]
     assert found.endpoints[1].family == socket.AF_INET
-    found = messages.unpack_peers(told[5:], ("10.9.9.9", 29500))
+    found = messages.unpack_peers(packed[5:], ("10.9.9.9", 29500))
     assert found.endpoints[4] == (socket.AF_INET, ("10.9.9.9", 4000))
 
 
@@ -110,7 +110,7 @@ def test_links_of_both_ends_match(size):
     assert all(links.opened_by(rank, size)[0] == (0, tags.CONTROL) for rank in range(1, size))
 
 
-# What strangers can do to the log and to the process.
+# What unauthenticated connections can do to the log and to the process.
 
 
 def test_log_is_bounded(caplog):
@@ -150,10 +150,10 @@ def test_limit_of_open_files(monkeypatch):
         sockets.reserve_descriptors(5000, 512)
 
 
-# Conversations.
+# Tasks.
 
 
-def test_conversations_do_not_wait_for_each_other():
+def test_tasks_do_not_wait_for_each_other():
     order = []
 
     def sleeper(seconds):
@@ -161,9 +161,9 @@ def test_conversations_do_not_wait_for_each_other():
         order.append(seconds)
 
     with contextlib.closing(Loop()) as loop:
-        for seconds in (0.3, 0.1, 0.2, 5.0):
+        for seconds in (0.3, 0.1, 0.2, 500.0):
             loop.start(sleeper(seconds))
-        assert loop.run(lambda: len(order) == 3, time.monotonic() + 2.0)
+        assert loop.run(lambda: len(order) == 3, time.monotonic() + PATIENCE_S)
         assert not loop.run(lambda: False, time.monotonic() + 0.05)
     assert order == [0.1, 0.2, 0.3]
 
@@ -180,11 +180,11 @@ def test_large_data_through_a_small_socket():
         other.setblocking(False)
         loop.start(send(one, data))
         loop.start(read())
-        assert loop.run(lambda: bool(got), time.monotonic() + 5.0)
+        assert loop.run(lambda: bool(got), time.monotonic() + PATIENCE_S)
     assert got == [data]
 
 
-def test_cancelled_conversation_cleans_up():
+def test_cancelled_task_cleans_up():
     one, other = socket.socketpair()
     seen = []
 

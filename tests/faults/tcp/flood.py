@@ -13,7 +13,7 @@ import time
 from tests.faults.tcp.clients import Client, frame, handshake
 
 MOST_HELD = 40  # per thread, left open without a word
-REFUSED_PAUSE_S = 0.001  # where nobody listens any more
+REFUSED_PAUSE_S = 0.001  # where no process listens any more
 
 
 class Fuzzer:

@@ -28,7 +28,7 @@ def test_missing_worker_is_named(new_job):
 
 
 def test_early_worker_waits_until_rank_0_gives_up(new_job, monkeypatch):
-    """The worker's limit begins anew when it attaches; rank 0 knows who is missing."""
+    """The worker's limit begins anew when it attaches; rank 0 knows the missing ranks."""
     monkeypatch.setattr(connector, "LONGEST_PAUSE_S", 0.05)
     job = new_job(3, connect_timeout_ms=2 * SHORT_MS).start(1)
     time.sleep(SHORT_S / 2)
@@ -87,7 +87,7 @@ def test_worker_ends_before_the_job_has_begun(new_job, worker_attached, linking)
 @pytest.mark.parametrize("victim", [0, 1, 2])
 def test_rank_is_killed_after_it_attached(victim, tmp_path):
     outcomes = run_ranks_outcomes("tcp", 4, bodies.is_killed, victim, str(tmp_path), connect=False)
-    for outcome in outcomes[:3]:  # the last one was late and found nobody
+    for outcome in outcomes[:3]:  # the last one was late and found no rank 0
         if outcome.rank == victim:
             assert outcome.exit_code == -9
         else:

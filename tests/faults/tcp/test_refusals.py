@@ -66,7 +66,7 @@ def test_proven_peers_that_are_wrong_are_told(new_job, caplog, changes, words):
 
 
 def test_other_links_need_the_secret_of_the_job(new_job):
-    # Before all have come nobody knows it, with the token or without.
+    # Before all have come no rank knows it, with the token or without.
     job = new_job(3).start(0, 1)
     for purpose in (1, 2, 3, 200):
         with Client(job.port) as client:

@@ -1,0 +1,70 @@
+"""One task of the tcp rendezvous, with the test at the other end of its socket."""
+
+import select
+import socket
+import time
+
+from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
+
+PATIENCE_S = 20.0  # of a test on a busy machine
+
+
+class PeerTask:
+    """A task, begun when it is made; ``task(sock, until)`` may take ``limit_s``.
+
+    It finds ``first`` in its socket when it begins.
+    """
+
+    def __init__(self, task, limit_s=PATIENCE_S, first=b""):
+        self._ours, self.sock = socket.socketpair()
+        self._ours.setblocking(False)
+        self.sock.settimeout(PATIENCE_S)
+        self.sock.sendall(first)
+        self.outcome = None
+        self._loop = Loop()
+        self._loop.start(self._run(task(self._ours, time.monotonic() + limit_s)))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._loop.close()
+        self._ours.close()
+        self.sock.close()
+
+    def _run(self, task):
+        try:
+            self.outcome = ((yield from task), None)
+        except Exception as error:
+            self.outcome = None, error
+        finally:
+            self._ours.close()
+
+    def result(self):
+        """Return what the task returned, or the error it raised."""
+        assert self._loop.run(lambda: self.outcome is not None, time.monotonic() + PATIENCE_S)
+        value, error = self.outcome
+        return error or value
+
+    def ends_within(self, seconds):
+        """Let the task run for a while; return whether it has ended."""
+        return self._loop.run(lambda: self.outcome is not None, time.monotonic() + seconds)
+
+    def send(self, data):
+        self.sock.send(data)
+
+    def receive(self):
+        """Let the task run until it has sent something, and return that."""
+        until = time.monotonic() + PATIENCE_S
+        assert self._loop.run(lambda: bool(select.select([self.sock], [], [], 0)[0]), until)
+        return self.sock.recv(1000)
+
+    def rest(self):
+        """Return all that an ended task has sent."""
+        data = b""
+        while piece := self.sock.recv(4096):
+            data += piece
+        return data
+
+    def dup(self):
+        return self._ours.dup()

@@ -61,8 +61,8 @@ class MpiMemory:
         self.node.abandon_body = shm_step.abandon_body.address
         self._mpi = self._record(records.MPI)
         self._mpi.node = self.node
-        self._mpi.enter_round = round.enter_round_kernel.address
-        self._mpi.hand_out = round.hand_out_kernel.address
+        self._mpi.enter_round_kernel = round.enter_round_kernel.address
+        self._mpi.hand_out_kernel = round.hand_out_kernel.address
         self._describe_library(owned)
         self._describe_nodes(node_order)
         self._make_messages(owned.world.size, node_order.nodes)

@@ -20,7 +20,7 @@ from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.counts import LARGEST_INT, array_of, put, put_count
+from cobre_kernels.mpi.counts import LARGEST_INT, put_given, put_given_large
 from cobre_kernels.mpi.records import (
     EAGER_BYTES,
     STRIPE_LINE_BYTES,
@@ -74,15 +74,15 @@ def _direct(comm, call):
 @routine
 def _gather_blocks(comm, call):
     needs_large = _reach_bytes(comm, call) > LARGEST_INT
-    lengths, displacements = array_of(comm, 0), array_of(comm, 1)
     for rank in range(comm.size):
-        put_count(lengths, rank, bytes_of(call, rank), needs_large)
-        put_count(displacements, rank, block_of(call, rank) - call.recv, needs_large)
+        length, displacement = bytes_of(call, rank), block_of(call, rank) - call.recv
+        if needs_large:
+            put_given_large(comm, rank, length, displacement)
+        else:
+            put_given(comm, rank, length, displacement)
     if needs_large:
-        code = calls.allgatherv_large(comm.mpi, call.recv, lengths, displacements)
-    else:
-        code = calls.allgatherv(comm.mpi, call.recv, lengths, displacements)
-    return calls.status_of_mpi(comm, code)
+        return calls.allgatherv_large(comm, call.recv)
+    return calls.allgatherv(comm, call.recv)
 
 
 @routine
@@ -147,18 +147,13 @@ def _chunk(comm, call, span, streams):
 @routine
 def _gather_parts(comm, call, span, half):
     """Give every leader the parts that all nodes have put into their halves."""
-    mpi = comm.mpi
-    lengths, displacements = array_of(comm, 0), array_of(comm, 1)
+    starts = comm.mpi.node_starts
     total = 0
-    for node in range(mpi.nodes):
-        put(displacements, node, total)
-        indices = (mpi.node_starts[node], mpi.node_starts[node + 1])
-        length = _sum_parts(comm, call, span, indices)
-        put(lengths, node, length)
+    for node in range(comm.mpi.nodes):
+        length = _sum_parts(comm, call, span, (starts[node], starts[node + 1]))
+        put_given(comm, node, length, total)
         total += length
-    if total == 0:
-        return OK
-    return calls.status_of_mpi(comm, calls.allgatherv(mpi, half, lengths, displacements))
+    return calls.allgatherv(comm, half) if total > 0 else OK
 
 
 @routine

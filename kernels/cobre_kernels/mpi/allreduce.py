@@ -13,7 +13,7 @@ from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.counts import by_node
+from cobre_kernels.mpi.counts import put_given_by_node
 from cobre_kernels.mpi.records import EAGER_BYTES, is_flat, is_leader, next_half
 from cobre_kernels.mpi.round import enter_eager_round, enter_round, hand_out
 from cobre_kernels.mpi.stripes import fold_contributions, reduce_in_stripes
@@ -50,8 +50,8 @@ def _gathered(comm, call):
     move(half + mpi.node_index[comm.rank] * size_bytes, call.send, size_bytes)
     outcome = enter_round(comm, True)
     if outcome == OK and is_leader(comm):
-        lengths, displacements = by_node(comm, size_bytes)
-        outcome = calls.status_of_mpi(comm, calls.allgatherv(mpi, half, lengths, displacements))
+        put_given_by_node(comm, size_bytes)
+        outcome = calls.allgatherv(comm, half)
     outcome = hand_out(comm, outcome)
     if outcome == OK:
         fold_contributions(comm, call, call.recv, half, (size_bytes, size_bytes))

@@ -42,8 +42,7 @@ def _direct(comm, call):
         outcome = enter_round(comm, True)
         if outcome == OK:
             piece = min(call.size_bytes - begin, PIECE_BYTES)
-            code = calls.bcast(comm.mpi, call.buffer + begin, piece, call.root)
-            outcome = calls.status_of_mpi(comm, code)
+            outcome = calls.bcast(comm, call.buffer + begin, piece, call.root)
         outcome = hand_out(comm, outcome)
         if outcome != OK:
             return outcome
@@ -67,15 +66,13 @@ def _staged(comm, call):
 @routine
 def _chunk(comm, call, chunk, length):
     """Move one chunk; an empty broadcast has one round too, without data."""
-    mpi = comm.mpi
-    half = next_half(mpi)
+    half = next_half(comm.mpi)
     is_root = comm.rank == call.root
     if is_root:
         move(half, chunk, length)
     outcome = enter_round(comm, length > 0)
     if outcome == OK and length > 0 and is_leader(comm):
-        code = calls.bcast(mpi, half, length, mpi.node_of[call.root])
-        outcome = calls.status_of_mpi(comm, code)
+        outcome = calls.bcast(comm, half, length, comm.mpi.node_of[call.root])
     outcome = hand_out(comm, outcome)
     if outcome == OK and not is_root:
         copy_out(chunk, half, length, is_large(call.size_bytes))

@@ -6,7 +6,8 @@ ours that carries the width; the Mpi record says which one holds. So a kernel is
 all implementations, and no address or handle is in cached code.
 
 :func:`make_known` must have been called before a kernel is compiled or loaded. Arguments are
-integers: addresses, handles, counts. Results are MPI's error codes, 0 for success.
+integers: addresses, handles, counts. Collectives return a status, other functions MPI's error
+code, 0 for success.
 
 Source: MPI 4.1, chapters 3, 6 and 19.3.5 on ABI-relevant types.
 """
@@ -20,6 +21,7 @@ from numba import config, types
 from cobre_kernels.collective.status import MPI_FAILED, OK
 from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.mpi.counts import GIVEN, GIVEN_AT, GOT, GOT_AT, array_of
 
 # p: pointer, i: int, h: handle, n: a count of 64 bits (MPI_Count).
 SIGNATURES = {
@@ -91,40 +93,46 @@ def status_of_mpi(comm, code):
 
 
 @routine
-def allgatherv(mpi, recv, counts, displs):
-    """Give every leader the part of ``recv`` that each has; arrays of C ints, in bytes."""
-    byte = mpi.byte
-    return _allgatherv(mpi, mpi.in_place, 0, byte, recv, counts, displs, byte, mpi.leaders)
+def allgatherv(comm, recv):
+    """Give every leader the parts of ``recv`` that each is said to give."""
+    mpi, byte = comm.mpi, comm.mpi.byte
+    given, given_at = array_of(comm, GIVEN), array_of(comm, GIVEN_AT)
+    code = _allgatherv(mpi, mpi.in_place, 0, byte, recv, given, given_at, byte, mpi.leaders)
+    return status_of_mpi(comm, code)
 
 
 @routine
-def allgatherv_large(mpi, recv, counts, displs):
-    """The same with arrays of 64-bit counts; only if the record says has_large_counts."""
-    byte = mpi.byte
-    return _allgatherv_c(mpi, mpi.in_place, 0, byte, recv, counts, displs, byte, mpi.leaders)
+def allgatherv_large(comm, recv):
+    """The same with 64-bit counts; only if the record says has_large_counts."""
+    mpi, byte = comm.mpi, comm.mpi.byte
+    given, given_at = array_of(comm, GIVEN), array_of(comm, GIVEN_AT)
+    code = _allgatherv_c(mpi, mpi.in_place, 0, byte, recv, given, given_at, byte, mpi.leaders)
+    return status_of_mpi(comm, code)
 
 
 @routine
-def alltoallv(mpi, send, send_counts, send_displs, recv, recv_counts, recv_displs):
-    """Give leader k what ``send_counts[k]`` and ``send_displs[k]`` (C ints) describe."""
-    byte = mpi.byte
-    return _alltoallv(
-        mpi, send, send_counts, send_displs, byte, recv, recv_counts, recv_displs, byte,
-        mpi.leaders,
-    )  # fmt: skip
+def alltoallv(comm, send, recv):
+    """Give each leader its part of ``send``; get a part of ``recv`` from each."""
+    mpi, byte = comm.mpi, comm.mpi.byte
+    given, given_at = array_of(comm, GIVEN), array_of(comm, GIVEN_AT)
+    got, got_at = array_of(comm, GOT), array_of(comm, GOT_AT)
+    code = _alltoallv(mpi, send, given, given_at, byte, recv, got, got_at, byte, mpi.leaders)
+    return status_of_mpi(comm, code)
 
 
 @routine
-def bcast(mpi, buffer, count, root):
+def bcast(comm, buffer, count, root):
     """Broadcast among leaders."""
-    return _bcast(mpi, buffer, count, mpi.byte, root, mpi.leaders)
+    mpi = comm.mpi
+    return status_of_mpi(comm, _bcast(mpi, buffer, count, mpi.byte, root, mpi.leaders))
 
 
 @routine
-def begin_allgather(mpi, send, recv, count):
+def begin_allgather(comm, send, recv, count):
     """Begin an allgather among leaders; :func:`test` of ``mpi.request`` ends it."""
-    byte = mpi.byte
-    return _iallgather(mpi, send, count, byte, recv, count, byte, mpi.leaders, mpi.request)
+    mpi, byte = comm.mpi, comm.mpi.byte
+    code = _iallgather(mpi, send, count, byte, recv, count, byte, mpi.leaders, mpi.request)
+    return status_of_mpi(comm, code)
 
 
 @routine

@@ -30,8 +30,8 @@ def exchange(comm, size_bytes):
     """Give every leader the first bytes of every header; return how that ended."""
     mpi = comm.mpi
     mpi.begun += 1
-    code = calls.begin_allgather(mpi, mpi.header.address, mpi.headers[0].address, size_bytes)
-    outcome = calls.status_of_mpi(comm, code)
+    headers = mpi.headers[0].address
+    outcome = calls.begin_allgather(comm, mpi.header.address, headers, size_bytes)
     if outcome == OK:
         outcome = _await_exchange(comm)
     if outcome == OK:

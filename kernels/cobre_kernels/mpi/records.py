@@ -65,8 +65,8 @@ MESSAGE = Record(
 MPI = Record(
     "Mpi",
     "What one communicator over several nodes keeps beside its own record.",
-    enter_round=word("kernel of round.py, by address"),
-    hand_out=word("kernel of round.py, by address"),
+    enter_round_kernel=word("the kernel of round.py, by address"),
+    hand_out_kernel=word("the kernel of round.py, by address"),
     # The library.
     handle_bytes=word("width of a handle: 4 or 8"),
     world=word("handle of the communicator of all ranks"),

@@ -68,17 +68,10 @@ from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.counts import by_node
+from cobre_kernels.mpi.counts import put_given_by_node
 from cobre_kernels.mpi.exchange import exchange, outcome_of_reports
 from cobre_kernels.mpi.messages import report_failure
-from cobre_kernels.mpi.records import (
-    COMMITTED,
-    ENTERED,
-    HEADER,
-    OUTSIDE,
-    PREPARED,
-    is_leader,
-)
+from cobre_kernels.mpi.records import COMMITTED, ENTERED, HEADER, OUTSIDE, PREPARED, is_leader
 from cobre_kernels.shm.step import record_calls
 
 HEADER_BYTES = HEADER.size_bytes
@@ -100,19 +93,19 @@ def enter_round(comm, moves_data):
 
     If that is OK, a leader moves the data, if it said so. In any case :func:`hand_out` follows.
     """
-    return run(comm.mpi.enter_round, comm, Opening(0, 0, moves_data))
+    return run(comm.mpi.enter_round_kernel, comm, Opening(0, 0, moves_data))
 
 
 @routine
 def enter_eager_round(comm, payload, size_bytes):
     """Enter a round; a few bytes of each leader travel with its header."""
-    return run(comm.mpi.enter_round, comm, Opening(payload, size_bytes, False))
+    return run(comm.mpi.enter_round_kernel, comm, Opening(payload, size_bytes, False))
 
 
 @routine
 def hand_out(comm, outcome):
     """End the round: every rank of the node gets its leader's outcome, and its data."""
-    return run(comm.mpi.hand_out, comm, Outcome(outcome))
+    return run(comm.mpi.hand_out_kernel, comm, Outcome(outcome))
 
 
 @kernel(COMM, Opening)
@@ -184,29 +177,24 @@ def _exchange_calls(comm):
     record_calls(node)
     first = mpi.staging.failures[mpi.node_starts[mpi.own_node]]
     move(first.address, node.failures[0].address, node.size * FAILURE_BYTES)
-    lengths, displacements = by_node(comm, FAILURE_BYTES)
-    code = calls.allgatherv(mpi, mpi.staging.failures[0].address, lengths, displacements)
-    outcome = calls.status_of_mpi(comm, code)
+    put_given_by_node(comm, FAILURE_BYTES)
+    outcome = calls.allgatherv(comm, mpi.staging.failures[0].address)
     if outcome == OK:
-        _take_failures(comm)
+        _copy_failures(comm, False)
         return DISAGREE
     return outcome
 
 
 @routine
-def _take_failures(comm):
-    """Copy the failure records of the staging buffer, from node order to rank order."""
+def _copy_failures(comm, to_staging):
+    """Copy the failure records to the staging buffer, where they lie in node order, or from it."""
     for rank in range(comm.size):
-        source = comm.mpi.staging.failures[comm.mpi.node_index[rank]]
-        move(comm.failures[rank].address, source.address, FAILURE_BYTES)
-
-
-@routine
-def _show_failures(comm):
-    """Copy this rank's failure records to the staging buffer."""
-    for rank in range(comm.size):
-        target = comm.mpi.staging.failures[comm.mpi.node_index[rank]]
-        move(target.address, comm.failures[rank].address, FAILURE_BYTES)
+        own = comm.failures[rank].address
+        staged = comm.mpi.staging.failures[comm.mpi.node_index[rank]].address
+        if to_staging:
+            move(staged, own, FAILURE_BYTES)
+        else:
+            move(own, staged, FAILURE_BYTES)
 
 
 @kernel(COMM, Outcome)
@@ -218,7 +206,7 @@ def hand_out_kernel(comm, call):
     mpi.phase = OUTSIDE
     if is_leader(comm):
         if call.status != OK:
-            _show_failures(comm)
+            _copy_failures(comm, True)
         store_relaxed(staging.status, call.status)
         store_relaxed(staging.mpi_error, comm.mpi_error)
         store_relaxed(staging.waited_ns, comm.waited_ns)
@@ -231,7 +219,7 @@ def hand_out_kernel(comm, call):
         return step
     status = load_relaxed(staging.status)
     if status != OK and not is_leader(comm):
-        _take_failures(comm)
+        _copy_failures(comm, False)
         comm.mpi_error = load_relaxed(staging.mpi_error)
         comm.waited_ns = load_relaxed(staging.waited_ns)
     return status
@@ -239,14 +227,22 @@ def hand_out_kernel(comm, call):
 
 @routine
 def fail_on_node(comm, outcome):
-    """Keep why a step of shared memory failed, by the ranks' own numbers, and report it."""
+    """Keep how a step of shared memory failed, by the ranks' own numbers, and report it.
+
+    Ranks of other nodes take no part in it: nothing is kept of them.
+    """
     mpi, node = comm.mpi, comm.mpi.node
+    record_calls(node)
+    for rank in range(comm.size):
+        comm.failures[rank].signature = 0
     first = mpi.node_starts[mpi.own_node]
     for index in range(node.size):
-        comm.failures[mpi.node_order[first + index]].reason = node.failures[index].reason
+        own = comm.failures[mpi.node_order[first + index]].address
+        move(own, node.failures[index].address, FAILURE_BYTES)
     comm.waited_ns = node.waited_ns
-    move(comm.pending_exception, node.pending_exception, 24)
-    report_failure(comm, GAVE_UP if outcome == INTERRUPTED else ARRIVED)
+    move(comm.pending_exception, node.pending_exception, 3 * WORD_BYTES)
+    is_own = outcome in (INTERRUPTED, DISAGREE)
+    report_failure(comm, GAVE_UP if is_own else ARRIVED)
 
 
 KERNELS = (enter_round_kernel, hand_out_kernel)

@@ -19,7 +19,7 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.counts import array_of, put
+from cobre_kernels.mpi.counts import put_given, put_got
 from cobre_kernels.mpi.records import (
     STRIPE_LINE_BYTES,
     is_flat,
@@ -117,50 +117,33 @@ def _contribute(comm, half, source, chunk):
 def _scatter(comm, source, target, chunk):
     """Give leader k stripe k of this rank's chunk, on a flat communicator."""
     mpi = comm.mpi
-    sent, sent_at, received, received_at = _four_arrays(comm)
     own_bytes = _bytes_of(chunk, mpi.own_node)
     for k in range(mpi.nodes):
-        put(sent, k, _bytes_of(chunk, k))
-        put(sent_at, k, _begin_of(chunk, k))
-        put(received, k, own_bytes)
-        put(received_at, k, k * own_bytes)
-    code = calls.alltoallv(mpi, source, sent, sent_at, target, received, received_at)
-    return calls.status_of_mpi(comm, code)
+        put_given(comm, k, _bytes_of(chunk, k), _begin_of(chunk, k))
+        put_got(comm, k, own_bytes, k * chunk.stripe)
+    return calls.alltoallv(comm, source, target)
 
 
 @routine
 def _scatter_node(comm, source, target, stripe):
     """Give leader k stripe k of all ranks of this node; the last ones may be padded."""
-    mpi = comm.mpi
-    sent, sent_at, received, received_at = _four_arrays(comm)
+    mpi, given = comm.mpi, comm.mpi.node.size * stripe
     for k in range(mpi.nodes):
-        put(sent, k, mpi.node.size * stripe)
-        put(sent_at, k, k * mpi.node.size * stripe)
-        put(received, k, ranks_of(mpi, k) * stripe)
-        put(received_at, k, mpi.node_starts[k] * stripe)
-    code = calls.alltoallv(mpi, source, sent, sent_at, target, received, received_at)
-    return calls.status_of_mpi(comm, code)
-
-
-@routine
-def _four_arrays(comm):
-    return array_of(comm, 0), array_of(comm, 1), array_of(comm, 2), array_of(comm, 3)
+        put_given(comm, k, given, k * given)
+        put_got(comm, k, ranks_of(mpi, k) * stripe, mpi.node_starts[k] * stripe)
+    return calls.alltoallv(comm, source, target)
 
 
 @routine
 def _fold_and_spread(comm, call, chunk, received, result):
     """Fold this node's stripe of all contributions; give every leader every stripe."""
     mpi = comm.mpi
-    # In a half, contributions lie a stripe apart; straight from MPI, as far as they are long.
-    own_bytes = _bytes_of(chunk, mpi.own_node)
-    stride = own_bytes if is_flat(comm) else chunk.stripe
-    target = result + _begin_of(chunk, mpi.own_node)
-    fold_contributions(comm, call, target, received, (own_bytes, stride))
-    lengths, displacements = array_of(comm, 0), array_of(comm, 1)
+    span = (_bytes_of(chunk, mpi.own_node), chunk.stripe)
+    own = result + _begin_of(chunk, mpi.own_node)
+    fold_contributions(comm, call, own, received, span)
     for k in range(mpi.nodes):
-        put(lengths, k, _bytes_of(chunk, k))
-        put(displacements, k, _begin_of(chunk, k))
-    return calls.status_of_mpi(comm, calls.allgatherv(mpi, result, lengths, displacements))
+        put_given(comm, k, _bytes_of(chunk, k), _begin_of(chunk, k))
+    return calls.allgatherv(comm, result)
 
 
 @routine

@@ -63,7 +63,7 @@ def in_one_block(text, arguments):
             by_text[access.text] |= shared_words.operations([access])
     blocks = [
         [operation for i in block for operation in sorted(by_text[str(i)])]
-        for block in function.blocks.values()
+        for block in function.blocks
     ]
     return [block for block in blocks if block]
 
@@ -93,6 +93,6 @@ def stack_in_loops(text):
     return [
         function.name
         for function in ir_text.parse(text).values()
-        for block in list(function.blocks.values())[1:]
+        for block in function.blocks[1:]
         if any(instruction.operation == "alloca" for instruction in block)
     ]

@@ -40,7 +40,7 @@ EXPECTED = {
     "shm/step.announce_closed_kernel": LEAVING,
     "mpi/barrier.barrier_body": LOOK_BACK,
     "mpi/round.enter_round_kernel": LOOK_BACK,
-    "mpi/round.hand_out_kernel": OUTCOME,
+    "mpi/round.hand_out_kernel": OUTCOME | LOOK_BACK,
     "mpi/messages.goodbye_kernel": LEAVING,
     "collective/guard.shut_kernel": {("Comm.guard", "cmpxchg", "acq_rel acquire")},
     "machine/access.load_word_kernel": {("Word.value", "load", "acquire")},

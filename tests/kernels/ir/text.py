@@ -8,6 +8,8 @@ import dataclasses
 import functools
 import re
 
+from llvmlite import binding
+
 # Operations that neither touch memory nor call anything.
 _SILENT = """
     add sub mul sdiv udiv srem urem shl lshr ashr and or xor icmp fcmp fadd fsub fmul fdiv fneg
@@ -21,9 +23,7 @@ CONSTANT_EXPRESSIONS = {"splat", "inttoptr", "ptrtoint", "getelementptr", "add",
 BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "ptr": 64}
 
 NAME = r'"(?:[^"\\]|\\.)*"|[-\w.$]+'
-_DEFINE = re.compile(rf"define .*?@({NAME})\((.*)\)[^()]*\{{$")
-_LABEL = re.compile(rf"({NAME}):(?:\s|$)")
-_ASSIGNED = re.compile(rf"\s+(%(?:{NAME})) = (.*)")
+_ASSIGNED = re.compile(rf"\s+(%(?:{NAME})) = (.*)", re.DOTALL)
 _CALLED = re.compile(rf"[@%]({NAME})\(")
 
 
@@ -45,11 +45,11 @@ class Function:
 
     name: str
     parameters: list[str]
-    blocks: dict[str, list[Instruction]]
+    blocks: list[list[Instruction]]
 
     def instructions(self):
         """Every instruction, in the order of the text."""
-        return [i for block in self.blocks.values() for i in block]
+        return [i for block in self.blocks for i in block]
 
 
 def unquoted(name):
@@ -134,46 +134,25 @@ def type_bytes(name):
     return BITS[name] // 8 if name in BITS else -(-int(name.removeprefix("i")) // 8)
 
 
-def _instruction(line):
-    assigned = _ASSIGNED.match(line)
-    result, text = assigned.groups() if assigned else (None, line.strip())
-    text = re.sub(r"(?:, |\s)!\S+ !\d+", "", re.sub(r"\s*;.*$", "", text)).rstrip(",")
-    operation = re.sub(r"^(?:tail|musttail|notail) ", "", text).split()[0]
+def _instruction(reference):
+    assigned = _ASSIGNED.match(str(reference))
+    result, text = assigned.groups() if assigned else (None, str(reference).strip())
+    text = re.sub(r"(?:, |\s)!\S+ !\d+", "", text).rstrip(",")
+    operation = reference.opcode
     if operation not in SILENT | TOUCHING:
         raise ValueError(f"an operation that text.py does not know: {text}")
     return Instruction(result, operation, text)
 
 
+@functools.lru_cache(maxsize=4)
 def parse(text):
     """Return the functions that a module defines, by name."""
-    functions = {}
-    function, block = None, None
-    lines = iter(text.splitlines())
-    for line in lines:
-        if line.startswith("define "):
-            function, block = _begin(line), None
-            functions[function.name] = function
-        elif line.startswith("}"):
-            function = None
-        elif function is None or not line.strip() or line.startswith(";"):
-            continue
-        elif label := _LABEL.match(line):
-            block = function.blocks.setdefault(unquoted(label.group(1)), [])
-        else:
-            if re.match(r"\s+switch .*\[$", line):
-                while not line.rstrip().endswith("]") and not re.search(r"\][^\[]*$", line):
-                    line += " " + next(lines).strip()
-            if block is None:
-                block = function.blocks.setdefault("0", [])
-            block.append(_instruction(line))
-    return functions
-
-
-def _begin(line):
-    match = _DEFINE.match(
-        re.sub(r"\) (?:local_unnamed_addr|unnamed_addr|#|!|comdat).*\{$", ") {", line)
-    )
-    if match is None:
-        raise ValueError(f"not a definition: {line[:200]}")
-    parameters = [operand(p) for p in split(match.group(2))]
-    return Function(unquoted(match.group(1)), parameters, {})
+    return {
+        f.name: Function(
+            f.name,
+            [f"%{argument.name}" for argument in f.arguments],
+            [[_instruction(i) for i in block.instructions] for block in f.blocks],
+        )
+        for f in binding.parse_assembly(text).functions
+        if not f.is_declaration
+    }

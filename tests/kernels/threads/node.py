@@ -1,74 +1,71 @@
 """The ranks of one node over MPI, as plain Python on threads, with an MPI that has no other node.
 
-The stand-ins for MPI's calls do what the real ones do for a single leader, and note as written
-whatever part of the staging buffer the real ones may write.
+The stand-ins for MPI's functions do what the real ones do for a single leader, and note as written
+whatever memory of the staging buffer the real ones may write.
 """
 
 import ctypes
 import sys
 
 import numpy as np
-from cobre_kernels.collective.comm import COMM
 from cobre_kernels.machine.record import LINE_BYTES
-from cobre_kernels.mpi import allgatherv, allreduce, barrier, broadcast, calls, messages
-from cobre_kernels.mpi import round as rounds
-from cobre_kernels.mpi.records import HEADER, MESSAGE, MPI, halves_offset
+from cobre_kernels.mpi import barrier, broadcast, calls, messages, records, round
+from cobre_kernels.mpi.allgatherv import allgatherv_body
+from cobre_kernels.mpi.allreduce import allreduce_body
 
 from tests.kernels import shared_words
 from tests.kernels.threads.recorder import copy_bytes, recorder
-from tests.kernels.threads.world import World
+from tests.kernels.threads.world import COMM, World
 
 
-def _int(address):
+def _ints(address):
     return ctypes.c_int32.from_address(address).value
 
 
-def _wrote(address, count):
+def _written(address, count):
     with recorder.lock:
         recorder.data("store", "copy", address, count)
     return 0
 
 
-def _begin_allgather(mpi, header, headers, count):
-    ctypes.memmove(headers, header, count)
+def _set_flag(flag, value):
+    ctypes.c_int64.from_address(flag).value = value
     return 0
 
 
-def _flag(value):
-    def call(mpi, argument):
-        ctypes.c_int64.from_address(mpi.flag).value = value
-        return 0
-
-    return call
-
-
-def _alltoallv(mpi, send, send_counts, send_displs, recv, recv_counts, recv_displs):
-    copy_bytes(recv + _int(recv_displs), send + _int(send_displs), _int(send_counts))
+def _iallgather(mpi, send, count, byte, recv, recv_count, recv_byte, comm, request):
+    ctypes.memmove(recv, send, count)
     return 0
+
+
+def _alltoallv(mpi, send, given, given_at, byte, recv, got, got_at, recv_byte, comm):
+    copy_bytes(recv + _ints(got_at), send + _ints(given_at), _ints(given))
+    return 0
+
+
+def _allgatherv(mpi, send, count, byte, recv, given, given_at, recv_byte, comm):
+    return _written(recv + _ints(given_at), _ints(given))
 
 
 STAND_INS = {
-    "begin_allgather": _begin_allgather,
-    "test": _flag(1),
-    "match_message": _flag(0),
-    "allgatherv": lambda mpi, recv, counts, displs: _wrote(recv + _int(displs), _int(counts)),
-    "alltoallv": _alltoallv,
-    "bcast": lambda mpi, buffer, count, root: _wrote(buffer, count),
-    "begin_send": lambda *arguments: 0,
+    "_iallgather": _iallgather,
+    "_allgatherv": _allgatherv,
+    "_alltoallv": _alltoallv,
+    "_bcast": lambda mpi, buffer, count, byte, root, comm: _written(buffer, count),
+    "_test": lambda mpi, request, flag, status: _set_flag(flag, 1),
+    "_improbe": lambda mpi, source, tag, comm, flag, message, status: _set_flag(flag, 0),
 }
 
 
 class Node(World):
-    """The ranks of a node; :attr:`comms` are of the whole communicator, as large as the node."""
+    """The ranks of a node; the records in :attr:`comms` are those of all ranks, over MPI."""
 
     def __init__(self, size, **world):
         super().__init__(size, **world)
         for name, function in STAND_INS.items():
             setattr(calls, name, function)
-        self._kept = [self.words]
-        self.comms = [
-            self._over_mpi(node, words) for node, words in zip(self.comms, self.words, strict=True)
-        ]
+        self._kept = []
+        self.comms = [self._over_mpi(node) for node in self.comms]
 
     def name_of(self, address):
         """Return the name of the shared word at an address, or "data"."""
@@ -76,36 +73,41 @@ class Node(World):
             return shared_words.name_at("Staging", address - self.buffers)
         return super().name_of(address)
 
-    def _table(self, values):
+    def _words(self, values):
         array = np.array(values, dtype=np.int64)
         self._kept.append(array)
         return array.ctypes.data
 
     def _record(self, record, rows=0):
-        return self._table(record.array(rows))
+        array = record.array(rows)
+        self._kept.append(array)
+        return record.of(array)
 
-    def _over_mpi(self, node, words):
+    def _over_mpi(self, node):
         size = self.size
-        mpi, comm = MPI.at(self._record(MPI)), COMM.at(self._table(words))
-        mpi.enter_round = rounds.enter_round_kernel.address
-        mpi.hand_out = rounds.hand_out_kernel.address
-        mpi.node, mpi.nodes, mpi.widest = node, 1, size
-        mpi.staging, mpi.halves = node.buffers, node.buffers + halves_offset(size)
-        half = (size * node.buffer_stride - halves_offset(size)) // 2
-        mpi.half_bytes = half // LINE_BYTES * LINE_BYTES
-        mpi.node_order, mpi.node_index = self._table(range(size)), self._table(range(size))
-        mpi.node_starts, mpi.node_of = self._table([0, size]), self._table([0] * size)
-        mpi.header, mpi.headers = self._record(HEADER), self._record(HEADER)
-        mpi.counts, mpi.reasons = self._table([0] * 4 * size), self._table([0] * size)
-        mpi.report_out, mpi.message_in = self._record(MESSAGE, size), self._record(MESSAGE, size)
-        mpi.query_out = self._record(MESSAGE)
-        mpi.sends, mpi.answered = self._table([0]), self._table([0])
-        comm.mpi = mpi
+        comm, mpi = self._record(COMM, size), self._record(records.MPI)
+        ctypes.memmove(comm.address, node.address, COMM.size_bytes)
+        comm.mpi, mpi.node = mpi, node
         comm.barrier_body = barrier.barrier_body.address
         comm.broadcast_body = broadcast.broadcast_body.address
-        comm.allreduce_body = allreduce.allreduce_body.address
-        comm.allgatherv_body = allgatherv.allgatherv_body.address
+        comm.allreduce_body = allreduce_body.address
+        comm.allgatherv_body = allgatherv_body.address
         comm.abandon_body = messages.abandon_body.address
+        mpi.enter_round_kernel = round.enter_round_kernel.address
+        mpi.hand_out_kernel = round.hand_out_kernel.address
+        mpi.nodes, mpi.widest = 1, size
+        mpi.node_order = mpi.node_index = self._words(range(size))
+        mpi.node_starts, mpi.node_of = self._words([0, size]), self._words([0] * size)
+        mpi.staging = node.buffers
+        mpi.halves = node.buffers + records.halves_offset(size)
+        room = size * node.buffer_stride - records.halves_offset(size)
+        mpi.half_bytes = room // 2 // LINE_BYTES * LINE_BYTES
+        mpi.header, mpi.headers = self._record(records.HEADER), self._record(records.HEADER)
+        mpi.counts = self._words([0] * (4 * size))
+        mpi.reasons, mpi.sends, mpi.answered = (self._words([0] * size) for _ in range(3))
+        mpi.report_out = self._record(records.MESSAGE, size)
+        mpi.query_out = self._record(records.MESSAGE)
+        mpi.message_in = self._record(records.MESSAGE, size)
         return comm
 
 

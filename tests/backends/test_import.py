@@ -84,7 +84,7 @@ PROMISED = {
 
 def test_all_is_sorted_and_complete():
     assert sorted(cobre_comm.__all__) == list(cobre_comm.__all__)
-    assert set(cobre_comm.__all__) <= PROMISED | {"LaunchResult"}
+    assert set(cobre_comm.__all__) <= PROMISED | {"LaunchResult", "MpiConfig"}
     assert set(cobre_comm.__all__) >= PROMISED
 
 

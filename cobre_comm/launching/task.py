@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable
-from multiprocessing import context, process, resource_tracker, spawn
+from multiprocessing import context, popen_spawn_posix, process, resource_tracker, spawn
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,6 +74,8 @@ def unpack(message: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], bool]:
 
 class _Spawning:
     """Collects the descriptors that multiprocessing's objects need in a new process."""
+
+    DupFd = popen_spawn_posix._DupFd  # of its own Popen
 
     def __init__(self) -> None:
         self.descriptors: list[int] = []

@@ -62,6 +62,12 @@ def end(comm, way, actor):
     comm.barrier()
 
 
+def puts_its_rank(comm, queue):
+    queue.put(comm.rank)
+    queue.close()
+    queue.join_thread()
+
+
 def large(comm, count):
     return np.arange(count, dtype=np.uint8)
 

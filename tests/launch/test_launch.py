@@ -221,18 +221,29 @@ def test_start_method_fork_is_refused_and_ours_is_not_forced_on_the_program(noth
         multiprocessing.set_start_method(chosen, force=True)
 
 
-def test_launch_does_not_choose_a_start_method():
-    chosen = multiprocessing.get_start_method(allow_none=True)
-    launch(bodies.add, 2, args=(1,))
+def test_launches_at_once_touch_nothing_that_is_global():
+    chosen, environ = multiprocessing.get_start_method(allow_none=True), dict(os.environ)
+    results, changes = [], []
+    threads = [
+        threading.Thread(target=lambda n=n: results.append(launch(bodies.add, 2, args=(n,)).value))
+        for n in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        changes += [
+            name for name in {*os.environ, *environ} if os.environ.get(name) != environ.get(name)
+        ]
+        threads[0].join(0.01)
+    assert sorted(results) == [0.0, 3.0, 6.0]
+    assert changes == []
     assert multiprocessing.get_start_method(allow_none=True) == chosen
 
 
-def test_launch_from_a_thread():
-    results = []
-    thread = threading.Thread(target=lambda: results.append(launch(bodies.add, 2, args=(1,))))
-    thread.start()
-    thread.join(60)
-    assert results[0].value == 3.0
+def test_a_queue_of_multiprocessing_may_be_an_argument():
+    queue = multiprocessing.get_context("spawn").Queue()
+    launch(bodies.puts_its_rank, 2, args=(queue,))
+    assert sorted(queue.get(timeout=30) for _ in range(2)) == [0, 1]
 
 
 def test_the_package_s_launch_can_always_be_called():

@@ -176,10 +176,10 @@ def _call_in_workers(job: Job, task: Task, on_progress: OnProgress | None) -> La
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.launching.messages import Done
     from cobre_comm.launching.workers import Workers
-    from cobre_comm.processes.port import with_meeting
+    from cobre_comm.processes.port import with_rendezvous
 
     warm_up([job.backend], os.environ)
-    with with_meeting(job) as placed, Workers(placed, task, on_progress) as workers:
+    with with_rendezvous(job) as job, Workers(job, task, on_progress) as workers:
         try:
             workers.start()
             workers.wait()

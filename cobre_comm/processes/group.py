@@ -87,7 +87,7 @@ class Group:
         return True
 
     def close(self) -> None:
-        """Reap all, which must have been killed; remove names; part with the guardian."""
+        """Reap all, which must have been killed; remove names; let the guardian go."""
         for rank in self.ranks:
             self.guardian.forget(rank.pid)
             rank.reap()

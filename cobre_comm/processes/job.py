@@ -11,7 +11,7 @@ from cobre_comm.config import MAX_RANKS
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Rendezvous:
     """Where the ranks of a job over sockets meet.
 
     Parameters
@@ -49,7 +49,7 @@ class Job:
         never shown.
     nodes, node : int
         How many launchers start equal shares of the ranks, and which of them this is.
-    meeting : Meeting or None
+    rendezvous : Rendezvous or None
         Where ranks meet over sockets; None before that is known, and for other backends.
     """
 
@@ -60,7 +60,7 @@ class Job:
     token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     nodes: int = 1
     node: int = 0
-    meeting: Meeting | None = None
+    rendezvous: Rendezvous | None = None
 
     @property
     def ranks(self) -> range:

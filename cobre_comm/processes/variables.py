@@ -25,11 +25,11 @@ def _shm(job: Job, rank: int) -> dict[str, str]:
 
 
 def _tcp(job: Job, rank: int) -> dict[str, str]:
-    assert job.meeting is not None  # see with_meeting
+    assert job.rendezvous is not None
     found = {
-        "COBRE_TCP_COORDINATOR": job.meeting.host,
-        "COBRE_TCP_PORT": str(job.meeting.port),
-        "COBRE_TCP_BIND_ADDR": job.meeting.bind_addr,
+        "COBRE_TCP_COORDINATOR": job.rendezvous.host,
+        "COBRE_TCP_PORT": str(job.rendezvous.port),
+        "COBRE_TCP_BIND_ADDR": job.rendezvous.bind_addr,
         "COBRE_TCP_RANK": str(rank),
         "COBRE_TCP_SIZE": str(job.size),
         "COBRE_TCP_TOKEN": job.token,

@@ -49,10 +49,6 @@ def end(comm, way, actor):
             sys.exit(7)
         if way == "vanish":
             os._exit(5)
-        if way == "stubborn":
-            raise Stubborn("one", "two")
-        if way == "local":
-            raise type("Nameless", (Exception,), {})("nobody can pickle me")
         if way == "fork":
             if os.fork() == 0:
                 time.sleep(60)  # holds all that this worker held

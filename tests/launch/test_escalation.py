@@ -56,8 +56,8 @@ def test_a_signal_gives_the_grace_and_a_second_one_none():
     assert escalation.cause == signal.SIGINT
 
 
-def test_ranks_that_ignore_sigterm_are_over_within_two_seconds_of_a_failure():
-    with Running("run", "-n", 3, PROGRAMS / "wait.py", "python", "stubborn") as job:
+def test_ranks_that_ignore_sigterm_do_not_outlive_a_failure():
+    with Running("run", "-n", 3, PROGRAMS / "act.py", "stubborn") as job:
         pids = job.wait_ready(3)
         os.kill(pids[1][0], signal.SIGKILL)
         code, _, errors = job.finish(SOON_S)

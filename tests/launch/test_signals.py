@@ -8,7 +8,7 @@ import pytest
 
 from tests.launch.command import PROGRAMS, SOON_S, Running, lines_of
 
-ACT, WAIT = PROGRAMS / "act.py", PROGRAMS / "wait.py"
+ACT = PROGRAMS / "act.py"
 
 
 def test_terminal_sends_ctrl_c_to_the_launcher_alone():
@@ -24,7 +24,7 @@ def test_terminal_sends_ctrl_c_to_the_launcher_alone():
 
 
 def test_second_ctrl_c_kills_at_once():
-    with Running("run", "-n", 2, "--grace", 60, WAIT, "python", "stubborn") as job:
+    with Running("run", "-n", 2, "--grace", 60, ACT, "stubborn") as job:
         job.wait_ready(2)
         job.process.send_signal(signal.SIGINT)
         time.sleep(0.5)
@@ -35,7 +35,7 @@ def test_second_ctrl_c_kills_at_once():
 
 
 def test_ranks_that_do_not_end_are_killed_after_the_grace():
-    with Running("run", "-n", 2, "--grace", "0.3", WAIT, "python", "stubborn") as job:
+    with Running("run", "-n", 2, "--grace", "0.3", ACT, "stubborn") as job:
         job.wait_ready(2)
         job.process.send_signal(signal.SIGINT)
         code, _, errors = job.finish()

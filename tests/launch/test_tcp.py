@@ -83,8 +83,8 @@ def test_jobs_at_once_do_not_meet():
 
 
 def test_launch_over_sockets(monkeypatch):
-    result = launch(bodies.add, 3, "tcp", args=(10,))
-    assert result.value == 60.0
+    result = launch(bodies.add, 2, "tcp", args=(10,))
+    assert result.value == 30.0
     assert {worker.backend for worker in result.workers} == {"tcp"}
     monkeypatch.setenv("COBRE_TCP_COORDINATOR", "there")
     told = launch(bodies.surroundings, 2, timeout=12).value

@@ -126,7 +126,7 @@ def _run(words: Sequence[str]) -> int:
     """Check everything that can be checked, then start."""
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.processes.interpreter import interpreter_command
-    from cobre_comm.processes.port import with_meeting
+    from cobre_comm.processes.port import with_rendezvous
     from cobre_comm.run.run import Options, run
 
     parser = _run_parser()
@@ -147,8 +147,8 @@ def _run(words: Sequence[str]) -> int:
     try:
         if job.size > 1:
             warm_up([job.backend], os.environ if mpiexec is None else mpiexec.environment)
-        with with_meeting(job) as placed:
-            return run(placed, [*interpreter_command(), *program], options, mpiexec)
+        with with_rendezvous(job) as job:
+            return run(job, [*interpreter_command(), *program], options, mpiexec)
     except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
         return 130
     except OSError as error:  # no processes, descriptors or ports left
@@ -170,14 +170,14 @@ def _job(chosen: argparse.Namespace) -> Job:
     """Return the job that the options describe; ``ValueError`` or ``BackendError`` if none."""
     from cobre_comm.processes.job import Job, check_size, check_timeout
     from cobre_comm.processes.variables import choose_backend
-    from cobre_comm.run.nodes import Place, job_on_nodes
+    from cobre_comm.run.nodes import NodeOptions, job_on_nodes
 
     check_size(chosen.size)
     check_timeout(chosen.timeout)
     check_timeout(chosen.grace)
     if chosen.nnodes is not None:
-        place = Place(chosen.nnodes, chosen.node_rank, chosen.coordinator, chosen.token_file)
-        return job_on_nodes(place, chosen.size, chosen.backend, chosen.timeout, os.environ)
+        nodes = NodeOptions(chosen.nnodes, chosen.node_rank, chosen.coordinator, chosen.token_file)
+        return job_on_nodes(nodes, chosen.size, chosen.backend, chosen.timeout, os.environ)
     for name in ("node_rank", "coordinator", "token_file"):
         if getattr(chosen, name) is not None:
             option = "--" + name.replace("_", "-")
@@ -214,9 +214,9 @@ def _check_script(name: str) -> None:
 def _check_module(name: str) -> None:
     """Look for the top package only: a deeper look would run its code."""
     top = name.partition(".")[0]
-    places = sys.path if sys.flags.safe_path else [str(pathlib.Path.cwd()), *sys.path]
+    folders = sys.path if sys.flags.safe_path else [str(pathlib.Path.cwd()), *sys.path]
     known = top in sys.builtin_module_names or importlib.machinery.FrozenImporter.find_spec(top)
-    if not known and importlib.machinery.PathFinder.find_spec(top, places) is None:
+    if not known and importlib.machinery.PathFinder.find_spec(top, folders) is None:
         raise ValueError(f"there is no module {name!r}")
 
 

@@ -2,6 +2,11 @@
 
 The launcher names the pipe in an environment variable. A rank claims it when it makes its first
 communicator; from then on neither its children nor programs that it becomes have the pipe.
+
+A rank of ``cobre-comm run`` sends one ``Report``, when an exception is not caught, or when it exits
+after it has lost a rank. A worker of ``launch`` sends ``Progress``, then ``Done`` or ``Failed``,
+which holds a report. A rank that is killed, or that calls ``os._exit``, sends nothing: its failure
+counts as primary.
 """
 
 from __future__ import annotations

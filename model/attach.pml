@@ -1,12 +1,12 @@
 /* Meeting in a named segment: rendezvous.py, segment.create, ownership.remove_stale.
  *
- * Up to two runs use one name, one after the other. In the first up to DEATHS ranks die, at any
- * moment. When all of its processes have ended without having met, the second run starts: nothing
- * goes wrong in it, so all of its ranks must meet, whatever the first has left behind.
+ * Up to two jobs use one name, one after the other. In the first up to DEATHS ranks die, at any
+ * moment. When all of its processes have ended without having met, the second job starts: nothing
+ * goes wrong in it, so all of its ranks must meet, no matter what the first job has left behind.
  *
  * A poll that would see what the last one saw is left out: `changed` says whether anything happened
- * since it began. With -DDEADLINE the limit of a rank of the first run may pass at any poll; without
- * it never (timeout_s = 0). In the second run it never does.
+ * since it began. With -DDEADLINE the limit of a rank of the first job may pass at any poll; without
+ * it never (timeout_s = 0). In the second job it never does.
  */
 #include "common.pml"
 #ifndef DEATHS
@@ -36,12 +36,12 @@ bit lock[SEGMENTS * R];
 bit registered[SEGMENTS * R];
 bit ready[SEGMENTS];  /* layout.READY */
 
-byte turn = 1; /* which run */
-byte fate[R];  /* RUNNING, then how the rendezvous ended for a rank, or it */
-byte met[R];     /* ghost: the segment that a rank has attached to */
+byte job = 1; /* which of the two */
+byte ending[R];  /* RUNNING, then how the rendezvous ended for a rank, or it */
+byte attached_to[R];     /* ghost: the segment that a rank has attached to */
 bit changed[R];
 byte deaths = DEATHS;
-bit trouble;     /* ghost: somebody died */
+bit trouble;     /* ghost: a rank died */
 
 inline tell_all() {
     changed[0] = 1;
@@ -57,10 +57,10 @@ inline drop_locks(rank) {
     LOCK(1, rank) = 0
 }
 
-#define UNLESS_DEAD if :: fate[me] == DEAD -> goto gone :: else fi
+#define UNLESS_DEAD if :: ending[me] == DEAD -> goto gone :: else fi
 
 #ifdef DEADLINE
-#define LIMIT_MAY_PASS (turn == 1)
+#define LIMIT_MAY_PASS (job == 1)
 #else
 #define LIMIT_MAY_PASS false
 #endif
@@ -91,7 +91,7 @@ inline create() {
     fi
 }
 
-/* ownership.remove_stale. Its wait of 0.2 s is one look: nobody creates the same name meanwhile. */
+/* ownership.remove_stale. Its wait of 0.2 s is one look: no other process creates the same name meanwhile. */
 inline remove_stale() {
 #ifdef FAULT_KEEP_STALE
     goto failed;
@@ -101,7 +101,7 @@ inline remove_stale() {
     :: found == NO_NAME
     :: found != NO_NAME ->
         if :: LOCK(found, 0) -> goto failed :: else fi; /* in use */
-#ifdef FAULT_EMPTY_IS_FOREIGN /* _looks_ours; a file of no bytes holds nothing of anybody's */
+#ifdef FAULT_EMPTY_IS_FOREIGN /* _looks_ours; a file of no bytes holds no data */
         if :: published[found] == EMPTY -> goto failed :: else fi;
 #endif
         atomic { UNLESS_DEAD; name = NO_NAME; tell_all() }
@@ -148,7 +148,7 @@ inline await_followers() {
         if
         :: atomic { changed[me] -> changed[me] = 0 }
         :: LIMIT_MAY_PASS -> broken = 1; break
-        :: fate[me] == DEAD -> goto gone
+        :: ending[me] == DEAD -> goto gone
         fi
     od;
     absent = 0
@@ -189,19 +189,19 @@ begin:
     :: broken -> goto failed
     :: else
     fi;
-    atomic { UNLESS_DEAD; ready[segment] = 1; tell_all(); met[0] = segment; fate[0] = ATTACHED };
+    atomic { UNLESS_DEAD; ready[segment] = 1; tell_all(); attached_to[0] = segment; ending[0] = ATTACHED };
     goto gone;
 failed:
     atomic {
         UNLESS_DEAD;
-        fate[0] = RAISED;
+        ending[0] = RAISED;
 #ifndef FAULT_KEEPS_LOCK /* with it the process lives on, and its descriptor is still open */
         drop_locks(0);
 #endif
         tell_all()
     };
-gone: /* until the second run starts */
-    atomic { turn == 2 && fate[0] == RUNNING -> other = 0; absent = 0; broken = 0; goto begin }
+gone: /* until the second job starts */
+    atomic { job == 2 && ending[0] == RUNNING -> other = 0; absent = 0; broken = 0; goto begin }
 }
 
 /* rendezvous._try_attach up to _register: leaves `segment`, or NO_NAME if something is missing */
@@ -249,7 +249,7 @@ inline register() {
 #ifndef FAULT_NO_SECOND_LOOK
             if :: ready[segment] -> break :: else -> assert(!ready[segment]); goto failed fi
 #else
-            assert(!ready[segment]); /* nobody gives up what has begun */
+            assert(!ready[segment]); /* no rank gives up what has begun */
             goto failed
 #endif
         :: else
@@ -258,7 +258,7 @@ inline register() {
         if
         :: atomic { changed[me] -> changed[me] = 0 }
         :: LIMIT_MAY_PASS -> goto failed
-        :: fate[me] == DEAD -> goto gone
+        :: ending[me] == DEAD -> goto gone
         fi
     od
 }
@@ -276,21 +276,21 @@ begin: /* rendezvous._follow */
         :: else
         fi;
 #ifdef LEADER_KNOWN /* split_local: the lock of rank 0 on the parent's segment */
-        if :: fate[0] == DEAD -> goto failed :: else fi;
+        if :: ending[0] == DEAD -> goto failed :: else fi;
 #endif
         if
         :: atomic { changed[me] -> changed[me] = 0 }
         :: LIMIT_MAY_PASS -> goto failed
-        :: fate[me] == DEAD -> goto gone
+        :: ending[me] == DEAD -> goto gone
         fi
     od;
     register();
-    atomic { UNLESS_DEAD; met[me] = segment; fate[me] = ATTACHED; tell_all() };
+    atomic { UNLESS_DEAD; attached_to[me] = segment; ending[me] = ATTACHED; tell_all() };
     goto gone;
 failed:
-    atomic { UNLESS_DEAD; fate[me] = RAISED; drop_locks(me); tell_all() };
-gone: /* until all of this run have ended */
-    atomic { turn == 2 && fate[me] == RUNNING -> goto begin }
+    atomic { UNLESS_DEAD; ending[me] = RAISED; drop_locks(me); tell_all() };
+gone: /* until all of this job have ended */
+    atomic { job == 2 && ending[me] == RUNNING -> goto begin }
 }
 
 active proctype killer() {
@@ -298,59 +298,59 @@ active proctype killer() {
 
     do
     :: atomic {
-        turn == 1 && deaths > 0 ->
+        job == 1 && deaths > 0 ->
         select (victim : 0 .. (R - 1));
         if
-        :: fate[victim] != DEAD ->
+        :: ending[victim] != DEAD ->
             /* A crash after READY leaves no name. */
             assert(!(ready[0] && name == 0) && !(ready[1] && name == 1));
             deaths--;
             trouble = 1;
-            fate[victim] = DEAD;
+            ending[victim] = DEAD;
             drop_locks(victim);
             tell_all()
         :: else
         fi;
         victim = 0
     }
-    :: turn == 1 && deaths > 0 -> deaths = 0 /* no more will die */
+    :: job == 1 && deaths > 0 -> deaths = 0 /* no more will die */
     od
 }
 
-/* What a rank of the first run may wait for without a limit: its peers that may still come. */
-#define IS_AWAITED(rank) (PID(0, rank) == 0 && fate[rank] != RUNNING)
+/* What a rank of the first job may wait for without a limit: its peers that may still come. */
+#define IS_AWAITED(rank) (PID(0, rank) == 0 && ending[rank] != RUNNING)
 #if R > 2
 #define LEADER_MAY_WAIT (IS_AWAITED(1) || IS_AWAITED(2))
 #else
 #define LEADER_MAY_WAIT IS_AWAITED(1)
 #endif
 #ifdef LEADER_KNOWN
-#define FOLLOWER_MAY_WAIT(rank) (PID(0, rank) -> fate[0] == RUNNING : fate[0] == RAISED)
+#define FOLLOWER_MAY_WAIT(rank) (PID(0, rank) -> ending[0] == RUNNING : ending[0] == RAISED)
 #else
-#define FOLLOWER_MAY_WAIT(rank) (PID(0, rank) -> fate[0] == RUNNING : fate[0] != ATTACHED)
+#define FOLLOWER_MAY_WAIT(rank) (PID(0, rank) -> ending[0] == RUNNING : ending[0] != ATTACHED)
 #endif
 
-inline check_run() {
+inline check_job() {
     d_step {
         its = 0;
         do
         :: its < R ->
             if
-            :: fate[its] == ATTACHED ->
+            :: ending[its] == ATTACHED ->
                 /* All have met in one segment that holds them all, and its name is gone. */
                 assert(name == NO_NAME);
-                assert(met[its] == made - 1 && ready[met[its]]);
-                assert(LOCK(met[its], its));
-                assert(PID(met[its], 1) && PID(met[its], R - 1))
-            :: fate[its] == RUNNING ->
+                assert(attached_to[its] == made - 1 && ready[attached_to[its]]);
+                assert(LOCK(attached_to[its], its));
+                assert(PID(attached_to[its], 1) && PID(attached_to[its], R - 1))
+            :: ending[its] == RUNNING ->
                 all_ended = 0;
 #ifdef DEADLINE
                 assert(false)
 #else
-                assert(turn == 1 && (its == 0 -> LEADER_MAY_WAIT : FOLLOWER_MAY_WAIT(its)))
+                assert(job == 1 && (its == 0 -> LEADER_MAY_WAIT : FOLLOWER_MAY_WAIT(its)))
 #endif
             :: else ->
-                assert(turn == 1); /* whatever the first run left, the second one meets */
+                assert(job == 1); /* the second job meets, no matter what the first one left */
                 all_well = 0;
 #ifndef DEADLINE
                 assert(trouble) /* no false alarm */
@@ -360,32 +360,32 @@ inline check_run() {
         :: else -> break
         od;
         its = 0;
-        assert(name == NO_NAME || fate[0] == DEAD || !all_ended)
+        assert(name == NO_NAME || ending[0] == DEAD || !all_ended)
     }
 }
 
-/* When nothing can happen any more in a run. */
+/* When nothing can happen any more in a job. */
 active proctype last() {
     byte its;
     bit all_ended = 1;
     bit all_well = 1;
 
     timeout;
-    check_run();
+    check_job();
     if
     :: all_ended && !all_well ->
         atomic {
-            turn = 2;
+            job = 2;
             do
             :: its < R ->
                 drop_locks(its);
-                fate[its] = RUNNING;
+                ending[its] = RUNNING;
                 its++
             :: else -> break
             od
         };
         timeout;
-        check_run()
+        check_job()
     :: else
     fi
 }

@@ -40,8 +40,8 @@ class Case:
 HANGS = "invalid end state"
 TORN = "slot["
 WAITS_FOR_EVER = "outcome[its]!="
-ASLEEP = "bed[its]=="
-SECOND_RUN_FAILS = "turn==1"
+ASLEEP = "sleeps_on[its]=="
+SECOND_JOB_FAILS = "job==1"
 
 # Model, name, ranks, switches.
 _CLEAN = (
@@ -93,19 +93,19 @@ _FAULTS = (
     ("death", "SILENT", WAITS_FOR_EVER, ()),
     ("death", "NO_DEADLINE", WAITS_FOR_EVER, ("DEADLINE",)),
     ("death", "NO_SECOND_LOOK", "!((arrived[", ()),
-    ("death", "NO_AGREEMENT", "kind[", ()),
+    ("death", "NO_AGREEMENT", "signature[", ()),
     ("death", "ONE_REASON", "why!=", ()),
     ("attach", "NO_UNLINK", "name==", ()),
     ("attach", "READY_FIRST", "ready[0]&&(name==0)", ()),
     ("attach", "PUBLISH_EARLY", "header[segment]", ()),
-    ("attach", "LATE_LOCK", "trouble or turn==1", ()),
-    ("attach", "NO_LOOK", "fate[0]==", ()),
+    ("attach", "LATE_LOCK", "trouble or job==1", ()),
+    ("attach", "NO_LOOK", "ending[0]==", ()),
     ("attach", "NO_SECOND_LOOK", "!(ready[segment])", ()),
-    ("attach", "KEEP_STALE", SECOND_RUN_FAILS, ()),
-    ("attach", "NO_EXCL", SECOND_RUN_FAILS, ()),
-    ("attach", "ANY_OWNER", SECOND_RUN_FAILS, ()),
-    ("attach", "EMPTY_IS_FOREIGN", SECOND_RUN_FAILS, ("DEADLINE",)),
-    ("attach", "KEEPS_LOCK", "fate[0]==", ()),
+    ("attach", "KEEP_STALE", SECOND_JOB_FAILS, ()),
+    ("attach", "NO_EXCL", SECOND_JOB_FAILS, ()),
+    ("attach", "ANY_OWNER", SECOND_JOB_FAILS, ()),
+    ("attach", "EMPTY_IS_FOREIGN", SECOND_JOB_FAILS, ("DEADLINE",)),
+    ("attach", "KEEPS_LOCK", "ending[0]==", ()),
 )
 _NEEDS_THREE_RANKS = {("wake", "WAKE_ONE"), ("attach", "KEEPS_LOCK")}
 

@@ -5,7 +5,7 @@
  * that would see what the last look saw is left out: `changed` says whether anything happened since
  * that look began. Then a rank that waits for ever is a rank that nothing moves any more.
  *
- * EVENTS is how often something bad happens, to whichever rank, at whichever moment. With -DDEADLINE
+ * EVENTS is how often something bad happens, to any rank, at any moment. With -DDEADLINE
  * one such thing is that a rank's time runs out although the others may still come; and when nothing
  * else can happen any more, every rank's time is up. Without it there is no limit (timeout_s = 0).
  */
@@ -25,7 +25,7 @@
 #define LATE 1
 #define DIED 2
 #define LEFT 3
-#define GAVE_UP 4
+#define HAS_FAILED 4
 
 #define OK 0 /* status.py */
 #define LOST_PEER 1
@@ -36,7 +36,7 @@
 #define NO_OUTCOME 9 /* has not ended: it died, it never comes, or it waits for ever */
 
 byte arrived[R * 2];
-bit kind[R * 2];   /* layout.KIND: what a rank calls in a step */
+bit signature[R * 2];   /* layout.KIND: what a rank calls in a step */
 byte condition[R];
 bit lock[R] = 1;   /* the record lock, which the operating system drops at death */
 bit changed[R] = 1; /* something happened since this rank last began to look around */
@@ -47,7 +47,7 @@ byte events = EVENTS;
 bit trouble;       /* ghost: something bad has happened */
 bit time_is_up;
 
-#define HAS_ARRIVED(rank) (arrived[PLACE(rank, g)] == g)
+#define HAS_ARRIVED(rank) (arrived[CELL(rank, g)] == g)
 
 /* Arrivals need not be told: they make no look find more than the one before. */
 inline tell_all() {
@@ -66,14 +66,14 @@ inline happen() { events--; trouble = 1 }
 #define OR_DIES \
     :: atomic { events > 0 -> happen(); died[me] = 1; lock[me] = 0; tell_all() }; goto end
 
-/* wait._why_missing: leaves DIED, LEFT, GAVE_UP or ARRIVED_IN_TIME in `why` */
+/* wait._why_missing: leaves DIED, LEFT, HAS_FAILED or ARRIVED_IN_TIME in `why` */
 inline why_missing(rank) {
 #ifndef FAULT_NO_CONDITION
     seen = condition[rank];
 #endif
     if
     :: seen == CLOSED -> why = LEFT
-    :: seen == FAILED -> why = GAVE_UP
+    :: seen == FAILED -> why = HAS_FAILED
 #ifndef FAULT_NO_LOCK
     :: seen == MEMBER ->
         if
@@ -81,7 +81,7 @@ inline why_missing(rank) {
 #ifndef FAULT_ONE_REASON /* what is said before the lock is dropped can be read after */
             seen = condition[rank];
 #endif
-            why = (seen == MEMBER -> DIED : (seen == CLOSED -> LEFT : GAVE_UP))
+            why = (seen == MEMBER -> DIED : (seen == CLOSED -> LEFT : HAS_FAILED))
         :: else
         fi
 #endif
@@ -100,13 +100,13 @@ inline why_missing(rank) {
 #endif
 }
 
-/* Who is named as lost is lost, and is really missing in this step. */
+/* A rank that is named as lost is lost, and is missing in this step. */
 inline check_reason(rank) {
     assert(!HAS_ARRIVED(rank));
     assert(why != DIED || !lock[rank]);
     assert(why != LEFT || condition[rank] == CLOSED);
-    assert(why != GAVE_UP || condition[rank] == FAILED);
-    assert(why != DIED || condition[rank] == MEMBER); /* who has said why is not called dead */
+    assert(why != HAS_FAILED || condition[rank] == FAILED);
+    assert(why != DIED || condition[rank] == MEMBER); /* a rank that has said why is not called dead */
 }
 
 /* wait._look_around: leaves OK, LOST_PEER or TIMED_OUT in `status` */
@@ -159,7 +159,7 @@ inline await_all() {
         wait_for(awaited);
         if
 #ifndef FAULT_NO_AGREEMENT
-        :: status == OK && kind[PLACE(awaited, g)] != kind[PLACE(me, g)] -> worst = DISAGREE
+        :: status == OK && signature[CELL(awaited, g)] != signature[CELL(me, g)] -> worst = DISAGREE
 #endif
         :: else
         fi;
@@ -198,10 +198,10 @@ active [R] proctype rank() {
         fi;
         atomic { /* step.publish; in the last step a rank may call something else */
             if
-            :: kind[PLACE(me, g)] = 0
-            :: g == STEPS && events > 0 -> events--; kind[PLACE(me, g)] = 1
+            :: signature[CELL(me, g)] = 0
+            :: g == STEPS && events > 0 -> events--; signature[CELL(me, g)] = 1
             fi;
-            arrived[PLACE(me, g)] = g
+            arrived[CELL(me, g)] = g
         };
         await_all();
         if
@@ -211,8 +211,8 @@ active [R] proctype rank() {
         d_step { /* no step succeeds that a rank has not entered, or with another call */
             do
             :: other < R ->
-                assert(arrived[PLACE(other, g)] == g);
-                assert(kind[PLACE(other, g)] == kind[PLACE(me, g)]);
+                assert(arrived[CELL(other, g)] == g);
+                assert(signature[CELL(other, g)] == signature[CELL(me, g)]);
                 other++
             :: else -> break
             od;
@@ -227,7 +227,7 @@ close: /* ShmBackend.close */
     atomic { lock[me] = 0; tell_all() };
     goto end;
 failed: /* step.finish: the rank lives on and keeps its lock, or ends some time */
-    assert(status != LOST_PEER || lost); /* the error names somebody */
+    assert(status != LOST_PEER || lost); /* the error names a rank */
     assert(status != TIMED_OUT || late);
     outcome[me] = status;
     lost = 0;
@@ -269,7 +269,7 @@ active proctype last() {
             assert(outcome[its] != NO_OUTCOME || died[its] || stays_away[its] || away > 0);
             assert(outcome[its] != TIMED_OUT);
 #endif
-            /* No false alarm, and who disagrees learns of it: all of them, and nothing else. */
+            /* No false alarm, and a disagreement is known to all ranks, and nothing else is. */
             assert(trouble || outcome[its] == OK || outcome[its] == DISAGREE);
             assert(trouble || outcome[its] == outcome[0]);
             its++

@@ -16,13 +16,13 @@
 #ifdef FAULT_ONE_SLOT
 #define SLOT(rank, g) ((rank) * 2)
 #else
-#define SLOT(rank, g) PLACE(rank, g)
+#define SLOT(rank, g) CELL(rank, g)
 #endif
 
 #if defined(FAULT_ONE_WORD) || defined(FAULT_TOGGLE)
 #define WORD(rank, g) ((rank) * 2)
 #else
-#define WORD(rank, g) PLACE(rank, g)
+#define WORD(rank, g) CELL(rank, g)
 #endif
 
 #ifdef FAULT_TOGGLE /* a flag that toggles instead of a generation: 1 and 2 by turns */
@@ -46,9 +46,9 @@ byte entered[R]; /* ghost: the last step that a rank has entered */
 
 #if defined(FAULT_ONE_SLOT) || defined(FAULT_ONE_WORD) || defined(FAULT_TOGGLE)
 #define STORED_BEFORE(rank, parity) \
-    (unseen_slot[PLACE(rank, 0)] == 0 && unseen_slot[PLACE(rank, 1)] == 0)
+    (unseen_slot[CELL(rank, 0)] == 0 && unseen_slot[CELL(rank, 1)] == 0)
 #else
-#define STORED_BEFORE(rank, parity) (unseen_slot[PLACE(rank, parity)] == 0)
+#define STORED_BEFORE(rank, parity) (unseen_slot[CELL(rank, parity)] == 0)
 #endif
 #include "memory.pml"
 
@@ -124,7 +124,7 @@ active [R] proctype rank() {
         :: else
         fi;
 #endif
-        if /* broadcast._chunk: the root first, whoever it is; the others: none first */
+        if /* broadcast._chunk: the root first, any rank; barrier and others: none first */
         :: skip
         :: other = NEXT(me); await(other, g)
 #if R > 2
@@ -158,9 +158,9 @@ active [R] proctype memory() {
     byte its = _pid - R;
 
 end:do
-    :: BECOMES_VISIBLE(true, PLACE(its, 0), slot, unseen_slot)
-    :: BECOMES_VISIBLE(true, PLACE(its, 1), slot, unseen_slot)
-    :: BECOMES_VISIBLE(RELEASED(its, 0), PLACE(its, 0), arrived, unseen_arrived)
-    :: BECOMES_VISIBLE(RELEASED(its, 1), PLACE(its, 1), arrived, unseen_arrived)
+    :: BECOMES_VISIBLE(true, CELL(its, 0), slot, unseen_slot)
+    :: BECOMES_VISIBLE(true, CELL(its, 1), slot, unseen_slot)
+    :: BECOMES_VISIBLE(RELEASED(its, 0), CELL(its, 0), arrived, unseen_arrived)
+    :: BECOMES_VISIBLE(RELEASED(its, 1), CELL(its, 1), arrived, unseen_arrived)
     od
 }

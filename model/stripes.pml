@@ -19,7 +19,7 @@
 #ifdef FAULT_ONE_STRIPE
 #define STRIPE(rank, g) ((rank) * 2)
 #else
-#define STRIPE(rank, g) PLACE(rank, g) /* step.stripe_of */
+#define STRIPE(rank, g) CELL(rank, g) /* step.stripe_of */
 #endif
 
 byte arrived[R * 2];
@@ -32,10 +32,10 @@ byte unseen_stripe[R * 2];
 /* Step g publishes its slot, and the stripe of the step before. */
 #ifdef FAULT_ONE_STRIPE
 #define STORED_BEFORE(rank, parity) \
-    (unseen_slot[PLACE(rank, parity)] == 0 && unseen_stripe[PLACE(rank, 0)] == 0)
+    (unseen_slot[CELL(rank, parity)] == 0 && unseen_stripe[CELL(rank, 0)] == 0)
 #else
 #define STORED_BEFORE(rank, parity) \
-    (unseen_slot[PLACE(rank, parity)] == 0 && unseen_stripe[PLACE(rank, 1 - (parity))] == 0)
+    (unseen_slot[CELL(rank, parity)] == 0 && unseen_stripe[CELL(rank, 1 - (parity))] == 0)
 #endif
 #include "memory.pml"
 
@@ -51,7 +51,7 @@ byte unseen_stripe[R * 2];
 inline await_all(g) {
     other = NEXT(me);
     do
-    :: other != me -> arrived[PLACE(other, g)] == g; other = NEXT(other)
+    :: other != me -> arrived[CELL(other, g)] == g; other = NEXT(other)
     :: else -> break
     od
 }
@@ -60,7 +60,7 @@ inline await_all(g) {
 inline fold_slots(g) {
     other = NEXT(me);
     do
-    :: other != me -> assert(slot[PLACE(other, g)] == g); other = NEXT(other)
+    :: other != me -> assert(slot[CELL(other, g)] == g); other = NEXT(other)
     :: else -> break
     od;
     STORE(STRIPE(me, g), UNSEEN_RESULT, g)
@@ -84,12 +84,12 @@ active [R] proctype rank() {
     :: g <= STEPS ->
         if
         :: IS_LAST(g) -> skip
-        :: else -> STORE(PLACE(me, g), unseen_slot, g) /* slot.fill_slot */
+        :: else -> STORE(CELL(me, g), unseen_slot, g) /* slot.fill_slot */
         fi;
 #ifdef FAULT_TAKE_OUT_EARLY /* before this step says that all have folded the last chunk */
         if :: IS_FIRST(g) -> skip :: else -> take_out(g - 1) fi;
 #endif
-        STORE(PLACE(me, g), unseen_arrived, g); /* step.publish */
+        STORE(CELL(me, g), unseen_arrived, g); /* step.publish */
         await_all(g);
         if :: IS_LAST(g) -> skip :: else -> fold_slots(g) fi;
 #ifdef FAULT_SAME_STEP /* takes out what this very step folds */
@@ -107,11 +107,11 @@ active [R] proctype memory() {
     byte its = _pid - R;
 
 end:do
-    :: BECOMES_VISIBLE(true, PLACE(its, 0), slot, unseen_slot)
-    :: BECOMES_VISIBLE(true, PLACE(its, 1), slot, unseen_slot)
-    :: BECOMES_VISIBLE(true, PLACE(its, 0), stripe, unseen_stripe)
-    :: BECOMES_VISIBLE(true, PLACE(its, 1), stripe, unseen_stripe)
-    :: BECOMES_VISIBLE(RELEASED(its, 0), PLACE(its, 0), arrived, unseen_arrived)
-    :: BECOMES_VISIBLE(RELEASED(its, 1), PLACE(its, 1), arrived, unseen_arrived)
+    :: BECOMES_VISIBLE(true, CELL(its, 0), slot, unseen_slot)
+    :: BECOMES_VISIBLE(true, CELL(its, 1), slot, unseen_slot)
+    :: BECOMES_VISIBLE(true, CELL(its, 0), stripe, unseen_stripe)
+    :: BECOMES_VISIBLE(true, CELL(its, 1), stripe, unseen_stripe)
+    :: BECOMES_VISIBLE(RELEASED(its, 0), CELL(its, 0), arrived, unseen_arrived)
+    :: BECOMES_VISIBLE(RELEASED(its, 1), CELL(its, 1), arrived, unseen_arrived)
     od
 }

@@ -17,7 +17,7 @@
 byte arrived[R * 2]; /* layout.ARRIVED, as the others and the operating system see it */
 byte unseen[R];      /* generation whose ARRIVED is not visible yet; 0 is none */
 byte sleepers[R];    /* layout.SLEEPERS */
-byte bed[R] = NOWHERE; /* the word on which a rank sleeps: a futex queue */
+byte sleeps_on[R] = NOWHERE; /* the word on which a rank sleeps: a futex queue */
 
 /* libc.futex_wake_all */
 inline futex_wake_all(word) {
@@ -26,8 +26,8 @@ inline futex_wake_all(word) {
         do
         :: sleeper < R ->
             if
-            :: bed[sleeper] == (word) ->
-                bed[sleeper] = NOWHERE;
+            :: sleeps_on[sleeper] == (word) ->
+                sleeps_on[sleeper] = NOWHERE;
 #ifdef FAULT_WAKE_ONE
                 break
 #endif
@@ -60,9 +60,9 @@ inline publish(g) {
 #ifndef FAULT_NO_WAKE
     :: seen != 0 ->
 #ifdef FAULT_OTHER_WORD
-        futex_wake_all(PLACE(me, g + 1))
+        futex_wake_all(CELL(me, g + 1))
 #else
-        futex_wake_all(PLACE(me, g))
+        futex_wake_all(CELL(me, g))
 #endif
 #endif
     :: else
@@ -73,12 +73,12 @@ inline publish(g) {
 /* wait._sleep */
 inline sleep_on(rank, g) {
 #ifdef FAULT_LATE_SLEEPERS /* the sleeper looks, sleeps, and announces itself too late */
-    seen = arrived[PLACE(rank, g)];
+    seen = arrived[CELL(rank, g)];
     if
     :: seen != g ->
-        atomic { if :: arrived[PLACE(rank, g)] == seen -> bed[me] = PLACE(rank, g) :: else fi };
+        atomic { if :: arrived[CELL(rank, g)] == seen -> sleeps_on[me] = CELL(rank, g) :: else fi };
         atomic { unseen[me] == 0 -> sleepers[rank]++ };
-        bed[me] == NOWHERE
+        sleeps_on[me] == NOWHERE
     :: else -> sleepers[rank]++
     fi;
 #else
@@ -86,15 +86,15 @@ inline sleep_on(rank, g) {
     /* fetch_add is sequentially consistent: the rank's own stores are visible before it. */
     atomic { unseen[me] == 0 -> sleepers[rank]++ };
 #endif
-    seen = arrived[PLACE(rank, g)]; /* load_seq_cst(ARRIVED) */
+    seen = arrived[CELL(rank, g)]; /* load_seq_cst(ARRIVED) */
     if
     :: seen != g -> /* libc.futex_wait: the kernel compares and queues in one go */
 #ifdef FAULT_NO_COMPARE
-        bed[me] = PLACE(rank, g);
+        sleeps_on[me] = CELL(rank, g);
 #else
-        atomic { if :: arrived[PLACE(rank, g)] == seen -> bed[me] = PLACE(rank, g) :: else fi };
+        atomic { if :: arrived[CELL(rank, g)] == seen -> sleeps_on[me] = CELL(rank, g) :: else fi };
 #endif
-        bed[me] == NOWHERE
+        sleeps_on[me] == NOWHERE
     :: else
     fi;
 #endif
@@ -107,8 +107,8 @@ inline sleep_on(rank, g) {
 /* wait.wait_for: spinning and yielding see the flag or give up, at any time. */
 inline wait_for(rank, g) {
     do
-    :: arrived[PLACE(rank, g)] == g -> break
-    :: arrived[PLACE(rank, g)] != g -> sleep_on(rank, g)
+    :: arrived[CELL(rank, g)] == g -> break
+    :: arrived[CELL(rank, g)] != g -> sleep_on(rank, g)
     od
 }
 
@@ -134,11 +134,11 @@ active [R] proctype memory() {
     byte its = _pid - R;
 
 end:do
-    :: d_step { unseen[its] != 0 -> arrived[PLACE(its, unseen[its])] = unseen[its]; unseen[its] = 0 }
+    :: d_step { unseen[its] != 0 -> arrived[CELL(its, unseen[its])] = unseen[its]; unseen[its] = 0 }
     od
 }
 
-/* When nothing can happen any more, all have been through all steps and nobody is counted. */
+/* When nothing can happen any more, all have been through all steps and no rank is counted. */
 active proctype last() {
     byte its;
 
@@ -146,8 +146,8 @@ end:timeout;
     d_step {
         do
         :: its < R ->
-            assert(bed[its] == NOWHERE);
-            assert(arrived[PLACE(its, STEPS)] == STEPS);
+            assert(sleeps_on[its] == NOWHERE);
+            assert(arrived[CELL(its, STEPS)] == STEPS);
             its++
         :: else -> break
         od;

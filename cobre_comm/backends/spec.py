@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Rendezvous:
     """Where the ranks of a job over sockets meet.
 
     Parameters
@@ -47,7 +47,7 @@ class Job(Protocol):
     @property
     def token(self) -> str: ...  # noqa: D102  # its secret
     @property
-    def meeting(self) -> Meeting | None: ...  # noqa: D102  # known once a port is held
+    def rendezvous(self) -> Rendezvous | None: ...  # noqa: D102  # known once a port is held
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import worker as workers_side
+from cobre_comm.launching.order import Order, pack
 from cobre_comm.launching.refusals import check_importable, check_not_nested, check_start_method
-from cobre_comm.launching.task import Task, pack
 from cobre_comm.processes.job import Job, check_size, check_timeout
 from cobre_comm.processes.variables import choose_backend
 from cobre_comm.report_pipe import exit_code_of
@@ -117,8 +117,8 @@ def launch(
         return _call_here(fn, args, on_progress)
     check_start_method()
     check_importable(fn)
-    task = pack(fn, args, wants_progress=on_progress is not None)
-    return _call_in_workers(job, task, on_progress)
+    order = pack(fn, args, wants_progress=on_progress is not None)
+    return _call_in_workers(job, order, on_progress)
 
 
 def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
@@ -172,14 +172,14 @@ def _call_here(
     return LaunchResult(value, [WorkerInfo(0, os.getpid(), "local", wall_time_s)])
 
 
-def _call_in_workers(job: Job, task: Task, on_progress: OnProgress | None) -> LaunchResult:
+def _call_in_workers(job: Job, order: Order, on_progress: OnProgress | None) -> LaunchResult:
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.launching.messages import Done
     from cobre_comm.launching.workers import Workers
-    from cobre_comm.processes.port import with_meeting
+    from cobre_comm.processes.port import with_rendezvous
 
     warm_up([job.backend], os.environ)
-    with with_meeting(job) as placed, Workers(placed, task, on_progress) as workers:
+    with with_rendezvous(job) as job, Workers(job, order, on_progress) as workers:
         try:
             workers.start()
             workers.wait()

@@ -14,7 +14,7 @@ from typing import Any
 from cobre_comm import frames, report_pipe
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.factory import create_communicator
-from cobre_comm.launching import task
+from cobre_comm.launching import order as orders
 from cobre_comm.launching.messages import Done, Failed, Progress
 from cobre_comm.report_pipe import ReportPipe, exit_code_of
 
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def _run(pipe: ReportPipe, message: bytes) -> None:
-    fn, args, wants_progress = task.unpack(message)
+    fn, args, wants_progress = orders.unpack(message)
 
     def reporter(payload: Any) -> None:
         if wants_progress:

@@ -14,7 +14,7 @@ from typing import Any
 from cobre_comm.closing import Closing
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching.messages import Done, Failed, Progress
-from cobre_comm.launching.task import Task, worker_command
+from cobre_comm.launching.order import Order, worker_command
 from cobre_comm.processes.endings import Ending, first_failure
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import TERMINATE_S, Escalation
@@ -40,17 +40,17 @@ class Worker(RankProcess):
         What it has told.
     """
 
-    def __init__(self, job: Job, rank: int, task: Task, loop: Loop) -> None:
+    def __init__(self, job: Job, rank: int, order: Order, loop: Loop) -> None:
         self.outcome: Done | Failed | None = None
         self._outbox = Outbox(loop)
         environment = rank_environment(job, rank, os.environ)
-        standard = Standard(stdin=self._outbox.reader, others=task.descriptors)
+        standard = Standard(stdin=self._outbox.reader, others=order.descriptors)
         try:
             super().__init__(rank, worker_command(), environment, standard)
         except BaseException:
             self._outbox.close()
             raise
-        self._outbox.send(task.message)
+        self._outbox.send(order.message)
 
     def take(self, data: bytes) -> Progress | None:
         """Take one message; return a report of progress."""
@@ -94,15 +94,15 @@ class Workers(Closing):
     ----------
     job : Job
         What is started.
-    task : Task
+    order : Order
         What each worker does.
     on_progress : callable or None
         Called with (rank, payload).
     """
 
-    def __init__(self, job: Job, task: Task, on_progress: OnProgress | None) -> None:
+    def __init__(self, job: Job, order: Order, on_progress: OnProgress | None) -> None:
         self._job = job
-        self._task = task
+        self._order = order
         self._on_progress = on_progress
         self._group = Group(job.shm_name, Escalation())
         self.all: list[Worker] = []
@@ -110,7 +110,7 @@ class Workers(Closing):
     def start(self) -> None:
         """Start the workers, from the thread that will wait for them."""
         for rank in self._job.ranks:
-            worker = Worker(self._job, rank, self._task, self._group.loop)
+            worker = Worker(self._job, rank, self._order, self._group.loop)
             self.all.append(worker)
             self._group.add(worker, partial(self._hear, worker))
 

@@ -1,4 +1,22 @@
-"""The ranks that one launcher has started, from start to end."""
+"""The ranks that one launcher has started, from start to end.
+
+=========== ================================= =====================================================
+a rank      from when on                      and then
+=========== ================================= =====================================================
+is starting ``mpiexec`` has started its shim  the shim gets its descriptors; other backends have no
+                                              such state
+runs        its process exists                the guardian watches it, the loop hears its report
+                                              pipe: progress, values, how it failed, whom it lost
+has ended   it is a zombie, or has reported   the escalation plans which signals the others get: at
+            its value or failure              once if the failure is primary; after a wait for the
+                                              rank that was lost if it is secondary
+is killed   the last signal was sent          whatever it has started is killed with it
+is reaped   all have ended                    names are removed, the guardian is let go
+=========== ================================= =====================================================
+
+A launcher that is killed does none of this: the kernel then ends ranks that die with their parent,
+and the guardian ends their children and removes names.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +105,7 @@ class Group:
         return True
 
     def close(self) -> None:
-        """Reap all, which must have been killed; remove names; part with the guardian."""
+        """Reap all, which must have been killed; remove names; let the guardian go."""
         for rank in self.ranks:
             self.guardian.forget(rank.pid)
             rank.reap()

@@ -1,6 +1,6 @@
 """A small process that outlives the launcher for a moment and leaves nothing behind.
 
-It reads a pipe whose other end only the launcher holds. If the pipe ends without a farewell, the
+It reads a pipe whose other end only the launcher holds. If the pipe ends without a goodbye, the
 launcher was killed: the guardian then kills the process group of every rank, the ranks' own
 children included, and removes the job's names in shared memory. The kernel's death signal (see
 ``exec_shim``) does the same for the ranks themselves, on Linux only, and sooner.
@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 
-FAREWELL = "end"
+GOODBYE = "end"
 _SHM_DIRECTORY = "/dev/shm"
 
 
@@ -46,8 +46,8 @@ class Guardian:
         self._say(f"-{pid}")
 
     def end(self) -> None:
-        """Part in peace."""
-        self._say(FAREWELL)
+        """Let it go: the job has ended."""
+        self._say(GOODBYE)
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -87,7 +87,7 @@ def main() -> None:
     pids = set()
     for line in sys.stdin:
         order = line.strip()
-        if order == FAREWELL:
+        if order == GOODBYE:
             return
         if order.startswith("+"):
             pids.add(int(order[1:]))

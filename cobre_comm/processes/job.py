@@ -7,7 +7,7 @@ import os
 import secrets
 from dataclasses import dataclass, field
 
-from cobre_comm.backends.spec import Meeting
+from cobre_comm.backends.spec import Rendezvous
 from cobre_comm.config import MAX_RANKS
 
 
@@ -31,7 +31,7 @@ class Job:
         never shown.
     nodes, node : int
         How many launchers start equal shares of the ranks, and which of them this is.
-    meeting : Meeting or None
+    rendezvous : Rendezvous or None
         Where ranks meet over sockets; None before that is known, and for other backends.
     """
 
@@ -42,7 +42,7 @@ class Job:
     token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     nodes: int = 1
     node: int = 0
-    meeting: Meeting | None = None
+    rendezvous: Rendezvous | None = None
 
     @property
     def ranks(self) -> range:

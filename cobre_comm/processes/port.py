@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
-from cobre_comm.backends.spec import Meeting
+from cobre_comm.backends.spec import Rendezvous
 from cobre_comm.closing import Closing
 from cobre_comm.processes.job import Job
 
@@ -54,10 +54,10 @@ class ReservedPort(Closing):
 
 
 @contextlib.contextmanager
-def with_meeting(job: Job) -> Iterator[Job]:
+def with_rendezvous(job: Job) -> Iterator[Job]:
     """Give a job over sockets a port of this machine, as long as it runs, unless it has one."""
-    if job.backend != "tcp" or job.meeting is not None:
+    if job.backend != "tcp" or job.rendezvous is not None:
         yield job
         return
     with ReservedPort() as reserved:
-        yield replace(job, meeting=Meeting(LOOPBACK, reserved.port, LOOPBACK))
+        yield replace(job, rendezvous=Rendezvous(LOOPBACK, reserved.port, LOOPBACK))

@@ -1,4 +1,4 @@
-"""A job on several machines: each has a launcher, which is told its place among them."""
+"""A job on several machines: each has a launcher, which is told which of them it is on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cobre_comm.backends.spec import Meeting
+from cobre_comm.backends.spec import Rendezvous
 from cobre_comm.config import BackendKind
 from cobre_comm.processes.job import Job, check_size
 
@@ -22,7 +22,7 @@ _TOKEN = re.compile(rb"\s*([!-~]+)\s*")
 
 
 @dataclass(frozen=True)
-class Place:
+class NodeOptions:
     """What the command line says about nodes; None where it says nothing.
 
     Parameters
@@ -44,7 +44,7 @@ class Place:
 
 
 def job_on_nodes(
-    place: Place,
+    options: NodeOptions,
     ranks_per_node: int,
     backend: str,
     timeout_s: float | None,
@@ -65,41 +65,41 @@ def job_on_nodes(
             "--nnodes is for backend tcp; MPI's own mpiexec (or srun) starts ranks on several "
             "machines: COBRE_COMM_BACKEND=mpi mpiexec -n 16 -host a:8,b:8 python script.py"
         )
-    node = _node(place)
+    node = _node(options)
     check_size(ranks_per_node)
-    check_size(place.nodes * ranks_per_node)
+    check_size(options.nodes * ranks_per_node)
     if BackendKind.parse(backend) not in (BackendKind.AUTO, BackendKind.TCP):
         raise ValueError(f"--nnodes needs backend tcp, not {backend!r}; leave --backend out")
-    job = Job(place.nodes * ranks_per_node, "tcp", timeout_s, nodes=place.nodes, node=node)
-    meeting = _meeting(place, environ)
-    token = _read_token(place.token_file) if place.token_file is not None else ""
-    if meeting is None or place.nodes == 1:
+    job = Job(options.nodes * ranks_per_node, "tcp", timeout_s, nodes=options.nodes, node=node)
+    rendezvous = _rendezvous(options, environ)
+    token = _read_token(options.token_file) if options.token_file is not None else ""
+    if rendezvous is None or options.nodes == 1:
         return job
-    return replace(job, token=token or _token_of(environ), meeting=meeting)
+    return replace(job, token=token or _token_of(environ), rendezvous=rendezvous)
 
 
-def _node(place: Place) -> int:
+def _node(options: NodeOptions) -> int:
     """Return which node this is."""
-    if place.nodes < 1:
-        raise ValueError(f"--nnodes must be 1 or more, got {place.nodes}")
-    if place.node is None and place.nodes > 1:
+    if options.nodes < 1:
+        raise ValueError(f"--nnodes must be 1 or more, got {options.nodes}")
+    if options.node is None and options.nodes > 1:
         raise ValueError(
-            f"--nnodes {place.nodes} needs --node-rank: 0 on one machine, 1 on the next, ..."
+            f"--nnodes {options.nodes} needs --node-rank: 0 on one machine, 1 on the next, ..."
         )
-    node = place.node or 0
-    if not 0 <= node < place.nodes:
-        raise ValueError(f"--node-rank must be between 0 and {place.nodes - 1}, got {node}")
+    node = options.node or 0
+    if not 0 <= node < options.nodes:
+        raise ValueError(f"--node-rank must be between 0 and {options.nodes - 1}, got {node}")
     return node
 
 
-def _meeting(place: Place, environ: Mapping[str, str]) -> Meeting | None:
+def _rendezvous(options: NodeOptions, environ: Mapping[str, str]) -> Rendezvous | None:
     """Return where rank 0 is found; None if that does not matter."""
-    if place.coordinator is not None:
-        host, port = parse_coordinator(place.coordinator)
-        return Meeting(host, port, environ.get("COBRE_TCP_BIND_ADDR") or _bind_address(host))
-    if place.nodes > 1:
+    if options.coordinator is not None:
+        host, port = parse_coordinator(options.coordinator)
+        return Rendezvous(host, port, environ.get("COBRE_TCP_BIND_ADDR") or _bind_address(host))
+    if options.nodes > 1:
         raise ValueError(
-            f"--nnodes {place.nodes} needs --coordinator HOST[:PORT]: "
+            f"--nnodes {options.nodes} needs --coordinator HOST[:PORT]: "
             "the machine of --node-rank 0, as the others reach it"
         )
     return None

@@ -17,9 +17,19 @@ STANDS_FOR_ALL = {
     "code": 0,
 }
 CALLERS = {"shm": "python"}  # elsewhere compiled code
+# Over mpi, of each class of the suite, a quick run has these.
+QUICK_OVER_MPI = {
+    "test_calls",
+    "test_timeout",
+    "test_killed_while_others_wait",
+    "test_disagreement_at_a_random_step",
+    "test_others_learn_of_an_interrupted_rank",
+    "test_second_thread_is_refused",
+    "test_without_compilation",
+}
 
 
-def kind_of_run(params):
+def kind_of_run(test, params):
     """Return "quick", "slow" or "never" for a test with these parameters."""
     backend = params.get("backend", params.get("watchful_backend", "shm"))
     chosen = {"caller": CALLERS.get(backend, "njit"), **STANDS_FOR_ALL}
@@ -29,7 +39,7 @@ def kind_of_run(params):
     if params.get("times", 1) > 1:
         return "never"
     if is_chosen:
-        return "quick"
+        return "quick" if test in QUICK_OVER_MPI else "slow"
     return "slow" if backend in THOROUGH_OVER_MPI else "never"
 
 
@@ -40,7 +50,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if not str(item.path).startswith(here) or not hasattr(item, "callspec"):
             continue
-        kind = kind_of_run(item.callspec.params)
+        kind = kind_of_run(item.originalname, item.callspec.params)
         if kind == "slow":
             item.add_marker(pytest.mark.slow)
         elif kind == "never":

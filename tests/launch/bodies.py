@@ -49,10 +49,6 @@ def end(comm, way, actor):
             sys.exit(7)
         if way == "vanish":
             os._exit(5)
-        if way == "stubborn":
-            raise Stubborn("one", "two")
-        if way == "local":
-            raise type("Nameless", (Exception,), {})("nobody can pickle me")
         if way == "fork":
             if os.fork() == 0:
                 time.sleep(60)  # holds all that this worker held
@@ -60,6 +56,12 @@ def end(comm, way, actor):
     if way == "alone":
         time.sleep(60)
     comm.barrier()
+
+
+def puts_its_rank(comm, queue):
+    queue.put(comm.rank)
+    queue.close()
+    queue.join_thread()
 
 
 def large(comm, count):

@@ -13,6 +13,7 @@ import psutil
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 DEADLINE_S = 100
+SOON_S = 30  # for what takes a moment on a quiet machine; ranks would stay for a minute
 COMMAND = [sys.executable, "-m", "cobre_comm"]
 
 
@@ -78,18 +79,14 @@ class Running:
         self.started += psutil.Process(self.process.pid).children(recursive=True)
         return pids
 
-    def finish(self):
+    def finish(self, within_s=DEADLINE_S):
         """Wait for the end; return the exit status and what came on stdout and stderr."""
-        output, errors = self.process.communicate(timeout=DEADLINE_S)
+        output, errors = self.process.communicate(timeout=within_s)
         return self.process.returncode, self.output + output, errors
 
-    def survivors(self, within_s=2.0):
-        """Return what still runs, after that time, of the processes that were seen."""
-        deadline = time.monotonic() + within_s
+    def survivors(self):
+        """Return what does not end, of the processes that were seen."""
+        deadline = time.monotonic() + SOON_S
         while (left := [p for p in self.started if _runs(p)]) and time.monotonic() < deadline:
             time.sleep(0.02)
         return left
-
-
-def seconds_since(start):
-    return time.monotonic() - start

@@ -19,8 +19,10 @@ from cobre_comm import (
     launch,
     report_progress,
 )
+from cobre_comm.launching.messages import Failed
+from tests.grid import slow
 from tests.launch import bodies
-from tests.launch.command import seconds_since
+from tests.launch.command import SOON_S
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -60,7 +62,6 @@ def test_progress_comes_in_order_and_in_the_parent(size):
     assert launch(bodies.progress, size, args=(50,), on_progress=on_progress).value == "done"
     for rank in range(size):
         assert [p for r, p in seen if r == rank] == [(rank, n) for n in range(50)]
-    assert launch(bodies.progress, size, args=(5,)).value == "done"
 
 
 def test_progress_outside_a_worker_is_nothing():
@@ -72,13 +73,11 @@ def test_an_exception_in_on_progress_ends_the_job(size):
     def on_progress(rank, payload):
         raise LookupError(rank)
 
-    start = time.monotonic()
     with pytest.raises(LookupError):
         launch(bodies.sleeper, size, on_progress=on_progress)
-    assert seconds_since(start) < 30
 
 
-@pytest.mark.parametrize("actor", [0, 2])
+@pytest.mark.parametrize("actor", [2, slow(0)])
 def test_first_failure_is_the_workers_own_exception(actor):
     with pytest.raises(WorkerError) as caught:
         launch(bodies.end, 3, args=("raise", actor))
@@ -95,9 +94,7 @@ def test_first_failure_is_the_workers_own_exception(actor):
     [
         ("kill", -9, type(None)),
         ("exit", 7, SystemExit),
-        ("vanish", 5, type(None)),
-        ("stubborn", 1, RuntimeError),
-        ("local", 1, RuntimeError),
+        pytest.param("vanish", 5, type(None), marks=pytest.mark.slow),
         ("fork", -9, type(None)),
     ],
 )
@@ -106,8 +103,6 @@ def test_ways_to_fail(way, code, inner):
         launch(bodies.end, 2, args=(way, 1))
     assert (caught.value.rank, caught.value.exit_code) == (1, code)
     assert type(caught.value.inner) is inner
-    if way == "stubborn":
-        assert str(caught.value.inner) == "tests.launch.bodies.Stubborn: one and two"
 
 
 def test_others_are_ended_soon():
@@ -122,11 +117,11 @@ def test_others_are_ended_soon():
         launch(bodies.sleeper, 2, on_progress=on_progress)
     # Rank 1 reports its own pid first; its child's, if it got that far, is killed as well.
     assert (caught.value.rank, caught.value.exit_code) == (1, -9)
-    assert seconds_since(ends[-1]) < 3
+    assert time.monotonic() - ends[-1] < SOON_S
 
 
 def test_large_value():
-    count = 300_000_000
+    count = 50_000_000
     value = launch(bodies.large, 2, args=(count,)).value
     assert value.nbytes == count
     assert (value[:512] == np.arange(512, dtype=np.uint8)).all()
@@ -221,26 +216,47 @@ def test_start_method_fork_is_refused_and_ours_is_not_forced_on_the_program(noth
         multiprocessing.set_start_method(chosen, force=True)
 
 
-def test_launch_does_not_choose_a_start_method():
-    chosen = multiprocessing.get_start_method(allow_none=True)
-    launch(bodies.add, 2, args=(1,))
+def test_launches_at_once_touch_nothing_that_is_global():
+    chosen, environ = multiprocessing.get_start_method(allow_none=True), dict(os.environ)
+    results, changes = [], []
+    threads = [
+        threading.Thread(target=lambda n=n: results.append(launch(bodies.add, 2, args=(n,)).value))
+        for n in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        changes += [
+            name for name in {*os.environ, *environ} if os.environ.get(name) != environ.get(name)
+        ]
+        threads[0].join(0.01)
+    assert sorted(results) == [0.0, 3.0, 6.0]
+    assert changes == []
     assert multiprocessing.get_start_method(allow_none=True) == chosen
 
 
-def test_launch_from_a_thread():
-    results = []
-    thread = threading.Thread(target=lambda: results.append(launch(bodies.add, 2, args=(1,))))
-    thread.start()
-    thread.join(60)
-    assert results[0].value == 3.0
+def test_a_queue_of_multiprocessing_may_be_an_argument():
+    queue = multiprocessing.get_context("spawn").Queue()
+    launch(bodies.puts_its_rank, 2, args=(queue,))
+    assert sorted(queue.get(timeout=30) for _ in range(2)) == [0, 1]
 
 
 def test_the_package_s_launch_can_always_be_called():
     assert cobre_comm.launch(bodies.add, 1, args=(2,)).value == 2.0
 
 
-def test_errors_of_collectives_travel():
+def test_errors_travel():
     error = CollectiveFailed("barrier", 0, "rank 1 died", [1])
-    failure = cobre_comm.launching.messages.Failed.of(error).exception()
+    failure = Failed.of(error).exception()
     assert isinstance(failure, CollectiveFailed)
     assert failure.ranks == (1,)
+
+
+def test_errors_that_cannot_travel_are_described():
+    stubborn = Failed.of(bodies.Stubborn("one", "two")).exception()
+    assert (type(stubborn), str(stubborn)) == (
+        RuntimeError,
+        "tests.launch.bodies.Stubborn: one and two",
+    )
+    nameless = type("Nameless", (Exception,), {})("nobody can pickle me")
+    assert "nobody can pickle me" in str(Failed.of(nameless).exception())

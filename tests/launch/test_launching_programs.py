@@ -55,7 +55,7 @@ def test_ctrl_c_in_the_parent_ends_all_and_propagates(launching):
     assert code == -signal.SIGINT
     assert errors.splitlines()[-1] == "KeyboardInterrupt"
     assert errors.count("Traceback") == 1
-    assert launching.survivors(0.5) == []
+    assert launching.survivors() == []
 
 
 def test_killed_parent_leaves_no_worker(launching):

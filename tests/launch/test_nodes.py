@@ -6,7 +6,7 @@ import pytest
 
 from cobre_comm.cores import usable_cores
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, rank_environment
-from cobre_comm.run.nodes import Place, job_on_nodes, parse_coordinator
+from cobre_comm.run.nodes import NodeOptions, job_on_nodes, parse_coordinator
 from tests.launch.command import PROGRAMS, cobre, lines_of
 
 ACT = PROGRAMS / "act.py"
@@ -16,9 +16,9 @@ TOLD = {"COBRE_TCP_TOKEN": TOKEN}
 
 
 def job(nodes=2, node=1, coordinator="there", token_file=None, environ=TOLD, ranks=3, **rest):
-    place = Place(nodes, node, coordinator, token_file)
+    options = NodeOptions(nodes, node, coordinator, token_file)
     backend, timeout_s = rest.get("backend", "auto"), rest.get("timeout_s")
-    return job_on_nodes(place, ranks, backend, timeout_s, environ)
+    return job_on_nodes(options, ranks, backend, timeout_s, environ)
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ def test_what_is_not_a_coordinator(text):
     ],
 )
 def test_where_rank_0_listens(coordinator, listens):
-    assert job(coordinator=coordinator).meeting.bind_addr == listens
+    assert job(coordinator=coordinator).rendezvous.bind_addr == listens
     chosen = job(coordinator=coordinator, environ=TOLD | {"COBRE_TCP_BIND_ADDR": "10.1.1.1"})
-    assert chosen.meeting.bind_addr == "10.1.1.1"
+    assert chosen.rendezvous.bind_addr == "10.1.1.1"
 
 
 def test_each_node_starts_its_share():
@@ -123,17 +123,17 @@ def test_last_words_are_those_of_the_right_rank(token_file):
     done = cobre(*TWO, "--node-rank", 1, "--coordinator", "127.0.0.1", "--token-file", token_file,
                  ACT, "raise", 3, NUMBA_DISABLE_JIT="1")  # fmt: skip
     assert done.returncode == 1
-    *_, traceback, verdict = done.stderr.splitlines()
+    *_, traceback, last = done.stderr.splitlines()
     assert traceback == "    ValueError: bad number on rank 3"
-    assert verdict == "cobre-comm: rank 3 exited with code 1"
+    assert last == "cobre-comm: rank 3 exited with code 1"
 
 
 def test_one_node_needs_nothing_else():
     alone = job(nodes=1, node=None, coordinator=None, environ={}, ranks=2)
-    assert (alone.backend, alone.size, alone.meeting) == ("tcp", 2, None)
+    assert (alone.backend, alone.size, alone.rendezvous) == ("tcp", 2, None)
     assert len(alone.token) == 64
     told = job(nodes=1, node=0, coordinator="n17:4000", ranks=2)
-    assert told.meeting is None
+    assert told.rendezvous is None
     assert told.token != TOKEN
 
 

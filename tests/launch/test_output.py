@@ -10,7 +10,6 @@ from cobre_comm.run.outlet import Outlet
 from tests.launch.command import (
     COMMAND,
     DEADLINE_S,
-    EXAMPLES,
     PROGRAMS,
     cobre,
     environment,
@@ -173,20 +172,3 @@ def test_outlet_writes_without_blocking():
     assert outlet.is_broken
     assert outlet.is_empty
     os.close(writer)
-
-
-@pytest.mark.parametrize("ranks", [1, 4])
-def test_hello_ranks(ranks):
-    done = cobre("run", "-n", ranks, "--no-prefix", EXAMPLES / "hello_ranks.py")
-    backend = "local" if ranks == 1 else "shm"
-    expected = [f"hello from rank {r} of {ranks} on {backend}" for r in range(ranks)]
-    last = f"{ranks} ranks, whose numbers add up to {ranks * (ranks - 1) // 2}"
-    assert sorted(done.stdout.splitlines()) == sorted([*expected, last])
-    assert done.stderr == ""
-
-
-def test_njit_loop_prints_the_same_digits_for_every_number_of_ranks():
-    printed = {cobre("run", "-n", n, "--no-prefix", EXAMPLES / "njit_loop.py").stdout
-               for n in (1, 2, 3)}  # fmt: skip
-    assert len(printed) == 1
-    assert float(printed.pop()) > 2

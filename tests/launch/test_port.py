@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
-from cobre_comm.processes.job import Job, Meeting
-from cobre_comm.processes.port import LOOPBACK, ReservedPort, with_meeting
+from cobre_comm.backends.spec import Rendezvous
+from cobre_comm.processes.job import Job
+from cobre_comm.processes.port import LOOPBACK, ReservedPort, with_rendezvous
 from cobre_comm.testing import rank_environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ports are not reserved here")
@@ -45,15 +46,15 @@ def test_the_port_is_free_again_after_the_job():
         other.bind((LOOPBACK, reserved.port))
 
 
-def test_no_two_jobs_get_the_same_port_nor_does_a_stranger():
+def test_no_two_jobs_get_the_same_port_nor_does_anybody_else():
     reserved = [ReservedPort() for _ in range(200)]
     ports = {one.port for one in reserved}
-    strangers = [socket.socket() for _ in range(400)]
-    for number, stranger in enumerate(strangers):
-        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, number % 2)
-        stranger.bind((LOOPBACK, 0))
-    theirs = {stranger.getsockname()[1] for stranger in strangers}
-    for one in [*reserved, *strangers]:
+    others = [socket.socket() for _ in range(400)]
+    for number, other in enumerate(others):
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, number % 2)
+        other.bind((LOOPBACK, 0))
+    theirs = {other.getsockname()[1] for other in others}
+    for one in [*reserved, *others]:
         one.close()
     assert len(ports) == 200
     assert not ports & theirs
@@ -72,14 +73,14 @@ def test_a_reservation_is_not_inherited():
 
 
 def test_only_a_job_over_sockets_on_one_machine_gets_a_port():
-    with with_meeting(Job(2, "shm")) as job:
-        assert job.meeting is None
-    elsewhere = Job(2, "tcp", nodes=2, meeting=Meeting("there", 29500, "0.0.0.0"))
-    with with_meeting(elsewhere) as job:
+    with with_rendezvous(Job(2, "shm")) as job:
+        assert job.rendezvous is None
+    elsewhere = Job(2, "tcp", nodes=2, rendezvous=Rendezvous("there", 29500, "0.0.0.0"))
+    with with_rendezvous(elsewhere) as job:
         assert job is elsewhere
-    with with_meeting(Job(2, "tcp")) as job:
-        assert (job.meeting.host, job.meeting.bind_addr) == (LOOPBACK, LOOPBACK)
-        with listen(job.meeting.port):
+    with with_rendezvous(Job(2, "tcp")) as job:
+        assert (job.rendezvous.host, job.rendezvous.bind_addr) == (LOOPBACK, LOOPBACK)
+        with listen(job.rendezvous.port):
             pass
 
 
@@ -88,8 +89,8 @@ def test_test_jobs_reserve_their_ports_too():
     ports = {int(job[0]["COBRE_TCP_PORT"]) for job in jobs}
     assert len(ports) == 20
     for port in ports:
-        with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
-            stranger.bind((LOOPBACK, port))
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind((LOOPBACK, port))
         listen(port).close()
     assert [rank["COBRE_TCP_RANK"] for rank in jobs[0]] == ["0", "1", "2"]
     assert len({rank["COBRE_TCP_TOKEN"] for rank in jobs[0]}) == 1

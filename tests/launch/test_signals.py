@@ -6,28 +6,9 @@ import time
 import psutil
 import pytest
 
-from tests.launch.command import PROGRAMS, Running, lines_of, seconds_since
+from tests.launch.command import PROGRAMS, SOON_S, Running, lines_of
 
-ACT, WAIT = PROGRAMS / "act.py", PROGRAMS / "wait.py"
-
-
-@pytest.mark.parametrize("way", ["python", "njit"])
-def test_ctrl_c_is_keyboard_interrupt_on_every_rank(way):
-    with Running("run", "-n", 3, WAIT, way) as job:
-        job.wait_ready(3)
-        time.sleep(0.3)
-        start = time.monotonic()
-        job.process.send_signal(signal.SIGINT)
-        code, output, errors = job.finish()
-        assert seconds_since(start) < 4
-        assert code == 130
-        assert errors.splitlines()[-1] == "cobre-comm: ended by signal 2 (SIGINT)"
-        for rank in range(3):
-            said = lines_of(output, rank)[1:]
-            # A rank may learn of another's end just before its own signal is looked at.
-            assert said in ([f"interrupted {rank}", f"finally {rank}"], [f"finally {rank}"])
-        assert output.count("interrupted") >= 2
-        assert job.survivors(0) == []
+ACT = PROGRAMS / "act.py"
 
 
 def test_terminal_sends_ctrl_c_to_the_launcher_alone():
@@ -43,26 +24,24 @@ def test_terminal_sends_ctrl_c_to_the_launcher_alone():
 
 
 def test_second_ctrl_c_kills_at_once():
-    with Running("run", "-n", 2, WAIT, "python", "stubborn") as job:
+    with Running("run", "-n", 2, "--grace", 60, ACT, "stubborn") as job:
         job.wait_ready(2)
         job.process.send_signal(signal.SIGINT)
         time.sleep(0.5)
         assert job.process.poll() is None
-        start = time.monotonic()
         job.process.send_signal(signal.SIGINT)
-        assert job.finish()[0] == 130
-        assert seconds_since(start) < 2
-        assert job.survivors(0) == []
+        assert job.finish(SOON_S)[0] == 130
+        assert job.survivors() == []
 
 
 def test_ranks_that_do_not_end_are_killed_after_the_grace():
-    with Running("run", "-n", 2, "--grace", "0.3", WAIT, "python", "stubborn") as job:
+    with Running("run", "-n", 2, "--grace", "0.3", ACT, "stubborn") as job:
         job.wait_ready(2)
         job.process.send_signal(signal.SIGINT)
         code, _, errors = job.finish()
         assert code == 130
         assert "still running after 0.3 s, killed: rank 0, 1" in errors
-        assert job.survivors(0) == []
+        assert job.survivors() == []
 
 
 def test_signals_are_forwarded_in_order():
@@ -95,7 +74,7 @@ def test_ending_signals_end_ranks_that_do_nothing_about_them(number):
         code, _, errors = job.finish()
         assert code == 128 + number
         assert errors.splitlines()[-1].startswith(f"cobre-comm: ended by signal {int(number)}")
-        assert job.survivors(0) == []
+        assert job.survivors() == []
 
 
 def test_ranks_own_children_end_with_the_job():
@@ -104,19 +83,12 @@ def test_ranks_own_children_end_with_the_job():
         assert len(job.started) >= 4
         job.process.send_signal(signal.SIGTERM)
         job.finish()
-        assert job.survivors(0.5) == []
+        assert job.survivors() == []
 
 
 def test_killed_launcher_leaves_no_rank_and_no_grandchild():
     with Running("run", "-n", 3, ACT, "children") as job:
         job.wait_ready(3)
-        job.process.kill()
-        assert job.survivors() == []
-
-
-def test_killed_launcher_leaves_nothing_while_ranks_wait_for_each_other():
-    with Running("run", "-n", 2, WAIT, "njit") as job:
-        job.wait_ready(2)
         job.process.kill()
         assert job.survivors() == []
 

@@ -82,60 +82,9 @@ def test_jobs_at_once_do_not_meet():
     assert ends == [(0, "[0] 3 ranks met\n", "")] * 8
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_hello_ranks(ranks):
-    done = cobre("run", "-n", ranks, "--backend", "tcp", "--no-prefix", HELLO)
-    expected = [f"hello from rank {r} of {ranks} on tcp" for r in range(ranks)]
-    last = f"{ranks} ranks, whose numbers add up to {ranks * (ranks - 1) // 2}"
-    assert sorted(done.stdout.splitlines()) == sorted([*expected, last])
-    assert done.stderr == ""
-
-
-@pytest.mark.slow
-def test_njit_loop_prints_the_same_digits_as_on_shm():
-    loop = EXAMPLES / "njit_loop.py"
-    outputs = {cobre("run", "-n", 3, "--backend", name, "--no-prefix", loop).stdout
-               for name in ("shm", "tcp")}  # fmt: skip
-    assert len(outputs) == 1
-    assert float(outputs.pop()) > 2
-
-
-@pytest.mark.parametrize("rank", [0, 1, 2])
-def test_a_killed_rank_is_the_cause_and_the_others_say_so(rank):
-    done = cobre("run", "-n", 5, "--backend", "tcp", MEET, "kill", rank)
-    assert done.returncode == 137
-    assert done.stderr.splitlines()[-1].startswith(f"cobre-comm: rank {rank} was ended by signal 9")
-    told = re.findall(r"^\[\d\] .*CollectiveFailed: (.*)", done.stderr, flags=re.MULTILINE)
-    assert told
-    assert all(f"rank {rank} died" in words for words in told)
-
-
-def test_a_raised_error_is_the_cause_and_not_the_loss_of_its_rank():
-    done = cobre("run", "-n", 3, "--backend", "tcp", MEET, "raise", 0)
-    assert done.returncode == 1
-    *_, traceback, verdict = done.stderr.splitlines()
-    assert traceback == "    ValueError: the first cause"
-    assert verdict == "cobre-comm: rank 0 exited with code 1"
-
-
-@pytest.mark.parametrize("way", ["python", "njit"])
-def test_ctrl_c(way):
-    with Running("run", "-n", 2, "--backend", "tcp", WAIT, way) as job:
-        job.wait_ready(2)
-        time.sleep(0.3)
-        start = time.monotonic()
-        job.process.send_signal(signal.SIGINT)
-        code, output, errors = job.finish()
-        assert time.monotonic() - start < 4
-        assert code == 130
-        assert errors.splitlines()[-1] == "cobre-comm: ended by signal 2 (SIGINT)"
-        assert "finally 0" in output
-        assert "finally 1" in output
-
-
 def test_launch_over_sockets(monkeypatch):
-    result = launch(bodies.add, 3, "tcp", args=(10,))
-    assert result.value == 60.0
+    result = launch(bodies.add, 2, "tcp", args=(10,))
+    assert result.value == 30.0
     assert {worker.backend for worker in result.workers} == {"tcp"}
     monkeypatch.setenv("COBRE_TCP_COORDINATOR", "there")
     told = launch(bodies.surroundings, 2, timeout=12).value
@@ -197,10 +146,10 @@ def test_a_killed_rank_ends_the_job_on_both_nodes(two_nodes, killed):
     assert here[0] == 137
     assert here[2].splitlines()[-1].startswith(f"cobre-comm: rank {killed} was ended by signal 9")
     assert there[0] == 1
-    *_, words, verdict = there[2].splitlines()
+    *_, words, last = there[2].splitlines()
     assert re.search(rf"CollectiveFailed: .*rank {killed} died", words)
-    assert re.fullmatch(r"cobre-comm: rank \d exited with code 1", verdict)
-    assert all(job.survivors(0.5) == [] for job in jobs)
+    assert re.fullmatch(r"cobre-comm: rank \d exited with code 1", last)
+    assert all(job.survivors() == [] for job in jobs)
 
 
 @pytest.mark.slow
@@ -225,11 +174,3 @@ def test_fifty_jobs_at_once():
     outputs = [job.communicate(timeout=2 * DEADLINE_S)[0] for job in jobs]
     assert [job.returncode for job in jobs] == [0] * 50, outputs
     assert all("2 ranks, whose numbers add up to 1" in output for output in outputs)
-
-
-@pytest.mark.slow
-def test_killed_launcher_leaves_no_rank():
-    with Running("run", "-n", 2, "--backend", "tcp", WAIT, "njit") as job:
-        job.wait_ready(2)
-        job.process.kill()
-        assert job.survivors() == []

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.grid import slow
+
 CHECK = pathlib.Path(__file__).parents[2] / "model" / "check.py"
 MODELS = ["step", "stripes", "wake", "death", "attach"]
 SWITCHES = re.compile(
@@ -35,7 +37,7 @@ def check(*arguments, limit_s=120, **environment):
 
 
 @needs_tools
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", [slow(model) if model != "wake" else model for model in MODELS])
 def test_two_ranks(model, tmp_path):
     status, said = check("--model", model, "--ranks", "2", TMPDIR=str(tmp_path))
     assert status == 0, said
@@ -58,7 +60,7 @@ def test_an_error_in_a_clean_model_is_a_failure():
         "--model", "wake", "--ranks", "2", "--kind", "clean", "--define", "FAULT_RELEASE_STORE"
     )
     assert status == 1
-    assert "ERROR: assertion violated (bed[its]==255)" in said
+    assert "ERROR: assertion violated (sleeps_on[its]==255)" in said
 
 
 @needs_tools
@@ -83,7 +85,7 @@ def test_a_trace_tells_the_way_to_the_error():
     status, said = check("--model", "wake", "--ranks", "2", "--case", "NO_WAKE", "--trace")
     assert status == 0
     assert "wake.pml" in said
-    assert "assert((bed[its]==255))" in said
+    assert "assert((sleeps_on[its]==255))" in said
 
 
 def test_missing_tools_have_a_status_of_their_own(tmp_path):

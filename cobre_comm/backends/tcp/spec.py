@@ -5,11 +5,11 @@ from cobre_comm.config import TcpConfig
 
 
 def _rank_variables(job: Job, rank: int) -> dict[str, str]:
-    assert job.meeting is not None  # the launcher holds a port by now
+    assert job.rendezvous is not None  # the launcher holds a port by now
     return {
-        "COBRE_TCP_COORDINATOR": job.meeting.host,
-        "COBRE_TCP_PORT": str(job.meeting.port),
-        "COBRE_TCP_BIND_ADDR": job.meeting.bind_addr,
+        "COBRE_TCP_COORDINATOR": job.rendezvous.host,
+        "COBRE_TCP_PORT": str(job.rendezvous.port),
+        "COBRE_TCP_BIND_ADDR": job.rendezvous.bind_addr,
         "COBRE_TCP_RANK": str(rank),
         "COBRE_TCP_SIZE": str(job.size),
         "COBRE_TCP_TOKEN": job.token,

@@ -50,10 +50,10 @@ class Member:
         self.rank = self.process.rank
         self.process.serve(loop, self._hear)
 
-    def send(self, task: bytes) -> None:
+    def send(self, order: bytes) -> None:
         """Hand out a body; a process that has gone is found when its outcome is awaited."""
         self.outcome = None
-        self._outbox.send(task)
+        self._outbox.send(order)
 
     def _hear(self, message: bytes) -> None:
         kind, content, text = pickle.loads(message)
@@ -121,10 +121,10 @@ class RankJob(Closing):
         """Process ids in rank order."""
         return [member.process.pid for member in self.members]
 
-    def run(self, tasks: Sequence[bytes], timeout_s: float) -> list[Outcome]:
+    def run(self, orders: Sequence[bytes], timeout_s: float) -> list[Outcome]:
         """Hand out bodies; return what became of each. What is busy at the deadline is ended."""
-        for member, task in zip(self.members, tasks, strict=True):
-            member.send(task)
+        for member, order in zip(self.members, orders, strict=True):
+            member.send(order)
         if not self._step_until(self._is_idle, timeout_s):
             busy = [member for member in self.members if member.outcome is None]
             for member in busy:
@@ -182,7 +182,7 @@ def start_process(loop: Loop, rank: int, environment: Mapping[str, str]) -> Memb
     return Member(loop, lambda standard: RankProcess(rank, COMMAND, environment, standard))
 
 
-def pack_task(
+def pack_order(
     key: str, keep: bool, environment: Mapping[str, str], body: Callable[..., Any], args: Any
 ) -> bytes:
     """Pickle a body for a worker, together with the path to import it from."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cobre_comm.closing import Closing
-from cobre_comm.testing.ranks.job import RankJob, pack_task
+from cobre_comm.testing.ranks.job import RankJob, pack_order
 from cobre_comm.testing.ranks.outcome import Outcome, exceptions_of, values_of
 from cobre_comm.testing.ranks.run import DEFAULT_TIMEOUT_S
 from cobre_comm.testing.ranks.start import start_job
@@ -83,8 +83,10 @@ class RankPool(Closing):
         """Run a body as :meth:`run` does, and tell what became of it on each rank."""
         job = self._started()
         key, environments = self._environments(env or {}, fresh)
-        tasks = [pack_task(key, not fresh, environment, body, args) for environment in environments]
-        outcomes = job.run(tasks, timeout_s)
+        orders = [
+            pack_order(key, not fresh, environment, body, args) for environment in environments
+        ]
+        outcomes = job.run(orders, timeout_s)
         gone = any(o.timed_out or o.ended for o in outcomes)
         if gone or (not fresh and not all(o.ok for o in outcomes)):
             self.close()

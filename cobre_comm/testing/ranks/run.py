@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cobre_comm.testing.ranks.job import pack_task
+from cobre_comm.testing.ranks.job import pack_order
 from cobre_comm.testing.ranks.outcome import Outcome, exceptions_of, values_of
 from cobre_comm.testing.ranks.start import start_job
 from cobre_comm.testing.ranks.surroundings import rank_environment
@@ -58,9 +58,9 @@ def run_ranks_outcomes(
     for rank, environment in enumerate(environments):
         environment.update(env or {})
         environment.update((rank_env or {}).get(rank, {}))
-    task = pack_task("job" if connect else NO_COMMUNICATOR, False, {}, body, args)
+    order = pack_order("job" if connect else NO_COMMUNICATOR, False, {}, body, args)
     with start_job(backend, env or {}, environments) as job:
-        return job.run([task] * size, timeout_s)
+        return job.run([order] * size, timeout_s)
 
 
 def run_ranks(

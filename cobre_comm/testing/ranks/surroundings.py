@@ -8,7 +8,7 @@ import secrets
 from collections import deque
 
 from cobre_comm.backends import SPECS
-from cobre_comm.backends.spec import Meeting
+from cobre_comm.backends.spec import Rendezvous
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.port import LOOPBACK, ReservedPort
 from cobre_comm.testing.backend_name import BackendName
@@ -67,8 +67,8 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
     if backend == "local" and size != 1:
         raise ValueError(f"local has one rank, not {size}")
     name = BackendName.parse(backend)
-    meeting = Meeting(LOOPBACK, _reserve_port(), LOOPBACK) if backend == "tcp" else None
-    job = Job(size, name.kind, identity=new_job_name()[1:], meeting=meeting)
+    rendezvous = Rendezvous(LOOPBACK, _reserve_port(), LOOPBACK) if backend == "tcp" else None
+    job = Job(size, name.kind, identity=new_job_name()[1:], rendezvous=rendezvous)
     variables = {s.name: s.rank_variables for s in SPECS}.get(name.kind, _of_another)
     return [{**name.environment(), **variables(job, rank)} for rank in range(size)]
 

@@ -33,11 +33,11 @@ class Worker:
         self._pipe = pipe
         self._communicators: dict[str, Any] = {}
 
-    def serve(self, tasks: int) -> None:
+    def serve(self, orders: int) -> None:
         """Run what comes through that descriptor, until the other side closes it."""
-        while (task := frames.receive(tasks)) is not None:
+        while (order := frames.receive(orders)) is not None:
             try:
-                report = self._run(task)
+                report = self._run(order)
             except SystemExit as exception:
                 # Told now, because the end of MPI may wait for the other ranks.
                 sys.stdout.flush()
@@ -54,9 +54,9 @@ class Worker:
             message = pickle.dumps(("exception", _picklable(exception), traceback.format_exc()))
         self._pipe.send(message)
 
-    def _run(self, task: bytes) -> tuple[str, Any, str]:
+    def _run(self, order: bytes) -> tuple[str, Any, str]:
         try:
-            key, keep, environment, body, args = _unpack(task)
+            key, keep, environment, body, args = _unpack(order)
             comm = self._communicator(key, environment)
             try:
                 value = body(comm, *args)
@@ -93,8 +93,8 @@ class Worker:
         return self._communicators[key]
 
 
-def _unpack(task: bytes) -> tuple[Any, ...]:
-    path, payload = pickle.loads(task)
+def _unpack(order: bytes) -> tuple[Any, ...]:
+    path, payload = pickle.loads(order)
     sys.path[:] = path
     return tuple(pickle.loads(payload))
 
@@ -130,12 +130,12 @@ def main() -> None:
     """Serve on stdin until it ends; a body that reads stdin finds it empty."""
     prepare_process()
     pipe = report_pipe.claim()
-    tasks = os.dup(STDIN)
+    orders = os.dup(STDIN)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, STDIN)
     os.close(null)
     if pipe is not None:
-        Worker(pipe).serve(tasks)
+        Worker(pipe).serve(orders)
     leave()
 
 

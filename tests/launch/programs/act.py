@@ -41,6 +41,11 @@ elif action == "children":
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     print(f"ready {rank} {os.getpid()} {child.pid}")
     time.sleep(60)
+elif action == "stubborn":
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    print(f"ready {rank} {os.getpid()}")
+    time.sleep(60)
 elif action == "count":
     counted = []
     for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGTERM):

@@ -1,7 +1,6 @@
-"""Ranks that wait for rank 0, who does not come: WAY of waiting, habits with signals."""
+"""Ranks that wait for rank 0, which does not come: WAY of waiting."""
 
 import os
-import signal
 import sys
 import time
 
@@ -9,7 +8,7 @@ from numba import njit
 
 from cobre_comm import create_communicator
 
-way, *habits = sys.argv[1:]
+way = sys.argv[1]
 
 
 @njit(nogil=True)
@@ -18,9 +17,6 @@ def meet(comm, times):
         comm.barrier()
 
 
-if "stubborn" in habits:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 comm = create_communicator()
 meet(comm, 2)  # compiled on all ranks
 print(f"ready {comm.rank} {os.getpid()}")

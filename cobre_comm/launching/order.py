@@ -1,4 +1,4 @@
-"""What a new worker is told: the world of the program that calls ``launch``, and what to call.
+"""The order of a new worker: the world of the program that calls ``launch``, and what to call.
 
 A worker is a new interpreter. What multiprocessing's *spawn* does to let such a one import what the
 program has defined is done here with the same functions, but without its global start method.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable
-from multiprocessing import context, process, resource_tracker, spawn
+from multiprocessing import context, popen_spawn_posix, process, resource_tracker, spawn
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from cobre_comm.processes.interpreter import interpreter_command
 
 
-class Task(NamedTuple):
-    """A task, packed for all workers.
+class Order(NamedTuple):
+    """An order, packed for all workers.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def worker_command() -> list[str]:
     return [*interpreter_command(), "-c", code]
 
 
-def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool) -> Task:
+def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool) -> Order:
     """Pack a call; what does not pickle raises ``TypeError``."""
     spawning = _Spawning()
     tracker = getattr(resource_tracker._resource_tracker, "_fd", None)
@@ -55,7 +55,7 @@ def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool)
     finally:
         context.set_spawning_popen(None)
     descriptors = [*spawning.descriptors, *([] if tracker is None else [tracker])]
-    return Task(pickle.dumps((_world(), tracker, call)), tuple(descriptors))
+    return Order(pickle.dumps((_world(), tracker, call)), tuple(descriptors))
 
 
 def unpack(message: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], bool]:
@@ -74,6 +74,8 @@ def unpack(message: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], bool]:
 
 class _Spawning:
     """Collects the descriptors that multiprocessing's objects need in a new process."""
+
+    DupFd = popen_spawn_posix._DupFd  # of its own Popen
 
     def __init__(self) -> None:
         self.descriptors: list[int] = []

@@ -1,0 +1,101 @@
+"""The pipe by which ranks tell their launcher how they failed, and the one that tells them."""
+
+import os
+import pickle
+import threading
+import time
+
+import pytest
+
+from cobre_comm import CollectiveFailed, InitializationFailed, InvalidCommunicator, frames
+from cobre_comm.processes.loop import Loop
+from cobre_comm.processes.messages import Inbox, Outbox
+from cobre_comm.report_pipe import VARIABLE, Report, claim, lost_ranks
+from tests.launch.command import PROGRAMS, cobre
+
+LARGE = bytes(range(256)) * 20_000  # far more than a pipe holds
+
+
+@pytest.fixture
+def inbox():
+    inbox = Inbox()
+    yield inbox
+    inbox.close()
+
+
+def step_until(loop, is_done):
+    deadline = time.monotonic() + 30
+    while not is_done():
+        assert time.monotonic() < deadline
+        loop.step(time.monotonic() + 0.1)
+
+
+def test_messages_of_any_length_come_whole_and_in_order(inbox, monkeypatch):
+    heard, loop = [], Loop()
+    inbox.serve(loop, heard.append)
+    monkeypatch.setenv(VARIABLE, inbox.variables[VARIABLE])
+    pipe, sent = claim(), [b"", b"one", LARGE, b"two"]
+    assert VARIABLE not in os.environ
+    assert not os.get_inheritable(inbox.writer)
+    writer = threading.Thread(target=lambda: [pipe.send(message) for message in sent])
+    writer.start()
+    step_until(loop, lambda: len(heard) == len(sent))
+    writer.join()
+    assert heard == sent
+
+
+def test_a_forked_child_says_nothing(inbox, monkeypatch):
+    heard = []
+    inbox.serve(Loop(), heard.append)
+    monkeypatch.setenv(VARIABLE, inbox.variables[VARIABLE])
+    pipe = claim()
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: -1)
+        pipe.send(b"from the child")
+    pipe.send(b"from the rank")
+    inbox.handed_over()
+    inbox.read_all()
+    assert heard == [b"from the rank"]
+
+
+@pytest.mark.parametrize("wrong", ["", "x:1", "1", "{fd}:1", "999999:{inode}", "{other}:{inode}"])
+def test_only_the_pipe_that_the_launcher_made_is_claimed(inbox, monkeypatch, tmp_path, wrong):
+    fd, inode = inbox.variables[VARIABLE].split(":")
+    with (tmp_path / "another").open("w") as other:
+        monkeypatch.setenv(VARIABLE, wrong.format(fd=fd, inode=inode, other=other.fileno()))
+        assert claim() is None
+
+
+def test_a_rank_that_does_not_read_holds_up_nobody():
+    loop = Loop()
+    outbox = Outbox(loop)
+    outbox.send(LARGE)
+    outbox.send(b"more")
+    loop.step(time.monotonic())  # writes what the pipe holds
+    told = []
+    reader = threading.Thread(
+        target=lambda: told.extend(frames.receive(outbox.reader) for _ in "12")
+    )
+    reader.start()
+    step_until(loop, lambda: not reader.is_alive())
+    outbox.close()
+    assert told == [LARGE, b"more"]
+    assert frames.receive(outbox.reader) is None
+    os.close(outbox.reader)
+
+
+def test_which_ranks_an_error_tells_of():
+    lost = CollectiveFailed("barrier", 0, "rank 1 died", [1])
+    assert lost_ranks(lost) == (1,)
+    assert lost_ranks(InvalidCommunicator("broken", [2])) == (2,)
+    assert lost_ranks(pickle.loads(pickle.dumps(InitializationFailed("shm", "ended", [3])))) == (3,)
+    assert lost_ranks(ValueError("rank 1 died, while others waited for it")) == ()
+    wrapped = RuntimeError("training failed")
+    wrapped.__context__ = lost
+    assert Report.of(wrapped).lost == (1,)
+
+
+def test_a_rank_s_own_children_have_no_pipe():
+    done = cobre("run", "-n", 2, PROGRAMS / "pipe_of_children.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == ["[0] none", "[1] none"]

@@ -28,7 +28,7 @@ CONTROL_MESSAGE = Record(
     first=word("three bytes that are not sent, length of the frame, tag"),
     step=word("WAITING, FAILURE: the sender's step; SHUTDOWN: the last that it has completed"),
     status=word("FAILURE: status of the collective that failed"),
-    unused=word("0"),
+    unused=word("always 0"),
     row_words=word("FAILURE: words of each row that follows; 0: no row"),
 )
 HEADER_BYTES = HEADER.size_bytes

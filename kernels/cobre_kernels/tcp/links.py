@@ -85,7 +85,7 @@ MSGHDR = Record(
     "Msghdr",
     "A struct msghdr and what it gathers; 0 but for these.",
     name=word("no address: the socket is connected"),
-    name_bytes=word("always 0: no address"),
+    name_bytes=word("always 0"),
     vectors=word("address of gathered"),
     count=word("how many of them"),
     control=memory(24, "no control data, no flags; macOS needs less"),

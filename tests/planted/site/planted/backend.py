@@ -1,16 +1,11 @@
 """The backend: shm, with the one kernel replaced that ``PLANTED_FAULT`` names.
 
-The fault is in the kernel that Python and compiled code call alike.
+The fault is in a kernel that Python and compiled code call alike, by its address in the record.
 """
 
-import dataclasses
 import os
 
-from cobre_kernels import layout
-from cobre_kernels.atomics import WORD_BYTES
-
-from cobre_comm.backends.shm import ShmBackend
-from cobre_comm.backends.shm.backend import KERNELS
+from cobre_comm.backends.shm.backend import ShmBackend
 from cobre_comm.config import ShmConfig
 from planted.faults import FAULTS
 from planted.mutants import faulty_kernel
@@ -24,14 +19,6 @@ TOLD = {
 }
 
 
-def kernels_with(fault):
-    """Return shared memory's kernels with the fault in one of them."""
-    if not fault:
-        return KERNELS
-    kernel = faulty_kernel(FAULTS[fault])
-    return dataclasses.replace(KERNELS, **{FAULTS[fault].field: kernel})
-
-
 def _config():
     told = {ours: os.environ[theirs] for ours, theirs in TOLD.items()}
     return ShmConfig.from_env({**os.environ, **told})
@@ -41,11 +28,12 @@ class PlantedBackend(ShmBackend):
     """R processes on one machine, one of whose kernels is wrong."""
 
     def __init__(self):
-        kernels = kernels_with(os.environ.get(VARIABLE, ""))
+        name = os.environ.get(VARIABLE)
+        fault = FAULTS[name] if name else None
+        address = faulty_kernel(fault).address if fault else 0  # before the ranks meet
         super().__init__(_config())
-        self._kernels = kernels
-        for number, kernel in enumerate(kernels.in_order()):
-            self._set(layout.KERNELS + number * WORD_BYTES, kernel.address)
+        if fault:
+            setattr(self._comm, fault.field, address)
 
     @property
     def backend(self):

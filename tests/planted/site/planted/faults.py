@@ -1,8 +1,9 @@
-"""The faults: what goes wrong, and in which lines a kernel of shared memory differs then.
+"""The faults: what goes wrong, and in which lines a kernel differs then.
 
 Each is a file of ``patches``, named as the fault: what goes wrong, from how many ranks on that can
-show, and a patch of ``cobre_kernels`` as ``diff`` writes it, without line numbers. The lines that a
-hunk takes away or keeps must be there once. ``parts`` in a patch is the module of that name here.
+show, which kernel has the fault, and a patch of ``cobre_kernels`` as ``diff`` writes it, without
+line numbers. The lines that a hunk takes away or keeps must be there once. ``parts`` in a patch is
+the module of that name here.
 
 Not among them is a fold that uses a fused multiply-add: a bare sum has no product to fuse, and
 ``fma(x, 1.0, acc)`` rounds as ``acc + x`` does, so that mutant would be right. So would be one that
@@ -28,8 +29,10 @@ class Fault:
         What goes wrong.
     ranks : int
         The smallest number of ranks with which the results differ from the right ones.
-    kernel : str
-        The module of ``cobre_kernels.shm`` that is changed.
+    changed : str
+        The kernel that has the fault, as ``broadcast_entry``.
+    path : str
+        The file that is changed, from ``cobre_kernels`` on.
     hunks : tuple of (str, str)
         Lines, and the lines in their place.
     """
@@ -37,13 +40,19 @@ class Fault:
     name: str
     story: str
     ranks: int
-    kernel: str
+    changed: str
+    path: str
     hunks: tuple
 
     @property
     def field(self):
-        """The field of ``KernelSet``."""
-        return "synchronise" if self.kernel == "barrier" else self.kernel
+        """The word of a communicator's record that holds the kernel's address."""
+        return self.changed.removesuffix("_entry")
+
+    @property
+    def kernel(self):
+        """The collective that goes wrong."""
+        return "allreduce" if self.changed == "fold_kernel" else self.changed.partition("_")[0]
 
     @property
     def class_name(self):
@@ -54,12 +63,13 @@ class Fault:
 def read(path):
     """Return the fault that a patch describes."""
     head, *hunks = path.read_text().split("@@\n")
-    fault, ranks, _, changed = head.splitlines()
+    fault, ranks, changed, _, after = head.splitlines()
     return Fault(
         name=path.stem,
         story=fault.removeprefix("Fault: "),
         ranks=int(ranks.removeprefix("Ranks: ")),
-        kernel=pathlib.Path(changed.removeprefix("+++ ")).stem,
+        changed=changed.removeprefix("Kernel: "),
+        path=after.removeprefix("+++ "),
         hunks=tuple((_lines(hunk, " -"), _lines(hunk, " +")) for hunk in hunks),
     )
 

@@ -18,7 +18,7 @@ import cobre_kernels
 
 from planted import parts
 
-TRUE_KERNELS = pathlib.Path(cobre_kernels.__file__).parent / "shm"
+TRUE_KERNELS = pathlib.Path(cobre_kernels.__file__).parent
 HERE = pathlib.Path(__file__).parent
 
 
@@ -37,9 +37,9 @@ def patched(source, hunks):
 
 def mutant_source(fault):
     """Return the source of the faulty kernel's module."""
-    true = (TRUE_KERNELS / f"{fault.kernel}.py").read_text()
-    changed = patched(true, fault.hunks)
-    digest = hashlib.sha256((changed + pathlib.Path(parts.__file__).read_text()).encode())
+    changed = patched((TRUE_KERNELS / fault.path).read_text(), fault.hunks)
+    made_of = [*sorted(TRUE_KERNELS.rglob("*.py")), pathlib.Path(parts.__file__)]
+    digest = hashlib.sha256("".join([changed, *(p.read_text() for p in made_of)]).encode())
     end_of_docstring = ast.parse(changed).body[0].end_lineno
     lines = changed.splitlines(keepends=True)
     lines.insert(end_of_docstring, "\nfrom planted import parts\n")
@@ -55,7 +55,7 @@ def faulty_kernel(fault):
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
-    return getattr(sys.modules[name], f"{fault.field}_kernel")
+    return getattr(sys.modules[name], fault.changed)
 
 
 def _write(name, source):

@@ -8,8 +8,6 @@ other than OK. With ``local`` there is nothing to run.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from cobre_kernels.collective import dtypes, status
 from cobre_kernels.collective.calls import (
@@ -26,14 +24,11 @@ from cobre_kernels.collective.calls import (
     ExactSum,
 )
 from cobre_kernels.collective.checks import check_allreduce
-from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.exact_sum import WORDS
 from cobre_kernels.machine.atomics import copy_bytes
 from cobre_kernels.machine.kernel import run
-from cobre_kernels.machine.record_types import RecordType
-from numba.core import cgutils, types
-from numba.core.imputils import impl_ret_borrowed
-from numba.extending import intrinsic, overload_attribute, overload_method, register_jitable
+from numba.core import types
+from numba.extending import overload_attribute, overload_method, register_jitable
 from numba.np.numpy_support import as_dtype
 
 from cobre_comm.errors import InvalidRoot
@@ -47,61 +42,30 @@ from cobre_comm.jit.arguments import (
     pair_problem,
     table,
 )
+from cobre_comm.jit.records import address_of, record_of, region_field
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType
 from cobre_comm.slow_path import dtype_word
-
-_COMM_TYPE = RecordType(COMM.name)
-
-
-@intrinsic
-def _record(typingctx: Any, comm: Any) -> Any:
-    """Return the record of a communicator."""
-    return _COMM_TYPE(comm), lambda context, builder, signature, args: args[0]
-
-
-@intrinsic
-def _address(typingctx: Any, comm: Any) -> Any:
-    """Return the address of a record."""
-    return types.int64(comm), lambda context, builder, signature, args: args[0]
-
-
-@intrinsic
-def _record_at(typingctx: Any, address: Any) -> Any:
-    """Return the record of a communicator at an address."""
-    return _COMM_TYPE(types.int64), lambda context, builder, signature, args: args[0]
-
-
-@intrinsic(prefer_literal=True)
-def _region_field(typingctx: Any, region: Any, name: Any) -> Any:
-    field = name.literal_value
-    result = region.view if field == "view" else types.int64
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        struct = cgutils.create_struct_proxy(region)(context, builder, value=args[0])
-        return impl_ret_borrowed(context, builder, result, getattr(struct, field))
-
-    return result(region, name), codegen
 
 
 @overload_attribute(CommType, "rank")
 def _rank(comm):
     if isinstance(comm, LocalCommType):
         return lambda comm: 0
-    return lambda comm: _record(comm).rank
+    return lambda comm: record_of(comm).rank
 
 
 @overload_attribute(CommType, "size")
 def _size(comm):
     if isinstance(comm, LocalCommType):
         return lambda comm: 1
-    return lambda comm: _record(comm).size
+    return lambda comm: record_of(comm).size
 
 
 @overload_attribute(CommType, "is_leader")
 def _is_leader(comm):
     if isinstance(comm, LocalCommType):
         return lambda comm: True
-    return lambda comm: _record(comm).is_leader != 0
+    return lambda comm: record_of(comm).is_leader != 0
 
 
 @overload_method(CommType, "barrier")
@@ -110,10 +74,10 @@ def _barrier(comm):
         return lambda comm: None
 
     def barrier(comm):
-        record = _record(comm)
+        record = record_of(comm)
         outcome = run(record.barrier, record, Barrier(BARRIER, 0))
         if outcome != status.OK:
-            raise Failure(_address(record), BARRIER, outcome, 0, 0)
+            raise Failure(address_of(record), BARRIER, outcome, 0, 0)
 
     return barrier
 
@@ -143,7 +107,7 @@ def _broadcast(comm, buf, root=0):
         return nothing
 
     def broadcast(comm, buf, root=0):
-        record = _record(comm)
+        record = record_of(comm)
         source = to_int(root)
         if not is_contiguous(buf):
             raise ValueError("broadcast: buf is not C-contiguous")
@@ -152,7 +116,7 @@ def _broadcast(comm, buf, root=0):
         call = Broadcast(buf.ctypes.data, buf.size * buf.itemsize, dtype, source)
         outcome = run(record.broadcast, record, call)
         if outcome != status.OK:
-            raise Failure(_address(record), BROADCAST, outcome, source, 0)
+            raise Failure(address_of(record), BROADCAST, outcome, source, 0)
 
     return broadcast
 
@@ -185,7 +149,7 @@ def _allreduce(comm, send, recv, op=0):
     def allreduce(comm, send, recv, op=0):
         if not send_contiguous(send) or not recv_contiguous(recv):
             raise ValueError("allreduce: send and recv must be C-contiguous")
-        record, source, target = _record(comm), send.ctypes.data, recv.ctypes.data
+        record, source, target = record_of(comm), send.ctypes.data, recv.ctypes.data
         call = Allreduce(source, send.size, target, recv.size, itemsize, dtype, to_int(op))
         if is_local:
             outcome = check_allreduce(call)
@@ -194,7 +158,7 @@ def _allreduce(comm, send, recv, op=0):
         else:
             outcome = run(record.allreduce, record, call)
         if outcome != status.OK:
-            raise Failure(_address(record), ALLREDUCE, outcome, send.size, recv.size)
+            raise Failure(address_of(record), ALLREDUCE, outcome, send.size, recv.size)
 
     return allreduce
 
@@ -233,7 +197,7 @@ def _allgatherv(comm, send, recv, counts, displs):
     def allgatherv(comm, send, recv, counts, displs):
         if not send_contiguous(send) or not recv_contiguous(recv):
             raise ValueError("allgatherv: send and recv must be C-contiguous")
-        record = _record(comm)
+        record = record_of(comm)
         lengths, displacements = as_counts(counts), as_displs(displs)
         call = Allgatherv(
             send.ctypes.data, send.size, recv.ctypes.data, recv.size, itemsize, dtype,
@@ -244,7 +208,7 @@ def _allgatherv(comm, send, recv, counts, displs):
         sizes = (send.size, recv.size)
         a, b = _allgatherv_numbers(outcome, record.rank, sizes, lengths, displacements)
         if outcome != status.OK:
-            raise Failure(_address(record), ALLGATHERV, outcome, a, b)
+            raise Failure(address_of(record), ALLGATHERV, outcome, a, b)
 
     return allgatherv
 
@@ -272,12 +236,12 @@ def _exact_sum(comm, values):
             raise ValueError("exact_sum: values is not C-contiguous")
         if values.ctypes.data % values.itemsize != 0:
             raise ValueError("exact_sum: values is not aligned; pass a copy of it")
-        record = _record(comm)
+        record = record_of(comm)
         digits = np.zeros(WORDS, dtype=np.int64)
         call = ExactSum(values.ctypes.data, values.size, dtype, digits.ctypes.data)
         outcome = run(record.exact_sum, record, call)
         if outcome != status.OK:
-            raise Failure(_address(record), EXACT_SUM, outcome, 0, 0)
+            raise Failure(address_of(record), EXACT_SUM, outcome, 0, 0)
         return digits.view(np.float64)[0]
 
     return exact_sum
@@ -285,7 +249,7 @@ def _exact_sum(comm, values):
 
 @overload_method(RegionType, "as_slice")
 def _as_slice(region):
-    return lambda region: _region_field(region, "view")
+    return lambda region: region_field(region, "view")
 
 
 @overload_method(RegionType, "fence")
@@ -294,10 +258,10 @@ def _fence(region):
         return lambda region: None
 
     def fence(region):
-        record = _record_at(_region_field(region, "comm"))
-        call = Barrier(FENCE, _region_field(region, "identity"))
+        record = region_field(region, "comm")
+        call = Barrier(FENCE, region_field(region, "identity"))
         outcome = run(record.barrier, record, call)
         if outcome != status.OK:
-            raise Failure(_address(record), FENCE, outcome, 0, 0)
+            raise Failure(address_of(record), FENCE, outcome, 0, 0)
 
     return fence

@@ -15,9 +15,13 @@ import hashlib
 import pathlib
 from typing import Any
 
+from cobre_kernels.collective.comm import COMM
 from cobre_kernels.machine.hashing import source_hash
+from cobre_kernels.machine.record_types import RecordType
 from numba.core import cgutils, types
 from numba.extending import NativeValue, models, register_model, unbox
+
+COMM_TYPE = RecordType(COMM.name)
 
 
 @functools.cache
@@ -91,7 +95,7 @@ class _CommModel(models.PrimitiveModel):  # type: ignore[misc]  # numba is untyp
 @register_model(RegionType)
 class _RegionModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
     def __init__(self, dmm: Any, fe_type: Any) -> None:
-        members = [("comm", types.int64), ("identity", types.int64), ("view", fe_type.view)]
+        members = [("comm", COMM_TYPE), ("identity", types.int64), ("view", fe_type.view)]
         super().__init__(dmm, fe_type, members)
 
 

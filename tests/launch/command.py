@@ -24,11 +24,11 @@ def environment(**extra):
     return {k: v for k, v in kept.items() if not k.endswith("_NUM_THREADS")} | extra
 
 
-def cobre(*words, stdin="", before=COMMAND, **extra):
+def cobre(*words, stdin="", before=COMMAND, within_s=DEADLINE_S, **extra):
     """Run to the end; return the completed process."""
     words = [str(word) for word in words]
     return subprocess.run([*before, *words], input=stdin, capture_output=True, text=True,
-                          timeout=DEADLINE_S, env=environment(**extra), check=False)  # fmt: skip
+                          timeout=within_s, env=environment(**extra), check=False)  # fmt: skip
 
 
 def lines_of(text, rank):

@@ -26,7 +26,7 @@ WITHOUT_RICH = [sys.executable, "-c", "import sys; sys.modules['rich'] = None; "
 
 def test_quick_check_passes_without_rich():
     words = ["check", "--quick", "-n", "1,2", "--backends", "local,shm", "--json"]
-    done = cobre(*words, before=WITHOUT_RICH)
+    done = cobre(*words, before=WITHOUT_RICH, within_s=230)  # its training may have to be compiled
     told = json.loads(done.stdout)
     assert (done.returncode, told["failed"]) == (0, 0), done.stdout + done.stderr
     assert told["ok"]

@@ -91,7 +91,7 @@ def other_version(comm, path):
     """Process 1 has another version; process 2 then comes as the same rank, with the right one."""
     process, refused = os.environ["PROCESS"], pathlib.Path(path)
     if process == "1":
-        handshake.tags.PROTOCOL_VERSION = 2
+        handshake.tags.PROTOCOL_VERSION += 1
     if process == "2":
         wait_for(refused)
     log = Log()

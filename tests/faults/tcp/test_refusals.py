@@ -83,8 +83,8 @@ def test_other_version_in_processes(tmp_path):
     )  # fmt: skip
     (first, log), (error, _), (second, _) = [outcome.value for outcome in outcomes]
     assert (first, second) == ("met", "met")
-    assert "version 2, rank 0 speaks 1" in log
-    check(error, "rank 0 refused this rank", "version 2, rank 0 speaks 1", "one version")
+    assert "version 3, rank 0 speaks 2" in log
+    check(error, "rank 0 refused this rank", "version 3, rank 0 speaks 2", "one version")
 
 
 def test_version_of_another_layout(new_job, caplog):

@@ -13,6 +13,7 @@ __all__ = [
     "slow",
     "some",
     "timeout_of",
+    "usual_and_slow",
     "why_not",
 ]
 
@@ -22,6 +23,11 @@ EVERY_RANK_ALONE = "0,1,2,3,4,5,6"
 
 def slow(value, name=None):
     return pytest.param(value, marks=pytest.mark.slow, id=name or str(value))
+
+
+def usual_and_slow(values):
+    """Return values of a grid as parameters."""
+    return [slow(each.value) if isinstance(each, Slow) else each for each in values]
 
 
 def some(quick, everything):
@@ -84,7 +90,6 @@ OUR_GRID = Grid(
         Slow("mpi-openmpi:0,1"),
         Slow("mpi-mpich:0,0,1"),
     ],
-    thorough_backends=["shm", "tcp", f"mpi-openmpi:{EVERY_RANK_ALONE}", "mpi-mpich:0,0,1"],
     # Those that see at once when a rank's process ends; across nodes MPI does not tell.
     watchful_backends=["shm", "tcp", "mpi-mpich", Slow("mpi-openmpi")],
     quick_points=[("local", 1), ("shm", 3), ("tcp", 3), ("mpi-mpich:0,1", 3)],

@@ -1,8 +1,8 @@
 """The conformance suite: what every backend must do, for this project's tests and for others'.
 
 ``ConformanceSuite`` and ``Grid`` are what most need; each file of ``cobre_comm.testing.cases`` is
-also a class of its own, as ``AllreduceTests``. They need pytest and hypothesis, and are loaded when
-they are first used.
+also a class of its own, as ``AllreduceTests``. They need pytest, and are loaded when they are first
+used.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ _HOME_OF = {
     "PARTS": "parts",
     "Part": "part",
     "Slow": "grid",
-    "needs": "part",
 }
-NEEDED = ("hypothesis", "pytest")
 
 
 def __getattr__(name: str) -> Any:
@@ -28,7 +26,7 @@ def __getattr__(name: str) -> Any:
     try:
         home = importlib.import_module(f"cobre_comm.testing.suite.{_HOME_OF.get(name, 'parts')}")
     except ModuleNotFoundError as error:
-        if error.name not in NEEDED:
+        if error.name != "pytest":
             raise
         raise ModuleNotFoundError(
             f"{__name__}.{name} needs {error.name}: pip install 'cobre-comm[conformance]'",

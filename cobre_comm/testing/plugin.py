@@ -24,9 +24,8 @@ MARKERS = (
 )
 
 # Their asserts should show what they compare, as those in files of tests do.
-for _name in ("cobre_comm.testing.cases", "cobre_comm.testing.suite.properties"):
-    if _name not in sys.modules:
-        pytest.register_assert_rewrite(_name)
+if "cobre_comm.testing.cases" not in sys.modules:
+    pytest.register_assert_rewrite("cobre_comm.testing.cases")
 
 
 class Pools:

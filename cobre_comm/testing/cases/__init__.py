@@ -1,7 +1,7 @@
 """The one table of what collectives must do: a file for each collective, a row for each promise.
 
 The conformance suite and ``cobre-comm check`` read it. ``faults`` has what must come out when a
-rank is wrong, late or gone. What ranks do needs neither pytest nor hypothesis.
+rank is wrong, late or gone. What ranks do needs no pytest.
 """
 
 from __future__ import annotations

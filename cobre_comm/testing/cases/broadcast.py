@@ -1,7 +1,7 @@
 """broadcast: the root's bytes on every rank, whichever rank is root."""
 
 from cobre_comm.testing.cases.calls import calls
-from cobre_comm.testing.cases.case import EVERY, QUICK, Case
+from cobre_comm.testing.cases.case import EVERY, QUICK, Case, Together
 from cobre_comm.testing.cases.reference import (
     PLAIN,
     PYTHON_ONLY,
@@ -64,10 +64,13 @@ SMALLEST = ("smallest",)
 CASES = [
     Case(
         "from_every_rank", cast_from_every_rank,
-        {"dtype": ["f8"], "shape": [0, 1, 12, 13, (3, 4), (), 10_000]}, check=QUICK,
+        {"dtype": ["f8"], "shape": [Together([0, 1, 12, 13, (3, 4), (), 10_000])]}, check=QUICK,
     ),
-    Case("same_call_with_other_data", cast_again, {"count": [4, 12, 1000]}),
-    Case("odd_addresses", cast_odd_addresses, {"count": [5, 1500, 9001]}, buffers=("small",)),
+    Case("same_call_with_other_data", cast_again, {"count": [Together([4, 12, 1000])]}),
+    Case(
+        "odd_addresses", cast_odd_addresses, {"count": [Together([5, 1500, 9001])]},
+        buffers=("small",),
+    ),
     Case(
         "twenty_mebibytes", cast, {"dtype": ["u1"], "shape": [20 * 2**20], "root": [0]},
         callers=("python",), where="typed",

@@ -24,6 +24,13 @@ class Slow:
     value: Any
 
 
+class Together(tuple[Any, ...]):
+    """Values that are tried one after the other in one job, because each is short."""
+
+    def __str__(self) -> str:
+        return "together"
+
+
 class Cell(NamedTuple):
     """One way to try a case: a value of each of its factors."""
 
@@ -237,12 +244,24 @@ def _run(
     case: Case, pool: RankPool, cell: Cell, settings: Settings, timeout_s: float
 ) -> list[Outcome]:
     with tempfile.TemporaryDirectory(prefix="cobre-case-") as folder:
+        caller, last = [cell.caller] if case.callers else [], [folder] if case.folder else []
+        lists = [each if isinstance(each, Together) else [each] for each in cell.arguments]
+        several = [(*caller, *arguments, *last) for arguments in itertools.product(*lists)]
         return pool.run_outcomes(
-            case.body,
-            *([cell.caller] if case.callers else []),
-            *cell.arguments,
-            *([folder] if case.folder else []),
+            *([case.body, *several[0]] if len(several) == 1 else [in_turn, case.body, several]),
             timeout_s=timeout_s,
             env=settings.environment(cell.buffers, case.limit_s),
             fresh=case.fresh,
         )
+
+
+def in_turn(comm: Any, body: Callable[..., Any], several: Sequence[Sequence[Any]]) -> list[Any]:
+    """Run a body with one set of arguments after the other; runs on every rank."""
+    values = []
+    for arguments in several:
+        try:
+            values.append(body(comm, *arguments))
+        except Exception as error:
+            error.add_note(f"with {arguments}")
+            raise
+    return values

@@ -10,7 +10,7 @@ from numba import njit
 
 from cobre_comm import AllocationFailed, InvalidCommunicator, ReduceOp
 from cobre_comm.testing.cases import allreduce
-from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Slow
+from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Slow, Together
 from cobre_comm.testing.cases.reference import STRUCTURED, assert_same_bytes, block, sentinels
 from cobre_comm.testing.cases.sequences import four_in_a_row
 
@@ -317,10 +317,13 @@ CASES = [
         {"dtype": ["f8", "i1", "c16", "?", STRUCTURED, "M8[s]", "S5"], "count": [1000]},
         check=QUICK,
     ),
-    case("lengths", populate_on_leader, {"dtype": ["f8"], "count": [0, 1, 511, 512, 513, 200_000]}),
     case(
-        "populate_by_block", populate_by_block, {"count": [0, 5, 10_000]}, needs=SPLIT,
-        check=QUICK,
+        "lengths", populate_on_leader,
+        {"dtype": ["f8"], "count": [Together([0, 1, 511, 512, 513, 200_000])]},
+    ),
+    case(
+        "populate_by_block", populate_by_block, {"count": [Together([0, 5, 10_000])]},
+        needs=SPLIT, check=QUICK,
     ),
     case("memory_is_shared", one_copy_in_memory, needs=SPLIT, check=QUICK),
     case("late_leader", late_leader, {"pause_s": [0.1]}, callers=BOTH),
@@ -332,7 +335,7 @@ CASES = [
     ),
     case("split_local_outlives_its_parent", split_outlives_parent, needs=SPLIT, fresh=True),
     case(
-        "views_outlive_everything", views_outlive_everything, {"order": list(ORDERS)},
+        "views_outlive_everything", views_outlive_everything, {"order": [Together(ORDERS)]},
         needs=SPLIT,
     ),
     case("two_hundred_leave_nothing", many_regions, {"count": [200]}),
@@ -341,7 +344,7 @@ CASES = [
         timeout_s=200, check=NEVER,
     ),
     case("communicators_leave_nothing", many_communicators, {"count": [20]}, needs=("split",)),
-    case("too_large", too_large, {"count": [2**45, 2**58, 2**62]}, callers=BOTH),
+    case("too_large", too_large, {"count": [Together([2**45, 2**58, 2**62])]}, callers=BOTH),
     case("bad_arguments", bad_region_arguments),
     case("closed_communicator", closed_communicator, needs=SPLIT),
     case("in_compiled_code", in_compiled_code, needs=NJIT, check=QUICK),

@@ -53,8 +53,6 @@ class Grid(Settings):
         Each backend once.
     backends : sequence
         For cases that choose the number of ranks, of those with several.
-    thorough_backends : sequence
-        Of these, the ones for what takes long.
     watchful_backends : sequence
         Of these, the ones that see at once when the process of a rank ends.
     quick_points : sequence
@@ -68,7 +66,6 @@ class Grid(Settings):
     argument_points: Sequence[Any] = ()
     typed_points: Sequence[Any] = ()
     backends: Sequence[Any] = ()
-    thorough_backends: Sequence[Any] = ()
     watchful_backends: Sequence[Any] = ()
     quick_points: Sequence[Any] = ()
     callers: Sequence[str] = BOTH
@@ -113,7 +110,6 @@ class Grid(Settings):
             argument_points=[(backend, min(sizes)), *([(backend, FEW)] if several else [])],
             typed_points=[(backend, min(several, default=1))],
             backends=backends,
-            thorough_backends=backends,
             watchful_backends=backends,
             quick_points=points,
             callers=tuple(callers),
@@ -145,8 +141,8 @@ class Grid(Settings):
         if not case.sizes:
             yield from getattr(self, where.get(case.where, f"{case.where}_points"))
             return
-        where = {"watchful": "watchful_backends", "thorough": "thorough_backends"}
-        for backend in getattr(self, where.get(case.where, "backends")):
+        is_watchful = case.where == "watchful"
+        for backend in self.watchful_backends if is_watchful else self.backends:
             for size in case.sizes:
                 name = backend.value if isinstance(backend, Slow) else backend
                 if case.where != "one node" or len(set(self.nodes(name, size))) == 1:

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cobre_comm.testing.cases.case import Case, Slow, perform
+from cobre_comm.testing.cases.case import Case, perform
 from cobre_comm.testing.cases.pairwise import choose
 from cobre_comm.testing.suite.grid import Grid, Trial
-from cobre_comm.testing.suite.here import skip_unless_here
 
 PLUGIN = "cobre_comm.testing.plugin"
 USUAL_S = 60.0  # what a case may take without saying so
@@ -26,14 +25,6 @@ FEATURES = {
     "threads": "refuse a second thread",
     "forks": "refuse to work in a forked child",
 }
-
-
-def needs(*features: str) -> pytest.MarkDecorator:
-    """Mark a test that is skipped for a backend that has declared it cannot do such a thing."""
-    unknown = set(features) - set(FEATURES)
-    if unknown:
-        raise ValueError(f"{unknown}: not among {', '.join(FEATURES)}")
-    return pytest.mark.cobre_needs(*features)
 
 
 class Part:
@@ -72,31 +63,7 @@ class Part:
             raise pytest.UsageError(f'{type(self).__name__} has no grid: grid = Grid.of("mine")')
         if case := getattr(metafunc.function, "case", None):
             marked = marked_trials(self.grid, self.cases)
-            metafunc.parametrize(
-                "trial", [param for param in marked if param.values[0].case is case]
-            )
-            return
-        for name, values in (
-            ("backend", self.grid.backends),
-            ("thorough_backend", self.grid.thorough_backends),
-            ("caller", self.grid.callers),
-        ):
-            if name in metafunc.fixturenames:
-                metafunc.parametrize(name, as_params(values), indirect=name != "caller")
-
-    @pytest.fixture
-    def backend(self, request: pytest.FixtureRequest) -> Any:
-        """Return the name of a backend."""
-        return skip_unless_here(request.param)
-
-    @pytest.fixture
-    def thorough_backend(self, request: pytest.FixtureRequest) -> Any:
-        """Return the name of a backend for what takes long on each."""
-        return skip_unless_here(request.param)
-
-    def callers(self) -> list[str]:
-        """Return those of the grid's callers that the backend can have."""
-        return [caller for caller in self.grid.callers if caller not in self.cannot]
+            metafunc.parametrize("trial", [each for each in marked if each.values[0].case is case])
 
     @pytest.fixture(autouse=True)
     def only_what_it_can(self, request: pytest.FixtureRequest) -> None:
@@ -104,12 +71,13 @@ class Part:
         cannot = dict(self.cannot)
         if "njit" not in self.grid.callers:
             cannot.setdefault("njit", f"the callers of the grid are {self.grid.callers}")
-        needed = {n for mark in request.node.iter_markers("cobre_needs") for n in mark.args}
-        params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
-        trial = params.get("trial")
-        caller = trial.cell.caller if trial else params.get("caller", "")
-        needed |= {*trial.case.needs} if trial else set()
-        if caller not in ("", "python"):
+        trial = getattr(request.node, "callspec", None) and request.node.callspec.params.get(
+            "trial"
+        )
+        if not trial:
+            return
+        needed = {*trial.case.needs}
+        if trial.cell.caller not in ("", "python"):
             needed.add("njit")
         for feature in sorted(needed & set(cannot)):
             pytest.skip(f"{feature}: {cannot[feature]}")
@@ -151,13 +119,6 @@ def _marks(trial: Trial, is_quick: bool, is_chosen: bool) -> Iterable[pytest.Mar
         yield pytest.mark.slow
     if trial.case.timeout_s > USUAL_S:
         yield pytest.mark.timeout(trial.case.timeout_s + USUAL_S)
-
-
-def as_params(values: Iterable[Any]) -> list[Any]:
-    """Return values of a fixture, the slow ones marked."""
-    return [
-        pytest.param(v.value, marks=pytest.mark.slow) if isinstance(v, Slow) else v for v in values
-    ]
 
 
 def part(name: str, cases: Sequence[Case]) -> type[Part]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from cobre_comm.testing.cases import table
 from cobre_comm.testing.suite.part import Part, part
-from cobre_comm.testing.suite.properties import PropertyTests
 
 
 def class_name(module: str) -> str:
@@ -15,8 +14,7 @@ def class_name(module: str) -> str:
 
 
 PARTS: dict[str, type[Part]] = {
-    **{class_name(name): part(class_name(name), cases) for name, cases in table().items()},
-    "PropertyTests": PropertyTests,
+    class_name(name): part(class_name(name), cases) for name, cases in table().items()
 }
 
 

@@ -89,5 +89,5 @@ def case(name, number, needs, where, **fields):
 
 CASES = [
     case("killed", signal.SIGKILL, ("liveness",), "watchful"),
-    case("stopped", signal.SIGSTOP, ("timeouts",), "points", limit_s=0.7),
+    case("stopped", signal.SIGSTOP, ("timeouts",), "watchful", limit_s=0.7),
 ]  # fmt: skip

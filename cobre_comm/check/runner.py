@@ -71,8 +71,9 @@ def _try(point: Point, check: Check, pool: RankPool) -> Result:
     try:
         check.run(pool)
     except Exception as error:
-        words = [str(error), *getattr(error, "__notes__", [])] if isinstance(error, PLAIN) else []
-        detail = "\n".join(filter(None, words)) if str(error) else traceback.format_exc()
+        notes = getattr(error, "__notes__", [])
+        is_plain = isinstance(error, PLAIN) and str(error).strip()
+        detail = "\n".join([str(error), *notes]) if is_plain else traceback.format_exc()
     return Result(point, check.column, check.name, time.monotonic() - began, detail)
 
 

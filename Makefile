@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 
-.PHONY: demo test test-all check model bench bench-full bench-tcp bench-mpi clean
+.PHONY: demo quick test test-all check model bench bench-full bench-tcp bench-mpi clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -26,10 +26,13 @@ demo: $(VENV)/.examples  ## train the reference SDDP policy on 4 processes over 
 	$(BIN)/cobre-comm run -n 4 --backend shm examples/sddp/train.py $(CASE) --plot demo/convergence.png --out demo/result.json && \
 	echo "demo took $$(( $$(date +%s) - start )) s; plot: demo/convergence.png, numbers: demo/result.json"
 
-test: $(VENV)/.test  ## the whole suite but the long grids
+quick: $(VENV)/.test  ## every collective, backend and caller once, the launcher, the example
+	$(BIN)/python -m pytest -m quick
+
+test: $(VENV)/.test  ## every pair of backend, ranks, caller, dtype and so on; not the full product
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: $(VENV)/.test  ## with the long grids
+test-all: $(VENV)/.test  ## the full product, for hours
 	$(BIN)/python -m pytest
 
 check: $(VENV)/.dev  ## formatting, lint, types and the direction of imports

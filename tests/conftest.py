@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from tests.grid import OUR_GRID, skip_unless_here
+from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 
 pytest_plugins = ["cobre_comm.testing.plugin"]
 
@@ -19,7 +19,7 @@ def pytest_sessionstart():
             signal.signal(number, usual)
 
 
-@pytest.fixture(params=OUR_GRID.backends)
+@pytest.fixture(params=usual_and_slow(OUR_GRID.backends))
 def backend(request):
     return skip_unless_here(request.param)
 

@@ -1,14 +1,17 @@
-"""What is checked where."""
+"""What is checked where: the rows of the table of cases, and the SDDP example."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
-from cobre_comm.check import bits, collectives, errors, regions
-from cobre_comm.check.backends import OURS
-from cobre_comm.check.result import Check, Point
+from cobre_comm.check.backends import OURS as OUR_BACKENDS
+from cobre_comm.check.result import COLUMNS, TIMEOUT_S, Check, Point
 from cobre_comm.check.training import Witness
-from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing import BackendName, RankPool, leftovers
+from cobre_comm.testing.cases import table
+from cobre_comm.testing.cases.case import BOTH, OURS, QUICK, WHOLE, Case, Cell, perform
+from cobre_comm.testing.cases.pairwise import choose
 
 SIZES = (1, 2, 4)
 QUICK_SIZES = (2,)
@@ -32,22 +35,68 @@ def points(backends: Sequence[str], sizes: Iterable[int], *, quick: bool) -> lis
 
 
 def checks(point: Point, witness: Witness, *, quick: bool) -> list[Check]:
-    """Return what is checked on a backend with a number of ranks.
+    """Return what is checked on a backend with a number of ranks, in the order of the columns."""
+    found = [
+        Check(column, title, partial(_perform, case, cells))
+        for module, cases in table().items()
+        for case in cases
+        if _is_for(case, point, quick=quick)
+        for column, title, cells in _by_caller(module, case, _callers(point))
+    ]
+    if _is_ours(point):
+        found.append(Check("killed", "nothing is left in shared memory", _nothing_left))
+    found += witness.checks(point)
+    return sorted(found, key=lambda check: list(COLUMNS).index(check.column))
+
+
+def _is_ours(point: Point) -> bool:
+    return BackendName.parse(point.backend).kind in OUR_BACKENDS
+
+
+def _callers(point: Point) -> tuple[str, ...]:
+    return BOTH if _is_ours(point) else BOTH[:1]
+
+
+def _is_for(case: Case, point: Point, *, quick: bool) -> bool:
+    """Whether a row of the table is tried there.
 
     Of another distribution's backend nobody here knows what it cannot do, so only what all can is
-    tried; ``cobre_comm.testing.conformance`` is for the rest.
+    tried; ``cobre_comm.testing.conformance`` is for the rest. Across nodes MPI does not tell of a
+    rank that has ended.
     """
-    if BackendName.parse(point.backend).kind not in OURS:
-        return [
-            *collectives.checks("python", quick=quick),
-            *bits.checks(callers=("python",), quick=quick),
-        ]
-    both = ("python", "njit")
-    return [
-        *(check for caller in both for check in collectives.checks(caller, quick=quick)),
-        *regions.checks(quick=quick),
-        *errors.checks(point.ranks, callers=both, quick=quick),
-        *bits.checks(callers=both, quick=quick),
-        *errors.endings(point.backend, point.ranks, quick=quick),
-        *witness.checks(point),
-    ]
+    if case.check not in ([QUICK] if quick else [QUICK, WHOLE]):
+        return False
+    if case.column not in ("", "bits") and not _is_ours(point):
+        return False
+    if case.where == "watchful" and BackendName.parse(point.backend).nodes:
+        return False
+    return point.ranks > 1 if case.sizes else True
+
+
+def _by_caller(
+    module: str, case: Case, callers: Sequence[str]
+) -> Iterator[tuple[str, str, list[Cell]]]:
+    """Yield column, name and cells: pairs of values, and for each caller by itself."""
+    cells = [cell for cell in case.cells(callers) if not cell.is_slow]
+    for caller in dict.fromkeys(cell.caller for cell in cells):
+        mine = [cell for cell in cells if cell.caller == caller]
+        chosen = [mine[number] for number in sorted(choose([cell.factors for cell in mine]))]
+        column = case.column or ("python" if caller == "python" else "njit")
+        is_told = caller and (case.column or caller not in BOTH)
+        title = f"{module}: {case.name}".replace("_", " ") + f" ({caller})" * bool(is_told)
+        yield column, title, chosen
+
+
+def _perform(case: Case, cells: Sequence[Cell], pool: RankPool) -> None:
+    for cell in cells:
+        try:
+            perform(case, pool, cell, OURS, TIMEOUT_S)
+        except Exception as error:
+            error.add_note(cell.name)
+            raise
+
+
+def _nothing_left(pool: RankPool) -> None:
+    pool.close()
+    left = leftovers()
+    assert not left, f"these names were left: {', '.join(left)}"

@@ -21,10 +21,6 @@ COLUMNS = {
 """What is checked, in the order in which it is done."""
 
 
-class CheckFailed(AssertionError):
-    """A check found something else than what is promised; says what."""
-
-
 @dataclass(frozen=True, order=True)
 class Point:
     """A backend and a number of ranks.

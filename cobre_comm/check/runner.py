@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from cobre_comm.check.result import Check, CheckFailed, Point, Result
+from cobre_comm.check.result import Check, Point, Result
 from cobre_comm.check.sddp import TrainingFailed
 from cobre_comm.testing.ranks.outcome import RanksFailed
 from cobre_comm.testing.ranks.pool import RankPool
@@ -18,7 +18,7 @@ from cobre_comm.testing.ranks.surroundings import SHM_FOLDER, leftovers
 
 IN_A_ROW = 3  # checks that fail before the rest of that point is given up: each may take minutes
 NOT_TRIED = f"not tried, because {IN_A_ROW} in a row had failed"
-PLAIN = (CheckFailed, RanksFailed, TrainingFailed)  # whose text says all
+PLAIN = (AssertionError, RanksFailed, TrainingFailed)  # whose text says all, if there is any
 
 
 class Watch(Protocol):
@@ -71,8 +71,9 @@ def _try(point: Point, check: Check, pool: RankPool) -> Result:
     try:
         check.run(pool)
     except Exception as error:
-        detail = str(error) if isinstance(error, PLAIN) else ""
-        detail = detail.strip() or traceback.format_exc()
+        notes = getattr(error, "__notes__", [])
+        is_plain = isinstance(error, PLAIN) and str(error).strip()
+        detail = "\n".join([str(error), *notes]) if is_plain else traceback.format_exc()
     return Result(point, check.column, check.name, time.monotonic() - began, detail)
 
 

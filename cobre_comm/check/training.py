@@ -8,7 +8,7 @@ from typing import Any
 
 from cobre_comm.backends import SPECS
 from cobre_comm.check import sddp
-from cobre_comm.check.result import Check, CheckFailed, Point
+from cobre_comm.check.result import Check, Point
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.ranks.pool import RankPool
 
@@ -49,7 +49,7 @@ class Witness:
                 return
         result = sddp.train(point.backend, point.ranks, case, CASES[case])
         if different := sddp.differences(self._alone[case], result):
-            raise CheckFailed(
+            raise AssertionError(
                 f"{case}: {', '.join(different)}: not the same bits as with {ALONE}: "
                 f"lower bound {_last(result)} instead of {_last(self._alone[case])}"
             )

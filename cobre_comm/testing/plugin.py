@@ -13,18 +13,19 @@ from collections.abc import Iterator
 import pytest
 
 from cobre_comm.compile.warm import warm_up
-from cobre_comm.testing.conformance import MODULES
-from cobre_comm.testing.conformance.here import skip_unless_here
 from cobre_comm.testing.ranks.pool import RankPool
 from cobre_comm.testing.ranks.surroundings import leftovers
+from cobre_comm.testing.suite.here import skip_unless_here
 
 MARKERS = (
+    "quick: every collective, backend and caller once, for `pytest -m quick`",
     "slow: long grids, for `pytest -m slow` or no -m at all",
     "cobre_needs(*features): what a backend must be able to do",
 )
 
 # Their asserts should show what they compare, as those in files of tests do.
-pytest.register_assert_rewrite(*(name for name in MODULES if name not in sys.modules))
+if "cobre_comm.testing.cases" not in sys.modules:
+    pytest.register_assert_rewrite("cobre_comm.testing.cases")
 
 
 class Pools:

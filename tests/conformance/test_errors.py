@@ -18,8 +18,6 @@ from cobre_comm import (
     MissingConfiguration,
     WorkerError,
 )
-from cobre_comm.testing.conformance import ErrorTests
-from tests.grid import OUR_GRID
 
 # Class, arguments, fields, words of the message.
 COMM_ERRORS = [
@@ -139,7 +137,3 @@ def test_the_two_families_are_apart():
     assert not issubclass(BackendError, CommError)
     named = {name for name in cobre_comm.__all__ if name.endswith(("Error", "Failed"))}
     assert named >= {"CommError", "BackendError", "WorkerError", "CollectiveFailed"}
-
-
-class TestError(ErrorTests):
-    grid = OUR_GRID

@@ -1,7 +1,7 @@
 """The suite as the author of another backend meets it: docs/third-backends.md, as it stands."""
 
+import itertools
 import os
-import pkgutil
 import re
 import subprocess
 import sys
@@ -9,24 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from cobre_comm.testing.conformance import (
-    FEATURES,
-    MODULES,
-    AllreduceTests,
-    BarrierTests,
-    ConformanceSuite,
-    Grid,
-    bodies,
-)
-from cobre_comm.testing.conformance.whole import PARTS
+from cobre_comm.testing import cases
+from cobre_comm.testing.cases.pairwise import choose
+from cobre_comm.testing.conformance import FEATURES, PARTS, ConformanceSuite, Grid
 from tests.grid import OUR_GRID
 
 PAGE = (Path(__file__).parents[2] / "docs" / "third-backends.md").read_text()
 WITHOUT_PYTEST = """
-import importlib, sys
-sys.modules["pytest"] = sys.modules["hypothesis"] = None
-for name in {names}:
-    importlib.import_module("cobre_comm.testing.conformance." + name)
+import sys
+sys.modules["pytest"] = None
+from cobre_comm.testing.cases import table
+assert len(table()) > 10
 try:
     from cobre_comm.testing.conformance import AllreduceTests
 except ImportError as error:
@@ -56,10 +49,10 @@ def run_pytest(author, *arguments):
 
 
 def test_the_page_runs_as_it_stands(author):
-    chosen = "(TestBarrier and three) or (TestAllreduce and test_sum and mine-2) or TestRankSize"
+    chosen = "(TestBarrier and three) or (TestAllreduce and test_sum and mine-2) or TestIdentity"
     done = run_pytest(author, "-k", chosen, "--strict-markers", "-W", "error")
     assert done.returncode == 0, done.stdout
-    assert "15 passed" in done.stdout, done.stdout
+    assert "18 passed" in done.stdout, done.stdout
 
 
 def test_what_it_cannot_do_is_skipped_with_the_reason(author):
@@ -68,7 +61,7 @@ def test_what_it_cannot_do_is_skipped_with_the_reason(author):
     page.write_text(page.read_text().replace("cannot = {}", f"cannot = {declared}"))
     done = run_pytest(author, "-k", "three_in_a_row or test_block_bounds")
     assert done.returncode == 0, done.stdout
-    assert "3 passed, 6 skipped" in done.stdout, done.stdout
+    assert "3 passed, 9 skipped" in done.stdout, done.stdout
     assert "njit: it is written in Python" in done.stdout
     assert "regions: not yet" in done.stdout
 
@@ -80,40 +73,48 @@ def test_without_the_plugin_it_says_what_to_do(author):
     assert "-p cobre_comm.testing.plugin" in done.stdout + done.stderr
 
 
-def test_bodies_need_neither_pytest_nor_hypothesis():
-    names = [f"bodies.{module.name}" for module in pkgutil.iter_modules(bodies.__path__)]
-    code = WITHOUT_PYTEST.format(names=["calls", "reference", *names])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+def test_the_table_needs_no_pytest():
+    command = [sys.executable, "-c", WITHOUT_PYTEST]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "pip install 'cobre-comm[conformance]'" in done.stdout
 
 
-def test_the_whole_suite_has_every_part():
-    names = {part.__module__ for part in PARTS}
-    assert names == {name for name in MODULES if defines_tests(name)}
+def test_the_whole_suite_has_every_case():
     Whole = type("TestWhole", (ConformanceSuite,), {"grid": OUR_GRID})  # noqa: N806
     parts = [value for value in vars(Whole).values() if isinstance(value, type)]
-    assert [part.__bases__ for part in parts] == [(part,) for part in PARTS]
+    assert [part.__bases__ for part in parts] == [(part,) for part in PARTS.values()]
     assert all(part.grid is OUR_GRID for part in parts)
+    for name, rows in cases.table().items():
+        [part] = [each for each in parts if each.cases is rows]
+        assert part.__name__.lower() == "test" + name.replace("_", "")
+        assert all(hasattr(part, f"test_{case.name}") for case in rows)
 
 
-def defines_tests(module):
-    members = vars(__import__(module, fromlist=["_"])).items()
-    return any(name.endswith("Tests") and v.__module__ == module for name, v in members)
+def test_chosen_rows_hold_every_pair():
+    values = {"backend": "abc", "caller": "xy", "dtype": "12345", "op": "+-*"}
+    rows = [dict(zip(values, row, strict=True)) for row in itertools.product(*values.values())]
+    for strength, most in ((1, 5), (2, 22), (4, 90)):
+        chosen = [rows[number] for number in choose(rows, strength)]
+        parts = [set(itertools.combinations(row.items(), strength)) for row in rows]
+        held = [set(itertools.combinations(row.items(), strength)) for row in chosen]
+        assert set().union(*held) == set().union(*parts)
+        assert len(chosen) <= most
+    assert {7, 8} < choose(rows, 2, given=[7, 8])
 
 
 def test_a_part_can_be_left_out_or_replaced():
-    class OwnBarrier(BarrierTests):
+    class OwnBarrier(PARTS["BarrierTests"]):
         grid = Grid.of("mine")
 
     class Whole(ConformanceSuite):
         grid = Grid.of("mine")
-        TestSignal = None
+        TestSignals = None
         TestBarrier = OwnBarrier
 
-    assert Whole.TestSignal is None
+    assert Whole.TestSignals is None
     assert Whole.TestBarrier is OwnBarrier
-    assert issubclass(Whole.TestAllreduce, AllreduceTests)
+    assert issubclass(Whole.TestAllreduce, PARTS["AllreduceTests"])
 
 
 def test_a_feature_that_there_is_not_is_an_error():

@@ -4,8 +4,9 @@ import pytest
 
 from cobre_comm import ReduceOp
 from cobre_comm.testing import RankPool, run_ranks_outcomes
-from cobre_comm.testing.conformance.bodies import gather, lost, reduce, regions, sync
-from cobre_comm.testing.conformance.checks import check_survivors, check_timeout
+from cobre_comm.testing.cases import allgatherv, allreduce, barrier, identity, regions, sequences
+from cobre_comm.testing.cases.faults import late_ranks, lost_ranks
+from cobre_comm.testing.cases.faults.survivors import check_survivors, check_timeout
 from tests.faults.tcp import stress_bodies
 from tests.grid import skip_unless_here, slow
 
@@ -16,24 +17,25 @@ PORTABLE = {"COBRE_COMM_PORTABLE_WAIT": "1"}
 @pytest.mark.parametrize("size", [slow(1), slow(2), 4])
 def test_portable_essentials(pools, caller, size):
     pool = pools.get("shm", size)
-    pool.run(sync.four_in_a_row, caller, env=PORTABLE)
-    pool.run(gather.gather_every_layout, caller, env=PORTABLE)
-    pool.run(reduce.reduce_lengths, caller, "f8", ReduceOp.MAX, [1, 13, 3000], env=PORTABLE)
-    pool.run(sync.random_operations, caller, 5, 100, 300, env=PORTABLE)
-    pool.run(sync.late_rank_delays_all, caller, 0, 0.2, env=PORTABLE)
+    pool.run(sequences.four_in_a_row, caller, env=PORTABLE)
+    pool.run(allgatherv.gather_every_layout, caller, env=PORTABLE)
+    pool.run(allreduce.reduce_lengths, caller, "f8", ReduceOp.MAX, [1, 13, 3000], env=PORTABLE)
+    pool.run(sequences.random_operations, caller, 5, 100, 300, env=PORTABLE)
+    pool.run(barrier.late_rank_delays_all, caller, 0, 0.2, env=PORTABLE)
 
 
 @pytest.mark.parametrize("operation", ["allreduce", "broadcast"])
 def test_portable_kill(caller, operation):
     outcomes = run_ranks_outcomes(
-        "shm", 3, lost.wait_for_the_lost, caller, operation, 1, "kill", env=PORTABLE
+        "shm", 3, lost_ranks.wait_for_the_lost, caller, operation, 1, "kill", env=PORTABLE
     )
     check_survivors(outcomes, [1], None, operation)
 
 
-def test_portable_timeout(pools, caller):
+def test_portable_timeout(pools, caller, tmp_path):
     env = {**PORTABLE, "COBRE_SHM_TIMEOUT_SECS": "1"}
-    values = pools.get("shm", 3).run(lost.late, caller, "barrier", (1,), 2.0, env=env, fresh=True)
+    arguments = late_ranks.late, caller, "barrier", (1,), str(tmp_path)
+    values = pools.get("shm", 3).run(*arguments, env=env, fresh=True)
     check_timeout(values[0][0], (1,), "COBRE_SHM_TIMEOUT_SECS")
 
 
@@ -47,14 +49,14 @@ def interpreted(request):
 @pytest.mark.parametrize(
     ("body", "arguments"),
     [
-        (sync.three_barriers, ("python",)),
-        (reduce.reduce_lengths, ("python", "f8", ReduceOp.SUM, [1, 12, 13, 100])),
-        (reduce.reduce_lengths, ("python", "i4", ReduceOp.MIN, [1, 40])),
-        (reduce.reduce_lengths, ("python", "f8", ReduceOp.MAX, [5])),
-        (gather.gather_every_layout, ("python",)),
-        (sync.four_in_a_row, ("python",)),
+        (barrier.three_barriers, ("python",)),
+        (allreduce.reduce_lengths, ("python", "f8", ReduceOp.SUM, [1, 12, 13, 100])),
+        (allreduce.reduce_lengths, ("python", "i4", ReduceOp.MIN, [1, 40])),
+        (allreduce.reduce_lengths, ("python", "f8", ReduceOp.MAX, [5])),
+        (allgatherv.gather_every_layout, ("python",)),
+        (sequences.four_in_a_row, ("python",)),
         (regions.populate_on_leader, ("f8", 100)),
-        (sync.identity, ()),
+        (identity.identity, ()),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )

@@ -11,7 +11,7 @@ from cobre_kernels.collective.fold import Fold, fold_kernel
 from cobre_kernels.machine.kernel import kernel
 
 from cobre_comm import LocalBackend, ReduceOp
-from cobre_comm.testing.conformance.reference import COMPLEX, FLOATS, INTEGERS, numbers
+from cobre_comm.testing.cases.reference import COMPLEX, FLOATS, INTEGERS, numbers
 
 COUNT = 40
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from cobre_comm import ReduceOp
-from cobre_comm.testing.conformance.reference import (
+from cobre_comm.testing.cases.reference import (
     COMPLEX,
     FLOATS,
     INTEGERS,

@@ -1,5 +1,6 @@
 """``cobre-comm check``: what passes, what it says of a planted fault, and why it cannot run."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -12,11 +13,12 @@ import psutil
 import pytest
 
 from cobre_comm import cli
-from cobre_comm.check import bits, document, plan, sddp
+from cobre_comm.check import document, plan, sddp
 from cobre_comm.check.backends import find_backends
 from cobre_comm.check.result import COLUMNS, Check, Point
 from cobre_comm.check.runner import NOT_TRIED, run_all
 from cobre_comm.testing import leftovers
+from cobre_comm.testing.cases import bits
 from tests.launch import check_bodies
 from tests.launch.command import COMMAND, Running, cobre, environment
 
@@ -39,8 +41,9 @@ def test_quick_check_passes_without_rich():
         ).add(check["name"])
     assert list(groups) == [("local", 1), ("shm", 1), ("shm", 2)]
     assert all(list(each) == list(COLUMNS.values()) for each in groups.values())
-    assert "named by the others, which wait in allreduce (njit)" in groups["shm", 2]["killed rank"]
-    assert "ranks disagree (njit)" in groups["shm", 2]["errors"]
+    killed, errors = groups["shm", 2]["killed rank"], groups["shm", 2]["errors"]
+    assert "lost ranks: named by the others which wait (njit)" in killed
+    assert "disagreement: two calls (njit)" in errors
     assert {"numba", "numpy", "Python", "processor"} <= set(told["machine"])
 
 
@@ -64,15 +67,16 @@ def check(*words):
 
 
 def test_other_bits_are_found(only, monkeypatch, capsys):
-    only(("bits", "allreduce (python)"), ("bits", "allgatherv (python)"))
-    monkeypatch.setattr(bits, "digests", check_bodies.wrong_digest_on_the_last)
+    right = dataclasses.replace(bits.CASES[0], callers=("python",))
+    wrong = dataclasses.replace(right, name="planted", body=check_bodies.wrong_on_the_last)
+    monkeypatch.setattr(plan, "table", lambda: {"bits": (right, wrong)})
+    only(("bits", "bits: allreduce (python)"), ("bits", "bits: planted (python)"))
     assert check("-n", "2", "--backends", "shm", "--json") == 1
     told = json.loads(capsys.readouterr().out)
     failed = [each for each in told["checks"] if each["outcome"] == "failed"]
     assert (told["passed"], told["failed"], told["ok"]) == (1, 1, False)
-    assert [each["name"] for each in failed] == ["allreduce (python)"]
-    assert "rank 1 has other bits" in failed[0]["detail"]
-    assert check_bodies.PLANTED in failed[0]["detail"]
+    assert [each["name"] for each in failed] == ["bits: planted (python)"]
+    assert "ranks [1] have other bits than plain NumPy" in failed[0]["detail"]
 
 
 def test_another_training_is_found_and_named(only, monkeypatch, capsys):

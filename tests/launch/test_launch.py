@@ -25,6 +25,7 @@ from tests.launch import bodies
 from tests.launch.command import SOON_S
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("size", [1, 3])
 def test_value_of_rank_0_and_what_workers_did(size):
     result = launch(bodies.add, size, args=(10,))

@@ -1,10 +1,10 @@
 """What ranks on several hosts do."""
 
 from cobre_comm import ReduceOp
-from cobre_comm.testing.conformance.bodies import cast, gather, reduce
-from cobre_comm.testing.conformance.bodies.lost import meet_failure, prepare
-from cobre_comm.testing.conformance.bodies.sync import three_barriers
-from cobre_comm.testing.conformance.reference import OPS
+from cobre_comm.testing.cases import allgatherv, allreduce, broadcast
+from cobre_comm.testing.cases.barrier import three_barriers
+from cobre_comm.testing.cases.faults.calling import meet_failure, prepare
+from cobre_comm.testing.cases.reference import OPS
 
 LENGTHS = [1, 13, 5_000, 100_003]
 
@@ -14,21 +14,21 @@ def all_collectives(comm, caller, lengths):
     if caller == "mixed":
         caller = ("python", "njit")[comm.rank % 2]
     for length in lengths:
-        gather.gather_equal(comm, caller, "f8", length)
+        allgatherv.gather_equal(comm, caller, "f8", length)
         uneven = [(0, length, 3)[r % 3] for r in range(comm.size)]
         displs = [sum(uneven[:r]) for r in range(comm.size)]
-        gather.gather(comm, caller, "f8", uneven, displs, sum(uneven), seed=1)
-        cast.cast_from_every_rank(comm, caller, "f8", length)
+        allgatherv.gather(comm, caller, "f8", uneven, displs, sum(uneven), seed=1)
+        broadcast.cast_from_every_rank(comm, caller, "f8", length)
         for op in OPS:
-            reduce.reduce(comm, caller, "f8", op, length)
+            allreduce.reduce(comm, caller, "f8", op, length)
     three_barriers(comm, caller)
-    return reduce.reduce(comm, caller, "f8", ReduceOp.SUM, lengths[-1])
+    return allreduce.reduce(comm, caller, "f8", ReduceOp.SUM, lengths[-1])
 
 
 def gather_large(comm, caller, count):
     """Meet first, so that what follows is one collective under way on all ranks."""
     prepare(comm, caller)
-    gather.gather_equal(comm, caller, "f8", count)
+    allgatherv.gather_equal(comm, caller, "f8", count)
 
 
 def repeat_until_failure(comm, caller, operation, length):

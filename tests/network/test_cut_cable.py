@@ -8,8 +8,9 @@ import pytest
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing import RanksFailed
-from cobre_comm.testing.conformance.bodies.lost import OPERATIONS, wait_for_the_lost
-from cobre_comm.testing.conformance.checks import check_later, check_survivors
+from cobre_comm.testing.cases.faults.calling import OPERATIONS
+from cobre_comm.testing.cases.faults.lost_ranks import wait_for_the_lost
+from cobre_comm.testing.cases.faults.survivors import check_later, check_survivors
 from tests.network import bodies
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own

@@ -17,12 +17,12 @@ LIMIT_S = 400  # of which a quiet machine of two cores takes a tenth
 LENGTHS = "TestAllreduce::test_lengths"
 CHUNKS = "TestAllreduce::test_long_in_many_small_chunks"
 ZEROS = "TestAllreduce::test_earlier_zero_and_first_nan_stay"
-DTYPES = ["TestAllreduce::test_dtypes_in_python", "TestAllreduce::test_dtypes_in_njit"]
+DTYPES = ["TestAllreduce::test_dtypes"]
 LAYOUTS = "TestAllgatherv::test_layouts"
 CATCHERS = {
     "allgatherv-past-the-end": [LAYOUTS],
     "allreduce-past-the-end": [LENGTHS],
-    "any-root": ["TestMisuse::test_fields"],
+    "any-root": ["TestArguments::test_fields"],
     "broadcast-past-the-end": ["TestBroadcast::test_from_every_rank"],
     "dropped-chunk-allgatherv": ["TestAllgatherv::test_many_chunks"],
     "dropped-chunk-allreduce": [CHUNKS],
@@ -36,11 +36,11 @@ CATCHERS = {
     "lost-stripe": [LENGTHS],
     "lost-in-large": ["TestAllgatherv::test_twenty_mebibytes"],
     "no-barrier": ["TestBarrier::test_late_rank_delays_all"],
-    "no-fence": ["TestRegion::test_late_leader"],
+    "no-fence": ["TestRegions::test_late_leader"],
     "odd-address-broadcast": ["TestBroadcast::test_odd_addresses"],
     "odd-address-send": ["TestAllgatherv::test_odd_addresses"],
     "one-sided-error": ["TestDisagreement::test_calls"],
-    "refusal-breaks": ["TestMisuse::test_fields"],
+    "refusal-breaks": ["TestArguments::test_fields"],
     "reverse-fold": [LENGTHS, ZEROS],
     "root-modified": ["TestBroadcast::test_from_every_rank"],
     "rounded-parts": ["TestExactSum::test_every_kind_in_every_split"],
@@ -69,10 +69,10 @@ BYSTANDERS = {
 }
 # For the thorough run: where to look for the faults of a kernel, beside the classes of catchers.
 PARTS = {
-    "allgatherv": {"TestAllgatherv", "TestSequence"},
-    "allreduce": {"TestAllreduce", "TestSequence"},
-    "broadcast": {"TestBroadcast", "TestSequence"},
-    "barrier": {"TestBarrier", "TestRegion"},
+    "allgatherv": {"TestAllgatherv", "TestSequences"},
+    "allreduce": {"TestAllreduce", "TestSequences"},
+    "broadcast": {"TestBroadcast", "TestSequences"},
+    "barrier": {"TestBarrier", "TestRegions"},
 }
 FAULTS = load_faults()
 # For every day: one of each kind.

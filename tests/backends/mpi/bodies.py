@@ -12,7 +12,7 @@ from cobre_comm import (
     MpiBackend,
     create_communicator,
 )
-from cobre_comm.testing.conformance.bodies import sync
+from cobre_comm.testing.cases import sequences
 
 TAG = 77
 
@@ -28,7 +28,7 @@ def sub_communicator(comm):
     with MpiBackend(half) as ours:
         assert (ours.rank, ours.size) == (half.rank, half.size)
         for caller in ("python", "njit"):
-            sync.four_in_a_row(ours, caller)
+            sequences.four_in_a_row(ours, caller)
         with ours.create_shared_region(10) as region:
             region.fence()
     after = half.rank + 1 if half.rank + 1 < half.size else 0
@@ -49,8 +49,8 @@ def two_halves_and_all(comm):
     half = world.Split(world.rank // 2, key=world.rank)
     with MpiBackend(half) as ours, MpiBackend() as everyone:
         for _ in range(3):
-            sync.four_in_a_row(ours, "python")
-            sync.four_in_a_row(everyone, "python")
+            sequences.four_in_a_row(ours, "python")
+            sequences.four_in_a_row(everyone, "python")
     half.Free()
 
 
@@ -129,7 +129,7 @@ def funneled(comm):
 
     mpi4py.rc.thread_level = "funneled"
     with create_communicator() as ours:
-        sync.four_in_a_row(ours, "python")
+        sequences.four_in_a_row(ours, "python")
 
 
 def not_initialized(comm):
@@ -171,7 +171,7 @@ def in_odd_orders(comm, rounds):
         nested = local.split_local()
         regions = [made.create_shared_region(100 + number) for made in (ours, mine, local)]
         regions[0].fence()
-        sync.four_in_a_row(nested, "python")
+        sequences.four_in_a_row(nested, "python")
         things = [ours, mine, local, nested, *regions]
         first = (number + world.rank) % len(things)
         for thing in things[first:] + things[:first]:

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from cobre_comm import MpiBackend, ReduceOp
-from cobre_comm.testing.conformance.reference import assert_same_fold, fold, numbers
+from cobre_comm.testing.cases.reference import assert_same_fold, fold, numbers
 
 CONTROL_TAG = 2
 

@@ -10,9 +10,8 @@ import pytest
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing import run_ranks_outcomes
-from cobre_comm.testing.conformance.bodies import lost
-from cobre_comm.testing.conformance.checks import check_later, check_survivors
-from cobre_comm.testing.conformance.lost_ranks import run
+from cobre_comm.testing.cases.faults import lost_ranks
+from cobre_comm.testing.cases.faults.survivors import check_later, check_survivors
 from tests.grid import EVERY_RANK_ALONE, skip_unless_here, slow, some, timeout_of
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
@@ -23,8 +22,8 @@ SOON_S = 30.0  # jobs take seconds to start and to end
 
 def lose(backend, size, caller, operation, victim, how, timeout_s):
     skip_unless_here(backend)
-    return run(
-        backend, size, lost.wait_for_the_lost, caller, operation, victim, how,
+    return run_ranks_outcomes(
+        backend, size, lost_ranks.wait_for_the_lost, caller, operation, victim, how,
         env=timeout_of(timeout_s),
     )  # fmt: skip
 
@@ -77,7 +76,7 @@ def test_mpiexec_ends_the_job_of_a_killed_rank(library, nodes):
     backend = f"mpi-{library}{nodes}"
     skip_unless_here(backend)
     outcomes = run_ranks_outcomes(
-        backend, 3, lost.wait_for_the_lost, "python", "allreduce", 1, "kill", timeout_s=SOON_S
+        backend, 3, lost_ranks.wait_for_the_lost, "python", "allreduce", 1, "kill", timeout_s=SOON_S
     )
     assert outcomes[1].exit_code == -9
     for rank in (0, 2):

@@ -8,13 +8,13 @@ import numpy as np
 from cobre_comm import AllocationFailed, ReduceOp, create_communicator
 from cobre_comm.backends.shm import rendezvous
 from cobre_comm.testing import leftovers, run_ranks_outcomes
-from cobre_comm.testing.conformance.bodies import gather, reduce, regions, sync
+from cobre_comm.testing.cases import allgatherv, allreduce, regions, sequences
 
 
 def any_size(comm):
     for count in (1, 1000, 300_000):
-        gather.gather_equal(comm, "python", "f8", count)
-        reduce.reduce(comm, "python", "f8", ReduceOp.SUM, count)
+        allgatherv.gather_equal(comm, "python", "f8", count)
+        allreduce.reduce(comm, "python", "f8", ReduceOp.SUM, count)
     region_bytes = 1 << 20
     with comm.create_shared_region(region_bytes, np.uint8) as region:
         region.block(0, region_bytes)[comm.rank] = comm.rank + 1
@@ -30,18 +30,18 @@ def any_size(comm):
         half.close()
         del half
         comm.barrier()
-    sync.four_in_a_row(comm, "python")
+    sequences.four_in_a_row(comm, "python")
 
 
 def hardly_any(comm):
-    gather.gather_equal(comm, "python", "f8", 50_000)
+    allgatherv.gather_equal(comm, "python", "f8", 50_000)
     try:
         comm.create_shared_region(2**18, np.float64)
     except AllocationFailed:
         pass
     else:
         raise AssertionError("two MiB do not fit into one")
-    sync.four_in_a_row(comm, "python")
+    sequences.four_in_a_row(comm, "python")
 
 
 def start(comm, body):

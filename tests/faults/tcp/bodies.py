@@ -14,7 +14,7 @@ import numpy as np
 from cobre_comm import InitializationFailed, create_communicator
 from cobre_comm.backends.tcp.rendezvous import handshake, rendezvous, worker
 from cobre_comm.config import TcpConfig
-from cobre_comm.testing.conformance.bodies import sync
+from cobre_comm.testing.cases import sequences
 from tests.faults.tcp.job import STAR_BYTES, check_greetings, descriptors, greet
 
 MOST_ELEMENTS = 60_000  # through rank 0 and around the ring
@@ -165,10 +165,10 @@ def work_when(comm, folder, late_rank):
     tell(folder / f"began {rank()}")
     is_over, rounds = np.zeros(1), 0
     while not is_over[0]:
-        sync.random_operations(comm, "python", rounds, 10, MOST_ELEMENTS)
+        sequences.random_operations(comm, "python", rounds, 10, MOST_ELEMENTS)
         is_over[0] = (folder / "over").exists()
         comm.broadcast(is_over, 0)
         rounds += 1
-    sync.random_operations(comm, "njit", 1, 20, MOST_ELEMENTS)
+    sequences.random_operations(comm, "njit", 1, 20, MOST_ELEMENTS)
     comm.close()
     return rounds

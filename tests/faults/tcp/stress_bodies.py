@@ -14,8 +14,9 @@ from cobre_kernels.tcp import chain, ring
 
 from cobre_comm import CollectiveFailed, ReduceOp
 from cobre_comm.backends.tcp import backend
-from cobre_comm.testing.conformance.bodies import cast, gather, lost, reduce, sync
-from cobre_comm.testing.conformance.calls import calls
+from cobre_comm.testing.cases import allgatherv, allreduce, broadcast, sequences
+from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.faults import calling
 from tests.faults.tcp.bodies import tell
 
 CALLERS = ["python", "njit"]
@@ -63,21 +64,21 @@ def blocks(size, total, draw):
 
 def gather_somehow(comm, caller, draw, dtype, total, seed):
     counts = blocks(comm.size, total, draw)
-    displs, end = gather.scattered(draw, counts)
+    displs, end = allgatherv.scattered(draw, counts)
     if draw.random() < 0.5:
-        gather.gather(comm, caller, dtype, counts, displs, end + draw.randrange(3), seed)
+        allgatherv.gather(comm, caller, dtype, counts, displs, end + draw.randrange(3), seed)
     else:
         gather_own_block(comm, caller, dtype, counts, displs, end + 1, seed)
 
 
 def gather_own_block(comm, caller, dtype, counts, displs, length, seed):
-    sends = [gather.block(dtype, rank, counts[rank], seed) for rank in range(comm.size)]
-    recv = gather.sentinels(dtype, length)
-    expected = gather.allgatherv(recv, sends, displs)
+    sends = [allgatherv.block(dtype, rank, counts[rank], seed) for rank in range(comm.size)]
+    recv = allgatherv.sentinels(dtype, length)
+    expected = allgatherv.allgatherv(recv, sends, displs)
     own = recv[displs[comm.rank] : displs[comm.rank] + counts[comm.rank]]
     own[:] = sends[comm.rank]
     calls(caller).allgatherv(comm, own, recv, np.array(counts), np.array(displs))
-    gather.assert_same_bytes(recv, expected)
+    allgatherv.assert_same_bytes(recv, expected)
 
 
 def work(comm, seed, count, star_bytes):
@@ -87,17 +88,17 @@ def work(comm, seed, count, star_bytes):
     for number in range(count):
         if own.random() < 0.2:
             time.sleep(own.random() * MOST_PAUSE_S)
-        kind = draw.choice(lost.OPERATIONS)
+        kind = draw.choice(calling.OPERATIONS)
         caller, dtype = draw.choice(CALLERS), draw.choice(["f8", "i4", "u1"])
         length = lengths_around(star_bytes, np.dtype(dtype).itemsize, draw)
         if kind == "allgatherv":
             gather_somehow(comm, caller, draw, dtype, length, number)
         elif kind == "allreduce":
             op, in_place = draw.choice(list(ReduceOp)), draw.random() < 0.5
-            reduce.reduce(comm, caller, dtype, op, length, number, in_place)
+            allreduce.reduce(comm, caller, dtype, op, length, number, in_place)
         elif kind == "broadcast":
             length = draw.choice([0, length])
-            cast.cast(comm, caller, dtype, length, draw.randrange(comm.size), number)
+            broadcast.cast(comm, caller, dtype, length, draw.randrange(comm.size), number)
         else:
             calls(caller).barrier(comm)
 
@@ -154,7 +155,7 @@ class Trickle:
 def work_by_bytes(comm, seed, count):
     """All collectives over links that pass on a few bytes at a time."""
     trickle = Trickle(comm, seed)
-    sync.random_operations(comm, "either", seed, count, 150)
+    sequences.random_operations(comm, "either", seed, count, 150)
     comm.barrier()
     time.sleep(0.3)  # until the pumps are empty
     trickle.close(comm)
@@ -164,7 +165,7 @@ def failure_report_by_bytes(comm, seed):
     """A disagreement is reported over such links too."""
     trickle = Trickle(comm, seed)
     comm.barrier()
-    caught, *_ = lost.meet_failure(comm, "python", "allreduce", length=5 + comm.rank % 2)
+    caught, *_ = calling.meet_failure(comm, "python", "allreduce", length=5 + comm.rank % 2)
     time.sleep(0.5)  # until all ranks have read the failure report
     trickle.close(comm)
     return str(caught)
@@ -174,12 +175,12 @@ def small_frames(comm, frame_bytes):
     """Many frames and chunks of a payload; without compilation constants can be other ones."""
     ring.FRAME_BYTES = frame_bytes
     chain.SMALLEST_CHUNK, chain.CHUNK_BYTES = 128, 256
-    for seed, (counts, displs, length) in enumerate(gather.layouts(comm.size).values()):
-        gather.gather(comm, "python", "f8", counts, displs, length, seed)
+    for seed, (counts, displs, length) in enumerate(allgatherv.layouts(comm.size).values()):
+        allgatherv.gather(comm, "python", "f8", counts, displs, length, seed)
     for length in (1, 15, 16, 17, 31, 32, 33, 128, 129, 1000):
-        reduce.reduce(comm, "python", "f8", ReduceOp.SUM, length)
-        reduce.reduce(comm, "python", "f8", ReduceOp.MIN, length, in_place=True)
-        cast.cast(comm, "python", "f4", length, length % comm.size)
+        allreduce.reduce(comm, "python", "f8", ReduceOp.SUM, length)
+        allreduce.reduce(comm, "python", "f8", ReduceOp.MIN, length, in_place=True)
+        broadcast.cast(comm, "python", "f4", length, length % comm.size)
 
 
 def disagree(comm, caller, length):
@@ -187,7 +188,7 @@ def disagree(comm, caller, length):
     tighten(comm)
     began = time.monotonic()
     length += comm.rank == comm.size - 1
-    caught, at, _, _ = lost.meet_failure(comm, caller, "allreduce", length=length)
+    caught, at, _, _ = calling.meet_failure(comm, caller, "allreduce", length=length)
     return caught, at - began
 
 
@@ -196,8 +197,8 @@ def interrupted_while_bytes_come(comm, caller, length, pause_s):
 
     Another thread takes the signal, so that no system call of this one is interrupted.
     """
-    for operation in lost.OPERATIONS:
-        lost.collective(comm, caller, operation)
+    for operation in calling.OPERATIONS:
+        calling.collective(comm, caller, operation)
     trickle = Trickle(comm, 1, pause_s=0.001)
     sent = []
 
@@ -208,7 +209,7 @@ def interrupted_while_bytes_come(comm, caller, length, pause_s):
 
     if comm.rank == 1:
         threading.Thread(target=interrupt).start()
-    caught, at, _, _ = lost.meet_failure(comm, caller, "broadcast", length=length)
+    caught, at, _, _ = calling.meet_failure(comm, caller, "broadcast", length=length)
     time.sleep(0.5)  # until all ranks have read the failure report
     trickle.close(comm)
     return caught, at - sent[0] if sent else 0.0
@@ -236,7 +237,7 @@ def gone_before_the_next(comm, how, path):
         return path.exists()
     time.sleep(0.6)  # until rank 2 has gone
     comm._memory.links.swept = -1000  # the step begins with reading all control messages
-    caught, *_ = lost.meet_failure(comm, "python", "barrier")
+    caught, *_ = calling.meet_failure(comm, "python", "barrier")
     path.touch()
     return caught
 
@@ -265,9 +266,9 @@ def die_somewhere(comm, seed, victims, pause_s, star_bytes, folder):
         threading.Thread(target=_kill_self, args=(time.monotonic() + pause_s, path)).start()
     try:
         while True:
-            kind, caller = draw.choice(lost.OPERATIONS), draw.choice(CALLERS)
+            kind, caller = draw.choice(calling.OPERATIONS), draw.choice(CALLERS)
             length, root = lengths_around(star_bytes, 8, draw), draw.randrange(comm.size)
-            lost.collective(comm, caller, kind, length, root=root)
+            calling.collective(comm, caller, kind, length, root=root)
     except CollectiveFailed as error:
         at = time.monotonic()
         if is_victim:  # it may see the other one die

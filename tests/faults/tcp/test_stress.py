@@ -8,7 +8,7 @@ import pytest
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing import RanksFailed, run_ranks_outcomes
-from cobre_comm.testing.conformance.bodies import lost
+from cobre_comm.testing.cases.faults import late_ranks
 from tests.faults.tcp import stress_bodies as bodies
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
@@ -77,9 +77,9 @@ def test_no_memory_for_the_inboxes():
 
 
 @pytest.mark.parametrize("absent", [(0,), (0, 1, 3), (1, 2, 3)])
-def test_late_ranks_are_named(pools, absent):
+def test_late_ranks_are_named(pools, absent, tmp_path):
     """All late ranks are named, and no others, whether rank 0 is late or not."""
-    arguments = lost.late, "python", "allreduce", absent, 1.5
+    arguments = late_ranks.late, "python", "allreduce", absent, str(tmp_path)
     values = pools.get("tcp", 4).run(*arguments, env=settings(4096, 0.5), fresh=True)
     for rank in set(range(4)) - set(absent):
         error, *_ = values[rank]

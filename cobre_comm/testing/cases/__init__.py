@@ -1,0 +1,29 @@
+"""The one table of what collectives must do: a file for each collective, a row for each promise.
+
+The conformance suite and ``cobre-comm check`` read it. ``faults`` has what must come out when a
+rank is wrong, late or gone. What ranks do needs no pytest.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from cobre_comm.testing.cases.case import Case
+
+
+@cache
+def table() -> dict[str, tuple[Case, ...]]:
+    """Return the rows of every module that has ``CASES``, by the name of the module.
+
+    Those of ``faults`` come last, for some of them end ranks.
+    """
+    found = {}
+    for folder in ("", ".faults"):
+        package = importlib.import_module(__name__ + folder)
+        for module in pkgutil.iter_modules(package.__path__):
+            cases = importlib.import_module(f"{package.__name__}.{module.name}")
+            if hasattr(cases, "CASES"):
+                found[module.name] = tuple(cases.CASES)
+    return found

@@ -1,0 +1,44 @@
+"""The collectives as a Python caller and as a caller inside @njit code makes them."""
+
+from types import SimpleNamespace
+
+from numba import njit
+
+from cobre_comm import ReduceOp
+
+
+def _allgatherv(comm, send, recv, counts, displs):
+    comm.allgatherv(send, recv, counts, displs)
+
+
+def _allreduce(comm, send, recv, op=ReduceOp.SUM):
+    comm.allreduce(send, recv, op)
+
+
+def _broadcast(comm, buf, root=0):
+    comm.broadcast(buf, root)
+
+
+def _barrier(comm):
+    comm.barrier()
+
+
+def _exact_sum(comm, values):
+    return comm.exact_sum(values)
+
+
+_BODIES = {
+    "allgatherv": _allgatherv,
+    "allreduce": _allreduce,
+    "broadcast": _broadcast,
+    "barrier": _barrier,
+    "exact_sum": _exact_sum,
+}
+_COMPILED = {name: njit(cache=True, nogil=True)(body) for name, body in _BODIES.items()}
+
+
+def calls(caller, rank=0):
+    """Return the collectives as functions of the communicator; ``mixed`` is each rank in turn."""
+    if caller == "mixed":
+        caller = ("python", "njit")[rank % 2]
+    return SimpleNamespace(**{"python": _BODIES, "njit": _COMPILED}[caller])

@@ -1,0 +1,267 @@
+"""A row of the table, and how a reader of the table tries it on ranks."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from cobre_comm.testing import Outcome, RankPool, RanksFailed
+from cobre_comm.testing.backend_name import BackendName, node_of_ranks
+
+BOTH = ("python", "njit")
+EVERY = (*BOTH, "mixed")  # mixed: ranks in turn call from Python and from compiled code
+QUICK, WHOLE, NEVER = "quick", "whole", "never"
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A value that is tried in the full product alone, and never by ``cobre-comm check``."""
+
+    value: Any
+
+
+class Together(tuple[Any, ...]):
+    """Values that are tried one after the other in one job, because each is short."""
+
+    def __str__(self) -> str:
+        return "together"
+
+
+class Cell(NamedTuple):
+    """One way to try a case: a value of each of its factors."""
+
+    caller: str
+    buffers: str
+    arguments: tuple[Any, ...]
+    name: str  # of the values, for the name of a test
+    factors: Mapping[str, str]
+    is_slow: bool
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a case has to know about the backends under test.
+
+    Attributes
+    ----------
+    smallest_buffers : mapping
+        Environment variables with which 4 KiB are more than one chunk of every transport.
+    small_buffers : mapping
+        Environment variables with which some messages of a few KiB are long and others short,
+        where a backend treats them differently.
+    timeout_variables : mapping
+        The variable that says how long a live rank is waited for, by kind of backend.
+    nodes : callable
+        ``nodes(backend, size)``: for each rank a number that is the same for those who share
+        regions with it.
+    """
+
+    smallest_buffers: Mapping[str, str] = field(default_factory=dict)
+    small_buffers: Mapping[str, str] = field(default_factory=dict)
+    timeout_variables: Mapping[str, str] = field(default_factory=dict)
+    nodes: Callable[[str, int], list[int]] = node_of_ranks
+
+    def environment(self, buffers: str, limit_s: float | None = None) -> dict[str, str]:
+        """Return the variables of these buffers, and of a limit whatever the backend."""
+        chosen = {"default": {}, "small": self.small_buffers, "smallest": self.smallest_buffers}
+        limits = {} if limit_s is None else self.timeout_of(limit_s)
+        return {**chosen[buffers], **limits}
+
+    def timeout_of(self, seconds: float) -> dict[str, str]:
+        """Return the environment variables of a limit, whatever the backend."""
+        return dict.fromkeys(self.timeout_variables.values(), str(seconds))
+
+    def timeout_variable(self, backend: str) -> str:
+        """Return the variable that an error of a backend should name."""
+        return self.timeout_variables[BackendName.parse(backend).kind]
+
+    def leaders(self, backend: str, size: int) -> list[bool]:
+        """Return for each rank whether it leads its node."""
+        nodes = self.nodes(backend, size)
+        return [nodes.index(node) == rank for rank, node in enumerate(nodes)]
+
+
+OUR_BUFFERS = {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_MPI_BUFFER_BYTES": "4096"}
+OURS = Settings(
+    # Over tcp, through rank 0 (the star) or around the ring.
+    smallest_buffers={**OUR_BUFFERS, "COBRE_TCP_STAR_BYTES": "0"},
+    small_buffers={**OUR_BUFFERS, "COBRE_TCP_STAR_BYTES": "4096"},
+    timeout_variables={
+        kind: f"COBRE_{kind.upper()}_TIMEOUT_SECS" for kind in ("shm", "tcp", "mpi")
+    },
+)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A case that ran: what became of every rank, and what it was about."""
+
+    backend: str
+    size: int
+    cell: Cell
+    settings: Settings
+    outcomes: list[Outcome]
+
+    @property
+    def values(self) -> list[Any]:
+        """What every rank returned, in rank order; raises if one did not."""
+        if not all(outcome.ok for outcome in self.outcomes):
+            raise RanksFailed(self.outcomes)
+        return [outcome.value for outcome in self.outcomes]
+
+
+def all_return(ran: Ran) -> None:
+    """Every rank returned: the body has compared by itself."""
+    ran.values  # noqa: B018  # raises
+
+
+@dataclass(frozen=True)
+class Case:
+    """What every rank calls, what must come out, and where it is tried.
+
+    Attributes
+    ----------
+    name : str
+        What is promised, as a name of Python.
+    body : callable
+        ``body(comm, caller, *arguments)`` on every rank; it compares with the reference and
+        raises. Without callers it is ``body(comm, *arguments)``.
+    over : mapping
+        Its further arguments in their order: the values that each takes.
+    callers : tuple of str
+        Who calls; empty where that plays no part.
+    buffers : tuple of str
+        ``"default"``, ``"small"``, ``"smallest"``, as :class:`Settings` has them.
+    expect : callable
+        ``expect(ran)`` raises unless what the ranks returned is right together.
+    where : str
+        ``"points"``, ``"typed"`` (each backend once), ``"arguments"`` (few numbers of ranks),
+        ``"thorough"`` (takes long), ``"watchful"`` (sees the end of a process at once).
+    sizes : tuple of int
+        Numbers of ranks that the case chooses; empty for those of the reader.
+    needs : tuple of str
+        What a backend must be able to do.
+    limit_s : float, optional
+        How long a live rank is waited for.
+    fresh : bool
+        Whether it needs a communicator of its own.
+    folder : bool
+        Whether the last argument is an empty folder.
+    check : str
+        ``"quick"``, ``"whole"`` or ``"never"``: where ``cobre-comm check`` tries it.
+    column : str
+        Its column in the table of ``cobre-comm check``; by default that of the caller.
+    timeout_s : float
+        Deadline of all ranks.
+    tries : int
+        How often it may fail and be tried again: for promises of seconds, which a machine that is
+        busy with other work breaks now and then.
+    """
+
+    name: str
+    body: Callable[..., Any]
+    over: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    callers: tuple[str, ...] = BOTH
+    buffers: tuple[str, ...] = ("default",)
+    expect: Callable[[Ran], None] = all_return
+    where: str = "points"
+    sizes: tuple[int, ...] = ()
+    needs: tuple[str, ...] = ()
+    limit_s: float | None = None
+    fresh: bool = False
+    folder: bool = False
+    check: str = WHOLE
+    column: str = ""
+    timeout_s: float = 60.0
+    tries: int = 1
+
+    def cells(self, callers: Sequence[str] = EVERY) -> Iterator[Cell]:
+        """Yield every combination of the values of its factors.
+
+        Parameters
+        ----------
+        callers : sequence of str
+            Those that the backends under test can have.
+        """
+        possible = [c for c in self.callers if c in callers or {*BOTH} <= {*callers}]
+        factors = {
+            "caller": possible if self.callers else [""],
+            "buffers": self.buffers,
+            **self.over,
+        }
+        varied = [name for name, values in factors.items() if len(values) > 1]
+        for values in itertools.product(*factors.values()):
+            plain = [each.value if isinstance(each, Slow) else each for each in values]
+            words = {name: name_of(v) for name, v in zip(factors, plain, strict=True)}
+            told = [words[name] for name in varied if name != "caller"]
+            yield Cell(
+                plain[0], plain[1], tuple(plain[2:]),
+                "-".join(told),
+                {name: words[name] for name in (*varied, "caller")},
+                any(isinstance(each, Slow) for each in values),
+            )  # fmt: skip
+
+
+def name_of(value: Any) -> str:
+    """Return a value of a factor in a word."""
+    return value.name if isinstance(value, Enum) else str(value)
+
+
+def perform(
+    case: Case, pool: RankPool, cell: Cell, settings: Settings, timeout_s: float = 0.0
+) -> None:
+    """Try a case on the ranks of a pool; raise where something else comes out than must.
+
+    Parameters
+    ----------
+    case : Case
+        What is tried.
+    pool : RankPool
+        The ranks.
+    cell : Cell
+        One of the case's.
+    settings : Settings
+        Of the backends under test.
+    timeout_s : float
+        At least so long all ranks together may take.
+    """
+    for left in reversed(range(case.tries)):
+        outcomes = _run(case, pool, cell, settings, max(timeout_s, case.timeout_s))
+        try:
+            case.expect(Ran(pool.backend, pool.size, cell, settings, outcomes))
+        except AssertionError:
+            if not left:
+                raise
+        else:
+            return
+
+
+def _run(
+    case: Case, pool: RankPool, cell: Cell, settings: Settings, timeout_s: float
+) -> list[Outcome]:
+    with tempfile.TemporaryDirectory(prefix="cobre-case-") as folder:
+        caller, last = [cell.caller] if case.callers else [], [folder] if case.folder else []
+        lists = [each if isinstance(each, Together) else [each] for each in cell.arguments]
+        several = [(*caller, *arguments, *last) for arguments in itertools.product(*lists)]
+        return pool.run_outcomes(
+            *([case.body, *several[0]] if len(several) == 1 else [in_turn, case.body, several]),
+            timeout_s=timeout_s,
+            env=settings.environment(cell.buffers, case.limit_s),
+            fresh=case.fresh,
+        )
+
+
+def in_turn(comm: Any, body: Callable[..., Any], several: Sequence[Sequence[Any]]) -> list[Any]:
+    """Run a body with one set of arguments after the other; runs on every rank."""
+    values = []
+    for arguments in several:
+        try:
+            values.append(body(comm, *arguments))
+        except Exception as error:
+            error.add_note(f"with {arguments}")
+            raise
+    return values

@@ -1,0 +1,226 @@
+"""exact_sum: the correctly rounded sum, however the values are split over the ranks."""
+
+import functools
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from cobre_comm import CollectiveFailed
+from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.case import EVERY, NEVER, QUICK, Case, Slow
+from cobre_comm.testing.cases.reference import block, numbers
+
+LARGEST = np.finfo(np.float64).max
+TINY = np.finfo(np.float64).smallest_subnormal
+
+
+def words(seed, count):
+    """Return ``count`` random 64-bit words, a function of seed and index."""
+    return block("u8", 0, count, seed)
+
+
+def finite(seed, count):
+    """Return float64 of any sign, mantissa and exponent but the highest, subnormals included."""
+    drawn = words(seed, count)
+    exponents = drawn >> np.uint64(52) & np.uint64(0x7FF)
+    drawn[exponents == 0x7FF] ^= np.uint64(1 << 60)
+    # Sums of a million stay finite, also those of a part, as math.fsum needs it.
+    drawn[exponents > 0x7E0] ^= np.uint64(1 << 62)
+    return drawn.view(np.float64)
+
+
+def cancelling(seed, count):
+    """Return values whose sum is zero but for the last, a subnormal number."""
+    half = finite(seed, count // 2)
+    order = np.argsort(words(seed + 1, 2 * half.size))
+    return np.append(np.concatenate([half, -half])[order], 3 * TINY)
+
+
+def ties(seed, count):
+    """Return values whose sum is half-way between two float64, or just beside that."""
+    few = words(seed, 3).astype(np.int64) & 1
+    return np.array([2.0**53, 1.0 * few[0], (-1.0) ** few[1] * 2.0**-1000 * few[2], *[0.0] * count])
+
+
+def near_overflow(seed, count):
+    """Return the largest numbers of both signs; parts of the sum are beyond float64."""
+    signs = np.where(words(seed, count) & np.uint64(1), 1.0, -1.0)
+    drawn = signs * LARGEST
+    drawn[: count // 3] /= 1.0 + (words(seed + 1, count // 3) % np.uint64(5)).astype(np.float64)
+    return drawn
+
+
+KINDS = {
+    "wild": finite,
+    "similar": lambda seed, count: numbers("f8", 0, count, seed, special=False),
+    "subnormal": lambda seed, count: (words(seed, count) >> np.uint64(12)).view(np.float64),
+    "smallest": lambda seed, count: (words(seed, count) % np.uint64(7)).view(np.float64),
+    "cancelling": cancelling,
+    "ties": ties,
+    "near overflow": near_overflow,
+    "zeros": lambda seed, count: np.where(words(seed, count) & np.uint64(1), 0.0, -0.0),
+    "specials": lambda seed, count: numbers("f8", 0, count, seed),
+    "infinite": lambda seed, count: np.append(finite(seed, count), [np.inf, LARGEST, np.inf]),
+    "minus infinite": lambda seed, count: np.append(finite(seed, count), -np.inf),
+    "both infinities": lambda seed, count: np.append(finite(seed, count), [np.inf, -np.inf]),
+    "not a number": lambda seed, count: np.append(finite(seed, count), [np.inf, np.nan]),
+    "nothing": lambda seed, count: np.zeros(0),
+}
+
+
+@functools.lru_cache(maxsize=4)
+def everything(kind, seed, count):
+    """Return the values of all ranks."""
+    with np.errstate(all="ignore"):
+        return KINDS[kind](seed, count)
+
+
+def expected(values):
+    """Return the correctly rounded sum, by rational arithmetic."""
+    values = values.astype(np.float64)
+    special = values[~np.isfinite(values)]
+    if special.size:
+        return float(special.sum()) if not np.isnan(special).any() else math.nan
+    total = sum(map(Fraction, values.tolist()), Fraction(0))
+    try:
+        return float(total)  # int / int is correctly rounded
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf
+
+
+def same(one, other):
+    """Whether two floats have the same bits; NaNs are all the same."""
+    return one.hex() == other.hex()
+
+
+def owners(count, size, seed):
+    """Return the rank that holds each value; some ranks may hold none."""
+    if seed % 4 == 0:  # one holds all
+        return np.full(count, seed // 4 % size)
+    if seed % 4 == 1:  # blocks, the last ranks may be empty
+        return np.minimum(np.arange(count) // max(1, count // max(1, size - 1)), size - 1)
+    return (words(seed + 77, count) % np.uint64(size)).astype(np.int64)
+
+
+def sum_split(comm, caller, kind, count, seed, dtype="f8"):
+    """Sum values that are split over the ranks in a way of that seed; return the bits."""
+    with np.errstate(all="ignore"):
+        values = everything(kind, seed, count).astype(dtype)
+    mine = values[owners(values.size, comm.size, seed) == comm.rank]
+    result = calls(caller, comm.rank).exact_sum(comm, mine)
+    assert type(result) is float
+    return result.hex()
+
+
+def sum_kinds(comm, caller, count, seeds, dtype="f8"):
+    """Every kind of values in several splits, each against rational arithmetic."""
+    for kind in KINDS:
+        for seed in seeds:
+            result = float.fromhex(sum_split(comm, caller, kind, count, seed, dtype))
+            with np.errstate(all="ignore"):
+                right = expected(everything(kind, seed, count).astype(dtype))
+            assert same(result, right), (kind, seed, result.hex(), right.hex())
+
+
+def sum_many(comm, caller, count, dtype):
+    """Some kinds of values whose sum ``math.fsum`` can take, held by one rank or by all."""
+    for kind in ("similar", "zeros", *(("subnormal", "cancelling") if dtype == "f8" else ())):
+        for seed in (0, 2):
+            right = math.fsum(everything(kind, seed, count).astype(dtype)).hex()
+            assert sum_split(comm, caller, kind, count, seed, dtype) == right, (kind, seed)
+
+
+def sum_shapes(comm, caller):
+    """Two dimensions, none, a part of an array, read-only, and another dtype on each rank."""
+    exact_sum = calls(caller, comm.rank).exact_sum
+    assert exact_sum(comm, np.full((3, 4), 0.5)) == 6.0 * comm.size
+    assert exact_sum(comm, np.array(2.0 + comm.rank)) == sum(2.0 + r for r in range(comm.size))
+    line = np.arange(10.0) + comm.rank
+    line.flags.writeable = False
+    assert exact_sum(comm, line[3:5]) == sum(7.0 + 2 * r for r in range(comm.size))
+    mine = np.full(3, 0.1, np.float32 if comm.rank % 2 else np.float64)
+    everyone = [np.full(3, 0.1, np.float32 if r % 2 else np.float64) for r in range(comm.size)]
+    right = expected(np.concatenate([x.astype(np.float64) for x in everyone]))
+    assert exact_sum(comm, mine) == right
+
+
+def _told(error, call, *args):
+    try:
+        call(*args)
+    except error as caught:
+        return str(caught)
+    raise AssertionError(f"{args} were taken")
+
+
+def wrong_values(comm, caller):
+    """Each is refused before communication, and the communicator stays usable."""
+    exact_sum = calls(caller, comm.rank).exact_sum
+    crooked = np.zeros(81, np.uint8)[1:].view(np.float64)
+    cases = [
+        (np.zeros(4, np.int64), TypeError),
+        (np.zeros(4, np.complex128), TypeError),
+        (np.zeros((4, 4))[:, 1], ValueError),
+        (crooked, ValueError),
+    ]
+    if caller == "python":
+        cases += [([1.0], TypeError), (1.0, TypeError), (np.zeros(2, ">f8"), TypeError)]
+    for values, error in cases:
+        assert "exact_sum" in _told(error, exact_sum, comm, values)
+    assert exact_sum(comm, np.ones(2)) == 2.0 * comm.size
+
+
+def disagree(comm, caller):
+    """All but rank 0 add digits of their own in an allreduce of the same length."""
+    made = calls(caller, comm.rank)
+    try:
+        if comm.rank == 0:
+            made.exact_sum(comm, np.ones(3))
+        else:
+            digits = np.ones(70, np.int64)
+            made.allreduce(comm, digits, digits)
+    except Exception as error:
+        return error
+    return None
+
+
+def is_fsum(ran):
+    """Every rank holds what ``math.fsum`` makes of all values."""
+    kind, count, seed, dtype = ran.cell.arguments
+    right = math.fsum(everything(kind, seed, count).astype(dtype)).hex()
+    wrong = {rank: value for rank, value in enumerate(ran.values) if value != right}
+    assert not wrong, f"should be {right}; ranks have {wrong}"
+
+
+def all_learn_of_the_sum(ran):
+    for error in ran.values:
+        assert isinstance(error, CollectiveFailed), repr(error)
+        assert "rank 0 called exact_sum" in str(error)
+    assert ran.values[0].operation == "exact_sum"
+
+
+CASES = [
+    Case(
+        "a_million_values_of_all_magnitudes", sum_split,
+        {"kind": ["wild"], "count": [1_000_000], "seed": [5, 6, Slow(8)], "dtype": ["f8"]},
+        expect=is_fsum, check=NEVER,
+    ),
+    Case(
+        "a_million_values_over_five_ranks", sum_split,
+        {"kind": ["wild"], "count": [1_000_000], "seed": [9, Slow(10)], "dtype": ["f8"]},
+        sizes=(5,), expect=is_fsum, check=NEVER,
+    ),
+    Case(
+        "every_kind_in_every_split", sum_kinds,
+        {"count": [200], "seeds": [range(4)], "dtype": ["f8", "f4"]}, callers=EVERY, check=QUICK,
+    ),
+    Case(
+        "few_and_many", sum_many, {"count": [8191, 8192, 30_001], "dtype": ["f8", "f4"]},
+    ),
+    Case("shapes_and_dtypes", sum_shapes),
+    Case("wrong_values", wrong_values, where="arguments", column="errors", check=QUICK),
+    Case(
+        "an_allreduce_of_the_same_length_is_not_a_sum", disagree, sizes=(3,), fresh=True,
+        limit_s=10, needs=("disagreement",), expect=all_learn_of_the_sum, column="errors",
+    ),
+]  # fmt: skip

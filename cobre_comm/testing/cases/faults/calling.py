@@ -1,0 +1,52 @@
+"""One collective by its name, and what a rank meets when that fails."""
+
+import os
+import time
+
+import numpy as np
+
+from cobre_comm import InvalidCommunicator, ReduceOp
+from cobre_comm.testing.cases.calls import calls
+
+OPERATIONS = ["allgatherv", "allreduce", "broadcast", "barrier"]
+
+
+def collective(comm, caller, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0):
+    """Call one collective with arguments that are right by themselves."""
+    made, size = calls(caller, comm.rank), comm.size
+    if operation == "allgatherv":
+        tables = np.full(size, length), length * np.arange(size)
+        made.allgatherv(comm, np.ones(length, dtype), np.zeros(size * length, dtype), *tables)
+    elif operation == "allreduce":
+        made.allreduce(comm, np.ones(length, dtype), np.zeros(length, dtype), op)
+    elif operation == "broadcast":
+        made.broadcast(comm, np.ones(length, dtype), root)
+    else:
+        made.barrier(comm)
+
+
+def prepare(comm, caller):
+    """Compile, and meet: what follows is about waiting alone. Return the pids of all ranks."""
+    for name in OPERATIONS:
+        collective(comm, caller, name)
+    pids = np.zeros(comm.size, dtype=np.int64)
+    tables = np.ones(comm.size, np.int64), np.arange(comm.size)
+    comm.allgatherv(np.array([os.getpid()]), pids, *tables)
+    return [int(pid) for pid in pids]
+
+
+def meet_failure(comm, caller, operation, **arguments):
+    """Return (what was raised, when, the error of the next call, how long that took)."""
+    try:
+        collective(comm, caller, operation, **arguments)
+    except BaseException as error:
+        caught, at = error, time.monotonic()
+    else:
+        return None, time.monotonic(), None, 0.0
+    later, began = [], time.monotonic()
+    for name in OPERATIONS:
+        try:
+            collective(comm, caller, name)
+        except InvalidCommunicator as error:
+            later.append(str(error))
+    return caught, at, later, time.monotonic() - began

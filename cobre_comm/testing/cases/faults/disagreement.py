@@ -1,0 +1,266 @@
+"""Ranks that call different things all get an error that says who called what; nobody hangs."""
+
+import itertools
+import random
+
+import numpy as np
+
+from cobre_comm import CollectiveFailed, CommError, InvalidBufferSize, ReduceOp
+from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.case import BOTH, EVERY, NEVER, QUICK, Case, Slow
+from cobre_comm.testing.cases.faults.calling import (
+    OPERATIONS,
+    collective,
+    meet_failure,
+    prepare,
+)
+from cobre_comm.testing.cases.faults.survivors import check_later
+from cobre_comm.testing.cases.reference import OPS
+
+EITHER = (CollectiveFailed, InvalidBufferSize)
+
+
+def call(operation, length=5, **keywords):
+    return operation, length, keywords
+
+
+# Plans of ranks 0, 1, 2; words that every rank's message has.
+PLANS = {
+    "operations": (
+        [call("barrier"), call("allreduce"), call("barrier")],
+        ["rank 0 called barrier", "rank 1 called allreduce", "rank 2 called barrier"],
+    ),
+    "three operations": (
+        [call("broadcast"), call("allreduce"), call("allgatherv")],
+        ["rank 0 called broadcast", "rank 1 called allreduce", "rank 2 called allgatherv"],
+    ),
+    "barrier and long allgatherv": (
+        [call("barrier"), call("allgatherv", 5000), call("allgatherv", 5000)],
+        ["rank 0 called barrier", "rank 2 called allgatherv"],
+    ),
+    "lengths of allreduce": (
+        [call("allreduce", 5), call("allreduce", 6), call("allreduce", 5)],
+        ["5 elements", "6 elements"],
+    ),
+    "short and long allreduce": (
+        [call("allreduce", 1), call("allreduce", 50_000), call("allreduce", 50_000)],
+        ["1 elements", "50000 elements"],
+    ),
+    "same bytes, other dtype": (
+        [call("allreduce", 4), call("allreduce", 4, dtype="i8"), call("allreduce", 4)],
+        ["float64", "int64"],
+    ),
+    "ops": (
+        [call("allreduce", op=ReduceOp.MIN), call("allreduce", op=ReduceOp.MAX), call("allreduce")],
+        ["MIN", "MAX", "SUM"],
+    ),
+    "roots": (
+        [call("broadcast", root=0), call("broadcast", root=1), call("broadcast", root=0)],
+        ["root=0", "root=1"],
+    ),
+    "lengths of broadcast": (
+        [call("broadcast", 5), call("broadcast", 5000), call("broadcast", 5)],
+        ["40 bytes", "40000 bytes"],
+    ),
+    "dtypes of broadcast": (
+        [call("broadcast", 5), call("broadcast", 5, dtype="i8"), call("broadcast", 5)],
+        ["float64", "int64"],
+    ),
+    "counts": (
+        [call("allgatherv", 5), call("allgatherv", 6), call("allgatherv", 5)],
+        ["sends 5 elements", "sends 6 elements"],
+    ),
+    "dtypes of allgatherv": (
+        [call("allgatherv", 5), call("allgatherv", 5, dtype="f4"), call("allgatherv", 5)],
+        ["float64", "float32"],
+    ),
+}
+AT_FAULT = {"operations": (1,)}  # the odd one, where the others agree
+
+
+def disagree(comm, caller, name):
+    """Each rank calls what its plan says: (operation, length, keyword arguments)."""
+    prepare(comm, caller)
+    plans, _ = PLANS[name]
+    operation, length, keywords = plans[comm.rank % len(plans)]
+    caught, _, later, took = meet_failure(comm, caller, operation, length=length, **keywords)
+    return caught, later, took
+
+
+def disagree_on_tables(comm, caller, which):
+    """Counts or displacements are right by themselves and not the same on all ranks."""
+    comm.barrier()
+    size = comm.size
+    counts, displs = np.full(size, 2), 4 * np.arange(size)
+    odd = comm.rank == size - 1
+    if which == "displs" and odd:
+        displs[0] += 1
+    if which == "counts" and odd:
+        counts[0] += 1
+    if which == "swapped" and odd:
+        displs[:2] = displs[1::-1].copy()
+    recv = np.zeros(4 * size + 4)
+    try:
+        calls(caller, comm.rank).allgatherv(comm, np.ones(2), recv, counts, displs)
+    except Exception as error:
+        return error
+    return None
+
+
+def disagree_on_region(comm, which):
+    comm.barrier()
+    odd = comm.rank == comm.size - 1
+    try:
+        if which == "count":
+            comm.create_shared_region(4 if odd else 5)
+        elif which == "dtype":
+            comm.create_shared_region(4, np.int64 if odd else np.float64)
+        elif which == "split" and odd:
+            comm.split_local()
+        elif which == "fence":
+            regions = [comm.create_shared_region(2) for _ in range(2)]
+            regions[1 if odd else 0].fence()
+        else:
+            comm.create_shared_region(4)
+    except Exception as error:
+        return error
+    return None
+
+
+def one_bad_argument(comm, caller):
+    """Rank 0's call is refused before communication; its next call meets the others' first."""
+    comm.barrier()
+    recv = np.zeros(3 if comm.rank == 0 else 4)
+    try:
+        calls(caller, comm.rank).allreduce(comm, np.zeros(4), recv, ReduceOp.SUM)
+    except Exception as error:
+        first = error
+    else:
+        first = None
+    if comm.rank == 0:
+        try:
+            comm.barrier()
+        except CollectiveFailed:
+            return first
+        raise AssertionError("rank 0 should learn of the disagreement, too")
+    return first
+
+
+def drawn_call(draw, size):
+    """Return one collective: what it is, how long, and how."""
+    operation = draw.choice(OPERATIONS)
+    if operation == "barrier":
+        return operation, 5, {}
+    keywords = {"dtype": draw.choice(["f8", "i8"])}
+    if operation == "allreduce":
+        keywords["op"] = draw.choice(OPS)
+    if operation == "broadcast":
+        keywords["root"] = draw.randrange(size)
+    return operation, draw.choice([1, 5, 12, 13, 200, 2000]), keywords
+
+
+def one_goes_astray(comm, caller, seed):
+    """In a sequence of collectives one rank calls something else at some step.
+
+    Return the first error, its step, and which step and rank were drawn.
+    """
+    draw = random.Random(seed)
+    steps = [drawn_call(draw, comm.size) for _ in range(draw.randint(1, 12))]
+    astray = draw.randrange(len(steps)), draw.randrange(comm.size)
+    others = (drawn_call(draw, comm.size) for _ in itertools.count())
+    other = next(call for call in others if call != steps[astray[0]])
+    for step, planned in enumerate(steps):
+        operation, length, keywords = other if (step, comm.rank) == astray else planned
+        who = BOTH[(step + comm.rank) % 2] if caller == "mixed" else caller
+        try:
+            collective(comm, who, operation, length, **keywords)
+        except CommError as error:
+            return error, step, astray
+    return None, len(steps), astray
+
+
+def all_fail_at_that_step(ran):
+    for error, step, (at, rank) in ran.values:
+        assert isinstance(error, CollectiveFailed), f"{error!r} at step {step}"
+        assert step == at, f"error at step {step}, not {at}"
+        assert ran.size == 2 or error.ranks == (rank,), f"{rank} is at fault: {error}"
+    told = {error.message for error, *_ in ran.values}
+    assert len(told) == 1, f"ranks are told different things: {told}"
+
+
+def all_learn_who_called_what(ran):
+    """In the same words, whoever calls."""
+    [name] = ran.cell.arguments
+    _, words = PLANS[name]
+    for rank, (caught, later, took) in enumerate(ran.values):
+        assert isinstance(caught, EITHER), repr(caught)
+        assert all(word in str(caught) for word in words), (
+            f"rank {rank} does not learn who called what: {caught}"
+        )
+        check_later(later, took, str(caught))
+        assert caught.ranks == AT_FAULT.get(name, caught.ranks)
+    told = {caught.message for caught, *_ in ran.values}
+    assert len(told) == 1, f"ranks are told different things: {told}"
+
+
+def all_learn_who_differs(ran):
+    """Of two ranks neither is the odd one."""
+    for rank, (caught, *_) in enumerate(ran.values):
+        assert isinstance(caught, CollectiveFailed), f"rank {rank}: {caught!r}"
+        words = "rank 0 called barrier", "rank 1 called allreduce"
+        assert all(word in str(caught) for word in words), f"rank {rank}: {caught}"
+
+
+def all_fail(ran):
+    for rank, error in enumerate(ran.values):
+        assert isinstance(error, EITHER), f"rank {rank}: {error!r}"
+
+
+def others_fail_too(ran):
+    refused, *others = ran.values
+    assert isinstance(refused, InvalidBufferSize)
+    for error in others:
+        assert isinstance(error, CollectiveFailed), repr(error)
+
+
+def case(name, body, over, expect, **fields):
+    fields = {"needs": ("disagreement",), "sizes": (3,), "check": NEVER, **fields}
+    return Case(
+        name,
+        body,
+        over,
+        expect=expect,
+        fresh=True,
+        limit_s=10,
+        buffers=("small",),
+        column="errors",
+        **fields,
+    )
+
+
+REGIONS = {"callers": (), "needs": ("disagreement", "regions", "split")}
+CASES = [
+    case("calls", disagree, {"name": list(PLANS)}, all_learn_who_called_what, callers=EVERY),
+    case(
+        "two_calls", disagree, {"name": ["operations"]}, all_learn_who_differs, sizes=(2,),
+        check=QUICK,
+    ),
+    case(
+        "at_a_random_step", one_goes_astray,
+        {"seed": [*range(6), *(Slow(seed) for seed in range(6, 30))]}, all_fail_at_that_step,
+        sizes=(2, 3, 4), callers=("mixed",),
+    ),
+    case(
+        "tables", disagree_on_tables, {"which": ["counts", "displs", "swapped"]}, all_fail,
+        sizes=(2, 4),
+    ),
+    case(
+        "regions", disagree_on_region, {"which": ["count", "dtype", "split"]}, all_fail,
+        **REGIONS,
+    ),
+    case("fences", disagree_on_region, {"which": ["fence"]}, all_fail, where="one node", **REGIONS),
+    case(
+        "an_argument_error_on_one_rank_is_a_disagreement_on_the_others", one_bad_argument, {},
+        others_fail_too,
+    ),
+]  # fmt: skip

@@ -1,0 +1,80 @@
+"""A rank that does not come within the limit is named, with the variable that raises the limit."""
+
+import os
+import pathlib
+import signal
+import time
+
+from cobre_comm.testing.cases.case import NEVER, Case
+from cobre_comm.testing.cases.faults.calling import OPERATIONS, meet_failure, prepare
+from cobre_comm.testing.cases.faults.survivors import check_later, check_timeout
+
+LIMIT_S = 0.5
+
+
+def late(comm, caller, operation, absent, folder):
+    """Some ranks come after the timeout: when all others have met it."""
+    prepare(comm, caller)
+    met, began = pathlib.Path(folder), time.monotonic()
+    while comm.rank in absent and len(list(met.iterdir())) < comm.size - len(absent):
+        time.sleep(0.01)
+    caught, at, later, took = meet_failure(comm, caller, operation, root=min(absent))
+    (met / str(comm.rank)).touch()
+    return caught, at - began, later, took
+
+
+def no_limit(comm, pause_s):
+    """With a timeout of 0 a late rank is awaited."""
+    comm.barrier()
+    if comm.rank == 0:
+        time.sleep(pause_s)
+    comm.barrier()
+
+
+def stopped(comm, caller, victim):
+    """SIGSTOP of a rank: it is alive and does not come."""
+    pids = prepare(comm, caller)
+    if comm.rank == victim:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return None
+    time.sleep(0.1)
+    try:
+        return meet_failure(comm, caller, "barrier")
+    finally:
+        time.sleep(0.2)
+        os.kill(pids[victim], signal.SIGCONT)
+
+
+def absent_are_named(ran):
+    operation, absent = ran.cell.arguments
+    for rank in set(range(ran.size)) - set(absent):
+        caught, waited_s, later, took = ran.values[rank]
+        check_timeout(caught, absent, ran.settings.timeout_variable(ran.backend))
+        assert caught.operation == operation
+        assert waited_s > 0.9 * LIMIT_S
+        check_later(later, took, str(caught))
+
+
+def stopped_is_named(ran):
+    [victim] = ran.cell.arguments
+    for rank in set(range(ran.size)) - {victim}:
+        caught, _, later, took = ran.values[rank]
+        check_timeout(caught, (victim,), ran.settings.timeout_variable(ran.backend))
+        check_later(later, took, str(caught))
+
+
+def case(name, body, over, **fields):
+    return Case(name, body, over, needs=("timeouts",), fresh=True, check=NEVER, **fields)
+
+
+CASES = [
+    case(
+        "timeout", late, {"operation": OPERATIONS, "absent": [(1, 3)]}, sizes=(4,),
+        limit_s=LIMIT_S, folder=True, expect=absent_are_named,
+    ),
+    case("no_limit", no_limit, {"pause_s": [1.0]}, callers=(), sizes=(2,), limit_s=0),
+    case(
+        "stopped_rank", stopped, {"victim": [1]}, sizes=(3,), limit_s=LIMIT_S,
+        expect=stopped_is_named,
+    ),
+]  # fmt: skip

@@ -1,0 +1,159 @@
+"""The errors that ranks meet: their fields, on all ranks, and through pickle."""
+
+import pickle
+
+import numpy as np
+
+from cobre_comm import (
+    AllocationFailed,
+    CollectiveFailed,
+    CommError,
+    InvalidBufferSize,
+    InvalidCommunicator,
+    InvalidRoot,
+    ReduceOp,
+)
+from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.case import NEVER, QUICK, Case
+
+# What a rank finds wrong by itself, and what it does afterwards.
+REFUSED = ["InvalidRoot", "InvalidBufferSize", "TypeError", "ValueError"]
+THEN = ["barrier", "close"]
+
+
+def _told(call, *arguments):
+    """Return the error, its fields and its text as this rank sees them."""
+    try:
+        call(*arguments)
+    except CommError as error:
+        return error, dict(vars(error)), str(error)
+    raise AssertionError("nothing was raised")
+
+
+def raise_one(comm, caller, name):
+    """Every rank meets the same error."""
+    made, one, two = calls(caller, comm.rank), np.ones(4), np.zeros(4)
+    if name == "InvalidRoot":
+        return _told(made.broadcast, comm, one, 1000)
+    if name == "InvalidBufferSize":
+        return _told(made.allreduce, comm, one, np.zeros(3), ReduceOp.SUM)
+    if name == "InvalidCommunicator":
+        comm.close()
+        return _told(made.allreduce, comm, one, two, ReduceOp.SUM)
+    length = 4 + comm.rank
+    return _told(made.allreduce, comm, np.ones(length), np.zeros(length), ReduceOp.SUM)
+
+
+def raise_allocation_failed(comm, count):
+    return _told(comm.create_shared_region, count, np.float64)
+
+
+def _refused(comm, made, name):
+    """Make a call that this rank alone can see to be wrong."""
+    good, size = np.ones(4), comm.size
+    tables = np.full(size, 4), 4 * np.arange(size)
+    if name == "InvalidRoot":
+        made.broadcast(comm, good, size)
+    if name == "InvalidBufferSize":
+        made.allgatherv(comm, good, np.zeros(4 * size - 1), *tables)
+    if name == "TypeError":
+        made.allreduce(comm, good, np.zeros(4, np.float32), ReduceOp.SUM)
+    if name == "ValueError":
+        made.allreduce(comm, good, np.zeros(8)[::2], ReduceOp.SUM)
+
+
+def refused_on_one(comm, caller, name, then):
+    """Rank 1 does not take part in what the others do; return what each meets first."""
+    made = calls(caller, comm.rank)
+    comm.barrier()
+    first = None
+    try:
+        if comm.rank == 1:
+            _refused(comm, made, name)
+        made.allreduce(comm, np.ones(4), np.zeros(4), ReduceOp.SUM)
+    except Exception as error:
+        first = error
+    if comm.rank == 1:
+        if then == "close":
+            comm.close()
+        else:
+            _told(made.barrier, comm)
+    return first
+
+
+def refused_region_on_one(comm):
+    """Rank 1's region is refused before it communicates."""
+    comm.barrier()
+    try:
+        comm.create_shared_region(-1 if comm.rank == 1 else 5)
+    except Exception as error:
+        first = error
+    else:
+        first = None
+    if comm.rank == 1:
+        _told(comm.barrier)
+    return first
+
+
+FIELDS = {
+    "InvalidRoot": (InvalidRoot, {"root": 1000, "size": 2}),
+    "InvalidBufferSize": (InvalidBufferSize, {"operation": "allreduce"}),
+    "InvalidCommunicator": (InvalidCommunicator, {}),
+    "CollectiveFailed": (CollectiveFailed, {"mpi_error_code": 0, "operation": "allreduce"}),
+    "AllocationFailed": (AllocationFailed, {"requested_bytes": 2**61}),
+}
+
+
+def fields_and_pickle_agree(ran):
+    """Compare what a rank caught with what it pickled, which came through once more."""
+    [name] = ran.cell.arguments
+    cls, fields = FIELDS["AllocationFailed" if name == 2**58 else name]
+    for caught, attributes, text in ran.values:
+        assert type(caught) is cls
+        assert isinstance(caught, CommError)
+        assert {name: getattr(caught, name) for name in fields} == fields
+        assert vars(caught) == attributes
+        assert str(caught) == text != ""
+        again = pickle.loads(pickle.dumps(caught))
+        assert (type(again), vars(again), str(again)) == (cls, attributes, text)
+
+
+def others_name_rank_1(ran):
+    """One rank's call is refused before it communicates; it goes on, or it leaves."""
+    name = ran.cell.arguments[0] if ran.cell.arguments else "ValueError"
+    assert type(ran.values[1]).__name__ == name, f"rank 1 should get {name}: {ran.values[1]!r}"
+    for rank, error in enumerate(ran.values):
+        if rank != 1:
+            assert isinstance(error, CollectiveFailed), f"rank {rank}: {error!r}"
+            assert 1 in error.ranks if ran.size == 2 else error.ranks == (1,), str(error)
+
+
+def case(name, body, over, expect, **fields):
+    fields = {"sizes": (3,), "check": NEVER, "limit_s": 20, **fields}
+    return Case(name, body, over, expect=expect, fresh=True, column="errors", **fields)
+
+
+REFUSED_ON_ONE = {"needs": ("disagreement",), "buffers": ("small",), "expect": others_name_rank_1}
+CASES = [
+    case(
+        "fields_and_pickle", raise_one, {"name": [*FIELDS][:-1]}, fields_and_pickle_agree,
+        sizes=(2,),
+    ),
+    case(
+        "allocation_failed", raise_allocation_failed, {"count": [2**58]}, fields_and_pickle_agree,
+        sizes=(2,), callers=(), needs=("regions",),
+    ),
+    case(
+        "others_do_not_hang_for_a_refused_argument", refused_on_one,
+        {"name": REFUSED, "then": THEN}, **REFUSED_ON_ONE,
+    ),
+    case(
+        "refused_on_one_rank", refused_on_one,
+        {"name": ["InvalidBufferSize"], "then": ["barrier"]}, **REFUSED_ON_ONE, sizes=(2,),
+        check=QUICK,
+    ),
+    case(
+        "others_do_not_hang_for_a_refused_region", refused_region_on_one, {},
+        **{**REFUSED_ON_ONE, "needs": ("regions", "disagreement")}, callers=(),
+    ),
+]  # fmt: skip

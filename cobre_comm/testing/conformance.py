@@ -1,0 +1,43 @@
+"""The conformance suite: what every backend must do, for this project's tests and for others'.
+
+``ConformanceSuite`` and ``Grid`` are what most need; each file of ``cobre_comm.testing.cases`` is
+also a class of its own, as ``AllreduceTests``. They need pytest, and are loaded when they are first
+used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOME_OF = {
+    "ConformanceSuite": "parts",
+    "FEATURES": "part",
+    "Grid": "grid",
+    "PARTS": "parts",
+    "Part": "part",
+    "Slow": "grid",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF and not name.endswith("Tests"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        home = importlib.import_module(f"cobre_comm.testing.suite.{_HOME_OF.get(name, 'parts')}")
+    except ModuleNotFoundError as error:
+        if error.name != "pytest":
+            raise
+        raise ModuleNotFoundError(
+            f"{__name__}.{name} needs {error.name}: pip install 'cobre-comm[conformance]'",
+            name=error.name,
+        ) from error
+    if name in _HOME_OF:
+        return getattr(home, name)
+    if name not in home.PARTS:
+        raise AttributeError(f"no part {name!r}; choose from {', '.join(home.PARTS)}")
+    return home.PARTS[name]
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_HOME_OF, *__getattr__("PARTS")]

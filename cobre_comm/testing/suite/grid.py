@@ -1,0 +1,154 @@
+"""Which backends and numbers of ranks the suite runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cobre_comm.testing.cases.case import BOTH, QUICK, Case, Cell, Settings, Slow
+
+FEW = 3  # ranks on which wrong arguments are tried: a first, a last, and one between
+
+
+class Trial(NamedTuple):
+    """A case on a number of ranks of a backend."""
+
+    case: Case
+    cell: Cell
+    backend: str
+    size: int
+    is_slow: bool
+
+    @property
+    def name(self) -> str:
+        """Of the test, in brackets."""
+        words = [self.cell.name, f"{self.backend}-{self.size}", self.cell.caller]
+        return "-".join(filter(None, words))
+
+    @property
+    def factors(self) -> dict[str, str]:
+        """The value of each of its factors."""
+        where = {"case": self.case.name, "backend": self.backend, "ranks": str(self.size)}
+        return {**where, **self.cell.factors}
+
+
+@dataclass(frozen=True)
+class Grid(Settings):
+    """The points on which each kind of case is tried.
+
+    A point is a tuple ``(backend, size)``. Where a case chooses the number of ranks by itself (2,
+    3 or 4, most often) there are names of backends instead. ``Slow(point)`` is for the full
+    product alone.
+
+    Attributes
+    ----------
+    points : sequence
+        For most cases.
+    thorough_points : sequence
+        For cases that take long at each of their points.
+    argument_points : sequence
+        For cases of wrong arguments, of which each tries many.
+    typed_points : sequence
+        Each backend once.
+    backends : sequence
+        For cases that choose the number of ranks, of those with several.
+    watchful_backends : sequence
+        Of these, the ones that see at once when the process of a rank ends.
+    quick_points : sequence
+        What is tried when there is little time.
+    callers : sequence of str
+        ``"python"``, and ``"njit"`` for calls from compiled code.
+    """
+
+    points: Sequence[Any] = ()
+    thorough_points: Sequence[Any] = ()
+    argument_points: Sequence[Any] = ()
+    typed_points: Sequence[Any] = ()
+    backends: Sequence[Any] = ()
+    watchful_backends: Sequence[Any] = ()
+    quick_points: Sequence[Any] = ()
+    callers: Sequence[str] = BOTH
+
+    @classmethod
+    def of(
+        cls,
+        backend: str,
+        sizes: Sequence[int] = (1, 2, 3, 4),
+        callers: Sequence[str] = BOTH,
+        *,
+        shares_memory: bool = True,
+        timeout_variable: str | None = None,
+        **buffers: Any,
+    ) -> Grid:
+        """Return the grid of one backend.
+
+        Parameters
+        ----------
+        backend : str
+            Its name in the entry-point group ``cobre_comm.backends``.
+        sizes : sequence of int
+            Numbers of ranks. With at least one above 1, cases that choose by themselves run too.
+            A wrong order of a fold shows from 3 ranks on, a fold by pairs from 4.
+        callers : sequence of str
+            ``("python",)`` for a backend that cannot be an argument of compiled code.
+        shares_memory : bool
+            Whether all ranks of a machine see one copy of a region; otherwise each has its own.
+        timeout_variable : str, optional
+            As in :attr:`timeout_variables`; ``COBRE_<BACKEND>_TIMEOUT_SECS`` by default.
+        **buffers : mapping
+            ``smallest_buffers`` and ``small_buffers``; without them, the cases of many chunks run
+            with whatever is the default.
+        """
+        points = [(backend, size) for size in sizes]
+        several = [size for size in sizes if size > 1]
+        backends = (backend,) if several else ()
+        variable = timeout_variable or f"COBRE_{backend.upper()}_TIMEOUT_SECS"
+        return cls(
+            points=points,
+            thorough_points=points,
+            argument_points=[(backend, min(sizes)), *([(backend, FEW)] if several else [])],
+            typed_points=[(backend, min(several, default=1))],
+            backends=backends,
+            watchful_backends=backends,
+            quick_points=points,
+            callers=tuple(callers),
+            timeout_variables={backend: variable},
+            nodes=Settings.nodes if shares_memory else each_alone,
+            **buffers,
+        )
+
+    def trials(self, case: Case) -> Iterator[Trial]:
+        """Yield the full product of a case: every point with every cell."""
+        for point in self._points(case):
+            is_slow = isinstance(point, Slow)
+            backend, size = point.value if is_slow else point
+            for cell in case.cells(self.callers):
+                yield Trial(case, cell, backend, size, is_slow or cell.is_slow)
+
+    def is_quick(self, trial: Trial) -> bool:
+        """Whether there is time for it when there is little."""
+        backends = {backend for backend, _ in self.quick_points}
+        here = (
+            trial.backend in backends and trial.size > 1
+            if trial.case.sizes
+            else ((trial.backend, trial.size) in self.quick_points)
+        )
+        return trial.case.check == QUICK and here and not trial.is_slow
+
+    def _points(self, case: Case) -> Iterator[Any]:
+        where = {"arguments": "argument_points", "points": "points"}
+        if not case.sizes:
+            yield from getattr(self, where.get(case.where, f"{case.where}_points"))
+            return
+        is_watchful = case.where == "watchful"
+        for backend in self.watchful_backends if is_watchful else self.backends:
+            for size in case.sizes:
+                name = backend.value if isinstance(backend, Slow) else backend
+                if case.where != "one node" or len(set(self.nodes(name, size))) == 1:
+                    yield type(backend)((name, size)) if isinstance(backend, Slow) else (name, size)
+
+
+def each_alone(backend: str, size: int) -> list[int]:
+    """Return the nodes of ranks that share nothing."""
+    return list(range(size))

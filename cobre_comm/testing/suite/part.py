@@ -1,0 +1,136 @@
+"""A file of the table as a class of tests: a method for each case, pairs of its values chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+from cobre_comm.testing.cases.case import Case, perform
+from cobre_comm.testing.cases.pairwise import choose
+from cobre_comm.testing.suite.grid import Grid, Trial
+
+PLUGIN = "cobre_comm.testing.plugin"
+USUAL_S = 60.0  # what a case may take without saying so
+# What a backend may declare that it cannot do; the rest is part of being a communicator.
+FEATURES = {
+    "njit": "be an argument of compiled code",
+    "regions": "make shared regions",
+    "split": "split_local",
+    "liveness": "see by itself that the process of a rank has ended",
+    "timeouts": "give up waiting for a live rank after a limit",
+    "disagreement": "see that ranks call different things",
+    "signals": "end a wait for a signal, as Ctrl-C is",
+    "threads": "refuse a second thread",
+    "forks": "refuse to work in a forked child",
+}
+
+
+class Part:
+    """Base of the classes of tests: gives each test what the grid says.
+
+    Attributes
+    ----------
+    grid : Grid
+        Set by the class that pytest collects.
+    cannot : mapping
+        What the backend cannot do, one of :data:`FEATURES`, and why. Tests of it are skipped, and
+        give the reason.
+    cases : sequence of Case
+        The rows of the table that the class tries.
+    """
+
+    grid: ClassVar[Grid]
+    cannot: ClassVar[Mapping[str, str]] = {}
+    cases: ClassVar[Sequence[Case]] = ()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if unknown := set(cls.cannot) - set(FEATURES):
+            raise ValueError(
+                f"{cls.__name__}.cannot: {unknown} unknown; choose from {', '.join(FEATURES)}"
+            )
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Give a test of a case its trials, and others the backends and callers of the grid."""
+        if not metafunc.config.pluginmanager.has_plugin(PLUGIN):
+            raise pytest.UsageError(
+                f"the conformance suite needs its plugin: pytest -p {PLUGIN}, or "
+                f'pytest_plugins = ["{PLUGIN}"] in the conftest.py of the root folder'
+            )
+        if not hasattr(self, "grid"):
+            raise pytest.UsageError(f'{type(self).__name__} has no grid: grid = Grid.of("mine")')
+        if case := getattr(metafunc.function, "case", None):
+            marked = marked_trials(self.grid, self.cases)
+            metafunc.parametrize("trial", [each for each in marked if each.values[0].case is case])
+
+    @pytest.fixture(autouse=True)
+    def only_what_it_can(self, request: pytest.FixtureRequest) -> None:
+        """Skip a test of what the backend has declared that it cannot do."""
+        cannot = dict(self.cannot)
+        if "njit" not in self.grid.callers:
+            cannot.setdefault("njit", f"the callers of the grid are {self.grid.callers}")
+        trial = getattr(request.node, "callspec", None) and request.node.callspec.params.get(
+            "trial"
+        )
+        if not trial:
+            return
+        needed = {*trial.case.needs}
+        if trial.cell.caller not in ("", "python"):
+            needed.add("njit")
+        for feature in sorted(needed & set(cannot)):
+            pytest.skip(f"{feature}: {cannot[feature]}")
+
+
+_marked: dict[Any, list[Any]] = {}
+
+
+def marked_trials(grid: Grid, cases: Sequence[Case]) -> list[Any]:
+    """Return all trials of some cases as parameters: few are chosen, and the others marked slow.
+
+    Chosen is every value for a quick run, and every pair of values for a usual one.
+    """
+    key = id(grid), id(cases)
+    if key not in _marked:
+        trials = [trial for case in cases for trial in grid.trials(case)]
+        quick = _choose([n for n, trial in enumerate(trials) if grid.is_quick(trial)], trials, 1)
+        usual = [n for n, trial in enumerate(trials) if not trial.is_slow]
+        chosen = _choose(usual, trials, 2, quick)
+        _marked[key] = [
+            pytest.param(trial, id=trial.name, marks=list(_marks(trial, n in quick, n in chosen)))
+            for n, trial in enumerate(trials)
+        ]
+    return _marked[key]
+
+
+def _choose(
+    numbers: Sequence[int], trials: Sequence[Trial], strength: int, given: Iterable[int] = ()
+) -> set[int]:
+    rows = [trials[number].factors for number in numbers]
+    before = {numbers.index(number) for number in given}
+    return {numbers[n] for n in choose(rows, strength, before)}
+
+
+def _marks(trial: Trial, is_quick: bool, is_chosen: bool) -> Iterable[pytest.MarkDecorator]:
+    if is_quick:
+        yield pytest.mark.quick
+    if not is_chosen:
+        yield pytest.mark.slow
+    if trial.case.timeout_s > USUAL_S:
+        yield pytest.mark.timeout(trial.case.timeout_s + USUAL_S)
+
+
+def part(name: str, cases: Sequence[Case]) -> type[Part]:
+    """Return the class of tests of some cases."""
+    tests = {f"test_{case.name}": _test_of(case) for case in cases}
+    fields = {"cases": cases, "__module__": __name__, "__doc__": f"{name}, from the table."}
+    return type(name, (Part,), {**fields, **tests})
+
+
+def _test_of(case: Case) -> Any:
+    def test(self: Part, pools: Any, trial: Trial) -> None:
+        perform(case, pools.get(trial.backend, trial.size), trial.cell, self.grid)
+
+    test.case = case  # type: ignore[attr-defined]
+    return test

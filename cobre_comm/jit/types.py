@@ -37,17 +37,16 @@ def version_tag() -> str:
 _OTHERS = ("failure.py", "slow_path.py", "errors.py")
 
 
-def restored(version: str, name: str, *arguments: Any) -> Any:
+def restored(name: str, class_name: str, *arguments: Any) -> Any:
     """Return a pickled type; of another version, a type that equals no other.
 
-    numba keeps the types of a user's cached function in pickles, and loads them before it looks at
-    their version. So types are pickled by the name of this function, which every version has.
+    numba keeps the types of a user's cached function in pickles. It loads them before it looks at
+    their version, and writes those of older versions again. So a type is pickled with its own name,
+    by the name of this function, which every version has.
     """
-    if version != version_tag():
-        return types.Opaque(f"{name}({version})")
-    return {"CommType": CommType, "LocalCommType": LocalCommType, "RegionType": RegionType}[name](
-        *arguments
-    )
+    classes = {"CommType": CommType, "LocalCommType": LocalCommType, "RegionType": RegionType}
+    current = classes[class_name](*arguments) if class_name in classes else None
+    return current if current is not None and current.name == name else types.Opaque(name)
 
 
 class CommType(types.Type):
@@ -57,7 +56,7 @@ class CommType(types.Type):
         super().__init__(name=f"{type(self).__name__}({version_tag()})")
 
     def __reduce__(self) -> Any:
-        return restored, (version_tag(), type(self).__name__)
+        return restored, (self.name, type(self).__name__)
 
 
 class LocalCommType(CommType):
@@ -82,7 +81,7 @@ class RegionType(types.Type):
 
     def __reduce__(self) -> Any:
         arguments = self.view.dtype, self.synchronises
-        return restored, (version_tag(), type(self).__name__, *arguments)
+        return restored, (self.name, type(self).__name__, *arguments)
 
 
 @register_model(LocalCommType)

@@ -115,7 +115,7 @@ def test_every_patch_fits_its_kernel(compiled):
 def test_without_a_fault_all_pass(verdicts):
     tallies = {test: t for test, t in verdicts.items() if test.startswith("TestNone::")}
     assert not {test: tally.failed for test, tally in tallies.items() if tally.failed}
-    assert sum(len(tally.passed) for tally in tallies.values()) >= 200
+    assert sum(len(tally.passed) for tally in tallies.values()) >= 100
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -108,6 +108,8 @@ def _argument_error(size: int, operation: int, outcome: int, a: int, b: int) -> 
             f"{name}: another thread is inside a collective of this communicator; use one thread "
             "at a time, or one communicator per thread"
         )
+    if outcome == status.NO_MEMORY:
+        return MemoryError(f"{name}: no memory")
     messages = {
         status.BLOCKS_OVERLAP: "two blocks of recv overlap; check counts and displs",
         status.BUFFERS_OVERLAP: "send and recv overlap; pass the same array, or separate ones"

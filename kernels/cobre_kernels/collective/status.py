@@ -14,6 +14,7 @@ BAD_ROOT = 7
 BAD_OP = 8
 BUSY_ELSEWHERE = 9  # another thread is inside a collective of this communicator
 UNALIGNED = 10
+NO_MEMORY = 11  # an exact sum has no memory for its buckets
 
 # Refused because of what the communicator has become.
 IS_BROKEN = 20

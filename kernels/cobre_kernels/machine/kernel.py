@@ -12,6 +12,7 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
 
+from cobre_kernels.collective.status import NO_MEMORY
 from cobre_kernels.machine.record_types import RecordType
 
 _I64 = ir.IntType(64)
@@ -34,7 +35,7 @@ class Kernel:
     function, record, call_type
         The three parameters.
     address : int
-        Of the C function ``int64 f(int64, int64[n])``; compiles or loads when first read.
+        Of the compiled function, for :func:`run`; compiles or loads when first read.
     call : callable
         The same function from Python: an address, and the call.
     """
@@ -53,12 +54,12 @@ class Kernel:
 
     @functools.cached_property
     def address(self):
-        """Address of the C function, for the communicator's record."""
+        """Address of the compiled function, for the communicator's record."""
         if config.DISABLE_JIT:
             _interpreted[id(self)] = self
             return id(self)
         library, description = self._compiled.library, self._compiled.fndesc
-        return library.get_pointer_to_function(description.llvm_cfunc_wrapper_name)
+        return library.get_pointer_to_function(description.llvm_func_name)
 
     @functools.cached_property
     def call(self):
@@ -94,20 +95,31 @@ def compile_cached(signature, function):
 
 if not config.DISABLE_JIT:
 
+    def _call(context, builder, address, argument_types, arguments):
+        """Call a compiled function by numba's own convention; NO_MEMORY if it raised.
+
+        numba's wrapper for C would copy all arguments once more.
+        """
+        convention = context.call_conv
+        function_type = convention.get_function_type(types.int64, argument_types)
+        callee = builder.inttoptr(address, function_type.as_pointer())
+        raised, result = convention.call_function(
+            builder, callee, types.int64, argument_types, arguments
+        )
+        return builder.select(raised.is_ok, result, ir.Constant(_I64, NO_MEMORY))
+
     @intrinsic
     def run(typingctx, address, record, call):
         """Call the kernel at an address with a record and a call; return its status."""
+        words = types.NamedUniTuple(types.int64, len(call), call.instance_class)
 
         def generate(context, builder, signature, args):
-            kinds = signature.args[2].types
-            words = ir.Constant(ir.ArrayType(_I64, len(kinds)), ir.Undefined)
-            for number, kind in enumerate(kinds):
+            packed = ir.Constant(context.get_value_type(words), ir.Undefined)
+            for number, kind in enumerate(signature.args[2].types):
                 value = builder.extract_value(args[2], number)
                 value = context.cast(builder, value, kind, types.int64)
-                words = builder.insert_value(words, value, number)
-            function_type = ir.FunctionType(_I64, [_I64, words.type])
-            function = builder.inttoptr(args[0], function_type.as_pointer())
-            return builder.call(function, [args[1], words])
+                packed = builder.insert_value(packed, value, number)
+            return _call(context, builder, args[0], (record, words), (args[1], packed))
 
         return types.int64(types.int64, record, call), generate
 
@@ -116,9 +128,7 @@ if not config.DISABLE_JIT:
         """Call the kernel at an address that takes a record only; return its status."""
 
         def generate(context, builder, signature, args):
-            function_type = ir.FunctionType(_I64, [_I64])
-            function = builder.inttoptr(args[0], function_type.as_pointer())
-            return builder.call(function, [args[1]])
+            return _call(context, builder, args[0], (record,), args[1:])
 
         return types.int64(types.int64, record), generate
 

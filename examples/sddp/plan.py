@@ -1,4 +1,4 @@
-"""How one training run is laid out: who walks which trajectory, and the arrays that hold it."""
+"""How one training run is laid out: which rank walks which trajectory, and its arrays."""
 
 from itertools import pairwise
 from typing import NamedTuple

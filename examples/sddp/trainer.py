@@ -4,7 +4,8 @@ Every rank holds the whole cut pool. Per iteration: one allgatherv of trajectori
 of cuts per stage, one allreduce MIN of the bound, one allreduce SUM of two counts, and two exact
 sums for the mean and the variance of the simulated cost. What is gathered is ordered by
 trajectory, what is reduced by MIN is equal on all ranks, counts are whole numbers, and an exact sum
-does not depend on who holds what: every number carries the same bits for every number of ranks.
+does not depend on the split over ranks. So every number carries the same bits for every number of
+ranks.
 
 Method: M. V. F. Pereira, L. M. V. G. Pinto, Math. Programming 52 (1991) 359.
 """

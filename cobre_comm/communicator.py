@@ -1,4 +1,4 @@
-"""The contract of a communicator, once; a backend documents only how it keeps it."""
+"""The contract of a communicator; a backend documents only how it keeps it."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class Communicator(Closing):
         recv : ndarray
             Writable, same dtype as ``send``.
         counts, displs : sequence of int, or int64 array
-            Length and place of each rank's block in elements; the same on all ranks. Blocks lie
-            inside ``recv`` and do not overlap; a count may be zero.
+            Length and displacement of each rank's block in elements; the same on all ranks.
+            Blocks lie inside ``recv`` and do not overlap; a count may be zero.
 
         Raises
         ------
@@ -183,8 +183,8 @@ class Communicator(Closing):
         Notes
         -----
         R. M. Neal, "Fast exact summation using small and large superaccumulators",
-        arXiv:1505.05571 (2015); see ``cobre_kernels/exact_sum.py``. One rank adds about as fast
-        as a plain loop; the ranks exchange 560 bytes each.
+        arXiv:1505.05571 (2015). ``cobre_kernels/collective/exact_sum.py`` has the algorithm. One
+        rank adds about as fast as a plain loop; the ranks exchange 560 bytes each.
         """
 
     @abc.abstractmethod

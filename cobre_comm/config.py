@@ -27,7 +27,7 @@ class BackendKind(enum.Enum):
 
     @classmethod
     def parse(cls, name: str) -> BackendKind:
-        """Return the kind of that name, in any case; ``InvalidBackend`` for another one."""
+        """Return the member of that name, in upper or lower case; else raise ``InvalidBackend``."""
         try:
             return cls(name.strip().lower())
         except ValueError:
@@ -252,10 +252,10 @@ class MpiConfig:
     spin_us : float or None
         How long a wait spins before it yields and blocks, in microseconds; None chooses.
     pretend_nodes : tuple of int
-        For tests: rank r is taken to be on node ``pretend_nodes[r % len(pretend_nodes)]``. Ranks
-        of one machine only; empty: what MPI says.
+        For tests: rank r is taken to be on node ``pretend_nodes[r % len(pretend_nodes)]``. The
+        ranks must be on one machine. Empty: the nodes are those that MPI reports.
     aborts : bool
-        Whether an exception that nobody catches ends the whole job.
+        Whether an uncaught exception on one rank ends the whole job.
 
     Raises
     ------

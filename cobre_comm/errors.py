@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as data: fields first, the sentence is made from them."""
+"""The exceptions: each keeps its facts as fields and makes its sentence from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def _joined(names: Iterable[object]) -> str:
 
 
 class CommError(Exception):
-    """A collective or a shared region failed. Its subclasses say how; all of them pickle."""
+    """A collective or a shared region failed; each subclass is one way, and can be pickled."""
 
 
 class CollectiveFailed(CommError):
@@ -24,7 +24,7 @@ class CollectiveFailed(CommError):
     mpi_error_code : int
         MPI's code where MPI gave one, else 0.
     message : str
-        What happened, and to whom.
+        What happened, and to which ranks.
     ranks : iterable of int
         The ranks at fault, where known.
     """
@@ -107,7 +107,7 @@ class AllocationFailed(CommError):
 
 
 class BackendError(Exception):
-    """No communicator could be made. Its subclasses say why; all of them pickle."""
+    """No communicator could be made; each subclass is one cause, and can be pickled."""
 
     suggestion = "see the README for the backends and their environment variables"
 

@@ -1,4 +1,4 @@
-"""Choosing a backend: from the caller, from the environment, or from what is there."""
+"""Choosing a backend: by the caller, by the environment, or by what is available."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def create_communicator(kind: BackendKind | Config | str | None = None) -> Commu
     Raises
     ------
     InvalidBackend
-        For a name that is not a backend's.
+        For a name that no backend has.
     BackendNotAvailable
-        For one that cannot be used here.
+        For a backend that cannot be used here.
     MissingConfiguration
         If variables that the backend needs are not set.
     InitializationFailed
-        If the ranks do not meet.
+        If the backend cannot start, for example because a rank does not come.
     """
     report_pipe.install()
     if isinstance(kind, Config):
@@ -98,7 +98,7 @@ def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
             return name, f"{variable} is set"
     for variable in _MPI_SIZE_VARIABLES:
         if environ.get(variable, "1") not in ("", "1"):
-            # Every process would be rank 0 of 1 and do the whole work: say so instead.
+            # Every process would be rank 0 of 1 and do the whole work.
             logger.error("%s=%s announces an MPI job", variable, environ[variable])
             raise BackendNotAvailable("mpi", available_backends())
     return "local", "nothing announces more than one rank"

@@ -1,4 +1,4 @@
-"""From a kernel's status to the exception: one place for Python and for @njit code."""
+"""From a kernel's status to the exception, for Python and for @njit code."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _why_unusable(outcome: int) -> str:
         return "this communicator is closed; create another one"
     if outcome == status.IS_FORKED:
         return (
-            "this process was forked after the communicator was made, and is none of its ranks; "
+            "this process was forked after the communicator was made, so it is not a rank of it; "
             "create a communicator in each process, or start processes with spawn"
         )
     return "MPI has been finalized; close communicators before MPI.Finalize()"
@@ -157,7 +157,7 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
 
 
 def _mpi_failure(comm: View, operation: str) -> CollectiveFailed:
-    """Return MPI's own words about an error that it returned."""
+    """Return the failure that MPI reported, with MPI's own text."""
     from mpi4py import MPI  # loaded when this communicator was made
 
     text = MPI.Get_error_string(comm.mpi_error) if MPI.Is_initialized() else "unknown"
@@ -167,7 +167,7 @@ def _mpi_failure(comm: View, operation: str) -> CollectiveFailed:
 def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     failures = {r: comm.failures[r] for r in range(comm.size)}
     calls = {r: (f.signature, f.length, f.detail) for r, f in failures.items()}
-    # A rank that took no part (a fence is a matter of one node) has called nothing.
+    # A fence concerns one node: ranks of other nodes have called nothing.
     calls = {r: call for r, call in calls.items() if call[0]} or calls
     keys = Counter((signature, length) for signature, length, _ in calls.values())
     (usual, votes), *others = keys.most_common()

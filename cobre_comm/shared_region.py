@@ -105,10 +105,10 @@ class SharedRegion(Closing):
 
 
 class HeapRegion(SharedRegion):
-    """A region on the heap of one process, where nothing can be shared: each rank its own."""
+    """A region on the heap of one process: each rank has its own copy."""
 
     def fence(self) -> None:
-        """Nothing to order among processes; still refuses a closed region or communicator."""
+        """Refuse a closed region or communicator; no other process has to be ordered."""
         self._open_memory()
         self._comm.check_usable()
 
@@ -117,7 +117,7 @@ class MappedRegion(SharedRegion):
     """A region in memory that all ranks of a node have mapped: R ranks hold one copy."""
 
     def fence(self) -> None:
-        """See :meth:`SharedRegion.fence`; a step of the ranks that share the memory."""
+        """Make all local ranks' writes visible to all of them, by one step of shared memory."""
         self._open_memory()
         self._comm.fence_region(self._identity)
 
@@ -125,7 +125,7 @@ class MappedRegion(SharedRegion):
 def agree_on_memory(comm: RegionOwner, nbytes: int, problem: str) -> None:
     """Raise ``AllocationFailed`` on all ranks if one of them has a problem; collective."""
     if not comm.agree(0 if problem else 1):
-        raise AllocationFailed(nbytes, problem or "another rank could not; see its message")
+        raise AllocationFailed(nbytes, problem or "another rank could not; its message says why")
 
 
 def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:

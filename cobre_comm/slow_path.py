@@ -1,6 +1,6 @@
-"""The slow path of arguments: explains what is wrong, converts what is merely unusual.
+"""The slow path of arguments: explains wrong ones, converts unusual ones.
 
-The compiled fast path serves plain arguments; everything else comes here. Each ``*_call`` function
+The compiled fast path serves plain arguments; all others come here. Each ``*_call`` function
 returns the call that the entry of that collective takes, or raises.
 """
 
@@ -27,7 +27,7 @@ def _describe(value: object) -> str:
 
 
 def check_array(operation: str, name: str, value: object, *, writable: bool) -> Array:
-    """Return ``value`` if it is an array that bytes can be moved of (or into).
+    """Return ``value`` if it is an array whose bytes can be read (or written).
 
     Raises
     ------

@@ -1,8 +1,8 @@
-/* Meeting in a named segment: rendezvous.py, segment.create, ownership.remove_stale.
+/* The rendezvous in a named segment: rendezvous.py, segment.create, ownership.remove_stale.
  *
  * Up to two jobs use one name, one after the other. In the first up to DEATHS ranks die, at any
- * moment. When all of its processes have ended without having met, the second job starts: nothing
- * goes wrong in it, so all of its ranks must meet, no matter what the first job has left behind.
+ * moment. When all of its processes have ended before they all attached, the second job starts:
+ * nothing goes wrong in it, so all of its ranks must attach, no matter what the first has left.
  *
  * A poll that would see what the last one saw is left out: `changed` says whether anything happened
  * since it began. With -DDEADLINE the limit of a rank of the first job may pass at any poll; without
@@ -15,7 +15,7 @@
 #define SEGMENTS 2
 #define NO_NAME 255
 
-#define EMPTY 0      /* layout.PUBLISHED of a file of no bytes */
+#define EMPTY 0      /* Control.published of a file of no bytes */
 #define UNFINISHED 1
 #define MAGIC 2
 
@@ -34,7 +34,7 @@ bit whole[SEGMENTS];  /* has its full length */
 bit header[SEGMENTS]; /* VERSION, SIZE, BUFFER_BYTES are valid */
 bit lock[SEGMENTS * R];
 bit registered[SEGMENTS * R];
-bit ready[SEGMENTS];  /* layout.READY */
+bit ready[SEGMENTS];  /* Control.ready */
 
 byte job = 1; /* which of the two */
 byte ending[R];  /* RUNNING, then how the rendezvous ended for a rank, or it */

@@ -1,5 +1,5 @@
 /* Ranks that die, leave, are interrupted, disagree or never come, and the looks around that find
- * them: wait._block, wait._look_around, wait._why_missing, step.await_rank and step.finish.
+ * them: wait._block, wait._look_around, wait._why_missing, step.await_rank and step.abandon_body.
  *
  * A sleep ends at every tick, and an arrival ends any wait, so wake-ups play no part here. A tick
  * that would see what the last look saw is left out: `changed` says whether anything happened since
@@ -17,11 +17,11 @@
 #define EVENTS 2
 #endif
 
-#define MEMBER 0 /* layout.CONDITION */
+#define MEMBER 0 /* RankBlock.condition */
 #define CLOSED 1
 #define FAILED 2
 
-#define ARRIVED_IN_TIME 0 /* layout.REASON */
+#define ARRIVED_IN_TIME 0 /* Failure.reason */
 #define LATE 1
 #define DIED 2
 #define LEFT 3
@@ -36,7 +36,7 @@
 #define NO_OUTCOME 9 /* has not ended: it died, it never comes, or it waits for ever */
 
 byte arrived[R * 2];
-bit signature[R * 2];   /* layout.KIND: what a rank calls in a step */
+bit signature[R * 2];   /* Cell.signature: what a rank calls in a step */
 byte condition[R];
 bit lock[R] = 1;   /* the record lock, which the operating system drops at death */
 bit changed[R] = 1; /* something happened since this rank last began to look around */

@@ -5,8 +5,8 @@
  * A model that includes this file says with STORED_BEFORE what precedes a release store.
  */
 
-/* A plain store; the same rank's next store to the same place does not overtake it. */
-#define STORE(place, unseen, value) atomic { unseen[place] == 0 -> unseen[place] = value }
+/* A plain store; the same rank's next store to the same word does not overtake it. */
+#define STORE(word, unseen, value) atomic { unseen[word] == 0 -> unseen[word] = value }
 
 /* What a release store of this parity waits for. */
 #ifdef FAULT_RELAXED_STORE
@@ -15,5 +15,5 @@
 #define RELEASED(rank, parity) (STORED_BEFORE(rank, parity))
 #endif
 
-#define BECOMES_VISIBLE(when, place, shared, unseen) \
-    d_step { unseen[place] != 0 && (when) -> shared[place] = unseen[place]; unseen[place] = 0 }
+#define BECOMES_VISIBLE(when, word, shared, unseen) \
+    d_step { unseen[word] != 0 && (when) -> shared[word] = unseen[word]; unseen[word] = 0 }

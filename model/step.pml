@@ -2,7 +2,7 @@
  * barrier.py, broadcast.py, allgatherv.py and allreduce.py use them (its stripes: stripes.pml).
  *
  * A value stands for the generation that wrote it. `slot` stands for all that a rank writes for a
- * step before it publishes: KIND, LENGTH, DETAIL and PAYLOAD of its cell, and its slot. Every step
+ * step before it publishes: signature, length, detail and payload of its cell, and its slot. Every step
  * writes and reads them all, as late as any collective does, and awaits the ranks in any order in
  * which one of them does, so one rank's loop stands for every mixture of collectives and chunks.
  *
@@ -38,7 +38,7 @@
 #define HAS_ARRIVED(rank, g) (arrived[WORD(rank, g)] == FLAG(g))
 #endif
 
-byte arrived[R * 2]; /* layout.ARRIVED, as the other ranks see it */
+byte arrived[R * 2]; /* Cell.arrived, as the other ranks see it */
 byte slot[R * 2];
 byte unseen_arrived[R * 2];
 byte unseen_slot[R * 2];

@@ -19,7 +19,7 @@
 #ifdef FAULT_ONE_STRIPE
 #define STRIPE(rank, g) ((rank) * 2)
 #else
-#define STRIPE(rank, g) CELL(rank, g) /* step.stripe_of */
+#define STRIPE(rank, g) CELL(rank, g) /* slot.stripe_of */
 #endif
 
 byte arrived[R * 2];

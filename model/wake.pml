@@ -16,7 +16,7 @@
 
 byte arrived[R * 2]; /* layout.ARRIVED, as the others and the operating system see it */
 byte unseen[R];      /* generation whose ARRIVED is not visible yet; 0 is none */
-byte sleepers[R];    /* layout.SLEEPERS */
+byte sleepers[R];    /* RankBlock.sleepers */
 byte sleeps_on[R] = NOWHERE; /* the word on which a rank sleeps: a futex queue */
 
 /* libc.futex_wake_all */

@@ -20,7 +20,7 @@ class Collective:
     case : Case
         What is called.
     sides : tuple of str
-        Who takes turns.
+        The libraries that take turns.
     fresh : bool
         Whether data are written before each call.
     interface : str

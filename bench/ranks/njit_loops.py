@@ -23,7 +23,7 @@ numba_mpi = cache(numba_mpi_loops)  # compiled once in a job
 
 @dataclass(frozen=True)
 class NjitLoop:
-    """A measurement of this program: who calls what on so many bytes of each rank."""
+    """A measurement of this program: an operation, bytes of each rank, libraries."""
 
     operation: str
     nbytes: int

@@ -1,4 +1,4 @@
-"""One cache line that two ranks hand back and forth: what meeting at all costs on this machine."""
+"""One cache line that two ranks hand back and forth: the least that synchronising costs here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is measured: a side binds an operation on a arrays of buffers to a call without arguments."""
+"""What is measured: a side makes of an operation and its buffers a call without arguments."""
 
 from __future__ import annotations
 

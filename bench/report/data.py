@@ -138,7 +138,7 @@ def thin(info: dict) -> dict:
 
 
 def load(paths: list[Path]) -> Results:
-    """Read and merge the files, oldest first whatever their order on the command line."""
+    """Read and merge the files, oldest first in any order on the command line."""
     files = [(path, json.loads(path.read_text())) for path in paths]
     files.sort(key=lambda item: item[1].get("datetime", ""))
     merged: dict[tuple, Record] = {}
@@ -162,6 +162,6 @@ def figure_of(info: dict) -> Record:
     """Return a figure of what was told of it."""
     told = {name: value for name, value in info.items() if name in SHOWN and value is not None}
     told["ratio_to"] = {name: Ratio(**r) for name, r in told.get("ratio_to", {}).items()}
-    if "value" in told:  # a figure with a unit of its own is no time, whatever the clock showed
+    if "value" in told:  # a figure with a unit of its own is not a time
         told |= {"p50_s": None, "p99_s": None}
     return Record(**told)

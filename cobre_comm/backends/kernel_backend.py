@@ -1,4 +1,4 @@
-"""What all backends share: a record, the entries, and the way of a Python call to them."""
+"""What all backends share: a record, the entries, and how a Python call reaches them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _live: weakref.WeakSet[KernelBackend] = weakref.WeakSet()
 
 
-# What every backend runs: the entries, and what they share.
+# Every backend runs the entries, and the kernels that they share.
 COMMON_KERNELS = (*entry.KERNELS, *exact_sum.KERNELS, *fold.KERNELS, *guard.KERNELS)
 
 
@@ -118,11 +118,11 @@ class KernelBackend(Communicator, SharedMemoryProvider):
 
     @property
     def is_leader(self) -> bool:
-        """See :attr:`SharedMemoryProvider.is_leader`."""
+        """Whether this rank populates a region as a whole."""
         return bool(self._comm.is_leader)
 
     def barrier(self) -> None:
-        """See :meth:`Communicator.barrier`."""
+        """Return when all ranks have entered."""
         outcome = self._barrier(self._address)
         if outcome:
             if outcome == status.UNUSUAL_ARGUMENTS:
@@ -131,12 +131,12 @@ class KernelBackend(Communicator, SharedMemoryProvider):
                 self._raise(BARRIER, outcome, 0, 0)
 
     def broadcast(self, buf: Array, root: int = 0) -> None:
-        """See :meth:`Communicator.broadcast`."""
+        """Give every rank the bytes of the root."""
         if root.__class__ is not int:
             root = slow_path.as_integer("broadcast", "root", root)
         try:
             outcome = self._broadcast(self._address, buf, root)
-        except OverflowError:  # of an integer that is no 64-bit one
+        except OverflowError:  # the integer does not fit into 64 bits
             raise InvalidRoot(root, self._size) from None
         if outcome:
             if outcome == status.UNUSUAL_ARGUMENTS:
@@ -146,7 +146,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
                 self._raise(BROADCAST, outcome, root, 0)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp = ReduceOp.SUM) -> None:
-        """See :meth:`Communicator.allreduce`."""
+        """Reduce element by element over all ranks, in rank order; every rank gets the result."""
         if op.__class__ is not ReduceOp:
             op = slow_path.as_reduce_op(op)
         outcome = self._allreduce(self._address, send, recv, op)
@@ -158,7 +158,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
                 self._raise(ALLREDUCE, outcome, send.size, recv.size)
 
     def allgatherv(self, send: Array, recv: Array, counts: Counts, displs: Counts) -> None:
-        """See :meth:`Communicator.allgatherv`."""
+        """Gather blocks of different lengths from all ranks, on all ranks."""
         outcome = self._allgatherv(self._address, send, recv, counts, displs)
         if outcome:
             if outcome == status.UNUSUAL_ARGUMENTS:
@@ -170,7 +170,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
                 self._explain_allgatherv(outcome, send, recv, counts, displs)
 
     def exact_sum(self, values: Array) -> float:
-        """See :meth:`Communicator.exact_sum`."""
+        """Return the sum of every element on every rank, rounded once."""
         array, dtype = slow_path.exact_sum_values(values)
         digits = np.zeros(exact_sum.WORDS, dtype=np.int64)
         call = ExactSum(array.ctypes.data, array.size, dtype, digits.ctypes.data)
@@ -190,7 +190,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         self._raise(ALLGATHERV, outcome, a, b)
 
     def _agree_on(self, signature: int, length: int) -> None:
-        """Meet the other ranks, which must give the same signature and length."""
+        """Wait for the other ranks, which must give the same signature and length."""
         outcome = entry.barrier_entry.call(self._address, Barrier(signature, length))
         if outcome:
             self._raise(signature & 0xFF, outcome, 0, 0)
@@ -204,7 +204,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         return elements, element_type
 
     def fence_region(self, identity: int) -> None:
-        """Meet at a fence; a step publishes all writes before it (release, acquire)."""
+        """Wait for all ranks at a fence: a step publishes all writes before it."""
         self._agree_on(FENCE, identity)
 
     def agree(self, value: int) -> int:
@@ -231,7 +231,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         raise failure.exception_for(self._address, operation, outcome, a, b)
 
     def close(self) -> None:
-        """See :meth:`Communicator.close`."""
+        """Leave the group; idempotent."""
         self._end()
 
     def _end(self) -> int:

@@ -1,4 +1,4 @@
-"""What a backend is, as one value; ``cobre_comm.backends.SPECS`` is the only list of them.
+"""What a backend is, as one value; ``cobre_comm.backends.SPECS`` is the only list of backends.
 
 A specification is light: it names the module of its communicator, and imports it when the backend
 is used.

@@ -94,7 +94,7 @@ def _every_mpi() -> tuple[list[str], str]:
 def _library(library: str | None) -> tuple[str, str]:
     """Return the MPI that starts if that one is asked for, or why none does.
 
-    An mpi4py that was built for one MPI loads that one, whatever it is asked for.
+    An mpi4py that was built for one MPI always loads that one.
     """
     from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 
@@ -104,7 +104,7 @@ def _library(library: str | None) -> tuple[str, str]:
     except BackendError as error:
         return "", getattr(error, "source", "") or str(error)
     if library not in (None, vendor):
-        return vendor, f"mpi4py loads {vendor} here, whatever MPI4PY_MPIABI says"
+        return vendor, f"mpi4py loads {vendor} here, for any MPI4PY_MPIABI"
     return vendor, ""
 
 

@@ -21,8 +21,8 @@ NODES = ":0,1"  # ranks behave as on two nodes in turn, and those of different o
 def points(backends: Sequence[str], sizes: Iterable[int], *, quick: bool) -> list[Point]:
     """Return backends and numbers of ranks, in the order in which they are checked.
 
-    ``local`` is one rank whatever is asked for. On one machine ``mpi`` shares memory as ``shm``
-    does; so that bytes go over MPI too, it is tried as on two nodes, unless in a quick check.
+    ``local`` always has one rank. On one machine ``mpi`` shares memory as ``shm`` does. So that
+    bytes go over MPI too, it is also checked as on two nodes, unless in a quick check.
     """
     several = sorted(set(sizes))
     found = []

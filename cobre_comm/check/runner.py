@@ -22,7 +22,7 @@ PLAIN = (AssertionError, RanksFailed, TrainingFailed)  # whose text says all, if
 
 
 class Watch(Protocol):
-    """Somebody who is told what happens."""
+    """Shows a check when it begins and its result when it has ended."""
 
     def begin(self, point: Point, check: Check) -> None:
         """A check begins."""

@@ -1,4 +1,4 @@
-"""The SDDP example as a witness: whatever backend and number of ranks, the same bits."""
+"""The SDDP example as a witness: the same bits on any backend and number of ranks."""
 
 from __future__ import annotations
 

@@ -29,13 +29,13 @@ class Bar:
         self._failed = 0
 
     def begin(self, point: Point, check: Check) -> None:
-        """See :class:`~cobre_comm.check.runner.Watch`."""
+        """Show that a check begins."""
         failed = f"{self._failed} failed · " * bool(self._failed)
         words = f"{failed}{point} · {COLUMNS[check.column]}: {check.name}"
         self._progress.update(self._task, description=words)
 
     def end(self, result: Result) -> None:
-        """See :class:`~cobre_comm.check.runner.Watch`."""
+        """Count the result of a check."""
         self._failed += not result.passed
         self._progress.advance(self._task)
 

@@ -23,10 +23,10 @@ class Lines:
         self._left = dict(counts)
 
     def begin(self, point: Point, check: Check) -> None:
-        """See :class:`~cobre_comm.check.runner.Watch`."""
+        """Write nothing when a check begins."""
 
     def end(self, result: Result) -> None:
-        """See :class:`~cobre_comm.check.runner.Watch`."""
+        """Count the result of a check; write the line after the last one."""
         point = result.point
         self._left[point] -= 1
         self._seconds[point] += result.seconds

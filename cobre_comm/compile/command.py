@@ -64,7 +64,7 @@ def _backends(text: str | None) -> list[str]:
     names = list(dict.fromkeys(word.strip().lower() for word in text.split(",")))
     for name in names:
         if name not in BUILT_IN:
-            raise ValueError(f"--backends: {name!r} is none of {', '.join(BUILT_IN)}")
+            raise ValueError(f"--backends: {name!r} is not one of {', '.join(BUILT_IN)}")
         if name not in usable:
             raise ValueError(f"--backends: {name} cannot be used here; try `cobre-comm check`")
     return names

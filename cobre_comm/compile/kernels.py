@@ -1,4 +1,4 @@
-"""The process that fills numba's disk cache; see ``warm``."""
+"""The process that fills numba's disk cache; ``warm`` starts it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def main(markers: Mapping[str, str]) -> None:
     try:
         _cache_files(_functions(different.values()))
     except RuntimeError:
-        return  # no cache: every rank compiles for itself, whatever is done here
+        return  # no cache: every rank compiles for itself
     addresses = [functools.partial(getattr, k, "address") for k in different.values()]
     _compile([*addresses, *(functools.partial(fast_path, name) for name in FAST_PATHS)])
     for backend, marker in markers.items():

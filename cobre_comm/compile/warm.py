@@ -29,7 +29,7 @@ _CPU_BYTES = 4096  # the first processor of /proc/cpuinfo, features included
 def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
     """Make sure that the kernels of ``backends`` are in numba's disk cache, if there can be one.
 
-    A failure here is none of the job: the ranks compile what they need, and say what is wrong.
+    A failure to fill the cache is not an error: ranks then compile for themselves.
 
     Parameters
     ----------

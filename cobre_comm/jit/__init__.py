@@ -1,14 +1,14 @@
 """The communicator in ``@njit`` code.
 
-``types`` tells numba what a communicator and a region are, ``methods`` what they can do there,
-``arguments`` what may be passed to them; ``register`` is what backends call.
+``types`` has the numba types of communicators and regions, ``methods`` their methods,
+``arguments`` the checks of arguments. Backends call ``register``.
 """
 
 from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Return what pickles of version 0.1.0 name; their types carry that version in their names."""
+    """Return a type that pickles of version 0.1.0 name; their type names carry that version."""
     if name in ("LocalCommType", "ShmCommType", "TcpCommType", "MpiCommType", "RegionType"):
         from cobre_comm.jit import types
 

@@ -1,6 +1,6 @@
-"""What the types of arguments allow in ``@njit`` code; judged while the user's code is compiled.
+"""Checks of the types of arguments in ``@njit`` code, made while the user's code is compiled.
 
-What a type cannot tell (an ``A`` layout may still be contiguous) remains as a test at run time.
+A type cannot tell everything: an ``A`` layout may be contiguous. That is tested at run time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The communicator's methods in ``@njit`` code: check, run the entry, raise.
 
-Each overload sees the types of the arguments. What is wrong with them becomes an implementation
-that raises when it runs, with the message Python would give; else the implementation makes the
-call, runs the entry by its address, and raises :class:`~cobre_comm.failure.Failure` for a status
-other than OK. With ``local`` there is nothing to run.
+Each overload sees the types of the arguments. Wrong types give an implementation that raises when
+it runs, with the message that Python gives. Otherwise the implementation makes the call, runs the
+entry by its address, and raises :class:`~cobre_comm.failure.Failure` for a status other than OK.
+Over ``local`` only ``allgatherv`` and ``exact_sum`` run an entry.
 """
 
 from __future__ import annotations

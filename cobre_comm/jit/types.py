@@ -1,11 +1,11 @@
 """How a communicator, or a region, becomes an argument of an ``@njit`` function.
 
-numba sees two types: a communicator of one rank, whose collectives compile to copies, and every
+numba sees two types: the communicator of ``local``, whose collectives compile to copies, and every
 other communicator. So a user's function is compiled once for ``local`` and once for all other
-backends. The value is the address of the communicator's record, an argument like any other:
-nothing about this process is in the compiled code, and ``cache=True`` holds for other ranks, sizes,
-backends and runs. The type's name carries a hash of our sources, so numba's cache never serves code
-of another version.
+backends. The value is the address of the communicator's record, an argument like any other. The
+compiled code holds nothing of this process, so ``cache=True`` serves other ranks, sizes, backends
+and runs. The type's name carries a hash of our sources, so numba's cache never serves code of
+another version.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class CommType(types.Type):
 
 
 class LocalCommType(CommType):
-    """A communicator of one rank."""
+    """The communicator of ``local``."""
 
 
 class RegionType(types.Type):

@@ -45,7 +45,7 @@ class Failed:
         """Describe an exception."""
         try:
             pickled = pickle.dumps(error)
-        except Exception:  # whatever a foreign __reduce__ raises
+        except Exception:  # a __reduce__ of others may raise anything
             pickled = None
         return cls(Report.of(error), pickled)
 

@@ -100,9 +100,9 @@ def call_to_value(fn: Callable[..., Any], comm: Any, args: tuple[Any, ...]) -> A
 def _send_value(pipe: ReportPipe, done: Done) -> None:
     try:
         message = bytes(ForkingPickler.dumps(done))
-    except Exception as error:  # whatever a foreign __reduce__ raises
-        kind = f"{type(done.value).__module__}.{type(done.value).__qualname__}"
+    except Exception as error:  # a __reduce__ of others may raise anything
+        name = f"{type(done.value).__module__}.{type(done.value).__qualname__}"
         raise TypeError(
-            f"the return value of rank 0 is a {kind}, which cannot be sent to the parent: {error}"
+            f"the return value of rank 0 is a {name}, which cannot be sent to the parent: {error}"
         ) from error
     pipe.send(message)

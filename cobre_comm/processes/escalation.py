@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.loop import NEVER
 
-LAST_WORDS_S = 0.3  # for the others to notice by themselves, and to say so
+LAST_WORDS_S = 0.3  # for the others to find the loss by themselves, and to report it
 CULPRIT_S = 4.0  # for a rank that others have lost to end, while all failures follow from its loss
 TERMINATE_S = 0.7  # from SIGTERM to SIGKILL
 
@@ -62,7 +62,7 @@ class Escalation:
             self._terminate_at(now + LAST_WORDS_S)
 
     def signalled(self, number: int, now: float) -> None:
-        """Give the ranks, who got that signal too, time to end; none if it is not the first."""
+        """Give the ranks, which got that signal too, time to end; none if it is not the first."""
         if self.began != NEVER:
             self._plan = [(now, signal.SIGKILL)]
             return

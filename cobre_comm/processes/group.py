@@ -10,7 +10,7 @@ runs        its process exists                the guardian watches it, the loop 
 has ended   it is a zombie, or has reported   the escalation plans which signals the others get: at
             its value or failure              once if the failure is primary; after a wait for the
                                               rank that was lost if it is secondary
-is killed   the last signal was sent          whatever it has started is killed with it
+is killed   the last signal was sent          its process group is killed with it
 is reaped   all have ended                    names are removed, the guardian is let go
 =========== ================================= =====================================================
 

@@ -1,4 +1,4 @@
-"""What the ranks of one job have in common: a backend, a size, a name, a secret, a place."""
+"""What the ranks of one job have in common: a backend, a size, a name, a secret, an address."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Inbox:
         self._hear: Callable[[bytes], None] = lambda message: None
 
     def serve(self, loop: Loop, hear: Callable[[bytes], None]) -> None:
-        """Call ``hear`` with each message, whenever the loop turns."""
+        """Call ``hear`` with each message, whenever ``loop`` runs."""
         self._loop, self._hear = loop, hear
         loop.serve(self._reader, self._read)
 

@@ -16,7 +16,7 @@ READ_BYTES = 2**16  # a pipe's capacity: ranks take turns
 
 
 class Relay:
-    """Moves bytes from ranks to outlets; a full outlet stops only those who write to it.
+    """Moves bytes from ranks to outlets; a full outlet stops only the ranks that write to it.
 
     Parameters
     ----------

@@ -89,8 +89,8 @@ def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:
     """Return how ranks and ``mpiexec`` ended, when ``mpiexec`` has ended the job.
 
     It does so by itself because a rank called MPI_Abort, with the code that ``mpiexec`` then exits
-    with. A rank that did so for an exception has reported that. Any other is the first to end for
-    a cause of its own, whatever its exit code: in MPICH the call may return.
+    with. A rank that did so for an exception has reported that. Any other rank is the first to end
+    for a cause of its own. Its exit code does not count: in MPICH the call may return.
     """
     first = first_failure(endings)
     has_reported = any(ending.report for ending in endings)

@@ -214,7 +214,7 @@ class _Watch:
                 stream.is_muted = True
 
     def leave_nothing(self) -> None:
-        """Write what ranks have written; end whatever they started; reap them."""
+        """Write what ranks have written; end the processes that they started; reap them."""
         processes = [*self._group.ranks]
         if self._mpi is not None:
             self._mpi.leave(self._impatient)

@@ -12,7 +12,7 @@ NODES_VARIABLE = "COBRE_MPI_PRETEND_NODES"
 class BackendName:
     """The parts of ``KIND``, or of ``mpi[-LIBRARY][:NODE,NODE,...]``.
 
-    ``mpi`` alone is whatever MPI mpi4py loads here; ``mpi-openmpi`` and ``mpi-mpich`` choose one.
+    ``mpi`` alone is the MPI that mpi4py loads here; ``mpi-openmpi`` and ``mpi-mpich`` choose one.
     A list of nodes makes rank r of one machine behave as on node ``list[r % len(list)]``:
     ``mpi-mpich:0,1,2,3`` gives each of four ranks a node of its own, ``mpi-openmpi:0,0,1,1`` is
     two nodes of two ranks, ``mpi:0,1`` places the ranks on two nodes in turn.
@@ -58,7 +58,7 @@ class BackendName:
 
 
 def node_of_ranks(backend: str, size: int) -> list[int]:
-    """Return for each rank a number that is the same for those who share regions with it.
+    """Return for each rank the number of its node; ranks of one node share regions.
 
     Parameters
     ----------
@@ -81,6 +81,6 @@ def node_of_ranks(backend: str, size: int) -> list[int]:
 
 
 def leaders(backend: str, size: int) -> list[bool]:
-    """Return for each rank whether it leads its node: the first of those who share with it."""
+    """Return for each rank whether it is the leader of its node."""
     nodes = node_of_ranks(backend, size)
     return [nodes.index(node) == rank for rank, node in enumerate(nodes)]

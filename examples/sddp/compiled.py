@@ -18,10 +18,16 @@ from pathlib import Path
 
 from numba.core import event
 
-PLAIN = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+FROM_PYTHON = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+"""Options of functions that Python calls too."""
+
+UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Leave out the code by which Python or C would call a function."""
+
+PLAIN = {**FROM_PYTHON, **UNWRAPPED}
 """Options of functions that only compute."""
 
-CALLING = {"cache": True, "nogil": True, "_nrt": True}
+CALLING = {"cache": True, "nogil": True, "_nrt": True, **UNWRAPPED}
 """Options of functions that call the communicator."""
 
 
@@ -32,13 +38,13 @@ def forget_stale_code(folder: Path = Path(__file__).parent) -> bool:
     compiled into it. (A folder given by `NUMBA_CACHE_DIR` has to be emptied by hand.)
     """
     digest = hashlib.sha256()
-    for source in sorted(folder.glob("*.py")):
-        digest.update(source.name.encode() + source.read_bytes())
+    for source in sorted(folder.rglob("*.py")):
+        digest.update(str(source.relative_to(folder)).encode() + source.read_bytes())
     cache = folder / "__pycache__"
     stamp = cache / "sources.sha256"
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
         return False
-    stale = [*cache.glob("*.nbi"), *cache.glob("*.nbc")]
+    stale = [*folder.rglob("__pycache__/*.nbi"), *folder.rglob("__pycache__/*.nbc")]
     for file in stale:
         file.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # a read-only folder has no cache either

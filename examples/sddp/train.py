@@ -7,17 +7,17 @@ Exit codes: 0 done, 1 the case cannot be solved, 2 wrong arguments or case file,
 """
 
 import argparse
-import json
-import os
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from case import CaseError
-from chart import save_plot
-from display import Display
-from run import StageInfeasible, Training, run_case
-from share import UsageError, load_case
+from case.fields import CaseError
+from output.chart import save_plot
+from output.display import Display
+from output.result import unwritable, write_result
+from training.plan import Options
+from training.run import StageInfeasible, run_case
+from training.share import UsageError, load_case
 
 from cobre_comm import CommError, create_communicator
 
@@ -52,36 +52,6 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     return arguments
 
 
-def unwritable(path: Path | None, option: str) -> list[str]:
-    """Return what is wrong with `path` as an output file: one sentence or none."""
-    if path is None:
-        return []
-    target = path if path.exists() else path.parent
-    if path.is_dir() or not target.exists() or not os.access(target, os.W_OK):
-        return [f"train.py: error: cannot write {option} {path}"]
-    return []
-
-
-def write_result(training: Training, seed: int, path: Path) -> None:
-    """Write bounds, digest and times to `path`; floats that are compared are in hexadecimal."""
-    result = {
-        "case": training.case.name,
-        "backend": training.backend,
-        "ranks": training.ranks,
-        "iterations": len(training.trace),
-        "seed": seed,
-        "forward_passes": training.plan.trajectories,
-        "stopped": training.stopped,
-        "lower_bound": [x.hex() for x in training.lower_bound],
-        "upper_bound_mean": [x.hex() for x in training.upper_bound_mean],
-        "upper_bound_half_width": [x.hex() for x in training.upper_bound_half_width],
-        "cuts_sha256": training.cuts_sha256,
-        "wall_s": training.wall_s,
-        "comm_s": training.comm_s,
-    }
-    path.write_text(json.dumps(result, indent=1) + "\n")
-
-
 def work(comm: Any, arguments: argparse.Namespace) -> None:
     """Read, train, show and write."""
     first = comm.rank == 0
@@ -91,15 +61,10 @@ def work(comm: Any, arguments: argparse.Namespace) -> None:
     case = load_case(comm, arguments.case, problems)
     with Display(first, arguments.iterations) as display:
         display.announce(case, comm.backend, comm.size)
-        training = run_case(
-            case,
-            comm,
-            iterations=arguments.iterations,
-            trajectories=arguments.forward_passes,
-            seed=arguments.seed,
-            gap=arguments.gap,
-            watch=display.watch,
+        options = Options(
+            arguments.iterations, arguments.forward_passes, arguments.seed, arguments.gap
         )
+        training = run_case(case, comm, options, display.watch)
     display.summarise(training)
     if first and arguments.out is not None:
         write_result(training, arguments.seed, arguments.out)

@@ -2,7 +2,7 @@
 
 import highspy
 import numpy as np
-from case import Case
+from case.data import Case
 
 
 def solve_highs(
@@ -31,11 +31,8 @@ def solve_highs(
     return highs.getModelStatus().name, highs.getInfo().objective_function_value
 
 
-def extensive_form(case: Case) -> float:
-    """Return the optimum of `case` from the program of its whole scenario tree."""
-    count = len(case.hydros)
-    segments = [(h, s) for h, hydro in enumerate(case.hydros) for s in hydro.segments]
-    width = 2 * count + len(segments) + len(case.thermals) + 1
+def scenario_tree(case: Case) -> list[tuple[int, int, int, float]]:
+    """Return parent, stage, opening and probability of every node, parents first."""
     nodes = [(-1, 0, k, p) for k, p in enumerate(case.probabilities[0])]
     begin = 0
     for t in range(1, case.stages):
@@ -44,33 +41,42 @@ def extensive_form(case: Case) -> float:
             for k, p in enumerate(case.probabilities[t]):
                 nodes.append((parent, t, k, nodes[parent][3] * p))
         begin = end
+    return nodes
+
+
+def extensive_form(case: Case) -> float:
+    """Return the optimum of `case` from the program of its whole scenario tree."""
+    count = len(case.hydros)
+    segments = [(h, s) for h, hydro in enumerate(case.hydros) for s in hydro.segments]
+    width = 2 * count + len(segments) + len(case.thermals) + 1
+    nodes = scenario_tree(case)
     a = np.zeros((len(nodes) * (count + 1), len(nodes) * width))
     right = np.zeros(a.shape[0])
     cost, lower, upper = np.zeros(a.shape[1]), np.zeros(a.shape[1]), np.full(a.shape[1], np.inf)
     for i, (parent, t, k, p) in enumerate(nodes):
-        row, column = i * (count + 1), i * width
+        row, base = i * (count + 1), i * width
         block = a[row : row + count + 1]
-        spill, thermal = column + count + len(segments), column + 2 * count + len(segments)
-        outflows = [(column + count + j, h) for j, (h, _) in enumerate(segments)]
+        spill, thermal = base + count + len(segments), base + 2 * count + len(segments)
+        outflows = [(base + count + j, h) for j, (h, _) in enumerate(segments)]
         outflows += [(spill + h, h) for h in range(count)]
         for h, hydro in enumerate(case.hydros):
-            block[h, column + h] = 1.0
-            lower[column + h], upper[column + h] = hydro.vmin, hydro.vmax
+            block[h, base + h] = 1.0
+            lower[base + h], upper[base + h] = hydro.vmin, hydro.vmax
             cost[spill + h] = p * hydro.spill_cost
             right[row + h] = case.inflows[t][k][h] + (hydro.v0 if parent < 0 else 0.0)
             if parent >= 0:
                 block[h, parent * width + h] = -1.0
-        for place, h in outflows:
-            block[h, place] += 1.0
+        for column, h in outflows:
+            block[h, column] += 1.0
             if case.hydros[h].downstream >= 0:
-                block[case.hydros[h].downstream, place] -= 1.0
+                block[case.hydros[h].downstream, column] -= 1.0
         for j, (_, segment) in enumerate(segments):
-            block[count, column + count + j] = segment.productivity
-            upper[column + count + j] = segment.qmax
+            block[count, base + count + j] = segment.productivity
+            upper[base + count + j] = segment.qmax
         for g, plant in enumerate(case.thermals):
             cost[thermal + g], upper[thermal + g] = p * plant.cost[t], plant.capacity
-        block[count, thermal : column + width] = 1.0
-        cost[column + width - 1] = p * case.deficit_cost
+        block[count, thermal : base + width] = 1.0
+        cost[base + width - 1] = p * case.deficit_cost
         right[row + count] = case.demand[t][k]
     status, value = solve_highs(cost, a, (right, right), (lower, upper))
     assert status == "kOptimal", status

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case import CaseError, parse_case
-from generate import generate
+from case.fields import CaseError
+from case.random_case import Shape, generate
+from case.read import parse_case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,16 +21,16 @@ def parse(data: Any) -> Any:
 
 def valid() -> dict[str, Any]:
     """Return a case with every optional part."""
-    return generate(3, 2, 3, 2, 1, segments=True, random_demand=True, stage_cost=True)
+    return generate(Shape(3, 2, 3, 2, segments=True, random_demand=True, stage_cost=True), 1)
 
 
 def replace(data: dict[str, Any], path: list[Any], value: Any) -> dict[str, Any]:
     """Return a copy of `data` with `value` at `path`."""
     data = copy.deepcopy(data)
-    place = data
+    parent = data
     for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] = value
+        parent = parent[step]
+    parent[path[-1]] = value
     return data
 
 
@@ -52,7 +53,7 @@ def test_abbreviations_are_spelled_out(cases: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "place"),
+    ("path", "value", "named"),
     [
         (["stages"], 0, "stages"),
         (["stages"], 3.0, "stages"),
@@ -87,12 +88,12 @@ def test_abbreviations_are_spelled_out(cases: Path) -> None:
         (["probabilities"], [[1.0]], "probabilities"),
     ],
 )
-def test_an_error_names_the_field(path: list[Any], value: Any, place: str) -> None:
+def test_an_error_names_the_field(path: list[Any], value: Any, named: str) -> None:
     with pytest.raises(CaseError) as caught:
         parse(replace(valid(), path, value))
-    assert caught.value.path == place
+    assert caught.value.path == named
     assert caught.value.file == "case.json"
-    assert place in str(caught.value)
+    assert named in str(caught.value)
 
 
 def test_a_circle_of_reservoirs_is_found() -> None:
@@ -155,14 +156,14 @@ JSON = st.recursive(
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(PATHS), JSON)
 def test_any_value_of_a_field_is_read_or_named(path: list[Any], value: Any) -> None:
-    place = ""
+    named = ""
     try:
         parse(replace(valid(), path, value))
     except CaseError as error:
-        place = error.path
+        named = error.path
     # Numbers of stages or hydros that are valid in themselves are found where they do not fit.
     known = (str(path[0]), "inflows", "demand", "probabilities", "thermals", "hydros")
-    assert place == "" or place.startswith(known)
+    assert named == "" or named.startswith(known)
 
 
 @settings(max_examples=200, deadline=None)

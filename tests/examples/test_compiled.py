@@ -4,10 +4,13 @@ from compiled import forget_stale_code
 
 
 def test_changed_sources_empty_the_cache(tmp_path):
-    source = tmp_path / "lp.py"
+    folder = tmp_path / "simplex"
+    folder.mkdir()
+    source = folder / "solve.py"
     source.write_text("x = 1")
     assert not forget_stale_code(tmp_path)
-    cached = tmp_path / "__pycache__" / "trainer.train-1.py311.nbi"
+    cached = folder / "__pycache__" / "solve.reoptimise-1.py311.nbi"
+    cached.parent.mkdir()
     cached.write_bytes(b"code")
     assert not forget_stale_code(tmp_path)
     assert cached.exists()

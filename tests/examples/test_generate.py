@@ -5,16 +5,17 @@ import math
 from pathlib import Path
 
 import pytest
-from case import parse_case
-from generate import generate, main
-from problem import choose_units
+from case.random_case import Shape, generate
+from case.read import parse_case
+from generate import main
+from stage.units import choose_units
 
 
 @pytest.mark.parametrize("hydros", [1, 5, 20])
 @pytest.mark.parametrize("thermals", [0, 4])
 @pytest.mark.parametrize("options", [(), ("segments", "random_demand", "stage_cost", "uneven")])
 def test_generated_cases_are_valid(hydros: int, thermals: int, options: tuple[str, ...]) -> None:
-    data = generate(hydros, thermals, 5, 3, 2, **dict.fromkeys(options, True))
+    data = generate(Shape(hydros, thermals, 5, 3, **dict.fromkeys(options, True)), 2)
     case = parse_case(json.dumps(data).encode(), "case.json")
     assert len(case.hydros) == hydros
     assert len(case.thermals) == thermals
@@ -26,8 +27,9 @@ def test_generated_cases_are_valid(hydros: int, thermals: int, options: tuple[st
 
 
 def test_equal_arguments_give_equal_cases() -> None:
-    assert generate(4, 3, 4, 3, 7) == generate(4, 3, 4, 3, 7)
-    assert generate(4, 3, 4, 3, 7) != generate(4, 3, 4, 3, 8)
+    shape = Shape(4, 3, 4, 3)
+    assert generate(shape, 7) == generate(shape, 7)
+    assert generate(shape, 7) != generate(shape, 8)
 
 
 def test_command_line_writes_a_case(tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from highs_reference import solve_highs
-from lp import INFEASIBLE, NOT_DUAL_FEASIBLE, OPTIMAL, reoptimise, solve_dense
-from lp_state import allocate
-from tableau import add_row, cold_start, drop_slack_rows, rebuild
+from simplex.dual import INFEASIBLE, NOT_DUAL_FEASIBLE, OPTIMAL
+from simplex.solve import reoptimise, solve_dense
+from simplex.state import ROWS, allocate
+from simplex.tableau import add_row, cold_start, drop_slack_rows, rebuild
 
 Program = tuple[
     np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
@@ -107,7 +108,7 @@ def test_rows_added_while_solving_give_the_optimum_with_all_rows(seed: int) -> N
         worst = int(np.argmax(missing))
         if missing[worst] <= 1e-9:
             break
-        if lp.head[0] == lp.basis.size:
+        if lp.head[ROWS] == lp.basis.size:
             drop_slack_rows(lp)
         add_row(lp, cuts[worst], levels[worst], worst)
     rows = np.append(right, levels), np.append(right, np.full(extra, np.inf))

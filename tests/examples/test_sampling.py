@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from sampling import draw_opening, listed_path, mix, stride_of, uniform
+from training.sampling import draw_opening, listed_path, mix, stride_of, uniform
 
 MASK = 2**64 - 1
 

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 import train
-from case import parse_case
+from case.random_case import Shape, generate
+from case.read import parse_case
 from conftest import EXAMPLE
-from generate import generate
 from highs_reference import extensive_form
-from plan import CUTS, make_plan
-from problem import build_problem, choose_units, opening_row
-from run import StageInfeasible, Training, run_case, run_training
+from stage.problem import build_problem, opening_row
+from stage.units import choose_units
+from training.plan import Options, make_plan
+from training.run import StageInfeasible, Training, run_case, run_training
 
 SMALL = [
     "cobre_d02_single_hydro",
@@ -33,7 +34,7 @@ SMALL = [
 
 def train_data(data: dict[str, Any], comm: Any, **options: Any) -> Training:
     """Train the case described by `data`."""
-    return run_case(parse_case(json.dumps(data).encode(), "case.json"), comm, **options)
+    return run_case(parse_case(json.dumps(data).encode(), "case.json"), comm, Options(**options))
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -53,22 +54,22 @@ def test_large_case_reaches_its_bound(cases: Path, comm: Any) -> None:
 
 
 SHAPES = [
-    (1, 0, 4, 3, {}),
-    (1, 2, 5, 3, {"uneven": True}),
-    (2, 3, 4, 3, {"segments": True, "fixed_first": True}),
-    (3, 2, 4, 3, {"random_demand": True, "stage_cost": True}),
-    (5, 4, 3, 4, {"segments": True, "uneven": True, "random_demand": True}),
-    (8, 3, 3, 3, {"uneven": True}),
-    (4, 3, 6, 1, {}),
+    Shape(1, 0, 4, 3),
+    Shape(1, 2, 5, 3, uneven=True),
+    Shape(2, 3, 4, 3, segments=True, fixed_first=True),
+    Shape(3, 2, 4, 3, random_demand=True, stage_cost=True),
+    Shape(5, 4, 3, 4, segments=True, uneven=True, random_demand=True),
+    Shape(8, 3, 3, 3, uneven=True),
+    Shape(4, 3, 6, 1),
 ]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize(("hydros", "thermals", "stages", "openings", "options"), SHAPES)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_generated_optimum_is_that_of_the_extensive_form(
-    comm: Any, hydros: int, thermals: int, stages: int, openings: int, options: Any, seed: int
+    comm: Any, shape: Shape, seed: int
 ) -> None:
-    data = generate(hydros, thermals, stages, openings, seed, **options)
+    data = generate(shape, seed)
     optimum = extensive_form(parse_case(json.dumps(data).encode(), "case.json"))
     training = train_data(data, comm)
     assert training.lower_bound[-1] == pytest.approx(optimum, rel=1e-6)
@@ -78,7 +79,7 @@ def test_generated_optimum_is_that_of_the_extensive_form(
 @pytest.mark.parametrize("water", [1e-3, 1e5])
 @pytest.mark.parametrize("money", [1e-3, 1e4])
 def test_units_of_the_data_do_not_matter(comm: Any, water: float, money: float) -> None:
-    data = generate(3, 2, 3, 3, 4)
+    data = generate(Shape(3, 2, 3, 3), 4)
     for hydro in data["hydros"]:
         for name in ("vmin", "vmax", "v0", "qmax"):
             hydro[name] *= water
@@ -88,7 +89,7 @@ def test_units_of_the_data_do_not_matter(comm: Any, water: float, money: float) 
     for plant in data["thermals"]:
         plant["cost"] *= money
     data["deficit_cost"] *= money
-    optimum = train_data(generate(3, 2, 3, 3, 4), comm).lower_bound[-1]
+    optimum = train_data(generate(Shape(3, 2, 3, 3), 4), comm).lower_bound[-1]
     assert train_data(data, comm).lower_bound[-1] == pytest.approx(optimum * money, rel=1e-7)
 
 
@@ -104,11 +105,11 @@ def test_a_run_repeats_bit_for_bit_and_depends_on_its_seed(cases: Path, comm: An
 
 def test_the_cut_pool_grows_past_its_first_allocation(cases: Path, comm: Any) -> None:
     training = run_training(cases / "gen_h8_t12_k10.json", comm, iterations=8, trajectories=64)
-    assert training.trace[-1, CUTS] > 256 * 11
+    assert training.trace["cuts"][-1] > 256 * 11
 
 
 def test_water_that_cannot_be_kept_is_named(comm: Any) -> None:
-    data = generate(2, 1, 3, 2, 3)
+    data = generate(Shape(2, 1, 3, 2), 3)
     data["hydros"][0]["v0"] = data["hydros"][0]["vmin"]
     data["inflows"][0][1][0] = -50.0
     with pytest.raises(StageInfeasible, match="stage 0, opening 1 has no feasible dispatch"):
@@ -116,7 +117,7 @@ def test_water_that_cannot_be_kept_is_named(comm: Any) -> None:
 
 
 def test_zero_iterations_and_zero_probabilities(comm: Any) -> None:
-    data = generate(2, 1, 3, 3, 3)
+    data = generate(Shape(2, 1, 3, 3), 3)
     assert train_data(data, comm, iterations=0).lower_bound == []
     data["probabilities"][1] = [0.5, 0.0, 0.5]
     optimum = extensive_form(parse_case(json.dumps(data).encode(), "case.json"))
@@ -124,11 +125,11 @@ def test_zero_iterations_and_zero_probabilities(comm: Any) -> None:
 
 
 def test_default_plan_walks_small_trees() -> None:
-    data = generate(1, 1, 3, 3, 1)
+    data = generate(Shape(1, 1, 3, 3), 1)
     case = parse_case(json.dumps(data).encode(), "case.json")
     units = choose_units(case)
     noise = np.array([opening_row(case, units, k) for k in range(9)])
-    plan = make_plan(build_problem(case, units, noise), None, 0)
+    plan = make_plan(build_problem(case, units, noise), Options())
     assert (plan.paths, plan.trajectories, plan.mixed) == (27, 27, 0)
 
 
@@ -172,7 +173,7 @@ def test_wrong_arguments_are_reported_before_training(
 
 
 def test_a_malformed_case_is_one_line(tmp_path: Path, capsys: Any) -> None:
-    data = generate(2, 1, 2, 2, 1)
+    data = generate(Shape(2, 1, 2, 2), 1)
     data["hydros"][1]["vmax"] = -1
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(data))

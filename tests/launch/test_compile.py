@@ -39,8 +39,8 @@ def test_some(asked, capsys):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--backends", "smh"], "'smh' is none of local, shm, tcp, mpi"),
-        (["--backends", ""], "'' is none of"),
+        (["--backends", "smh"], "'smh' is not one of local, shm, tcp, mpi"),
+        (["--backends", ""], "'' is not one of"),
         (["--backends", "mpi"], "mpi cannot be used here; try `cobre-comm check`"),
         (["-n", "2"], "unrecognized arguments"),
     ],

@@ -3,6 +3,7 @@ import subprocess
 
 import pytest
 
+from cobre_comm.backends import SPECS
 from cobre_comm.compile import kernels as compile_kernels
 from cobre_comm.compile import warm
 from tests.launch.command import EXAMPLES, cobre
@@ -75,22 +76,23 @@ def test_no_marker_where_there_is_no_place_for_it(compilations, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("backend", "own"), [("shm", "access.announce_kernel"), ("tcp", "farewell.tell_left_kernel")]
+    ("backend", "own"), [("shm", "step.announce_closed_kernel"), ("tcp", "control.goodbye_kernel")]
 )
 def test_marker_lists_the_files_of_numbas_cache(backend, own):
     cobre("run", "-n", 2, "--backend", backend, EXAMPLES / "hello_ranks.py")
     again = cobre("run", "-n", 2, "--backend", backend, EXAMPLES / "hello_ranks.py")
     assert again.stderr == ""
-    functions = compile_kernels._functions(compile_kernels._kernels(backend))
-    listed = compile_kernels._cache_files(functions)
+    [spec] = [spec for spec in SPECS if spec.name == backend]
+    listed = compile_kernels._cache_files(compile_kernels._functions(spec.kernels()))
     assert {path.name.split("-")[0] for path in listed} >= {
         own,
-        "allgatherv.allgatherv_kernel",
-        "allreduce.allreduce_kernel",
-        "barrier.synchronise_kernel",
-        "broadcast.broadcast_kernel",
-        "doors._allreduce",
-        "doors._barrier",
+        "allgatherv.allgatherv_body",
+        "allreduce.allreduce_body",
+        "barrier.barrier_body",
+        "broadcast.broadcast_body",
+        "entry.allreduce_entry",
+        "fast_path._allreduce",
+        "fast_path._barrier",
     }
 
 

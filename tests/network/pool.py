@@ -11,13 +11,13 @@ class HostedPool(RankPool):
     def __init__(self, hosts):
         super().__init__("tcp", len(hosts))
         self._hosts = hosts
-        self._meeting_place = {
+        self._rendezvous = {
             "COBRE_TCP_COORDINATOR": hosts[0].address,
             "COBRE_TCP_BIND_ADDR": "0.0.0.0",
         }
 
     def run_outcomes(self, body, *args, env=None, **keywords):
-        env = {**self._meeting_place, **(env or {})}
+        env = {**self._rendezvous, **(env or {})}
         return super().run_outcomes(body, *args, env=env, **keywords)
 
     def _start(self):

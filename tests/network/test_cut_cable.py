@@ -71,9 +71,9 @@ def check_both_sides(outcomes, cut, operation):
 def alternate(name, values):
     """Each value with one caller, alternately; with the other one in the long run."""
     cases = [
-        pytest.param(value, caller, marks=[pytest.mark.slow] * ((number + place) % 2))
+        pytest.param(value, caller, marks=[pytest.mark.slow] * ((number + turn) % 2))
         for number, value in enumerate(values)
-        for place, caller in enumerate(("python", "njit"))
+        for turn, caller in enumerate(("python", "njit"))
     ]
     return pytest.mark.parametrize((name, "caller"), cases)
 

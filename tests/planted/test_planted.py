@@ -91,15 +91,15 @@ def bystanders(fault):
 @pytest.fixture(scope="session")
 def compiled(request):
     """The faults that tests ask about, compiled."""
-    asking = [item for item in request.session.items if "verdicts" in item.fixturenames]
+    asking = [item for item in request.session.items if "outcomes" in item.fixturenames]
     names = sorted({i.callspec.params["name"] for i in asking if hasattr(i, "callspec")})
     compile_faults(names, timeout_s=LIMIT_S)
     return names
 
 
 @pytest.fixture(scope="session")
-def verdicts(compiled, tmp_path_factory):
-    """What the suite says of these faults, and of no fault."""
+def outcomes(compiled, tmp_path_factory):
+    """The tests that failed and passed with each of these faults, and without a fault."""
     catchers = sorted({test for tests in CATCHERS.values() for test in tests})
     tests = [f"TestNone::{test}" for test in [*catchers, *BYSTANDERS.values()]]
     for name in compiled:
@@ -112,29 +112,29 @@ def test_every_patch_fits_its_kernel(compiled):
     assert set(compiled) <= set(FAULTS) == set(CATCHERS)
 
 
-def test_without_a_fault_all_pass(verdicts):
-    tallies = {test: t for test, t in verdicts.items() if test.startswith("TestNone::")}
+def test_without_a_fault_all_pass(outcomes):
+    tallies = {test: t for test, t in outcomes.items() if test.startswith("TestNone::")}
     assert not {test: tally.failed for test, tally in tallies.items() if tally.failed}
     assert sum(len(tally.passed) for tally in tallies.values()) >= 100
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_fault_is_found(verdicts, name):
+def test_fault_is_found(outcomes, name):
     found, all_there = [], []
     for test in CATCHERS[name]:
-        failed = verdicts[f"{FAULTS[name].class_name}::{test}"].failed
+        failed = outcomes[f"{FAULTS[name].class_name}::{test}"].failed
         assert failed, f"{test} passes all the same: {FAULTS[name].story}"
         found += failed
-        all_there += verdicts[f"TestNone::{test}"].passed
+        all_there += outcomes[f"TestNone::{test}"].passed
     for caller in ("python", "njit"):
         if any(caller in instance for instance in all_there):
             assert any(caller in instance for instance in found), found
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_others_pass(verdicts, name):
+def test_the_others_pass(outcomes, name):
     for test in bystanders(FAULTS[name]):
-        tally = verdicts[f"{FAULTS[name].class_name}::{test}"]
+        tally = outcomes[f"{FAULTS[name].class_name}::{test}"]
         assert tally.passed
         assert not tally.failed
 

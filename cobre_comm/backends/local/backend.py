@@ -44,7 +44,7 @@ class LocalBackend(KernelBackend):
         return "local"
 
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> HeapRegion:
-        """See :meth:`SharedMemoryProvider.create_shared_region`; the region is on the heap."""
+        """Return an array of zeros on this process's heap."""
         elements, element_type = region_layout(count, dtype)
         self.check_usable()
         return HeapRegion(self, heap_zeros(elements, element_type), next(self._regions))

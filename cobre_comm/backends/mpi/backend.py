@@ -63,14 +63,14 @@ class MpiBackend(KernelBackend):
     """The ranks of an MPI communicator, on any number of nodes.
 
     Ranks that share a node work through shared memory, with the kernels of :class:`ShmBackend`.
-    With several nodes, the first rank of each speaks for its node, and MPI moves the data between
-    them; reductions are ours in any case. See docs/design/mpi-two-levels.md.
+    With several nodes, the leader of each speaks for its node, and MPI moves the data between
+    them. Ranks always fold by our own kernels (docs/design/mpi-two-levels.md).
 
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm, optional
-        Whose ranks; ``MPI.COMM_WORLD`` by default. It is duplicated, so that our messages never
-        meet the caller's. Collective over it.
+        The communicator whose ranks take part; ``MPI.COMM_WORLD`` by default. All its ranks call
+        this. It is duplicated, so that our messages never match the caller's.
     config : MpiConfig, optional
         Default: the environment.
 
@@ -96,7 +96,7 @@ class MpiBackend(KernelBackend):
             self._connect(parent)
 
     def _connect(self, parent: MPI.Intracomm) -> None:
-        """Find out who is where, and meet them."""
+        """Find out which rank is on which node, and attach to the ranks of this one."""
         world = parent.Dup()
         node, has_room = split_by_node(world, self._config.pretend_nodes)
         if self._config.spin_us is None:
@@ -140,7 +140,7 @@ class MpiBackend(KernelBackend):
         return "mpi"
 
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> MpiRegion:
-        """See :meth:`SharedMemoryProvider.create_shared_region`; an MPI shared window."""
+        """Return an array of zeros in an MPI shared window of each node; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
         memory = map_region(
             self, self._owned, elements, element_type, interleave=self._config.numa_interleave
@@ -153,7 +153,7 @@ class MpiBackend(KernelBackend):
         return MpiBackend(self.node, dataclasses.replace(self._config, pretend_nodes=()))
 
     def close(self) -> None:
-        """See :meth:`Communicator.close`."""
+        """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
         found = self._end()
         if found in _ENDED or self._segment is None:
             return
@@ -172,7 +172,7 @@ class MpiBackend(KernelBackend):
         self._segment = None
 
     def finalized(self) -> None:
-        """Become unusable, because MPI is about to be."""
+        """Become unusable, because MPI is about to be finalized."""
         with contextlib.suppress(InvalidCommunicator):
             self.close()
         if self._guard in (states.CLOSED, states.BROKEN):
@@ -212,7 +212,7 @@ def _attach_in_turn(comm: View, node: MPI.Intracomm, config: MpiConfig) -> Segme
 
     name = bytearray(NAME_BYTES)
     if node.rank == 0:
-        # The launcher removes what begins with the job's name, whatever becomes of the ranks.
+        # The launcher removes what begins with the job's name, even if the ranks are killed.
         job = os.environ.get("COBRE_JOB_ID") or f"cobre-{os.getuid()}-mpi"
         chosen = f"/{job[:40]}.{secrets.token_hex(5)}".encode()
         name[: len(chosen)] = chosen
@@ -239,7 +239,7 @@ def _compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
     """Let the first rank of a node compile what numba's cache does not have yet.
 
     The others sleep, and then load it. mpiexec starts all ranks at once, and each of them would
-    compile the same; `cobre-comm run` has seen to it before.
+    compile the same. `cobre-comm run` fills the cache before it starts ranks.
     """
     if node.rank == 0:
         for kernel in kernels:

@@ -39,14 +39,14 @@ class ShmBackend(KernelBackend):
     Parameters
     ----------
     config : ShmConfig
-        Where the ranks meet. Returns when all of them have.
+        Where the ranks meet. The constructor returns when all of them have attached.
     leader_lives : callable, optional
-        Tells whether rank 0 can still come, where the ranks have met before.
+        Tells whether rank 0 can still come, where the ranks know each other already.
 
     Raises
     ------
     InitializationFailed
-        If they do not, or the segment cannot be used.
+        If a rank does not attach, or the segment cannot be used.
     """
 
     __slots__ = ("_announce_closed", "_config", "_names", "_segment")
@@ -55,9 +55,8 @@ class ShmBackend(KernelBackend):
         super().__init__(SHM, BODIES, config.rank, config.size, is_leader=config.rank == 0)
         self._config = config
         self._names = itertools.count()
-        self._announce_closed = (
-            step.announce_closed_kernel.call
-        )  # loaded now: __del__ may run at exit
+        # Loaded now: __del__ may run at exit.
+        self._announce_closed = step.announce_closed_kernel.call
         self._segment = attach(self._comm, config, leader_lives)
 
     @property
@@ -66,7 +65,7 @@ class ShmBackend(KernelBackend):
         return "shm"
 
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> ShmRegion:
-        """See :meth:`SharedMemoryProvider.create_shared_region`; one copy in memory."""
+        """Return an array of zeros, of which all ranks share one copy; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
         number = next(self._names)
         memory = map_region(self, f"{self._config.name}.{number}", elements, element_type,
@@ -83,7 +82,7 @@ class ShmBackend(KernelBackend):
         )
 
     def close(self) -> None:
-        """See :meth:`Communicator.close`."""
+        """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
         found = self._end()
         if found in (states.CLOSED, states.FORKED) or not self._comm.control.address:
             return

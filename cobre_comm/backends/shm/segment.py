@@ -71,7 +71,7 @@ def create(name: str, nbytes: int, *, owned: bytes = b"", interleave: bool = Fal
     """
     fd = _posixshmem.shm_open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode=PRIVATE_MODE)
     try:
-        os.fchmod(fd, PRIVATE_MODE)  # whatever the umask
+        os.fchmod(fd, PRIVATE_MODE)  # for any umask
         if owned:
             fcntl.lockf(fd, fcntl.LOCK_EX, 1, 0)
         if CAN_RESERVE:

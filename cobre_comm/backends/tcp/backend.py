@@ -43,7 +43,7 @@ BODIES = Bodies(
 )
 
 STAR_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
-FAR_STAR_BYTES = 8 * 1024  # where a network is slower than a machine with itself
+FAR_STAR_BYTES = 8 * 1024  # a network is slower than loopback
 SPIN_US = 50.0  # when every rank of this machine has a core
 YIELD_US = 50.0  # after the spin, before the first poll
 
@@ -57,12 +57,12 @@ class TcpBackend(KernelBackend):
     Parameters
     ----------
     config : TcpConfig
-        Where the ranks meet. Returns when all of them have.
+        Where the ranks meet. The constructor returns when all of them have linked.
 
     Raises
     ------
     InitializationFailed
-        If they do not.
+        If a rank does not come, or cannot be reached.
     """
 
     __slots__ = ("_goodbye", "_links", "_memory", "_regions")
@@ -94,7 +94,7 @@ class TcpBackend(KernelBackend):
         return "tcp"
 
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> HeapRegion:
-        """See :meth:`SharedMemoryProvider.create_shared_region`; one copy on each rank's heap."""
+        """Return an array of zeros, a copy on each rank's heap; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
         nbytes = elements * element_type.itemsize
         memory: Array | None = None
@@ -113,7 +113,7 @@ class TcpBackend(KernelBackend):
         return local.LocalBackend()
 
     def mark_forked(self) -> None:
-        """In a forked child: give up its copies of the sockets, which would keep them open."""
+        """In a forked child: close its copies of the sockets, which would keep them open."""
         super().mark_forked()
         self._close_links()
 
@@ -123,7 +123,7 @@ class TcpBackend(KernelBackend):
             links.close()
 
     def close(self) -> None:
-        """See :meth:`Communicator.close`."""
+        """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
         guard = self._end()
         if self._links is None:
             return

@@ -162,8 +162,8 @@ def _candidates(library: Library, environment: Mapping[str, str]) -> Iterator[st
 def _owner(path: str, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """Return whose starter that is, "" if it does not say, and what it needs to work.
 
-    Open MPI may have been moved after it was built (wheels are): then it needs to be told its
-    place, and says anything but its version until it is.
+    Open MPI may have been moved after it was built (wheels are): then it has to be told its
+    path, and does not print its version before.
     """
     owner = _signed(path, environment)
     if owner:

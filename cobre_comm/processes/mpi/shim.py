@@ -3,8 +3,8 @@
 Run by path, isolated (``python -I -S shim.py NAME LAUNCHER``), by ``mpiexec``. It connects to
 the launcher's socket, says which rank it is, and gets what to run and where its input and output
 go. The rank has all that ``mpiexec`` gave, environment and descriptors, but is a child of the
-launcher: its parent here ends at once, and the launcher adopts orphans (PR_SET_CHILD_SUBREAPER,
-see prctl(2)). So the launcher, not ``mpiexec``, sees how it ends, and decides what it gets.
+launcher: its parent here ends at once, and the launcher adopts orphans (PR_SET_CHILD_SUBREAPER of
+prctl(2)). So the launcher, not ``mpiexec``, sees how it ends, and decides which signals it gets.
 
 The shim ends when the launcher says so or is gone; until then ``mpiexec`` believes that the rank
 runs.
@@ -35,7 +35,7 @@ _IGNORED = (
 
 
 def connect(name: str, launcher: int) -> socket.socket:
-    """Return a connection to the launcher, and to nobody else who may have that name."""
+    """Return a connection to the launcher; end if another process has that name."""
     link = socket.socket(socket.AF_UNIX)
     link.connect(f"\0{name}")
     peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)

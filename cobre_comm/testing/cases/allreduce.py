@@ -84,7 +84,7 @@ def reduce_small_sum(comm, caller):
 
 
 def reduce_signed_zeros(comm, caller, op):
-    """The earlier rank's zero stays, whichever it is; the first NaN met stays."""
+    """The earlier rank's zero stays, positive or negative; the first NaN stays."""
     payloads = [0x7FF8_0000_0000_0000 + r for r in range(comm.size)]
     mine = np.zeros(3, dtype=np.float64)
     mine[0] = 0.0 if comm.rank % 2 else -0.0

@@ -55,7 +55,7 @@ def populate_by_block(comm, count):
 
 
 def late_leader(comm, caller, pause_s):
-    """Who has met the leader at a fence sees what it wrote before, however late it came."""
+    """After a fence all ranks see what the leader wrote before it, also if the leader is late."""
     region = comm.create_shared_region(1000, np.float64)
     comm.barrier()
     if comm.is_leader:

@@ -32,7 +32,7 @@ _NAMES = {
 CODES = {np.dtype(name): code for code, name in _NAMES.items()}
 NAMES = {OTHER: "structured or other", EXACT: "exact sum", **_NAMES}
 
-# By NumPy's type number (int64 has two, `l` and `q`); -1 where the fast door steps aside.
+# By NumPy's type number (int64 has two, `l` and `q`); -1 sends the call to the slow path.
 BY_TYPE_NUMBER = tuple(
     CODES.get(np.dtype(character), -1) if character in "?bBhHiIlLqQfdgFDGe" else -1
     for character in "?bBhHiIlLqQfdgFDGOSUVMme"

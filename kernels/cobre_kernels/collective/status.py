@@ -3,7 +3,7 @@
 OK = 0
 
 # The communicator stays usable: refused before any communication.
-UNUSUAL_ARGUMENTS = -1  # the fast door passes; the careful one explains or converts
+UNUSUAL_ARGUMENTS = -1  # to the slow path, which explains or converts
 LENGTHS_DIFFER = 1  # allreduce: send.size != recv.size, or zero
 SEND_NOT_COUNT = 2  # allgatherv: send.size != counts[rank]
 BLOCK_OUTSIDE = 3  # allgatherv: a block reaches outside recv
@@ -16,7 +16,7 @@ BUSY_ELSEWHERE = 9  # another thread is inside a collective of this communicator
 UNALIGNED = 10
 NO_MEMORY = 11  # an exact sum has no memory for its buckets
 
-# Refused because of what the communicator has become.
+# Refused because of the state of the communicator.
 IS_BROKEN = 20
 IS_CLOSED = 21
 IS_FORKED = 22

@@ -152,7 +152,7 @@ if not config.DISABLE_JIT:
         """Make the codegen of a loop over blocks of four 64-byte vectors.
 
         The stores are volatile, or non-temporal, because LLVM would turn a plain loop back into
-        the ``memcpy`` that it is there to avoid (see ``copy.py``).
+        the ``memcpy`` that it is there to avoid (``copy.py``).
         """
         vector = ir.VectorType(_I64, 8)
 

@@ -69,7 +69,7 @@ class Kernel:
         return lambda address, *call: self.function(self.record.at(int(address)), *call)
 
 
-_interpreted = {}  # kernels by their stand-ins for addresses, where nothing is compiled
+_interpreted = {}  # where nothing is compiled: kernels by the numbers that serve as addresses
 
 
 def kernel(record, call=None):

@@ -171,7 +171,7 @@ def futex_wait(address, expected, timeout_ns, scratch):
 
 @routine
 def futex_wake_all(address):
-    """Wake everyone who sleeps on ``address``."""
+    """Wake all threads and processes that sleep on ``address``."""
     _futex(address, FUTEX_WAKE, WAKE_ALL, 0)
 
 

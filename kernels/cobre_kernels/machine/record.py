@@ -90,7 +90,7 @@ class Record:
     name : str
         Its name, unique.
     about : str
-        What it is and who writes it; one or two sentences.
+        What it is and which rank writes it; one or two sentences.
     line_bytes : int
         The record's length is a multiple of this.
     **fields : Field

@@ -90,7 +90,7 @@ def _nap(comm):
         if now - looked >= TICK_NS or comm.mpi.queried_ns != 0:
             looked = now
             outcome = _look_around(comm, now, began)
-        # A complete exchange counts, whatever has been heard meanwhile; row REFUSE knows of that.
+        # A complete exchange counts, also after a control message: row REFUSE covers that.
         found = _look(comm)
         if found != UNFINISHED:
             return found

@@ -34,7 +34,7 @@ def allreduce_body(comm, call):
 
 @routine
 def _as_coordinator(comm, call):
-    """Fold what all others send, in rank order whatever the order of arrival."""
+    """Fold what all others send, in rank order for any order of arrival."""
     for rank in range(1, comm.size):
         star.post_recv(comm, rank, ALLREDUCE_SEND, comm.length)
     outcome = star.transfer(comm)

@@ -17,7 +17,7 @@ A step is one collective. It has two phases:
    compares all headers with its own call, and sends the result back. Two ranks exchange headers and
    payloads directly.
 2. Ring: a payload that does not fit follows after all ranks have agreed. Each receiver knows every
-   length before the first byte comes, so no byte is received that has no place.
+   length before the first byte comes, so every byte is received into its final address.
 
 Messages (``frame.py`` has their bytes)
 
@@ -27,7 +27,7 @@ message         sent by                     tells
 header          every rank, on the star     step, signature, length, detail
 WAITING         a rank whose timeout is     liveness query: the sender waits in its step
                 over, on control links
-WAITING         a rank that reads a query   liveness answer: it waits too, in whatever step
+WAITING         a rank that reads a query   liveness answer: it waits too, in its own step
                 while it waits
 FAILURE         a rank whose collective     failure report: step, status, and for every rank reason
                 has failed                  and call; without rows if it was interrupted

@@ -1,6 +1,6 @@
 """The star: every rank's call, and a small payload, goes to rank 0 and comes back as the result.
 
-Two hops, whatever the number of ranks. Two ranks need only one, because each can send its own to
+Two hops, for any number of ranks. Two ranks need only one, because each can send its own to
 the other at once. Every collective begins here, also one whose payload then takes the ring: the
 headers tell whether all ranks have called the same.
 

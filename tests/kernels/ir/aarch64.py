@@ -27,7 +27,7 @@ def ordering_instructions(text, features):
     Parameters
     ----------
     text : str
-        The part's optimised IR, for whatever machine this is.
+        The part's optimised IR, for this machine.
     features : str
         Of the processor: ``""`` is the first generation, ``"+lse,+rcpc"`` a newer one.
     """

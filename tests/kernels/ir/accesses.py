@@ -1,9 +1,9 @@
 """Every access to memory in a kernel's IR, with the memory it goes to.
 
 Follows addresses from the kernel's arguments through arithmetic, loops and calls of other compiled
-functions. ``fields`` says which words of which memory hold addresses of other memory; whatever else
-is loaded is a plain number. Addresses that are themselves written to memory are reported, because
-they could come back unseen.
+functions. ``fields`` says which words of which memory hold addresses of other memory; every other
+word that is loaded is a plain number. Addresses that are themselves written to memory are reported,
+because they could come back unseen.
 """
 
 import dataclasses

@@ -41,7 +41,7 @@ class Body:
             if self._values == before:
                 break
         else:
-            raise AssertionError(f"{self.function.name}: addresses do not settle")
+            raise AssertionError(f"{self.function.name}: addresses do not converge")
         returns = [i for i in self.function.instructions() if i.operation == "ret"]
         return ir_values.join(*(self.of(ir_text.operand(i.text)) for i in returns))
 

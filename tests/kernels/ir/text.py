@@ -61,7 +61,7 @@ def unquoted(name):
 def split(text):
     """Split at the commas outside of brackets and of quoted names."""
     parts, depth, begin, quoted = [], 0, 0, False
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         if character == '"':
             quoted = not quoted
         elif quoted:
@@ -71,8 +71,8 @@ def split(text):
         elif character in ")]}>":
             depth -= 1
         elif character == "," and depth == 0:
-            parts.append(text[begin:place].strip())
-            begin = place + 1
+            parts.append(text[begin:index].strip())
+            begin = index + 1
     last = text[begin:].strip()
     return (*parts, last) if last else tuple(parts)
 
@@ -97,14 +97,14 @@ def operand(text):
     """Return the value at the end of ``type attributes value``."""
     tokens = _tokens(text)
     if tokens[-1].startswith("("):  # a constant expression, such as ``inttoptr (i64 1 to ptr)``
-        heads = [i for i, t in enumerate(tokens) if t in CONSTANT_EXPRESSIONS]
-        return " ".join(tokens[heads[-1] :])
+        starts = [i for i, t in enumerate(tokens) if t in CONSTANT_EXPRESSIONS]
+        return " ".join(tokens[starts[-1] :])
     return tokens[-1]
 
 
-def _closing(text, place):
+def _closing(text, begin):
     depth = 0
-    for index in range(place, len(text)):
+    for index in range(begin, len(text)):
         depth += {"<": 1, "[": 1, "{": 1, "(": 1}.get(text[index], 0)
         depth -= {">": 1, "]": 1, "}": 1, ")": 1}.get(text[index], 0)
         if depth == 0:

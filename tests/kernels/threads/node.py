@@ -1,7 +1,7 @@
 """The ranks of one node over MPI, as plain Python on threads, with an MPI that has no other node.
 
 The stand-ins for MPI's functions do what the real ones do for a single leader, and note as written
-whatever memory of the staging buffer the real ones may write.
+all memory of the staging buffer that the real ones may write.
 """
 
 import ctypes

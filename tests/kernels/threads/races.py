@@ -1,4 +1,4 @@
-"""A detector of data races: who may see what, by the orderings alone.
+"""A detector of data races: which thread may see which write, by the orderings alone.
 
 Vector clocks, as in "FastTrack: efficient and precise dynamic race detection" (Flanagan, Freund,
 PLDI 2009). A load with acquire learns what the store with release that it reads had seen; nothing

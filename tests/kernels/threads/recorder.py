@@ -17,7 +17,7 @@ assert config.DISABLE_JIT, "run with NUMBA_DISABLE_JIT=1"
 
 
 class Recorder:
-    """What happened: races, the operations on each shared word, and who wrote it."""
+    """What happened: races, the operations on each shared word, and its writers."""
 
     def __init__(self):
         self.lock = threading.RLock()

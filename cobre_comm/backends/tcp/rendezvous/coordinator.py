@@ -89,7 +89,7 @@ class Coordinator(Participant):
         far = [_describe(one) for one in self._listeners if not is_loopback(one)]
         if far and not self._config.token:
             _logger.warning(
-                "tcp rank 0 listens at %s without a token: whoever can connect can join the job; "
+                "tcp rank 0 listens at %s without a token: any program that can connect can join; "
                 "set COBRE_TCP_TOKEN to the same secret on all ranks",
                 " and ".join(far),
             )
@@ -154,7 +154,7 @@ class Coordinator(Participant):
     def _start(self) -> None:
         for rank, worker in self._workers.items():
             self._loop.cancel(self._control_tasks[rank])
-            with contextlib.suppress(OSError):  # the first collective notices a rank lost now
+            with contextlib.suppress(OSError):  # the first collective reports a rank lost now
                 worker.control.send(messages.pack_frame(tags.START))
 
     def _why_not_attached(self) -> str:

@@ -17,7 +17,7 @@ from cobre_comm.backends.tcp.rendezvous.sockets import close_all, reserve_descri
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
-NOTICE_S = 10.0
+LOG_WAIT_AFTER_S = 10.0
 LINK_ADVICE = (
     "every rank must be able to connect to every other (a firewall?), or raise "
     "COBRE_TCP_CONNECT_TIMEOUT_MS"
@@ -70,12 +70,12 @@ class Participant(abc.ABC):
 
         A human may be starting the other ranks, so after a while the log mentions the wait.
         """
-        soon = time.monotonic() + NOTICE_S
+        soon = time.monotonic() + LOG_WAIT_AFTER_S
         if until > soon and not self._loop.run(done, soon):
             limit_s = self._config.connect_timeout_ms / 1000
             _logger.warning(
                 "tcp rank %d still waits for the others after %g s (limit: %s)",
-                self._config.rank, NOTICE_S, f"{limit_s:g} s" if limit_s else "none",
+                self._config.rank, LOG_WAIT_AFTER_S, f"{limit_s:g} s" if limit_s else "none",
             )  # fmt: skip
         if not self._loop.run(done, until):
             raise InitializationFailed("tcp", failure())

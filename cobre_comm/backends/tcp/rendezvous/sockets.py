@@ -14,7 +14,7 @@ from cobre_comm.errors import InitializationFailed
 
 BACKLOG = 1024  # hundreds of ranks start at once; the system cuts it to what it allows
 SPARE_DESCRIPTORS = 64  # for what else the process opens, and a few connections
-# A machine that vanishes is noticed after 30 + 6 * 10 s: not before the usual timeout of a
+# A machine that vanishes is detected after 30 + 6 * 10 s: not before the usual timeout of a
 # collective, because a network that comes back should find the job alive.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 

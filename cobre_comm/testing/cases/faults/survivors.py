@@ -44,7 +44,7 @@ def check_later(later, took, cause):
 
 
 def check_timeout(caught, absent, variable):
-    """The error names those who did not come, and the variable that raises the limit."""
+    """The error names the ranks that did not come, and the variable that raises the limit."""
     assert isinstance(caught, CollectiveFailed)
     assert caught.ranks == tuple(absent)
     assert all(f"rank {rank}" in str(caught) for rank in absent)

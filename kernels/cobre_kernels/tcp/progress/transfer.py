@@ -1,7 +1,7 @@
 """Messages on the star: all that are posted move at once.
 
 A message comes into the peer's inbox, header first. The header is compared with this rank's call
-before the payload is believed. One loop moves bytes on whatever link is ready, so that the slowest
+before the payload is believed. One loop moves bytes on all links that are ready, so the slowest
 link sets the time and not the sum of all.
 """
 

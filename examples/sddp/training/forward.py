@@ -2,14 +2,16 @@
 
 import numpy as np
 from compiled import PLAIN
-from dual_simplex import OPTIMAL
-from lp_state import RESULT, Lp, copy_basis, copy_values
 from numba import njit
-from plan import COST, COUNTED, OPENING, STAGE, STATUS, TAIL, Memory, Plan
-from pool import Pool
-from problem import Problem
-from sampling import draw_opening, listed_path, uniform
-from stage import open_stage, refer_stage, set_point, solve_stage
+from simplex.dual import OPTIMAL
+from simplex.state import RESULT, Lp, copy_basis, copy_values
+from stage.pool import Pool
+from stage.problem import Problem
+from stage.solve import open_stage, refer_stage, set_point, solve_stage
+
+from training.memory import COST, COUNTED, OPENING, STAGE, STATUS, TAIL, State
+from training.plan import Block, Plan
+from training.sampling import draw_opening, listed_path, uniform
 
 
 @njit(**PLAIN)
@@ -57,30 +59,38 @@ def solve_step(lp: Lp, pool: Pool, t: int, row: np.ndarray, point: np.ndarray) -
 
 
 @njit(**PLAIN)
-def forward_pass(
-    problem: Problem, pool: Pool, plan: Plan, memory: Memory, iteration: int, begin: int, end: int
-) -> None:
-    """Simulate trajectories begin..end-1 into `memory.mine`.
+def start_block(state: State, iteration: int, block: Block) -> None:
+    """Put the trajectories of `block` at the initial volumes, with nothing simulated."""
+    problem, _, plan, memory = state
+    tail = memory.mine.shape[1] - TAIL
+    for i in range(block.end - block.begin):
+        record = memory.mine[i]
+        copy_values(problem.start, record)
+        for j in range(tail, tail + TAIL):
+            record[j] = 0.0
+        record[tail + COUNTED] = weight_of(problem, plan, iteration, block.begin + i)
+
+
+@njit(**PLAIN)
+def forward_pass(state: State, iteration: int, block: Block) -> None:
+    """Simulate the trajectories of `block` into `memory.mine`.
 
     The reference point of a stage is where trajectory 0 passed in the last iteration: known to
     all ranks. A trajectory that cannot go on carries the outcome, stage and opening.
     """
+    problem, pool, plan, memory = state
     hydros, stages = problem.start.size, problem.cost.shape[0]
     tail = stages * hydros
     lp, mine = memory.lp, memory.mine
-    for i in range(end - begin):
-        copy_values(problem.start, mine[i])
-        for j in range(tail, tail + TAIL):
-            mine[i, j] = 0.0
-        mine[i, tail + COUNTED] = weight_of(problem, plan, iteration, begin + i)
-    for t in range(stages if end > begin else 0):
+    start_block(state, iteration, block)
+    for t in range(stages if block.end > block.begin else 0):
         known = memory.trial[0, t * hydros : (t + 1) * hydros]
         refer_stage(memory.reference, problem, pool, t, known, memory.row)
         open_stage(lp, problem, t)
-        for i in range(end - begin):
+        for i in range(block.end - block.begin):
             if mine[i, tail + STATUS] != OPTIMAL:
                 continue
-            k = opening_of(problem, plan, iteration, begin + i, t)
+            k = opening_of(problem, plan, iteration, block.begin + i, t)
             copy_basis(memory.reference, lp)
             set_point(lp, mine[i, t * hydros : (t + 1) * hydros], problem.noise[k])
             nxt = mine[i, (t + 1) * hydros : (t + 2) * hydros] if t < stages - 1 else memory.spare

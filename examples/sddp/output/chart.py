@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from plan import HALF, LOWER, MEAN
-from run import Training
+from training.run import Training
 
 
 def save_plot(training: Training, path: Path) -> None:
@@ -17,10 +16,10 @@ def save_plot(training: Training, path: Path) -> None:
     trace = training.trace
     x = np.arange(1, len(trace) + 1)
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
-    low, high = trace[:, MEAN] - trace[:, HALF], trace[:, MEAN] + trace[:, HALF]
-    axes.fill_between(x, low, high, color="tab:orange", alpha=0.25, linewidth=0)
-    axes.plot(x, trace[:, MEAN], color="tab:orange", linewidth=0.8, label="simulated, ± 95 %")
-    axes.plot(x, trace[:, LOWER], color="tab:blue", label="lower bound")
+    mean, half = trace["mean"], trace["half_width"]
+    axes.fill_between(x, mean - half, mean + half, color="tab:orange", alpha=0.25, linewidth=0)
+    axes.plot(x, mean, color="tab:orange", linewidth=0.8, label="simulated, ± 95 %")
+    axes.plot(x, trace["lower_bound"], color="tab:blue", label="lower bound")
     if training.case.known is not None:
         name = "known bound" if training.case.known_is_bound else "known optimum"
         axes.axhline(training.case.known, color="black", linestyle="--", linewidth=0.8, label=name)

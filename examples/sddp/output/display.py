@@ -3,11 +3,10 @@
 import sys
 
 import numpy as np
-from case import Case
-from plan import COMM, CUTS, HALF, LOWER, MEAN, WALL
+from case.data import Case
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
-from run import Training
+from training.run import Training
 
 MARKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80)
 """Iterations with a line of their own, up to 99; above that, the same times ten, and so on."""
@@ -55,21 +54,22 @@ class Display:
             self.console.print(self.last, markup=False)
             self.last = ""
 
-    def watch(self, line: np.ndarray) -> None:
-        """Take note of one iteration; `line` has the columns named in `plan`."""
+    def watch(self, line: np.void) -> None:
+        """Take note of one iteration; `line` is a record of the trace."""
         self.count += 1
-        self.elapsed += line[WALL] * 1e-9
+        self.elapsed += line["wall_ns"] * 1e-9
         if not self.active:
             return
-        share = line[COMM] / line[WALL] if line[WALL] > 0.0 else 0.0
+        share = line["comm_ns"] / line["wall_ns"] if line["wall_ns"] > 0.0 else 0.0
         text = (
-            f"{self.count:9d} {line[LOWER]:16.8g} {line[MEAN]:15.6g} {line[HALF]:12.4g} "
-            f"{int(line[CUTS]):8d} {self.elapsed:9.3f} {share:6.1%}"
+            f"{self.count:9d} {line['lower_bound']:16.8g} {line['mean']:15.6g} "
+            f"{line['half_width']:12.4g} {int(line['cuts']):8d} {self.elapsed:9.3f} {share:6.1%}"
         )
         if self.live:
             of = f" of {self.limit}" if self.limit else ""
             self.progress.update(
-                self.task, description=f"iteration {self.count}{of}, bound {line[LOWER]:.8g}"
+                self.task,
+                description=f"iteration {self.count}{of}, bound {line['lower_bound']:.8g}",
             )
         if self.count == 1:
             self.console.print(HEADER, markup=False)

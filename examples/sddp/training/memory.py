@@ -1,37 +1,34 @@
-"""How one training run is laid out: who walks which trajectory, and the arrays that hold it."""
+"""What one rank holds during training: arrays allocated once, and the trace of the iterations."""
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from compiled import PLAIN
-from lp_state import Lp, allocate
-from numba import njit
-from problem import Problem
-from sampling import count_paths, stride_of
+from simplex.state import Lp, allocate
+from stage.pool import Pool
+from stage.problem import Problem
+
+from training.plan import Plan
 
 OK, FORWARD, BACKWARD, BOUND = 0, 1, 2, 3
 """Phases an error can come from (`OK`: there is none)."""
-
-LOWER, MEAN, HALF, CUTS, GAIN, PIVOTS, WALL, COMM = range(8)
-"""Columns of a trace: lower bound; mean and 95 % half-width of the simulated cost; cuts so far;
-largest improvements a cut made at its own point, summed over stages; simplex pivots; nanoseconds
-in all and in collectives.
-"""
 
 COST, COUNTED, STATUS, STAGE, OPENING, TAIL = 0, 1, 2, 3, 4, 5
 """Fields after a trajectory's volumes: its cost; the weight of that cost in the mean (negative:
 not counted); the outcome, and the stage and opening where it was not optimal. `TAIL`: how many."""
 
-
-class Plan(NamedTuple):
-    """Numbers of one run."""
-
-    trajectories: int
-    seed: int
-    paths: int  # paths of the scenario tree if they are walked one by one, else 0
-    stride: int
-    mixed: int  # 1: every second trajectory explores
+TRACE = np.dtype(
+    [
+        ("lower_bound", np.float64),
+        ("mean", np.float64),  # of the simulated cost
+        ("half_width", np.float64),  # of its 95 % interval
+        ("cuts", np.float64),  # so far
+        ("gain", np.float64),  # largest rise by a cut at its own point, summed over stages
+        ("pivots", np.float64),  # of the simplex, on all ranks
+        ("wall_ns", np.float64),
+        ("comm_ns", np.float64),  # of these in collectives
+    ]
+)
+"""One iteration as training reports it."""
 
 
 class Memory(NamedTuple):
@@ -47,7 +44,7 @@ class Memory(NamedTuple):
     cuts: np.ndarray  # (M, H + 3)
     counts: np.ndarray  # (size,)
     displs: np.ndarray  # (size,)
-    spare: np.ndarray  # (H,) end volumes nobody needs: those of the last stage
+    spare: np.ndarray  # (H,) end volumes of the last stage, which no stage takes up
     first_cut: np.ndarray  # (H + 3,) as a row of `cuts`, for stage 0
     bound: np.ndarray  # (1,)
     stats: np.ndarray  # (2,) how many costs count; simplex pivots
@@ -55,35 +52,13 @@ class Memory(NamedTuple):
     error: np.ndarray  # (4 + H,) phase, outcome, stage, opening, incoming volume
 
 
-@njit(**PLAIN)
-def block_start(items: int, rank: int, size: int) -> int:
-    """Return the first item of `rank`: contiguous blocks, sizes differing by at most one."""
-    return items * rank // size
+class State(NamedTuple):
+    """What training works on."""
 
-
-@njit(**PLAIN)
-def lay_out(items: int, width: int, counts: np.ndarray, displs: np.ndarray) -> None:
-    """Fill counts and displacements, in elements, for `items` records of `width` over ranks."""
-    size = counts.size
-    for r in range(size):
-        begin = block_start(items, r, size)
-        counts[r] = (block_start(items, r + 1, size) - begin) * width
-        displs[r] = begin * width
-
-
-def make_plan(problem: Problem, trajectories: int | None, seed: int) -> Plan:
-    """Return the plan; without `trajectories` it is the whole tree if that is small, else 16."""
-    paths = count_paths(problem.first)
-    if trajectories is None:
-        trajectories = paths if 0 < paths <= 32 else 16
-    uneven = any(np.ptp(problem.weight[a:b]) > 0 for a, b in pairwise(problem.first))
-    return Plan(
-        trajectories=trajectories,
-        seed=seed,
-        paths=paths,
-        stride=stride_of(paths) if paths else 1,
-        mixed=1 if uneven and not paths and trajectories > 1 else 0,
-    )
+    problem: Problem
+    pool: Pool
+    plan: Plan
+    memory: Memory
 
 
 def new_memory(problem: Problem, plan: Plan, size: int) -> Memory:

@@ -7,9 +7,10 @@ Programming and Extensions" (1963), ch. 8 and 18, with bounded variables.
 """
 
 import numpy as np
-from compiled import PLAIN
-from lp_state import AGE, AT_LOWER, AT_UPPER, AT_ZERO, PIVOTS, ROWS, Lp
+from compiled import FROM_PYTHON, PLAIN
 from numba import njit
+
+from simplex.state import AGE, AT_LOWER, AT_UPPER, AT_ZERO, PIVOTS, ROWS, Lp
 
 SINGULAR = 1e-9
 """A pivot smaller than this is taken for zero (programs are scaled to entries near one)."""
@@ -52,7 +53,7 @@ def slack_tableau(lp: Lp) -> None:
     lp.head[AGE] = 0
 
 
-@njit(**PLAIN)
+@njit(**FROM_PYTHON)
 def cold_start(lp: Lp) -> bool:
     """Put `lp` at the slack basis, each variable on the bound its cost prefers; rows stay.
 
@@ -99,7 +100,7 @@ def pivot(lp: Lp, r: int, c: int) -> None:
     lp.head[PIVOTS] += 1
 
 
-@njit(**PLAIN)
+@njit(**FROM_PYTHON)
 def rebuild(lp: Lp) -> bool:
     """Recompute the tableau of the present basis from the data, shedding accumulated error.
 
@@ -131,7 +132,7 @@ def rebuild(lp: Lp) -> bool:
     return True
 
 
-@njit(**PLAIN)
+@njit(**FROM_PYTHON)
 def add_row(lp: Lp, coefficients: np.ndarray, low: float, key: int) -> None:
     """Add the row  low <= coefficients . x[:p]  with its activity basic; a slot must be free."""
     m, n = lp.a.shape
@@ -145,12 +146,12 @@ def add_row(lp: Lp, coefficients: np.ndarray, low: float, key: int) -> None:
     for p in range(coefficients.size):
         f = coefficients[p]
         lp.cut[slot, p] = f
-        place = lp.where[p]
-        if place < 0:
-            lp.tab[row, ~place] += f
+        position = lp.where[p]
+        if position < 0:
+            lp.tab[row, ~position] += f
         elif f != 0.0:
             for j in range(n):
-                lp.tab[row, j] += f * lp.tab[place, j]
+                lp.tab[row, j] += f * lp.tab[position, j]
     var = n + m + slot
     lp.lower[var], lp.upper[var] = low, np.inf
     lp.status[var] = AT_LOWER
@@ -158,7 +159,7 @@ def add_row(lp: Lp, coefficients: np.ndarray, low: float, key: int) -> None:
     lp.head[ROWS] = row + 1
 
 
-@njit(**PLAIN)
+@njit(**FROM_PYTHON)
 def drop_slack_rows(lp: Lp) -> None:
     """Remove every added row whose activity is basic: it does not bind at this basis."""
     m, n = lp.a.shape

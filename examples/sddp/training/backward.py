@@ -1,17 +1,18 @@
-"""Backward pass of one stage: cuts at a block of points, and their place in the pool."""
+"""Backward pass of one stage: cuts at a block of points, and which of them enter the pool."""
 
 import numpy as np
 from compiled import PLAIN
-from dual_simplex import OPTIMAL
-from lp_state import RESULT, Lp, copy_basis
 from numba import njit
-from plan import Memory
-from pool import Pool, append_cut, highest_cut
-from problem import Problem
-from stage import open_stage, refer_stage, set_point, solve_stage
+from simplex.dual import OPTIMAL
+from simplex.state import RESULT, copy_basis
+from stage.pool import append_cut, highest_cut
+from stage.solve import open_stage, refer_stage, set_point, solve_stage
 
-NEWS, ZERO = 5e-9, 1e-12
-"""A cut is appended if it raises the pool at its own point by `NEWS` of its value plus `ZERO`.
+from training.memory import Memory, State
+from training.plan import Block
+
+RISE, ZERO = 5e-9, 1e-12
+"""A cut is appended if it raises the pool at its own point by `RISE` of its value plus `ZERO`.
 
 Cuts that rise less are rounding, and nearly parallel cuts make ill-conditioned bases.
 """
@@ -43,23 +44,15 @@ def find_distinct(memory: Memory, hydros: int, t: int) -> int:
 
 
 @njit(**PLAIN)
-def expected_cut(
-    lp: Lp,
-    problem: Problem,
-    pool: Pool,
-    t: int,
-    point: np.ndarray,
-    row: np.ndarray,
-    cut: np.ndarray,
-) -> None:
+def expected_cut(state: State, t: int, point: np.ndarray, cut: np.ndarray) -> None:
     """Write to `cut` the expected-cost cut of stage `t` at `point`, over all its openings.
 
     `cut` receives H slopes, the intercept, the outcome and the opening of a failure. Value and
     slopes are those of the dual solution: the cut is valid even if `lp` is not quite optimal.
-    `lp` must stand at the stage's reference basis; openings go from dry to wet, each from the
-    basis of the one before.
+    `memory.lp` must stand at the stage's reference basis; openings go from dry to wet, each from
+    the basis of the one before.
     """
-    hydros = point.size
+    problem, lp, hydros = state.problem, state.memory.lp, point.size
     cut[:] = 0.0
     for p in range(problem.first[t], problem.first[t + 1]):
         k = problem.order[p]
@@ -67,7 +60,7 @@ def expected_cut(
         if weight == 0.0:
             continue
         set_point(lp, point, problem.noise[k])
-        if solve_stage(lp, pool, t, row) != OPTIMAL:
+        if solve_stage(lp, state.pool, t, state.memory.row) != OPTIMAL:
             cut[hydros + 1] = lp.head[RESULT]
             cut[hydros + 2] = k - problem.first[t]
             return
@@ -79,33 +72,37 @@ def expected_cut(
 
 
 @njit(**PLAIN)
-def backward_block(
-    problem: Problem, pool: Pool, memory: Memory, t: int, begin: int, end: int
-) -> None:
-    """Compute the cuts of stage `t` at distinct points begin..end-1 into `memory.my_cuts`."""
-    hydros = problem.start.size
-    lp, distinct = memory.lp, memory.distinct
-    if end == begin:
-        return
-    here, there = t * hydros, (t + 1) * hydros
-    refer_stage(
-        memory.reference, problem, pool, t, memory.trial[distinct[0], here:there], memory.row
-    )
-    open_stage(lp, problem, t)
-    for i in range(begin, end):
-        copy_basis(memory.reference, lp)
-        point = memory.trial[distinct[i], here:there]
-        expected_cut(lp, problem, pool, t, point, memory.row, memory.my_cuts[i - begin])
+def refer_basis(state: State, t: int, point: np.ndarray) -> None:
+    """Compute the reference basis of stage `t` at `point`, and put `memory.lp` at it."""
+    problem, pool, _, memory = state
+    refer_stage(memory.reference, problem, pool, t, point, memory.row)
+    open_stage(memory.lp, problem, t)
+    copy_basis(memory.reference, memory.lp)
 
 
 @njit(**PLAIN)
-def append_news(pool: Pool, memory: Memory, t: int, count: int, hydros: int) -> float:
+def backward_block(state: State, t: int, block: Block) -> None:
+    """Compute the cuts of stage `t` at the distinct points of `block` into `memory.my_cuts`."""
+    memory, hydros = state.memory, state.problem.start.size
+    here, there = t * hydros, (t + 1) * hydros
+    if block.end == block.begin:
+        return
+    refer_basis(state, t, memory.trial[memory.distinct[0], here:there])
+    for i in range(block.begin, block.end):
+        copy_basis(memory.reference, memory.lp)
+        point = memory.trial[memory.distinct[i], here:there]
+        expected_cut(state, t, point, memory.my_cuts[i - block.begin])
+
+
+@njit(**PLAIN)
+def append_rising(state: State, t: int, count: int) -> float:
     """Append to stage `t - 1` the cuts that raise it at their own point, in trajectory order.
 
     Returns the largest rise. A cut equal to a present one, or below the pool at its own point,
     says nothing new there and is left out.
     """
-    largest = 0.0
+    _, pool, _, memory = state
+    hydros, largest = memory.spare.size, 0.0
     for i in range(count):
         cut = memory.cuts[i, : hydros + 1]
         point = memory.trial[memory.distinct[i], t * hydros : (t + 1) * hydros]
@@ -113,7 +110,7 @@ def append_news(pool: Pool, memory: Memory, t: int, count: int, hydros: int) -> 
         for h in range(hydros):
             value += cut[h] * point[h]
         _, present = highest_cut(pool, t - 1, point, 0.0)
-        if value > present + NEWS * abs(present) + ZERO:
+        if value > present + RISE * abs(present) + ZERO:
             append_cut(pool, t - 1, cut)
             largest = max(largest, value - present)
     return largest

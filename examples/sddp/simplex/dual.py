@@ -1,4 +1,4 @@
-"""Bounded-variable dual simplex on the tableau of `lp_state.Lp`.
+"""Bounded-variable dual simplex on the tableau of `simplex.state.Lp`.
 
 Ratio test with bound flipping (the "long step"): a boxed variable whose dual ratio is passed is
 moved to its other bound instead of entering, as long as the row stays infeasible. Ties go to the
@@ -14,9 +14,10 @@ What a solve returns depends on nothing but the program and the basis it starts 
 
 import numpy as np
 from compiled import PLAIN
-from lp_state import AGE, AT_LOWER, AT_UPPER, AT_ZERO, ROWS, Lp
 from numba import njit
-from tableau import pivot, rebuild, resting_value
+
+from simplex.state import AGE, AT_LOWER, AT_UPPER, AT_ZERO, ROWS, Lp
+from simplex.tableau import pivot, rebuild, resting_value
 
 OPTIMAL, INFEASIBLE, NOT_DUAL_FEASIBLE, FAILED = 0, 1, 2, 3
 """Outcomes. `FAILED`: no basis passed the checks; has not been seen on scaled data."""
@@ -27,7 +28,7 @@ IMPOSSIBLE = 1e-9
 """A row is infeasible only if it misses its bound by more than this, in the same measure."""
 ENOUGH = 1e-7
 """What is still missed when the steps are used up; the dual solution is feasible throughout."""
-ENTRY = 1e-8
+FROM_PYTHON = 1e-8
 """Entries of a row below this do not make a pivot."""
 TIE = 1e-12
 """A reduced cost within this of zero has no sign: the variable stays where it rests."""
@@ -84,7 +85,7 @@ def list_candidates(lp: Lp, r: int, sign: float) -> int:
     count = 0
     for j in range(lp.red.size):
         entry = sign * lp.tab[r, j]
-        if abs(entry) <= ENTRY:
+        if abs(entry) <= FROM_PYTHON:
             continue
         var = lp.nonbasic[j]
         if lp.lower[var] == lp.upper[var]:
@@ -118,7 +119,7 @@ def flip(lp: Lp, c: int) -> None:
 
 @njit(**PLAIN)
 def pick(lp: Lp, r: int, count: int, bland: bool) -> int:
-    """Return the place in `mark` of the least ratio; of near equals the largest entry, or index.
+    """Return which candidate has the least ratio; of near equals the largest entry, or index.
 
     Near equal is what keeps every reduced cost within `HARRIS` of its sign (P. M. J. Harris,
     Math. Programming 5 (1973) 1): entries too small to divide by are avoided that way.
@@ -147,7 +148,7 @@ def choose_column(lp: Lp, r: int, miss: float, bland: bool) -> tuple[int, float]
     """Return the entering column and its ratio, flipping bounds on the way; -1 if none is left.
 
     None left means: with every variable on the bound that helps most, row `r` still misses, by
-    what is returned in place of the ratio. If that is no more than rounding, the last one enters.
+    what is returned instead of the ratio. If that is no more than rounding, the last one enters.
     """
     bound = lp.lower[lp.basis[r]] if miss > 0.0 else lp.upper[lp.basis[r]]
     rounding = IMPOSSIBLE * (1.0 + abs(bound))

@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from case import Case, CaseError, parse_case
-from plan import block_start
-from problem import Problem, Units, build_problem, opening_row
+from case.data import Case
+from case.fields import CaseError
+from case.read import parse_case
+from stage.problem import Problem, build_problem, opening_row
+from stage.units import Units
+
+from training.plan import Block, block_of
 
 CASE, CASE_ERROR, USAGE = 0, 1, 2
 """What rank 0 broadcasts: a case, what is wrong with it, or that it cannot be read at all."""
@@ -75,14 +79,13 @@ def share_problem(comm: Any, case: Case, units: Units) -> tuple[Problem, Any]:
     total = sum(len(p) for p in case.probabilities)
     width = len(case.hydros) + 1
     region = comm.create_shared_region(total * width, np.float64)
-    begin, end = 0, total
+    block = Block(0, total)
     if comm.backend not in ("local", "tcp"):
         local = comm.split_local()
-        begin = block_start(total, local.rank, local.size)
-        end = block_start(total, local.rank + 1, local.size)
-    if end > begin:
-        rows = [opening_row(case, units, k) for k in range(begin, end)]
-        region.block(begin * width, end * width)[:] = np.concatenate(rows)
+        block = block_of(total, local.rank, local.size)
+    if block.end > block.begin:
+        rows = [opening_row(case, units, k) for k in range(*block)]
+        region.block(block.begin * width, block.end * width)[:] = np.concatenate(rows)
     region.fence()
     noise = region.as_slice().reshape(total, width)
     return build_problem(case, units, noise), region

@@ -14,14 +14,14 @@ uniformly, so that rare ones get cuts too; it does not enter the simulated upper
 import math
 
 import numpy as np
-from compiled import PLAIN
+from compiled import FROM_PYTHON
 from numba import njit
 
 LISTED = 20_000
 """Largest number of paths that are visited one after the other."""
 
 
-@njit(**PLAIN)
+@njit(**FROM_PYTHON)
 def mix(z: np.uint64) -> np.uint64:
     """Return SplitMix64's output function of `z`."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -29,7 +29,7 @@ def mix(z: np.uint64) -> np.uint64:
     return z ^ (z >> np.uint64(31))
 
 
-@njit(**PLAIN)
+@njit(**FROM_PYTHON)
 def uniform(seed: int, iteration: int, trajectory: int, stage: int) -> float:
     """Return the uniform draw in [0, 1) that belongs to these four numbers."""
     state = np.uint64(seed)
@@ -38,7 +38,7 @@ def uniform(seed: int, iteration: int, trajectory: int, stage: int) -> float:
     return (mix(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@njit(**PLAIN)
+@njit(**FROM_PYTHON)
 def draw_opening(weight: np.ndarray, first: int, last: int, u: float, explore: bool) -> int:
     """Return the opening in first..last-1 where `u` falls; never one of probability zero."""
     chosen = -1
@@ -70,7 +70,7 @@ def stride_of(paths: int) -> int:
     return step
 
 
-@njit(**PLAIN)
+@njit(**FROM_PYTHON)
 def listed_path(number: int, paths: int, stride: int, seed: int) -> int:
     """Return which path the trajectory with running number `number` walks."""
     return (number % paths * stride + seed % paths) % paths

@@ -1,74 +1,17 @@
-"""A hydrothermal case: its data as read from JSON, every field checked.
+"""Reading a case from JSON, every field checked.
 
 The schema is described in README.md. Shapes that the file may abbreviate are spelled out here:
 every hydro has segments, every thermal a cost per stage, every opening its demand.
 """
 
 import json
-from dataclasses import dataclass
 
-from fields import CaseError, Field
-
-__all__ = ["Case", "CaseError", "Hydro", "Segment", "Thermal", "parse_case"]
+from case.data import Case, Hydro, Segment, Thermal
+from case.fields import CaseError, Field
 
 FEATURES = (
-    "cascade",
-    "stage_cost",
-    "random_demand",
-    "segments",
-    "random_stage1",
-    "deterministic",
-)
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A part of a turbine: water up to `qmax`, energy per unit of it."""
-
-    qmax: float
-    productivity: float
-
-
-@dataclass(frozen=True)
-class Hydro:
-    """A reservoir and its turbine; `downstream` is the index of the receiver, or -1."""
-
-    name: str
-    vmin: float
-    vmax: float
-    v0: float
-    segments: list[Segment]
-    spill_cost: float
-    downstream: int
-
-
-@dataclass(frozen=True)
-class Thermal:
-    """A thermal plant; `cost` has one entry per stage."""
-
-    name: str
-    capacity: float
-    cost: list[float]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A case; `demand`, `probabilities` are [T][K_t], `inflows` [T][K_t][H].
-
-    `known` is the optimum the file states, if any; `known_is_bound` says that it is only a lower
-    bound of it.
-    """
-
-    name: str
-    stages: int
-    hydros: list[Hydro]
-    thermals: list[Thermal]
-    deficit_cost: float
-    demand: list[list[float]]
-    inflows: list[list[list[float]]]
-    probabilities: list[list[float]]
-    known: float | None
-    known_is_bound: bool
+    "cascade", "stage_cost", "random_demand", "segments", "random_stage1", "deterministic",
+)  # fmt: skip
 
 
 def parse_case(data: bytes, file: str) -> Case:
@@ -83,14 +26,8 @@ def parse_case(data: bytes, file: str) -> Case:
         root = Field(file, "", json.loads(data.decode("utf-8")))
     except (ValueError, RecursionError) as error:
         raise CaseError(file, "the file", f"no valid JSON ({error})", "a JSON object") from None
-    for feature in root.get("features").items():
-        if feature.text() not in FEATURES:
-            raise feature.error("one of " + ", ".join(FEATURES))
+    _refuse_unsupported(root)
     stages = root.get("stages").integer(1)
-    if root.get("discount").number() != 1.0:
-        raise root.get("discount").error("1 (discounting is not supported)")
-    if root.get("terminal_value").number() != 0.0:
-        raise root.get("terminal_value").error("0 (a terminal value is not supported)")
     hydros = _read_hydros(root.get("hydros"))
     probabilities = _read_probabilities(root.get("probabilities"), stages)
     openings = [len(p) for p in probabilities]
@@ -109,6 +46,17 @@ def parse_case(data: bytes, file: str) -> Case:
     )
 
 
+def _refuse_unsupported(root: Field) -> None:
+    """Raise if the case asks for what this example cannot do."""
+    for feature in root.get("features").items():
+        if feature.text() not in FEATURES:
+            raise feature.error("one of " + ", ".join(FEATURES))
+    if root.get("discount").number() != 1.0:
+        raise root.get("discount").error("1 (discounting is not supported)")
+    if root.get("terminal_value").number() != 0.0:
+        raise root.get("terminal_value").error("0 (a terminal value is not supported)")
+
+
 def _read_hydros(field: Field) -> list[Hydro]:
     """Return the reservoirs; there must be at least one, and no circle of them."""
     count = len(field.items())
@@ -116,9 +64,9 @@ def _read_hydros(field: Field) -> list[Hydro]:
         raise field.error("at least one hydro")
     hydros = field.each(lambda f: _read_hydro(f, count))
     for h in range(count):
-        place, steps = h, 0
-        while hydros[place].downstream >= 0 and steps <= count:
-            place, steps = hydros[place].downstream, steps + 1
+        receiver, steps = h, 0
+        while hydros[receiver].downstream >= 0 and steps <= count:
+            receiver, steps = hydros[receiver].downstream, steps + 1
         if steps > count:
             raise field.items()[h].get("downstream").error("a way to the sea, not a circle")
     return hydros

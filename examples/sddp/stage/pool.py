@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from compiled import PLAIN
 from numba import njit
-from problem import Problem, Units
+
+from stage.problem import Problem
+from stage.units import Units
 
 BLOCK = 128
 """Cuts evaluated together: the values of a block stay in the first-level cache."""

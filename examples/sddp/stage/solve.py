@@ -7,13 +7,14 @@ the preceding opening of the same point; points are never divided between ranks.
 
 import numpy as np
 from compiled import PLAIN
-from dual_simplex import FAILED, OPTIMAL
-from lp import reoptimise
-from lp_state import RESULT, ROWS, Lp, copy_values
 from numba import njit
-from pool import Pool, highest_cut
-from problem import Problem
-from tableau import add_row, cold_start, drop_slack_rows
+from simplex.dual import FAILED, OPTIMAL
+from simplex.solve import reoptimise
+from simplex.state import RESULT, ROWS, Lp, copy_values
+from simplex.tableau import add_row, cold_start, drop_slack_rows
+
+from stage.pool import Pool, highest_cut
+from stage.problem import Problem
 
 VIOLATED, ZERO = 1e-9, 1e-12
 """A cut is added if it exceeds theta by more than `VIOLATED` times theta, plus `ZERO`."""
@@ -51,7 +52,7 @@ def set_point(lp: Lp, volume: np.ndarray, noise: np.ndarray) -> None:
 def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
     """Solve `lp` for its present point under all cuts of stage `t`.
 
-    `row` is work space for H + 1 coefficients. Returns an outcome of `dual_simplex`.
+    `row` is work space for H + 1 coefficients. Returns an outcome of `simplex.dual`.
     """
     hydros = row.size - 1
     room = lp.basis.size

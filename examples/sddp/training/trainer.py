@@ -1,0 +1,175 @@
+"""The training loop: one compiled function over any communicator.
+
+Every rank holds the whole cut pool. Per iteration: one allgatherv of trajectories, one allgatherv
+of cuts per stage, one allreduce MIN of the bound, one allreduce SUM of two counts, and two exact
+sums for the mean and the variance of the simulated cost. What is gathered is ordered by
+trajectory, what is reduced by MIN is equal on all ranks, counts are whole numbers, and an exact sum
+does not depend on the split over ranks. So every number carries the same bits for every number of
+ranks.
+
+Method: M. V. F. Pereira, L. M. V. G. Pinto, Math. Programming 52 (1991) 359.
+"""
+
+import numpy as np
+from cobre_kernels.machine.libc import monotonic_ns
+from compiled import FROM_PYTHON, PLAIN
+from numba import njit
+from simplex.dual import OPTIMAL
+from simplex.state import PIVOTS
+
+from training.backward import (
+    append_rising,
+    backward_block,
+    expected_cut,
+    find_distinct,
+    refer_basis,
+)
+from training.collectives import estimate, gather, my_block, reduce_all
+from training.forward import forward_pass
+from training.memory import (
+    BACKWARD,
+    BOUND,
+    COST,
+    COUNTED,
+    FORWARD,
+    OK,
+    OPENING,
+    STAGE,
+    STATUS,
+    TAIL,
+    Memory,
+    State,
+)
+from training.plan import lay_out
+
+
+@njit(**PLAIN)
+def fail(memory: Memory, phase: int, outcome: int, t: int, opening: int, m: int) -> None:
+    """Record the first failure, in trajectory order: the same on all ranks."""
+    hydros = memory.error.size - 4
+    memory.error[0], memory.error[1] = phase, outcome
+    memory.error[2], memory.error[3] = t, opening
+    for h in range(hydros):
+        memory.error[4 + h] = memory.trial[m, t * hydros + h]
+
+
+@njit(**PLAIN)
+def gather_trajectories(comm, state, iteration) -> int:  # type: ignore
+    """Forward pass and its allgatherv; return nanoseconds in the collective."""
+    memory, items = state.memory, state.plan.trajectories
+    block = my_block(comm, items)
+    forward_pass(state, iteration, block)
+    lay_out(items, memory.trial.shape[1], memory.counts, memory.displs)
+    mine = memory.mine[: block.end - block.begin]
+    clock = gather(comm, mine, memory.trial, memory.counts, memory.displs)
+    tail = memory.trial.shape[1] - TAIL
+    for m in range(items):
+        status = int(memory.trial[m, tail + STATUS])
+        if status != OPTIMAL:
+            t, k = int(memory.trial[m, tail + STAGE]), int(memory.trial[m, tail + OPENING])
+            fail(memory, FORWARD, status, t, k, m)
+            break
+    return clock
+
+
+@njit(**PLAIN)
+def gather_cuts(comm, state, t) -> tuple[float, int]:  # type: ignore
+    """Backward pass of stage `t`; return the largest rise and nanoseconds in the collective."""
+    memory, hydros = state.memory, state.problem.start.size
+    count = find_distinct(memory, hydros, t)
+    block = my_block(comm, count)
+    backward_block(state, t, block)
+    lay_out(count, memory.cuts.shape[1], memory.counts, memory.displs)
+    mine = memory.my_cuts[: block.end - block.begin]
+    clock = gather(comm, mine, memory.cuts, memory.counts, memory.displs)
+    for i in range(count):
+        status = int(memory.cuts[i, hydros + 1])
+        if status != OPTIMAL:
+            opening = int(memory.cuts[i, hydros + 2])
+            fail(memory, BACKWARD, status, t, opening, memory.distinct[i])
+            return 0.0, clock
+    return append_rising(state, t, count), clock
+
+
+@njit(**PLAIN)
+def expected_first_stage(state: State) -> float:
+    """Return the expected value of stage 0 under the present cuts, on every rank the same."""
+    start, cut = state.problem.start, state.memory.first_cut
+    hydros = start.size
+    refer_basis(state, 0, start)
+    expected_cut(state, 0, start, cut)
+    if cut[hydros + 1] != OPTIMAL:
+        fail(state.memory, BOUND, int(cut[hydros + 1]), 0, int(cut[hydros + 2]), 0)
+    value = cut[hydros]
+    for h in range(hydros):
+        value += cut[h] * start[h]
+    return value
+
+
+@njit(**PLAIN)
+def weigh_costs(records: np.ndarray, costs: np.ndarray) -> int:
+    """Write the weighted costs of those `records` that count to `costs`; return how many."""
+    tail, count = records.shape[1] - TAIL, 0
+    for i in range(records.shape[0]):
+        weight = records[i, tail + COUNTED]
+        if weight >= 0.0:
+            costs[count] = weight * records[i, tail + COST]
+            count += 1
+    return count
+
+
+@njit(**PLAIN)
+def reduce_bounds(comm, state, line) -> int:  # type: ignore
+    """Reduce bound and statistics into `line`; return nanoseconds in the collectives."""
+    memory = state.memory
+    bound, stats = memory.bound, memory.stats
+    bound[0] = expected_first_stage(state)
+    block = my_block(comm, state.plan.trajectories)
+    count = weigh_costs(memory.mine[: block.end - block.begin], memory.costs)
+    costs = memory.costs[:count]
+    stats[0] = count
+    stats[1] = memory.lp.head[PIVOTS] + memory.reference.head[PIVOTS]
+    memory.lp.head[PIVOTS] = memory.reference.head[PIVOTS] = 0
+    clock = reduce_all(comm, bound, stats)
+    line.lower_bound = bound[0]
+    line.pivots = stats[1]
+    return clock + estimate(comm, costs, stats[0], line)
+
+
+@njit(**FROM_PYTHON)
+def train(comm, state, first, last, trace) -> int:  # type: ignore
+    """Run iterations first..last-1 on preallocated state.
+
+    Parameters
+    ----------
+    comm : Communicator
+        Any backend; all ranks call with equal arguments, `comm` and `state.memory` apart.
+    state : State
+        `pool` must have room for one cut per trajectory, stage and iteration.
+    first, last : int
+        Range of iterations; numbers go on from call to call.
+    trace : ndarray of TRACE, shape (last - first,)
+        Receives one record per iteration.
+
+    Returns
+    -------
+    int
+        Iterations done: fewer than asked if a stage problem could not be solved; `memory.error`
+        then says which, the same on all ranks.
+    """
+    error = state.memory.error
+    for iteration in range(first, last):
+        line, start = trace[iteration - first], monotonic_ns()
+        waited = gather_trajectories(comm, state, iteration)
+        for t in range(state.problem.cost.shape[0] - 1, 0, -1):
+            if error[0] == OK:
+                gain, clock = gather_cuts(comm, state, t)
+                line.gain += gain
+                waited += clock
+        if error[0] == OK:
+            waited += reduce_bounds(comm, state, line)
+        if error[0] != OK:
+            return iteration - first
+        line.cuts = state.pool.count.sum()
+        line.wall_ns, line.comm_ns = monotonic_ns() - start, waited
+    return last - first

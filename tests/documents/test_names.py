@@ -1,0 +1,117 @@
+"""What documents name exists: files, links, headings, and names of the package."""
+
+import importlib
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    path.relative_to(ROOT)
+    for path in [
+        ROOT / "README.md",
+        *(ROOT / "docs").rglob("*.md"),
+        ROOT / "bench" / "README.md",
+        ROOT / "examples" / "sddp" / "README.md",
+    ]
+)
+FILES = {
+    one.as_posix()
+    for folder in ("bench", "cobre_comm", "docs", "examples", "kernels", "model", "tests")
+    for path in (ROOT / folder).rglob("*.*")
+    if "__pycache__" not in path.parts
+    for one in (path.relative_to(ROOT), *path.relative_to(ROOT).parents)
+} | {"README.md", "pyproject.toml"}
+# The reader's own script, and what a benchmark writes.
+MADE_LATER = ("script.py", "bench/results/")
+SUFFIXES = "md|pml|py|toml"
+
+
+def fences_removed(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def spans(text):
+    """Return the code spans outside of fenced blocks."""
+    return re.findall(r"`([^`\n]+)`", fences_removed(text))
+
+
+def paths(text):
+    """Return the files and folders of this repository that code spans name."""
+    folders = "bench|cobre_comm|docs|examples|kernels|model|tests"
+    named = rf"[\w*][\w*./-]*\.(?:{SUFFIXES})\b|(?:{folders})/[\w*./-]*"
+    variable = re.compile(r"<\w+>")  # as in backends/<name>/spec.py
+    found = {
+        path
+        for span in spans(text)
+        for path in re.findall(rf"(?<![\w*./-])(?:{named})", variable.sub("*", span))
+    }
+    return sorted(path for path in found if not path.startswith(MADE_LATER))
+
+
+def exists(path):
+    """Tell whether a file or folder has that path, or a path that ends so."""
+    return any(fnmatch(f"/{name}", f"*/{path.rstrip('/')}") for name in FILES)
+
+
+def anchors(text):
+    """Return the anchors of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", fences_removed(text), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def is_reachable(link, document):
+    """Tell whether a relative link leads to a file, and to a heading of it."""
+    path, _, anchor = link.partition("#")
+    target = ROOT / document.parent / path if path else ROOT / document
+    return target.exists() and (not anchor or anchor in anchors(target.read_text()))
+
+
+def resolves(name):
+    """Tell whether a dotted name is a module, or an attribute of one."""
+    module, *attributes = name.split(".")
+    value = importlib.import_module(module)
+    for attribute in attributes:
+        module = f"{module}.{attribute}"
+        try:
+            value = getattr(value, attribute)
+        except AttributeError:
+            try:
+                value = importlib.import_module(module)
+            except ModuleNotFoundError:
+                return False
+    return True
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_named_files_exist(document):
+    named = paths((ROOT / document).read_text())
+    assert not [path for path in named if not exists(path)]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_relative_links_lead_somewhere(document):
+    links = re.findall(r"\]\(([^)\s]+)\)", fences_removed((ROOT / document).read_text()))
+    relative = [link for link in links if not link.startswith("http")]
+    assert not [link for link in relative if not is_reachable(link, document)]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_named_modules_and_names_exist(document):
+    text = " ".join(spans((ROOT / document).read_text()))
+    named = set(re.findall(r"(?<![\w./-])cobre_(?:comm|kernels)(?:\.\w+)+", text))
+    assert not [name for name in named if not resolves(name)]
+
+
+def test_what_does_not_exist_is_found():
+    page = Path("docs/page.md")
+    text = "Of `shm/gone.py`, `docs/gone/` and `shm/step.py`:\n```\n`other.py`\n```\n"
+    assert [path for path in paths(text) if not exists(path)] == ["docs/gone/", "shm/gone.py"]
+    assert not is_reachable("gone.md", page)
+    assert not is_reachable("launching.md#gone", page)
+    assert is_reachable("launching.md#mpi-one-machine", page)
+    assert not resolves("cobre_comm.gone.name")
+    assert not resolves("cobre_comm.config.Gone")
+    assert resolves("cobre_comm.config.ShmConfig")

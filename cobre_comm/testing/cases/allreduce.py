@@ -168,11 +168,12 @@ def same_on_all(ran):
 LENGTHS = [1, 2, 3, 12, 13, 17, 1000, 2048, 2049]
 CHUNKED = [159, 160, 161, 2049, 6001]
 F8 = {"dtype": ["f8"], "op": OPS}
+EVERY_OP = {"dtype": ["f8"], "op": [Together(OPS)]}
 CASES = [
     Case("sum_of_four_with_op_left_out", reduce_small_sum, callers=EVERY, check=QUICK),
-    Case("lengths", reduce_lengths, {**F8, "lengths": [LENGTHS]}, callers=EVERY, check=QUICK),
+    Case("lengths", reduce_lengths, {**EVERY_OP, "lengths": [LENGTHS]}, callers=EVERY, check=QUICK),
     Case(
-        "long_in_many_small_chunks", reduce_lengths, {**F8, "lengths": [CHUNKED]},
+        "long_in_many_small_chunks", reduce_lengths, {**EVERY_OP, "lengths": [CHUNKED]},
         buffers=("smallest",), check=QUICK,
     ),
     Case(

@@ -20,7 +20,6 @@ logger = logging.getLogger("cobre_comm")
 
 ENTRY_POINT_GROUP = "cobre_comm.backends"
 _BY_NAME = {spec.name: spec for spec in SPECS}
-AUTO_ORDER = ("mpi", "tcp", "shm")  # else local
 _MPI_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 Config = ShmConfig | TcpConfig | MpiConfig
@@ -92,10 +91,10 @@ def create_communicator(kind: BackendKind | Config | str | None = None) -> Commu
 
 def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the backend that ``auto`` takes, and why."""
-    for name in AUTO_ORDER:
-        variable = _BY_NAME[name].detect(environ)
-        if variable and _BY_NAME[name].is_available():
-            return name, f"{variable} is set"
+    for spec in reversed(SPECS):
+        variable = spec.detect(environ)
+        if variable and spec.is_available():
+            return spec.name, f"{variable} is set"
     for variable in _MPI_SIZE_VARIABLES:
         if environ.get(variable, "1") not in ("", "1"):
             # Every process would be rank 0 of 1 and do the whole work.

@@ -8,4 +8,5 @@ from cobre_comm.backends.mpi.spec import MPI
 from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.backends.tcp.spec import TCP
 
-SPECS = (LOCAL, SHM, TCP, MPI)
+SPECS = (LOCAL, SHM, TCP, MPI)  # ``auto`` takes the last that its launcher has announced
+NAMES = tuple(spec.name for spec in SPECS)

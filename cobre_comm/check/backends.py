@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from cobre_comm.backends import NAMES
 from cobre_comm.check.result import Missing
 from cobre_comm.errors import BackendError
 from cobre_comm.factory import available_backends
 from cobre_comm.testing.backend_name import MPI_LIBRARIES, BackendName
 from cobre_comm.testing.ranks.surroundings import inherited_environment
 
-OURS = ("local", "shm", "tcp", "mpi")
 SHM_FOLDER = Path("/dev/shm")
 # The collective buffers of one job, twice (a communicator with small chunks stays beside the
 # first), regions of 2 MB, and as much again for other programs.
@@ -41,8 +41,8 @@ def find_backends(asked: Sequence[str]) -> tuple[list[str], list[Missing]]:
     found: list[str] = []
     missing: list[Missing] = []
     installed = available_backends()
-    others = [name for name in installed if name not in OURS]
-    for name in asked or (*OURS, *others):
+    others = [name for name in installed if name not in NAMES]
+    for name in asked or (*NAMES, *others):
         _check_name(name, others)
         names, reason = _expand(name)
         found += [each for each in names if each not in found]
@@ -56,8 +56,8 @@ def _check_name(name: str, others: Sequence[str]) -> None:
         kind = BackendName.parse(name).kind
     except ValueError as error:
         raise UnknownBackend(str(error)) from None
-    if kind not in (*OURS, *others):
-        known = ", ".join([*OURS, *(f"mpi-{library}" for library in MPI_LIBRARIES), *others])
+    if kind not in (*NAMES, *others):
+        known = ", ".join([*NAMES, *(f"mpi-{library}" for library in MPI_LIBRARIES), *others])
         raise UnknownBackend(f"there is no backend {name!r}; choose from {known}")
 
 

@@ -143,13 +143,13 @@ def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table:
 
 def _compile(backends: Sequence[str]) -> None:
     """Compile the kernels now, and say so: then the checks are about what they are about."""
-    from cobre_comm.check.backends import OURS
+    from cobre_comm.backends import NAMES
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.testing.backend_name import BackendName
     from cobre_comm.testing.ranks.surroundings import inherited_environment
 
     kinds = dict.fromkeys(BackendName.parse(backend).kind for backend in backends)
-    warm_up([kind for kind in kinds if kind in OURS], inherited_environment())
+    warm_up([kind for kind in kinds if kind in NAMES], inherited_environment())
 
 
 def _run(planned: Mapping[Point, Sequence[Check]], *, as_table: bool) -> list[Result]:

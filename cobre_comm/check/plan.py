@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from cobre_comm.check.backends import OURS as OUR_BACKENDS
+from cobre_comm.backends import NAMES
 from cobre_comm.check.result import COLUMNS, TIMEOUT_S, Check, Point
 from cobre_comm.check.training import Witness
 from cobre_comm.testing import BackendName, RankPool, leftovers
@@ -50,7 +50,7 @@ def checks(point: Point, witness: Witness, *, quick: bool) -> list[Check]:
 
 
 def _is_ours(point: Point) -> bool:
-    return BackendName.parse(point.backend).kind in OUR_BACKENDS
+    return BackendName.parse(point.backend).kind in NAMES
 
 
 def _callers(point: Point) -> tuple[str, ...]:

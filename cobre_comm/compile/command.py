@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cobre_comm.backends import SPECS
+from cobre_comm.backends import NAMES
 from cobre_comm.command_line import Parser
 
 PROG = "cobre-comm compile"
-BUILT_IN = tuple(spec.name for spec in SPECS)
+BUILT_IN = NAMES
 NO_PLACE = (
     "numba can write nowhere (set NUMBA_CACHE_DIR to a directory of yours), or is off "
     "(NUMBA_DISABLE_JIT)"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from cobre_comm.backends import NAMES
 from cobre_comm.compile.warm import warm_up
 from cobre_comm.testing.ranks.pool import RankPool
 from cobre_comm.testing.ranks.surroundings import leftovers
@@ -59,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Compile the kernels once, into the cache, before any test's time runs."""
     if not session.config.option.collectonly:
-        warm_up(("local", "shm", "tcp", "mpi"), os.environ)
+        warm_up(NAMES, os.environ)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
+from cobre_comm.backends import SPECS
 from cobre_comm.testing import Outcome, RankPool, RanksFailed
 from cobre_comm.testing.backend_name import BackendName, node_of_ranks
 
@@ -90,9 +91,7 @@ OURS = Settings(
     # Over tcp, through rank 0 (the star) or around the ring.
     smallest_buffers={**OUR_BUFFERS, "COBRE_TCP_STAR_BYTES": "0"},
     small_buffers={**OUR_BUFFERS, "COBRE_TCP_STAR_BYTES": "4096"},
-    timeout_variables={
-        kind: f"COBRE_{kind.upper()}_TIMEOUT_SECS" for kind in ("shm", "tcp", "mpi")
-    },
+    timeout_variables={s.name: s.timeout_variable for s in SPECS if s.timeout_variable},
 )
 
 

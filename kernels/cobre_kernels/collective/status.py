@@ -1,5 +1,7 @@
 """Outcomes of a kernel; ``cobre_comm.failure`` turns them into exceptions."""
 
+from cobre_kernels.machine.kernel import RAISED
+
 OK = 0
 
 # The communicator stays usable: refused before any communication.
@@ -14,7 +16,7 @@ BAD_ROOT = 7
 BAD_OP = 8
 BUSY_ELSEWHERE = 9  # another thread is inside a collective of this communicator
 UNALIGNED = 10
-NO_MEMORY = 11  # an exact sum has no memory for its buckets
+NO_MEMORY = RAISED  # an exact sum has none for its buckets
 
 # Refused because of the state of the communicator.
 IS_BROKEN = 20

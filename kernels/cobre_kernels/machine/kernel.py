@@ -12,10 +12,10 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
 
-from cobre_kernels.collective.status import NO_MEMORY
 from cobre_kernels.machine.record_types import RecordType
 
 _I64 = ir.IntType(64)
+RAISED = 11  # what a kernel returns that raised: it had no memory
 
 
 class Kernel:
@@ -96,7 +96,7 @@ def compile_cached(signature, function):
 if not config.DISABLE_JIT:
 
     def _call(context, builder, address, argument_types, arguments):
-        """Call a compiled function by numba's own convention; NO_MEMORY if it raised.
+        """Call a compiled function by numba's own convention; return RAISED if it raised.
 
         numba's wrapper for C would copy all arguments once more.
         """
@@ -106,7 +106,7 @@ if not config.DISABLE_JIT:
         raised, result = convention.call_function(
             builder, callee, types.int64, argument_types, arguments
         )
-        return builder.select(raised.is_ok, result, ir.Constant(_I64, NO_MEMORY))
+        return builder.select(raised.is_ok, result, ir.Constant(_I64, RAISED))
 
     @intrinsic
     def run(typingctx, address, record, call):

@@ -1,4 +1,4 @@
-"""Reading fields of parsed JSON with their path, so that an error can name the place."""
+"""Reading fields of parsed JSON with their path, so that an error can name it."""
 
 import json
 import math
@@ -14,7 +14,7 @@ class CaseError(ValueError):
     Attributes
     ----------
     file, path, found, expected : str
-        File name; place in it, such as `hydros[2].vmax`; what is there; what should be.
+        Name of the file; path in it, such as `hydros[2].vmax`; found value; expected value.
     """
 
     def __init__(self, file: str, path: str, found: str, expected: str) -> None:

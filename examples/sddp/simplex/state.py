@@ -19,11 +19,11 @@ AT_LOWER, AT_UPPER, AT_ZERO = 0, 1, 2
 """Where a nonbasic variable rests; `AT_ZERO` is for free variables."""
 
 ROWS, AGE, PIVOTS, RESULT = 0, 1, 2, 3
-"""Places in `head`: rows in the tableau, pivots since its rebuild, pivots in all, last status."""
+"""Indices in `head`: rows in the tableau, pivots since its rebuild, pivots in all, last status."""
 
 
 class Lp(NamedTuple):
-    """Arrays of one linear program (see the module's text for the numbering)."""
+    """Arrays of one linear program of m base rows, n columns and some slots for added rows."""
 
     a: np.ndarray  # (m, n) base rows
     cost: np.ndarray  # (n,)
@@ -40,7 +40,7 @@ class Lp(NamedTuple):
     xn: np.ndarray  # (n,) value of each column's variable
     cut: np.ndarray  # (slots, p) coefficients of added rows on the first p variables
     key: np.ndarray  # (slots,) the caller's name of an added row, -1 = slot is free
-    head: np.ndarray  # (4,) see ROWS, AGE, PIVOTS, RESULT
+    head: np.ndarray  # (4,) at ROWS, AGE, PIVOTS, RESULT
     x: np.ndarray  # (n,) primal solution
     y: np.ndarray  # (m + slots,) dual solution, by row
     dual: np.ndarray  # (n,) reduced costs recomputed from the data

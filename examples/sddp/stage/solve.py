@@ -86,7 +86,7 @@ def refer_stage(
     """Leave in `lp` the reference basis of stage `t`: its solution at `volume`, first opening.
 
     If that point cannot be solved, the reference is the cold start; the point itself, where it
-    matters, is then reported by whoever solves it.
+    matters, is then reported by the rank that solves it.
     """
     open_stage(lp, problem, t)
     set_point(lp, volume, problem.noise[problem.order[problem.first[t]]])

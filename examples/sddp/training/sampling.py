@@ -6,8 +6,8 @@ pseudorandom number generators", OOPSLA 2014; constants as in S. Vigna's splitmi
 domain), applied once per key.
 
 A small scenario tree (at most `LISTED` paths) is not sampled but walked: path number i of a fixed
-permutation is visited by the i-th trajectory, so a rare path has its turn in every round. In a
-large one, if openings are not equally likely, every second trajectory explores: it draws openings
+permutation is visited by the i-th trajectory, so every pass over the tree walks rare paths too. In
+a large one, if openings are not equally likely, every second trajectory explores: it draws openings
 uniformly, so that rare ones get cuts too; it does not enter the simulated upper bound.
 """
 

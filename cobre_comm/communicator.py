@@ -30,7 +30,8 @@ class Communicator(Closing):
     :class:`~cobre_comm.InvalidCommunicator` naming the first cause.
 
     All methods but ``close`` work inside ``@njit`` code too, on the same object passed as an
-    argument, with the same checks and the same exceptions.
+    argument, with the same checks and the same exceptions. One check is missing
+    there: on a closed ``LocalBackend``, ``barrier``, ``broadcast`` and ``allreduce`` go through.
 
     Notes
     -----

@@ -144,7 +144,7 @@ def test_what_can_be_reduced():
 @pytest.mark.parametrize("dtype", [0, 1, 16, dtypes.OTHER | 0x7FFFFFFF << 8])
 @pytest.mark.parametrize("argument", [0, 2, 4095, 65535])
 def test_signatures_pack_and_unpack(operation, dtype, argument):
-    packed = calls.signature_of(operation, dtype, argument)
+    packed = calls.signature_of.py_func(operation, dtype, argument)
     assert 0 < packed < 2**63
     name = calls.OPERATIONS[operation]
     assert calls.unpack_signature(packed) == (name, dtype & 0xFF, argument)

@@ -79,7 +79,7 @@ def kernel(record, call=None):
 
 def compile_cached(signature, function):
     """Compile for one signature, through numba's disk cache where there is a directory for it."""
-    options = {"error_model": "numpy"}
+    options = {"error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         dispatcher = njit(signature, cache=True, **options)(function)
     except (AttributeError, ImportError):

@@ -2,17 +2,20 @@
 
 To numba a constant argument has a type of its own (``Literal[int](0)``), and a callee is compiled
 anew for every pattern of them: a third of all compilation here, for code that LLVM inlines and
-folds in any case.
+folds in any case. No routine is called from Python or C, so numba leaves out the wrappers for that; tests call its
+``py_func``.
 """
 
 from numba import njit, types
+
+UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def routine(function=None, **options):
     """Like ``numba.njit``, but a constant is an argument like any other."""
     if function is None:
         return lambda function: routine(function, **options)
-    dispatcher = njit(**options)(function)
+    dispatcher = njit(**UNWRAPPED, **options)(function)
     if dispatcher is not function:  # with NUMBA_DISABLE_JIT=1 it is
         find = dispatcher.get_call_template
 

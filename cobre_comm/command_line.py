@@ -1,4 +1,4 @@
-"""What the commands of ``cobre-comm`` have in common."""
+"""The common part of the commands of ``cobre-comm``."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ class Communicator(Closing):
     """A fixed group of ranks and the collectives among them.
 
     Every rank calls the same collectives in the same order. Arrays are C-contiguous NumPy arrays
-    of any shape. Argument errors that one rank can see by itself are raised before it
-    communicates, and leave its communicator usable; the other ranks then learn of a disagreement
-    or of a lost peer as soon as that happens. After an error in a collective the output buffers
+    of any shape. Argument errors that one rank can see alone are raised before it
+    communicates, and leave its communicator usable. The other ranks learn of a disagreement or of
+    a lost peer as soon as that happens. After an error in a collective the output buffers
     are unspecified and the communicator is broken: every later collective on it raises
     :class:`~cobre_comm.InvalidCommunicator` naming the first cause.
 

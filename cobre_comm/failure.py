@@ -46,7 +46,7 @@ def _ranks(numbers: list[int]) -> str:
 
 
 class Failure(BaseException):
-    """What @njit code raises; instantiating it gives the true exception.
+    """The exception that @njit code raises; instantiating it gives the true exception.
 
     numba instantiates an exception when it leaves compiled code, with the GIL held and with the
     values it was raised with. So ``Failure(comm, operation, status, a, b)`` returns, for example,
@@ -68,7 +68,7 @@ def exception_for(address: int, operation: int, outcome: int, a: int, b: int) ->
     address : int
         Address of the communicator's record.
     operation : int
-        What was called, from ``cobre_kernels.collective.calls``.
+        Number of the collective, from ``cobre_kernels.collective.calls``.
     outcome : int
         Status of the kernel.
     a, b : int

@@ -56,7 +56,7 @@ class Report:
 
     @classmethod
     def of(cls, error: BaseException) -> Report:
-        """Describe an exception that nobody catches."""
+        """Describe an uncaught exception."""
         kind = type(error)
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
         trace = "".join(traceback.format_exception(error))

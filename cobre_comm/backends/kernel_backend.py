@@ -1,4 +1,4 @@
-"""What all backends share: a record, the entries, and how a Python call reaches them."""
+"""The base of all backends: a record, the entries, and how a Python call reaches them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
     """A communicator whose collectives are kernels on a record of private memory.
 
     A call goes to the compiled fast path, which serves plain arguments and runs the entry. A status
-    other than OK leads to the slow path: convert what is unusual, explain what is wrong.
+    other than OK leads to the slow path, which converts unusual arguments and explains wrong ones.
     """
 
     __slots__ = (

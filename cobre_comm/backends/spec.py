@@ -1,4 +1,4 @@
-"""What a backend is, as one value; ``cobre_comm.backends.SPECS`` is the only list of backends.
+"""The specification of a backend; ``cobre_comm.backends.SPECS`` is the only list of them.
 
 A specification is light: it names the module of its communicator, and imports it when the backend
 is used.
@@ -38,7 +38,7 @@ class Rendezvous:
 
 
 class Job(Protocol):
-    """What a specification needs to know of a job that a launcher starts."""
+    """A job that a launcher starts, as far as specifications use it."""
 
     @property
     def size(self) -> int: ...  # noqa: D102  # the number of ranks

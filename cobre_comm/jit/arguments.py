@@ -14,7 +14,7 @@ from numba.np.numpy_support import as_dtype
 
 
 def array_problem(operation: str, name: str, array: Any, *, writable: bool) -> str:
-    """Return what is wrong with the type of an argument, or an empty string."""
+    """Return the problem with the type of an argument, or an empty string."""
     if not isinstance(array, types.Array):
         return f"{operation}: {name} must be a NumPy array, got {array}"
     try:
@@ -29,7 +29,7 @@ def array_problem(operation: str, name: str, array: Any, *, writable: bool) -> s
 
 
 def pair_problem(operation: str, send: Any, recv: Any) -> str:
-    """Return what is wrong with the types of send and recv, or an empty string."""
+    """Return the problem with the types of send and recv, or an empty string."""
     problem = array_problem(operation, "send", send, writable=False)
     problem = problem or array_problem(operation, "recv", recv, writable=True)
     if not problem and as_dtype(send.dtype) != as_dtype(recv.dtype):
@@ -41,7 +41,7 @@ def pair_problem(operation: str, send: Any, recv: Any) -> str:
 
 
 def error_class(problem: str) -> type[Exception]:
-    """Return what Python raises for that problem."""
+    """Return the class of exception that Python raises for that problem."""
     return ValueError if "read-only" in problem else TypeError
 
 

@@ -46,12 +46,12 @@ class WorkerInfo:
 
 @dataclass(frozen=True)
 class LaunchResult:
-    """What :func:`launch` returns.
+    """The result of :func:`launch`.
 
     Attributes
     ----------
     value
-        What the function returned on rank 0.
+        The function's return value on rank 0.
     workers : list of WorkerInfo
         By rank.
     """

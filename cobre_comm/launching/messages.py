@@ -1,4 +1,4 @@
-"""What a worker tells its launcher through the report pipe: progress, a value, or a failure."""
+"""Messages of a worker to its launcher on the report pipe: progress, a value, a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``launch`` refuses before it starts anything, each with what to do about it."""
+"""Errors that ``launch`` raises before it starts anything; each message names a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens in a process that ``launch`` started."""
+"""The life of a process that ``launch`` started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ranks of one job have in common: a backend, a size, a name, a secret, an address."""
+"""The facts that the ranks of one job share: backend, size, name, secret, address."""
 
 from __future__ import annotations
 

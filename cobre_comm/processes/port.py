@@ -16,7 +16,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class ReservedPort(Closing):
-    """A port that nobody gets by chance while this object is open.
+    """A port that no other program gets by chance while this object is open.
 
     A socket is bound to it and never listens. It was bound without SO_REUSEADDR, so the port was
     free, and the kernel gives a bound port neither to a bind of port 0 nor to an outgoing

@@ -1,4 +1,4 @@
-"""The launcher's file descriptors: those it was given, and how many it may have."""
+"""The launcher's file descriptors: the inherited ones, and how many it may have."""
 
 from __future__ import annotations
 

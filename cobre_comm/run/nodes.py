@@ -23,7 +23,7 @@ _TOKEN = re.compile(rb"\s*([!-~]+)\s*")
 
 @dataclass(frozen=True)
 class NodeOptions:
-    """What the command line says about nodes; None where it says nothing.
+    """The nodes of a job as the command line gives them; None where it gives nothing.
 
     Parameters
     ----------

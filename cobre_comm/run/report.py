@@ -1,4 +1,4 @@
-"""What the launcher says last, and its exit status."""
+"""The launcher's last lines, and its exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a function on real ranks: for this project's tests and for those of other backends."""
+"""Running a function on real ranks: for tests of this project and of other backends."""
 
 from cobre_comm.testing.backend_name import BackendName, leaders, node_of_ranks
 from cobre_comm.testing.ranks.outcome import Outcome, RanksFailed

@@ -1,4 +1,4 @@
-"""What the name of a backend says: which MPI, and which ranks share memory."""
+"""Names of backends in tests: which MPI, and which ranks share memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ``local`` backend is."""
+"""The specification of the ``local`` backend."""
 
 from cobre_comm.backends.spec import BackendSpec
 

@@ -19,7 +19,7 @@ from cobre_comm.errors import BackendNotAvailable, InitializationFailed
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-# What a launcher sets to say how many ranks it has started, the most specific first.
+# Variables by which a launcher tells how many ranks it has started, the most specific first.
 SIZE_VARIABLES = (
     "PMI_SIZE",
     "OMPI_COMM_WORLD_SIZE",

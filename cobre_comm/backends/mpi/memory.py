@@ -27,7 +27,7 @@ LARGEST_HALF_BYTES = 2**30  # MPI counts it in a C int
 
 
 class MpiMemory:
-    """What the kernels need to know of MPI; it lives as long as MPI may write to it.
+    """The records by which kernels call MPI; they live as long as MPI may write to them.
 
     Parameters
     ----------

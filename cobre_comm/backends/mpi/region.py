@@ -70,7 +70,7 @@ def _why_not(nbytes: int) -> str:
 
 
 def _map_window(owned: OwnedObjects, nbytes: int) -> tuple[NDArray[np.uint8] | None, str]:
-    """Return the window's memory as memory of this process, or what is wrong."""
+    """Return the window's memory as memory of this process, or a problem."""
     from mpi4py import MPI
 
     node = owned.node
@@ -123,7 +123,7 @@ def _second_mapping(address: int, nbytes: int) -> NDArray[np.uint8] | None:
 
 
 def _populate(memory: NDArray[np.uint8], nbytes: int, *, interleave: bool) -> str:
-    """Take all pages now, as zeros; return what is wrong if they cannot be had."""
+    """Take all pages now, as zeros; return a problem if they cannot be had."""
     address = int(memory.ctypes.data)
     first = -(-address // PAGE_BYTES) * PAGE_BYTES
     if interleave:

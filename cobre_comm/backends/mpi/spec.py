@@ -1,4 +1,4 @@
-"""What the ``mpi`` backend is."""
+"""The specification of the ``mpi`` backend."""
 
 import os
 
@@ -6,7 +6,7 @@ from cobre_comm.backends.mpi import library
 from cobre_comm.backends.spec import BackendSpec
 from cobre_comm.config import MpiConfig
 
-# What a launcher of MPI programs sets.
+# A launcher of MPI programs sets these.
 LAUNCH_VARIABLES = (
     "PMI_RANK",
     "PMI_SIZE",

@@ -1,4 +1,4 @@
-"""What the ``shm`` backend is."""
+"""The specification of the ``shm`` backend."""
 
 from cobre_comm.backends.spec import BackendSpec, Job
 from cobre_comm.config import ShmConfig

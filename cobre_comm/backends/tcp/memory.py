@@ -18,7 +18,7 @@ from cobre_comm.backends.tcp.rendezvous import Links
 
 
 class LinkMemory:
-    """What the kernels need to know of the links; keep it as long as they may run.
+    """The records by which kernels use the links; keep them as long as kernels may run.
 
     Inboxes and the outbox are not touched, and so are no memory yet, until a payload comes.
 

@@ -1,4 +1,4 @@
-"""What the ``tcp`` backend is."""
+"""The specification of the ``tcp`` backend."""
 
 from cobre_comm.backends.spec import BackendSpec, Job
 from cobre_comm.config import TcpConfig

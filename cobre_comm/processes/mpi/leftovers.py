@@ -1,4 +1,4 @@
-"""What MPI libraries leave in shared memory when their ranks are killed.
+"""Files that MPI libraries leave in shared memory when their ranks are killed.
 
 MPICH gives its segment a name that only its ranks know, and removes it in MPI_Finalize. Ranks that
 still run show it among what they have mapped.

@@ -67,13 +67,13 @@ class Settings:
     nodes: Callable[[str, int], list[int]] = node_of_ranks
 
     def environment(self, buffers: str, limit_s: float | None = None) -> dict[str, str]:
-        """Return the variables of these buffers, and of a limit whatever the backend."""
+        """Return the variables of these buffers, and of a limit for every backend."""
         chosen = {"default": {}, "small": self.small_buffers, "smallest": self.smallest_buffers}
         limits = {} if limit_s is None else self.timeout_of(limit_s)
         return {**chosen[buffers], **limits}
 
     def timeout_of(self, seconds: float) -> dict[str, str]:
-        """Return the environment variables of a limit, whatever the backend."""
+        """Return the environment variables of a limit, for every backend."""
         return dict.fromkeys(self.timeout_variables.values(), str(seconds))
 
     def timeout_variable(self, backend: str) -> str:
@@ -132,7 +132,7 @@ class Case:
     over : mapping
         Its further arguments in their order: the values that each takes.
     callers : tuple of str
-        Who calls; empty where that plays no part.
+        The caller; empty where that plays no part.
     buffers : tuple of str
         ``"default"``, ``"small"``, ``"smallest"``, as :class:`Settings` has them.
     expect : callable

@@ -1,4 +1,4 @@
-"""Who a rank is: its number, the number of ranks, the name of the backend, whether it leads."""
+"""Identity of a rank: its number, the number of ranks, the backend, whether it is a leader."""
 
 from numba import njit
 

@@ -12,7 +12,7 @@ def choose(
 ) -> set[int]:
     """Return the numbers of rows in which every combination of values occurs that is in any row.
 
-    Most faults show with one value or with two together, whatever the others are.
+    Most faults show with one value or with two together, for any values of the others.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Shared regions and split_local: memory is shared, who leads, and nothing is left."""
+"""Shared regions and split_local: memory is shared, one rank leads, nothing is left."""
 
 import gc
 import itertools
@@ -93,7 +93,7 @@ def leader(comm):
 
 
 def split(comm, caller):
-    """The new communicator works, and each of the two outlives the other; return who it says."""
+    """The new communicator works, and each of the two outlives the other; return its identity."""
     first, second = comm.split_local(), comm.split_local()
     local = first.rank, first.size
     for each in (first, second):

@@ -1,1 +1,1 @@
-"""Ranks for tests: run a function on each, collect what became of it."""
+"""Ranks for tests: run a function on each, collect the outcomes."""

@@ -1,4 +1,4 @@
-"""What an MPI leaves in shared memory when its ranks are killed; a small /dev/shm is soon full."""
+"""Files that an MPI leaves in shared memory when ranks are killed; /dev/shm may fill up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def unused_files(pattern: str) -> set[Path]:
 
 
 def remove_litter(began: float) -> None:
-    """Remove what MPIs have made since a job began (``time.time()``) and nobody uses any more."""
+    """Remove files that MPIs have made since a job began (``time.time()``) and no process uses."""
     for pattern in PATTERNS:
         for path in unused_files(pattern):
             with contextlib.suppress(OSError):

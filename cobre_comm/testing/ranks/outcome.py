@@ -1,4 +1,4 @@
-"""What became of a body on one rank."""
+"""The outcome of a body on one rank."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LONGEST_TRACEBACK = 3000  # characters; its end is what tells
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a body on one rank: a value, an exception, or the end of its process.
+    """The outcome of a body on one rank: a value, an exception, or the end of its process.
 
     Attributes
     ----------

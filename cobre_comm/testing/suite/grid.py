@@ -98,7 +98,7 @@ class Grid(Settings):
             As in :attr:`timeout_variables`; ``COBRE_<BACKEND>_TIMEOUT_SECS`` by default.
         **buffers : mapping
             ``smallest_buffers`` and ``small_buffers``; without them, the cases of many chunks run
-            with whatever is the default.
+            with the default buffers.
         """
         points = [(backend, size) for size in sizes]
         several = [size for size in sizes if size > 1]

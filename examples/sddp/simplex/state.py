@@ -2,8 +2,8 @@
 
 The program is  min c.x  over  lower <= x <= upper  and  z = A x  with bounds on z too, so the
 right-hand side lives in the bounds of the row activities z and the system [A, -I](x, z) = 0 is
-homogeneous. A basis then needs no constant column: x_basic = tab @ x_nonbasic, whatever the
-right-hand side is, and a new right-hand side is only a new bound.
+homogeneous. A basis then needs no constant column: x_basic = tab @ x_nonbasic for any
+right-hand side, and a new right-hand side is only a new bound.
 
 Variables are numbered 0..n-1 (structural), n..n+m-1 (activities of the m base rows), then one
 per slot for rows that are added while solving (cuts).

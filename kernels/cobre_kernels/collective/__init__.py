@@ -1,1 +1,1 @@
-"""What every collective shares on every backend: entries, calls, checks, folds, statuses."""
+"""The common part of all collectives: entries, calls, checks, folds, statuses."""

@@ -21,7 +21,7 @@ def check_broadcast(comm, call):
 
 @routine
 def check_allreduce(call):
-    """Return OK or what is wrong with the arguments of an allreduce."""
+    """Return OK, or the status of wrong arguments of an allreduce."""
     if call.send_count != call.recv_count or call.send_count <= 0:
         return status.LENGTHS_DIFFER
     if call.op < fold.SUM or call.op > fold.MAX:
@@ -39,7 +39,7 @@ def check_allreduce(call):
 
 @routine
 def check_allgatherv(comm, call):
-    """Return OK or what is wrong with the arguments of an allgatherv."""
+    """Return OK, or the status of wrong arguments of an allgatherv."""
     if call.counts_len != comm.size or call.displs_len != comm.size:
         return status.WRONG_TABLES
     if count_of(call, comm.rank) != call.send_count:

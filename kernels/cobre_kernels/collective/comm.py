@@ -5,7 +5,7 @@ An array in the memory of its own process. Only ``guard`` is shared, among threa
 
 from cobre_kernels.machine.record import Record, memory, own_rows, pointer, shared, word
 
-# What the guard holds.
+# Values of the guard.
 IDLE = 0
 BUSY = 1
 BROKEN = 2

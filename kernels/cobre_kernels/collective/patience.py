@@ -1,4 +1,4 @@
-"""What every wait does between its looks, on every transport.
+"""The waiting policy of every transport: what a wait does between its looks.
 
 A wait spins for ``comm.spin_ns``, yields the core for ``comm.yield_ns``, and then blocks without
 the GIL. A blocked wait looks around every TICK_NS: for signals, for lost peers, and at the timeout.

@@ -1,1 +1,1 @@
-"""What kernels stand on: records, kernels by address, atomics, copies, C functions."""
+"""The base of all kernels: records, kernels by address, atomics, copies, C functions."""

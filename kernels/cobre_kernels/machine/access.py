@@ -1,4 +1,4 @@
-"""What start-up needs of the atomics from Python: a shared word, and a record lock."""
+"""Atomics for Python at start-up: a shared word, and a record lock."""
 
 from typing import NamedTuple
 

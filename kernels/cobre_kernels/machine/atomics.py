@@ -231,14 +231,14 @@ else:
         return before
 
     def fence_seq_cst():
-        """Nothing to order: the interpreter runs one instruction after the other."""
+        """Do nothing: the interpreter runs one instruction after the other."""
 
     def swap_bytes(word):
         """Turn a word from this machine's byte order into the other one."""
         return int.from_bytes(word.to_bytes(8, "little", signed=True), "big", signed=True)
 
     def cpu_pause():
-        """Nothing to tell the core."""
+        """Do nothing: the interpreter has no such instruction."""
 
     def copy_bytes(destination, source, count):
         """``memcpy``."""

@@ -1,4 +1,4 @@
-"""What each leader gives and gets: arrays of C ints, or 64-bit counts, in memory of our own.
+"""Counts and displacements of each leader: C ints, or 64-bit counts, in memory of our own.
 
 MPI takes lengths and displacements, in bytes. There are two of each, a 64-bit word for each rank:
 ``given`` and ``got``. A call that gives to all what each has takes only the first.

@@ -78,7 +78,7 @@ MPI = Record(
     flag=memory(8, "a C int that MPI writes"),
     request=memory(8, "handle of the exchange under way"),
     matched=memory(8, "handle of a message that MPI has matched"),
-    status=word("address of an MPI_Status, which nobody reads"),
+    status=word("address of an MPI_Status, which is never read"),
     counts=word("address of four arrays of C ints or 64-bit counts, one for each rank"),
     # The nodes.
     node=pointer("Comm", "this rank among those of its node, in shared memory"),
@@ -97,7 +97,7 @@ MPI = Record(
     # Exchanges.
     phase=word("OUTSIDE, ENTERED, PREPARED or COMMITTED"),
     header=pointer("LeaderHeader", "what this leader sends"),
-    headers=rows("LeaderHeader", "those of all leaders"),
+    headers=rows("LeaderHeader", "the headers of all leaders"),
     begun=word("exchanges that this leader has begun"),
     completed=word("exchanges that it has completed"),
     # Control messages.

@@ -110,7 +110,7 @@ def hand_out(comm, outcome):
 
 @kernel(COMM, Opening)
 def enter_round_kernel(comm, call):
-    """Meet the ranks of this node; leaders then agree with each other."""
+    """Wait for the ranks of this node; leaders then agree with each other."""
     mpi = comm.mpi
     mpi.phase = OUTSIDE
     outcome = meet_node(comm)

@@ -93,7 +93,7 @@ def _stripes(comm, call):
 
 @routine
 def _contribute(comm, generation, source, length):
-    """Bring this rank's chunk in, and wait for those of the others."""
+    """Bring this rank's chunk in, and wait for the chunks of the others."""
     fill_slot(comm, generation, source, length)
     publish(comm, generation)
     return await_all(comm, generation)

@@ -116,7 +116,7 @@ def record_calls(comm):
 
 @routine
 def announce(comm, condition):
-    """Tell the others that this rank will enter no further step, and wake those that wait."""
+    """Tell the others that this rank will enter no further step, and wake the ranks that wait."""
     # Pairs with the load-acquire in wait._why_missing.
     store_release(comm.control.blocks[comm.rank].condition, condition)
     for parity in range(2):

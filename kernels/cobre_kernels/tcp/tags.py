@@ -1,4 +1,4 @@
-"""What a frame is: u32 length of what follows, u8 tag, payload. Integers are big-endian.
+"""A frame: u32 length of the bytes that follow, u8 tag, payload. Integers are big-endian.
 
 Tags up to 0x0A are those of the documents this protocol comes from; the others are ours.
 """

@@ -25,7 +25,7 @@ GROWTH = 1.5
 
 
 class Attempts:
-    """What was tried to reach a rank, for the error message."""
+    """The attempts to reach a rank, for the error message."""
 
     def __init__(self, rank: int) -> None:
         self.rank = rank

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Wait(NamedTuple):
-    """What a task waits for: a socket, a moment, or the first of both."""
+    """The condition for which a task waits: a socket, a moment, or the first of both."""
 
     sock: socket.socket | None
     events: int = 0
@@ -107,7 +107,7 @@ class Loop:
 
 
 def receive(sock: socket.socket, count: int, until: float = NEVER) -> Task[bytes]:
-    """Receive exactly so many bytes, and none of those that follow."""
+    """Receive exactly so many bytes, and none after them."""
     data = bytearray()
     while len(data) < count:
         try:

@@ -51,7 +51,7 @@ class Refused(Exception):
 
 
 class Handshake(NamedTuple):
-    """What the connecting end sends about itself, in the order of the wire."""
+    """The facts that the connecting end sends about itself, in the order of the wire."""
 
     rank: int
     size: int  # the number of ranks that it was given

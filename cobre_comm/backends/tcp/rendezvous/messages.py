@@ -87,7 +87,7 @@ def send_refused(sock: socket.socket, error: InitializationFailed) -> None:
 
 
 class PeerTable(NamedTuple):
-    """What a worker must know about its peers."""
+    """The facts that a worker must know about its peers."""
 
     star_bytes: int  # rank 0's value
     ranks_here: int  # on the worker's machine

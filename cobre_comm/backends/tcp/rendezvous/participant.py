@@ -1,4 +1,4 @@
-"""What the coordinator and the workers have in common during the rendezvous."""
+"""The common part of coordinator and workers during the rendezvous."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Worker(Participant):
         self._started = True
 
     def _link(self, peers: messages.PeerTable) -> None:
-        """Open the links to lower ranks while accepting those of higher ones."""
+        """Open the links to lower ranks while accepting the links of higher ranks."""
         config, key = self._config, self._token + peers.secret
         acceptor = self._accept(lambda _: key, self._admit)
         for peer, purpose in opened_by(config.rank, config.size)[1:]:
@@ -144,7 +144,7 @@ class Worker(Participant):
             raise messages.lost(0) from error
 
     def _why_not_linked(self, acceptor: Acceptor) -> str:
-        """Name the ranks that this one could not reach, or those that did not reach it."""
+        """Name the ranks that this one could not reach, or the ranks that did not reach it."""
         rank = self._config.rank
         failed = sorted(self._opening, key=lambda attempts: attempts.rank)
         if failed:

@@ -1,4 +1,4 @@
-"""Ranks that call different things all get an error that says who called what; nobody hangs."""
+"""Ranks that call different collectives all get an error that names each call; none hangs."""
 
 import itertools
 import random
@@ -189,7 +189,7 @@ def all_fail_at_that_step(ran):
 
 
 def all_learn_who_called_what(ran):
-    """In the same words, whoever calls."""
+    """The message has the same words for every caller."""
     [name] = ran.cell.arguments
     _, words = PLANS[name]
     for rank, (caught, later, took) in enumerate(ran.values):

@@ -46,7 +46,7 @@ def goodbye_kernel(comm):
 def abandon_body(comm, call):
     """Send the failure report: how this step failed, and what is known of every rank.
 
-    Also a rank that adopted another rank's report sends one: nobody knows which is read first.
+    Also a rank that adopted another rank's report sends one: either may be read first.
     """
     links = comm.links
     rows_bytes = 0 if call.status == INTERRUPTED else comm.size * FAILURE_BYTES

@@ -2,8 +2,8 @@
 
 To numba a constant argument has a type of its own (``Literal[int](0)``), and a callee is compiled
 anew for every pattern of them: a third of all compilation here, for code that LLVM inlines and
-folds in any case. No routine is called from Python or C, so numba leaves out the wrappers for that; tests call its
-``py_func``.
+folds in any case. No routine is called from Python or C, so numba leaves out the wrappers for that;
+tests call its ``py_func``.
 """
 
 from numba import njit, types

@@ -32,7 +32,7 @@ KEY = b"the key of this test"
 FIELDS = Handshake(
     rank=2,
     size=5,
-    version=1,
+    version=2,
     byte_order=OWN_BYTE_ORDER,
     purpose=1,
     target=0,
@@ -219,7 +219,7 @@ def test_connecting_side_sends_nothing_to_another_program(first_bytes):
     [
         struct.pack(">IB", 2**32 - 1, 0x08) + bytes(100),
         struct.pack(">IB", 115, 0x09) + bytes(114),
-        struct.pack(">IB", 114, 0x08) + struct.pack(">IIH", 1, 2, 1) + bytes(104),
+        struct.pack(">IB", 114, 0x08) + struct.pack(">IIH", 1, 2, 2) + bytes(104),
         struct.pack(">IB", 0, 0x08) + bytes(100),
         struct.pack(">IB", 1, 0x08) + bytes(100),
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),

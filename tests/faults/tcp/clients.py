@@ -16,7 +16,7 @@ FIELDS_FORMAT = ">IIHBBIH32s32s"
 FIELDS = {
     "rank": 1,
     "size": 3,
-    "version": 1,
+    "version": 2,
     "byte_order": int(sys.byteorder == "big"),
     "purpose": 0,
     "target": 0,

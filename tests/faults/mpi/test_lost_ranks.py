@@ -66,13 +66,10 @@ def test_left_in_good_order(library, nodes, how):
 
 @pytest.mark.parametrize(
     ("library", "nodes"),
-    some(
-        [("openmpi", ""), ("mpich", ":0,0,1")],
-        itertools.product(LIBRARIES, ["", ":0,0,1", f":{EVERY_RANK_ALONE}"]),
-    ),
+    some([("openmpi", ""), ("mpich", ":0,0,1")], itertools.product(LIBRARIES, ["", ":0,0,1"])),
 )
-def test_mpiexec_ends_the_job_of_a_killed_rank(library, nodes):
-    """By default it ends all others, unless they have met the error before that."""
+def test_a_killed_rank_is_lost_to_its_node_and_to_the_others(library, nodes):
+    """Its node sees the end of its record lock, and its leader reports it to the other nodes."""
     backend = f"mpi-{library}{nodes}"
     skip_unless_here(backend)
     outcomes = run_ranks_outcomes(

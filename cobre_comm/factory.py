@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cobre_comm import report_pipe
-from cobre_comm.backends import SPECS
+from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.config import BackendKind, MpiConfig, ShmConfig, TcpConfig
 from cobre_comm.errors import BackendNotAvailable, InvalidBackend
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("cobre_comm")
 
 ENTRY_POINT_GROUP = "cobre_comm.backends"
-_BY_NAME = {spec.name: spec for spec in SPECS}
 _MPI_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 Config = ShmConfig | TcpConfig | MpiConfig
@@ -110,7 +109,7 @@ def _create(name: str, reason: str, config: Config | None = None) -> Communicato
 
 
 def _construct(name: str, config: Config | None) -> Communicator:
-    spec = _BY_NAME.get(name)
+    spec = BY_NAME.get(name)
     if spec is not None and spec.is_available():
         return spec.create(config)
     plugin = _plugins().get(name)

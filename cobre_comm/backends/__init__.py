@@ -9,4 +9,5 @@ from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.backends.tcp.spec import TCP
 
 SPECS = (LOCAL, SHM, TCP, MPI)  # ``auto`` takes the last that its launcher has announced
-NAMES = tuple(spec.name for spec in SPECS)
+BY_NAME = {spec.name: spec for spec in SPECS}
+NAMES = tuple(BY_NAME)

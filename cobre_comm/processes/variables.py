@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from cobre_comm.backends import SPECS
+from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.config import BackendKind
 from cobre_comm.processes.job import Job
-
-_BY_NAME = {spec.name: spec for spec in SPECS}
 
 
 def rank_variables(job: Job, rank: int) -> dict[str, str]:
     """Return the variables that tell a rank where to meet, and for how long to wait."""
-    spec = _BY_NAME[job.backend]
+    spec = BY_NAME[job.backend]
     found = spec.rank_variables(job, rank)
     if job.timeout_s is not None and spec.timeout_variable:
         found[spec.timeout_variable] = f"{job.timeout_s:.17g}"

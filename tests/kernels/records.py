@@ -7,7 +7,6 @@ writes docs/design/records.md from the tables.
 
 import importlib
 import pathlib
-import re
 
 import cobre_kernels
 from cobre_kernels.machine.record import LINE_BYTES, RECORDS, Field
@@ -43,12 +42,6 @@ def declare_all():
             importlib.import_module(".".join(parts))
 
 
-def names_of_kernels():
-    """Return the fields that the kernels run: the addresses of kernels."""
-    text = "".join(path.read_text() for path in FOLDER.rglob("*.py"))
-    return set(re.findall(r"\brun(?:_alone)?\([\w.]+\.(\w+),", text))
-
-
 def kind_of(field: Field):
     """Return a field's kind as the page says it."""
     if field.kind == "memory":
@@ -74,12 +67,6 @@ def page():
 
 
 declare_all()
-KERNELS = {
-    f"{record.name}.{name}"
-    for record in RECORDS.values()
-    for name in names_of_kernels()
-    if name in record.fields
-}
 
 if __name__ == "__main__":
     PAGE.write_text(page())

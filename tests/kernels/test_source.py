@@ -5,9 +5,10 @@ import collections
 import pathlib
 import re
 
+import pytest
+
 import cobre_comm
 from tests.kernels import shared_words, source
-from tests.kernels.ir import compile
 from tests.kernels.source import KERNELS, RELEASES, Operation
 
 SHM = pathlib.Path(cobre_comm.__file__).parent / "backends" / "shm"
@@ -63,13 +64,25 @@ def test_other_kernels_have_no_shared_memory():
         assert not names & {"comm.control", "comm.buffers", "cell_of", *source.OPERATIONS}, path
 
 
-def test_every_kernel_is_read():
-    for path in source.sources():
-        for function in source.functions(path):
-            makers = [d for d in function.decorator_list if isinstance(d, ast.Call)]
-            if any(source.called(maker) == "kernel" for maker in makers):
-                name = f"{source.name_of(path)}.{function.name}"
-                assert name in compile.kernels() or name.startswith("tcp/")  # of private memory
+# Of a rank that arrives and one that sleeps, one sees the other: both store before they look.
+ORDERS = {
+    "publish": ["store_relaxed"] * 3 + ["store_seq_cst", "load_seq_cst", "futex_wake_all"],
+    "_sleep": ["fetch_add", "load_seq_cst"],
+    "announce": ["store_release", "futex_wake_all"],
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_operations_are_in_the_order_that_wakes_sleepers(name):
+    [function] = [
+        function
+        for path in (KERNELS / "shm").glob("*.py")
+        for function in source.functions(path)
+        if function.name == name
+    ]
+    calls = source.calls_in(function, source.OPERATIONS | {"futex_wake_all"})
+    in_order = [source.called(call) for call in sorted(calls, key=lambda call: call.lineno)]
+    assert in_order[: len(ORDERS[name])] == ORDERS[name]
 
 
 def test_python_touches_the_words_of_a_segment_only_through_kernels():

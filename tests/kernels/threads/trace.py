@@ -136,9 +136,9 @@ def left(comm):
 
 def mistakes():
     """Return what is planted, by name: a body, a world, and what takes the place of which name."""
-    relaxed = recording.REPLACED["load_relaxed"]
-    careless = recording.REPLACED["store_relaxed"]
+    stands_for = recording.REPLACED
     files = (slot, *(sys.modules[f"cobre_kernels.shm.{n}"] for n in ("broadcast", "allgatherv")))
+    halves = [module for module in sys.modules.values() if hasattr(module, "next_half")]
     slot_of = slot.slot_of
 
     def one_parity(comm, rank, generation):
@@ -148,23 +148,30 @@ def mistakes():
         mpi.rounds += 1
         return mpi.halves
 
-    halves = [m for m in sys.modules.values() if hasattr(m, "next_half")]
+    def arrival(store):
+        return [(step, "store_seq_cst", stands_for[store])]
 
     def looks(load):
-        return [(file, "load_acquire", load) for file in (step, wait)]
+        return [(file, "load_acquire", stands_for[load]) for file in (step, wait)]
 
     return {
-        "relaxed store of arrived": (mixed, World, [(step, "store_seq_cst", careless)]),
-        "relaxed load of arrived": (mixed, World, looks(relaxed)),
-        "plain load of arrived": (mixed, World, looks(recording.peek)),
+        "relaxed store of arrived": (mixed, World, arrival("store_relaxed")),
+        "releasing store of arrived": (barriers, World, arrival("store_release")),
+        "plain store of arrived": (barriers, World, arrival("poke")),
+        "relaxed load of arrived": (mixed, World, looks("load_relaxed")),
+        "plain load of arrived": (mixed, World, looks("peek")),
+        "acquiring load of sleepers": (
+            barriers, World, [(step, "load_seq_cst", stands_for["load_acquire"])],
+        ),
+        "relaxed store of condition": (
+            left, World, [(step, "store_release", stands_for["store_relaxed"])],
+        ),
         "no fence after streamed stores": (mixed, World, [(slot, "store_fence", lambda: None)]),
         "one slot for both parities": (mixed, World, [(f, "slot_of", one_parity) for f in files]),
         "one half of the staging buffer": (
-            rounds,
-            Node,
-            [(f, "next_half", one_half) for f in halves],
+            rounds, Node, [(f, "next_half", one_half) for f in halves],
         ),
-    }
+    }  # fmt: skip
 
 
 def report(body, kind=World, **world):

@@ -199,6 +199,8 @@ class InitializationFailed(BackendError):
     @property
     def suggestion(self) -> str:  # type: ignore[override]  # made from the fields
         """The variable to set, or the package to install."""
+        if self.backend == "local":
+            return "start the ranks with `cobre-comm run`, or set COBRE_COMM_BACKEND"
         prefix = f"COBRE_{self.backend.upper()}_"
         return f"check the {prefix}* variables, or start the ranks with `cobre-comm run`"
 

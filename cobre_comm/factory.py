@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from cobre_comm import report_pipe
 from cobre_comm.backends import BY_NAME, SPECS
+from cobre_comm.backends.announced import announced
 from cobre_comm.config import BackendKind, MpiConfig, ShmConfig, TcpConfig
-from cobre_comm.errors import BackendNotAvailable, InvalidBackend
+from cobre_comm.errors import BackendNotAvailable, InitializationFailed, InvalidBackend
 
 if TYPE_CHECKING:
     from cobre_comm.communicator import Communicator
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("cobre_comm")
 
 ENTRY_POINT_GROUP = "cobre_comm.backends"
-_MPI_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 Config = ShmConfig | TcpConfig | MpiConfig
 
@@ -65,7 +65,8 @@ def create_communicator(kind: BackendKind | Config | str | None = None) -> Commu
     MissingConfiguration
         If variables that the backend needs are not set.
     InitializationFailed
-        If the backend cannot start, for example because a rank does not come.
+        If the backend cannot start, for example because a rank does not come; or if a launcher has
+        announced several ranks, and nothing here can make one job of them.
     """
     report_pipe.install()
     if isinstance(kind, Config):
@@ -94,11 +95,13 @@ def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
         variable = spec.detect(environ)
         if variable and spec.is_available():
             return spec.name, f"{variable} is set"
-    for variable in _MPI_SIZE_VARIABLES:
-        if environ.get(variable, "1") not in ("", "1"):
-            # Every process would be rank 0 of 1 and do the whole work.
-            logger.error("%s=%s announces an MPI job", variable, environ[variable])
-            raise BackendNotAvailable("mpi", available_backends())
+    others = announced(environ)
+    if others.size > 1:
+        raise InitializationFailed(
+            "local",
+            f"this process would be rank 0 of 1, but {others}: each of them would do all the work. "
+            f"To start them as one job {others.remedy}",
+        )
     return "local", "nothing announces more than one rank"
 
 

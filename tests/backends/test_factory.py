@@ -107,12 +107,47 @@ def test_auto_without_mpi_does_not_take_it(monkeypatch):
     assert detected(monkeypatch, {"SLURM_PROCID": "3", **SHM}, has_mpi=False)[0] == "shm"
 
 
-@pytest.mark.parametrize("variable", ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE"])
-def test_auto_does_not_turn_an_mpi_job_into_many_rank_zeros(monkeypatch, variable):
-    with pytest.raises(BackendNotAvailable) as caught:
-        detected(monkeypatch, {variable: "4"}, has_mpi=False)
-    assert caught.value.requested == "mpi"
-    assert detected(monkeypatch, {variable: "1"}, has_mpi=False)[0] == "local"
+TORCH = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "here", "MASTER_PORT": "29500"}
+TASK = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_STEP_ID": "0"}
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"PMI_SIZE": "2"},
+        {"OMPI_COMM_WORLD_SIZE": "2"},
+        TORCH,
+        TASK | {"SLURM_STEP_NUM_TASKS": "2"},
+        {"SLURM_PROCID": "1", "SLURM_NTASKS": "2"},
+        {"SLURM_PROCID": "", "SLURM_NTASKS": "2"},
+        {"SLURM_PROCID": "0", "SLURM_NTASKS": "2"},
+    ],
+)
+def test_auto_does_not_turn_several_ranks_into_many_rank_zeros(monkeypatch, environ):
+    with pytest.raises(InitializationFailed, match=r"rank 0 of 1, but \w+=2 announces 2") as caught:
+        detected(monkeypatch, environ, has_mpi=False)
+    assert "COBRE_COMM_BACKEND=local" in str(caught.value)
+    assert detected(monkeypatch, environ | TCP, has_mpi=False)[0] == "tcp"
+    world = type("World", (), {"Get_size": lambda self: 1})()
+    with pytest.raises(InitializationFailed, match=r"world of 1 rank, but \w+=2 announces 2"):
+        library.check_world(world, environ)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"PMI_SIZE": "1", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"},  # the nearest counts
+        TASK | {"SLURM_NTASKS": "1", "SLURM_STEP_NUM_TASKS": "1"},  # srun -n 1
+        {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"},  # the shell of salloc
+        TASK | {"SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "1"},  # its interactive step
+        {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0"},  # the script of sbatch
+        {"WORLD_SIZE": "4"},
+        {"PMI_SIZE": "many"},
+    ],
+)
+def test_auto_is_local_where_one_process_is_all_that_was_started(monkeypatch, environ):
+    assert detected(monkeypatch, environ, has_mpi=False)[0] == "local"
+    library.check_world(type("World", (), {"Get_size": lambda self: 1})(), environ)
 
 
 def test_unknown_backend(monkeypatch):

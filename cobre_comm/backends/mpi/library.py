@@ -14,19 +14,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from cobre_comm.backends.announced import announced
 from cobre_comm.errors import BackendNotAvailable, InitializationFailed
 
 if TYPE_CHECKING:
     from mpi4py import MPI
-
-# Variables by which a launcher tells how many ranks it has started, the most specific first.
-SIZE_VARIABLES = (
-    "PMI_SIZE",
-    "OMPI_COMM_WORLD_SIZE",
-    "MPI_LOCALNRANKS",
-    "SLURM_STEP_NUM_TASKS",
-    "SLURM_NTASKS",
-)
 
 
 def is_importable() -> bool:
@@ -109,21 +101,15 @@ def check_world(world: MPI.Intracomm, environ: Mapping[str, str] | None = None) 
     """
     if world.Get_size() > 1:
         return
-    environ = os.environ if environ is None else environ
-    for name in SIZE_VARIABLES:
-        text = environ.get(name, "")
-        if not text.isdigit():
-            continue
-        if int(text) == 1:
-            return  # the nearest launcher knows best
-        if int(text) > 1:
-            raise InitializationFailed(
-                "mpi",
-                f"MPI has a world of 1 rank, but {name}={text} announces {text} ranks: each of "
-                "them would do all the work. Start the program with the mpiexec of the MPI that "
-                "mpi4py uses (`cobre-comm run --backend mpi` finds it), or with "
-                "`srun --mpi=pmix` (or pmi2); or set COBRE_COMM_BACKEND to another backend",
-            )
+    others = announced(os.environ if environ is None else environ)
+    if others.size > 1:
+        raise InitializationFailed(
+            "mpi",
+            f"MPI has a world of 1 rank, but {others}: each of them would do all the work. Start "
+            "the program with the mpiexec of the MPI that mpi4py uses (`cobre-comm run --backend "
+            "mpi` finds it), or with `srun --mpi=pmix` (or pmi2); or set COBRE_COMM_BACKEND to "
+            "another backend",
+        )
 
 
 def make_known(*, pretend: bool = False) -> None:

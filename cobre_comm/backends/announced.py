@@ -1,0 +1,74 @@
+"""How many ranks the launcher of this process has announced, by the variables that it sets.
+
+Slurm sets ``SLURM_NTASKS`` for every process of an allocation. One of several ranks is only a task
+of a step, which has ``SLURM_PROCID`` and ``SLURM_STEP_NUM_TASKS``; the other two are alone:
+
+- the shell of ``salloc`` has no ``SLURM_PROCID``, or is the one task of an interactive step;
+- the script of ``sbatch`` has ``SLURM_PROCID=0`` and no step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+# The launcher that is nearest to the process comes first: it knows best. Variables by which a
+# launcher tells how many ranks it has started, and those without which they mean something else.
+_SIZE_VARIABLES: dict[str, tuple[str, ...]] = {
+    "PMI_SIZE": (),
+    "OMPI_COMM_WORLD_SIZE": (),
+    "MPI_LOCALNRANKS": (),
+    "WORLD_SIZE": ("RANK", "MASTER_ADDR"),  # of torchrun
+    "SLURM_STEP_NUM_TASKS": ("SLURM_PROCID",),
+    "SLURM_NTASKS": ("SLURM_PROCID",),
+}
+_HOW_TO_START = {
+    "WORLD_SIZE": "start the script by `cobre-comm run -n {size} script.py` instead of torchrun",
+    "SLURM_STEP_NUM_TASKS": "install mpi4py and an MPI, and start the script by `srun --mpi=pmix` "
+    "(or pmi2); or set COBRE_COMM_BACKEND=tcp, COBRE_TCP_COORDINATOR to the first node, "
+    "COBRE_TCP_RANK=$SLURM_PROCID and COBRE_TCP_SIZE=$SLURM_NTASKS for each task",
+}
+_HOW_TO_START["SLURM_NTASKS"] = _HOW_TO_START["SLURM_STEP_NUM_TASKS"]
+_HOW_TO_START_MPI = "install mpi4py and the MPI whose mpiexec starts the ranks"
+
+
+class Announced(NamedTuple):
+    """What a launcher has announced.
+
+    Parameters
+    ----------
+    size : int
+        Number of ranks.
+    variable : str
+        Which tells it.
+    """
+
+    size: int
+    variable: str
+
+    def __str__(self) -> str:
+        return f"{self.variable}={self.size} announces {self.size} ranks"
+
+    @property
+    def remedy(self) -> str:
+        """What makes one job of these processes."""
+        how = _HOW_TO_START.get(self.variable, _HOW_TO_START_MPI)
+        return f"{how.format(size=self.size)}; or set COBRE_COMM_BACKEND=local if each works alone"
+
+
+def announced(environ: Mapping[str, str]) -> Announced:
+    """Return how many ranks the nearest launcher has started; 1 where none tells."""
+    for variable, others in _SIZE_VARIABLES.items():
+        size = environ.get(variable, "")
+        if not size.isdigit() or not all(name in environ for name in others):
+            continue
+        if variable == "SLURM_NTASKS" and _is_batch_script(environ):
+            continue
+        return Announced(int(size), variable)
+    return Announced(1, "")
+
+
+def _is_batch_script(environ: Mapping[str, str]) -> bool:
+    """Whether this process belongs to the script of ``sbatch`` itself, and to no step of it."""
+    is_first = environ.get("SLURM_PROCID") == "0"
+    return is_first and "SLURM_JOB_ID" in environ and "SLURM_STEP_NUM_TASKS" not in environ

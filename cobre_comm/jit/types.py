@@ -11,12 +11,11 @@ another version.
 from __future__ import annotations
 
 import functools
-import hashlib
 import pathlib
 from typing import Any
 
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.machine.hashing import source_hash
+from cobre_kernels.machine.hashing import hash_of, kernel_sources
 from cobre_kernels.machine.record_types import RecordType
 from numba.core import cgutils, types
 from numba.extending import NativeValue, models, register_model, unbox
@@ -27,14 +26,9 @@ COMM_TYPE = RecordType(COMM.name)
 @functools.cache
 def version_tag() -> str:
     """Return a hash of all sources whose code ends up in a user's compiled function."""
-    digest = hashlib.sha256(source_hash().encode())
-    folder = pathlib.Path(__file__).parent
-    for path in [*sorted(folder.glob("*.py")), *(folder.parent / n for n in _OTHERS)]:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-_OTHERS = ("failure.py", "slow_path.py", "errors.py")
+    package = pathlib.Path(__file__).parents[1]
+    tag: str = hash_of([*kernel_sources(), *package.glob("*.py"), *package.glob("jit/*.py")])
+    return tag
 
 
 def restored(name: str, class_name: str, *arguments: Any) -> Any:

@@ -1,8 +1,11 @@
 """What numba makes of a user's function: cached across processes, nothing left of local no-ops."""
 
+import functools
 import pathlib
 import re
 import shutil
+import subprocess
+import sys
 
 import cobre_kernels
 import numpy as np
@@ -51,19 +54,28 @@ def test_another_version_of_the_kernels_is_another_signature(monkeypatch):
     assert record_types.RecordType("Comm") != now
 
 
-def test_version_tag_covers_every_source(monkeypatch):
-    sources = list(pathlib.Path(cobre_kernels.__file__).parent.rglob("*.py"))
-    assert len(sources) > 15
-    read = []
-    original = pathlib.Path.read_bytes
+IMPORTED = """
+import sys
+from cobre_comm.jit import register
+print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("cobre_")))
+"""
 
-    def recorded(path):
-        read.append(path.name)
-        return original(path)
 
-    monkeypatch.setattr(pathlib.Path, "read_bytes", recorded)
-    hashing.source_hash.__wrapped__()
-    assert sorted(read) == sorted(path.name for path in sources)
+def test_a_change_of_any_source_that_reaches_a_user_s_code_is_another_version(monkeypatch):
+    """Methods in compiled code call what their modules import, and kernels of every backend."""
+    imported = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, check=True)
+    sources = {pathlib.Path(name) for name in imported.stdout.decode().split()}
+    kernels = set(pathlib.Path(cobre_kernels.__file__).parent.rglob("*.py"))
+    assert {"checks.py", "slow_path.py", "reduce_op.py"} <= {path.name for path in sources}
+    read, kernels_now = functools.cache(pathlib.Path.read_bytes), hashing.source_hash()
+    tags = {None: jit_types.version_tag()}
+    for changed in sources | kernels:
+        monkeypatch.setattr(
+            pathlib.Path, "read_bytes", lambda p, c=changed: read(p) + b"#" * (p == c)
+        )
+        tags[changed] = jit_types.version_tag.__wrapped__()
+        assert (hashing.source_hash.__wrapped__() != kernels_now) == (changed in kernels)
+    assert len(set(tags.values())) == len(tags)
 
 
 @njit

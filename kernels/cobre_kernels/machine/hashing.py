@@ -10,11 +10,20 @@ import hashlib
 import pathlib
 
 
+def kernel_sources():
+    """Return every source file of this package."""
+    return list(pathlib.Path(__file__).parents[1].rglob("*.py"))
+
+
+def hash_of(sources):
+    """Return the hexadecimal hash of source files."""
+    digest = hashlib.sha256()
+    for path in sorted(sources):
+        digest.update(b"\0".join([*map(str.encode, path.parts[-3:]), path.read_bytes()]))
+    return digest.hexdigest()[:16]
+
+
 @functools.cache
 def source_hash():
-    """Return the hexadecimal hash of every source file of this package."""
-    digest = hashlib.sha256()
-    root = pathlib.Path(__file__).parents[1]
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    """Return the hash of this package."""
+    return hash_of(kernel_sources())

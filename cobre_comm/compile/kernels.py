@@ -107,7 +107,8 @@ def main(markers: Mapping[str, str]) -> None:
 def _write(marker: pathlib.Path, files: Iterable[pathlib.Path]) -> None:
     draft = marker.with_name(f"{marker.name}.{os.getpid()}")
     try:
-        draft.write_text("".join(f"{path}\n" for path in sorted(files)))
+        with draft.open("x") as file:  # follows no link
+            file.write("".join(f"{path}\n" for path in sorted(files)))
         draft.replace(marker)
     except OSError:
         pass  # the next job asks numba again

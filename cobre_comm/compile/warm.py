@@ -15,8 +15,9 @@ import pathlib
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
+from cobre_comm.compile.lock import cache_folder, one_compiles_first
 from cobre_comm.processes.interpreter import interpreter_command, tied_command
 
 MESSAGE = "cobre-comm: compiling kernels (once per machine and version)..."
@@ -45,26 +46,30 @@ def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
     """
     if environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return list(backends)
-    fingerprint = _fingerprint(environ)
-    markers = {name: _directory(environ) / f"warm-{name}-{fingerprint}" for name in backends}
+    try:
+        folder = _directory(environ)
+    except OSError:
+        return list(backends)
+    fingerprint = _fingerprint(environ, folder)
+    markers = {name: folder / f"warm-{name}-{fingerprint}" for name in backends}
     if not _cold(markers):
         return []
-    with _one_at_a_time(_directory(environ)):
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    with one_compiles_first("kernels", environ):
         if cold := _cold(markers):  # or another launcher has done it meanwhile
             _compile({name: markers[name] for name in cold}, environ)
     return _cold(markers)
 
 
 def _directory(environ: Mapping[str, str]) -> pathlib.Path:
-    if environ.get("NUMBA_CACHE_DIR"):
-        return pathlib.Path(environ["NUMBA_CACHE_DIR"])
-    cache = environ.get("XDG_CACHE_HOME")
-    return (pathlib.Path(cache) if cache else pathlib.Path("~/.cache").expanduser()) / "cobre_comm"
+    chosen = environ.get("NUMBA_CACHE_DIR")
+    return pathlib.Path(chosen) if chosen else cache_folder(environ)
 
 
-def _fingerprint(environ: Mapping[str, str]) -> str:
+def _fingerprint(environ: Mapping[str, str], folder: pathlib.Path) -> str:
     """Return a hash of all that decides which code is compiled, and where it is kept."""
-    parts = [sys.version, sys.prefix, platform.machine(), _cpu(), _directory(environ)]
+    parts = [sys.version, sys.prefix, platform.machine(), _cpu(), folder]
     parts += [
         f"{name}={value}"
         for name, value in sorted(environ.items())
@@ -113,22 +118,6 @@ def _is_warm(marker: pathlib.Path) -> bool:
     except OSError:
         return False
     return bool(files) and all(os.path.exists(name) for name in files)  # noqa: PTH110  # 40 files
-
-
-@contextlib.contextmanager
-def _one_at_a_time(directory: pathlib.Path) -> Iterator[None]:
-    """Let one launcher compile while others wait for it; without a lock where there can be none."""
-    import fcntl
-
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        lock = (directory / "warm.lock").open("w")
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    except OSError:
-        yield
-        return
-    with lock:
-        yield
 
 
 def _compile(markers: Mapping[str, pathlib.Path], environ: Mapping[str, str]) -> None:

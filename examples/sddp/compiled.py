@@ -8,15 +8,15 @@ tuples.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from numba.core import event
+
+from cobre_comm.compile.lock import one_compiles_first
 
 FROM_PYTHON = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 """Options of functions that Python calls too."""
@@ -56,26 +56,13 @@ def forget_stale_code(folder: Path = Path(__file__).parent) -> bool:
 
 
 @contextlib.contextmanager
-def one_compiles_first() -> Iterator[bool]:
+def compiled_by_one() -> Iterator[None]:
     """Let the first rank that comes compile, and the others then load what it left in the cache.
 
     Outside of all collectives, so that no timeout counts while a rank compiles.
-
-    Yields
-    ------
-    bool
-        Whether this rank came first.
     """
-    path = Path(tempfile.gettempdir()) / f"cobre-sddp-{os.getuid()}.lock"
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            first = True
-        except BlockingIOError:
-            fcntl.flock(lock, fcntl.LOCK_SH)  # all of these go on together
-            first = False
-        with event.install_listener("numba:compile", Announcer()):
-            yield first
+    with one_compiles_first("sddp"), event.install_listener("numba:compile", Announcer()):
+        yield
 
 
 class Announcer(event.Listener):

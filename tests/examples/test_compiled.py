@@ -1,6 +1,12 @@
-"""Compiled code of other sources is forgotten."""
+"""Compiled code of other sources is forgotten; one rank compiles for all."""
+
+import os
+import subprocess
+import sys
 
 from compiled import forget_stale_code
+
+from cobre_comm.check.sddp import example_folder
 
 
 def test_changed_sources_empty_the_cache(tmp_path):
@@ -18,3 +24,17 @@ def test_changed_sources_empty_the_cache(tmp_path):
     assert forget_stale_code(tmp_path)
     assert not cached.exists()
     assert not forget_stale_code(tmp_path)
+
+
+def test_training_writes_to_nothing_that_lies_in_the_common_temporary_folder(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    for name in (f"cobre-sddp-{os.getuid()}.lock", "sddp.lock"):
+        (tmp_path / name).symlink_to(victim)
+    folder = example_folder()
+    case, environ = folder / "cases/gen_h4_t5_k3.json", {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, folder / "train.py", case]
+    done = subprocess.run([*command, "--iterations", "1"], env=environ,
+                          capture_output=True, check=False, timeout=200)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert victim.read_text() == "precious"

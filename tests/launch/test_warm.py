@@ -1,12 +1,16 @@
 import os
 import subprocess
+import sys
+import threading
+import time
 
 import pytest
 
 from cobre_comm.backends import SPECS
 from cobre_comm.compile import kernels as compile_kernels
 from cobre_comm.compile import warm
-from tests.launch.command import EXAMPLES, cobre
+from cobre_comm.compile.lock import one_compiles_first
+from tests.launch.command import EXAMPLES, cobre, environment
 
 
 @pytest.fixture
@@ -112,3 +116,65 @@ def test_the_process_that_compiles_gets_our_path_and_no_stdin(monkeypatch, tmp_p
     [(command, rest)] = calls
     assert str(tmp_path / "marker") in command[-1]
     assert rest["stdin"] == subprocess.DEVNULL
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda folder, victim: folder.symlink_to(victim.parent),
+        lambda folder, victim: (folder.mkdir(), (folder / "x.lock").symlink_to(victim)),
+        lambda folder, victim: (folder.mkdir(), os.mkfifo(folder / "x.lock")),
+        lambda folder, victim: folder.touch(),
+    ],
+    ids=["a link for the folder", "a link", "a fifo", "no folder"],
+)
+def test_what_others_have_planted_is_neither_written_nor_waited_for(plant, tmp_path):
+    victim = tmp_path / "victim" / "x.lock"
+    victim.parent.mkdir()
+    victim.write_text("precious")
+    plant(tmp_path / "cobre_comm", victim)
+    with one_compiles_first("x", {"XDG_CACHE_HOME": str(tmp_path)}) as is_first:
+        assert is_first
+    assert victim.read_text() == "precious"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+def test_another_user_cannot_hold_the_lock(tmp_path):
+    tmp_path.chmod(0o777)
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    with one_compiles_first("x", environ) as is_first:
+        assert is_first
+    folder = tmp_path / "cobre_comm"
+    assert [path.stat().st_mode & 0o077 for path in (folder, folder / "x.lock")] == [0, 0]
+    os.chown(folder, 65534, 65534)
+    (folder / "x.lock").unlink()
+    with one_compiles_first("x", environ) as is_first:
+        assert is_first
+    assert not (folder / "x.lock").exists()
+
+
+HOLD = """
+import sys, time
+from cobre_comm.compile.lock import one_compiles_first
+with one_compiles_first("x") as is_first:
+    print(is_first, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_others_wait_for_the_first_one_but_not_for_ever(tmp_path):
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", HOLD]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment(**environ), **pipes) as holder:
+        assert holder.stdout.readline() == b"True\n"
+        began = time.monotonic()
+        with one_compiles_first("x", environ, patience_s=0.3) as is_first:
+            assert not is_first
+        assert time.monotonic() - began >= 0.3
+        threading.Timer(0.2, holder.stdin.close).start()
+        with one_compiles_first("x", environ) as is_first:
+            assert not is_first
+        assert holder.wait(30) == 0
+    with one_compiles_first("x", environ) as is_first:
+        assert is_first

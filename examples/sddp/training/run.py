@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from case.data import Case
-from compiled import one_compiles_first
+from compiled import compiled_by_one
 from simplex.dual import INFEASIBLE
 from stage.pool import new_pool, pool_digest, with_room
 from stage.problem import Problem
@@ -97,7 +97,7 @@ def iterate(
     trace = np.zeros(0, TRACE)
     lines = [trace]
     # No iteration, no communication: compiles, so that the time below is that of training.
-    with one_compiles_first():
+    with compiled_by_one():
         train(comm, state, 0, 0, trace)
     start = time.perf_counter()
     while not stopping.reason:

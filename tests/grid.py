@@ -41,22 +41,26 @@ def points(usual, slow_ones=()):
 
 
 # On one node mpi is the kernels of shm, started in another way; on several, one rank of each node
-# speaks over MPI. The usual ones meet each library, and each way, at least once.
+# speaks over MPI, by its own shared memory or through sockets. The usual ones meet each library,
+# and each way, at least once.
 MPI_USUAL = [
     ("mpi-mpich", 2),
-    (f"mpi-openmpi:{EVERY_RANK_ALONE}", 3),
+    ("mpi-openmpi-net", 3),
     ("mpi-openmpi:0,0,1,1", 4),
-    ("mpi-mpich:0,1", 3),
+    ("mpi-mpich-net:0,1", 3),
 ]
 MPI_SLOW = [
     *(("mpi-openmpi", size) for size in SIZES),
     *(("mpi-mpich", size) for size in (1, 3, 4, 7)),
-    (f"mpi-openmpi:{EVERY_RANK_ALONE}", 4),
+    (f"mpi-openmpi:{EVERY_RANK_ALONE}", 3),
+    ("mpi-openmpi-net", 4),
+    ("mpi-openmpi-net:0,1", 7),
+    ("mpi-mpich-net", 4),
+    ("mpi-mpich-net:0,1", 7),
     (f"mpi-mpich:{EVERY_RANK_ALONE}", 4),
     (f"mpi-mpich:{EVERY_RANK_ALONE}", 7),
     ("mpi-openmpi:0,1,1", 7),
-    ("mpi-mpich:0,1", 4),
-    ("mpi-mpich:0,1", 7),
+    *(("mpi-mpich:0,1", size) for size in (3, 4, 7)),
 ]
 WITHOUT_MPI = [("local", 1), *((backend, size) for backend in ("shm", "tcp") for size in SIZES)]
 # Seven ranks on few cores take as long as all others; three meet over mpi every day.
@@ -69,13 +73,13 @@ OUR_GRID = Grid(
     thorough_points=[
         *WITHOUT_MPI,
         ("mpi-openmpi", 2),
-        (f"mpi-openmpi:{EVERY_RANK_ALONE}", 3),
-        ("mpi-mpich:0,1", 3),
+        ("mpi-openmpi-net", 3),
+        ("mpi-mpich-net:0,1", 3),
     ],
     # Wrong arguments: many in each test.
     argument_points=points(
-        [("local", 1), ("shm", 1), ("shm", 3), ("tcp", 1), ("tcp", 3), ("mpi-mpich:0,1", 3)],
-        [("mpi-openmpi", 1), ("mpi-mpich", 3), (f"mpi-openmpi:{EVERY_RANK_ALONE}", 3)],
+        [("local", 1), ("shm", 1), ("shm", 3), ("tcp", 1), ("tcp", 3), ("mpi-mpich-net:0,1", 3)],
+        [("mpi-openmpi", 1), ("mpi-mpich", 3), ("mpi-openmpi-net", 3)],
     ),
     # Each backend once; what is compiled for mpi is the same on all paths.
     typed_points=[("local", 1), ("shm", 2), ("tcp", 2), ("mpi-mpich", 2)],
@@ -83,16 +87,19 @@ OUR_GRID = Grid(
     backends=[
         "shm",
         "tcp",
-        f"mpi-openmpi:{EVERY_RANK_ALONE}",
+        "mpi-openmpi-net",
         Slow("mpi-mpich"),
         Slow("mpi-openmpi"),
         Slow(f"mpi-mpich:{EVERY_RANK_ALONE}"),
         Slow("mpi-openmpi:0,1"),
+        Slow("mpi-openmpi-net:0,1"),
+        Slow("mpi-mpich-net"),
+        Slow("mpi-mpich-net:0,1"),
         Slow("mpi-mpich:0,0,1"),
     ],
     # Those that see at once when a rank's process ends; across nodes MPI does not tell.
     watchful_backends=["shm", "tcp", "mpi-mpich", Slow("mpi-openmpi")],
-    quick_points=[("local", 1), ("shm", 3), ("tcp", 3), ("mpi-mpich:0,1", 3)],
+    quick_points=[("local", 1), ("shm", 3), ("tcp", 3), ("mpi-mpich-net:0,1", 3)],
     **vars(OURS),
 )
 timeout_of = OUR_GRID.timeout_of

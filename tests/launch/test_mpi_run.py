@@ -5,11 +5,13 @@ import time
 import psutil
 import pytest
 
+from cobre_comm.testing import BackendName
 from tests.grid import slow
 from tests.launch.command import PROGRAMS, Running, cobre, lines_of
 from tests.launch.mpi import LIBRARIES, RUN, needs
 
-ACT, ENDS, MEET, WAIT = (PROGRAMS / f"{name}.py" for name in ("act", "mpi_ends", "meet", "wait"))
+ACT, ENDS, MEET = (PROGRAMS / f"{name}.py" for name in ("act", "mpi_ends", "meet"))
+NOBODY = 99
 
 
 @pytest.fixture(params=LIBRARIES)
@@ -21,6 +23,13 @@ def library(request):
 def a_library(request):
     """Return one of them every day, where they differ little."""
     return needs(request.param)
+
+
+def test_a_job_whose_ranks_are_on_several_nodes_ends(library):
+    """Goodbyes come over the network, in the order and at the time that MPI chooses."""
+    name = BackendName.parse(f"mpi-{library['MPI4PY_MPIABI']}-net")
+    done = cobre(*RUN, 2, MEET, "meet", NOBODY, **{**library, **name.environment()})
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_input_goes_to_rank_0_and_variables_to_all(a_library):

@@ -121,15 +121,16 @@ def test_names_of_backends():
     assert BackendName.parse("of-others") == BackendName("of-others")
     assert BackendName.parse("mpi") == BackendName("mpi")
     assert BackendName.parse("mpi-mpich:0,1,1") == BackendName("mpi", "mpich", (0, 1, 1))
+    assert BackendName.parse("mpi-openmpi-net:0,1") == BackendName("mpi", "openmpi", (0, 1), True)
     assert BackendName.parse("mpi:0") == BackendName("mpi", None, (0,))
-    for wrong in ("mpi-lam", "mpi-", "mpi:", "mpi:a"):
+    for wrong in ("mpi-lam", "mpi-", "mpi:", "mpi:a", "mpi-net", "mpi-mpich-net:0,0,1"):
         with pytest.raises(ValueError, match=r"mpi|int"):
             BackendName.parse(wrong)
 
 
 def test_who_shares_memory_with_whom():
     assert node_of_ranks("shm", 3) == node_of_ranks("mpi-mpich", 3) == [0, 0, 0]
-    assert node_of_ranks("tcp", 3) == [0, 1, 2]
+    assert node_of_ranks("tcp", 3) == node_of_ranks("mpi-mpich-net", 3) == [0, 1, 2]
     assert node_of_ranks("mpi:0,1", 5) == [0, 1, 0, 1, 0]
     assert leaders("mpi-openmpi:0,0,1", 5) == [True, False, True, False, False]
     assert leaders("tcp", 2) == [True, True]

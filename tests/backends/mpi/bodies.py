@@ -1,7 +1,11 @@
 """What ranks do with an MpiBackend that they make themselves."""
 
+import contextlib
 import gc
+import os
 import pathlib
+import socket
+import sys
 
 import numpy as np
 
@@ -15,6 +19,7 @@ from cobre_comm import (
 from cobre_comm.testing.cases import sequences
 
 TAG = 77
+BYTES_RECEIVED = slice(128, 136)  # tcpi_bytes_received in linux/tcp.h
 
 
 def sub_communicator(comm):
@@ -201,10 +206,26 @@ def many_parents_in_turn(comm, count):
         part.Free()
 
 
+def bytes_from_sockets(comm, size_bytes):
+    """Return what TCP sockets of this process receive while rank 0 broadcasts."""
+    buffer = np.zeros(size_bytes, dtype=np.uint8)
+    comm.broadcast(buffer)  # connected from now on
+    before = _received()
+    comm.broadcast(buffer)
+    return _received() - before
+
+
+def _received():
+    received = 0
+    for path in pathlib.Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(path.name))) as each:
+            told = each.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_RECEIVED.stop)
+            received += int.from_bytes(told[BYTES_RECEIVED], sys.byteorder)
+    return received
+
+
 def names_in_shared_memory(comm):
     """Return the names of this user's MPI jobs in shared memory while a region is in use."""
-    import os
-
     ours = create_communicator()
     with ours.create_shared_region(1000) as region:
         region.fence()

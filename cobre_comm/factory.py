@@ -120,5 +120,5 @@ def _construct(name: str, config: Config | None) -> Communicator:
         comm: Communicator = plugin.load()()
         return comm
     if spec is not None:
-        raise BackendNotAvailable(name, available_backends())
+        raise BackendNotAvailable(name, available_backends(), spec.why_not())
     raise InvalidBackend(name, available_backends())

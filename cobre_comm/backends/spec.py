@@ -50,6 +50,11 @@ class Job(Protocol):
     def rendezvous(self) -> Rendezvous | None: ...  # noqa: D102  # known once a port is held
 
 
+def why_not_posix() -> str:
+    """Return what keeps a backend of several processes from working here."""
+    return "" if os.name == "posix" else f"it needs a POSIX system, and this is {os.name}"
+
+
 @dataclass(frozen=True)
 class BackendSpec:
     """One backend.
@@ -76,8 +81,8 @@ class BackendSpec:
         another launcher has left.
     rank_variables : callable
         Returns the variables by which a launcher tells a rank of a job where to meet.
-    is_available : callable
-        Tells whether the backend can be used here.
+    why_not : callable
+        Returns what keeps the backend from being used here, or an empty string.
     """
 
     name: str
@@ -90,7 +95,11 @@ class BackendSpec:
     auto_variables: tuple[str, ...] = ()
     place_variables: tuple[str, ...] = ()
     rank_variables: Callable[[Job, int], dict[str, str]] = lambda job, rank: {}
-    is_available: Callable[[], bool] = lambda: os.name == "posix"
+    why_not: Callable[[], str] = why_not_posix
+
+    def is_available(self) -> bool:
+        """Tell whether the backend can be used here."""
+        return not self.why_not()
 
     def create(self, config: Any) -> Communicator:
         """Make the communicator of this process; None reads the environment."""

@@ -81,7 +81,7 @@ def test_config_implies_its_backend(monkeypatch):
 
 
 def detected(monkeypatch, environ, has_mpi=True):
-    monkeypatch.setattr(library, "is_importable", lambda: has_mpi)
+    monkeypatch.setattr(library, "why_not", lambda: "" if has_mpi else "no MPI")
     return factory._detect(environ)
 
 
@@ -168,11 +168,12 @@ def test_wrong_kind(kind):
 
 @pytest.mark.parametrize("kind", [BackendKind.MPI, "mpi"])
 def test_backend_that_cannot_be_used(monkeypatch, kind):
-    monkeypatch.setattr(library, "is_importable", lambda: False)
+    monkeypatch.setattr(library, "why_not", lambda: "no libmpi.so.12")
     assert "mpi" not in available_backends()
     with pytest.raises(BackendNotAvailable) as caught:
         create_communicator(kind)
     assert caught.value.requested == "mpi"
+    assert "no libmpi.so.12" in str(caught.value)
     assert "local" in caught.value.available
     assert "pip install" in caught.value.suggestion
 

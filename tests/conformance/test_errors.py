@@ -52,9 +52,9 @@ COMM_ERRORS = [
 BACKEND_ERRORS = [
     (
         BackendNotAvailable,
-        ("mpi", ["local", "shm"]),
-        {"requested": "mpi", "available": ("local", "shm")},
-        ["mpi", "local, shm"],
+        ("mpi", ["local", "shm"], "no libmpi.so.12"),
+        {"requested": "mpi", "available": ("local", "shm"), "reason": "no libmpi.so.12"},
+        ["mpi", "local, shm", "no libmpi.so.12"],
     ),
     (
         InvalidBackend,

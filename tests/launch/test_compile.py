@@ -46,7 +46,7 @@ def test_some(asked, capsys):
     ],
 )
 def test_refusals_are_one_line(asked, capsys, monkeypatch, words, told):
-    monkeypatch.setattr("cobre_comm.backends.mpi.library.is_importable", lambda: False)
+    monkeypatch.setattr("cobre_comm.backends.mpi.library.why_not", lambda: "no MPI")
     with pytest.raises(SystemExit) as caught:
         main(["compile", *words])
     assert caught.value.code == 2

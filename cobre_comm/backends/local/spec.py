@@ -8,5 +8,5 @@ LOCAL = BackendSpec(
     about="one process",
     module="cobre_comm.backends.local.backend",
     class_name="LocalBackend",
-    is_available=lambda: True,
+    why_not=lambda: "",
 )

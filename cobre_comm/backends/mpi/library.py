@@ -10,8 +10,10 @@ import contextlib
 import ctypes
 import importlib.util
 import os
+import site
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cobre_comm.backends.announced import announced
@@ -21,22 +23,53 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-def is_importable() -> bool:
-    """Whether mpi4py and an MPI library can be loaded; nothing of MPI is initialised by asking.
+# What mpi4py's extension for each ABI asks the loader of Linux for.
+FILES = {"mpich": "libmpi.so.12", "impi": "libmpi.so.12", "openmpi": "libmpi.so.40"}
 
-    mpi4py's extension is loaded as a library, which needs the MPI library, but it is not imported,
-    which would initialise MPI.
+
+def why_not() -> str:
+    """Return what keeps mpi4py from loading an MPI library, or an empty string.
+
+    Nothing of MPI is initialised by asking.
+    """
+    try:
+        _load()
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
+        return _reason(error)
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    return f"mpi4py or its MPI library cannot be loaded ({'; '.join(str(error).splitlines())})"
+
+
+def _load() -> None:
+    """Load mpi4py's extension, and so the MPI library; it is not imported, which initialises MPI.
+
+    mpi4py finds the libraries of wheels, beside the interpreter. Where MPI4PY_MPIABI chooses among
+    several it leaves that to the loader, which does not look there.
     """
     if "mpi4py.MPI" in sys.modules:
-        return True
+        return
+    spec = importlib.util.find_spec("mpi4py.MPI")
+    if spec is None or spec.origin is None:
+        raise ImportError("mpi4py has no extension for this MPI; see MPI4PY_MPIABI")
     try:
-        spec = importlib.util.find_spec("mpi4py.MPI")
-        if spec is None or spec.origin is None:
-            return False
         ctypes.CDLL(spec.origin)
-    except (ImportError, OSError, RuntimeError, ValueError):
-        return False
-    return True
+    except OSError:
+        if not _load_beside_interpreter(os.environ.get("MPI4PY_MPIABI", "")):
+            raise
+        ctypes.CDLL(spec.origin)
+
+
+def _load_beside_interpreter(abi: str) -> bool:
+    """Load the library that a wheel has installed; an extension that needs it then finds it."""
+    users = [site.USER_BASE] if site.ENABLE_USER_SITE and site.USER_BASE else []
+    for prefix in (sys.prefix, *users, sys.base_prefix):
+        with contextlib.suppress(KeyError, OSError):
+            ctypes.CDLL(str(Path(prefix, "lib", FILES[abi])))
+            return True
+    return False
 
 
 def usable_parent(comm: MPI.Intracomm | None) -> MPI.Intracomm:
@@ -55,9 +88,10 @@ def usable_parent(comm: MPI.Intracomm | None) -> MPI.Intracomm:
         For anything but an intra-communicator.
     """
     try:
+        _load()
         from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:
-        raise BackendNotAvailable("mpi", ["local", "shm", "tcp"]) from error
+    except (ImportError, OSError, RuntimeError) as error:
+        raise BackendNotAvailable("mpi", ["local", "shm", "tcp"], _reason(error)) from error
     if MPI.Is_finalized():
         raise InitializationFailed("mpi", "MPI has been finalized in this process")
     if not MPI.Is_initialized():

@@ -1,9 +1,7 @@
 """The specification of the ``mpi`` backend."""
 
-import os
-
 from cobre_comm.backends.mpi import library
-from cobre_comm.backends.spec import BackendSpec
+from cobre_comm.backends.spec import BackendSpec, why_not_posix
 from cobre_comm.config import MpiConfig
 
 # A launcher of MPI programs sets these.
@@ -26,5 +24,5 @@ MPI = BackendSpec(
     timeout_variable="COBRE_MPI_TIMEOUT_SECS",
     auto_variables=LAUNCH_VARIABLES,
     place_variables=LAUNCH_VARIABLES,
-    is_available=lambda: os.name == "posix" and library.is_importable(),
+    why_not=lambda: why_not_posix() or library.why_not(),
 )

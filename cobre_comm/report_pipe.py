@@ -59,9 +59,17 @@ class Report:
         """Describe an uncaught exception."""
         kind = type(error)
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+        try:
+            text = str(error)
+        except Exception as failure:  # a __str__ of others may raise anything
+            text = f"<str() raised {type(failure).__name__}>"
         trace = "".join(traceback.format_exception(error))
         code = exit_code_of(error)
-        return cls(name, str(error)[:LONGEST_TEXT], trace[-LONGEST_TEXT:], code, lost_ranks(error))
+        return cls(name, text[:LONGEST_TEXT], trace[-LONGEST_TEXT:], code, lost_ranks(error))
+
+    def says_the_same(self, other: Report) -> bool:
+        """Whether two exceptions are of one class, and say the same."""
+        return (self.error, self.text) == (other.error, other.text)
 
 
 def exit_code_of(error: BaseException) -> int:

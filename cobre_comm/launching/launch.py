@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import time
 from collections.abc import Callable
@@ -122,8 +123,10 @@ def launch(
 
 
 def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
-    if isinstance(size, bool) or not isinstance(size, int):
-        raise TypeError(f"size must be an int, got {size!r}")
+    try:
+        size = operator.index(None if isinstance(size, bool) else size)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"size must be an integer, got {size!r}") from None
     check_size(size)
     check_timeout(timeout)
     name = backend.value if isinstance(backend, BackendKind) else backend

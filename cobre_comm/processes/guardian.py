@@ -4,6 +4,10 @@ It reads a pipe whose other end only the launcher holds. If the pipe ends withou
 launcher was killed: the guardian then kills the process group of every rank, the ranks' own
 children included, and removes the job's names in shared memory. The kernel's death signal (see
 ``exec_shim``) does the same for the ranks themselves, on Linux only, and sooner.
+
+The guardian is also a witness. Slurm may send a signal to all processes of a step, or to the
+launcher alone. Like a rank, the guardian is a child of the launcher in a session of its own: a
+signal that waits there has reached the ranks as well, and the launcher need not forward it.
 """
 
 from __future__ import annotations
@@ -14,6 +18,15 @@ import signal
 import sys
 
 GOODBYE = "end"
+# What a launcher forwards; in the guardian these are blocked, so that they end nothing.
+WITNESSED = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
 _SHM_DIRECTORY = "/dev/shm"
 
 
@@ -30,12 +43,16 @@ class Guardian:
         import subprocess
 
         # Its own session: what ends the launcher's process group must not end the guardian.
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, shm_name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WITNESSED)  # and it inherits that
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", __file__, shm_name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def watch(self, pid: int) -> None:
         """Kill that process and its group if the launcher is killed."""
@@ -44,6 +61,18 @@ class Guardian:
     def forget(self, pid: int) -> None:
         """Leave it alone: it ended, and is about to be reaped."""
         self._say(f"-{pid}")
+
+    def has_seen(self, number: int) -> bool:
+        """Whether it got that signal since this was last asked; False where that is unknown."""
+        try:
+            with open(f"/proc/{self._process.pid}/status") as file:  # noqa: PTH123  # pathlib is slow to import
+                pending = next(line for line in file if line.startswith("ShdPnd:"))
+        except (OSError, StopIteration):
+            return False
+        seen = bool(int(pending.split()[1], 16) >> (number - 1) & 1)
+        if seen:
+            self._say(f"?{number}")
+        return seen
 
     def end(self) -> None:
         """Let it go: the job has ended."""
@@ -89,10 +118,13 @@ def main() -> None:
         order = line.strip()
         if order == GOODBYE:
             return
-        if order.startswith("+"):
-            pids.add(int(order[1:]))
+        kind, number = order[0], int(order[1:])
+        if kind == "+":
+            pids.add(number)
+        elif kind == "-":
+            pids.discard(number)
         else:
-            pids.discard(int(order[1:]))
+            signal.sigtimedwait([number], 0)
     for pid in pids:
         kill_group(pid)
     remove_names(sys.argv[1])

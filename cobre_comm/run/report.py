@@ -21,7 +21,7 @@ from cobre_comm.run.outlet import Outlet
 TAIL_LINES = 40
 
 
-class Report:
+class FinalReport:
     """The end of a job whose ranks have all ended.
 
     Parameters

@@ -24,7 +24,7 @@ from cobre_comm.run.descriptors import STDERR, STDOUT, allow, open_standard
 from cobre_comm.run.lines import Screen, Stream, rank_prefix
 from cobre_comm.run.outlet import Outlet
 from cobre_comm.run.relay import Relay
-from cobre_comm.run.report import Report
+from cobre_comm.run.report import FinalReport
 from cobre_comm.run.signals import (
     ENDING_SIGNALS,
     FORWARDED_SIGNALS,
@@ -33,6 +33,7 @@ from cobre_comm.run.signals import (
 )
 
 STRAGGLERS_S = 0.3  # what ranks started may end by itself after them
+WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all
 SPARE_DESCRIPTORS = 64
 EACH, EACH_BY_SHIM = 3, 8  # descriptors for each rank
 
@@ -105,6 +106,7 @@ class _Watch:
         self._relay = Relay(self._outlets, self._group.loop)
         self._inbox = inbox
         self._signals: list[int] = []  # that came and are not handled yet
+        self._to_forward: list[tuple[float, int]] = []  # when, and which
         self._group.loop.serve(inbox.fileno(), self._take_signals)
         self._errors: dict[int, Stream] = {}
         self._mpi: MpiStart | None = None
@@ -172,9 +174,10 @@ class _Watch:
         """Relay output and signals, and end the job when a rank fails."""
         self._look()  # SIGCHLD may have come while ranks were started
         while self._group.running:
-            self._relay.step(self._escalation.next_at)
+            self._relay.step(min([self._escalation.next_at, *(at for at, _ in self._to_forward)]))
             for number in self._taken_signals():
                 self._handle(number)
+            self._forward(time.monotonic())
             self._look_at_mpi()
             for number in self._escalation.due(time.monotonic()):
                 self._group.send(number)
@@ -194,9 +197,16 @@ class _Watch:
             return
         if number in ENDING_SIGNALS:
             self._escalation.signalled(number, time.monotonic())
-        if number in FORWARDED_SIGNALS:
-            for rank in self._group.ranks:
-                rank.signal(number, group=number in GROUP_SIGNALS)
+        self._to_forward.append((time.monotonic() + WITNESS_S, number))
+
+    def _forward(self, now: float) -> None:
+        """Forward the signals that are due, unless the ranks have got them from the sender."""
+        due = [number for at, number in self._to_forward if at <= now]
+        del self._to_forward[: len(due)]
+        for number in due:
+            if not self._group.guardian.has_seen(number):
+                for rank in self._group.ranks:
+                    rank.signal(number, group=number in GROUP_SIGNALS)
 
     def _look(self) -> None:
         if self._mpi is not None:
@@ -246,7 +256,7 @@ class _Watch:
 
     def report(self) -> int:
         """Say what went wrong, last of all; return the exit status."""
-        report = Report(
+        report = FinalReport(
             self._group, None if self._mpi is None else self._mpi.ending, self._outlets[1]
         )
         if self._escalation.cause:

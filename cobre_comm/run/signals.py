@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
+from cobre_comm.processes.guardian import WITNESSED
+
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-FORWARDED_SIGNALS = (*ENDING_SIGNALS, signal.SIGUSR1, signal.SIGUSR2)
+FORWARDED_SIGNALS = WITNESSED
 # What a terminal sends, it sends to a whole process group.
 GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _READ_BYTES = 2**16

@@ -2,6 +2,7 @@ import functools
 import multiprocessing
 import os
 import pickle
+import re
 import threading
 import time
 
@@ -19,7 +20,7 @@ from cobre_comm import (
     launch,
     report_progress,
 )
-from cobre_comm.launching.messages import Failed
+from cobre_comm.launching.messages import Failed, RemoteError
 from tests.grid import slow
 from tests.launch import bodies
 from tests.launch.command import SOON_S
@@ -153,7 +154,7 @@ def test_local_failure_is_a_worker_error_too():
     assert (caught.value.rank, caught.value.exit_code) == (0, 1)
     assert isinstance(caught.value.__cause__, KeyError)
     report_progress("no worker is left in this process")
-    assert launch(bodies.add, 1, args=(1,)).value == 1.0
+    assert launch(bodies.add, np.int64(1), args=(1,)).value == 1.0
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -175,8 +176,8 @@ def nothing_starts(monkeypatch):
         ({"size": 0}, ValueError, "between 1 and 4096, got 0"),
         ({"size": -1}, ValueError, "got -1"),
         ({"size": 5000}, ValueError, "got 5000"),
-        ({"size": 2.0}, TypeError, "size must be an int, got 2.0"),
-        ({"size": True}, TypeError, "size must be an int, got True"),
+        ({"size": 2.0}, TypeError, "size must be an integer, got 2.0"),
+        ({"size": True}, TypeError, "size must be an integer, got True"),
         ({"size": 2, "backend": "smoke"}, InvalidBackend, "smoke"),
         ({"size": 2, "backend": 3}, TypeError, "backend must be a name"),
         ({"size": 2, "backend": "local"}, ValueError, "one process and cannot have 2 ranks"),
@@ -253,11 +254,20 @@ def test_errors_travel():
     assert failure.ranks == (1,)
 
 
-def test_errors_that_cannot_travel_are_described():
-    stubborn = Failed.of(bodies.Stubborn("one", "two")).exception()
-    assert (type(stubborn), str(stubborn)) == (
-        RuntimeError,
-        "tests.launch.bodies.Stubborn: one and two",
-    )
-    nameless = type("Nameless", (Exception,), {})("nobody can pickle me")
-    assert "nobody can pickle me" in str(Failed.of(nameless).exception())
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (bodies.Stubborn("one", "two"), bodies.Stubborn, "one and two"),
+        (ValueError("busy", threading.Lock()), ValueError, r"\('busy', <unlocked _thread.lock"),
+        (type("Local", (LookupError,), {})("where"), RemoteError, r"test_launch\.Local: where"),
+    ],
+)
+def test_errors_that_do_not_pickle_keep_their_class_or_its_name(error, kind, text):
+    try:
+        raise error
+    except Exception as raised:
+        came = Failed.of(raised).exception()
+    assert type(came) is kind
+    assert Failed.of(bodies.Silent()).report.text == "<str() raised ZeroDivisionError>"
+    assert re.search(text, str(came))
+    assert "raise error" in str(came.__cause__)

@@ -57,6 +57,21 @@ def test_signals_are_forwarded_in_order():
         assert code == 128 + signal.SIGTERM
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/*/status")
+def test_a_signal_that_its_sender_gives_to_all_processes_reaches_ranks_once():
+    with Running("run", "-n", 2, ACT, "count") as job:
+        job.wait_ready(2)
+        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1, signal.SIGTERM):
+            for process in {*job.started, job.process}:  # as Slurm does for a step
+                process.send_signal(number)
+            time.sleep(0.3)
+        code, output, _ = job.finish()
+        expected = [int(n) for n in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1, 15)]
+        for rank in range(2):
+            assert lines_of(output, rank)[1:] == [f"counted {expected}"]
+        assert code == 128 + signal.SIGTERM
+
+
 @pytest.fixture
 def hang_up_ends():
     """Ranks are not to inherit what ``nohup`` does to this process."""

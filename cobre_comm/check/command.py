@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         help="local, shm, tcp, mpi, mpi-openmpi, mpi-mpich, or another distribution's "
         "(default: all that can run here)",
     )
-    add("--quick", action="store_true", help="fewer checks: half a minute, not some")
+    add("--quick", action="store_true", help="fewer checks: half a minute instead of some minutes")
     add("--json", action="store_true", help="print one JSON document, and no table")
     return parser  # fmt: skip
 

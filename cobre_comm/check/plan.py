@@ -13,7 +13,6 @@ from cobre_comm.testing.cases import table
 from cobre_comm.testing.cases.case import BOTH, OURS, QUICK, WHOLE, Case, Cell, perform
 from cobre_comm.testing.cases.pairwise import choose
 
-SIZES = (1, 2, 4)
 NODES = ":0,1"  # ranks behave as on two nodes in turn, and those of different ones speak over MPI
 
 

@@ -44,8 +44,8 @@ def train(
     ranks: int,
     case: str | Path,
     options: Sequence[str] = (),
+    timeout_s: float | None = 300.0,
     env: Mapping[str, str] | None = None,
-    timeout_s: float = 300.0,
 ) -> dict[str, Any]:
     """Train a case with ``cobre-comm run``; return what ``train.py --out`` writes.
 
@@ -59,10 +59,10 @@ def train(
         A case file, or the name of one of the example's.
     options : sequence of str
         Further options of ``train.py``.
+    timeout_s : float or None
+        How long it may take, compilation included; None for no limit.
     env : mapping, optional
         Environment variables of the job.
-    timeout_s : float
-        How long it may take, compilation included.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def _without_rich() -> list[str]:
     return [] if importlib.util.find_spec("rich") else ["-m", "cobre_comm.check.silent"]
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str:
+def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: float | None) -> str:
     """Run to the end; return what tells about a job that failed, or did not end in time."""
     with subprocess.Popen(
         command, env=dict(environment), stdin=subprocess.DEVNULL, text=True,

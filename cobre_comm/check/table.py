@@ -15,7 +15,7 @@ from cobre_comm.check.document import points_of
 from cobre_comm.check.result import COLUMNS, Check, Missing, Point, Result
 from cobre_comm.check.runner import NOT_TRIED
 
-NARROW, WIDE = 80, 120  # columns of a terminal, and of a file
+WIDE = 120  # columns of a file
 NAMED = 3  # failed checks that a cell names
 HEAD, TAIL = 3, 12  # lines shown of what was wrong; the end of a traceback is what tells
 

@@ -15,6 +15,8 @@ from cobre_comm.testing.ranks.pool import RankPool
 ALONE = Point("local", 1)
 CASES = {"gen_h4_t5_k3": (), "gen_h8_t12_k10": ("--iterations", "5")}
 """Cases, and options with which they take a second or two; a quick check has the first alone."""
+COMPILES = ("--iterations", "0")
+"""Options with which a training only compiles. One rank waits for nobody and needs no limit."""
 TIMES = 2  # how often each is trained, unless it is a quick check
 
 
@@ -31,6 +33,7 @@ class Witness:
         self._cases = list(CASES)[:1] if quick else list(CASES)
         self._times = 1 if quick else TIMES
         self._alone: dict[str, dict[str, Any]] = {}
+        self._is_compiled = False  # for communicators of more ranks than one
 
     def checks(self, point: Point) -> Iterator[Check]:
         """Yield the trainings of a backend and a number of ranks."""
@@ -44,9 +47,12 @@ class Witness:
     def _train(self, point: Point, case: str, pool: RankPool) -> None:
         pool.close()  # its ranks have nothing more to do, and have memory
         if case not in self._alone:
-            self._alone[case] = sddp.train(ALONE.backend, ALONE.ranks, case, CASES[case])
+            self._alone[case] = sddp.train(ALONE.backend, ALONE.ranks, case, CASES[case], None)
             if point == ALONE:
                 return
+        if not self._is_compiled and point.backend != ALONE.backend:
+            sddp.train(point.backend, 1, case, COMPILES, None)
+            self._is_compiled = True
         result = sddp.train(point.backend, point.ranks, case, CASES[case])
         if different := sddp.differences(self._alone[case], result):
             raise AssertionError(

@@ -2,6 +2,8 @@ import importlib.metadata
 import logging
 
 import pytest
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.machine.libc import HAS_FUTEX
 
 from cobre_comm import (
     BackendKind,
@@ -225,6 +227,16 @@ def test_values_are_taken(monkeypatch):
     taken = (config.timeout_s, config.buffer_bytes, config.numa_interleave, config.spin_us)
     assert taken == (2.5, 8192, True, 7.0)
     assert backend_of(config) == "shm"
+
+
+@pytest.mark.usefixtures("one_shm_rank")
+@pytest.mark.parametrize(
+    ("value", "portable"), [("0", not HAS_FUTEX), ("", not HAS_FUTEX), ("1", 1)]
+)
+def test_waiting_without_futex_is_turned_on_by_1_alone(monkeypatch, value, portable):
+    monkeypatch.setenv("COBRE_COMM_PORTABLE_WAIT", value)
+    with create_communicator() as comm:
+        assert COMM.at(comm._address).portable == portable
 
 
 @pytest.mark.usefixtures("one_shm_rank")

@@ -17,7 +17,8 @@ from cobre_comm.check import document, plan, sddp
 from cobre_comm.check.backends import find_backends
 from cobre_comm.check.result import COLUMNS, Check, Point
 from cobre_comm.check.runner import NOT_TRIED, run_all
-from cobre_comm.testing import leftovers
+from cobre_comm.check.training import Witness
+from cobre_comm.testing import RankPool, leftovers
 from cobre_comm.testing.cases import bits
 from tests.launch import check_bodies
 from tests.launch.command import COMMAND, Running, cobre, environment
@@ -92,6 +93,19 @@ def test_another_training_is_found_and_named(only, monkeypatch, capsys):
     assert "shm, 1 rank, SDDP: gen_h4_t5_k3, first" in shown
     assert "cuts_sha256: not the same bits as with local, 1 rank" in shown
     assert shown.splitlines()[-1].startswith("1 of 2 checks failed")
+
+
+def test_trainings_that_may_compile_have_no_limit(monkeypatch):
+    seen = []
+    monkeypatch.setattr(sddp, "train", lambda *words: seen.append(words) or {"lower_bound": []})
+    monkeypatch.setattr(sddp, "differences", lambda one, other: [])
+    witness, pool = Witness(quick=True), RankPool("local", 1)
+    for point in (Point("local", 1), Point("shm", 4), Point("tcp", 4)):
+        for each in witness.checks(point):
+            each.run(pool)
+    case, compiles = "gen_h4_t5_k3", ("--iterations", "0")
+    assert seen == [("local", 1, case, (), None), ("shm", 1, case, compiles, None),
+                    ("shm", 4, case, ()), ("tcp", 4, case, ())]  # fmt: skip
 
 
 def test_a_body_that_fails_is_shown_with_its_traceback(monkeypatch, capsys):

@@ -50,7 +50,8 @@ def set_patience(comm: View, spin_us: float) -> None:
     """Write into a record how its waits go."""
     comm.spin_ns = int(spin_us * 1000)
     comm.yield_ns = int(YIELD_US * 1000)
-    comm.portable = bool(os.environ.get(PORTABLE_VARIABLE)) or not libc.HAS_FUTEX
+    portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")
+    comm.portable = portable or not libc.HAS_FUTEX
 
 
 def choose_buffer_bytes(config: ShmConfig) -> int:

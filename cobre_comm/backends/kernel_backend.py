@@ -32,6 +32,7 @@ from cobre_kernels.machine.record import peek_now, poke_now
 from numpy.typing import DTypeLike
 
 from cobre_comm import failure, slow_path
+from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
 from cobre_comm.errors import InvalidCommunicator, InvalidRoot
 from cobre_comm.reduce_op import ReduceOp
@@ -81,7 +82,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
     ) -> None:
         self._rank = rank
         self._size = size
-        self._words = COMM.array(size)
+        self._words = comm_words(size)
         self._address: int = self._words.ctypes.data
         self._comm = comm = COMM.at(self._address)
         comm.rank, comm.size, comm.is_leader = rank, size, is_leader

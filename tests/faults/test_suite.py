@@ -4,8 +4,10 @@ import signal
 
 import pytest
 
+from cobre_comm import CollectiveFailed
 from cobre_comm.testing.cases import barrier
-from cobre_comm.testing.cases.faults import signals, threads_and_forks
+from cobre_comm.testing.cases.faults import lost_ranks, signals, threads_and_forks
+from cobre_comm.testing.cases.faults.survivors import SLACK_S, value_of
 from tests.grid import slow
 
 
@@ -16,6 +18,16 @@ def test_long_spin(pools, backend):
     env = {"COBRE_COMM_SPIN_US": "10000000"}
     times = pools.get(backend, 2).run(barrier.late_rank_delays_all, "njit", 0, 4.0, env=env)
     assert min(left for _, left in times) >= max(entered for entered, _ in times)
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_death_is_seen_while_spinning(pools, backend):
+    """Long before the spin is over."""
+    env = {"COBRE_COMM_SPIN_US": "60000000"}
+    outcomes = pools.get(backend, 2).run_outcomes(lost_ranks.kill_and_tell, "njit", env=env)
+    killed_at, caught, at = value_of(outcomes, 0)
+    assert isinstance(caught, CollectiveFailed)
+    assert at - killed_at < SLACK_S
 
 
 @pytest.mark.parametrize("operation", ["allreduce", "broadcast"])

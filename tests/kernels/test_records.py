@@ -102,7 +102,7 @@ CODES = {
     "status": numbered(status, "OK", "MPI_FAILED"),
     "operation": numbered(calls, "BARRIER", "EXACT_SUM"),
     "dtype": numbered(dtypes, "OTHER", "EXACT"),
-    "guard": numbered(comm, "IDLE", "FINALIZED"),
+    "guard": numbered(comm, "FORKED", "FINALIZED"),
     "reason": numbered(comm, "ARRIVED", "UNREACHABLE"),
     "condition": numbered(control, "MEMBER", "FAILED"),
 }

@@ -152,6 +152,12 @@ class MpiBackend(KernelBackend):
         self._agree_on(SPLIT, 0)
         return MpiBackend(self.node, dataclasses.replace(self._config, pretend_nodes=()))
 
+    def mark_forked(self) -> None:
+        """In a forked child: neither the communicator nor its node's is this process's own."""
+        super().mark_forked()
+        if self._memory is not None:
+            self._memory.mark_forked()
+
     def close(self) -> None:
         """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
         found = self._end()

@@ -7,15 +7,17 @@ import time
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from cobre_kernels.collective.comm import COMM
-from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES, Record, View
+from cobre_kernels.collective.comm import COMM, FORKED
+from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES, Record, View, poke_now
 from cobre_kernels.mpi import messages, records, round
 from cobre_kernels.shm import barrier as shm_barrier
 from cobre_kernels.shm import step as shm_step
 from numpy.typing import NDArray
 
+from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.mpi import library
 from cobre_comm.backends.mpi.node_order import NodeOrder
+from cobre_comm.running_time import running_s
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -54,7 +56,8 @@ class MpiMemory:
         self._comm = comm
         self._say_goodbye = messages.goodbye_kernel.call  # loaded now: close may run at exit
         self._world, self._node_order = owned.world, node_order
-        self.node = self._record(COMM, owned.node.size)
+        self._arrays.append(comm_words(owned.node.size))
+        self.node = COMM.of(self._arrays[-1])
         self.node.rank, self.node.size = owned.node.rank, owned.node.size
         self.node.backend = comm.backend
         self.node.barrier_body = shm_barrier.barrier_body.address
@@ -143,6 +146,10 @@ class MpiMemory:
         comm.timeout_ns, comm.spin_ns = node.timeout_ns, node.spin_ns
         comm.yield_ns, comm.mpi = node.yield_ns, mpi
 
+    def mark_forked(self) -> None:
+        """In a forked child: the record of the node is the parent's."""
+        poke_now(self.node.guard, FORKED)
+
     def say_goodbye(self) -> None:
         """Tell the others that this rank closes."""
         self._say_goodbye(self._comm.address)
@@ -171,14 +178,14 @@ class MpiMemory:
         buffer = (ctypes.c_char * records.message_bytes(self._world.size)).from_address(
             received.address
         )
-        deadline = time.monotonic() + limit_s
+        deadline = running_s() + limit_s
         while missing > 0:
             message = self._world.Improbe(source=MPI.ANY_SOURCE, tag=messages.TAG)
             if message is not None:
                 message.Recv([buffer, MPI.BYTE])
                 # A goodbye is the last that a leader sends; what it asked before has no answer now.
                 missing -= received.kind == messages.REPORT
-            elif time.monotonic() > deadline:
+            elif running_s() > deadline:
                 return False
             else:
                 time.sleep(LOOK_S)

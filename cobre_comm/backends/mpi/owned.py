@@ -36,6 +36,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
+from cobre_comm.running_time import running_s
+
 if TYPE_CHECKING:
     from mpi4py import MPI
 
@@ -163,9 +165,9 @@ def _before_finalize() -> None:
     for owner in list(_owners):
         owner.finalized()
     last, _owned[:] = list(_owned), []
-    deadline = time.monotonic() + GOODBYE_S
+    deadline = running_s() + GOODBYE_S
     for one in last:
-        left_s = max(deadline - time.monotonic(), 0.0)
+        left_s = max(deadline - running_s(), 0.0)
         if one.is_closed and one.receive_goodbyes(left_s) and _all_are_here(one.world, deadline):
             one.free_handles()
 
@@ -174,7 +176,7 @@ def _all_are_here(world: MPI.Intracomm, deadline: float) -> bool:
     """Whether the other ranks have closed it too, and reach this before the deadline."""
     request = world.Ibarrier()
     while not request.Test():
-        if time.monotonic() > deadline:
+        if running_s() > deadline:
             return False
         time.sleep(LOOK_S)
     return True

@@ -13,6 +13,7 @@ from cobre_kernels.shm.control import CONTROL, MAGIC, UNFINISHED
 from cobre_comm.backends.shm import segment as segments
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.running_time import running_s
 
 STALE_AFTER_S = 0.2  # a creator locks its byte within microseconds
 LOOK_S = 0.01
@@ -37,8 +38,8 @@ def remove_stale(config: ShmConfig) -> None:
         ) from None
     try:
         check_owner(config, fd)
-        deadline = time.monotonic() + STALE_AFTER_S
-        while time.monotonic() < deadline:
+        deadline = running_s() + STALE_AFTER_S
+        while running_s() < deadline:
             if is_locked(fd, 0):
                 raise InitializationFailed(
                     "shm",

@@ -44,6 +44,7 @@ from cobre_comm.backends.shm.ownership import check_owner, is_locked, remove_sta
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
+from cobre_comm.running_time import running_s
 
 START_TIMEOUT_S = 60.0  # ranks start apart: interpreters, imports, a loaded machine
 POLL_S = 0.0005
@@ -102,10 +103,10 @@ def _limit_s(config: ShmConfig) -> float:
 
 def _poll(config: ShmConfig, attempt: Callable[[], T | None], failure: Callable[[], str]) -> T:
     """Try again until an attempt returns something true; after the limit, raise ``failure()``."""
-    deadline = time.monotonic() + _limit_s(config)
+    deadline = running_s() + _limit_s(config)
     pause_s = POLL_S
     while not (result := attempt()):
-        if time.monotonic() > deadline:
+        if running_s() > deadline:
             raise InitializationFailed("shm", failure())
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_POLL_S)

@@ -128,7 +128,8 @@ class TcpBackend(KernelBackend):
         if self._links is None:
             return
         is_complete = self._comm.links.address != 0  # else an error has come before
-        if is_complete and guard != states.BROKEN:  # a broken one has sent its report
+        # A broken one has sent its report, and a forked child is no rank.
+        if is_complete and guard not in (states.BROKEN, states.FORKED):
             self._goodbye(self._address)
         self._close_links()
 

@@ -5,12 +5,12 @@ An array in the memory of its own process. Only ``guard`` is shared, among threa
 
 from cobre_kernels.machine.record import Record, memory, own_rows, pointer, shared, word
 
-# Values of the guard.
-IDLE = 0
+# Values of the guard. A fork leaves FORKED in the child by itself (backends/comm_memory.py).
+FORKED = 0
 BUSY = 1
 BROKEN = 2
 CLOSED = 3
-FORKED = 4
+IDLE = 4
 FINALIZED = 5  # MPI has been finalized
 
 # Why a rank takes no part in a step.
@@ -60,12 +60,13 @@ COMM = Record(
     thread=word("what takes the GIL back after this collective; 0: it was not given away"),
     # Waiting.
     timeout_ns=word("longest wait for a live peer; 0: no limit"),
-    spin_ns=word("how long a wait spins"),
+    spin_ns=word("how long a wait spins; it looks around meanwhile"),
     yield_ns=word("how long it then yields the core"),
     portable=word("1: sleep and look, without futex"),
     generation=word("number of the last step entered"),
     wait_generation=word("step in which this rank last blocked"),
     wait_began_ns=word("when it first did; the timeout counts from here, for all ranks awaited"),
+    clock_ns=word("when it last read the clock"),
     scratch=memory(32, "a timespec, or a struct flock"),
     # Failing.
     failure=word("status of the collective that broke the communicator"),

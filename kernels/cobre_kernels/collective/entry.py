@@ -18,7 +18,7 @@ from cobre_kernels.collective.calls import (
     signature_of,
 )
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.guard import acquire, release, release_broken
+from cobre_kernels.collective.guard import acquire, is_forked, release, release_broken
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import kernel, run
@@ -86,13 +86,19 @@ def begin(comm, outcome, signature, length, detail):
 
 @routine
 def end(comm, outcome):
-    """Give the communicator free for the next collective, or break it and tell the others."""
-    if outcome != OK:
+    """Give the communicator free for the next collective, or break it and tell the others.
+
+    In a child that a signal handler has forked, the communicator is the parent's: it is left alone.
+    """
+    if outcome == OK:
+        libc.regain_gil(comm.thread)
+        release(comm)
+        return OK
+    is_rank = not is_forked(comm)
+    if is_rank:
         run(comm.abandon_body, comm, Outcome(outcome))
     libc.regain_gil(comm.thread)
-    if outcome == OK:
-        release(comm)
-    else:
+    if is_rank:
         release_broken(comm, outcome)
     return outcome
 

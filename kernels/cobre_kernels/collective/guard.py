@@ -43,6 +43,12 @@ def usability(comm):
 
 
 @routine
+def is_forked(comm):
+    """Tell whether this process is a child of the one that made the communicator."""
+    return load_acquire(comm.guard) == states.FORKED
+
+
+@routine
 def release(comm):
     """Give the communicator free."""
     # Release: pairs with the exchange in acquire; the next thread sees the record as it is now.

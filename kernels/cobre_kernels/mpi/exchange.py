@@ -10,9 +10,14 @@ from cobre_kernels.collective.patience import (
     FIRST_NAP_NS,
     LONGEST_NAP_NS,
     TICK_NS,
-    signal_raised,
+    begin_wait,
+    first_spin_ns,
+    is_overdue,
+    read_clock,
+    run_handlers,
+    spins_on,
 )
-from cobre_kernels.collective.status import INTERRUPTED, LOST_PEER, OK, TIMED_OUT
+from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause
 from cobre_kernels.machine.routine import routine
@@ -41,7 +46,7 @@ def exchange(comm, size_bytes):
 
 @routine
 def _await_exchange(comm):
-    outcome = _poll(comm, comm.spin_ns, False)
+    outcome = _poll(comm, first_spin_ns(comm), False)
     if outcome == UNFINISHED:
         outcome = _poll(comm, comm.yield_ns, True)
     if outcome == UNFINISHED:
@@ -78,38 +83,45 @@ def _poll(comm, duration_ns, yields):
 
 @routine
 def _nap(comm):
-    began = libc.monotonic_ns()
+    begin_wait(comm)
     looked = 0
     nap_ns = FIRST_NAP_NS
     comm.mpi.queried_ns = 0
     while True:
-        libc.sleep_ns(nap_ns, comm.scratch)
-        nap_ns = min(2 * nap_ns, LONGEST_NAP_NS)
-        now = libc.monotonic_ns()
+        if spins_on(comm):
+            found = _poll(comm, TICK_NS, False)
+            if found != UNFINISHED:
+                return found
+        else:
+            libc.sleep_ns(nap_ns, comm.scratch)
+            nap_ns = min(2 * nap_ns, LONGEST_NAP_NS)
+        if read_clock(comm):
+            comm.mpi.queried_ns = 0  # the others did not run either: they are queried anew
         outcome = OK
-        if now - looked >= TICK_NS or comm.mpi.queried_ns != 0:
-            looked = now
-            outcome = _look_around(comm, now, began)
+        if comm.clock_ns - looked >= TICK_NS or comm.mpi.queried_ns != 0:
+            looked = comm.clock_ns
+            outcome = _look_around(comm)
         # A complete exchange counts, also after a control message: row REFUSE covers that.
         found = _look(comm)
         if found != UNFINISHED:
             return found
         if outcome != OK:
-            comm.waited_ns = now - began
+            comm.waited_ns = comm.clock_ns - comm.wait_began_ns
             return outcome
 
 
 @routine
-def _look_around(comm, now, began):
+def _look_around(comm):
     """Return OK to go on waiting, or the status of the row that ends the wait."""
-    mpi = comm.mpi
+    mpi, now = comm.mpi, comm.clock_ns
     is_prepared = mpi.phase == PREPARED
-    if not is_prepared and signal_raised(comm):
-        return INTERRUPTED  # row INTERRUPT
+    outcome = OK if is_prepared else run_handlers(comm)
+    if outcome != OK:
+        return outcome  # row INTERRUPT
     read_messages(comm)
     if mpi.reports > 0 and mpi.reported < mpi.begun:
         return outcome_of_reports(comm, True)  # row RELEASE
-    if is_prepared or comm.timeout_ns == 0 or now - began < comm.timeout_ns:
+    if is_prepared or not is_overdue(comm):
         return OK
     if mpi.queried_ns == 0:  # row QUERY
         mpi.queried_ns = now

@@ -6,6 +6,7 @@ a leader that computes neither answers nor hears.
 
 from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import ARRIVED, COMM, GAVE_UP, LEFT
+from cobre_kernels.collective.guard import is_forked
 from cobre_kernels.collective.status import MPI_FAILED, OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import kernel, run
@@ -40,8 +41,11 @@ def _send(mpi, message, size_bytes, node):
 def report_failure(comm, own_reason):
     """Send a failure report, if it is for this rank to do so.
 
-    A leader reports what happened on its node, unless it is itself at fault; then the others do.
+    A leader reports what happened on its node, unless it is itself at fault; then the others do. A
+    child that a signal handler has forked is no rank, and reports nothing.
     """
+    if is_forked(comm):
+        return
     own, leader = comm.failures[comm.rank], comm.failures[_leader_of(comm.mpi, comm.mpi.own_node)]
     if own_reason != ARRIVED:
         own.reason = own_reason

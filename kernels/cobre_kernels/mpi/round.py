@@ -34,6 +34,7 @@ AGREE      ENTERED    headers equal, no data moves  hand out OK                 
 PREPARE    ENTERED    headers equal, data moves     begin the commit exchange          PREPARED
 DIFFER     ENTERED    headers differ                begin the commit exchange          PREPARED
 INTERRUPT  ENTERED    a signal handler raised       report GAVE_UP                     OUTSIDE
+FORK       ENTERED    a signal handler forked       the child leaves, and says nothing OUTSIDE
 QUERY      ENTERED    the timeout is over           query all leaders                  ENTERED
 HEARD      ENTERED    liveness answer               note that the node is here         ENTERED
 LATE       ENTERED    ANSWER_NS since QUERY         name the silent, report, hand out  OUTSIDE
@@ -61,7 +62,7 @@ from typing import NamedTuple
 
 from cobre_kernels.collective.calls import Barrier, Outcome
 from cobre_kernels.collective.comm import ARRIVED, COMM, FAILURE, GAVE_UP
-from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, MPI_FAILED, OK
+from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, IS_FORKED, MPI_FAILED, OK
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
@@ -201,7 +202,7 @@ def _copy_failures(comm, to_staging):
 def hand_out_kernel(comm, call):
     """Give the ranks of this node the outcome of the leaders, by a step of shared memory."""
     mpi, node, staging = comm.mpi, comm.mpi.node, comm.mpi.staging
-    if mpi.phase == OUTSIDE or call.status == INTERRUPTED:
+    if mpi.phase == OUTSIDE or call.status in (INTERRUPTED, IS_FORKED):
         return call.status  # of this rank alone; the others see that it has gone
     mpi.phase = OUTSIDE
     if is_leader(comm):

@@ -1,7 +1,8 @@
 """How a rank waits for another one in shared memory: spin, yield, block.
 
 A wait ends in success, in a status that names the missing ranks (their failure records), or in
-INTERRUPTED. While it blocks it does not hold the GIL, and it looks around every TICK_NS.
+what a signal handler did. After a first short spin it does not hold the GIL and looks around every
+tick.
 """
 
 from cobre_kernels.collective.comm import ARRIVED, DIED, GAVE_UP, LATE, LEFT
@@ -9,10 +10,15 @@ from cobre_kernels.collective.patience import (
     FIRST_NAP_NS,
     LONGEST_NAP_NS,
     TICK_NS,
+    begin_wait,
+    first_spin_ns,
+    is_overdue,
+    read_clock,
     remaining_ns,
-    signal_raised,
+    run_handlers,
+    spins_on,
 )
-from cobre_kernels.collective.status import INTERRUPTED, LOST_PEER, OK, TIMED_OUT
+from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause, fetch_add, load_acquire, load_seq_cst
 from cobre_kernels.machine.routine import routine
@@ -38,7 +44,7 @@ def has_arrived(comm, rank, generation):
 def wait_for(comm, rank, generation):
     """Wait until ``rank`` has entered step ``generation``; return a status."""
     arrived = cell_of(comm, rank, generation).arrived
-    if _spin(arrived, generation, comm.spin_ns):
+    if _spin(arrived, generation, first_spin_ns(comm)):
         return OK
     if _yield(arrived, generation, comm.yield_ns):
         return OK
@@ -82,12 +88,16 @@ def _yield(arrived, generation, duration_ns):
 
 @routine
 def _block(comm, rank, generation):
-    began = _step_began(comm, generation)
+    if comm.wait_generation != generation:  # one timeout per step covers all ranks awaited
+        comm.wait_generation = generation
+        begin_wait(comm)
     nap_ns = FIRST_NAP_NS
-    looked = began
+    looked = comm.clock_ns
     while True:
-        patience_ns = remaining_ns(comm, began)
-        if comm.portable != 0:
+        patience_ns = remaining_ns(comm)
+        if spins_on(comm):
+            _spin(cell_of(comm, rank, generation).arrived, generation, patience_ns)
+        elif comm.portable != 0:
             libc.sleep_ns(min(nap_ns, patience_ns), comm.scratch)
             nap_ns = min(2 * nap_ns, LONGEST_NAP_NS)
         else:
@@ -95,23 +105,14 @@ def _block(comm, rank, generation):
             looked = 0  # a signal, a failing peer or the tick has ended the sleep: look around
         if has_arrived(comm, rank, generation):
             return OK
-        now = libc.monotonic_ns()
-        overdue = 0 < comm.timeout_ns <= now - began
-        if overdue or now - looked >= TICK_NS:
-            looked = now
+        read_clock(comm)
+        overdue = is_overdue(comm)
+        if overdue or comm.clock_ns - looked >= TICK_NS:
+            looked = comm.clock_ns
             status = _look_around(comm, generation, overdue)
             if status != OK:
-                comm.waited_ns = now - began
+                comm.waited_ns = comm.clock_ns - comm.wait_began_ns
                 return status
-
-
-@routine
-def _step_began(comm, generation):
-    """Return when this rank first blocked in this step: one timeout covers all ranks awaited."""
-    if comm.wait_generation != generation:
-        comm.wait_generation = generation
-        comm.wait_began_ns = libc.monotonic_ns()
-    return comm.wait_began_ns
 
 
 @routine
@@ -133,8 +134,9 @@ def _sleep(comm, rank, generation, timeout_ns):
 
 @routine
 def _look_around(comm, generation, overdue):
-    if signal_raised(comm):
-        return INTERRUPTED
+    outcome = run_handlers(comm)
+    if outcome != OK:
+        return outcome
     lost = False
     late = False
     for rank in range(comm.size):

@@ -2,9 +2,9 @@
 
 import select
 import socket
-import time
 
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
+from cobre_comm.running_time import running_s
 
 PATIENCE_S = 20.0  # of a test on a busy machine
 
@@ -22,7 +22,7 @@ class PeerTask:
         self.sock.sendall(first)
         self.outcome = None
         self._loop = Loop()
-        self._loop.start(self._run(task(self._ours, time.monotonic() + limit_s)))
+        self._loop.start(self._run(task(self._ours, running_s() + limit_s)))
 
     def __enter__(self):
         return self
@@ -42,20 +42,20 @@ class PeerTask:
 
     def result(self):
         """Return what the task returned, or the error it raised."""
-        assert self._loop.run(lambda: self.outcome is not None, time.monotonic() + PATIENCE_S)
+        assert self._loop.run(lambda: self.outcome is not None, running_s() + PATIENCE_S)
         value, error = self.outcome
         return error or value
 
     def ends_within(self, seconds):
         """Let the task run for a while; return whether it has ended."""
-        return self._loop.run(lambda: self.outcome is not None, time.monotonic() + seconds)
+        return self._loop.run(lambda: self.outcome is not None, running_s() + seconds)
 
     def send(self, data):
         self.sock.send(data)
 
     def receive(self):
         """Let the task run until it has sent something, and return that."""
-        until = time.monotonic() + PATIENCE_S
+        until = running_s() + PATIENCE_S
         assert self._loop.run(lambda: bool(select.select([self.sock], [], [], 0)[0]), until)
         return self.sock.recv(1000)
 

@@ -6,9 +6,10 @@ import numpy as np
 
 from tests.kernels.threads.recorder import recorder  # first: it replaces the atomics
 
-from cobre_kernels.collective.comm import COMM  # isort: skip
+from cobre_kernels.collective.comm import COMM, IDLE  # isort: skip
 from cobre_kernels.collective.fold import Fold, fold_kernel  # isort: skip
 from cobre_kernels.machine.kernel import kernel  # isort: skip
+from cobre_kernels.machine.record import poke_now  # isort: skip
 from cobre_kernels.shm import allgatherv, allreduce, barrier, broadcast, control, step  # isort: skip
 from tests.kernels import shared_words  # isort: skip
 
@@ -41,6 +42,7 @@ class World:
         self.comms = [COMM.of(words) for words in self.words]
         for rank, comm in enumerate(self.comms):
             recorder.ranks.own = rank
+            poke_now(comm.guard, IDLE)
             comm.rank, comm.size = rank, size
             comm.control, comm.buffers, comm.buffer_stride = begin, self.buffers, buffer_bytes
             comm.chunk_bytes = control.chunk_bytes(buffer_bytes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import socket
-import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -25,6 +24,7 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
 from cobre_comm.backends.tcp.rendezvous.protocol import HANDSHAKE_S
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare
 from cobre_comm.config import TcpConfig
+from cobre_comm.running_time import running_s
 
 ACCEPTED_AT_ONCE = 64
 PAUSE_S = 0.05  # when there is no descriptor left
@@ -120,7 +120,7 @@ class Acceptor:
         """Lead a connection from UNAUTHENTICATED to ADMITTED, REFUSED or DROPPED."""
         is_admitted, host = False, str(address)
         try:
-            until = time.monotonic() + HANDSHAKE_S
+            until = running_s() + HANDSHAKE_S
             peer = yield from handshake_as_acceptor(
                 prepare(sock), self._key_of, self._refusal_of, until, loopback_only=loopback_only
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import socket
-import time
 from collections.abc import Callable
 
 from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint
@@ -18,6 +17,7 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
 from cobre_comm.backends.tcp.rendezvous.protocol import CHALLENGE_S, CONNECT_S
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.running_time import running_s
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.5
@@ -29,7 +29,7 @@ class Attempts:
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
-        self._began = time.monotonic()
+        self._began = running_s()
         self._count = 0
         self._last: dict[str, str] = {}
 
@@ -43,7 +43,7 @@ class Attempts:
         if not self._count:
             return "no attempt has ended yet"
         tried = "; ".join(f"{where}: {trouble}" for where, trouble in self._last.items())
-        waited_s = time.monotonic() - self._began
+        waited_s = running_s() - self._began
         return f"{self._count} failed attempts in {waited_s:.1f} s; last errors: {tried}"
 
 
@@ -76,6 +76,7 @@ def open_link(
         except OSError as error:
             candidates = []
             attempts.note("its name", error)
+        running_s(has_run=True)  # a name server may have taken seconds
         for endpoint in candidates:
             try:
                 sock = yield from _try(endpoint, describe, key)
@@ -100,8 +101,8 @@ def _try(
     sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
     try:
         prepare(sock)
-        yield from connect(sock, endpoint.sockaddr, time.monotonic() + CONNECT_S)
-        until = time.monotonic() + CHALLENGE_S
+        yield from connect(sock, endpoint.sockaddr, running_s() + CONNECT_S)
+        until = running_s() + CHALLENGE_S
         yield from handshake_as_connector(sock, lambda only: describe(sock, only), key, until)
     except BaseException:
         sock.close()

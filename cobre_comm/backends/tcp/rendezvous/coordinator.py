@@ -7,7 +7,6 @@ import logging
 import math
 import secrets
 import socket
-import time
 from collections import Counter
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from cobre_comm.backends.tcp.rendezvous.protocol import LINK_SHARE
 from cobre_comm.backends.tcp.rendezvous.sockets import BACKLOG, is_loopback, listen_for_workers
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.running_time import running_s
 
 _logger = logging.getLogger("cobre_comm")
 
@@ -116,7 +116,7 @@ class Coordinator(Participant):
         self.links.ranks_here = machines[this_machine()]
         if len(machines) > 1 and self._far_star_bytes is not None:
             self.links.star_bytes = self._far_star_bytes
-        remaining_ms = (until - time.monotonic()) * 1000
+        remaining_ms = (until - running_s()) * 1000
         link_timeout_ms = 0 if until == math.inf else max(1, int(LINK_SHARE * remaining_ms))
         for rank, worker in self._workers.items():
             peers = messages.pack_peers(

@@ -12,9 +12,10 @@ import math
 import os
 import selectors
 import socket
-import time
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from cobre_comm.running_time import TICK_S, running_s
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
@@ -28,7 +29,7 @@ class Wait(NamedTuple):
 
     sock: socket.socket | None
     events: int = 0
-    until: float = NEVER  # by time.monotonic(); then TimeoutError is raised in the task
+    until: float = NEVER  # by running_s(); then TimeoutError is raised in the task
     last: bool = False  # to be resumed after all others that are ready
 
 
@@ -59,16 +60,14 @@ class Loop:
     def run(self, done: Callable[[], bool], until: float) -> bool:
         """Serve all tasks until ``done()``; return False if ``until`` came first."""
         while not done():
-            now = time.monotonic()
+            now = running_s()
             if now >= until:
                 return False
             if now >= self._earliest:
                 self._expire(now)
                 continue
-            limit = min(until, self._earliest) - now
-            ready = [
-                key.data for key, _ in self._selector.select(None if limit == NEVER else limit)
-            ]
+            limit = min(until, self._earliest, now + TICK_S) - now
+            ready = [key.data for key, _ in self._selector.select(limit)]
             for task in sorted(ready, key=lambda one: self._waiting[one].last):
                 if task in self._waiting:  # an earlier one may have cancelled it
                     self._forget(task)
@@ -147,4 +146,4 @@ def connect(sock: socket.socket, sockaddr: tuple[Any, ...], until: float) -> Tas
 def pause(seconds: float) -> Task[None]:
     """Let other tasks run for a while."""
     with contextlib.suppress(TimeoutError):
-        yield Wait(None, until=time.monotonic() + seconds)
+        yield Wait(None, until=running_s() + seconds)

@@ -6,7 +6,6 @@ import abc
 import logging
 import math
 import socket
-import time
 from collections.abc import Callable
 
 from cobre_comm.backends.tcp.links import Links, accepted_by, opened_by
@@ -16,6 +15,7 @@ from cobre_comm.backends.tcp.rendezvous.protocol import MOST_UNAUTHENTICATED
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, reserve_descriptors
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.running_time import running_s
 
 LOG_WAIT_AFTER_S = 10.0
 LINK_ADVICE = (
@@ -63,14 +63,14 @@ class Participant(abc.ABC):
     def _deadline(self) -> float:
         """Return when a wait that begins now is over."""
         limit_ms = self._config.connect_timeout_ms
-        return time.monotonic() + limit_ms / 1000 if limit_ms else math.inf
+        return running_s() + limit_ms / 1000 if limit_ms else math.inf
 
     def _until(self, done: Callable[[], bool], until: float, failure: Callable[[], str]) -> None:
         """Run all tasks until ``done()``; raise what ``failure()`` says if that takes too long.
 
         A human may be starting the other ranks, so after a while the log mentions the wait.
         """
-        soon = time.monotonic() + LOG_WAIT_AFTER_S
+        soon = running_s() + LOG_WAIT_AFTER_S
         if until > soon and not self._loop.run(done, soon):
             limit_s = self._config.connect_timeout_ms / 1000
             _logger.warning(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import socket
-import time
 from collections.abc import Callable
 
 from cobre_kernels.tcp import tags
@@ -21,6 +20,7 @@ from cobre_comm.backends.tcp.rendezvous.protocol import GRACE_S
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_peers
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.running_time import running_s
 
 NAMED = 3  # ranks that could not be reached, in one message
 
@@ -128,7 +128,7 @@ class Worker(Participant):
         limit_s = peers.link_timeout_ms / 1000 if peers.link_timeout_ms else math.inf
         self._until(
             lambda: not self._opening and not acceptor.missing,
-            time.monotonic() + limit_s,
+            running_s() + limit_s,
             lambda: self._why_not_linked(acceptor),
         )
 

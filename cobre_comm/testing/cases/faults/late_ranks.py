@@ -3,10 +3,11 @@
 import os
 import pathlib
 import signal
+import subprocess
 import time
 
 from cobre_comm.testing.cases.case import NEVER, Case
-from cobre_comm.testing.cases.faults.calling import OPERATIONS, meet_failure, prepare
+from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective, meet_failure, prepare
 from cobre_comm.testing.cases.faults.survivors import check_later, check_timeout
 
 LIMIT_S = 0.5
@@ -45,6 +46,19 @@ def stopped(comm, caller, victim):
         os.kill(pids[victim], signal.SIGCONT)
 
 
+def suspended(comm, caller, pause_s):
+    """SIGSTOP of all ranks, for longer than the limit, while some wait and rank 0 computes."""
+    pids = " ".join(map(str, prepare(comm, caller)))
+    if comm.rank == 0:
+        with subprocess.Popen(
+            ["sh", "-c", f"sleep 0.3; kill -STOP {pids}; sleep {pause_s}; kill -CONT {pids}"]
+        ):
+            for _ in range(8):
+                time.sleep(0.1)  # of its own running time
+    for _ in range(10):
+        collective(comm, caller, "allreduce")
+
+
 def absent_are_named(ran):
     operation, absent = ran.cell.arguments
     for rank in set(range(ran.size)) - set(absent):
@@ -77,4 +91,5 @@ CASES = [
         "stopped_rank", stopped, {"victim": [1]}, sizes=(3,), limit_s=LIMIT_S,
         expect=stopped_is_named,
     ),
+    case("suspended_job", suspended, {"pause_s": [3.0]}, sizes=(3,), limit_s=2),
 ]  # fmt: skip

@@ -1,7 +1,10 @@
 """Two threads on one communicator, and processes forked from a rank."""
 
+import atexit
+import ctypes
 import os
 import pathlib
+import signal
 import threading
 import time
 
@@ -11,6 +14,9 @@ from cobre_comm import InvalidCommunicator, ReduceOp
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import NEVER, Case
 from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective, prepare
+
+# A C library forks without Python's hooks.
+FORKS = {"python": os.fork, "libc": ctypes.PyDLL(None).fork}
 
 
 def two_threads(comm, caller):
@@ -66,11 +72,11 @@ def threads_with_their_own(comm, caller, rounds):
         own.close()
 
 
-def forked(comm, caller, folder):
+def forked(comm, caller, how, folder):
     """The child is no rank; what it does, and its end, disturb nobody."""
     prepare(comm, caller)
     region = comm.create_shared_region(4, np.float64)
-    child = os.fork()
+    child = FORKS[how]()
     if child == 0:
         told = []
         try:
@@ -99,6 +105,31 @@ def forked(comm, caller, folder):
     return status, told
 
 
+def forked_in_handler(comm, caller, how, folder):
+    """The handler of a signal forks while its rank waits, and returns in both processes."""
+    pids, children = prepare(comm, caller), []
+    signal.signal(signal.SIGUSR2, lambda *_: children.append(FORKS[how]()))
+    made, reduced, told = calls(caller, comm.rank), np.zeros(4), pathlib.Path(folder) / "told"
+    for step in range(400):
+        if comm.rank == 0 and step == 100:
+            time.sleep(0.2)  # rank 1 waits
+            os.kill(pids[1], signal.SIGUSR2)
+            time.sleep(0.5)  # its child would take part meanwhile
+        is_rank = os.getpid() in pids
+        contribution = np.full(4, step + comm.rank * (1.0 if is_rank else 1000.0))
+        try:
+            made.allreduce(comm, contribution, reduced, ReduceOp.SUM)
+        except InvalidCommunicator as error:
+            if os.getpid() in pids:
+                raise
+            comm.close()
+            atexit._run_exitfuncs()
+            told.write_text(str(error))
+            os._exit(0)
+        assert reduced.tolist() == [2.0 * step + 1.0] * 4, (step, is_rank)
+    return [(os.waitpid(child, 0)[1], told.read_text()) for child in children]
+
+
 def all_are_refused(ran):
     told = ran.values[0]
     assert len(told) == len(OPERATIONS) + 1
@@ -112,13 +143,26 @@ def the_child_is_refused(ran):
         assert all("fork" in text for text in told), told
 
 
+def its_child_is_refused(ran):
+    assert ran.values[0] == []
+    [(status, told)] = ran.values[1]
+    assert status == 0
+    assert "fork" in told
+
+
 CASES = [
     Case(
         "second_thread_is_refused", two_threads, sizes=(2,), needs=("threads",),
         expect=all_are_refused, check=NEVER,
     ),
     Case(
-        "forked_child", forked, sizes=(1, 2), needs=("forks", "regions", "split"), fresh=True,
-        folder=True, expect=the_child_is_refused, check=NEVER,
+        "forked_child", forked, {"how": [*FORKS]}, sizes=(1, 2),
+        needs=("forks", "regions", "split"), fresh=True, folder=True,
+        expect=the_child_is_refused, check=NEVER,
+    ),
+    Case(
+        "handler_that_forks", forked_in_handler, {"how": [*FORKS]}, sizes=(2,),
+        needs=("forks", "signals"), fresh=True, folder=True, expect=its_child_is_refused,
+        check=NEVER,
     ),
 ]  # fmt: skip

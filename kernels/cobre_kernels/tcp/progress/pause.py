@@ -5,8 +5,17 @@ it waits for and on all control links, so that a death, a failure or a goodbye a
 wait. The timeout counts from when the last byte moved: a slow link is not a late rank.
 """
 
-from cobre_kernels.collective.patience import TICK_NS, remaining_ns, signal_raised
-from cobre_kernels.collective.status import INTERRUPTED, OK, TIMED_OUT
+from cobre_kernels.collective.patience import (
+    TICK_NS,
+    begin_wait,
+    first_spin_ns,
+    is_overdue,
+    read_clock,
+    remaining_ns,
+    run_handlers,
+    spins_on,
+)
+from cobre_kernels.collective.status import OK, TIMED_OUT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause
 from cobre_kernels.machine.routine import routine
@@ -45,10 +54,10 @@ def pause(comm):
     if links.idle_since == 0:
         links.idle_since = now
     idle_ns = now - links.idle_since
-    if idle_ns < comm.spin_ns:
+    if idle_ns < first_spin_ns(comm):
         cpu_pause()
         return OK
-    if idle_ns < comm.spin_ns + comm.yield_ns:
+    if idle_ns < first_spin_ns(comm) + comm.yield_ns:
         libc.sched_yield()
         return OK
     outcome = failure_of_step(comm)  # by what came while this rank was in an earlier step
@@ -57,31 +66,38 @@ def pause(comm):
 
 @routine
 def _block(comm):
-    """Sleep until something can move; return OK, or how the wait ended."""
+    """Sleep until something can move; return OK, or how the wait ended.
+
+    A wait that goes on spinning does not sleep: it returns OK after one look at the descriptors.
+    """
     links = comm.links
     if comm.wait_began_ns == 0:
-        comm.wait_began_ns = libc.monotonic_ns()
+        begin_wait(comm)
     if links.looked_ns == 0:
-        links.looked_ns = libc.monotonic_ns()
+        links.looked_ns = comm.clock_ns
     while True:
         data, count = _list_descriptors(comm)
-        ready = libc.poll(links.polls[0].address, count, _patience_ms(comm))
-        now = libc.monotonic_ns()
+        spins = spins_on(comm)
+        ready = libc.poll(links.polls[0].address, count, 0 if spins else _patience_ms(comm))
+        if read_clock(comm):
+            links.overdue_since = 0  # the others did not run either: they are queried anew
+        now = comm.clock_ns
         can_move = ready > 0 and _has_events(comm, data)
         is_time = now - links.looked_ns >= TICK_NS  # also if bytes move all the time
         if can_move and not is_time:
             return OK
         outcome = _read_ready_control(comm, data) if ready > 0 else OK
-        if outcome == OK and (ready <= 0 or is_time):
+        if outcome == OK and (is_time or (ready <= 0 and not spins)):
             links.looked_ns = now
-            outcome = INTERRUPTED if signal_raised(comm) else OK
+            outcome = run_handlers(comm)
         if outcome == OK and can_move:
             return OK
-        waited_ns = now - comm.wait_began_ns
-        if outcome == OK and 0 < comm.timeout_ns <= waited_ns:
+        if outcome == OK and is_overdue(comm):
             outcome = failure_by_timeout(comm, now)
         if outcome != OK:
-            comm.waited_ns = comm.timeout_ns if outcome == TIMED_OUT else waited_ns
+            is_late = outcome == TIMED_OUT
+            comm.waited_ns = comm.timeout_ns if is_late else now - comm.wait_began_ns
+        if outcome != OK or spins:
             return outcome
 
 
@@ -90,7 +106,7 @@ def _patience_ms(comm):
     """Return how long one poll lasts."""
     if comm.links.overdue_since != 0:
         return ANSWER_POLL_MS
-    return -(-remaining_ns(comm, comm.wait_began_ns) // NS_PER_MS)
+    return -(-remaining_ns(comm) // NS_PER_MS)
 
 
 @routine

@@ -1,0 +1,37 @@
+"""The memory of a communicator's record, in which every fork leaves its mark.
+
+The guard is the record's first word, and ends a page of its own. Linux gives this page to the child
+of a fork filled with zeros, so a child's guard says FORKED. That holds for a fork by a C library
+too, which runs no hook of Python, and no collective pays for it.
+
+Source: madvise(2) on MADV_WIPEONFORK, since Linux 4.14. Elsewhere the hook of
+:func:`os.register_at_fork` in ``kernel_backend.py`` has to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import sys
+from typing import Any
+
+import numpy as np
+from cobre_kernels.collective.comm import COMM, IDLE
+from cobre_kernels.machine.record import WORD_BYTES, poke_now
+from numpy.typing import NDArray
+
+MADV_WIPEONFORK = 18
+
+
+def comm_words(size: int) -> NDArray[np.int64]:
+    """Return the zeroed record of a communicator of so many ranks, with an IDLE guard."""
+    words: NDArray[Any] = COMM.array(size)
+    if sys.platform == "linux":
+        assert COMM.offsets["guard"] == 0
+        page = mmap.PAGESIZE
+        memory = mmap.mmap(-1, page + words.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        with contextlib.suppress(OSError):  # an older kernel
+            memory.madvise(MADV_WIPEONFORK, 0, page)
+        words = np.frombuffer(memory, np.int64, words.size, offset=page - WORD_BYTES)
+    poke_now(COMM.of(words).guard, IDLE)
+    return words

@@ -1,0 +1,36 @@
+"""A clock for waits in Python, which stands still while this process does not run.
+
+It is the clock of the kernels' waits (``cobre_kernels/collective/patience.py``): a job, a container
+or a machine that is suspended and resumed has kept nobody waiting.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+TICK_S = 0.05  # a wait reads the clock at least so often
+STALL_S = 0.5  # more between two readings counts as one tick
+
+_lock = threading.Lock()
+_last = time.monotonic()
+_left_out_s = 0.0
+
+
+def running_s(*, has_run: bool = False) -> float:
+    """Return ``time.monotonic()`` less the time between readings that were far apart.
+
+    Only differences have a meaning: between the beginning of a wait and its looks at the clock.
+
+    Parameters
+    ----------
+    has_run : bool
+        Whether all time since the last reading counts, because this process was busy then.
+    """
+    global _last, _left_out_s  # one clock for all waits of this process
+    with _lock:
+        now = time.monotonic()
+        if now - _last > STALL_S and not has_run:
+            _left_out_s += now - _last - TICK_S
+        _last = now
+        return now - _left_out_s

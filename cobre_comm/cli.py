@@ -168,8 +168,7 @@ def _mpiexec(job: Job, *, bound: bool) -> Mpiexec:
 
 def _job(chosen: argparse.Namespace) -> Job:
     """Return the job that the options describe; ``ValueError`` or ``BackendError`` if none."""
-    from cobre_comm.processes.job import Job, check_size, check_timeout
-    from cobre_comm.processes.variables import choose_backend
+    from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
     from cobre_comm.run.nodes import NodeOptions, job_on_nodes
 
     check_size(chosen.size)

@@ -153,8 +153,7 @@ def _compile(backends: Sequence[str]) -> None:
 
 
 def _run(planned: Mapping[Point, Sequence[Check]], *, as_table: bool) -> list[Result]:
-    from cobre_comm.check.runner import run_all
-    from cobre_comm.check.watch import Lines
+    from cobre_comm.check.runner import Lines, run_all
 
     counts = {point: len(checks) for point, checks in planned.items()}
     total = sum(counts.values())

@@ -20,8 +20,7 @@ from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import TERMINATE_S, Escalation
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.loop import Loop
-from cobre_comm.processes.messages import Outbox
+from cobre_comm.processes.loop import Loop, Outbox
 from cobre_comm.processes.rank import RankProcess, Standard
 
 INTERRUPT_S = 1.0  # from the launcher's Ctrl-C, passed on, to SIGTERM

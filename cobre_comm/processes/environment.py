@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cobre_comm import report_pipe
+from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.cores import usable_cores
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.variables import place_variables, rank_variables
 
 THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
@@ -41,10 +41,10 @@ def rank_environment(
     bound : bool
         Whether each rank is bound to one core.
     """
-    foreign = place_variables() | {report_pipe.VARIABLE}
+    foreign = _place_variables() | {report_pipe.VARIABLE}
     environment = {name: value for name, value in base.items() if name not in foreign}
     environment |= {"COBRE_COMM_BACKEND": job.backend, "COBRE_JOB_ID": job.identity}
-    environment |= rank_variables(job, rank)
+    environment |= _rank_variables(job, rank)
     for name, value in _chosen(job, bound=bound).items():
         if not environment.get(name):
             environment[name] = value
@@ -65,3 +65,17 @@ def _chosen(job: Job, *, bound: bool) -> dict[str, str]:
     if job.nodes > 1:
         chosen["COBRE_TCP_CONNECT_TIMEOUT_MS"] = CONNECT_TIMEOUT_MS
     return chosen
+
+
+def _rank_variables(job: Job, rank: int) -> dict[str, str]:
+    """Return the variables that tell a rank where to meet, and for how long to wait."""
+    spec = BY_NAME[job.backend]
+    found = spec.rank_variables(job, rank)
+    if job.timeout_s is not None and spec.timeout_variable:
+        found[spec.timeout_variable] = f"{job.timeout_s:.17g}"
+    return found
+
+
+def _place_variables() -> set[str]:
+    """Return the variables by which another launcher may have said which rank this is."""
+    return {name for spec in SPECS for name in spec.place_variables}

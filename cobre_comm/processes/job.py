@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass, field
 
 from cobre_comm.backends.spec import Rendezvous
-from cobre_comm.config import MAX_RANKS
+from cobre_comm.config import MAX_RANKS, BackendKind
 
 
 @dataclass(frozen=True)
@@ -66,3 +66,24 @@ def check_timeout(timeout_s: float | None) -> None:
     """Raise ``ValueError`` for a timeout that cannot be."""
     if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s >= 0):
         raise ValueError(f"the timeout must be 0 (no limit) or more seconds, got {timeout_s}")
+
+
+def choose_backend(name: str, size: int, *, prefer_tcp: bool = False) -> str:
+    """Return the backend to start ``size`` ranks with.
+
+    Raises
+    ------
+    InvalidBackend
+        For a name that is not a backend's.
+    ValueError
+        For ``local`` with several ranks.
+    """
+    kind = BackendKind.parse(name)
+    if kind is BackendKind.AUTO:
+        several = BackendKind.TCP if prefer_tcp else BackendKind.SHM
+        kind = BackendKind.LOCAL if size == 1 else several
+    if kind is BackendKind.LOCAL and size > 1:
+        raise ValueError(
+            f"backend 'local' is one process and cannot have {size} ranks; use shm, or one rank"
+        )
+    return kind.value

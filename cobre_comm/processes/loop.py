@@ -1,12 +1,17 @@
-"""Where a launcher waits: descriptors, each with what is called when it is ready."""
+"""Where a launcher waits for descriptors, and its ends of two pipes to each rank."""
 
 from __future__ import annotations
 
+import os
 import select
 import time
+from collections import deque
 from collections.abc import Callable
 
+from cobre_comm import frames, report_pipe
+
 NEVER = float("inf")
+_READ_BYTES = 2**20
 
 
 class Loop:
@@ -32,3 +37,105 @@ class Loop:
         for fd, _ in self._poll.poll(wait_ms):
             if fd in self._handlers:  # an earlier handler may have ended it
                 self._handlers[fd]()
+
+
+class Inbox:
+    """The launcher's end of a report pipe.
+
+    Attributes
+    ----------
+    writer : int
+        The rank's end, until :meth:`handed_over`.
+    variables : dict
+        By which the rank finds its end, if it inherits it by the same number.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self.writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        inode = os.fstat(self.writer).st_ino
+        self.variables = {report_pipe.VARIABLE: f"{self.writer}:{inode}"}
+        self._buffer = frames.Buffer()
+        self._loop: Loop | None = None
+        self._hear: Callable[[bytes], None] = lambda message: None
+
+    def serve(self, loop: Loop, hear: Callable[[bytes], None]) -> None:
+        """Call ``hear`` with each message, whenever ``loop`` runs."""
+        self._loop, self._hear = loop, hear
+        loop.serve(self._reader, self._read)
+
+    def handed_over(self) -> None:
+        """Close the rank's end here: the rank has its own."""
+        if self.writer >= 0:
+            os.close(self.writer)
+            self.writer = -1
+
+    def _read(self) -> bool:
+        """Take what has come, at most a mebibyte; return whether there was any."""
+        try:
+            data = os.read(self._reader, _READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._stop()
+        self._buffer.feed(data)
+        for message in self._buffer.take():
+            self._hear(message)
+        return bool(data)
+
+    def read_all(self) -> None:
+        """Take all that has come: the rank has ended."""
+        while self._read():
+            pass
+
+    def _stop(self) -> None:
+        if self._loop is not None:
+            self._loop.unserve(self._reader)
+            self._loop = None
+
+    def close(self) -> None:
+        """Close both ends."""
+        self._stop()
+        self.handed_over()
+        os.close(self._reader)
+
+
+class Outbox:
+    """Messages to a rank, through its stdin; a rank that does not read holds up nobody.
+
+    Attributes
+    ----------
+    reader : int
+        The rank's end.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self.reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._loop = loop
+        self._pending: deque[memoryview] = deque()
+
+    def send(self, message: bytes) -> None:
+        """Queue a message; the loop writes it."""
+        if not self._pending:
+            self._loop.serve(self._writer, self._write, select.POLLOUT)
+        self._pending += [memoryview(frames.header(message)), memoryview(message)]
+
+    def _write(self) -> None:
+        try:
+            written = os.write(self._writer, self._pending[0])
+        except OSError:  # the rank has gone, as its ending tells
+            self._pending.clear()
+        else:
+            rest = self._pending.popleft()[written:]
+            if rest:
+                self._pending.appendleft(rest)
+        if not self._pending:
+            self._loop.unserve(self._writer)
+
+    def close(self) -> None:
+        """Hang up: a rank that waits for a message learns that there is none."""
+        if self._writer >= 0:
+            self._loop.unserve(self._writer)
+            os.close(self._writer)
+            self._writer = -1

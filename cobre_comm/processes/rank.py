@@ -14,8 +14,7 @@ from typing import NamedTuple
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.guardian import kill_group
 from cobre_comm.processes.interpreter import tied_command
-from cobre_comm.processes.loop import Loop
-from cobre_comm.processes.messages import Inbox
+from cobre_comm.processes.loop import Inbox, Loop
 from cobre_comm.report_pipe import Report
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cobre_comm.cores import core_numbers
-from cobre_comm.processes.endings import STARTER
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import Escalation
 from cobre_comm.processes.group import Group
@@ -19,11 +18,9 @@ from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
 from cobre_comm.processes.mpi.start import MpiStart
 from cobre_comm.processes.mpi.variables import of_batch_job
-from cobre_comm.processes.rank import RankProcess, Standard
-from cobre_comm.run.descriptors import STDERR, STDOUT, allow, open_standard
-from cobre_comm.run.lines import Screen, Stream, rank_prefix
-from cobre_comm.run.outlet import Outlet
-from cobre_comm.run.relay import Relay
+from cobre_comm.processes.rank import RankProcess
+from cobre_comm.run.descriptors import allow, open_standard
+from cobre_comm.run.relay import Output
 from cobre_comm.run.report import FinalReport
 from cobre_comm.run.signals import (
     ENDING_SIGNALS,
@@ -99,76 +96,39 @@ class _Watch:
     def __init__(self, job: Job, options: Options, inbox: SignalInbox) -> None:
         self._job = job
         self._options = options
-        self._outlets = Outlet(STDOUT), Outlet(STDERR)
-        self._screen = Screen()
         self._escalation = Escalation(options.grace_s)
         self._group = Group(job.shm_name, self._escalation)
-        self._relay = Relay(self._outlets, self._group.loop)
+        self._output = Output(self._group.loop, is_alone=job.size == 1, prefix=options.prefix)
+        self._relay = self._output.relay
         self._inbox = inbox
         self._signals: list[int] = []  # that came and are not handled yet
         self._to_forward: list[tuple[float, int]] = []  # when, and which
         self._group.loop.serve(inbox.fileno(), self._take_signals)
-        self._errors: dict[int, Stream] = {}
         self._mpi: MpiStart | None = None
-        self._mpi_streams: list[Stream] = []
 
     def start(self, command: Sequence[str]) -> None:
         """Start all ranks, and have the guardian watch them."""
         cores = self._cores()
         for rank in self._job.ranks:
             environment = rank_environment(self._job, rank, os.environ, bound=self._options.bind)
-            standard = self._standard(rank)
+            standard = self._output.of_rank(rank)
             self._group.add(RankProcess(rank, command, environment, standard, core=cores.get(rank)))
 
     def start_by(self, mpiexec: Mpiexec, command: Sequence[str]) -> None:
         """Have ``mpiexec`` start all ranks."""
         cores = self._cores()
         batch = of_batch_job(os.environ)
-        ranks = [
-            MpiRank(rank, self._standard(rank), batch, cores.get(rank)) for rank in self._job.ranks
-        ]
-        for rank in ranks:
-            self._group.add(rank)
+        ranks = []
+        for rank in self._job.ranks:
+            ranks.append(MpiRank(rank, self._output.of_rank(rank), batch, cores.get(rank)))
+            self._group.add(ranks[-1])
         self._mpi = MpiStart(ranks, command, self._group.loop, self._group.guardian.watch)
-        self._mpi_streams = [
-            Stream(outlet, b"[mpiexec] ", self._screen) for outlet in self._outlets
-        ]
-        self._mpi.start(mpiexec, self._pipes(self._mpi_streams))
+        self._mpi.start(mpiexec, self._output.of_mpiexec())
 
     def _cores(self) -> dict[int, int]:
         """Return the core of each rank that is bound to one."""
         numbers = core_numbers() if self._options.bind else []
         return {r: numbers[i % len(numbers)] for i, r in enumerate(self._job.ranks) if numbers}
-
-    def _standard(self, rank: int) -> Standard:
-        """Return what a rank reads and writes; alone, it writes where the launcher does."""
-        if self._job.size == 1:
-            return Standard()
-        colour = not os.environ.get("NO_COLOR")
-        streams = [
-            Stream(
-                outlet,
-                rank_prefix(rank, outlet, colour=colour) if self._options.prefix else b"",
-                self._screen,
-            )
-            for outlet in self._outlets
-        ]
-        self._errors[rank] = streams[1]
-        standard = self._pipes(streams)
-        if rank == 0:
-            os.close(standard.stdin)
-            return standard._replace(stdin=0)
-        return standard
-
-    def _pipes(self, streams: Sequence[Stream]) -> Standard:
-        """Return no input, and pipes that the relay reads into these streams."""
-        writers = []
-        for stream in streams:
-            reader, writer = os.pipe()
-            self._relay.add(reader, stream)
-            writers.append(writer)
-        stdout, stderr = writers
-        return Standard(os.open(os.devnull, os.O_RDONLY), stdout, stderr)
 
     def until_all_ended(self) -> None:
         """Relay output and signals, and end the job when a rank fails."""
@@ -220,8 +180,7 @@ class _Watch:
             self._group.starter_ended(self._mpi.ending)
         if self._escalation.began != NEVER:
             self._mpi.find_leftovers()
-            for stream in self._mpi_streams:  # it only tells of the end of shims
-                stream.is_muted = True
+            self._output.mute_mpiexec()  # it only tells of the end of shims
 
     def leave_nothing(self) -> None:
         """Write what ranks have written; end the processes that they started; reap them."""
@@ -256,12 +215,8 @@ class _Watch:
 
     def report(self) -> int:
         """Say what went wrong, last of all; return the exit status."""
-        report = FinalReport(
-            self._group, None if self._mpi is None else self._mpi.ending, self._outlets[1]
-        )
+        starter = None if self._mpi is None else self._mpi.ending
+        report = FinalReport(self._group, starter, self._output.outlets[1])
         if self._escalation.cause:
             return report.by_signal(self._options.grace_s)
-        tails = {rank: stream.tail for rank, stream in self._errors.items()}
-        if self._mpi is not None:
-            tails[STARTER] = self._mpi_streams[1].tail
-        return report.by_ranks(tails)
+        return report.by_ranks(self._output.tails)

@@ -8,8 +8,7 @@ import time
 import pytest
 
 from cobre_comm import CollectiveFailed, InitializationFailed, InvalidCommunicator, frames
-from cobre_comm.processes.loop import Loop
-from cobre_comm.processes.messages import Inbox, Outbox
+from cobre_comm.processes.loop import Inbox, Loop, Outbox
 from cobre_comm.report_pipe import VARIABLE, Report, claim, lost_ranks
 from tests.launch.command import PROGRAMS, cobre
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
 from cobre_comm.closing import Closing
-from cobre_comm.processes.loop import Loop
-from cobre_comm.processes.messages import Outbox
+from cobre_comm.processes.loop import Loop, Outbox
 from cobre_comm.processes.rank import Rank, RankProcess, Standard
 from cobre_comm.testing.ranks.outcome import Outcome
 from cobre_comm.testing.ranks.surroundings import inherited_environment

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cobre_kernels.tcp import tags
+
+from cobre_comm.backends.tcp.process import watch
 
 
 @dataclass
@@ -21,6 +24,8 @@ class Links:
         By rank. Rank 0 has one to every other, the others one to rank 0.
     ring_out, ring_in : socket or None
         One way, to the next rank and from the previous one; None if there is one rank only.
+    processes : dict of int
+        By rank: a descriptor that is readable once its process has ended, where there is one.
     ranks_here : int
         How many ranks of the job run on this machine, this one included.
     star_bytes : int
@@ -31,13 +36,22 @@ class Links:
     star: list[socket.socket | None]
     ring_out: socket.socket | None = None
     ring_in: socket.socket | None = None
+    processes: dict[int, int] = field(default_factory=dict)
     ranks_here: int = 1
     star_bytes: int = 0
 
-    def put(self, peer: int, purpose: int, sock: socket.socket, *, accepted: bool) -> None:
-        """Enter a link to a peer; the end of a ring link depends on which rank has accepted it."""
+    def put(
+        self, peer: int, purpose: int, sock: socket.socket, process: bytes, *, accepted: bool
+    ) -> None:
+        """Enter a link to a peer; the end of a ring link depends on which rank has accepted it.
+
+        With its control link, the process of the peer is watched.
+        """
         if purpose == tags.CONTROL:
             self.control[peer] = sock
+            descriptor = watch(process)
+            if descriptor is not None:
+                self.processes[peer] = descriptor
         elif purpose == tags.STAR:
             self.star[peer] = sock
         elif accepted == (purpose == tags.RING_DOWN):
@@ -46,10 +60,12 @@ class Links:
             self.ring_in = sock
 
     def close(self) -> None:
-        """Close every socket."""
+        """Close every socket, and watch no process any more."""
         for sock in (*self.control, *self.star, self.ring_out, self.ring_in):
             if sock is not None:
                 sock.close()
+        while self.processes:
+            os.close(self.processes.popitem()[1])
 
 
 def purposes_between(lower: int, higher: int, size: int) -> Iterator[int]:

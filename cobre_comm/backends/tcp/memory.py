@@ -53,6 +53,7 @@ class LinkMemory:
         for rank in range(size):
             peer, star = links.peers[rank], sockets.star[rank]
             peer.control_fd, peer.star_fd = _descriptor(sockets.control[rank]), _descriptor(star)
+            peer.process_fd = sockets.processes.get(rank, records.NO_LINK)
             if star is not None:
                 peer.inbox = self._buffer(HEADER_BYTES + sockets.star_bytes)
 

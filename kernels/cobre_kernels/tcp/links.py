@@ -32,6 +32,7 @@ PEER = Record(
     line_bytes=LINE_BYTES,
     control_fd=word("descriptor of the control link; NO_LINK: none, or it has ended"),
     star_fd=word("descriptor of the star link; NO_LINK: none"),
+    process_fd=word("readable once the process of the rank has ended; NO_LINK: cannot be known"),
     condition=word("MEMBER, or why the rank takes no further part"),
     completed=word("and the last step that it had completed then"),
     heard_ns=word("when it last told that it waits"),

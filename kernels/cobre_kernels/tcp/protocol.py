@@ -62,6 +62,8 @@ garbled             a frame that is not     as "data link ends", but loses that 
 data link ends      end of stream, error    waits EXPLANATION_MS for one of the next three rows,
                                             else loses that rank as DIED: LOST_PEER
 control link ends   end of stream, error    loses that rank as DIED or UNREACHABLE: LOST_PEER
+process ends        its descriptor (pidfd)  as "data link ends"; on one machine, where another
+                                            process may hold the sockets of a dead rank
 goodbye             SHUTDOWN of step t      t >= s: that rank has done its part; else loses it as
                                             LEFT: LOST_PEER
 report              FAILURE of step t       t <= s with rows: adopts them and their status; without:

@@ -3,7 +3,7 @@
 Tags up to 0x0A are those of the documents this protocol comes from; the others are ours.
 """
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 # Collectives, on data links.
 ALLGATHERV_SEND = 0x01

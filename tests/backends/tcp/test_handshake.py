@@ -7,6 +7,7 @@ import struct
 import pytest
 from cobre_kernels.tcp import tags
 
+from cobre_comm.backends.tcp.process import this_process
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
 from cobre_comm.backends.tcp.rendezvous.handshake import (
     OWN_BYTE_ORDER,
@@ -32,14 +33,14 @@ KEY = b"the key of this test"
 FIELDS = Handshake(
     rank=2,
     size=5,
-    version=2,
+    version=3,
     byte_order=OWN_BYTE_ORDER,
     purpose=1,
     target=0,
     port=4711,
-    machine=bytes(range(32)),
+    process=bytes(range(52)),
 )
-SIZE = struct.pack(">I", 5)
+ADMITTED = struct.pack(">I", 5) + this_process()
 SHORT_S = 0.1  # the limit of a handshake that a test lets pass
 
 
@@ -58,7 +59,7 @@ def connecting(first=None, limit_s=PATIENCE_S):
 
 
 def ack(transcript, role=b"accepting"):
-    return frame(0x09, SIZE + proof(KEY, role, transcript + SIZE))
+    return frame(0x09, ADMITTED + proof(KEY, role, transcript + ADMITTED))
 
 
 def challenge_of(version=tags.PROTOCOL_VERSION, magic=MAGIC):
@@ -91,7 +92,8 @@ def test_both_sides_agree():
         for sock in (one, other):
             with pytest.raises(BlockingIOError):
                 sock.recv(1)
-    received = next(result for result in results if result is not None)
+    received, process = sorted(results, key=len)
+    assert process == this_process()
     assert received == FIELDS._replace(nonce=received.nonce)
     assert len(set(received.nonce)) > 10
 
@@ -105,7 +107,7 @@ def test_format_of_the_accepting_side():
         assert len(set(nonce)) > 10
         sent = handshake(challenge[5:], KEY, rank=3, size=5, port=77)
         assert len(sent) == HANDSHAKE_BYTES
-        assert sent[:13] == struct.pack(">IBII", 115, 0x08, 3, 5)
+        assert sent[:13] == struct.pack(">IBII", 135, 0x08, 3, 5)
         peer.send(sent)
         assert (peer.result().rank, peer.result().port) == (3, 77)
         assert peer.rest() == ack(challenge[5:] + sent[5:-32])
@@ -116,13 +118,13 @@ def test_format_of_the_connecting_side():
     with connecting() as peer:
         transcript, end = check_answer(peer), peer.dup()
         peer.send(ack(transcript) + b"more")
-        assert peer.result() is None
+        assert peer.result() == this_process()
         with end:
             assert end.recv(100) == b"more"
 
 
 @pytest.mark.parametrize(
-    "where", [*range(5, 5 + 82, 3), *range(HANDSHAKE_BYTES - 32, HANDSHAKE_BYTES)]
+    "where", [*range(5, 5 + 102, 3), *range(HANDSHAKE_BYTES - 32, HANDSHAKE_BYTES)]
 )
 def test_any_changed_byte_spoils_the_proof(where):
     with accepting() as peer:
@@ -164,16 +166,16 @@ def test_refusal_is_believed_if_it_is_proven(key):
         assert str(error) == "no" if key == KEY else "token" in str(error)
 
 
-OTHER_SIZE = struct.pack(">I", 6)
+OTHER_SIZE = struct.pack(">I", 6) + this_process()
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda transcript: frame(0x09, SIZE + bytes(32)),
+        lambda transcript: frame(0x09, ADMITTED + bytes(32)),
         lambda transcript: ack(transcript, b"connecting"),  # the connecting side's own proof
         lambda transcript: frame(
-            0x09, OTHER_SIZE + proof(KEY, b"accepting", transcript + bytes(4))
+            0x09, OTHER_SIZE + proof(KEY, b"accepting", transcript + ADMITTED)
         ),
         lambda transcript: frame(0x09, bytes(500)),
         lambda transcript: frame(0x0C, bytes(20)),
@@ -218,8 +220,8 @@ def test_connecting_side_sends_nothing_to_another_program(first_bytes):
     "data",
     [
         struct.pack(">IB", 2**32 - 1, 0x08) + bytes(100),
-        struct.pack(">IB", 115, 0x09) + bytes(114),
-        struct.pack(">IB", 114, 0x08) + struct.pack(">IIH", 1, 2, 2) + bytes(104),
+        struct.pack(">IB", 135, 0x09) + bytes(134),
+        struct.pack(">IB", 134, 0x08) + struct.pack(">IIH", 1, 2, 3) + bytes(124),
         struct.pack(">IB", 0, 0x08) + bytes(100),
         struct.pack(">IB", 1, 0x08) + bytes(100),
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),
@@ -264,4 +266,4 @@ def test_the_limit_ends_with_the_own_handshake():
         transcript = check_answer(peer)
         assert not peer.ends_within(3 * SHORT_S)
         peer.send(ack(transcript))
-        assert peer.result() is None
+        assert peer.result() == this_process()

@@ -2,14 +2,18 @@
 
 import contextlib
 import logging
+import os
+import select
 import socket
 import struct
+import subprocess
 
 import pytest
 from cobre_kernels.tcp import tags
 
 from cobre_comm import InitializationFailed
-from cobre_comm.backends.tcp import links
+from cobre_comm.backends.tcp import links, process
+from cobre_comm.backends.tcp.process import IDENTITY
 from cobre_comm.backends.tcp.rendezvous import addresses, messages, sockets
 from cobre_comm.backends.tcp.rendezvous.drop_log import MOST_LINES, DropLog
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, pause, receive, send
@@ -148,6 +152,30 @@ def test_limit_of_open_files(monkeypatch):
     assert limits[0] == 4000
     with pytest.raises(InitializationFailed, match="4000"):
         sockets.reserve_descriptors(5000, 512)
+
+
+# Processes.
+
+
+def test_a_process_is_watched_until_it_ends():
+    with subprocess.Popen(["sleep", "60"]) as child:
+        machine, namespace, _, _ = IDENTITY.unpack(process.this_process())
+        told = IDENTITY.pack(machine, namespace, child.pid, process._started(child.pid))
+        watched = process.watch(told)
+        if watched is None:
+            pytest.skip("this kernel has no pidfd_open")
+        assert select.select([watched], [], [], 0)[0] == []
+        child.kill()
+        assert select.select([watched], [], [], PATIENCE_S)[0] == [watched]
+        os.close(watched)
+
+
+@pytest.mark.parametrize("field", range(4))
+def test_a_process_of_another_place_is_not_watched(field):
+    """Of another machine or PID namespace, none, or one that had its PID before."""
+    values = list(IDENTITY.unpack(process.this_process()))
+    values[field] = bytes(32) if field == 0 else 2**32 - 1
+    assert process.watch(IDENTITY.pack(*values)) is None
 
 
 # Tasks.

@@ -12,16 +12,16 @@ import time
 CHALLENGE, HANDSHAKE, ACK, REFUSED = 0x0B, 0x08, 0x09, 0x0C
 MAGIC = b"cobrecom"
 CHALLENGE_FORMAT = ">8sHB32s"
-FIELDS_FORMAT = ">IIHBBIH32s32s"
+FIELDS_FORMAT = ">IIHBBIH52s32s"
 FIELDS = {
     "rank": 1,
     "size": 3,
-    "version": 2,
+    "version": 3,
     "byte_order": int(sys.byteorder == "big"),
     "purpose": 0,
     "target": 0,
     "port": 9,
-    "machine": bytes(32),
+    "process": bytes(52),
     "nonce": bytes(32),
 }
 HANDSHAKE_BYTES = 5 + struct.calcsize(FIELDS_FORMAT) + 32

@@ -49,7 +49,7 @@ def test_duplicate_rank(new_job, worker_attached):
         ({"rank": 2**32 - 1}, ["rank 4294967295 of 3", "COBRE_TCP_RANK"]),
         ({"rank": 0}, ["rank 0 of 3", "COBRE_TCP_RANK"]),
         ({"size": 4}, ["4 ranks", "told 3", "COBRE_TCP_SIZE"]),
-        ({"version": 7}, ["version 7", "speaks 2"]),
+        ({"version": 7}, ["version 7", "speaks 3"]),
         ({"byte_order": 1 - OWN_BYTE_ORDER}, ["-endian"]),
         ({"byte_order": 9}, ["-endian"]),
         ({"rank": 2, "target": 1}, ["looks for rank 1", "found rank 0"]),
@@ -83,8 +83,8 @@ def test_other_version_in_processes(tmp_path):
     )  # fmt: skip
     (first, log), (error, _), (second, _) = [outcome.value for outcome in outcomes]
     assert (first, second) == ("met", "met")
-    assert "version 3, rank 0 speaks 2" in log
-    check(error, "rank 0 refused this rank", "version 3, rank 0 speaks 2", "one version")
+    assert "version 4, rank 0 speaks 3" in log
+    check(error, "rank 0 refused this rank", "version 4, rank 0 speaks 3", "one version")
 
 
 def test_version_of_another_layout(new_job, caplog):

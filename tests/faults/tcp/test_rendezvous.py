@@ -32,7 +32,7 @@ def test_every_link_leads_where_it_should(new_job, size):
 
 def test_ranks_on_several_machines(new_job, monkeypatch):
     monkeypatch.setattr(
-        "cobre_comm.backends.tcp.rendezvous.worker.this_machine", lambda: b"another".ljust(32)
+        "cobre_comm.backends.tcp.rendezvous.worker.this_process", lambda: b"another".ljust(52)
     )
     results = new_job(3).start_all().wait()
     assert [results[rank].ranks_here for rank in range(3)] == [1, 2, 2]

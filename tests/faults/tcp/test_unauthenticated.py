@@ -12,7 +12,7 @@ import pytest
 
 from cobre_comm.testing import run_ranks_outcomes
 from tests.faults.tcp import bodies
-from tests.faults.tcp.clients import Client, frame, handshake
+from tests.faults.tcp.clients import HANDSHAKE_BYTES, Client, frame, handshake
 from tests.faults.tcp.flood import wait_for_port
 from tests.faults.tcp.job import LOOPBACK, TOKEN, check, check_job, free_port, own_address
 
@@ -135,7 +135,7 @@ def empty_frames(client, over):
 def reflection(client, over):
     """Send the challenge back, as a challenge and as a handshake."""
     challenge = client.challenge()
-    client.send(frame(0x08, challenge + bytes(114 - len(challenge))))
+    client.send(frame(0x08, challenge + bytes(HANDSHAKE_BYTES - 5 - len(challenge))))
     client.closed()
 
 

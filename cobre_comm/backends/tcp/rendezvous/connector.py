@@ -52,7 +52,7 @@ def open_link(
     endpoints: Callable[[], list[Endpoint]],
     describe: Callable[[socket.socket, bool], Handshake],
     key: bytes,
-    admit: Callable[[socket.socket], None],
+    admit: Callable[[socket.socket, bytes], None],
 ) -> Task[None]:
     """Connect to a rank and shake hands, however long it takes.
 
@@ -67,7 +67,8 @@ def open_link(
     key : bytes
         Key of the handshake.
     admit : callable
-        Receives the link when it is ADMITTED. If it is REFUSED, ``InitializationFailed`` is raised.
+        Receives the link when it is ADMITTED, and the identity of the peer's process. If it is
+        REFUSED, ``InitializationFailed`` is raised.
     """
     pause_s = FIRST_PAUSE_S
     while True:
@@ -79,7 +80,7 @@ def open_link(
         running_s(has_run=True)  # a name server may have taken seconds
         for endpoint in candidates:
             try:
-                sock = yield from _try(endpoint, describe, key)
+                sock, process = yield from _try(endpoint, describe, key)
             except (OSError, AuthenticationFailed) as error:
                 attempts.note(str(endpoint), error)
             except Refused as error:
@@ -87,7 +88,7 @@ def open_link(
                     "tcp", f"rank {attempts.rank} refused this rank: it {error.args[0]}"
                 ) from None
             else:
-                admit(sock)
+                admit(sock, process)
                 return
         # Jitter: hundreds of ranks that were started at once need not come at once every time.
         yield from pause(random.uniform(0.5, 1.0) * pause_s)
@@ -96,15 +97,17 @@ def open_link(
 
 def _try(
     endpoint: Endpoint, describe: Callable[[socket.socket, bool], Handshake], key: bytes
-) -> Task[socket.socket]:
-    """Lead one connection from CONNECTING to ADMITTED; return it."""
+) -> Task[tuple[socket.socket, bytes]]:
+    """Lead one connection from CONNECTING to ADMITTED; return it, and the peer's process."""
     sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
     try:
         prepare(sock)
         yield from connect(sock, endpoint.sockaddr, running_s() + CONNECT_S)
         until = running_s() + CHALLENGE_S
-        yield from handshake_as_connector(sock, lambda only: describe(sock, only), key, until)
+        process = yield from handshake_as_connector(
+            sock, lambda only: describe(sock, only), key, until
+        )
     except BaseException:
         sock.close()
         raise
-    return sock
+    return sock, process

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from cobre_kernels.tcp import tags
 
+from cobre_comm.backends.tcp.process import machine_of, this_machine
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.addresses import Address
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task, send
-from cobre_comm.backends.tcp.rendezvous.handshake import Handshake, this_machine
+from cobre_comm.backends.tcp.rendezvous.handshake import Handshake
 from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
 from cobre_comm.backends.tcp.rendezvous.protocol import LINK_SHARE
 from cobre_comm.backends.tcp.rendezvous.sockets import BACKLOG, is_loopback, listen_for_workers
@@ -32,6 +33,11 @@ class _Worker(NamedTuple):
     handshake: Handshake
     address: Address
     control: socket.socket
+
+    @property
+    def machine(self) -> bytes:
+        """The machine that it runs on."""
+        return machine_of(self.handshake.process)
 
 
 class Coordinator(Participant):
@@ -98,7 +104,7 @@ class Coordinator(Participant):
         return self._token if purpose == tags.CONTROL else self._token + self._secret
 
     def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
-        self.links.put(peer.rank, peer.purpose, sock, accepted=True)
+        self.links.put(peer.rank, peer.purpose, sock, peer.process, accepted=True)
         if peer.purpose == tags.CONTROL:
             self._workers[peer.rank] = _Worker(peer, address, sock)
             self._serve(peer.rank, messages.watch(sock, peer.rank))
@@ -112,7 +118,7 @@ class Coordinator(Participant):
 
     def _tell_all(self, until: float) -> None:
         """Send the peer table to every worker."""
-        machines = Counter([this_machine(), *(w.handshake.machine for w in self._workers.values())])
+        machines = Counter([this_machine(), *(one.machine for one in self._workers.values())])
         self.links.ranks_here = machines[this_machine()]
         if len(machines) > 1 and self._far_star_bytes is not None:
             self.links.star_bytes = self._far_star_bytes
@@ -121,7 +127,7 @@ class Coordinator(Participant):
         for rank, worker in self._workers.items():
             peers = messages.pack_peers(
                 self.links.star_bytes,
-                machines[worker.handshake.machine],
+                machines[worker.machine],
                 link_timeout_ms,
                 self._secret,
                 self._listeners_for(worker),

@@ -6,10 +6,7 @@ The accepting end sends CHALLENGE, the connecting end HANDSHAKE, the accepting e
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import hmac
-import pathlib
 import secrets
 import socket
 import struct
@@ -19,6 +16,7 @@ from typing import NamedTuple
 
 from cobre_kernels.tcp import tags
 
+from cobre_comm.backends.tcp.process import IDENTITY, this_process
 from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, ClosedByPeer, Task, receive, send
 from cobre_comm.backends.tcp.rendezvous.messages import (
     LONGEST_REASON,
@@ -37,9 +35,8 @@ OWN_BYTE_ORDER = int(sys.byteorder == "big")
 _CONNECTING, _ACCEPTING, _REFUSING = b"connecting", b"accepting", b"refusing"
 _CHALLENGE = struct.Struct(">8sHB32s")  # magic, version, loopback only, nonce
 _FIRST_FIELDS = struct.Struct(">IIH")  # rank, size, version
-_FIELDS = struct.Struct(">IIHBBIH32s32s")  # as in Handshake
-_SIZE = struct.Struct(">I")
-_BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
+_FIELDS = struct.Struct(f">IIHBBIH{IDENTITY.size}s32s")  # as in Handshake
+_ADMITTED = struct.Struct(f">I{IDENTITY.size}s")  # size, process of the accepting end
 
 
 class AuthenticationFailed(Exception):
@@ -60,18 +57,8 @@ class Handshake(NamedTuple):
     purpose: int  # of the link
     target: int  # the rank that it means to reach
     port: int  # where it listens for other workers
-    machine: bytes  # the same for all processes of one machine
+    process: bytes  # its identity
     nonce: bytes = b""
-
-
-@functools.cache
-def this_machine() -> bytes:
-    """Return 32 bytes that are the same for all processes of this machine."""
-    try:
-        identity = _BOOT_ID.read_text()
-    except OSError:
-        identity = socket.gethostname()
-    return hashlib.sha256(identity.encode()).digest()
 
 
 def prove(key: bytes, role: bytes, transcript: bytes) -> bytes:
@@ -121,9 +108,10 @@ def handshake_as_acceptor(
         answer = prove(key, _REFUSING, transcript + reason) + reason
         yield from send(sock, pack_frame(tags.REFUSED, answer), until)
         raise Refused(refusal)
-    size = _SIZE.pack(handshake.size)  # the same at both ends, or it would have been refused
-    answer = size + prove(key, _ACCEPTING, transcript + size)
-    yield from send(sock, pack_frame(tags.ACK, answer), until)
+    # The size is the same at both ends, or it would have been refused.
+    answer = _ADMITTED.pack(handshake.size, this_process())
+    proof = prove(key, _ACCEPTING, transcript + answer)
+    yield from send(sock, pack_frame(tags.ACK, answer + proof), until)
     return handshake
 
 
@@ -153,8 +141,8 @@ def other_version(version: int) -> str:
 
 def handshake_as_connector(
     sock: socket.socket, describe: Callable[[bool], Handshake], key: bytes, until: float
-) -> Task[None]:
-    """Shake hands at the connecting end: from CONNECTED to ADMITTED.
+) -> Task[bytes]:
+    """Shake hands at the connecting end, from CONNECTED to ADMITTED; return the peer's process.
 
     ``describe`` returns the fields, given whether no rank can be on another machine. CHALLENGE must
     come before ``until``. The wait for the answer has no limit: the other end may have admitted
@@ -168,7 +156,7 @@ def handshake_as_connector(
     proof = prove(key, _CONNECTING, transcript)
     try:
         yield from send(sock, pack_frame(tags.HANDSHAKE, fields + proof))
-        yield from _receive_answer(sock, key, transcript)
+        return (yield from _receive_answer(sock, key, transcript))
     except (ConnectionResetError, BrokenPipeError, ClosedByPeer):
         if version != tags.PROTOCOL_VERSION:
             raise AuthenticationFailed(other_version(version)) from None
@@ -188,17 +176,18 @@ def _receive_challenge(sock: socket.socket, until: float) -> Task[tuple[bytes, i
     return challenge, version
 
 
-def _receive_answer(sock: socket.socket, key: bytes, transcript: bytes) -> Task[None]:
+def _receive_answer(sock: socket.socket, key: bytes, transcript: bytes) -> Task[bytes]:
     trouble = "could not prove that it knows the token (COBRE_TCP_TOKEN)"
     length, tag = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES, NEVER)))
-    if tag == tags.ACK and length == _SIZE.size + PROOF_BYTES:
-        answer = yield from receive(sock, length, NEVER)
-        size, proof = answer[: _SIZE.size], answer[_SIZE.size :]
-        _check_proof(proof, key, _ACCEPTING, transcript + size, trouble)
-    elif tag == tags.REFUSED and PROOF_BYTES <= length <= PROOF_BYTES + LONGEST_REASON:
+    if tag == tags.ACK and length == _ADMITTED.size + PROOF_BYTES:
+        answer = yield from receive(sock, _ADMITTED.size, NEVER)
+        proof = yield from receive(sock, PROOF_BYTES, NEVER)
+        _check_proof(proof, key, _ACCEPTING, transcript + answer, trouble)
+        process: bytes = _ADMITTED.unpack(answer)[1]
+        return process
+    if tag == tags.REFUSED and PROOF_BYTES <= length <= PROOF_BYTES + LONGEST_REASON:
         answer = yield from receive(sock, length, NEVER)
         proof, reason = answer[:PROOF_BYTES], answer[PROOF_BYTES:]
         _check_proof(proof, key, _REFUSING, transcript + reason, trouble)
         raise Refused(reason.decode(errors="replace"))
-    else:
-        raise AuthenticationFailed("sent something that is not an answer to a handshake")
+    raise AuthenticationFailed("sent something that is not an answer to a handshake")

@@ -86,7 +86,8 @@ class Participant(abc.ABC):
         """Begin to accept links at the listeners."""
         rank, size = self._config.rank, self._config.size
         links = len(accepted_by(rank, size)) + len(opened_by(rank, size))
-        most_unauthenticated = reserve_descriptors(links, MOST_UNAUTHENTICATED + size)
+        processes = size - 1  # each peer's is watched, where that is possible
+        most_unauthenticated = reserve_descriptors(links + processes, MOST_UNAUTHENTICATED + size)
         acceptor = Acceptor(self._loop, self._config, key_of, admit, most_unauthenticated)
         acceptor.serve(self._listeners, loopback_only=loopback_only)
         self._acceptor = acceptor

@@ -63,7 +63,7 @@ message         sent by                     payload
 =============== =========================== ====================================================
 CHALLENGE       accepting end, first        magic, version, whether all is loopback, nonce
 HANDSHAKE       connecting end              the fields of ``Handshake``, proof
-ACK             accepting end               size, proof
+ACK             accepting end               size, its process, proof
 REFUSED         accepting end               proof, sentence
 PEERS           rank 0, on a control link   star bytes, ranks of that machine, time to link,
                                             job secret, address and port of every worker

@@ -107,7 +107,7 @@ def close_all(socks: list[socket.socket]) -> None:
 
 
 def reserve_descriptors(links: int, unauthenticated: int) -> int:
-    """Raise the limit of open files for the links of this rank and UNAUTHENTICATED connections.
+    """Raise the limit of open files for what leads to peers, and for UNAUTHENTICATED connections.
 
     Return how many of the latter the limit allows.
     """
@@ -124,7 +124,7 @@ def reserve_descriptors(links: int, unauthenticated: int) -> int:
     if soft < needed:
         raise InitializationFailed(
             "tcp",
-            f"this rank needs {needed} open files, {links} of them links to other ranks, and the "
+            f"this rank needs {needed} open files, {links} of them for other ranks, and the "
             f"limit is {soft}; raise it (ulimit -Hn)",
         )
     return min(unauthenticated, soft - needed + SPARE_DESCRIPTORS // 2)

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.tcp.links import opened_by
+from cobre_comm.backends.tcp.process import this_process
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
 from cobre_comm.backends.tcp.rendezvous.addresses import Address, Endpoint, resolve
 from cobre_comm.backends.tcp.rendezvous.connector import Attempts, open_link
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task
-from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, Handshake, this_machine
+from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, Handshake
 from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
 from cobre_comm.backends.tcp.rendezvous.protocol import GRACE_S
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, listen_for_peers
@@ -85,11 +86,11 @@ class Worker(Participant):
                 purpose=purpose,
                 target=peer,
                 port=self._port(),
-                machine=this_machine(),
+                process=this_process(),
             )
 
-        def admit(sock: socket.socket) -> None:
-            self.links.put(peer, purpose, sock, accepted=False)
+        def admit(sock: socket.socket, process: bytes) -> None:
+            self.links.put(peer, purpose, sock, process, accepted=False)
             self._opening.remove(attempts)
 
         self._opening.add(attempts)
@@ -133,7 +134,7 @@ class Worker(Participant):
         )
 
     def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
-        self.links.put(peer.rank, peer.purpose, sock, accepted=True)
+        self.links.put(peer.rank, peer.purpose, sock, peer.process, accepted=True)
 
     def _report_ready(self, control: socket.socket) -> None:
         try:

@@ -1,5 +1,6 @@
 """One collective by its name, and what a rank meets when that fails."""
 
+import ctypes
 import os
 import time
 
@@ -9,6 +10,8 @@ from cobre_comm import InvalidCommunicator, ReduceOp
 from cobre_comm.testing.cases.calls import calls
 
 OPERATIONS = ["allgatherv", "allreduce", "broadcast", "barrier"]
+# A C library forks without Python's hooks.
+FORKS = {"python": os.fork, "libc": ctypes.PyDLL(None).fork}
 
 
 def collective(comm, caller, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0):

@@ -11,7 +11,13 @@ from numba import njit
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing.cases.case import BOTH, NEVER, QUICK, Case
-from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective, meet_failure, prepare
+from cobre_comm.testing.cases.faults.calling import (
+    FORKS,
+    OPERATIONS,
+    collective,
+    meet_failure,
+    prepare,
+)
 from cobre_comm.testing.cases.faults.survivors import check_survivors, value_of
 
 
@@ -45,12 +51,12 @@ def killed_in_a_collective(comm, caller, operation, victim):
     return meet_failure(comm, caller, operation)
 
 
-def child_outlives_rank(comm, victim):
+def child_outlives_rank(comm, victim, how):
     """A child of the dead rank that holds its descriptors does not keep it alive."""
     comm.barrier()
     if comm.rank == victim:
-        if os.fork() == 0:
-            time.sleep(3)
+        if FORKS[how]() == 0:
+            time.sleep(5)
             os._exit(0)
         time.sleep(0.3)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -157,7 +163,8 @@ CASES = [
         {"operation": ["barrier"], "victim": [0]}, sizes=(3,), expect=others_go_on_or_name_it,
     ),
     case(
-        "child_of_a_dead_rank_does_not_keep_it_alive", child_outlives_rank, {"victim": [1]},
+        "child_of_a_dead_rank_does_not_keep_it_alive", child_outlives_rank,
+        {"victim": [1], "how": [*FORKS]},
         callers=(), sizes=(2,), expect=parent_is_named,
     ),
     case(

@@ -1,7 +1,6 @@
 """Two threads on one communicator, and processes forked from a rank."""
 
 import atexit
-import ctypes
 import os
 import pathlib
 import signal
@@ -13,10 +12,7 @@ import numpy as np
 from cobre_comm import InvalidCommunicator, ReduceOp
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import NEVER, Case
-from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective, prepare
-
-# A C library forks without Python's hooks.
-FORKS = {"python": os.fork, "libc": ctypes.PyDLL(None).fork}
+from cobre_comm.testing.cases.faults.calling import FORKS, OPERATIONS, collective, prepare
 
 
 def two_threads(comm, caller):

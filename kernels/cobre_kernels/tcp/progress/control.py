@@ -98,15 +98,21 @@ def read_control(comm, rank):
         if got == -libc.EAGAIN or got == -libc.EINTR:
             return
         if got <= 0:
-            peer.control_fd = NO_LINK
-            if peer.condition == MEMBER:
-                is_silent = got == -libc.ETIMEDOUT or got == -libc.EHOSTUNREACH
-                peer.condition = UNREACHABLE if is_silent else DIED
+            is_silent = got == -libc.ETIMEDOUT or got == -libc.EHOSTUNREACH
+            end_control(peer, UNREACHABLE if is_silent else DIED)
         elif filled + got < CONTROL_BYTES:
             peer.control_filled = filled + got
         else:
             peer.control_filled = 0
             _take_in(comm, peer)
+
+
+@routine
+def end_control(peer, reason):
+    """Note that nothing more comes on a control link; unless it told why, that is the reason."""
+    peer.control_fd = NO_LINK
+    if peer.condition == MEMBER:
+        peer.condition = reason
 
 
 @routine

@@ -5,6 +5,7 @@ it waits for and on all control links, so that a death, a failure or a goodbye a
 wait. The timeout counts from when the last byte moved: a slow link is not a late rank.
 """
 
+from cobre_kernels.collective.comm import DIED
 from cobre_kernels.collective.patience import (
     TICK_NS,
     begin_wait,
@@ -20,10 +21,15 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.links import NO_LINK, NOBODY
-from cobre_kernels.tcp.progress.control import query_liveness, read_control
+from cobre_kernels.tcp.progress.control import (
+    await_control,
+    end_control,
+    query_liveness,
+    read_control,
+)
 from cobre_kernels.tcp.progress.failing import failure_by_timeout, failure_of_step
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS
-from cobre_kernels.tcp.protocol import ANSWER_POLL_MS
+from cobre_kernels.tcp.protocol import ANSWER_POLL_MS, EXPLANATION_MS
 
 
 @routine
@@ -111,7 +117,7 @@ def _patience_ms(comm):
 
 @routine
 def _list_descriptors(comm):
-    """Fill the entries for poll: what this rank waits for, then the control links."""
+    """Fill the entries for poll: what this rank waits for, then control links and processes."""
     links = comm.links
     count = 0
     for rank in range(comm.size):
@@ -127,8 +133,11 @@ def _list_descriptors(comm):
         count = _list(links, count, links.ring_out, libc.POLLOUT)
     data = count
     for rank in range(comm.size):
-        if links.peers[rank].control_fd != NO_LINK:
-            count = _list(links, count, links.peers[rank].control_fd, libc.POLLIN)
+        peer = links.peers[rank]
+        if peer.control_fd != NO_LINK:
+            count = _list(links, count, peer.control_fd, libc.POLLIN)
+            if peer.process_fd != NO_LINK:
+                count = _list(links, count, peer.process_fd, libc.POLLIN)
     return data, count
 
 
@@ -154,14 +163,21 @@ def _has_events(comm, count):
 
 @routine
 def _read_ready_control(comm, first):
-    """Read the control links that have something; answer queries; return what follows."""
+    """Read the control links that have something; answer queries; return what follows.
+
+    A process that has ended is as a control link that ends, once what it has sent is read.
+    """
     index, began = first, libc.monotonic_ns()
     for rank in range(comm.size):
         peer = comm.links.peers[rank]
         if peer.control_fd != NO_LINK:
+            is_watched = peer.process_fd != NO_LINK
             if _events(comm, index) != 0:
                 read_control(comm, rank)
                 if peer.heard_ns > began:
                     query_liveness(comm, began)
-            index += 1
+            if is_watched and _events(comm, index + 1) != 0:
+                await_control(comm, rank, EXPLANATION_MS)
+                end_control(peer, DIED)
+            index += 2 if is_watched else 1
     return failure_of_step(comm)

@@ -1,0 +1,74 @@
+"""Which process a peer is, and a descriptor that tells when that process has ended.
+
+The kernel ends the streams of a dead process only when no other process holds its sockets. A child
+that a C library has forked holds them: Python's hook, which closes them, does not run in it. So a
+rank also watches the processes of the peers that have the same machine and PID namespace.
+
+Sources: pidfd_open(2), since Linux 5.3; proc_pid_stat(5) on ``starttime``; pid_namespaces(7).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pathlib
+import socket
+import struct
+
+MACHINE_BYTES = 32
+IDENTITY = struct.Struct(f">{MACHINE_BYTES}sQIQ")  # machine, PID namespace, PID, start time
+UNKNOWN = 0
+_BOOT_ID = pathlib.Path("/proc/sys/kernel/random/boot_id")
+
+
+@functools.cache
+def this_machine() -> bytes:
+    """Return bytes that are the same for all processes of this machine."""
+    try:
+        identity = _BOOT_ID.read_text()
+    except OSError:
+        identity = socket.gethostname()
+    return hashlib.sha256(identity.encode()).digest()
+
+
+def this_process() -> bytes:
+    """Return the identity of this process, which its peers can watch it by."""
+    pid = os.getpid()
+    return IDENTITY.pack(this_machine(), _namespace(), pid, _started(pid))
+
+
+def machine_of(identity: bytes) -> bytes:
+    """Return the machine of a process."""
+    return identity[:MACHINE_BYTES]
+
+
+def watch(identity: bytes) -> int | None:
+    """Return a descriptor that is readable once the process has ended; None if there is no way."""
+    machine, namespace, pid, started = IDENTITY.unpack(identity)
+    if machine != this_machine() or namespace != _namespace() or UNKNOWN in (namespace, started):
+        return None
+    try:
+        descriptor = os.pidfd_open(pid)
+    except (AttributeError, OSError, OverflowError):  # no Linux, an older kernel, a sandbox
+        return None
+    if _started(pid) != started:  # another process has that PID by now, or here
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _namespace() -> int:
+    try:
+        return pathlib.Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return UNKNOWN
+
+
+def _started(pid: int) -> int:
+    """Return when a process has started, in ticks since the machine has."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return UNKNOWN
+    return int(stat.rpartition(b")")[2].split()[19])  # the name before it may have any bytes

@@ -154,7 +154,7 @@ def test_after_three_failures_in_a_row_the_rest_is_not_tried():
     ("words", "said"),
     [
         (["--backends", "smoke"], "no backend 'smoke'; choose from local, shm, tcp, mpi, mpi-open"),
-        (["--backends", "mpi-lam"], "choose from mpi-openmpi, mpi-mpich"),
+        (["--backends", "mpi-lam"], "choose from mpi-openmpi[-net], mpi-mpich[-net]"),
         (["--backends", ","], "--backends needs a name"),
         (["-n", "2,x"], "numbers of ranks with commas, as 1,2,4; got '2,x'"),
         (["-n", "0"], "between 1 and 4096, got 0"),

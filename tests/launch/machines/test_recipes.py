@@ -12,7 +12,7 @@ import pytest
 from cobre_comm.processes.port import ReservedPort
 from tests.launch.command import DEADLINE_S, EXAMPLES, cobre, environment
 
-TEXT = (Path(__file__).parents[2] / "docs" / "launching.md").read_text()
+TEXT = (Path(__file__).parents[3] / "docs" / "launching.md").read_text()
 SHELL = re.findall(r"```sh\n(.*?)```", TEXT, flags=re.DOTALL)
 SCONTROL = "#!/bin/bash\necho 127.0.0.1\necho second\n"
 # One process for each node, or with --label for each task.

@@ -10,7 +10,7 @@ from cobre_comm.processes.mpi.library import Library
 from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 from cobre_comm.processes.mpi.variables import of_batch_job, without_outer_job
 from tests.launch.command import PROGRAMS, cobre, environment
-from tests.launch.mpi import LIBRARIES, RUN, needs
+from tests.launch.mpi_libraries import LIBRARIES, RUN, needs
 
 ACT = PROGRAMS / "act.py"
 SAYS = {

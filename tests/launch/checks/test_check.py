@@ -20,7 +20,7 @@ from cobre_comm.check.runner import NOT_TRIED, run_all
 from cobre_comm.check.training import Witness
 from cobre_comm.testing import RankPool, leftovers
 from cobre_comm.testing.cases import bits
-from tests.launch import check_bodies
+from tests.launch.checks import bodies as check_bodies
 from tests.launch.command import COMMAND, Running, cobre, environment
 
 WITHOUT_RICH = [sys.executable, "-c", "import sys; sys.modules['rich'] = None; "

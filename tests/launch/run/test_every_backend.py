@@ -8,7 +8,7 @@ import pytest
 
 from tests.grid import slow, some
 from tests.launch.command import EXAMPLES, PROGRAMS, SOON_S, Running, cobre, lines_of
-from tests.launch.mpi import needs
+from tests.launch.mpi_libraries import needs
 
 HELLO, MEET, WAIT = EXAMPLES / "hello_ranks.py", PROGRAMS / "meet.py", PROGRAMS / "wait.py"
 

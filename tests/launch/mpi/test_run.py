@@ -8,7 +8,7 @@ import pytest
 from cobre_comm.testing import BackendName
 from tests.grid import slow
 from tests.launch.command import PROGRAMS, Running, cobre, lines_of
-from tests.launch.mpi import LIBRARIES, RUN, needs
+from tests.launch.mpi_libraries import LIBRARIES, RUN, needs
 
 ACT, ENDS, MEET = (PROGRAMS / f"{name}.py" for name in ("act", "mpi_ends", "meet"))
 NOBODY = 99
@@ -75,17 +75,6 @@ def test_first_failure_ends_the_job_with_its_code(library, way, status, words):
         code, _, errors = job.finish()
         assert code == status
         assert errors.splitlines()[-1].startswith(f"cobre-comm: {words}")
-        assert job.survivors() == []
-
-
-def test_ctrl_c_is_keyboard_interrupt_on_every_rank(a_library):
-    with Running(*RUN, 2, ACT, "sleep", extra=a_library) as job:
-        job.wait_ready(2)
-        job.process.send_signal(signal.SIGINT)
-        code, _, errors = job.finish()
-        assert code == 130
-        assert errors.count("KeyboardInterrupt") == 2
-        assert errors.splitlines()[-1] == "cobre-comm: ended by signal 2 (SIGINT)"
         assert job.survivors() == []
 
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import resource
 import signal
+import subprocess
 import threading
 import time
 
@@ -148,6 +149,18 @@ def interrupted(comm, victim, folder):
     with contextlib.suppress(KeyboardInterrupt):
         return meet(comm)
     return time.monotonic() - sent_at[0], len(descriptors()) - before
+
+
+def suspended(comm, folder):
+    """Rank 1 is stopped for longer than its limit, while it looks for rank 0."""
+    resumed = pathlib.Path(folder) / "resumed"
+    if rank() == 0:
+        wait_for(resumed)
+        return meet(comm)
+    pid = os.getpid()
+    command = f"sleep 0.3; kill -STOP {pid}; sleep 2.5; kill -CONT {pid}; touch {resumed}"
+    with subprocess.Popen(["sh", "-c", command]):
+        return meet(comm)
 
 
 def work_when(comm, folder, late_rank):

@@ -112,6 +112,14 @@ def test_worker_that_no_peer_reaches_says_so(new_job):
     check(results[1], "rank 1 was not reached by ranks 2", "firewall")
 
 
+def test_time_in_which_a_rank_is_stopped_does_not_count(tmp_path):
+    limit = {"COBRE_TCP_CONNECT_TIMEOUT_MS": "2000"}
+    outcomes = run_ranks_outcomes(
+        "tcp", 2, bodies.suspended, str(tmp_path), env=limit, connect=False
+    )
+    assert [outcome.value for outcome in outcomes] == ["met", "met"]
+
+
 @pytest.mark.parametrize("victim", [0, 1])
 def test_ctrl_c(victim, tmp_path):
     """It ends the wait for a missing rank, long before the limit, and leaves no descriptor."""

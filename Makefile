@@ -4,7 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 
-.PHONY: demo quick test test-all check model bench bench-full bench-tcp bench-mpi clean
+FAULTS ?= 5000
+SEED ?= 1
+
+.PHONY: demo quick test test-all campaign check model bench bench-full bench-tcp bench-mpi clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -34,6 +37,9 @@ test: $(VENV)/.test  ## every pair of backend, ranks, caller, dtype and so on; n
 
 test-all: $(VENV)/.test  ## the full product, for hours
 	$(BIN)/python -m pytest
+
+campaign: $(VENV)/.test  ## thousands of faults in real jobs, in about an hour: docs/faults.md
+	$(BIN)/python -m tests.campaign --faults $(FAULTS) --seed $(SEED) --page docs/faults.md
 
 check: $(VENV)/.dev  ## formatting, lint, types and the direction of imports
 	$(BIN)/ruff format --check .

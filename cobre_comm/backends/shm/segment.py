@@ -51,7 +51,8 @@ class Segment:
     def close(self) -> None:
         """Close the descriptor; the mapping goes when the last view of it does."""
         if self.fd >= 0:
-            os.close(self.fd)
+            with contextlib.suppress(OSError):  # the program has closed it behind our back
+                os.close(self.fd)
             self.fd = -1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Iterator
@@ -60,12 +61,17 @@ class Links:
             self.ring_in = sock
 
     def close(self) -> None:
-        """Close every socket, and watch no process any more."""
+        """Close every socket, and watch no process any more.
+
+        A program may have closed some of them behind our back: the others are closed all the same.
+        """
         for sock in (*self.control, *self.star, self.ring_out, self.ring_in):
             if sock is not None:
-                sock.close()
+                with contextlib.suppress(OSError):
+                    sock.close()
         while self.processes:
-            os.close(self.processes.popitem()[1])
+            with contextlib.suppress(OSError):
+                os.close(self.processes.popitem()[1])
 
 
 def purposes_between(lower: int, higher: int, size: int) -> Iterator[int]:

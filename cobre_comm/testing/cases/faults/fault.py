@@ -1,0 +1,97 @@
+"""One fault: what befalls which rank of which job, and when; and the account that a rank gives."""
+
+import contextlib
+import json
+import os
+import pathlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+START, STEP, REGION, CLOSE = "start", "step", "region", "close"
+MOMENTS = (START, STEP, REGION, CLOSE)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What befalls which rank, and when.
+
+    Attributes
+    ----------
+    kind : str
+        A name of ``kinds.KINDS``.
+    victim : int
+        The rank that it befalls.
+    size, backend, caller : int, str, str
+        The job, and how its ranks call.
+    moment : str
+        While ranks meet (``start``), in or between collectives (``step``), while a region is made
+        (``region``), or at the end (``close``).
+    step : int
+        The step before which it is armed; ``start`` knows none.
+    delay_s : float
+        From then until it strikes, where something outside the rank's own code strikes.
+    lasts_s : float
+        How long a pause lasts, and how long ranks go on after a fault that must not matter.
+    seed : int
+        Of the steps.
+    start : str
+        ``hand`` (by environment variables), ``run`` (``cobre-comm run``) or ``launch``.
+    limit_s : float
+        How long a live rank is waited for.
+    env : mapping
+        Environment variables of all ranks.
+    """
+
+    kind: str
+    victim: int
+    size: int
+    backend: str = "shm"
+    caller: str = "mixed"
+    moment: str = STEP
+    step: int = 3
+    delay_s: float = 0.0
+    lasts_s: float = 0.2
+    seed: int = 0
+    start: str = "hand"
+    limit_s: float = 60.0
+    env: Mapping = field(default_factory=dict)
+
+
+class Ledger:
+    """Where a rank writes its account, line by line, so that a killed rank has one too.
+
+    A line is written by one system call on a descriptor of its own: a rank that closes all its
+    descriptors goes on writing.
+    """
+
+    def __init__(self, folder, name):
+        self._path = pathlib.Path(folder) / f"account.{name}"
+
+    def tell(self, **facts):
+        line = json.dumps(facts).encode() + b"\n"
+        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, line)
+        finally:
+            os.close(fd)
+
+
+def told(folder, name):
+    """Return all that a rank has told so far."""
+    facts = {}
+    with contextlib.suppress(OSError):
+        for line in (pathlib.Path(folder) / f"account.{name}").read_text().splitlines():
+            with contextlib.suppress(ValueError):  # the last line of a rank that is writing it
+                facts.update(json.loads(line))
+    return facts
+
+
+def await_fact(folder, names, fact, limit_s=20.0):
+    """Wait until all these ranks have told something; return whether they have."""
+    until = time.monotonic() + limit_s
+    while not all(fact in told(folder, name) for name in names):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.005)
+    return True

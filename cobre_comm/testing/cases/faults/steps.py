@@ -1,0 +1,119 @@
+"""A sequence of collectives with data that cannot pass by accident: the work that faults meet."""
+
+import functools
+import itertools
+import random
+from typing import NamedTuple
+
+import numpy as np
+
+from cobre_comm import ReduceOp
+from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.reference import OPS
+
+LENGTHS = (1, 5, 12, 13, 200, 2000, 20_000)
+LONG = 200_000  # elements; seldom, because many processes share few cores
+PERIOD = 8  # every so many steps the ranks agree whether they are done
+REGION_ELEMENTS = (10, 5000, 300_000)
+_PRIME = 251
+
+
+class Wrong(AssertionError):  # a fact, as RanksFailed is
+    """A collective gave other data than it must."""
+
+
+class Step(NamedTuple):
+    """One collective that all ranks call."""
+
+    number: int
+    operation: str
+    length: int = 1
+    dtype: str = "f8"
+    op: ReduceOp = ReduceOp.SUM
+    root: int = 0
+
+
+def steps(seed, size):
+    """Yield the steps of a job; the same ones on every rank."""
+    draw = random.Random(seed)
+    names = ["allgatherv", "allreduce", "broadcast", "barrier", "exact_sum", "region"]
+    for number in itertools.count():
+        operation = draw.choices(names, (6, 8, 5, 5, 2, 1))[0]
+        long = draw.random() < 0.03
+        yield Step(
+            number,
+            operation,
+            draw.choice(REGION_ELEMENTS)
+            if operation == "region"
+            else LONG
+            if long
+            else draw.choice(LENGTHS),
+            draw.choice(["f8", "i8", "f4", "i4"]),
+            draw.choice(OPS),
+            draw.randrange(size),
+        )
+
+
+@functools.cache
+def _ramp():
+    return np.arange(2 * LONG, dtype=np.int64) * 7
+
+
+def data(rank, number, length, dtype="f8"):
+    """Return what a rank contributes to a step: small integers, whose sums are exact."""
+    return ((_ramp()[:length] + 31 * rank + 13 * number) % _PRIME + 1).astype(dtype)
+
+
+def take(comm, step, caller):
+    """Take one step, and compare what came with what must come."""
+    made, rank, size = calls(caller, comm.rank + step.number), comm.rank, comm.size
+    n, number, dtype = step.length, step.number, step.dtype
+    if step.operation == "allreduce":
+        recv = np.zeros(n, dtype)
+        made.allreduce(comm, data(rank, number, n, dtype), recv, step.op)
+        _compare(step, recv, _folded(step, size))
+    elif step.operation == "allgatherv":
+        counts = np.array([n * ((r + number) % 3) // 2 for r in range(size)])
+        displs = np.cumsum(counts) - counts
+        recv = np.zeros(counts.sum(), dtype)
+        made.allgatherv(comm, data(rank, number, counts[rank], dtype), recv, counts, displs)
+        blocks = [data(r, number, counts[r], dtype) for r in range(size)]
+        _compare(step, recv, np.concatenate(blocks))
+    elif step.operation == "broadcast":
+        buf = data(rank, number, n, dtype)
+        made.broadcast(comm, buf, step.root)
+        _compare(step, buf, data(step.root, number, n, dtype))
+    elif step.operation == "exact_sum":
+        came = made.exact_sum(comm, data(rank, number, n))
+        _compare(step, came, sum(data(r, number, n).sum() for r in range(size)))
+    elif step.operation == "region":
+        _share(comm, step)
+    else:
+        made.barrier(comm)
+
+
+def _folded(step, size):
+    fold = {ReduceOp.SUM: np.add, ReduceOp.MIN: np.minimum, ReduceOp.MAX: np.maximum}[step.op]
+    inputs = [data(r, step.number, step.length, step.dtype) for r in range(size)]
+    return functools.reduce(fold, inputs)
+
+
+def _share(comm, step):
+    with comm.create_shared_region(step.length) as region:
+        if comm.is_leader:
+            region.as_mut_slice()[:] = data(0, step.number, step.length)
+        region.fence()
+        _compare(step, region.as_slice(), data(0, step.number, step.length))
+        region.fence()
+
+
+def _compare(step, came, expected):
+    if not np.array_equal(came, expected):
+        raise Wrong(f"{step}: {np.count_nonzero(came != expected)} elements differ")
+
+
+def agree_that_over(comm, caller, number, is_over):
+    """Return whether any rank finds that it has worked long enough; the same on all ranks."""
+    recv = np.zeros(1, np.int64)
+    calls(caller, comm.rank + number).allreduce(comm, np.array([int(is_over)]), recv, ReduceOp.MAX)
+    return bool(recv[0])

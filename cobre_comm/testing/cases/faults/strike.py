@@ -1,0 +1,259 @@
+"""What befalls a rank: signals at an exact moment, ends of every kind, forks, threads."""
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+
+from cobre_comm import CommError, InvalidCommunicator
+from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective
+from cobre_comm.testing.cases.faults.fault import await_fact
+
+CHILD_LIVES_S = 1.5
+EXIT_CODE = 7
+ALARM = signal.SIGUSR2
+
+
+class Boom(Exception):
+    """What a rank's own code raises, and does not catch."""
+
+
+class Alarmed(BaseException):
+    """What a signal handler of the user raises."""
+
+
+class _Sigevent(ctypes.Structure):
+    _fields_ = (
+        ("value", ctypes.c_void_p), ("signo", ctypes.c_int), ("notify", ctypes.c_int),
+        ("rest", ctypes.c_char * 48),
+    )  # fmt: skip
+
+
+def signal_in(delay_s, number, every_s=0.0):
+    """Have the system send this process a signal after a while, and then again and again.
+
+    No thread of the process has a part in it, so the moment does not depend on the GIL. Where
+    there is no such timer (macOS), a thread sends it. Return what ends the signals.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        create, settime = libc.timer_create, libc.timer_settime
+    except AttributeError:
+        thread = threading.Timer(delay_s, os.kill, (os.getpid(), number))
+        thread.start()
+        return thread.cancel
+    event, timer = _Sigevent(signo=number), ctypes.c_void_p()
+    if create(time.CLOCK_MONOTONIC, ctypes.byref(event), ctypes.byref(timer)):
+        raise OSError(ctypes.get_errno(), "timer_create")
+    times = [part for s in (every_s, max(delay_s, 1e-6)) for part in (int(s), int(s % 1 * 1e9))]
+    settime(timer, 0, (ctypes.c_long * 4)(*times), None)
+    return lambda: settime(timer, 0, (ctypes.c_long * 4)(), None)
+
+
+class Victim:
+    """A rank that a fault befalls; each kind of fault is a method.
+
+    Parameters
+    ----------
+    fault : Fault
+        What befalls it.
+    folder : str
+        Where the ranks write their accounts.
+    ledger : Ledger
+        Of this rank.
+    comm : Communicator or None
+        None while ranks meet.
+    """
+
+    def __init__(self, fault, folder, ledger, comm):
+        self.fault, self.folder, self.ledger, self.comm = fault, folder, ledger, comm
+        self._end_signals = lambda: None
+
+    def _others(self):
+        return [rank for rank in range(self.fault.size) if rank != self.fault.victim]
+
+    def _send(self, number, every_s=0.0):
+        self.ledger.tell(struck=time.monotonic() + self.fault.delay_s)
+        self._end_signals = signal_in(self.fault.delay_s, number, every_s)
+
+    def end(self):
+        """Send no more signals; give it its memory back."""
+        self._end_signals()
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        if signal.getsignal(ALARM) is not signal.SIG_DFL:
+            signal.signal(ALARM, signal.SIG_IGN)
+
+    def _on_alarm(self, handler, every_s=0.0):
+        signal.signal(ALARM, handler)
+        self._send(ALARM, every_s)
+
+    def _now(self):
+        self.ledger.tell(struck=time.monotonic())
+        sys.stdout.flush()
+
+    # Ends.
+    def kill(self):
+        self._send(signal.SIGKILL)
+
+    def terminate(self):
+        self._send(signal.SIGTERM)
+
+    def crash(self):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest and others print stacks
+        self._send(signal.SIGSEGV)
+
+    def exit_0(self):
+        self._now()
+        sys.exit(0)
+
+    def exit_code(self):
+        self._now()
+        sys.exit(EXIT_CODE)
+
+    def exit_at_once(self):
+        self._now()
+        os._exit(EXIT_CODE)
+
+    def raise_error(self):
+        self._now()
+        raise Boom("a fault of the rank's own")
+
+    def close(self):
+        self._now()
+        self.comm.close()
+
+    def exec(self):
+        self._on_alarm(lambda *_: os.execvp("sleep", ["sleep", "0.5"]))
+
+    def exit_in_handler(self):
+        self._on_alarm(lambda *_: os._exit(EXIT_CODE))
+
+    # Interruptions.
+    def interrupt(self):
+        self._send(signal.SIGINT)
+
+    def alarm(self):
+        def handler(*_):
+            raise Alarmed("from the handler")
+
+        self._on_alarm(handler)
+
+    # Lateness.
+    def late(self):
+        self._now()
+        await_fact(self.folder, self._others(), "caught")
+
+    def stop(self):
+        """A survivor lets it go on."""
+        self._send(signal.SIGSTOP)
+
+    # What must not matter.
+    def signals(self):
+        self._on_alarm(lambda *_: None, 0.001)
+
+    def wait_outside(self):
+        """What strikes comes from outside: it learns the moment from the account."""
+        self._now()
+
+    def children(self):
+        self._now()
+        self._leave_child(os.fork)
+        self._leave_program()
+
+    def use_in_child(self):
+        self._now()
+        child = os.fork()
+        if child == 0:
+            self._child_tries()
+        self.ledger.tell(children=[child])
+
+    def fork_in_handler(self):
+        """The child goes on in the kernel; `work` ends it when it comes out of there."""
+
+        def handler(*_):
+            if child := os.fork():
+                self.ledger.tell(children=[child])
+
+        self._on_alarm(handler)
+
+    def second_thread(self):
+        """A thread enters while the main thread waits for ranks that wait for its refusal."""
+
+        def enter():
+            time.sleep(0.02)
+            try:
+                calls("python").barrier(self.comm)
+            except InvalidCommunicator as error:
+                self.ledger.tell(refused=[str(error)])
+
+        self._now()
+        thread = threading.Thread(target=enter)
+        thread.start()
+        try:
+            self.comm.barrier()
+        except InvalidCommunicator as error:
+            self.ledger.tell(refused=[str(error)])
+        thread.join()
+
+    # Children that outlive a killed rank.
+    def orphan(self):
+        self._leave_child(os.fork)
+        self.kill()
+
+    def orphan_of_libc(self):
+        self._leave_child(ctypes.CDLL(None).fork)
+        self.kill()
+
+    # Less of what it has.
+    def descriptors(self):
+        self._now()
+        os.closerange(3, 4096)
+
+    def memory(self):
+        pages = int(open("/proc/self/statm").read().split()[0])  # noqa: PTH123, SIM115
+        limit = pages * os.sysconf("SC_PAGESIZE") + int(self.fault.delay_s * 2**30)
+        self._now()
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+
+    # Another call than all others.
+    def astray(self, operation, length=5, **keywords):
+        self._now()
+        collective(self.comm, self.fault.caller, operation, length, **keywords)
+
+    def _leave_child(self, fork):
+        child = fork()
+        if child == 0:
+            time.sleep(CHILD_LIVES_S)
+            os._exit(0)
+        self.ledger.tell(children=[child])
+
+    def _leave_program(self):
+        program = subprocess.Popen(["sleep", str(CHILD_LIVES_S)], stdin=subprocess.DEVNULL)
+        program.returncode = 0  # it outlives this rank: nobody waits for it
+        self.ledger.tell(programs=[program.pid])
+
+    def _child_tries(self):
+        refused = []
+        try:
+            for name in OPERATIONS:
+                try:
+                    collective(self.comm, "python", name)
+                except InvalidCommunicator as error:
+                    refused.append(str(error))
+            with contextlib.suppress(CommError):
+                self.comm.create_shared_region(3, np.float64)
+                refused.append("a region")
+            self.comm.close()
+        finally:
+            self.ledger.tell(refused=refused)
+            os._exit(0)

@@ -1,0 +1,215 @@
+"""What every rank of a job does that a fault meets: right steps, and an account of what it met."""
+
+import gc
+import os
+import pathlib
+import random
+import signal
+import threading
+import time
+
+from cobre_comm import BackendError, CommError, create_communicator
+from cobre_comm.testing.cases.faults import steps
+from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective
+from cobre_comm.testing.cases.faults.fault import (
+    CLOSE,
+    REGION,
+    START,
+    Ledger,
+    await_fact,
+    told,
+)
+from cobre_comm.testing.cases.faults.kinds import ASTRAY, HARMFUL, KINDS
+from cobre_comm.testing.cases.faults.strike import Alarmed, Victim
+
+MET = (CommError, BackendError, KeyboardInterrupt, Alarmed, MemoryError, OSError, steps.Wrong)
+LONGEST_S = 20.0  # a fault that nobody has met by then has been missed
+DAWDLE_S = 0.003
+
+
+def work(comm, caller, fault, folder, rank=None):
+    """Be a rank of a job that a fault meets; return the account.
+
+    Parameters
+    ----------
+    comm : Communicator or None
+        None: make it here, from the environment.
+    caller : str
+        As the table of cases has it.
+    fault : Fault
+        What befalls whom.
+    folder : str
+        Empty at first; ranks write their accounts there.
+    rank : int
+        Which this is; None where the communicator tells.
+    """
+    began = time.monotonic()
+    if comm is None and rank is None:
+        comm = create_communicator()
+    worker = _Worker(comm, caller, fault, folder, comm.rank if rank is None else rank)
+    worker.ledger.tell(pid=os.getpid(), began=began)
+    worker.do_all()
+    return told(folder, worker.rank)
+
+
+class _Worker:
+    def __init__(self, comm, caller, fault, folder, rank):
+        self.comm, self.caller, self.fault, self.folder, self.rank = (
+            comm, caller, fault, folder, rank,
+        )  # fmt: skip
+        self.ledger = Ledger(folder, rank)
+        self.kind = KINDS[fault.kind]
+        self.pid, self.number, self.entered = os.getpid(), -1, time.monotonic()
+        self.owns = comm is None
+        self.before = descriptors()
+        self.draw = random.Random(f"{fault.seed} {rank}")
+        self.victim = None
+
+    def do_all(self):
+        try:
+            self._begin()
+            self._take_steps()
+            self._end()
+        except MET as error:
+            self._leave_if_child()
+            self._note(error)
+        self._try_later()
+        self._let_go_on()
+        self._close()
+
+    def _begin(self):
+        if self.owns:
+            self._strike_at(START)
+            self.entered = time.monotonic()
+            self.comm = create_communicator()
+        self.ledger.tell(met=time.monotonic())
+
+    def _take_steps(self):
+        until = time.monotonic() + (self.fault.lasts_s if self._is_harmless() else LONGEST_S)
+        for step in steps.steps(self.fault.seed, self.fault.size):
+            self.number = step.number
+            if self.draw.random() < 0.1:
+                time.sleep(self.draw.random() * DAWDLE_S)
+            if step.number == self.fault.step:
+                step = self._met(step)
+            self.entered = time.monotonic()
+            if step.number != self.fault.step or not self._strike_at(self.fault.moment):
+                self._take(step)
+            self._leave_if_child()
+            if step.number % steps.PERIOD == steps.PERIOD - 1 and self._are_done(until):
+                break
+        self.ledger.tell(steps=self.number)
+
+    def _are_done(self, until):
+        is_over = self.number > self.fault.step and time.monotonic() > until
+        if self._is_harmless():  # the victim knows when
+            is_over = is_over and self.rank == self.fault.victim and self._has_struck()
+        return steps.agree_that_over(self.comm, self.caller, self.number, is_over)
+
+    def _has_struck(self):
+        return not self.kind.signal or "ended" in told(self.folder, "outside")
+
+    def _is_harmless(self):
+        return self.fault.moment == CLOSE or self.kind.promise not in HARMFUL
+
+    def _met(self, step):
+        """Return the step at which the fault strikes."""
+        if self.fault.moment == REGION:
+            return step._replace(operation="region", length=steps.REGION_ELEMENTS[-1])
+        if self.kind.operation:
+            return step._replace(operation=self.kind.operation, length=5, dtype="f8",
+                                 op=steps.ReduceOp.SUM, root=0)  # fmt: skip
+        return step
+
+    def _take(self, step):
+        if step.operation == "meet":  # in a barrier, once the victim's second thread was refused
+            await_fact(self.folder, [self.fault.victim], "refused")
+            self.comm.barrier()
+        else:
+            steps.take(self.comm, step, self.caller)
+
+    def _strike_at(self, moment):
+        """Strike, if this is the victim and the moment; return whether that was its whole step."""
+        if self.rank != self.fault.victim or moment != self.fault.moment:
+            return False
+        self.victim = Victim(self.fault, self.folder, self.ledger, self.comm)
+        self.kind.strike(self.victim)
+        return self.kind.promise == ASTRAY or self.kind.operation == "meet"
+
+    def _end(self):
+        if self.fault.moment == CLOSE:
+            self._strike_at(CLOSE)
+        self.entered = time.monotonic()
+        self.comm.close()
+        self.ledger.tell(closed=time.monotonic())
+
+    def _note(self, error):
+        at = time.monotonic()
+        self.ledger.tell(
+            steps=self.number,
+            caught={
+                "error": type(error).__name__,
+                "operation": getattr(error, "operation", ""),
+                "ranks": list(getattr(error, "ranks", ())),
+                "text": str(error),
+                "at": at,
+                "entered": self.entered,
+                "step": self.number,
+            },
+            struck_by=told(self.folder, self.fault.victim).get("struck"),
+        )
+
+    def _try_later(self):
+        """Note the error of each later collective, if an earlier one broke the communicator."""
+        caught = told(self.folder, self.rank).get("caught", {})
+        if caught.get("error") not in ("CollectiveFailed", "InvalidBufferSize"):
+            return
+        later, began = [], time.monotonic()
+        for name in OPERATIONS:
+            try:
+                collective(self.comm, self.caller, name)
+            except CommError as error:
+                later.append(f"{type(error).__name__}: {error}")
+        self.ledger.tell(later=later, took=time.monotonic() - began)
+
+    def _let_go_on(self):
+        """The lowest survivor ends the stop of a victim, once all others have met their error."""
+        others = [r for r in range(self.fault.size) if r != self.fault.victim]
+        if self.fault.kind == "stopped" and self.rank == others[0]:
+            await_fact(self.folder, others, "caught")
+            os.kill(told(self.folder, self.fault.victim)["pid"], signal.SIGCONT)
+
+    def _close(self):
+        if self.victim:
+            self.victim.end()
+        if self.comm is not None:
+            self.comm.close()
+        if self.owns:
+            self.comm = None
+            gc.collect()
+            left = sorted(descriptors() - self.before) + maps()
+            self.ledger.tell(left=left, threads=threading.active_count())
+        self.ledger.tell(done=time.monotonic())
+
+    def _leave_if_child(self):
+        """End a child that has come out of a kernel which its parent had entered."""
+        if os.getpid() != self.pid:
+            os._exit(0)
+
+
+def descriptors():
+    """Return what this process has open, by number and name."""
+    folder, found = pathlib.Path("/proc/self/fd"), set()
+    for path in folder.iterdir() if folder.exists() else []:
+        try:
+            found.add(f"{path.name} {path.readlink()}")
+        except OSError:
+            continue  # of this very loop
+    return found
+
+
+def maps():
+    """Return the shared memory that this process still has mapped."""
+    path = pathlib.Path("/proc/self/maps")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return sorted({line.split(None, 5)[5] for line in lines if "/dev/shm/" in line})

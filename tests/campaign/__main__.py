@@ -1,0 +1,191 @@
+"""``python -m tests.campaign``: thousands of faults in real jobs, each judged."""
+
+import argparse
+import gc
+import json
+import os
+import pathlib
+import pickle
+import select
+import signal
+import sys
+import time
+from dataclasses import asdict
+
+from cobre_comm import frames
+from tests.campaign import page, surroundings
+from tests.campaign.draw import draw
+
+MOST_WORKERS = 3
+
+
+def _arguments(words):
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
+    parser.add_argument("--faults", type=int, default=300, help="how many")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--index", type=int, action="append", help="only this one, and its account")
+    parser.add_argument("--first", type=int, default=0, help="the number to begin with")
+    parser.add_argument("--only", action="append", help="kinds that begin with this word")
+    parser.add_argument("--backend", action="append", help="backends that begin with this word")
+    parser.add_argument("--start", action="append", help="hand, run or launch")
+    parser.add_argument("--busy", type=int, default=0, help="processes that compute beside")
+    parser.add_argument("--workers", type=int, default=MOST_WORKERS, help="jobs at a time")
+    parser.add_argument("--minutes", type=float, default=0.0, help="end after so long")
+    parser.add_argument("--json", type=pathlib.Path, help="write all results")
+    parser.add_argument("--page", type=pathlib.Path, help="write the page with the tables")
+    return parser.parse_args(words)
+
+
+def chosen(options):
+    """Return (number, fault) of all that are asked for."""
+    if options.index:
+        return [(index, draw(options.seed, index)) for index in options.index]
+    found, index = [], options.first
+    while len(found) < options.faults:
+        fault = draw(options.seed, index)
+        if all(
+            not words or any(value.startswith(word) for word in words)
+            for words, value in (
+                (options.only, fault.kind), (options.backend, fault.backend),
+                (options.start, fault.start),
+            )
+        ):  # fmt: skip
+            found.append((index, fault))
+        index += 1
+    return found
+
+
+def warm():
+    """Load all that ranks need, so that a fork of this process is a rank at once."""
+    import numpy as np
+    from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
+    from numba import from_dtype, typeof, types
+
+    from cobre_comm import ReduceOp
+    from cobre_comm.backends import SPECS
+    from cobre_comm.compile.warm import warm_up
+    from cobre_comm.jit import types as jit_types
+    from cobre_comm.testing.cases import calls
+    from tests.campaign import job  # noqa: F401  # imports all else
+
+    warm_up([spec.name for spec in SPECS if spec.name in ("shm", "tcp")], os.environ)
+    for spec in SPECS:
+        if spec.name in ("shm", "tcp"):
+            for kernel in spec.kernels():
+                kernel.address  # noqa: B018  # loads it
+    for name in FAST_PATHS:
+        fast_path(name)
+    typeof(np.zeros(1))  # looks at everything that an argument might be
+    comm, table = jit_types.CommType(), types.int64[::1]
+    for dtype in ("f8", "i8", "f4", "i4"):
+        array = types.Array(from_dtype(np.dtype(dtype)), 1, "C")
+        op = types.IntEnumMember(ReduceOp, types.int64)
+        calls._COMPILED["allgatherv"].compile((comm, array, array, table, table))
+        calls._COMPILED["allreduce"].compile((comm, array, array, op))
+        calls._COMPILED["broadcast"].compile((comm, array, types.int64))
+    calls._COMPILED["exact_sum"].compile((comm, types.float64[::1]))
+    calls._COMPILED["barrier"].compile((comm,))
+
+
+def serve(work, margin_s, fd):
+    """Be a worker: perform faults one after the other, and send what became of each."""
+    surroundings.die_with_parent()
+    surroundings.adopt_orphans()
+    refusal = surroundings.make_private_memory()
+    from tests.campaign.job import perform
+
+    for index, fault in work:
+        if fault.kind == "tiny_memory" and refusal:
+            frames.send(fd, pickle.dumps(("skipped", refusal)))
+            continue
+        frames.send(fd, pickle.dumps(("began", index)))
+        frames.send(fd, pickle.dumps(("ended", perform(index, fault, margin_s))))
+
+
+def start_workers(options, work, margin_s):
+    workers, count = {}, min(options.workers, len(work))
+    gc.collect()
+    gc.freeze()
+    for number in range(count):
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                os.close(reader)
+                serve(work[number::count], margin_s, writer)
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(writer)
+        workers[reader] = pid
+    return workers
+
+
+def results(workers, until):
+    """Yield what workers send; a worker that ends in the middle of a fault is a miss."""
+    busy = dict.fromkeys(workers)
+    while busy:
+        ready, _, _ = select.select(list(busy), [], [], 1.0)
+        if time.monotonic() > until:
+            for pid in workers.values():
+                os.kill(pid, signal.SIGTERM)
+            return
+        for reader in ready:
+            message = frames.receive(reader)
+            if message is None:
+                _, status = os.waitpid(workers[reader], 0)
+                if status:
+                    yield "broken", busy[reader]
+                del busy[reader]
+                continue
+            word, content = pickle.loads(message)
+            busy[reader] = content if word == "began" else None
+            if word != "began":
+                yield word, content
+
+
+def explain(result, seed):
+    """Print a miss: what was wrong, the command that repeats it, all accounts."""
+    lines = [f"\nMISS {result.fault.kind} on {result.fault.backend}: "
+             f"python -m tests.campaign --seed {seed} --index {result.index}",
+             *(f"    {problem}" for problem in result.verdict.problems),
+             f"    {asdict(result.fault)}"]  # fmt: skip
+    for rank, told in enumerate(result.accounts):
+        lines.append(f"    rank {rank}: {json.dumps(told)}")
+    lines += [f"    {line}" for line in result.output.splitlines()]
+    print("\n".join(lines), flush=True)
+
+
+def main(words=None):
+    options = _arguments(words)
+    work = chosen(options)
+    warm()
+    beside = surroundings.busy(options.busy)
+    margin_s = 0.5 * options.workers + surroundings.stretch() - 1.0
+    print(f"{len(work)} faults, in time within 1 s and a margin of {margin_s:.1f} s", flush=True)
+    all_results, broken, skipped = [], 0, []
+    until = time.monotonic() + (60 * options.minutes or float("inf"))
+    workers = start_workers(options, work, margin_s)
+    try:
+        for word, content in results(workers, until):
+            if word == "broken":
+                print(f"MISS: the worker of fault {content} ended", flush=True)
+                broken += 1
+            elif word == "skipped":
+                skipped.append(content)
+            else:
+                all_results.append(content)
+                if content.verdict.problems or options.index:
+                    explain(content, options.seed)
+                if len(all_results) % 100 == 0:
+                    print(f"{len(all_results)} faults", flush=True)
+    finally:
+        for process in beside:
+            process.kill()
+    page.report(all_results, broken, skipped, options)
+    return int(broken > 0 or any(result.verdict.problems for result in all_results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

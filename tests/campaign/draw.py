@@ -1,0 +1,88 @@
+"""Which fault a number stands for: drawn from a seed, the same on every machine."""
+
+import random
+
+from cobre_comm.testing.cases.faults.fault import CLOSE, START, STEP, Fault
+from cobre_comm.testing.cases.faults.kinds import ASTRAY, ENDED, KINDS, LATE, LOST
+
+BACKENDS = {"shm": 45, "tcp": 45, "mpi-openmpi": 2, "mpi-mpich": 2, "mpi-mpich:0,0,1,1": 1}
+STARTS = {"hand": 92, "run": 6, "launch": 2}
+RARE = {"launcher": 3, "tiny_memory": 6, "memory": 6, "descriptors": 6, "suspended": 3}
+USUAL = 10
+LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised within a second
+SHORT_S = 0.5
+START_LIMIT_S = 3.0
+ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp",)}
+# What ends or changes the process in a way that an MPI does not survive.
+NOT_WITH_MPI = {"exec", "descriptors", "memory", "paused", "suspended", "tiny_memory", "exit_0"}
+BY_HAND = {"descriptors", "memory", "tiny_memory", "unauthenticated", "paused"}
+BUFFERS = ({}, {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_TCP_STAR_BYTES": "4096"},
+           {"COBRE_TCP_STAR_BYTES": "0"})  # fmt: skip
+WAITS = ({}, {"COBRE_COMM_PORTABLE_WAIT": "1"}, {"COBRE_COMM_SPIN_US": "8000000"},
+         {"COBRE_COMM_SPIN_US": "0"})  # fmt: skip
+
+
+def draw(seed, index):
+    """Return the fault of that number."""
+    dice = random.Random(f"{seed} {index}")
+    while True:
+        fault = _any(dice)
+        if _can_be(fault):
+            return fault
+
+
+def _any(dice):
+    weights = [RARE.get(name, RARE.get(name.partition("_")[0], USUAL)) for name in KINDS]
+    kind = dice.choices(list(KINDS), weights)[0]
+    backend = _one_of(dice, BACKENDS)
+    size = 4 if ":" in backend else dice.choice([2, 2, 3, 3, 4, 5])
+    moments = KINDS[kind].moments
+    moment = STEP if STEP in moments and dice.random() < 0.6 else dice.choice(moments)
+    start = _one_of(dice, STARTS)
+    if kind.startswith("launcher"):
+        start = dice.choice(["run", "run", "launch"])
+    elif kind in BY_HAND or backend.startswith("mpi"):
+        start = "hand"
+    limit_s = SHORT_S if KINDS[kind].promise == LATE else LIMIT_S
+    if moment == START or kind == "tiny_memory":
+        limit_s = START_LIMIT_S
+    if kind == "suspended":
+        limit_s = 1.0
+    waits = dice.choices(WAITS, (14, 2, 1, 1))[0]
+    return Fault(
+        kind=kind, victim=dice.randrange(size), size=size, backend=backend,
+        caller=dice.choice(["python", "njit", "mixed"]), moment=moment,
+        step=dice.randrange(12), delay_s=_delay(dice, kind, moment),
+        lasts_s=limit_s + 0.5 if kind == "suspended" else dice.uniform(0.02, 0.25),
+        seed=dice.randrange(2**31), start=start, limit_s=limit_s,
+        env={**dice.choice(BUFFERS), **waits},
+    )  # fmt: skip
+
+
+def _delay(dice, kind, moment):
+    """Return how long after it was armed something strikes."""
+    if kind.startswith("launcher"):
+        return dice.uniform(0.0, 3.0)  # interpreters start, ranks meet, work, and end
+    if moment == START:
+        return dice.choice([dice.uniform(0.0, 0.003), dice.uniform(0.0, 0.06)])
+    return dice.choice([dice.uniform(0.0, 0.0003), dice.uniform(0.0, 0.004)])
+
+
+def _one_of(dice, weights):
+    return dice.choices(list(weights), list(weights.values()))[0]
+
+
+def _can_be(fault):
+    if fault.backend not in ON_ONE_MACHINE.get(fault.kind, (fault.backend,)):
+        return False
+    if fault.backend.startswith("mpi"):
+        at_an_end = fault.moment in (START, CLOSE) or fault.kind.startswith("launcher")
+        return fault.kind not in NOT_WITH_MPI and not at_an_end
+    if fault.start != "hand":
+        # What a launcher does with ranks that end or are alone is the launcher's promise.
+        known = KINDS[fault.kind].promise in (LOST, ASTRAY, ENDED) or fault.kind in SIMPLE
+        return known and fault.moment in (STEP, START)[: 1 + (fault.start == "run")]
+    return fault.kind != "astray_root" or fault.size > 1
+
+
+SIMPLE = {"signals", "children", "suspended", "launcher_paused", "use_in_child"}

@@ -1,0 +1,233 @@
+"""One job that a fault meets: started, struck, waited for, looked over, judged."""
+
+import atexit
+import contextlib
+import faulthandler
+import os
+import pathlib
+import pickle
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from typing import NamedTuple
+
+from cobre_comm.backends import SPECS
+from cobre_comm.backends.shm import rendezvous
+from cobre_comm.testing import run_ranks_outcomes
+from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing.cases.faults.fault import START, told
+from cobre_comm.testing.cases.faults.judge import START_S, Seen, Verdict, judge
+from cobre_comm.testing.cases.faults.work import work
+from cobre_comm.testing.ranks.surroundings import inherited_environment, rank_environment
+from tests.campaign import outside, surroundings
+from tests.campaign.rank import launching
+
+ROOT = pathlib.Path(__file__).parents[2]
+DEADLINE_S = 40.0
+TICK_S = 0.02
+TAIL = 3000  # characters
+TIMEOUT_VARIABLES = {spec.name: spec.timeout_variable for spec in SPECS}
+SINGLE_THREADED = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+class Result(NamedTuple):
+    """What became of a fault."""
+
+    index: int
+    fault: object
+    verdict: Verdict
+    accounts: list
+    output: str
+    took_s: float
+
+
+def perform(index, fault, margin_s):
+    """Run the job of a fault, and judge it."""
+    began = time.monotonic()
+    # Not a TemporaryDirectory: the ranks, which are forked, would remove it as they exit.
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="cobre-campaign-"))
+    try:
+        (folder / "fault").write_bytes(pickle.dumps(fault))
+        seen = Job(fault, folder, margin_s).run()
+        accounts = [told(folder, rank) for rank in range(fault.size)]
+        verdict = judge(fault, accounts, seen)
+        output = "".join(f"--- {path.name}\n{path.read_text(errors='replace')[-TAIL:]}"
+                         for path in sorted(folder.glob("out*")))  # fmt: skip
+        output += f"--- {seen}"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Result(index, fault, verdict, accounts, output, time.monotonic() - began)
+
+
+class Job:
+    """The processes of one job."""
+
+    def __init__(self, fault, folder, margin_s):
+        self.fault, self.folder, self.margin_s = fault, folder, margin_s
+        self.kind = BackendName.parse(fault.backend).kind
+        self.env = {
+            **fault.env, **SINGLE_THREADED, TIMEOUT_VARIABLES[self.kind]: str(fault.limit_s),
+            "TMPDIR": str(folder),
+        }  # fmt: skip
+        if fault.moment == START:
+            self.env["COBRE_TCP_CONNECT_TIMEOUT_MS"] = str(int(START_S * 1000))
+        self.lateness = 0.0
+        self.overdue = False
+        self.helpers = []
+
+    def run(self):
+        tiny = self.fault.kind == "tiny_memory"
+        if tiny:
+            surroundings.resize(f"{int(2 ** (12 + self.fault.seed % 15))}")
+        before = surroundings.names()
+        try:
+            codes, launcher = self._start()
+            known = self._known_children()
+            left = surroundings.await_no_children(known, surroundings.PATIENCE_S + self.margin_s)
+        finally:
+            if tiny:
+                surroundings.resize(surroundings.SIZE)
+        new = surroundings.names() - before
+        for name in new:
+            (surroundings.SHM / name).unlink()
+        return Seen(
+            exit_codes=tuple(codes), margin_s=self.margin_s + 4 * self.lateness,
+            names=tuple(sorted(self._not_allowed(new))), processes=left, launcher=launcher,
+            launcher_text=self._text("out.launcher"), overdue=self.overdue,
+            timeout_variable=TIMEOUT_VARIABLES[self.kind],
+        )  # fmt: skip
+
+    def _not_allowed(self, names):
+        """A killed rank 0 may leave the name under which the others look for it."""
+        fault = self.fault
+        may = fault.moment == START and fault.victim == 0 and fault.start == "hand"
+        return set() if may and len(names) == 1 else names
+
+    def _known_children(self):
+        facts = [told(self.folder, rank) for rank in range(self.fault.size)]
+        pids = [p for fact in facts for key in ("children", "programs") for p in fact.get(key, ())]
+        mine = surroundings.children()
+        return [pid for pid in [*pids, *self.helpers] if pid in mine]
+
+    def _start(self):
+        """Start the job; return the exit codes of its ranks and of its launcher."""
+        if self.kind == "mpi":
+            return self._by_mpiexec(), None
+        if self.fault.start == "hand":
+            pids = self._by_hand()
+            outside.strike(self.fault, self.folder, pids, None)
+            return self._await(pids), None
+        launcher = self._by_run() if self.fault.start == "run" else self._by_launch()
+        outside.strike(self.fault, self.folder, [], launcher)
+        [code] = self._await([launcher])
+        return [None] * self.fault.size, code
+
+    def _by_hand(self):
+        environments = rank_environment(self.fault.backend, self.fault.size)
+        if self.fault.kind == "unauthenticated":
+            port, token = (environments[0][f"COBRE_TCP_{name}"] for name in ("PORT", "TOKEN"))
+            self.helpers.append(
+                self._fork("visitor", {}, lambda: outside.visit(self.fault, int(port), token))
+            )
+        return [self._fork(str(rank), environment, lambda rank=rank: self._be_rank(rank))
+                for rank, environment in enumerate(environments)]  # fmt: skip
+
+    def _be_rank(self, rank):
+        rendezvous.START_TIMEOUT_S = START_S
+        work(None, self.fault.caller, self.fault, str(self.folder), rank)
+
+    def _by_run(self):
+        command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(self.fault.size),
+                   "--backend", self.fault.backend, "--timeout", str(self.fault.limit_s),
+                   "-m", "tests.campaign.rank", str(self.folder)]  # fmt: skip
+        return self._fork("launcher", self.env, lambda: os.execve(
+            command[0], command, {**inherited_environment(), **self.env}))  # fmt: skip
+
+    def _by_launch(self):
+        return self._fork("launcher", {}, lambda: sys.exit(launching(str(self.folder))))
+
+    def _fork(self, name, environment, do):
+        """Return the pid of a process that has nothing of this one but its memory."""
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 1
+        try:
+            _become_alone(self.folder / f"out.{name}")
+            os.environ.update({**self.env, **environment})
+            code = _exit_code(do)
+        finally:
+            os._exit(code)
+
+    def _by_mpiexec(self):
+        fault = self.fault
+        outcomes = run_ranks_outcomes(
+            fault.backend, fault.size, work, fault.caller, fault, str(self.folder),
+            connect=False, env=self.env, timeout_s=DEADLINE_S,
+        )  # fmt: skip
+        self.overdue = any(outcome.timed_out for outcome in outcomes)
+        for outcome in outcomes:
+            if not outcome.ok:
+                (self.folder / f"out.{outcome.rank}").write_text(outcome.describe())
+        return [outcome.exit_code if outcome.ended else int(outcome.exception is not None)
+                for outcome in outcomes]  # fmt: skip
+
+    def _await(self, pids):
+        """Return the exit codes of these processes, None for what had to be ended."""
+        codes, deadline = dict.fromkeys(pids), time.monotonic() + DEADLINE_S
+        running = set(pids)
+        while running and time.monotonic() < deadline:
+            before = time.monotonic()
+            time.sleep(TICK_S)
+            self.lateness = max(self.lateness, time.monotonic() - before - TICK_S)
+            for pid in tuple(running):
+                ended, status = os.waitpid(pid, os.WNOHANG)
+                if ended:
+                    running.remove(pid)
+                    codes[pid] = os.waitstatus_to_exitcode(status)
+        self.overdue = bool(running)
+        for number, pause_s in ((signal.SIGUSR1, 0.3), (signal.SIGKILL, 0.0)):
+            for pid in running:
+                os.kill(pid, number)
+            time.sleep(pause_s if running else 0.0)
+        for pid in running:
+            os.waitpid(pid, 0)
+        return list(codes.values())
+
+    def _text(self, name):
+        with contextlib.suppress(OSError):
+            return (self.folder / name).read_text(errors="replace")[-TAIL:]
+        return ""
+
+
+def _become_alone(path):
+    """Leave the descriptors, the signals and the group of the process that forked this one."""
+    os.setsid()
+    surroundings.die_with_parent()
+    out = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for number, fd in ((0, null), (1, out), (2, out)):
+        os.dup2(fd, number)
+    os.closerange(3, 4096)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    os.chdir(ROOT)
+
+
+def _exit_code(do):
+    """Run what the process is for, and what Python runs at its exit; return the exit code."""
+    try:
+        do()
+        code = 0
+    except SystemExit as error:
+        code = error.code or 0
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code

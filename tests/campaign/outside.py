@@ -1,0 +1,92 @@
+"""What strikes a job from outside: pauses, signals to its launcher, visitors at its ports."""
+
+import contextlib
+import os
+import pathlib
+import random
+import signal
+import threading
+import time
+
+from cobre_comm.testing.cases.faults.fault import Ledger, await_fact, told
+from cobre_comm.testing.cases.faults.kinds import KINDS
+from tests.faults.tcp.flood import Fuzzer
+
+PAUSES = 6  # at most, in one job
+LONGEST_PAUSE_S = 0.15
+
+
+def strike(fault, folder, pids, launcher):
+    """Do what comes from outside; return when it is done."""
+    ledger, dice = Ledger(folder, "outside"), random.Random(fault.seed)
+    if fault.kind.startswith("launcher"):
+        time.sleep(fault.delay_s)
+        _send(launcher, KINDS[fault.kind].signal)
+        ledger.tell(struck=time.monotonic())
+        if fault.kind == "launcher_paused":
+            time.sleep(fault.lasts_s)
+            _send(launcher, signal.SIGCONT)
+    elif KINDS[fault.kind].signal:
+        await_fact(folder, [fault.victim], "struck")
+        ranks = pids or [told(folder, rank)["pid"] for rank in range(fault.size)]
+        time.sleep(fault.delay_s)
+        ledger.tell(struck=time.monotonic())
+        for chosen, pause_s in _pauses(fault, dice, ranks):
+            for number in (signal.SIGSTOP, signal.SIGCONT):
+                for pid in chosen:
+                    _send(pid, number)
+                time.sleep(pause_s if number == signal.SIGSTOP else dice.uniform(0.0, 0.02))
+    else:
+        return
+    ledger.tell(ended=time.monotonic())
+
+
+def _pauses(fault, dice, pids):
+    """Yield processes, and for how long they stand still together."""
+    if fault.kind == "suspended":
+        yield pids, fault.lasts_s
+        return
+    for _ in range(dice.randrange(1, PAUSES + 1)):
+        some = dice.sample(pids, dice.randrange(1, len(pids)))
+        yield some, dice.uniform(0.001, LONGEST_PAUSE_S)
+
+
+def _send(pid, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def visit(fault, port, token):
+    """Throw connections at the ports of a job, for ever; runs in a process of its own."""
+    visited, stop = set(), threading.Event()
+    while True:
+        for number in {port} | set(_listening()):
+            if number not in visited:
+                visited.add(number)
+                fuzzer = Fuzzer(number, 10**6, fault.seed, token, fault.size, 0.2)
+                threading.Thread(target=fuzzer.run, args=(stop,), daemon=True).start()
+        time.sleep(0.002)
+
+
+def _listening():
+    """Return the ports at which processes listen that this process has as siblings."""
+    inodes = {}
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, *rest = line.split()
+        if state == "0A":
+            inodes[f"socket:[{rest[5]}]"] = int(local.partition(":")[2], 16)
+    for pid in _siblings():
+        with contextlib.suppress(OSError):
+            for path in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    if port := inodes.get(str(path.readlink())):
+                        yield port
+
+
+def _siblings():
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            head, _, tail = path.read_text().rpartition(")")
+            pid = int(head.partition(" ")[0])
+            if int(tail.split()[1]) == os.getppid() and pid != os.getpid():
+                yield pid

@@ -1,0 +1,78 @@
+"""What a campaign found: kinds by backends, and how long survivors took to know."""
+
+import collections
+import itertools
+import json
+from dataclasses import asdict
+
+from cobre_comm.testing.cases.faults.judge import percentiles
+
+EDGES_MS = (1, 3, 10, 30, 100, 300, 1000, 3000)
+
+
+def report(results, broken, skipped, options):
+    """Print the tables; write them where the options say."""
+    lines = [*_table(results), "", *_times(results)]
+    misses = sum(bool(result.verdict.problems) for result in results) + broken
+    lines.append(f"\n{len(results)} faults, {misses} misses, {len(skipped)} skipped"
+                 + "".join(f": {reason}" for reason in sorted(set(skipped))))  # fmt: skip
+    print("\n".join(lines))
+    if options.json:
+        found = [
+            {"index": r.index, "fault": asdict(r.fault), "problems": r.verdict.problems,
+             "times_s": r.verdict.times, "took_s": r.took_s}
+            for r in results
+        ]  # fmt: skip
+        options.json.write_text(json.dumps(found, indent=1))
+    if options.page:
+        options.page.write_text("\n".join([*_preface(options, results), *lines, ""]))
+
+
+def _preface(options, results):
+    hours = sum(result.took_s for result in results) / 3600 / max(1, options.workers)
+    beside = f", {options.busy} computing processes beside" if options.busy else ""
+    return [
+        "# The fault campaign", "",
+        "Real jobs of 2 to 5 ranks, each with one fault at a random moment. A fault is missed if a",
+        "survivor does not learn in time who is at fault, if data before it were wrong, if a rank",
+        "gives no account, or if a process, a descriptor or a name in shared memory is left.", "",
+        f"`python -m tests.campaign --faults {options.faults} --seed {options.seed}`: "
+        f"about {hours:.1f} hours{beside}. Cells are faults, with misses after a slash.", "",
+    ]  # fmt: skip
+
+
+def _table(results):
+    backends = sorted({result.fault.backend for result in results})
+    count, missed = collections.Counter(), collections.Counter()
+    for result in results:
+        cell = result.fault.kind, result.fault.backend
+        count[cell] += 1
+        missed[cell] += bool(result.verdict.problems)
+    yield f"| kind | {' | '.join(backends)} |"
+    yield f"|---|{'---|' * len(backends)}"
+    for kind in sorted({result.fault.kind for result in results}):
+        cells = [
+            f"{count[kind, b]}" + (f" / **{missed[kind, b]}**" if missed[kind, b] else "")
+            for b in backends
+        ]
+        yield f"| {kind} | {' | '.join(cells)} |"
+
+
+def _times(results):
+    yield "From a fault to the error on a survivor, in milliseconds:"
+    yield ""
+    bounds = " | ".join(f"< {edge}" for edge in EDGES_MS)
+    yield f"| backend | errors | p50 | p95 | longest | {bounds} | more |"
+    yield f"|---|{'---|' * (5 + len(EDGES_MS))}"
+    for backend in sorted({result.fault.backend for result in results}):
+        times = [
+            1000 * time_s
+            for result in results
+            if result.fault.backend == backend and result.fault.moment != "start"
+            for time_s in result.verdict.times
+        ]
+        bins, edges = [], (0, *EDGES_MS, float("inf"))
+        for low, high in itertools.pairwise(edges):
+            bins.append(sum(low <= t < high for t in times))
+        figures = " | ".join(f"{figure:.1f}" for figure in percentiles(times))
+        yield f"| {backend} | {len(times)} | {figures} | {' | '.join(map(str, bins))} |"

@@ -1,0 +1,43 @@
+"""A rank that a launcher starts, and the program that calls ``launch``."""
+
+import pathlib
+import pickle
+import sys
+
+from cobre_comm.testing.cases.faults.work import work
+
+
+def fault_of(folder):
+    return pickle.loads((pathlib.Path(folder) / "fault").read_bytes())
+
+
+def be_rank(comm, folder):
+    fault = fault_of(folder)
+    if "caught" in work(comm, fault.caller, fault, folder, _rank(comm)):
+        sys.exit(1)  # a program that catches the error, tidies up and fails
+
+
+def _rank(comm):
+    import os
+
+    kind = os.environ["COBRE_COMM_BACKEND"].upper()
+    return comm.rank if comm is not None else int(os.environ[f"COBRE_{kind}_RANK"])
+
+
+def launching(folder):
+    """Return the exit code of a program that launches the ranks."""
+    from cobre_comm import WorkerError, launch
+
+    fault = fault_of(folder)
+    try:
+        launch(be_rank, fault.size, backend=fault.backend, args=(folder,), timeout=fault.limit_s)
+    except WorkerError as error:
+        print(f"rank {error.rank}: {error}", file=sys.stderr)
+        return 128 - error.exit_code if error.exit_code < 0 else error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    be_rank(None, sys.argv[1])

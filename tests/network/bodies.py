@@ -15,9 +15,8 @@ def all_collectives(comm, caller, lengths):
         caller = ("python", "njit")[comm.rank % 2]
     for length in lengths:
         allgatherv.gather_equal(comm, caller, "f8", length)
-        uneven = [(0, length, 3)[r % 3] for r in range(comm.size)]
-        displs = [sum(uneven[:r]) for r in range(comm.size)]
-        allgatherv.gather(comm, caller, "f8", uneven, displs, sum(uneven), seed=1)
+        uneven = allgatherv.packed([(0, length, 3)[r % 3] for r in range(comm.size)])
+        allgatherv.gather(comm, caller, "f8", uneven, seed=1)
         broadcast.cast_from_every_rank(comm, caller, "f8", length)
         for op in OPS:
             allreduce.reduce(comm, caller, "f8", op, length)

@@ -137,7 +137,7 @@ def test_who_shares_memory_with_whom():
 
 
 def test_mpiexec_starts_the_ranks(mpi):
-    seen = run_ranks_outcomes(mpi, 3, bodies.world, connect=False, rank_env={1: {"MINE": "yes"}})
+    seen = run_ranks_outcomes(mpi, 3, bodies.world, connect=False, env=[{}, {"MINE": "yes"}, {}])
     ranks, sizes, libraries, own = zip(*[o.value for o in seen], strict=True)
     assert (ranks, set(sizes), own) == ((0, 1, 2), {3}, (None, "yes", None))
     assert len(set(libraries)) == 1
@@ -155,7 +155,7 @@ def test_ends_of_ranks_under_mpiexec(mpi):
 @pytest.mark.slow
 def test_deadline_of_ranks_under_mpiexec(mpi):
     outcomes = run_ranks_outcomes(
-        mpi, 2, bodies.sleeps, connect=False, rank_env={0: {"PAUSE_S": "60"}}, timeout_s=6
+        mpi, 2, bodies.sleeps, connect=False, env=[{"PAUSE_S": "60"}, {}], timeout_s=6
     )
     assert outcomes[0].timed_out
     assert "sleeps" in outcomes[0].output, "the stack at the deadline"

@@ -1,6 +1,7 @@
 """allgatherv: every block where its displacement says, for every layout, length and dtype."""
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 from numba.typed import List
@@ -19,31 +20,40 @@ from cobre_comm.testing.cases.reference import (
 )
 
 
+class Layout(NamedTuple):
+    """Where the blocks lie in ``recv``, and its length."""
+
+    counts: list
+    displs: list
+    length: int
+
+
+def packed(counts):
+    """Return the layout of blocks that follow each other."""
+    return Layout(counts, [sum(counts[:r]) for r in range(len(counts))], sum(counts))
+
+
 def layouts(size):
-    """Return (counts, displs, length of recv) by name."""
+    """Return layouts by name."""
     uneven = [3 * r + 1 for r in range(size)]
     silent = [0 if r == size // 2 else r + 2 for r in range(size)]
     gaps = [2 + 5 * r for r in range(size)]
-    odd = [(0, 1, 13, 12, 127)[r % 5] for r in range(size)]
+    odd = packed([(0, 1, 13, 12, 127)[r % 5] for r in range(size)])
     after = [sum(uneven[r + 1 :]) for r in range(size)]
     return {
-        "uneven": (uneven, _packed(uneven), sum(uneven)),
-        "one rank silent": (silent, _packed(silent), sum(silent)),
-        "one element each": ([1] * size, list(range(size)), size),
-        "gaps": ([3] * size, gaps, gaps[-1] + 9),
-        "reversed": (uneven, after, sum(uneven)),
-        "nobody sends": ([0] * size, [0] * size, 4),
-        "empty recv": ([0] * size, [0] * size, 0),
-        "odd": (odd, _packed(odd), sum(odd) + 1),
+        "uneven": packed(uneven),
+        "one rank silent": packed(silent),
+        "one element each": packed([1] * size),
+        "gaps": Layout([3] * size, gaps, gaps[-1] + 9),
+        "reversed": Layout(uneven, after, sum(uneven)),
+        "nobody sends": Layout([0] * size, [0] * size, 4),
+        "empty recv": packed([0] * size),
+        "odd": odd._replace(length=odd.length + 1),
     }
 
 
-def _packed(counts):
-    return [sum(counts[:r]) for r in range(len(counts))]
-
-
 def scattered(draw, counts):
-    """Return displacements of blocks in a random order with small gaps, and where the last ends."""
+    """Return a layout of blocks in a random order with small gaps."""
     order = list(range(len(counts)))
     draw.shuffle(order)
     displs, end = [0] * len(counts), 0
@@ -51,10 +61,11 @@ def scattered(draw, counts):
         end += draw.randrange(3)
         displs[rank] = end
         end += counts[rank]
-    return displs, end
+    return Layout(counts, displs, end + draw.randrange(3))
 
 
-def as_tables(kind, *lists):
+def as_tables(layout, kind="int64"):
+    """Return a layout whose counts and displacements are of that kind."""
     makers = {
         "list": list,
         "tuple": tuple,
@@ -62,39 +73,51 @@ def as_tables(kind, *lists):
         "int32": lambda x: np.array(x, dtype=np.int32),
         "uint64": lambda x: np.array(x, dtype=np.uint64),
         "strided": lambda x: np.repeat(np.array(x, dtype=np.int64), 2)[::2],
-        "typed list": lambda x: List(x),
+        "typed list": List,
     }
-    return [makers[kind](x) for x in lists]
+    make = makers[kind]
+    return layout._replace(counts=make(layout.counts), displs=make(layout.displs))
 
 
-def gather(comm, caller, dtype, counts, displs, length, seed=0, tables="int64"):
-    sends = [block(dtype, r, counts[r], seed) for r in range(comm.size)]
-    send = sends[comm.rank].copy()
-    recv = sentinels(dtype, length)
-    expected = allgatherv(recv, sends, displs)
-    calls(caller, comm.rank).allgatherv(comm, send, recv, *as_tables(tables, counts, displs))
+def meet(comm, caller, send, recv, sends, layout):
+    """Gather what all ranks send; elements outside the blocks must keep their bytes."""
+    expected = allgatherv(recv, sends, layout.displs)
+    calls(caller, comm.rank).allgatherv(comm, send, recv, layout.counts, layout.displs)
     assert_same_bytes(recv, expected)
+
+
+def gather(comm, caller, dtype, layout, seed=0, tables="int64"):
+    sends = [block(dtype, r, count, seed) for r, count in enumerate(layout.counts)]
+    send, recv = sends[comm.rank].copy(), sentinels(dtype, layout.length)
+    meet(comm, caller, send, recv, sends, as_tables(layout, tables))
     assert_same_bytes(send, sends[comm.rank])
 
 
+def gather_own_block(comm, caller, dtype, layout, seed=0):
+    """What a rank sends is its own block of ``recv``."""
+    sends = [block(dtype, r, count, seed) for r, count in enumerate(layout.counts)]
+    recv, begin = sentinels(dtype, layout.length), layout.displs[comm.rank]
+    own = recv[begin : begin + layout.counts[comm.rank]]
+    own[:] = sends[comm.rank]
+    meet(comm, caller, own, recv, sends, as_tables(layout))
+
+
 def gather_layout(comm, caller, name, dtype="f8", tables="int64"):
-    gather(comm, caller, dtype, *layouts(comm.size)[name], tables=tables)
+    gather(comm, caller, dtype, layouts(comm.size)[name], tables=tables)
 
 
 def gather_every_layout(comm, caller, dtype="f8"):
-    for seed, (counts, displs, length) in enumerate(layouts(comm.size).values()):
-        gather(comm, caller, dtype, counts, displs, length, seed)
+    for seed, layout in enumerate(layouts(comm.size).values()):
+        gather(comm, caller, dtype, layout, seed)
 
 
 def gather_equal(comm, caller, dtype, count, seed=0):
-    counts = [count] * comm.size
-    gather(comm, caller, dtype, counts, _packed(counts), sum(counts), seed)
+    gather(comm, caller, dtype, packed([count] * comm.size), seed)
 
 
 def gather_uneven_chunks(comm, caller):
     """Some ranks send many chunks and others few."""
-    counts = [(0, 5000, 3, 171, 170, 1)[r % 6] for r in range(comm.size)]
-    gather(comm, caller, "f8", counts, _packed(counts), sum(counts))
+    gather(comm, caller, "f8", packed([(0, 5000, 3, 171, 170, 1)[r % 6] for r in range(comm.size)]))
 
 
 def gather_bytes(comm, caller, total):
@@ -108,18 +131,14 @@ def gather_again(comm, caller, count):
 
 
 def gather_odd_addresses(comm, caller, count):
-    size, rank = comm.size, comm.rank
+    size = comm.size
     for offset in (1, 3, 7):
         sends = [block("u1", r, count, offset) for r in range(size)]
         send = sentinels("u1", count + 8)[offset : offset + count]
-        send[:] = sends[rank]
-        whole = sentinels("u1", size * count + 16)
+        send[:] = sends[comm.rank]
         displs = [9 - offset + r * count for r in range(size)]
-        expected = allgatherv(whole, sends, displs)
-        calls(caller, comm.rank).allgatherv(
-            comm, send, whole, *as_tables("int64", [count] * size, displs)
-        )
-        assert_same_bytes(whole, expected)
+        layout = as_tables(Layout([count] * size, displs, size * count + 16))
+        meet(comm, caller, send, sentinels("u1", layout.length), sends, layout)
 
 
 def gather_from_late_and_silent(comm, caller, pause_s):
@@ -128,45 +147,31 @@ def gather_from_late_and_silent(comm, caller, pause_s):
     late = comm.size - 1
     if comm.rank == late:
         time.sleep(pause_s)
-    counts = [0 if r == late else 3 for r in range(comm.size)]
     entered = time.monotonic()
-    gather(comm, caller, "f8", counts, _packed(counts), sum(counts))
+    gather(comm, caller, "f8", packed([0 if r == late else 3 for r in range(comm.size)]))
     return entered, time.monotonic()
 
 
 def gather_in_place(comm, caller, count):
-    counts = [count + r for r in range(comm.size)]
-    displs = [d + 1 for d in _packed(counts)]
-    sends = [block("f8", r, counts[r]) for r in range(comm.size)]
-    recv = sentinels("f8", sum(counts) + 2)
-    own = recv[displs[comm.rank] : displs[comm.rank] + counts[comm.rank]]
-    expected = allgatherv(recv, sends, displs)
-    own[:] = sends[comm.rank]
-    calls(caller, comm.rank).allgatherv(comm, own, recv, *as_tables("int64", counts, displs))
-    assert_same_bytes(recv, expected)
+    layout = packed([count + r for r in range(comm.size)])
+    one_later = [displacement + 1 for displacement in layout.displs]
+    gather_own_block(comm, caller, "f8", Layout(layout.counts, one_later, layout.length + 2))
 
 
 def gather_shapes(comm, caller):
     """2-D blocks into a 3-D array, and 0-d ones into a vector."""
-    sends = [block("f8", r, (3, 4)) for r in range(comm.size)]
-    recv = sentinels("f8", (comm.size, 3, 4))
-    tables = as_tables("int64", [12] * comm.size, [12 * r for r in range(comm.size)])
-    calls(caller, comm.rank).allgatherv(comm, sends[comm.rank], recv, *tables)
-    assert_same_bytes(recv, np.stack(sends))
-    single = np.array(float(comm.rank) + 0.5)
-    vector = sentinels("f8", comm.size)
-    tables = as_tables("int64", [1] * comm.size, list(range(comm.size)))
-    calls(caller, comm.rank).allgatherv(comm, single, vector, *tables)
-    assert vector.tolist() == [r + 0.5 for r in range(comm.size)]
+    for shape in ((3, 4), ()):
+        sends = [block("f8", r, shape) for r in range(comm.size)]
+        layout = as_tables(packed([sends[0].size] * comm.size))
+        recv = sentinels("f8", (comm.size, *shape))
+        meet(comm, caller, sends[comm.rank], recv, sends, layout)
 
 
 def gather_read_only_send(comm, caller):
-    send = block("f8", comm.rank, 5)
-    send.flags.writeable = False
-    recv = sentinels("f8", 5 * comm.size)
-    tables = as_tables("int64", [5] * comm.size, [5 * r for r in range(comm.size)])
-    calls(caller, comm.rank).allgatherv(comm, send, recv, *tables)
-    assert_same_bytes(recv, np.concatenate([block("f8", r, 5) for r in range(comm.size)]))
+    sends = [block("f8", r, 5) for r in range(comm.size)]
+    sends[comm.rank].flags.writeable = False
+    layout = as_tables(packed([5] * comm.size))
+    meet(comm, caller, sends[comm.rank], sentinels("f8", layout.length), sends, layout)
 
 
 SMALLEST, GAPS = ("smallest",), {"name": ["gaps"], "dtype": ["f8"]}

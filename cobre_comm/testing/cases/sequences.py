@@ -1,6 +1,7 @@
 """Collectives in any order after one another, drawn by chance, each against its reference."""
 
 import random
+from typing import NamedTuple
 
 from cobre_comm import CommError, ReduceOp
 from cobre_comm.testing.cases import allgatherv, allreduce, broadcast
@@ -15,8 +16,20 @@ from cobre_comm.testing.cases.reference import (
     PYTHON_ONLY,
 )
 
-COMPILED = ["f8", "i4"]  # each type costs a compilation
 LENGTHS = [1, 2, 12, 13]
+
+
+class Choice(NamedTuple):
+    """What is drawn from."""
+
+    plain: list  # dtypes of what moves
+    numbers: list  # dtypes of what is folded
+    complexes: list
+    dimensions: int
+
+
+OF_PYTHON = Choice([*PLAIN, *PYTHON_ONLY], [*INTEGERS, *FLOATS], COMPLEX, 4)
+COMPILED = Choice(["f8", "i4"], ["f8", "i4"], [], 2)  # each type costs a compilation
 
 
 def four_in_a_row(comm, caller):
@@ -29,46 +42,48 @@ def four_in_a_row(comm, caller):
 def random_operations(comm, caller, seed, count, longest):
     """The same random collectives on every rank: any table, dtype, operation, shape and root."""
     draw = random.Random(seed)
+    choice = OF_PYTHON if caller == "python" else COMPILED
     for number in range(count):
         who = draw.choice(["python", "njit"]) if caller == "either" else caller
         if who == "mixed":
             who = ("python", "njit")[(comm.rank + number) % 2]
-        kind = draw.choice(["allgatherv", "allreduce", "broadcast", "barrier"])
+        body = draw.choice([_random_gather, _random_reduce, _random_cast, _barrier])
+        length = draw.choice([*LENGTHS, draw.randrange(1, longest)])
         try:
-            _random_operation(comm, who, caller, kind, draw, number, longest)
+            body(comm, who, draw, choice, length)
         except CommError:
             raise
         except Exception as error:
-            error.add_note(f"operation {number} of seed {seed}: {kind}, from {who}")
+            error.add_note(f"operation {number} of seed {seed}: {body.__name__}, from {who}")
             raise
 
 
-def _random_operation(comm, who, caller, kind, draw, number, longest):
-    in_python = caller == "python"
-    length = draw.choice([*LENGTHS, draw.randrange(1, longest)])
-    if kind == "allgatherv":
-        dtype = draw.choice([*PLAIN, *PYTHON_ONLY] if in_python else COMPILED)
-        counts = [draw.choice([0, draw.randrange(length + 1)]) for _ in range(comm.size)]
-        displs, end = allgatherv.scattered(draw, counts)
-        allgatherv.gather(comm, who, dtype, counts, displs, end + draw.randrange(3), seed=number)
-    elif kind == "allreduce":
-        op, in_place = draw.choice(OPS), draw.random() < 0.5
-        complexes = COMPLEX if op == ReduceOp.SUM else []
-        dtype = draw.choice([*INTEGERS, *FLOATS, *complexes] if in_python else COMPILED)
-        shape = _shape(draw, length, 1, 4 if in_python else 2)
-        allreduce.reduce(comm, who, dtype, op, shape, number, in_place)
-    elif kind == "broadcast":
-        dtype = draw.choice([*PLAIN, *PYTHON_ONLY] if in_python else COMPILED)
-        shape = _shape(draw, length, 0, 4 if in_python else 2)
-        broadcast.cast(comm, who, dtype, shape, draw.randrange(comm.size), number)
-    else:
-        calls(who).barrier(comm)
+def _random_gather(comm, who, draw, choice, length):
+    counts = [draw.choice([0, draw.randrange(length + 1)]) for _ in range(comm.size)]
+    layout = allgatherv.scattered(draw, counts)
+    allgatherv.gather(comm, who, draw.choice(choice.plain), layout, draw.randrange(1000))
 
 
-def _shape(draw, length, smallest, dimensions):
+def _random_reduce(comm, who, draw, choice, length):
+    op = draw.choice(OPS)
+    complexes = choice.complexes if op == ReduceOp.SUM else []
+    dtype, shape = draw.choice([*choice.numbers, *complexes]), _shape(draw, choice, length, 1)
+    allreduce.reduce(comm, who, dtype, op, shape, draw.randrange(1000))
+
+
+def _random_cast(comm, who, draw, choice, length):
+    dtype, shape = draw.choice(choice.plain), _shape(draw, choice, length, 0)
+    broadcast.cast(comm, who, dtype, shape, draw.randrange(comm.size), draw.randrange(1000))
+
+
+def _barrier(comm, who, draw, choice, length):
+    calls(who).barrier(comm)
+
+
+def _shape(draw, choice, length, smallest):
     """A long vector, or an array of a few dimensions, of 0 elements too if these may be."""
-    small = tuple(draw.randrange(smallest, 9) for _ in range(draw.randint(1, dimensions)))
-    return draw.choice([(length,), small])
+    dimensions = draw.randint(1, choice.dimensions)
+    return draw.choice([(length,), tuple(draw.randrange(smallest, 9) for _ in range(dimensions))])
 
 
 RANDOM = {"callers": (*EVERY, "either"), "buffers": ("small",)}  # either: by chance

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from cobre_comm.testing.ranks.job import pack_order
@@ -20,8 +21,7 @@ def run_ranks_outcomes(
     body: Callable[..., Any],
     *args: Any,
     timeout_s: float = DEFAULT_TIMEOUT_S,
-    env: Mapping[str, str] | None = None,
-    rank_env: Mapping[int, Mapping[str, str]] | None = None,
+    env: Mapping[str, str] | Sequence[Mapping[str, str]] = MappingProxyType({}),
     connect: bool = True,
 ) -> list[Outcome]:
     """Run ``body(comm, *args)`` on ranks of their own and tell what became of each.
@@ -42,10 +42,8 @@ def run_ranks_outcomes(
         Picklable.
     timeout_s : float
         Deadline of all ranks together, start-up included.
-    env : mapping, optional
-        Further environment variables of every rank.
-    rank_env : mapping, optional
-        Further environment variables of single ranks, by rank.
+    env : mapping or sequence of mapping
+        Further environment variables of every rank, or of each in rank order.
     connect : bool
         Whether to make the communicator; otherwise ``comm`` is None and the environment is set.
 
@@ -55,11 +53,11 @@ def run_ranks_outcomes(
         In rank order.
     """
     environments = rank_environment(backend, size)
-    for rank, environment in enumerate(environments):
-        environment.update(env or {})
-        environment.update((rank_env or {}).get(rank, {}))
+    common, own = (env, [env] * size) if isinstance(env, Mapping) else ({}, env)
+    for environment, more in zip(environments, own, strict=True):
+        environment.update(more)
     order = pack_order("job" if connect else NO_COMMUNICATOR, False, {}, body, args)
-    with start_job(backend, env or {}, environments) as job:
+    with start_job(backend, common, environments) as job:
         return job.run([order] * size, timeout_s)
 
 
@@ -69,7 +67,7 @@ def run_ranks(
     body: Callable[..., Any],
     *args: Any,
     timeout_s: float = DEFAULT_TIMEOUT_S,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | Sequence[Mapping[str, str]] = MappingProxyType({}),
     expect: type[BaseException] | tuple[type[BaseException], ...] | None = None,
 ) -> list[Any]:
     """Run ``body(comm, *args)`` on ranks of their own and return what each returned.
@@ -86,8 +84,8 @@ def run_ranks(
         Picklable.
     timeout_s : float
         Deadline of all ranks together, start-up included.
-    env : mapping, optional
-        Further environment variables of every rank.
+    env : mapping or sequence of mapping
+        Further environment variables of every rank, or of each in rank order.
     expect : exception class or tuple of them, optional
         What every rank should raise instead of returning; the exceptions are then returned.
 

@@ -63,22 +63,9 @@ def blocks(size, total, draw):
 
 
 def gather_somehow(comm, caller, draw, dtype, total, seed):
-    counts = blocks(comm.size, total, draw)
-    displs, end = allgatherv.scattered(draw, counts)
-    if draw.random() < 0.5:
-        allgatherv.gather(comm, caller, dtype, counts, displs, end + draw.randrange(3), seed)
-    else:
-        gather_own_block(comm, caller, dtype, counts, displs, end + 1, seed)
-
-
-def gather_own_block(comm, caller, dtype, counts, displs, length, seed):
-    sends = [allgatherv.block(dtype, rank, counts[rank], seed) for rank in range(comm.size)]
-    recv = allgatherv.sentinels(dtype, length)
-    expected = allgatherv.allgatherv(recv, sends, displs)
-    own = recv[displs[comm.rank] : displs[comm.rank] + counts[comm.rank]]
-    own[:] = sends[comm.rank]
-    calls(caller).allgatherv(comm, own, recv, np.array(counts), np.array(displs))
-    allgatherv.assert_same_bytes(recv, expected)
+    layout = allgatherv.scattered(draw, blocks(comm.size, total, draw))
+    gather = draw.choice([allgatherv.gather, allgatherv.gather_own_block])
+    gather(comm, caller, dtype, layout, seed)
 
 
 def work(comm, seed, count, star_bytes):
@@ -94,8 +81,7 @@ def work(comm, seed, count, star_bytes):
         if kind == "allgatherv":
             gather_somehow(comm, caller, draw, dtype, length, number)
         elif kind == "allreduce":
-            op, in_place = draw.choice(list(ReduceOp)), draw.random() < 0.5
-            allreduce.reduce(comm, caller, dtype, op, length, number, in_place)
+            allreduce.reduce(comm, caller, dtype, draw.choice(list(ReduceOp)), length, number)
         elif kind == "broadcast":
             length = draw.choice([0, length])
             broadcast.cast(comm, caller, dtype, length, draw.randrange(comm.size), number)
@@ -175,11 +161,10 @@ def small_frames(comm, frame_bytes):
     """Many frames and chunks of a payload; without compilation constants can be other ones."""
     ring.FRAME_BYTES = frame_bytes
     chain.SMALLEST_CHUNK, chain.CHUNK_BYTES = 128, 256
-    for seed, (counts, displs, length) in enumerate(allgatherv.layouts(comm.size).values()):
-        allgatherv.gather(comm, "python", "f8", counts, displs, length, seed)
+    allgatherv.gather_every_layout(comm, "python")
     for length in (1, 15, 16, 17, 31, 32, 33, 128, 129, 1000):
         allreduce.reduce(comm, "python", "f8", ReduceOp.SUM, length)
-        allreduce.reduce(comm, "python", "f8", ReduceOp.MIN, length, in_place=True)
+        allreduce.reduce(comm, "python", "f8", ReduceOp.MIN, length)
         broadcast.cast(comm, "python", "f4", length, length % comm.size)
 
 

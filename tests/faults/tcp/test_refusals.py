@@ -76,11 +76,11 @@ def test_other_links_need_the_secret_of_the_job(new_job):
 
 
 def test_other_version_in_processes(tmp_path):
-    rank_env = {r: {"PROCESS": str(r), "COBRE_TCP_RANK": str(min(r, 1))} for r in range(3)}
+    told = {"COBRE_TCP_SIZE": "2"}
+    env = [{**told, "PROCESS": str(r), "COBRE_TCP_RANK": str(min(r, 1))} for r in range(3)]
     outcomes = run_ranks_outcomes(
-        "tcp", 3, bodies.other_version, str(tmp_path / "refused"),
-        env={"COBRE_TCP_SIZE": "2"}, rank_env=rank_env, connect=False,
-    )  # fmt: skip
+        "tcp", 3, bodies.other_version, str(tmp_path / "refused"), env=env, connect=False
+    )
     (first, log), (error, _), (second, _) = [outcome.value for outcome in outcomes]
     assert (first, second) == ("met", "met")
     assert "version 4, rank 0 speaks 3" in log

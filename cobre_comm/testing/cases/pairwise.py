@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Mapping, Sequence
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
 
 def choose(
-    rows: Sequence[Mapping[str, str]], strength: int = 2, given: Collection[int] = ()
+    rows: Sequence[Mapping[str, str]],
+    strength: int = 2,
+    given: Collection[int] = (),
+    alone: Collection[str] = (),
 ) -> set[int]:
     """Return the numbers of rows in which every combination of values occurs that is in any row.
 
@@ -22,19 +26,31 @@ def choose(
         How many factors are combined: 1 for every value, 2 for every pair.
     given : collection of int
         Rows that are chosen in any case.
+    alone : collection of str
+        Factors of which every value is needed, and no combination with others.
     """
-    parts = [set(combinations(sorted(row.items()), min(strength, len(row)))) for row in rows]
+    parts = [set(_parts(row, strength, alone)) for row in rows]
     missing = set().union(*parts).difference(*(parts[number] for number in given))
     chosen = set(given)
-    # What a row adds only shrinks: the first whose gain still holds adds the most.
-    heap = [(-len(part), number) for number, part in enumerate(parts)]
+    # Of rows that add as much, one by chance: values that need not be combined are mixed so.
+    chance = random.Random(0)
+    heap = [(-len(part), chance.random(), number) for number, part in enumerate(parts)]
     heapq.heapify(heap)
     while missing:
-        _, number = heapq.heappop(heap)
+        # What a row adds only shrinks: the first whose gain still holds adds the most.
+        _, order, number = heapq.heappop(heap)
         gain = len(parts[number] & missing)
         if heap and gain < -heap[0][0]:
-            heapq.heappush(heap, (-gain, number))
+            heapq.heappush(heap, (-gain, order, number))
         else:
             chosen.add(number)
             missing -= parts[number]
     return chosen
+
+
+def _parts(
+    row: Mapping[str, str], strength: int, alone: Collection[str]
+) -> Iterator[tuple[tuple[str, str], ...]]:
+    combined = sorted(item for item in row.items() if item[0] not in alone)
+    yield from combinations(combined, min(strength, len(combined)))
+    yield from (((name, row[name]),) for name in alone)

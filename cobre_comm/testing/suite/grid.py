@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.case import BOTH, QUICK, Case, Cell, Settings, Slow
 
+POINT = "point"  # the factor of which each value is needed, and few combinations
 FEW = 3  # ranks on which wrong arguments are tried: a first, a last, and one between
 
 
@@ -29,7 +31,13 @@ class Trial(NamedTuple):
     @property
     def factors(self) -> dict[str, str]:
         """The value of each of its factors."""
-        where = {"case": self.case.name, "backend": self.backend, "ranks": str(self.size)}
+        name = BackendName.parse(self.backend)
+        where = {
+            "case": self.case.name,
+            "way": f"{name.library} over nodes" if name.nodes else name.kind,
+            "ranks": str(self.size),
+            POINT: f"{self.backend} {self.size}",
+        }
         return {**where, **self.cell.factors}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cobre_comm.testing.cases.case import Case, perform
 from cobre_comm.testing.cases.pairwise import choose
-from cobre_comm.testing.suite.grid import Grid, Trial
+from cobre_comm.testing.suite.grid import POINT, Grid, Trial
 
 PLUGIN = "cobre_comm.testing.plugin"
 USUAL_S = 60.0  # what a case may take without saying so
@@ -89,7 +89,8 @@ _marked: dict[Any, list[Any]] = {}
 def marked_trials(grid: Grid, cases: Sequence[Case]) -> list[Any]:
     """Return all trials of some cases as parameters: few are chosen, and the others marked slow.
 
-    Chosen is every value for a quick run, and every pair of values for a usual one.
+    Chosen is every value for a quick run, and every pair of values for a usual one. A case meets
+    every way in which ranks speak to each other, not every MPI with every placement of ranks.
     """
     key = id(grid), id(cases)
     if key not in _marked:
@@ -109,7 +110,7 @@ def _choose(
 ) -> set[int]:
     rows = [trials[number].factors for number in numbers]
     before = {numbers.index(number) for number in given}
-    return {numbers[n] for n in choose(rows, strength, before)}
+    return {numbers[n] for n in choose(rows, strength, before, alone=[POINT])}
 
 
 def _marks(trial: Trial, is_quick: bool, is_chosen: bool) -> Iterable[pytest.MarkDecorator]:

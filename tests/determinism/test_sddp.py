@@ -1,44 +1,77 @@
-"""The SDDP example, end to end: backend, ranks, threads and repetition do not change a bit."""
+"""The SDDP example, end to end: backend, ranks, nodes and threads do not change a bit."""
 
 import itertools
 
 import pytest
 
-from cobre_comm.check.sddp import differences, train
-from tests.grid import skip_unless_here, slow, some
+from cobre_comm.check.sddp import differences, example_folder, train
+from tests.grid import skip_unless_here
 
-CASE = "gen_h4_t5_k3"
-MATRIX = some(
-    [("tcp", 2), ("mpi-openmpi", 2), ("mpi-mpich", 4)],
-    [("local", 1), *itertools.product(["shm", "tcp", "mpi-openmpi", "mpi-mpich"], [2, 4])],
-)
-# The example starts no threads of its own; what NumPy and numba might use is bounded by these, so
-# that they change nothing is for the long grids.
+BACKENDS = ("shm", "tcp", "mpi-openmpi", "mpi-mpich")
+RUNS = [
+    *itertools.product(BACKENDS, (2, 4)),
+    ("shm", 1),
+    ("mpi-mpich:0,1,2", 3),
+    ("mpi-openmpi:0,1", 4),
+]
+ALL = ()
+FEW = ("--iterations", "5", "--forward-passes", "5")  # uneven blocks; of seven ranks some are idle
+MOST = {"gen_h8_t12_k10": ("--iterations", "40")}  # a fifth of its default, and enough
+SMALL, NOISY = "gen_h4_t5_k3", "sddpjl_joint_noise_4"
+CASES = [path.stem for path in sorted(example_folder().glob("cases/*.json"))]
+QUICK = ("shm", 4, SMALL, ALL)
+EVERY_DAY = [
+    ("tcp", 2, SMALL, ALL),
+    ("mpi-openmpi", 2, NOISY, ALL),
+    ("mpi-mpich:0,1,2", 3, SMALL, FEW),
+]
+FULL = [
+    *((*run, case, MOST.get(case, ALL)) for run in RUNS for case in CASES),
+    *((backend, ranks, SMALL, FEW) for backend in BACKENDS for ranks in (3, 7)),
+]
+# The example starts no threads of its own; these bound what NumPy and numba might use.
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
+def marked(run):
+    return pytest.param(
+        *run,
+        marks=[pytest.mark.quick] * (run == QUICK)
+        + [pytest.mark.slow] * (run not in (QUICK, *EVERY_DAY)),
+    )
+
+
 @pytest.fixture(scope="module")
-def first():
-    """Return what one rank computes."""
-    return train("local", 1, CASE)
+def alone():
+    """Return what gives the result of one rank; each is made when first asked for."""
+    made = {}
+
+    def result(case, options=ALL):
+        if (case, options) not in made:
+            made[case, options] = train("local", 1, case, options)
+        return made[case, options]
+
+    return result
 
 
-@pytest.mark.parametrize("threads", [1, slow(2)])
-@pytest.mark.parametrize("times", [1, slow(2)])
-@pytest.mark.parametrize(("backend", "ranks"), MATRIX)
-def test_same_bits(backend, ranks, times, threads, first):
+@pytest.mark.parametrize(
+    ("backend", "ranks", "case", "options"),
+    [marked(run) for run in dict.fromkeys([QUICK, *EVERY_DAY, *FULL])],
+)
+def test_same_bits(backend, ranks, case, options, alone):
     skip_unless_here(backend)
-    for _ in range(times):
-        result = train(backend, ranks, CASE, env=dict.fromkeys(THREADS, str(threads)))
-        assert differences(first, result) == []
+    assert differences(alone(case, options), train(backend, ranks, case, options)) == []
 
 
-@pytest.mark.quick
-def test_four_ranks_as_one(first):
-    """The launcher and the example, for `make quick`."""
-    assert differences(first, train("shm", 4, CASE)) == []
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_two_threads_change_nothing(backend, alone):
+    skip_unless_here(backend)
+    result = train(backend, 2, SMALL, env=dict.fromkeys(THREADS, "2"))
+    assert differences(alone(SMALL), result) == []
 
 
-def test_a_difference_would_be_seen(first):
-    other = train("local", 1, CASE, ["--seed", "1", "--iterations", "5"])
-    assert {"lower_bound", "cuts_sha256", "iterations"} <= set(differences(first, other))
+def test_a_difference_would_be_seen(alone):
+    assert {"lower_bound", "cuts_sha256", "iterations"} <= set(
+        differences(alone(SMALL), alone(SMALL, FEW))
+    )

@@ -1,6 +1,7 @@
 """What numba makes of a user's function: cached across processes, nothing left of local no-ops."""
 
 import functools
+import importlib
 import pathlib
 import re
 import shutil
@@ -16,9 +17,21 @@ from numba import njit
 from cobre_comm import LocalBackend
 from cobre_comm.jit import types as jit_types
 from cobre_comm.testing import run_ranks
-from tests.kernels.cached_user_calls import call_user_function
 
 USER_SOURCE = pathlib.Path(__file__).with_name("cached_user_module.txt")
+
+
+def call_user_function(comm, folder):
+    """Return (cache hits, cache misses, value) of a first call in a rank's process."""
+    sys.path.insert(0, folder)
+    user = importlib.import_module("cached_user_module")
+    assert pathlib.Path(user.__file__).parent == pathlib.Path(folder)
+    send, recv = np.arange(3.0) + comm.rank, np.zeros(3)
+    value = user.user_loop(comm, send, recv)
+    expected = sum(np.arange(3.0) + rank for rank in range(comm.size))
+    assert recv.tolist() == expected.tolist()
+    stats = user.user_loop.stats
+    return sum(stats.cache_hits.values()), sum(stats.cache_misses.values()), value
 
 
 def test_another_process_rank_and_size_reuse_the_cached_function(tmp_path):

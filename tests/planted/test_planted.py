@@ -77,9 +77,8 @@ PARTS = {
 FAULTS = load_faults()
 # For every day: one of each kind.
 FEW = (
-    "reverse-fold", "sum-rounded-once", "dropped-chunk-allreduce", "dropped-chunk-allgatherv",
-    "dropped-chunk-broadcast", "no-barrier", "swapped-blocks", "stale-slot", "stale-broadcast",
-    "rounded-parts", "later-zero", "one-sided-error", "no-fence",
+    "reverse-fold", "sum-rounded-once", "dropped-chunk-allgatherv", "stale-broadcast", "no-barrier",
+    "no-fence", "one-sided-error",
 )  # fmt: skip
 ALL = [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in FAULTS]
 
@@ -100,7 +99,7 @@ def compiled(request):
 @pytest.fixture(scope="session")
 def outcomes(compiled, tmp_path_factory):
     """The tests that failed and passed with each of these faults, and without a fault."""
-    catchers = sorted({test for tests in CATCHERS.values() for test in tests})
+    catchers = sorted({test for name in compiled for test in CATCHERS[name]})
     tests = [f"TestNone::{test}" for test in [*catchers, *BYSTANDERS.values()]]
     for name in compiled:
         fault = FAULTS[name]
@@ -115,7 +114,7 @@ def test_every_patch_fits_its_kernel(compiled):
 def test_without_a_fault_all_pass(outcomes):
     tallies = {test: t for test, t in outcomes.items() if test.startswith("TestNone::")}
     assert not {test: tally.failed for test, tally in tallies.items() if tally.failed}
-    assert sum(len(tally.passed) for tally in tallies.values()) >= 100
+    assert sum(len(tally.passed) for tally in tallies.values()) >= 30
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1,10 +1,14 @@
-"""Each collective of one rank, and what is folded and hashed on the way; prints it as JSON."""
+"""Compiled for this processor, for a plain one, and not at all: the kernels give the same bits.
+
+As a program this file prints the bytes of every result: collectives of one rank, folds, a hash.
+"""
 
 import json
 import sys
 import warnings
 
 import numpy as np
+import pytest
 from cobre_kernels.collective import calls, checks, dtypes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.fold import Fold, fold_kernel
@@ -12,6 +16,7 @@ from cobre_kernels.machine.kernel import kernel
 
 from cobre_comm import LocalBackend, ReduceOp
 from cobre_comm.testing.cases.reference import COMPLEX, FLOATS, INTEGERS, numbers
+from tests.kernels import programs
 
 COUNT = 40
 
@@ -56,6 +61,19 @@ def results():
     with warnings.catch_warnings(action="ignore"):  # NumPy's scalars say where they wrap
         found = [*collectives(), *folds(), *hashes()]
     return {name: array.tobytes().hex() for name, array in found}
+
+
+# The plain processor has vectors of 128 bits and no fused multiply-add.
+@pytest.mark.parametrize(
+    "how", [{"NUMBA_DISABLE_JIT": "1"}, {"NUMBA_CPU_NAME": "generic"}], ids=str
+)
+def test_one_rank_gives_the_same_bits(how):
+    other = programs.start("test_same_bits", **how)
+    here = results()
+    found = json.loads(programs.output_of(other))
+    assert len(here) > 30
+    assert {name: bits for name, bits in found.items() if bits != here[name]} == {}
+    assert set(found) == set(here)
 
 
 if __name__ == "__main__":

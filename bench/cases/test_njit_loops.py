@@ -6,7 +6,7 @@ All live in the same processes, which Open MPI or MPICH has started, and take tu
 
 from bench.cases.grid import parametrize
 from bench.plan import LIBRARIES, Figure, Job
-from bench.ranks.njit_loops import NUMBA_MPI, PING_PONG, NjitLoop
+from bench.ranks.njit.loops import NUMBA_MPI, PING_PONG, NjitLoop
 
 ROWS = {
     "barrier": ("barrier", 0),
@@ -37,7 +37,7 @@ def figures(full: bool):
 
 def sides(label: str, asked: NjitLoop, ranks: int, nodes: str = "", setting: str = ""):
     for library in LIBRARIES:
-        job = Job(ranks, library, "ranks.njit_loops", nodes)
+        job = Job(ranks, library, "ranks.njit.loops", nodes)
         for side in asked.sides:
             row = f"{label} in @njit", f"njit {asked.operation}"
             yield Figure(job, asked, side, *row, asked.nbytes, setting=setting)

@@ -23,8 +23,8 @@ from cobre_kernels.machine.atomics import load_acquire, store_release
 from numba import njit
 
 from bench.plan import PEER, Options
-from bench.ranks.loops import our_barrier
-from bench.ranks.ping_pong import APART_BYTES, shared_page
+from bench.ranks.njit.calls import our_barrier
+from bench.ranks.njit.ping_pong import APART_BYTES, shared_page
 from bench.ranks.timing import loop_side, measure, python_loop
 
 SWITCHES = "context switches"

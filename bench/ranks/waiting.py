@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.plan import PEER, Options
-from bench.ranks.loops import our_barrier
+from bench.ranks.njit.calls import our_barrier
 
 LATE, WAITING = 0, 1
 AT_ONCE_S = 0.5  # how much longer or shorter the wait may be than rank 0 sleeps

@@ -12,7 +12,7 @@ import numpy as np
 from llvmlite import binding
 from numba import njit, types
 
-from bench.ranks.njit_loops import Buffers
+from bench.ranks.njit.loops import Buffers
 
 WORDS = {
     "MPI_Barrier": 1,

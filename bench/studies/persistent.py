@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.cases.grid import jobs_of
 from bench.plan import Figure, Options, size_label
-from bench.ranks.njit_loops import Buffers
+from bench.ranks.njit.loops import Buffers
 from bench.ranks.timing import loop_side
 from bench.ranks.timing import measure as measure_blocks
 from bench.report.pages import TABLES

@@ -13,8 +13,8 @@ from functools import cache, partial
 import numpy as np
 
 from bench.plan import BACKENDS, Options
-from bench.ranks.loops import OURS, numba_mpi_loops
-from bench.ranks.ping_pong import PingPong
+from bench.ranks.njit.calls import OURS, numba_mpi_loops
+from bench.ranks.njit.ping_pong import PingPong
 from bench.ranks.timing import loop_side, measure
 
 NUMBA_MPI, PING_PONG = "numba-mpi", "ping-pong"

@@ -5,20 +5,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import os
-import secrets
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
-from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
 from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.machine.record import View
 from cobre_kernels.mpi import messages, round
 from cobre_kernels.mpi.allgatherv import allgatherv_body
 from cobre_kernels.mpi.allreduce import allreduce_body
@@ -32,21 +27,19 @@ from cobre_comm.backends.mpi import abort, library, owned
 from cobre_comm.backends.mpi.memory import MpiMemory, least_buffer_bytes
 from cobre_comm.backends.mpi.node_order import NodeOrder, node_order_of, split_by_node
 from cobre_comm.backends.mpi.region import MpiRegion, map_region
+from cobre_comm.backends.mpi.rendezvous import await_all, compile_in_turn, share_node
 from cobre_comm.backends.mpi.spec import MPI as SPEC
-from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US, attach
+from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.shm.segment import Segment
-from cobre_comm.config import MpiConfig, ShmConfig
-from cobre_comm.errors import InitializationFailed, InvalidCommunicator
+from cobre_comm.config import MpiConfig
+from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.jit.register import register_backend
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-NAME_BYTES = 64
-FAILED_TAG = 1
-LOOK_S = 0.001
 STAGING_BYTES = 4 * 2**20  # of a node, where there are several
 
 BODIES = Bodies(
@@ -97,6 +90,7 @@ class MpiBackend(KernelBackend):
 
     def _connect(self, parent: MPI.Intracomm) -> None:
         """Find out which rank is on which node, and attach to the ranks of this one."""
+        await_all(parent, self._config.timeout_s)
         world = parent.Dup()
         node, has_room = split_by_node(world, self._config.pretend_nodes)
         if self._config.spin_us is None:
@@ -104,7 +98,7 @@ class MpiBackend(KernelBackend):
             self._config = dataclasses.replace(self._config, spin_us=spin_us)
         node_order = node_order_of(world, node)
         is_alone = node_order.nodes == 1
-        _compile_in_turn(node, node_kernels() if is_alone else _kernels_of_several_nodes())
+        compile_in_turn(node, node_kernels() if is_alone else _kernels_of_several_nodes())
         bodies = NODE_BODIES if is_alone else BODIES
         super().__init__(SPEC, bodies, world.rank, world.size, is_leader=node.rank == 0)
         self.node = node
@@ -114,7 +108,7 @@ class MpiBackend(KernelBackend):
         # Loaded now: __del__ may run at exit.
         self._announce_closed = step.announce_closed_kernel.call
         if is_alone:
-            self._segment = _share_node(self._comm, world, node, self._config)
+            self._segment = share_node(self._comm, world, node, self._config)
         else:
             self._reach_other_nodes(node_order)
 
@@ -127,7 +121,7 @@ class MpiBackend(KernelBackend):
             config, buffer_bytes=max(wanted, least_buffer_bytes(node_order))
         )
         memory = MpiMemory(self._comm, self._words, self._owned, node_order)
-        segment = _share_node(memory.node, self._owned.world, self.node, config)
+        segment = share_node(memory.node, self._owned.world, self.node, config)
         memory.use_staging_buffer()
         self._comm.gives_gil = 1
         self._owned.receive_goodbyes = memory.receive_goodbyes
@@ -193,68 +187,6 @@ class MpiBackend(KernelBackend):
 
 
 _ENDED = (states.CLOSED, states.FORKED, states.FINALIZED)
-
-
-def _share_node(
-    comm: View, world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig
-) -> Segment:
-    """Attach the ranks of a node to one segment; on failure all ranks of all nodes raise."""
-    from mpi4py import MPI
-
-    problem: InitializationFailed | None = None
-    segment: Segment | None = None
-    try:
-        segment = _attach_in_turn(comm, node, config)
-    except InitializationFailed as error:
-        problem = error
-    if not world.allreduce(problem is None, MPI.LAND) or segment is None:
-        source = problem.source if problem else "the ranks of another node could not share memory"
-        raise InitializationFailed("mpi", source)
-    return segment
-
-
-def _attach_in_turn(comm: View, node: MPI.Intracomm, config: MpiConfig) -> Segment:
-    from mpi4py import MPI
-
-    name = bytearray(NAME_BYTES)
-    if node.rank == 0:
-        # The launcher removes what begins with the job's name, even if the ranks are killed.
-        job = os.environ.get("COBRE_JOB_ID") or f"cobre-{os.getuid()}-mpi"
-        chosen = f"/{job[:40]}.{secrets.token_hex(5)}".encode()
-        name[: len(chosen)] = chosen
-    node.Bcast([name, MPI.BYTE], root=0)
-    shm = ShmConfig(
-        name=name.rstrip(b"\0").decode(),
-        rank=node.rank,
-        size=node.size,
-        timeout_s=config.timeout_s,
-        buffer_bytes=config.buffer_bytes,
-        numa_interleave=config.numa_interleave,
-        spin_us=config.spin_us,
-    )
-    try:
-        return attach(comm, shm, lambda: not node.Iprobe(source=0, tag=FAILED_TAG))
-    except InitializationFailed:
-        if node.rank == 0:
-            for rank in range(1, node.size):  # they look for the segment in vain
-                node.Isend([b"", MPI.BYTE], dest=rank, tag=FAILED_TAG).Free()
-        raise
-
-
-def _compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
-    """Let the first rank of a node compile what numba's cache does not have yet.
-
-    The others sleep, and then load it. mpiexec starts all ranks at once, and each of them would
-    compile the same. `cobre-comm run` fills the cache before it starts ranks.
-    """
-    if node.rank == 0:
-        for kernel in kernels:
-            kernel.call, kernel.address  # noqa: B018  # either compiles
-        for name in FAST_PATHS:
-            fast_path(name)
-    request = node.Ibarrier()
-    while not request.Test():
-        time.sleep(LOOK_S)
 
 
 def _kernels_of_several_nodes() -> list[Kernel]:

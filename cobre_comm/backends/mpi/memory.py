@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.mpi import library
 from cobre_comm.backends.mpi.node_order import NodeOrder
+from cobre_comm.backends.mpi.rendezvous import LOOK_S
 from cobre_comm.running_time import running_s
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from cobre_comm.backends.mpi.owned import OwnedObjects
 
-LOOK_S = 0.0005
 LARGEST_HALF_BYTES = 2**30  # MPI counts it in a C int
 
 
@@ -173,18 +173,17 @@ class MpiMemory:
 
         if not self._mpi.leaders:
             return True
-        missing = self._node_order.nodes - 1 - self._mpi.reports
         received = self._mpi.message_in
         buffer = (ctypes.c_char * records.message_bytes(self._world.size)).from_address(
             received.address
         )
         deadline = running_s() + limit_s
-        while missing > 0:
+        while self._mpi.reports < self._node_order.nodes - 1:
             message = self._world.Improbe(source=MPI.ANY_SOURCE, tag=messages.TAG)
             if message is not None:
                 message.Recv([buffer, MPI.BYTE])
                 # A goodbye is the last that a leader sends; what it asked before has no answer now.
-                missing -= received.kind == messages.REPORT
+                self._mpi.reports += received.kind == messages.REPORT
             elif running_s() > deadline:
                 return False
             else:

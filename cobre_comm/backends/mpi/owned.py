@@ -12,7 +12,9 @@ MADE              ``register``: a child of the     this rank closes the communic
 CLOSED HERE       ``is_closed`` is set             at a collective moment, all ranks have closed
                                                    it: CLOSED EVERYWHERE; MPI is finalized first:
                                                    BEFORE FINALIZE
-CLOSED EVERYWHERE an allreduce of ``is_closed``    every goodbye is received: FREED
+CLOSED EVERYWHERE an allreduce of ``is_closed``    all ranks receive every goodbye within
+                                                   GOODBYE_S: FREED; else CLOSED HERE, until the
+                                                   next collective moment
 FREED             after its own closed children    never
 BEFORE FINALIZE   MPI_Finalize begins              all goodbyes come, and all ranks come, within
                                                    GOODBYE_S: FREED; else BROKEN
@@ -29,19 +31,18 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import time
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
+from cobre_comm.backends.mpi.rendezvous import all_come
 from cobre_comm.running_time import running_s
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-LOOK_S = 0.0005
 GOODBYE_S = 5.0  # other ranks reach their end a little later, or never
 
 
@@ -106,17 +107,26 @@ def children_of(parent: MPI.Intracomm) -> list[OwnedObjects]:
 
 def free_closed(children: list[OwnedObjects], over: MPI.Intracomm) -> None:
     """Free the children that all ranks have closed; collective over ``over``."""
-    if not children:
-        return
-    from mpi4py import MPI
-
-    closed = np.array([one.is_closed for one in children], dtype=np.int32)
-    over.Allreduce(MPI.IN_PLACE, closed, MPI.MIN)
-    for one in [child for child, everywhere in zip(children, closed, strict=True) if everywhere]:
+    closed = _where_all(over, children, [one.is_closed for one in children])
+    deadline = running_s() + GOODBYE_S
+    received = [one.receive_goodbyes(max(deadline - running_s(), 0.0)) for one in closed]
+    for one in _where_all(over, closed, received):
         children.remove(one)
         _owned.remove(one)
-        one.receive_goodbyes(float("inf"))  # CLOSED EVERYWHERE, so every goodbye is on its way
         one.free()
+
+
+def _where_all(
+    over: MPI.Intracomm, children: list[OwnedObjects], flags: list[bool]
+) -> list[OwnedObjects]:
+    """Return the children whose flag is set on every rank; collective over ``over``."""
+    if not children:
+        return []
+    from mpi4py import MPI
+
+    everywhere = np.array(flags, dtype=np.int32)
+    over.Allreduce(MPI.IN_PLACE, everywhere, MPI.MIN)
+    return [one for one, is_set in zip(children, everywhere, strict=True) if is_set]
 
 
 def register(owned: OwnedObjects, parent: MPI.Intracomm, owner: Owner) -> None:
@@ -168,15 +178,5 @@ def _before_finalize() -> None:
     deadline = running_s() + GOODBYE_S
     for one in last:
         left_s = max(deadline - running_s(), 0.0)
-        if one.is_closed and one.receive_goodbyes(left_s) and _all_are_here(one.world, deadline):
+        if one.is_closed and one.receive_goodbyes(left_s) and all_come(one.world, left_s):
             one.free_handles()
-
-
-def _all_are_here(world: MPI.Intracomm, deadline: float) -> bool:
-    """Whether the other ranks have closed it too, and reach this before the deadline."""
-    request = world.Ibarrier()
-    while not request.Test():
-        if running_s() > deadline:
-            return False
-        time.sleep(LOOK_S)
-    return True

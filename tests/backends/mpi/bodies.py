@@ -4,8 +4,10 @@ import contextlib
 import gc
 import os
 import pathlib
+import signal
 import socket
 import sys
+import threading
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from cobre_comm import (
     InitializationFailed,
     InvalidCommunicator,
     MpiBackend,
+    MpiConfig,
     create_communicator,
 )
 from cobre_comm.testing.cases import sequences
@@ -142,6 +145,30 @@ def not_initialized(comm):
 
     mpi4py.rc.initialize = False
     return _errors(InitializationFailed, create_communicator)[0]
+
+
+def alone_at_the_rendezvous(comm):
+    """Rank 1 creates no communicator; rank 0 gives up at its limit, and then for a signal."""
+    from mpi4py import MPI
+
+    from cobre_comm.backends.mpi import rendezvous
+
+    world, caught = MPI.COMM_WORLD, []
+    if world.rank == 0:
+        rendezvous.START_TIMEOUT_S = 0.2
+        caught = _errors(InitializationFailed, lambda: MpiBackend(config=MpiConfig(timeout_s=0.1)))
+        interrupt = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        interrupt.start()
+        try:
+            create_communicator()
+        except KeyboardInterrupt:
+            caught.append("interrupted")
+    world.send(None, 1 - world.rank)
+    world.recv(source=1 - world.rank)
+    if world.rank == 1:  # what rank 0 has begun ends, so MPI can be finalized
+        world.Ibarrier().Wait()
+        world.Ibarrier().Wait()
+    return caught
 
 
 def error_of_mpi(comm):

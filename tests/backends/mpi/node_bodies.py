@@ -5,6 +5,7 @@ import subprocess
 import time
 
 import numpy as np
+from cobre_kernels.mpi import messages
 
 from cobre_comm import MpiBackend, ReduceOp
 from cobre_comm.testing.cases.reference import assert_same_fold, fold, numbers
@@ -46,6 +47,31 @@ def close_with_an_unread_query(comm):
         with MpiBackend() as later:
             later.barrier()
     return left
+
+
+def close_without_goodbye(comm):
+    """Rank 0 waits in vain for a goodbye; a later collective moment finds it."""
+    from mpi4py import MPI
+
+    from cobre_comm.backends.mpi import owned
+
+    owned.GOODBYE_S = 0.3
+    first = MpiBackend()
+    first.barrier()
+    is_last = first.rank == first.size - 1
+    if is_last:
+        first._memory._say_goodbye = lambda address: None
+    first.close()
+    world, kept = first._owned.world, []
+    for number in range(2):
+        with MpiBackend() as later:
+            later.barrier()
+        kept.append(first._owned in owned._owned)
+        if is_last and number == 0:
+            goodbye = np.zeros(3 + world.size, dtype=np.int64)
+            goodbye[:2] = messages.REPORT, world.rank
+            world.Send([goodbye, MPI.BYTE], dest=0, tag=CONTROL_TAG)
+    return kept
 
 
 def odd_sizes(comm, lengths):

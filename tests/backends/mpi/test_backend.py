@@ -121,6 +121,14 @@ def test_mpi_that_is_not_initialized(backend):
     assert all("mpi4py.rc.initialize" in text for text in texts)
 
 
+@each_library
+def test_the_wait_for_other_ranks_has_a_limit_and_hears_signals(backend):
+    late, interrupted = run_alone(backend, 2, bodies.alone_at_the_rendezvous)[0]
+    assert "only some of the 2 ranks" in late
+    assert "COBRE_MPI_TIMEOUT_SECS" in late
+    assert interrupted == "interrupted"
+
+
 # What launchers set in the ranks that they start; here no launcher has started any.
 SLURM = {"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}
 ANNOUNCED = [

@@ -34,6 +34,14 @@ def test_unread_queries_do_not_outlive_their_communicator(backend):
         assert not any(left)
 
 
+@pytest.mark.parametrize("backend", ALONE)
+def test_the_wait_for_goodbyes_has_a_limit(backend):
+    """The communicator is kept meanwhile, and freed when they have come."""
+    skip_unless_here(backend)
+    outcomes = run_ranks_outcomes(backend, 2, bodies.close_without_goodbye, connect=False)
+    assert values_of(outcomes) == [[True, False]] * 2
+
+
 @pytest.mark.parametrize(
     ("backend", "size"),
     [

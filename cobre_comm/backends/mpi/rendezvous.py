@@ -1,0 +1,126 @@
+"""How the ranks of a new communicator meet: all of them by MPI, those of a node in a segment.
+
+A blocking call of MPI ends neither at a limit nor for a signal. So all ranks first meet in a
+barrier that is polled. The blocking calls that follow find every rank there.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
+from cobre_kernels.machine.kernel import Kernel
+from cobre_kernels.machine.record import View
+
+from cobre_comm.backends.shm.attachment import attach
+from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
+from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.config import MpiConfig, ShmConfig
+from cobre_comm.errors import InitializationFailed
+from cobre_comm.running_time import running_s
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+NAME_BYTES = 64
+FAILED_TAG = 1
+LOOK_S = 0.0005
+COMPILE_S = 900.0  # all kernels, on a slow machine under emulation
+
+
+def all_come(comm: MPI.Intracomm, limit_s: float) -> bool:
+    """Wait in a barrier of MPI; tell whether all ranks have come within the limit."""
+    deadline = running_s() + limit_s
+    request = comm.Ibarrier()
+    while not request.Test():
+        if running_s() > deadline:
+            return False
+        time.sleep(LOOK_S)
+    return True
+
+
+def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
+    """Wait for the ranks of a new communicator to come, as long as those of shm wait.
+
+    Raises
+    ------
+    InitializationFailed
+        If they have not all come in time.
+    """
+    limit_s = max(timeout_s, START_TIMEOUT_S) if timeout_s else float("inf")
+    if not all_come(parent, limit_s):
+        raise InitializationFailed(
+            "mpi",
+            f"only some of the {parent.size} ranks have come within {limit_s:g} s; let every rank "
+            "create the communicator, or raise COBRE_MPI_TIMEOUT_SECS",
+        )
+
+
+def compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
+    """Let the first rank of a node compile what numba's cache does not have yet.
+
+    The others sleep, and then load it. mpiexec starts all ranks at once, and each of them would
+    compile the same. `cobre-comm run` fills the cache before it starts ranks.
+    """
+    if node.rank == 0:
+        for kernel in kernels:
+            kernel.call, kernel.address  # noqa: B018  # either compiles
+        for name in FAST_PATHS:
+            fast_path(name)
+    if not all_come(node, COMPILE_S):
+        raise InitializationFailed(
+            "mpi",
+            f"the first rank of this node has compiled for {COMPILE_S:g} s; run "
+            "`cobre-comm compile` before the job",
+        )
+
+
+def share_node(comm: View, world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig) -> Segment:
+    """Attach the ranks of a node to one segment; on failure all ranks of all nodes raise.
+
+    Each node attaches within a limit, so the allreduce comes on every rank.
+    """
+    from mpi4py import MPI
+
+    problem: InitializationFailed | None = None
+    segment: Segment | None = None
+    try:
+        segment = _attach_in_turn(comm, node, config)
+    except InitializationFailed as error:
+        problem = error
+    if not world.allreduce(problem is None, MPI.LAND) or segment is None:
+        source = problem.source if problem else "the ranks of another node could not share memory"
+        raise InitializationFailed("mpi", source)
+    return segment
+
+
+def _attach_in_turn(comm: View, node: MPI.Intracomm, config: MpiConfig) -> Segment:
+    from mpi4py import MPI
+
+    name = bytearray(NAME_BYTES)
+    if node.rank == 0:
+        # The launcher removes what begins with the job's name, even if the ranks are killed.
+        job = os.environ.get("COBRE_JOB_ID") or f"cobre-{os.getuid()}-mpi"
+        chosen = f"/{job[:40]}.{secrets.token_hex(5)}".encode()
+        name[: len(chosen)] = chosen
+    node.Bcast([name, MPI.BYTE], root=0)
+    shm = ShmConfig(
+        name=name.rstrip(b"\0").decode(),
+        rank=node.rank,
+        size=node.size,
+        timeout_s=config.timeout_s,
+        buffer_bytes=config.buffer_bytes,
+        numa_interleave=config.numa_interleave,
+        spin_us=config.spin_us,
+    )
+    try:
+        return attach(comm, shm, lambda: not node.Iprobe(source=0, tag=FAILED_TAG))
+    except InitializationFailed:
+        if node.rank == 0:
+            for rank in range(1, node.size):  # they look for the segment in vain
+                node.Isend([b"", MPI.BYTE], dest=rank, tag=FAILED_TAG).Free()
+        raise

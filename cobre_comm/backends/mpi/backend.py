@@ -59,6 +59,11 @@ class MpiBackend(KernelBackend):
     With several nodes, the leader of each speaks for its node, and MPI moves the data between
     them. Ranks always fold by our own kernels (docs/design/mpi-two-levels.md).
 
+    mpi4py initialises MPI for any thread (MPI_THREAD_MULTIPLE), unless ``mpi4py.rc.thread_level``
+    says less. With ``"funneled"``, create and use communicators in the thread that has
+    initialised MPI. With ``"serialized"``, one thread at a time may use all communicators
+    together.
+
     Parameters
     ----------
     comm : mpi4py.MPI.Intracomm, optional
@@ -72,8 +77,9 @@ class MpiBackend(KernelBackend):
     BackendNotAvailable
         If mpi4py or an MPI is missing.
     InitializationFailed
-        If MPI is not initialized with at least MPI_THREAD_FUNNELED, if it has a world of one rank
-        where a launcher announces more, or if the ranks of a node cannot share memory.
+        If MPI is not initialized with at least MPI_THREAD_FUNNELED, or for another thread, if it
+        has a world of one rank where a launcher announces more, if a rank does not come, or if
+        the ranks of a node cannot share memory.
     """
 
     __slots__ = ("_announce_closed", "_config", "_memory", "_names", "_owned", "_segment", "node")

@@ -82,8 +82,8 @@ def usable_parent(comm: MPI.Intracomm | None) -> MPI.Intracomm:
     BackendNotAvailable
         If mpi4py or an MPI is missing.
     InitializationFailed
-        If MPI is not initialised with at least MPI_THREAD_FUNNELED, or has a world of one rank
-        where more are announced.
+        If MPI is not initialised, or does not allow this thread to call it, or has a world of one
+        rank where more are announced.
     TypeError
         For anything but an intra-communicator.
     """
@@ -100,18 +100,33 @@ def usable_parent(comm: MPI.Intracomm | None) -> MPI.Intracomm:
             "MPI is not initialized and mpi4py.rc.initialize is False; call MPI.Init_thread() "
             "first",
         )
-    if MPI.Query_thread() < MPI.THREAD_FUNNELED:
-        raise InitializationFailed(
-            "mpi",
-            "MPI was initialized with MPI_THREAD_SINGLE, at least MPI_THREAD_FUNNELED is needed; "
-            "set mpi4py.rc.thread_level = 'funneled' (or more) before MPI is imported",
-        )
+    _check_thread()
     if comm is None:
         check_world(MPI.COMM_WORLD)
         return MPI.COMM_WORLD
     if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
         raise TypeError(f"comm must be an mpi4py intra-communicator, got {comm!r}")
     return comm
+
+
+def _check_thread() -> None:
+    """Refuse a thread that may not call MPI."""
+    from mpi4py import MPI
+
+    level = MPI.Query_thread()
+    if level < MPI.THREAD_FUNNELED:
+        raise InitializationFailed(
+            "mpi",
+            "MPI was initialized with MPI_THREAD_SINGLE, at least MPI_THREAD_FUNNELED is needed; "
+            "set mpi4py.rc.thread_level = 'funneled' (or more) before MPI is imported",
+        )
+    if level == MPI.THREAD_FUNNELED and not MPI.Is_thread_main():
+        raise InitializationFailed(
+            "mpi",
+            "MPI was initialized with MPI_THREAD_FUNNELED, so only the thread that initialized it "
+            "may call it; create and use communicators there, or set mpi4py.rc.thread_level = "
+            "'multiple' before MPI is imported",
+        )
 
 
 @contextlib.contextmanager

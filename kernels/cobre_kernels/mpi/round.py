@@ -22,7 +22,8 @@ Messages between leaders::
     liveness answer  says so
 
 A leader is OUTSIDE of a round; or has ENTERED it, and waits in the prepare exchange; or is
-PREPARED: it has all headers, and waits in the commit exchange; or is COMMITTED, and calls MPI.
+PREPARED: it has all headers, and waits in the commit exchange; or is COMMITTED: it moves the data,
+if there are any, and hands out.
 The sender of a *fresh* report had completed fewer exchanges than the receiver has begun.
 
 =========  =========  ============================  =================================  =========
@@ -30,7 +31,7 @@ row        state      event                         what the leader does        
 =========  =========  ============================  =================================  =========
 ENTER      OUTSIDE    all ranks of the node are in  begin the prepare exchange         ENTERED
 REFUSE     OUTSIDE    ENTER, after any report       name the lost, report, hand out    OUTSIDE
-AGREE      ENTERED    headers equal, no data moves  hand out OK                        OUTSIDE
+AGREE      ENTERED    headers equal, no data moves  the outcome is OK                  COMMITTED
 PREPARE    ENTERED    headers equal, data moves     begin the commit exchange          PREPARED
 DIFFER     ENTERED    headers differ                begin the commit exchange          PREPARED
 INTERRUPT  ENTERED    a signal handler raised       report GAVE_UP                     OUTSIDE
@@ -42,7 +43,7 @@ ANSWER     waiting    liveness query                answer                      
 RELEASE    waiting    fresh report                  name the lost, report, hand out    OUTSIDE
 KEEP       waiting    another report                keep it for REFUSE                 the same
 COMMIT     PREPARED   the exchange completes        move data, or exchange calls       COMMITTED
-HAND_OUT   COMMITTED  MPI returns                   hand out the outcome               OUTSIDE
+HAND_OUT   COMMITTED  MPI returns, or no data       hand out the outcome               OUTSIDE
 FAIL       any        MPI returns an error          report GAVE_UP, hand out           OUTSIDE
 =========  =========  ============================  =================================  =========
 
@@ -50,10 +51,10 @@ Time limits: ``timeout_ns`` for entering; for ENTERED ``timeout_ns``, then ANSWE
 PREPARED, which hears no signal either. A follower waits for its leader without a limit: the leader
 has one, and a follower sees that its leader dies or gives up. Data takes as long as MPI takes.
 
-No leader enters a blocking call of MPI alone. *Always notify*: each row from ENTERED to OUTSIDE,
-other than AGREE, sends a report, and only RELEASE leads from PREPARED to OUTSIDE. If one leader is
-COMMITTED, all have begun the commit exchange. Then none gave up in the prepare exchange, no report
-is fresh, and all become COMMITTED. If one leader gave up in the prepare exchange, the commit
+No leader enters a blocking call of MPI alone. *Always notify*: each row from ENTERED to OUTSIDE
+sends a report, and only RELEASE leads from PREPARED to OUTSIDE. If one leader is COMMITTED to move
+data, all have begun the commit exchange. Then none gave up in the prepare exchange, no report is
+fresh, and all become COMMITTED. If one leader gave up in the prepare exchange, the commit
 exchange completes nowhere, and its report releases all that are PREPARED. A sender whose report is
 not fresh has completed the exchange: so will the receiver, even if the sender has ended meanwhile.
 """

@@ -138,6 +138,16 @@ def funneled(comm):
     mpi4py.rc.thread_level = "funneled"
     with create_communicator() as ours:
         sequences.four_in_a_row(ours, "python")
+    from mpi4py import MPI
+
+    caught = []
+    thread = threading.Thread(
+        target=lambda: caught.extend(_errors(InitializationFailed, create_communicator))
+    )
+    if MPI.Query_thread() == MPI.THREAD_FUNNELED:
+        thread.start()
+        thread.join()
+    return caught
 
 
 def not_initialized(comm):

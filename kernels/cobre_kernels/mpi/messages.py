@@ -5,7 +5,7 @@ a leader that computes neither answers nor hears.
 """
 
 from cobre_kernels.collective.calls import Outcome
-from cobre_kernels.collective.comm import ARRIVED, COMM, GAVE_UP, LEFT
+from cobre_kernels.collective.comm import ARRIVED, COMM, DIED, GAVE_UP, LEFT
 from cobre_kernels.collective.guard import is_forked
 from cobre_kernels.collective.status import MPI_FAILED, OK
 from cobre_kernels.machine import libc
@@ -65,17 +65,28 @@ def _send_report(comm):
     for rank in range(comm.size):
         report.reasons[rank].reason = comm.failures[rank].reason
     for node in range(mpi.nodes):
-        if node != mpi.own_node:
+        if _is_told(comm, node):
             _send(mpi, report, REPORT_BYTES + WORD_BYTES * comm.size, node)
-    _await_sends(mpi)
+    _await_sends(comm)
 
 
 @routine
-def _await_sends(mpi):
+def _is_told(comm, node):
+    """Tell whether a report goes to that node.
+
+    A leader that has ended needs none, and MPICH over UCX crashes when a message goes to it.
+    """
+    reason = comm.failures[_leader_of(comm.mpi, node)].reason
+    return node != comm.mpi.own_node and reason != DIED and reason != LEFT
+
+
+@routine
+def _await_sends(comm):
     """Give small sends the moment they need; what is left is read from memory that stays."""
+    mpi = comm.mpi
     until = libc.monotonic_ns() + LAST_SENDS_NS
     for node in range(mpi.nodes):
-        while node != mpi.own_node:
+        while _is_told(comm, node):
             code = calls.test(mpi, mpi.sends + WORD_BYTES * node)
             if code != 0 or calls.flag_is_set(mpi) or libc.monotonic_ns() > until:
                 break

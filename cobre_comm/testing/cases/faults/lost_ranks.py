@@ -1,6 +1,7 @@
 """A rank that is gone becomes an exception that names it, on all the others."""
 
 import os
+import pathlib
 import signal
 import sys
 import threading
@@ -18,7 +19,7 @@ from cobre_comm.testing.cases.faults.calling import (
     meet_failure,
     prepare,
 )
-from cobre_comm.testing.cases.faults.survivors import check_survivors, value_of
+from cobre_comm.testing.cases.faults.survivors import SLACK_S, check_survivors, value_of
 
 
 def wait_for_the_lost(comm, caller, operation, victim, how, pause_s=0.3):
@@ -51,16 +52,22 @@ def killed_in_a_collective(comm, caller, operation, victim):
     return meet_failure(comm, caller, operation)
 
 
-def child_outlives_rank(comm, victim, how):
+def child_outlives_rank(comm, victim, how, folder):
     """A child of the dead rank that holds its descriptors does not keep it alive."""
+    told = pathlib.Path(folder) / "child"
     comm.barrier()
     if comm.rank == victim:
-        if FORKS[how]() == 0:
-            time.sleep(5)
+        child = FORKS[how]()
+        if child == 0:
+            time.sleep(2 * SLACK_S)
             os._exit(0)
+        told.write_text(str(child))
         time.sleep(0.3)
         os.kill(os.getpid(), signal.SIGKILL)
-    return meet_failure(comm, "python", "barrier")
+    entered = time.monotonic()
+    caught, at, *later = meet_failure(comm, "python", "barrier")
+    os.kill(int(told.read_text()), signal.SIGKILL)
+    return caught, at - entered, *later
 
 
 @njit(cache=True)
@@ -122,7 +129,7 @@ def others_go_on_or_name_it(ran):
 
 
 def parent_is_named(ran):
-    check_survivors(ran.outcomes, [1], None, "barrier")
+    check_survivors(ran.outcomes, [1], 0.0, "barrier")
 
 
 def peer_is_named_in_time(ran):
@@ -164,7 +171,7 @@ CASES = [
     ),
     case(
         "child_of_a_dead_rank_does_not_keep_it_alive", child_outlives_rank,
-        {"victim": [1], "how": [*FORKS]},
+        {"victim": [1], "how": [*FORKS]}, folder=True,
         callers=(), sizes=(2,), expect=parent_is_named,
     ),
     case(

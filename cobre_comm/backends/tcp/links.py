@@ -41,24 +41,22 @@ class Links:
     ranks_here: int = 1
     star_bytes: int = 0
 
-    def put(
-        self, peer: int, purpose: int, sock: socket.socket, process: bytes, *, accepted: bool
-    ) -> None:
-        """Enter a link to a peer; the end of a ring link depends on which rank has accepted it.
-
-        With its control link, the process of the peer is watched.
-        """
+    def put(self, peer: int, purpose: int, sock: socket.socket, *, accepted: bool) -> None:
+        """Enter a link to a peer; the end of a ring link depends on which rank has accepted it."""
         if purpose == tags.CONTROL:
             self.control[peer] = sock
-            descriptor = watch(process)
-            if descriptor is not None:
-                self.processes[peer] = descriptor
         elif purpose == tags.STAR:
             self.star[peer] = sock
         elif accepted == (purpose == tags.RING_DOWN):
             self.ring_out = sock
         else:
             self.ring_in = sock
+
+    def watch(self, peer: int, process: bytes) -> None:
+        """Watch the process of a peer, given its identity, if there is a way."""
+        descriptor = watch(process)
+        if descriptor is not None:
+            self.processes[peer] = descriptor
 
     def close(self) -> None:
         """Close every socket, and watch no process any more.

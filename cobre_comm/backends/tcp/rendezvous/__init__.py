@@ -61,6 +61,7 @@ def _links_of(participant: Participant) -> Links:
     try:
         with contextlib.closing(participant):
             participant.run()
+            participant.watch_processes()
     except BaseException:
         participant.links.close()
         raise

@@ -104,7 +104,8 @@ class Coordinator(Participant):
         return self._token if purpose == tags.CONTROL else self._token + self._secret
 
     def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
-        self.links.put(peer.rank, peer.purpose, sock, peer.process, accepted=True)
+        self.links.put(peer.rank, peer.purpose, sock, accepted=True)
+        self._processes[peer.rank] = peer.process
         if peer.purpose == tags.CONTROL:
             self._workers[peer.rank] = _Worker(peer, address, sock)
             self._serve(peer.rank, messages.watch(sock, peer.rank))

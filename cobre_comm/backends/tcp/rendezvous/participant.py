@@ -12,7 +12,7 @@ from cobre_comm.backends.tcp.links import Links, accepted_by, opened_by
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
 from cobre_comm.backends.tcp.rendezvous.protocol import MOST_UNAUTHENTICATED
-from cobre_comm.backends.tcp.rendezvous.sockets import close_all, reserve_descriptors
+from cobre_comm.backends.tcp.rendezvous.sockets import close_all, has_room, reserve_descriptors
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.running_time import running_s
@@ -39,6 +39,7 @@ class Participant(abc.ABC):
         self.links = Links([None] * config.size, [None] * config.size)
         self._config = config
         self._token = (config.token or "").encode(errors="surrogateescape")
+        self._processes: dict[int, bytes] = {}  # by rank: what it told of its process
         self._loop = Loop()
         self._acceptor: Acceptor | None = None
         self._listeners: list[socket.socket] = []
@@ -59,6 +60,12 @@ class Participant(abc.ABC):
         if self._acceptor is not None:
             self._acceptor.close()
         close_all(self._listeners)
+
+    def watch_processes(self) -> None:
+        """Watch the processes of the peers, unless the limit of open files leaves no room."""
+        if has_room(len(self._processes)):
+            for rank, process in self._processes.items():
+                self.links.watch(rank, process)
 
     def _deadline(self) -> float:
         """Return when a wait that begins now is over."""
@@ -86,8 +93,7 @@ class Participant(abc.ABC):
         """Begin to accept links at the listeners."""
         rank, size = self._config.rank, self._config.size
         links = len(accepted_by(rank, size)) + len(opened_by(rank, size))
-        processes = size - 1  # each peer's is watched, where that is possible
-        most_unauthenticated = reserve_descriptors(links + processes, MOST_UNAUTHENTICATED + size)
+        most_unauthenticated = reserve_descriptors(links, MOST_UNAUTHENTICATED + size)
         acceptor = Acceptor(self._loop, self._config, key_of, admit, most_unauthenticated)
         acceptor.serve(self._listeners, loopback_only=loopback_only)
         self._acceptor = acceptor

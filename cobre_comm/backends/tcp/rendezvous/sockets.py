@@ -107,24 +107,37 @@ def close_all(socks: list[socket.socket]) -> None:
 
 
 def reserve_descriptors(links: int, unauthenticated: int) -> int:
-    """Raise the limit of open files for what leads to peers, and for UNAUTHENTICATED connections.
+    """Raise the limit of open files for the links of this rank and UNAUTHENTICATED connections.
 
     Return how many of the latter the limit allows.
     """
+    needed = _open_files() + links + SPARE_DESCRIPTORS
+    limit = _raise_limit(needed + unauthenticated)
+    if limit < needed:
+        raise InitializationFailed(
+            "tcp",
+            f"this rank needs {needed} open files, {links} of them links to other ranks, and the "
+            f"limit is {limit}; raise it (ulimit -Hn)",
+        )
+    return min(unauthenticated, limit - needed + SPARE_DESCRIPTORS // 2)
+
+
+def has_room(count: int) -> bool:
+    """Raise the limit of open files for so many more, if need be; tell whether there is room."""
+    needed = _open_files() + count + SPARE_DESCRIPTORS
+    return _raise_limit(needed) >= needed
+
+
+def _open_files() -> int:
+    return len(list(pathlib.Path("/dev/fd").iterdir()))
+
+
+def _raise_limit(wanted: int) -> int:
+    """Raise the limit of open files to ``wanted`` if it is lower; return it, at most ``wanted``."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = len(list(pathlib.Path("/dev/fd").iterdir())) + links + SPARE_DESCRIPTORS
-    if soft != resource.RLIM_INFINITY and soft < needed + unauthenticated:
-        unlimited = hard == resource.RLIM_INFINITY
-        soft = needed + unauthenticated if unlimited else min(needed + unauthenticated, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         with contextlib.suppress(ValueError, OSError):  # macOS has yet another limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if soft == resource.RLIM_INFINITY:
-        return unauthenticated
-    if soft < needed:
-        raise InitializationFailed(
-            "tcp",
-            f"this rank needs {needed} open files, {links} of them for other ranks, and the "
-            f"limit is {soft}; raise it (ulimit -Hn)",
-        )
-    return min(unauthenticated, soft - needed + SPARE_DESCRIPTORS // 2)
+    return wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)

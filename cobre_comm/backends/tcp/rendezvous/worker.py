@@ -90,7 +90,8 @@ class Worker(Participant):
             )
 
         def admit(sock: socket.socket, process: bytes) -> None:
-            self.links.put(peer, purpose, sock, process, accepted=False)
+            self.links.put(peer, purpose, sock, accepted=False)
+            self._processes[peer] = process
             self._opening.remove(attempts)
 
         self._opening.add(attempts)
@@ -134,7 +135,8 @@ class Worker(Participant):
         )
 
     def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
-        self.links.put(peer.rank, peer.purpose, sock, peer.process, accepted=True)
+        self.links.put(peer.rank, peer.purpose, sock, accepted=True)
+        self._processes[peer.rank] = peer.process
 
     def _report_ready(self, control: socket.socket) -> None:
         try:

@@ -78,7 +78,9 @@ def exception_for(address: int, operation: int, outcome: int, a: int, b: int) ->
     comm = COMM.at(address)
     if outcome >= status.FIRST_BREAKING:
         failure = _collective_failure(comm, outcome)
-        report_pipe.note_lost(getattr(failure, "ranks", ()))
+        lost = getattr(failure, "ranks", ())
+        they_run = all(comm.failures[r].reason in (states.LEFT, states.GAVE_UP) for r in lost)
+        report_pipe.note_lost(lost, they_run=they_run)
         return failure
     if outcome == status.IS_BROKEN:
         first = _collective_failure(comm, comm.failure)

@@ -28,6 +28,8 @@ VARIABLE = "COBRE_REPORT_PIPE"  # DESCRIPTOR:INODE
 LONGEST_TEXT = 20_000  # characters; with all else it fits into an empty pipe
 
 _lost: tuple[int, ...] = ()  # the last that this process has learnt
+_lost_run = False  # whether their processes run
+_is_heard = False  # whether a launcher gets the report
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,19 @@ def lost_ranks(error: BaseException | None) -> tuple[int, ...]:
     return ()
 
 
-def note_lost(ranks: tuple[int, ...]) -> None:
+def note_lost(ranks: tuple[int, ...], *, they_run: bool) -> None:
     """Remember whom this process has lost, should it catch the error and exit."""
-    global _lost
-    _lost = ranks or _lost
+    global _lost, _lost_run
+    if ranks:
+        _lost, _lost_run = ranks, they_run
+
+
+def awaits_lost_ranks(error: BaseException) -> bool:
+    """Whether the ranks that an error tells of still run, and a launcher awaits their end.
+
+    Such a rank may be ending with an exit code of its own, which tells the cause.
+    """
+    return _is_heard and _lost_run and bool(lost_ranks(error))
 
 
 class ReportPipe:
@@ -130,8 +141,10 @@ def claim() -> ReportPipe | None:
 
 def install() -> None:
     """Report the failure of this process from now on, if it has a pipe."""
+    global _is_heard
     pipe = claim()
     if pipe is not None:
+        _is_heard = True
         reporter = _Reporter(pipe)
         sys.excepthook = reporter.uncaught
         atexit.register(reporter.at_exit)

@@ -58,6 +58,7 @@ class Group:
         self.ranks.append(rank)
         if rank.pid:
             self.guardian.watch(rank.pid)
+        rank.call_on_report(self._escalate)
         rank.serve(self.loop, hear)
 
     @property
@@ -74,19 +75,21 @@ class Group:
         """Note which ranks have ended, and plan the end of the others if one has failed."""
         for rank in self.ranks:
             rank.look()
-        endings = self.endings
-        if len(endings) != self._known:
-            self._known = len(endings)
-            self._escalate(endings)
+        if len(self.endings) != self._known:
+            self._known = len(self.endings)
+            self._escalate()
 
     def starter_ended(self, ending: Ending) -> None:
         """Plan the end of all, for what started them has ended the job."""
         if self.escalation.began == NEVER:
-            self._escalate([*self.endings, ending])
+            self._escalate(ending)
 
-    def _escalate(self, endings: list[Ending]) -> None:
+    def _escalate(self, *others: Ending) -> None:
+        """Tell the escalation who ended, and who has announced it, having lost a running rank."""
         running = {rank.rank for rank in self.running}
-        self.escalation.ranks_ended(endings, running, time.monotonic())
+        announced = [rank.announced for rank in self.running if rank.announced is not None]
+        announced = [ending for ending in announced if ending.lost & running]
+        self.escalation.ranks_ended([*self.endings, *announced, *others], running, time.monotonic())
 
     def send(self, number: int) -> None:
         """Send a signal of the launcher's own; the last one, SIGKILL, to all they started too."""

@@ -56,16 +56,27 @@ class Rank(abc.ABC):
         self.ending: Ending | None = None
         self.inbox = Inbox() if reports else None
         self._report: Report | None = None
+        self._on_report: Callable[[], None] = lambda: None
 
     def serve(self, loop: Loop, hear: Callable[[bytes], None] | None = None) -> None:
         """Listen to its report pipe: for how it failed, or for what ``hear`` makes of it."""
         if self.inbox is not None:
             self.inbox.serve(loop, hear or self._hear)
 
+    def call_on_report(self, on_report: Callable[[], None]) -> None:
+        """Call that when the rank has reported how it failed."""
+        self._on_report = on_report
+
+    @property
+    def announced(self) -> Ending | None:
+        """How a rank will end that may not manage to; None for a rank that ends by itself."""
+        return None
+
     def _hear(self, message: bytes) -> None:
         with contextlib.suppress(Exception):  # a rank that writes something else says nothing
             report = pickle.loads(message)
             self._report = report if isinstance(report, Report) else None
+        self._on_report()
 
     def look(self) -> None:
         """Note whether it has ended. It stays a zombie, so that its number stays its own."""

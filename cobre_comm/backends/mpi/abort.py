@@ -2,6 +2,10 @@
 
 Otherwise the other ranks wait for this one for ever: in collectives of other libraries, or in
 MPI_Finalize, which this rank does not reach. So the traceback is printed, then MPI_Abort is called.
+
+A rank that has lost one that runs does not abort under a launcher: an abort would end that rank
+before it has given its exit code. All ranks then go to MPI_Finalize, and the launcher ends those
+that do not get through.
 """
 
 from __future__ import annotations
@@ -11,6 +15,8 @@ import os
 import sys
 import time
 from types import TracebackType
+
+from cobre_comm import report_pipe
 
 OUTPUT_S = 0.2  # Hydra drops what is still in its pipes when a job is aborted
 
@@ -31,7 +37,8 @@ def install() -> None:
         try:
             before(kind, error, traceback)
         finally:
-            _abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
+            if not report_pipe.awaits_lost_ranks(error):
+                _abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
     sys.excepthook = hook
 

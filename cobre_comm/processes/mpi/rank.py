@@ -76,6 +76,13 @@ class MpiRank(Rank):
         lost = Report("", "", "", code, (STARTER,))
         self.ending = Ending(self.rank, code, time.monotonic(), lost)
 
+    @property
+    def announced(self) -> Ending | None:
+        """How it has reported to end: MPI_Finalize may wait for ranks that do not come."""
+        if self._report is None or not self._report.exit_code:
+            return None
+        return Ending(self.rank, self._report.exit_code, time.monotonic(), self._report)
+
     def signal(self, number: int, *, group: bool) -> None:
         """Send a signal, to its whole process group if asked."""
         if self.pid:

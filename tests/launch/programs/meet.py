@@ -1,4 +1,4 @@
-"""All ranks meet; then one of them ends in some way, while the others wait for it."""
+"""All ranks meet, unless at once one of them ends in some WAY, while the others wait for it."""
 
 import os
 import signal
@@ -6,11 +6,14 @@ import sys
 
 from cobre_comm import create_communicator
 
-way, actor = sys.argv[1], int(sys.argv[2])
+way, actor, *at_once = sys.argv[1:]
 comm = create_communicator()
-comm.barrier()
-if comm.rank == actor:
+if not at_once:
+    comm.barrier()
+if comm.rank == int(actor):
     if way == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    if way == "exit":
+        sys.exit(3)
     raise ValueError("the first cause")
 comm.barrier()

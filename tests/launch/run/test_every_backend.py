@@ -84,6 +84,13 @@ def test_a_raised_error_is_the_cause_and_not_the_loss_of_its_rank(backend, rank)
     assert last == f"cobre-comm: rank {rank} exited with code 1"
 
 
+@every_day("shm", "mpi-openmpi", "mpi-mpich")
+def test_an_exit_code_is_that_of_the_rank_which_others_wait_for(backend):
+    done = backend.run(3, MEET, "exit", 1)
+    assert done.stderr.splitlines()[-1] == "cobre-comm: rank 1 exited with code 3"
+    assert done.returncode == 3
+
+
 @pytest.mark.parametrize("way", ["njit", slow("python")])
 @every_day("shm", "mpi-mpich")
 def test_ctrl_c_is_keyboard_interrupt_on_every_rank(backend, way):

@@ -56,7 +56,7 @@ def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
         return []
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    with one_compiles_first("kernels", environ):
+    with one_compiles_first(f"warm-{fingerprint}", environ):
         if cold := _cold(markers):  # or another launcher has done it meanwhile
             _compile({name: markers[name] for name in cold}, environ)
     return _cold(markers)

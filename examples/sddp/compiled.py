@@ -61,7 +61,8 @@ def compiled_by_one() -> Iterator[None]:
 
     Outside of all collectives, so that no timeout counts while a rank compiles.
     """
-    with one_compiles_first("sddp"), event.install_listener("numba:compile", Announcer()):
+    folder = hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:16]
+    with one_compiles_first(f"sddp-{folder}"), event.install_listener("numba:compile", Announcer()):
         yield
 
 

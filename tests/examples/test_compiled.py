@@ -29,7 +29,7 @@ def test_changed_sources_empty_the_cache(tmp_path):
 def test_training_writes_to_nothing_that_lies_in_the_common_temporary_folder(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    for name in (f"cobre-sddp-{os.getuid()}.lock", "sddp.lock"):
+    for name in (f"cobre-sddp-{os.getuid()}.lock", "cobre_comm"):
         (tmp_path / name).symlink_to(victim)
     folder = example_folder()
     case, environ = folder / "cases/gen_h4_t5_k3.json", {**os.environ, "TMPDIR": str(tmp_path)}

@@ -6,13 +6,11 @@ or a machine that is suspended and resumed has kept nobody waiting.
 
 from __future__ import annotations
 
-import threading
 import time
 
 TICK_S = 0.05  # a wait reads the clock at least so often
 STALL_S = 0.5  # more between two readings counts as one tick
 
-_lock = threading.Lock()
 _last = time.monotonic()
 _left_out_s = 0.0
 
@@ -28,9 +26,9 @@ def running_s(*, has_run: bool = False) -> float:
         Whether all time since the last reading counts, because this process was busy then.
     """
     global _last, _left_out_s  # one clock for all waits of this process
-    with _lock:
-        now = time.monotonic()
-        if now - _last > STALL_S and not has_run:
-            _left_out_s += now - _last - TICK_S
-        _last = now
-        return now - _left_out_s
+    # Without a lock, which a fork could leave locked: two threads may leave out one gap twice.
+    now = time.monotonic()
+    if now - _last > STALL_S and not has_run:
+        _left_out_s += now - _last - TICK_S
+    _last = now
+    return now - _left_out_s

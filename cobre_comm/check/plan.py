@@ -11,7 +11,7 @@ from cobre_comm.check.training import Witness
 from cobre_comm.testing import BackendName, RankPool, leftovers
 from cobre_comm.testing.cases import table
 from cobre_comm.testing.cases.case import BOTH, OURS, QUICK, WHOLE, Case, Cell, perform
-from cobre_comm.testing.cases.pairwise import choose
+from cobre_comm.testing.pairwise import choose
 
 NODES = ":0,1"  # ranks behave as on two nodes in turn, and those of different ones speak over MPI
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cobre_comm.testing import cases
-from cobre_comm.testing.cases.pairwise import choose
 from cobre_comm.testing.conformance import FEATURES, PARTS, ConformanceSuite, Grid
+from cobre_comm.testing.pairwise import choose
 from tests.grid import OUR_GRID
 
 PAGE = (Path(__file__).parents[2] / "docs" / "third-backends.md").read_text()

@@ -8,7 +8,7 @@ import pytest
 
 from cobre_comm.compile.warm import warm_up
 from cobre_comm.testing import RankPool
-from cobre_comm.testing.cases import bits
+from cobre_comm.testing.cases.mixed import bits
 from tests.grid import some
 
 LONGEST = 6000

@@ -4,9 +4,10 @@ import pytest
 
 from cobre_comm import ReduceOp
 from cobre_comm.testing import RankPool, run_ranks_outcomes
-from cobre_comm.testing.cases import allgatherv, allreduce, barrier, identity, regions, sequences
+from cobre_comm.testing.cases import allgatherv, allreduce, barrier, identity, regions
 from cobre_comm.testing.cases.faults import late_ranks, lost_ranks
 from cobre_comm.testing.cases.faults.survivors import check_survivors, check_timeout
+from cobre_comm.testing.cases.mixed import sequences
 from tests.faults.tcp import stress_bodies
 from tests.grid import skip_unless_here, slow
 

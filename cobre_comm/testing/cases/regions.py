@@ -11,8 +11,8 @@ from numba import njit
 from cobre_comm import AllocationFailed, InvalidCommunicator, ReduceOp
 from cobre_comm.testing.cases import allreduce
 from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Slow, Together
+from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 from cobre_comm.testing.cases.reference import STRUCTURED, assert_same_bytes, block, sentinels
-from cobre_comm.testing.cases.sequences import four_in_a_row
 
 
 def _raises(error, call, *args):

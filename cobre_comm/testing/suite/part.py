@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from cobre_comm.testing.cases.case import Case, perform
-from cobre_comm.testing.cases.pairwise import choose
+from cobre_comm.testing.pairwise import choose
 from cobre_comm.testing.suite.grid import POINT, Grid, Trial
 
 PLUGIN = "cobre_comm.testing.plugin"

@@ -19,7 +19,7 @@ from cobre_comm import (
     MpiConfig,
     create_communicator,
 )
-from cobre_comm.testing.cases import sequences
+from cobre_comm.testing.cases.mixed import sequences
 
 TAG = 77
 BYTES_RECEIVED = slice(128, 136)  # tcpi_bytes_received in linux/tcp.h

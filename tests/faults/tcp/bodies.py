@@ -15,7 +15,7 @@ import numpy as np
 from cobre_comm import InitializationFailed, create_communicator
 from cobre_comm.backends.tcp.rendezvous import handshake, rendezvous, worker
 from cobre_comm.config import TcpConfig
-from cobre_comm.testing.cases import sequences
+from cobre_comm.testing.cases.mixed import sequences
 from tests.faults.tcp.job import STAR_BYTES, check_greetings, descriptors, greet
 
 MOST_ELEMENTS = 60_000  # through rank 0 and around the ring

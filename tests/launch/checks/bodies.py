@@ -2,7 +2,7 @@
 
 import time
 
-from cobre_comm.testing.cases import bits
+from cobre_comm.testing.cases.mixed import bits
 
 
 def wrong_on_the_last(comm, caller, seeds, longest):

@@ -19,7 +19,7 @@ from cobre_comm.check.result import COLUMNS, Check, Point
 from cobre_comm.check.runner import NOT_TRIED, run_all
 from cobre_comm.check.training import Witness
 from cobre_comm.testing import RankPool, leftovers
-from cobre_comm.testing.cases import bits
+from cobre_comm.testing.cases.mixed import bits
 from tests.launch.checks import bodies as check_bodies
 from tests.launch.command import COMMAND, Running, cobre, environment
 

@@ -9,7 +9,7 @@ from cobre_comm import InvalidBufferSize, InvalidCommunicator, InvalidRoot, Redu
 from cobre_comm.testing.cases.barrier import three_barriers
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import QUICK, WHOLE, Case
-from cobre_comm.testing.cases.sequences import four_in_a_row
+from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 
 WRONG = (TypeError, ValueError)
 

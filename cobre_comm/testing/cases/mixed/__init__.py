@@ -1,0 +1,1 @@
+"""Many calls after one another, of one collective or of all."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import cobre_comm
-from cobre_comm.command_line import Parser
+from cobre_comm.common.command_line import Parser
 from cobre_comm.errors import BackendError, InitializationFailed
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from cobre_comm.closing import Closing
+from cobre_comm.common.closing import Closing
 from cobre_comm.reduce_op import ReduceOp
 
 if TYPE_CHECKING:

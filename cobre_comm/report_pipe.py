@@ -22,7 +22,7 @@ import traceback
 from dataclasses import dataclass
 from types import TracebackType
 
-from cobre_comm import frames
+from cobre_comm.common import frames
 
 VARIABLE = "COBRE_REPORT_PIPE"  # DESCRIPTOR:INODE
 LONGEST_TEXT = 20_000  # characters; with all else it fits into an empty pipe

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from cobre_comm.command_line import Parser
+from cobre_comm.common.command_line import Parser
 
 if TYPE_CHECKING:
     from cobre_comm.check.result import Check, Point, Result

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from cobre_comm.backends import NAMES
-from cobre_comm.command_line import Parser
+from cobre_comm.common.command_line import Parser
 
 PROG = "cobre-comm compile"
 BUILT_IN = NAMES

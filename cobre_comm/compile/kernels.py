@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cobre_comm.backends import SPECS
+from cobre_comm.common.cores import usable_cores
 from cobre_comm.compile.warm import MESSAGE
-from cobre_comm.cores import usable_cores
 
 
 def _functions(kernels: Iterable[Any]) -> list[Any]:

@@ -27,7 +27,9 @@ COMM_TYPE = RecordType(COMM.name)
 def version_tag() -> str:
     """Return a hash of all sources whose code ends up in a user's compiled function."""
     package = pathlib.Path(__file__).parents[1]
-    tag: str = hash_of([*kernel_sources(), *package.glob("*.py"), *package.glob("jit/*.py")])
+    folders = (package, package / "jit", package / "common")
+    ours = [path for folder in folders for path in folder.glob("*.py")]
+    tag: str = hash_of([*kernel_sources(), *ours])
     return tag
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from cobre_comm import frames, report_pipe
+from cobre_comm import report_pipe
+from cobre_comm.common import frames
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.factory import create_communicator
 from cobre_comm.launching import order as orders

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from cobre_comm.closing import Closing
+from cobre_comm.common.closing import Closing
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching.messages import Done, Failed, Progress
 from cobre_comm.launching.order import Order, worker_command

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from cobre_comm import report_pipe
 from cobre_comm.backends import BY_NAME, SPECS
-from cobre_comm.cores import usable_cores
+from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.job import Job
 
 THREAD_VARIABLES = (

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cobre_comm.cores import core_numbers
+from cobre_comm.common.cores import core_numbers
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import Escalation
 from cobre_comm.processes.group import Group

@@ -12,7 +12,7 @@ import sys
 import time
 from dataclasses import asdict
 
-from cobre_comm import frames
+from cobre_comm.common import frames
 from tests.campaign import page, surroundings
 from tests.campaign.draw import draw
 

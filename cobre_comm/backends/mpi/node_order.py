@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.cores import core_numbers, quota_cores
+from cobre_comm.common.cores import core_numbers, quota_cores
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -11,8 +11,8 @@ from cobre_kernels.shm import control
 
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.common.cores import usable_cores
 from cobre_comm.config import ShmConfig
-from cobre_comm.cores import usable_cores
 
 PAGE_BYTES: int = control.PAGE_BYTES
 LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps

@@ -26,9 +26,9 @@ from cobre_comm.backends.local import backend as local
 from cobre_comm.backends.tcp.memory import LinkMemory
 from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
 from cobre_comm.backends.tcp.spec import TCP
+from cobre_comm.common.cores import usable_cores
 from cobre_comm.communicator import Array
 from cobre_comm.config import TcpConfig
-from cobre_comm.cores import usable_cores
 from cobre_comm.errors import AllocationFailed, InitializationFailed, InvalidCommunicator
 from cobre_comm.jit.register import register_backend
 from cobre_comm.shared_region import HeapRegion

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cobre_comm.cores import usable_cores
+from cobre_comm.common.cores import usable_cores
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.processes.mpi.library import Library, find_library
 from cobre_comm.processes.mpi.variables import without_outer_job

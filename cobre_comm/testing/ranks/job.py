@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
-from cobre_comm.closing import Closing
+from cobre_comm.common.closing import Closing
 from cobre_comm.processes.loop import Loop, Outbox
 from cobre_comm.processes.rank import Rank, RankProcess, Standard
 from cobre_comm.testing.ranks.outcome import Outcome

@@ -11,7 +11,8 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-from cobre_comm import frames, report_pipe
+from cobre_comm import report_pipe
+from cobre_comm.common import frames
 from cobre_comm.report_pipe import ReportPipe, exit_code_of
 
 NO_COMMUNICATOR = ""

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from cobre_comm.cores import usable_cores
+from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, rank_environment
 from cobre_comm.run.nodes import NodeOptions, job_on_nodes, parse_coordinator
 from tests.launch.command import PROGRAMS, cobre, lines_of

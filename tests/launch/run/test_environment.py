@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from cobre_comm.cores import usable_cores
+from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.environment import THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
 from tests.launch.command import COMMAND, PROGRAMS, cobre, lines_of

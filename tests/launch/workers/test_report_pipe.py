@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from cobre_comm import CollectiveFailed, InitializationFailed, InvalidCommunicator, frames
+from cobre_comm import CollectiveFailed, InitializationFailed, InvalidCommunicator
+from cobre_comm.common import frames
 from cobre_comm.processes.loop import Inbox, Loop, Outbox
 from cobre_comm.report_pipe import VARIABLE, Report, claim, lost_ranks
 from tests.launch.command import PROGRAMS, cobre

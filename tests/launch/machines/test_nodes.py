@@ -5,7 +5,7 @@ import os
 import pytest
 
 from cobre_comm.common.cores import usable_cores
-from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, rank_environment
+from cobre_comm.processes.environment import rank_environment
 from cobre_comm.run.nodes import NodeOptions, job_on_nodes, parse_coordinator
 from tests.launch.command import PROGRAMS, cobre, lines_of
 
@@ -77,27 +77,6 @@ def test_each_node_starts_its_share():
     assert [list(share.ranks) for share in shares] == [[0, 1], [2, 3], [4, 5]]
     assert {share.size for share in shares} == {6}
     assert {share.token for share in shares} == {TOKEN}
-
-
-def test_what_ranks_of_a_node_are_told(token_file):
-    wrong = {"COBRE_TCP_TOKEN": "another", "COBRE_TCP_PORT": "1", "COBRE_TCP_STAR_BYTES": "77"}
-    done = cobre(*TWO, "--node-rank", 1, "--coordinator", "[::1]:4000", "--token-file", token_file,
-                 "--timeout", 9, ACT, "environment", **wrong, NUMBA_DISABLE_JIT="1")  # fmt: skip
-    for rank in (2, 3):
-        told = dict(line.split("=", 1) for line in lines_of(done.stdout, rank))
-        expected = {
-            "COBRE_COMM_BACKEND": "tcp",
-            "COBRE_TCP_COORDINATOR": "::1",
-            "COBRE_TCP_PORT": "4000",
-            "COBRE_TCP_RANK": str(rank),
-            "COBRE_TCP_SIZE": "4",
-            "COBRE_TCP_TOKEN": TOKEN,
-            "COBRE_TCP_TIMEOUT_SECS": "9",
-            "COBRE_TCP_STAR_BYTES": "77",
-            "COBRE_TCP_CONNECT_TIMEOUT_MS": CONNECT_TIMEOUT_MS,
-            "NUMBA_NUM_THREADS": str(max(1, usable_cores() // 2)),
-        }
-        assert expected.items() <= told.items()
 
 
 def test_cores_are_shared_by_the_ranks_of_a_node_alone():

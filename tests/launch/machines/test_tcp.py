@@ -20,42 +20,12 @@ from tests.launch.command import (
     EXAMPLES,
     PROGRAMS,
     Running,
-    cobre,
     environment,
-    lines_of,
 )
 
 ACT, MEET, WAIT = PROGRAMS / "act.py", PROGRAMS / "meet.py", PROGRAMS / "wait.py"
 HELLO = EXAMPLES / "hello_ranks.py"
 COLD = {"NUMBA_DISABLE_JIT": "1"}  # programs without a communicator need no kernels
-
-
-def test_what_ranks_of_one_machine_are_told():
-    foreign = {"COBRE_TCP_COORDINATOR": "there", "COBRE_TCP_PORT": "1", "COBRE_TCP_RANK": "9",
-               "COBRE_TCP_SIZE": "99", "COBRE_TCP_TOKEN": "known", "COBRE_TCP_BIND_ADDR": "0.0.0.0",
-               "COBRE_SHM_NAME": "/other", "SLURM_PROCID": "3"}  # fmt: skip
-    tuning = {"COBRE_TCP_STAR_BYTES": "1000", "COBRE_TCP_TIMEOUT_SECS": "50",
-              "COBRE_TCP_CONNECT_TIMEOUT_MS": "4000", "COBRE_COMM_SPIN_US": "7"}  # fmt: skip
-    done = cobre(
-        "run", "--backend", "tcp", "-n", 2, ACT, "environment", **foreign, **tuning, **COLD
-    )
-    both = [dict(line.split("=", 1) for line in lines_of(done.stdout, rank)) for rank in range(2)]
-    for rank, told in enumerate(both):
-        assert told["COBRE_COMM_BACKEND"] == "tcp"
-        assert told["COBRE_TCP_COORDINATOR"] == told["COBRE_TCP_BIND_ADDR"] == "127.0.0.1"
-        assert int(told["COBRE_TCP_PORT"]) > 1024
-        assert (told["COBRE_TCP_RANK"], told["COBRE_TCP_SIZE"]) == (str(rank), "2")
-        assert re.fullmatch("[0-9a-f]{64}", told["COBRE_TCP_TOKEN"])
-        assert not told.keys() & {"COBRE_SHM_NAME", "SLURM_PROCID"}
-        assert tuning.items() <= told.items()
-    assert both[0]["COBRE_TCP_TOKEN"] == both[1]["COBRE_TCP_TOKEN"]
-    assert both[0]["COBRE_TCP_PORT"] == both[1]["COBRE_TCP_PORT"]
-
-
-def test_timeout_of_the_command_comes_before_the_environment():
-    done = cobre("run", "--backend", "tcp", "-n", 1, "--timeout", "2.5", ACT, "environment",
-                 COBRE_TCP_TIMEOUT_SECS="50", **COLD)  # fmt: skip
-    assert "COBRE_TCP_TIMEOUT_SECS=2.5" in done.stdout.splitlines()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

@@ -4,36 +4,74 @@ import re
 import pytest
 
 from cobre_comm.common.cores import usable_cores
-from cobre_comm.processes.environment import THREAD_VARIABLES, rank_environment
+from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
 from tests.launch.command import COMMAND, PROGRAMS, cobre, lines_of
 
 ACT = PROGRAMS / "act.py"
 
 
-def told(done, rank):
-    return dict(line.split("=", 1) for line in lines_of(done.stdout, rank) if "=" in line)
+TOKEN = "0123456789abcdef"
+FOREIGN = {"SLURM_PROCID": "5", "OMPI_COMM_WORLD_SIZE": "9", "COBRE_COMM_BACKEND": "mpi",
+           "COBRE_SHM_NAME": "/other", "COBRE_SHM_RANK": "7", "COBRE_TCP_COORDINATOR": "elsewhere",
+           "COBRE_TCP_PORT": "1", "COBRE_TCP_RANK": "9", "COBRE_TCP_SIZE": "99",
+           "COBRE_TCP_TOKEN": "known", "COBRE_TCP_BIND_ADDR": "0.0.0.0"}  # fmt: skip
+TUNING = {"COBRE_TCP_STAR_BYTES": "77", "COBRE_COMM_SPIN_US": "7"}
+ALWAYS = {"COBRE_JOB_ID": "cobre-.+", "PYTHONUNBUFFERED": "1", **TUNING}
+ALWAYS |= dict.fromkeys(THREAD_VARIABLES, str(max(1, usable_cores() // 2)))
+ON_SHM = {
+    "COBRE_COMM_BACKEND": "shm",
+    "COBRE_SHM_NAME": rf"/cobre-{os.getuid()}-[0-9a-f]{{,20}}",
+    "COBRE_SHM_RANK": "{rank}",
+    "COBRE_SHM_SIZE": "2",
+    "COBRE_SHM_TIMEOUT_SECS": "7.5",
+}
+ON_TCP = {
+    "COBRE_COMM_BACKEND": "tcp",
+    "COBRE_TCP_COORDINATOR": "127.0.0.1",
+    "COBRE_TCP_BIND_ADDR": "127.0.0.1",
+    "COBRE_TCP_PORT": "[0-9]{4,5}",
+    "COBRE_TCP_RANK": "{rank}",
+    "COBRE_TCP_SIZE": "2",
+    "COBRE_TCP_TOKEN": "[0-9a-f]{64}",
+    "COBRE_TCP_TIMEOUT_SECS": "2.5",
+}
+ON_NODE_1 = ON_TCP | {
+    "COBRE_TCP_COORDINATOR": "::1",
+    "COBRE_TCP_BIND_ADDR": "::1|0.0.0.0",
+    "COBRE_TCP_PORT": "4000",
+    "COBRE_TCP_SIZE": "4",
+    "COBRE_TCP_TOKEN": TOKEN,
+    "COBRE_TCP_CONNECT_TIMEOUT_MS": CONNECT_TIMEOUT_MS,
+}
+NODE_1 = ["--nnodes", 2, "--node-rank", 1, "--coordinator", "[::1]:4000", "--token-file"]
 
 
-def test_what_ranks_are_told():
-    foreign = {"SLURM_PROCID": "5", "OMPI_COMM_WORLD_SIZE": "9", "COBRE_TCP_COORDINATOR": "there",
-               "COBRE_SHM_RANK": "7", "COBRE_COMM_BACKEND": "mpi"}  # fmt: skip
-    done = cobre("run", "-n", 2, "--timeout", "7.5", ACT, "environment", **foreign)
-    both = [told(done, rank) for rank in range(2)]
-    assert re.fullmatch(rf"/cobre-{os.getuid()}-[0-9a-f]+", both[0]["COBRE_SHM_NAME"])
-    assert len(both[0]["COBRE_SHM_NAME"]) <= 30
-    assert both[0]["COBRE_SHM_NAME"] == both[1]["COBRE_SHM_NAME"]
-    assert both[0]["COBRE_JOB_ID"] == both[1]["COBRE_JOB_ID"]
-    for rank, environment in enumerate(both):
-        assert environment["COBRE_COMM_BACKEND"] == "shm"
-        assert environment["COBRE_SHM_RANK"] == str(rank)
-        assert environment["COBRE_SHM_SIZE"] == "2"
-        assert environment["COBRE_SHM_TIMEOUT_SECS"] == "7.5"
-        assert environment["PYTHONUNBUFFERED"] == "1"
-        assert not environment.keys() & {"SLURM_PROCID", "OMPI_COMM_WORLD_SIZE"}
-        assert not [name for name in environment if name.startswith("COBRE_TCP_")]
-        for name in THREAD_VARIABLES:
-            assert environment[name] == str(max(1, usable_cores() // 2))
+@pytest.mark.parametrize(
+    ("words", "ranks", "expected", "gone"),
+    [
+        (["--timeout", "7.5"], (0, 1), ON_SHM, "COBRE_TCP_(?!STAR|TIMEOUT)"),
+        (["--backend", "tcp", "--timeout", "2.5"], (0, 1), ON_TCP, "COBRE_SHM"),
+        (["--timeout", "2.5", *NODE_1], (2, 3), ON_NODE_1, "COBRE_SHM"),
+    ],
+    ids=["shm", "tcp", "a node of two"],
+)
+def test_what_ranks_are_told(words, ranks, expected, gone, tmp_path):
+    if words[-1] == "--token-file":
+        words = [*words, tmp_path / "token"]
+        words[-1].touch(mode=0o600)
+        words[-1].write_text(f"{TOKEN}\n")
+    given = FOREIGN | TUNING | {"COBRE_TCP_TIMEOUT_SECS": "50", "NUMBA_DISABLE_JIT": "1"}
+    done = cobre("run", "-n", 2, *words, ACT, "environment", **given)
+    every = [dict(line.split("=", 1) for line in lines_of(done.stdout, rank)) for rank in ranks]
+    for rank, told in zip(ranks, every, strict=True):
+        for name, value in (ALWAYS | expected).items():
+            assert re.fullmatch(value.replace("{rank}", str(rank)), told[name]), name
+        unwanted = rf"SLURM_PROCID|OMPI_COMM_WORLD_SIZE|{gone}"
+        assert not [name for name in told if re.match(unwanted, name)]
+    assert len({told["COBRE_JOB_ID"] for told in every}) == 1
+    for name, value in expected.items():
+        assert "{rank}" in value or len({told[name] for told in every}) == 1, name
 
 
 def test_what_the_user_set_stays():

@@ -8,21 +8,19 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.agreement import Group
 from cobre_comm.common.closing import Closing
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
 LARGEST_BYTES = 2**62
 
 
-class RegionOwner(Protocol):
+class RegionOwner(Group, Protocol):
     """The communicator that made a region, as far as regions use it."""
 
     @property
     def is_leader(self) -> bool:
         """Whether this rank populates the whole region."""
-
-    def agree(self, value: int) -> int:
-        """Return the smallest value that a rank gives; collective."""
 
     def check_usable(self) -> None:
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
@@ -120,12 +118,6 @@ class MappedRegion(SharedRegion):
         """Make all local ranks' writes visible to all of them, by one step of shared memory."""
         self._open_memory()
         self._comm.fence_region(self._identity)
-
-
-def agree_on_memory(comm: RegionOwner, nbytes: int, problem: str) -> None:
-    """Raise ``AllocationFailed`` on all ranks if one of them has a problem; collective."""
-    if not comm.agree(0 if problem else 1):
-        raise AllocationFailed(nbytes, problem or "another rank could not; its message says why")
 
 
 def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:

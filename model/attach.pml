@@ -1,4 +1,4 @@
-/* The rendezvous in a named segment: rendezvous.py, segment.create, ownership.remove_stale.
+/* The rendezvous in a named segment: rendezvous.py, header.py, ownership.remove_stale.
  *
  * Up to two jobs use one name, one after the other. In the first up to DEATHS ranks die, at any
  * moment. When all of its processes have ended before they all attached, the second job starts:
@@ -65,7 +65,7 @@ inline drop_locks(rank) {
 #define LIMIT_MAY_PASS false
 #endif
 
-/* segment.create: leaves `segment`, or NO_NAME if the name is taken (O_EXCL) */
+/* segment.create_named, ownership.take_ownership and segment.reserve: leaves `segment`, or NO_NAME if the name is taken (O_EXCL) */
 inline create() {
     atomic {
         UNLESS_DEAD;
@@ -91,7 +91,7 @@ inline create() {
     fi
 }
 
-/* ownership.remove_stale. Its wait of 0.2 s is one look: no other process creates the same name meanwhile. */
+/* ownership.remove_stale. No other process creates or removes the same name meanwhile. */
 inline remove_stale() {
 #ifdef FAULT_KEEP_STALE
     goto failed;
@@ -184,7 +184,7 @@ begin:
     :: else
     fi;
 #endif
-    unlink(); /* finally */
+    unlink();
     if
     :: broken -> goto failed
     :: else
@@ -204,9 +204,9 @@ gone: /* until the second job starts */
     atomic { job == 2 && ending[0] == RUNNING -> other = 0; absent = 0; broken = 0; goto begin }
 }
 
-/* rendezvous._try_attach up to _register: leaves `segment`, or NO_NAME if something is missing */
+/* rendezvous._try_attach up to register: leaves `segment`, or NO_NAME if something is missing */
 inline try_attach() {
-    segment = name; /* segments.open_existing */
+    segment = name; /* segments.open_named */
     if
     :: segment == NO_NAME
     :: segment != NO_NAME ->
@@ -226,7 +226,7 @@ inline try_attach() {
     fi
 }
 
-/* rendezvous._register */
+/* header.register */
 inline register() {
 #ifdef FAULT_LATE_LOCK
     atomic { UNLESS_DEAD; PID(segment, me) = 1; tell_all() };
@@ -275,9 +275,6 @@ begin: /* rendezvous._follow */
         :: segment != NO_NAME -> break
         :: else
         fi;
-#ifdef LEADER_KNOWN /* split_local: the lock of rank 0 on the parent's segment */
-        if :: ending[0] == DEAD -> goto failed :: else fi;
-#endif
         if
         :: atomic { changed[me] -> changed[me] = 0 }
         :: LIMIT_MAY_PASS -> goto failed
@@ -324,11 +321,7 @@ active proctype killer() {
 #else
 #define LEADER_MAY_WAIT IS_AWAITED(1)
 #endif
-#ifdef LEADER_KNOWN
-#define FOLLOWER_MAY_WAIT(rank) (PID(0, rank) -> ending[0] == RUNNING : ending[0] == RAISED)
-#else
 #define FOLLOWER_MAY_WAIT(rank) (PID(0, rank) -> ending[0] == RUNNING : ending[0] != ATTACHED)
-#endif
 
 inline check_job() {
     d_step {

@@ -59,8 +59,6 @@ _CLEAN = (
     ("attach", "no deadline", 3, ("DEATHS=2",)),
     ("attach", "deadline", 2, ("DEATHS=2", "DEADLINE")),
     ("attach", "deadline", 3, ("DEATHS=2", "DEADLINE")),
-    ("attach", "leader known", 2, ("DEATHS=2", "LEADER_KNOWN")),
-    ("attach", "leader known", 3, ("DEATHS=2", "LEADER_KNOWN")),
 )
 
 # Model, fault, the error it must show, further switches.

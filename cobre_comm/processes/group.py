@@ -26,7 +26,7 @@ from collections.abc import Callable
 
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.escalation import Escalation
-from cobre_comm.processes.guardian import Guardian, remove_names
+from cobre_comm.processes.guardian import Guardian, remove_name
 from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.rank import Rank
 
@@ -112,5 +112,5 @@ class Group:
         for rank in self.ranks:
             self.guardian.forget(rank.pid)
             rank.reap()
-        remove_names(self._shm_name)
+        remove_name(self._shm_name)
         self.guardian.end()

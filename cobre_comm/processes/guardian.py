@@ -2,7 +2,7 @@
 
 It reads a pipe whose other end only the launcher holds. If the pipe ends without a goodbye, the
 launcher was killed: the guardian then kills the process group of every rank, the ranks' own
-children included, and removes the job's names in shared memory. The kernel's death signal (see
+children included, and removes the job's name in shared memory. The kernel's death signal (see
 ``exec_shim``) does the same for the ranks themselves, on Linux only, and sooner.
 
 The guardian is also a witness. Slurm may send a signal to all processes of a step, or to the
@@ -27,7 +27,6 @@ WITNESSED = (
     signal.SIGUSR1,
     signal.SIGUSR2,
 )
-_SHM_DIRECTORY = "/dev/shm"
 
 
 class Guardian:
@@ -36,7 +35,7 @@ class Guardian:
     Parameters
     ----------
     shm_name : str
-        Name of the job's segment; ``.N`` names are its regions'.
+        Name of the job's segment.
     """
 
     def __init__(self, shm_name: str) -> None:
@@ -98,17 +97,12 @@ def kill_group(pid: int, number: int = signal.SIGKILL) -> None:
             os.kill(pid, number)
 
 
-def remove_names(shm_name: str) -> None:
-    """Remove the job's names from shared memory; usually its ranks have done so."""
+def remove_name(shm_name: str) -> None:
+    """Remove the job's name from shared memory; usually its ranks have done so."""
     import _posixshmem
 
-    names = [shm_name]
-    with contextlib.suppress(OSError):  # only Linux shows them
-        entries = os.listdir(_SHM_DIRECTORY)  # noqa: PTH208  # pathlib is slow to import
-        names += [f"/{entry}" for entry in entries if f"/{entry}".startswith(f"{shm_name}.")]
-    for name in names:
-        with contextlib.suppress(OSError):
-            _posixshmem.shm_unlink(name)
+    with contextlib.suppress(OSError):
+        _posixshmem.shm_unlink(shm_name)
 
 
 def main() -> None:
@@ -127,7 +121,7 @@ def main() -> None:
             signal.sigtimedwait([number], 0)
     for pid in pids:
         kill_group(pid)
-    remove_names(sys.argv[1])
+    remove_name(sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class Job:
 
     @property
     def shm_name(self) -> str:
-        """Name of the shared segment; those of regions append ``.N``."""
+        """Name of the shared segment, by which the ranks meet."""
         return f"/{self.identity}"
 
 

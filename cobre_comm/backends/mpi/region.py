@@ -15,26 +15,25 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import mmap
 import os
-import pathlib
 import sys
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from cobre_kernels.shm import control
 from numpy.typing import NDArray
 
+from cobre_comm.agreement import agree_on_memory, attempt
 from cobre_comm.backends.shm import numa
-from cobre_comm.backends.shm.segment import check_space
-from cobre_comm.errors import AllocationFailed
-from cobre_comm.shared_region import MappedRegion, RegionOwner, agree_on_memory
+from cobre_comm.backends.shm.mapping import FAILED, Mapping, libc
+from cobre_comm.backends.shm.segment import SHM_FOLDER, check_space
+from cobre_comm.shared_region import MappedRegion, RegionOwner
 
 if TYPE_CHECKING:
     from cobre_comm.backends.mpi.owned import OwnedObjects
 
 PAGE_BYTES: int = control.PAGE_BYTES
-WINDOW_FOLDER = pathlib.Path("/dev/shm")
 MREMAP_MAYMOVE = 1
 MADV_POPULATE_WRITE = 23  # since Linux 5.14
 POPULATE_PIECE_BYTES = 256 * 2**20  # a signal is heard between pieces
@@ -51,7 +50,7 @@ def map_region(
     nbytes = count * dtype.itemsize
     if nbytes == 0:
         return np.zeros(count, dtype=dtype)
-    agree_on_memory(comm, nbytes, _why_not(nbytes) if comm.is_leader else "")
+    agree_on_memory(comm, nbytes, _why_not(nbytes, leads=comm.is_leader))
     mapping, problem = _map_window(owned, nbytes)
     if mapping is not None and comm.is_leader:
         problem = _populate(mapping, nbytes, interleave=interleave)
@@ -60,13 +59,17 @@ def map_region(
     return np.frombuffer(mapping, dtype=dtype, count=count)
 
 
-def _why_not(nbytes: int) -> str:
-    """Check the space first: an MPI that is asked for too much may end the job."""
-    try:
-        check_space(str(WINDOW_FOLDER) if WINDOW_FOLDER.is_dir() else "/", nbytes)
-    except AllocationFailed as error:
-        return error.message
-    return ""
+def _why_not(nbytes: int, *, leads: bool) -> str:
+    """Try first: an MPI that is asked for too much may end the job."""
+
+    def check() -> None:
+        if leads:
+            check_space(SHM_FOLDER if SHM_FOLDER.is_dir() else "/", nbytes)
+        os.close(os.open(os.devnull, os.O_RDONLY))
+        # Twice, as the window and its second mapping will be.
+        mmap.mmap(-1, 2 * nbytes, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ).close()
+
+    return attempt(check)[1]
 
 
 def _map_window(owned: OwnedObjects, nbytes: int) -> tuple[NDArray[np.uint8] | None, str]:
@@ -109,17 +112,13 @@ def _second_mapping(address: int, nbytes: int) -> NDArray[np.uint8] | None:
         return None
     start = address // PAGE_BYTES * PAGE_BYTES
     length = -(-(address + nbytes - start) // PAGE_BYTES) * PAGE_BYTES
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mremap.restype = ctypes.c_void_p
-    libc.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
-    mapped = libc.mremap(start, 0, length, MREMAP_MAYMOVE)
-    if mapped in (None, ctypes.c_void_p(-1).value):
+    remap = libc().mremap
+    remap.restype = ctypes.c_void_p
+    remap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+    mapped = remap(start, 0, length, MREMAP_MAYMOVE)
+    if mapped in (None, FAILED):
         return None
-    memory: Any = (ctypes.c_char * nbytes).from_address(mapped + address - start)
-    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    finalizer = weakref.finalize(memory, libc.munmap, mapped, length)
-    finalizer.atexit = False  # the end of the process unmaps it, after the last view
-    return np.frombuffer(memory, dtype=np.uint8)
+    return np.asarray(Mapping(mapped, length, mapped + address - start, nbytes))
 
 
 def _populate(memory: NDArray[np.uint8], nbytes: int, *, interleave: bool) -> str:
@@ -128,12 +127,10 @@ def _populate(memory: NDArray[np.uint8], nbytes: int, *, interleave: bool) -> st
     first = -(-address // PAGE_BYTES) * PAGE_BYTES
     if interleave:
         numa.interleave(first, nbytes)
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     begin = address // PAGE_BYTES * PAGE_BYTES
     for start in range(begin, address + nbytes, POPULATE_PIECE_BYTES):
         length = min(POPULATE_PIECE_BYTES, address + nbytes - start)
-        if libc.madvise(start, length, MADV_POPULATE_WRITE) != 0:
+        if libc().madvise(start, length, MADV_POPULATE_WRITE) != 0:
             code = ctypes.get_errno()
             if code in (errno.EFAULT, errno.ENOMEM):
                 return f"{os.strerror(code)} in shared memory"

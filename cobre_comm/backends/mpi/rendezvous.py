@@ -1,4 +1,4 @@
-"""How the ranks of a new communicator meet: all of them by MPI, those of a node in a segment.
+"""How the ranks of a new communicator meet: all of them by MPI, those of a node then in a segment.
 
 A blocking call of MPI ends neither at a limit nor for a signal. So all ranks first meet in a
 barrier that is polled. The blocking calls that follow find every rank there.
@@ -6,8 +6,6 @@ barrier that is polled. The blocking calls that follow find every rank there.
 
 from __future__ import annotations
 
-import os
-import secrets
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +14,9 @@ from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import View
 
-from cobre_comm.backends.shm.attachment import attach
+from cobre_comm.agreement import attempt, first_problem
+from cobre_comm.backends.mpi.group import MpiGroup
+from cobre_comm.backends.shm.attachment import attach_group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import MpiConfig, ShmConfig
@@ -26,8 +26,6 @@ from cobre_comm.running_time import running_s
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-NAME_BYTES = 64
-FAILED_TAG = 1
 LOOK_S = 0.0005
 COMPILE_S = 900.0  # all kernels, on a slow machine under emulation
 
@@ -80,36 +78,9 @@ def compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
 
 
 def share_node(comm: View, world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig) -> Segment:
-    """Attach the ranks of a node to one segment; on failure all ranks of all nodes raise.
-
-    Each node attaches within a limit, so the allreduce comes on every rank.
-    """
-    from mpi4py import MPI
-
-    problem: InitializationFailed | None = None
-    segment: Segment | None = None
-    try:
-        segment = _attach_in_turn(comm, node, config)
-    except InitializationFailed as error:
-        problem = error
-    if not world.allreduce(problem is None, MPI.LAND) or segment is None:
-        source = problem.source if problem else "the ranks of another node could not share memory"
-        raise InitializationFailed("mpi", source)
-    return segment
-
-
-def _attach_in_turn(comm: View, node: MPI.Intracomm, config: MpiConfig) -> Segment:
-    from mpi4py import MPI
-
-    name = bytearray(NAME_BYTES)
-    if node.rank == 0:
-        # The launcher removes what begins with the job's name, even if the ranks are killed.
-        job = os.environ.get("COBRE_JOB_ID") or f"cobre-{os.getuid()}-mpi"
-        chosen = f"/{job[:40]}.{secrets.token_hex(5)}".encode()
-        name[: len(chosen)] = chosen
-    node.Bcast([name, MPI.BYTE], root=0)
+    """Attach the ranks of a node to one segment; on failure all ranks of all nodes raise."""
     shm = ShmConfig(
-        name=name.rstrip(b"\0").decode(),
+        name="/node",  # for messages; the segment has none
         rank=node.rank,
         size=node.size,
         timeout_s=config.timeout_s,
@@ -117,10 +88,8 @@ def _attach_in_turn(comm: View, node: MPI.Intracomm, config: MpiConfig) -> Segme
         numa_interleave=config.numa_interleave,
         spin_us=config.spin_us,
     )
-    try:
-        return attach(comm, shm, lambda: not node.Iprobe(source=0, tag=FAILED_TAG))
-    except InitializationFailed:
-        if node.rank == 0:
-            for rank in range(1, node.size):  # they look for the segment in vain
-                node.Isend([b"", MPI.BYTE], dest=rank, tag=FAILED_TAG).Free()
-        raise
+    segment, problem = attempt(lambda: attach_group(comm, shm, MpiGroup(node)))
+    found = first_problem(MpiGroup(world), problem)
+    if found or segment is None:
+        raise InitializationFailed("mpi", found)
+    return segment

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
-from cobre_kernels.machine import access, libc
+from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import View
 from cobre_kernels.shm import control
 
+from cobre_comm.agreement import Group
+from cobre_comm.backends.shm import header
+from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.cores import usable_cores
@@ -23,19 +25,48 @@ YIELD_US = 200.0  # after the spin, before the first futex
 PORTABLE_VARIABLE = "COBRE_COMM_PORTABLE_WAIT"
 
 
-def attach(
-    comm: View, config: ShmConfig, leader_lives: Callable[[], bool] = lambda: True
-) -> Segment:
-    """Meet the other ranks and write into a record what shared-memory kernels read there.
+def attach(comm: View, config: ShmConfig) -> Segment:
+    """Meet the other ranks by name, and write into a record what shared-memory kernels read there.
 
     Returns
     -------
     Segment
         Keep it as long as the kernels may run.
     """
-    segment = rendezvous(config, choose_buffer_bytes(config), leader_lives)
-    words = control.CONTROL.at(segment.address)
-    buffer_bytes = int(access.load_word_kernel.call(words.buffer_bytes))
+    segment = rendezvous(config, choose_buffer_bytes(config))
+    _describe(comm, config, segment)
+    return segment
+
+
+def attach_group(comm: View, config: ShmConfig, group: Group) -> Segment:
+    """Attach ranks that can talk already, as :func:`attach` does, with a segment without a name.
+
+    Raises
+    ------
+    AllocationFailed
+        On all ranks, if one of them fails.
+    """
+    buffer_bytes = group.agree(choose_buffer_bytes(config))
+
+    def prepare(segment: Segment) -> None:
+        if config.rank == 0:
+            header.publish(segment, config.size, buffer_bytes)
+        else:
+            header.is_published(config, segment)
+        header.register(config, segment)
+
+    segment = share_segment(
+        group,
+        header.segment_bytes(config.size, buffer_bytes),
+        prepare,
+        interleave=config.numa_interleave,
+    )
+    _describe(comm, config, segment)
+    return segment
+
+
+def _describe(comm: View, config: ShmConfig, segment: Segment) -> None:
+    buffer_bytes = header.load(header.words(segment).buffer_bytes)
     comm.control = segment.address
     comm.buffers = segment.address + control.buffers_offset(config.size)
     comm.buffer_stride = buffer_bytes
@@ -43,7 +74,6 @@ def attach(
     comm.liveness_fd = segment.fd
     comm.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
     set_patience(comm, choose_spin_us(config))
-    return segment
 
 
 def set_patience(comm: View, spin_us: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import sys
 from collections.abc import Callable
@@ -20,9 +19,9 @@ from cobre_kernels.shm.barrier import barrier_body
 from cobre_kernels.shm.broadcast import broadcast_body
 from numpy.typing import DTypeLike
 
+from cobre_comm.agreement import Group
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
-from cobre_comm.backends.shm.attachment import attach
-from cobre_comm.backends.shm.ownership import is_locked
+from cobre_comm.backends.shm.attachment import attach, attach_group
 from cobre_comm.backends.shm.region import ShmRegion, map_region
 from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.config import ShmConfig
@@ -40,24 +39,29 @@ class ShmBackend(KernelBackend):
     ----------
     config : ShmConfig
         Where the ranks meet. The constructor returns when all of them have attached.
-    leader_lives : callable, optional
-        Tells whether rank 0 can still come, where the ranks know each other already.
+    group : Group, optional
+        The same ranks, where they can talk already: then they need no name to meet by.
 
     Raises
     ------
     InitializationFailed
         If a rank does not attach, or the segment cannot be used.
+    AllocationFailed
+        If there is a group, and one of its ranks cannot attach.
     """
 
-    __slots__ = ("_announce_closed", "_config", "_names", "_segment")
+    __slots__ = ("_announce_closed", "_config", "_regions", "_segment")
 
-    def __init__(self, config: ShmConfig, leader_lives: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, config: ShmConfig, group: Group | None = None) -> None:
         super().__init__(SHM, BODIES, config.rank, config.size, is_leader=config.rank == 0)
         self._config = config
-        self._names = itertools.count()
+        self._regions = itertools.count()
         # Loaded now: __del__ may run at exit.
         self._announce_closed = step.announce_closed_kernel.call
-        self._segment = attach(self._comm, config, leader_lives)
+        if group is None:
+            self._segment = attach(self._comm, config)
+        else:
+            self._segment = attach_group(self._comm, config, group)
 
     @property
     def backend(self) -> str:
@@ -67,19 +71,14 @@ class ShmBackend(KernelBackend):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> ShmRegion:
         """Return an array of zeros, of which all ranks share one copy; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
-        number = next(self._names)
-        memory = map_region(self, f"{self._config.name}.{number}", elements, element_type,
-                            interleave=self._config.numa_interleave)  # fmt: skip
-        return ShmRegion(self, memory, number)
+        interleave = self._config.numa_interleave
+        memory = map_region(self, elements, element_type, interleave=interleave)
+        return ShmRegion(self, memory, next(self._regions))
 
     def split_local(self) -> ShmBackend:
         """Return an independent communicator of the same ranks."""
         self._agree_on(SPLIT, 0)
-        name = f"{self._config.name}.{next(self._names)}"
-        return ShmBackend(
-            dataclasses.replace(self._config, name=name),
-            leader_lives=lambda: is_locked(self._segment.fd, 0),
-        )
+        return ShmBackend(self._config, group=self)
 
     def close(self) -> None:
         """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""

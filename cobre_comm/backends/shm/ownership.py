@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
-import time
+import pwd
+import sys
 
 import numpy as np
 from cobre_kernels.machine import access, libc
@@ -11,12 +14,11 @@ from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.shm.control import CONTROL, MAGIC, UNFINISHED
 
 from cobre_comm.backends.shm import segment as segments
+from cobre_comm.backends.shm.segment import SHM_FOLDER
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import InitializationFailed
-from cobre_comm.running_time import running_s
 
-STALE_AFTER_S = 0.2  # a creator locks its byte within microseconds
-LOOK_S = 0.01
+REMOVAL_BYTE = 2**40  # locked while a file may lose its name; beyond the bytes of all ranks
 
 
 def is_locked(fd: int, rank: int) -> bool:
@@ -26,36 +28,50 @@ def is_locked(fd: int, rank: int) -> bool:
     return bool(access.lock_is_held_kernel.call(at, access.Lock(fd, rank, at)))
 
 
+def take_ownership(fd: int) -> bool:
+    """Lock byte 0 of a new file; False if another rank 0 is about to remove it, or has."""
+    if not segments.lock(fd, 0) or not segments.lock(fd, REMOVAL_BYTE):
+        return False
+    owned = _has_name(fd)
+    fcntl.lockf(fd, fcntl.LOCK_UN, 1, REMOVAL_BYTE)
+    return owned
+
+
 def remove_stale(config: ShmConfig) -> None:
-    """Remove a segment of ours whose owner is dead; raise for any other segment."""
+    """Remove a segment of ours whose owner is dead; raise for any other segment.
+
+    A name is removed by its owner, or under the lock on REMOVAL_BYTE once the owner is dead. So
+    between the look and the removal nobody can have replaced it.
+    """
     try:
-        fd = segments.open_existing(config.name)
+        fd = segments.open_named(config.name)
     except FileNotFoundError:
         return
     except PermissionError:
-        raise InitializationFailed(
-            "shm", f"segment {config.name} belongs to another user; choose another COBRE_SHM_NAME"
-        ) from None
+        raise describe_foreign(config.name) from None
     try:
-        check_owner(config, fd)
-        deadline = running_s() + STALE_AFTER_S
-        while running_s() < deadline:
-            if is_locked(fd, 0):
-                raise InitializationFailed(
-                    "shm",
-                    f"segment {config.name} is in use by a running job; choose another "
-                    "COBRE_SHM_NAME for this one",
-                )
-            time.sleep(LOOK_S)
+        check_owner(config.name, fd)
+        if not segments.lock(fd, REMOVAL_BYTE) or is_locked(fd, 0):
+            raise InitializationFailed(
+                "shm",
+                f"segment {config.name} is in use by a running job; choose another "
+                "COBRE_SHM_NAME for this one",
+            )
         if not _is_ours(fd):
             raise InitializationFailed(
                 "shm",
                 f"{config.name} exists and is not a segment of cobre_comm; choose another "
                 "COBRE_SHM_NAME",
             )
+        if _has_name(fd):
+            segments.unlink(config.name)
     finally:
         os.close(fd)
-    segments.unlink(config.name)
+
+
+def _has_name(fd: int) -> bool:
+    """Whether a file still has its name; macOS does not tell."""
+    return sys.platform != "linux" or os.fstat(fd).st_nlink > 0
 
 
 def _is_ours(fd: int) -> bool:
@@ -66,16 +82,32 @@ def _is_ours(fd: int) -> bool:
     return int.from_bytes(head, "little") in (UNFINISHED, MAGIC)
 
 
-def check_owner(config: ShmConfig, fd: int) -> None:
+def check_owner(name: str, fd: int) -> None:
     """Raise ``InitializationFailed`` unless a segment is this user's and closed to all others."""
     status = os.fstat(fd)
     if status.st_uid != os.geteuid():
-        raise InitializationFailed(
-            "shm",
-            f"segment {config.name} belongs to uid {status.st_uid}, not to {os.geteuid()}; "
-            "choose another COBRE_SHM_NAME",
-        )
+        raise describe_foreign(name, status.st_uid)
     if status.st_mode & 0o077:
         raise InitializationFailed(
-            "shm", f"segment {config.name} is open to others (mode {status.st_mode & 0o777:o})"
+            "shm", f"segment {name} is open to others (mode {status.st_mode & 0o777:o})"
         )
+
+
+def describe_foreign(name: str, uid: int | None = None) -> InitializationFailed:
+    """Return the error for a name that another user has taken."""
+    if uid is None:
+        with contextlib.suppress(OSError):
+            uid = (SHM_FOLDER / name.lstrip("/")).lstat().st_uid
+    user = "another user" if uid is None else f"uid {uid}{_name_of(uid)}"
+    return InitializationFailed(
+        "shm",
+        f"segment {name} belongs to {user}, not to uid {os.geteuid()}; choose another "
+        "COBRE_SHM_NAME",
+    )
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return f" ({pwd.getpwuid(uid).pw_name})"
+    except KeyError:
+        return ""

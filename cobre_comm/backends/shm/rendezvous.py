@@ -34,13 +34,18 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from cobre_kernels.machine import access
-from cobre_kernels.machine.record import WORD_BYTES, View
+from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.shm import control
-from cobre_kernels.shm.control import CONTROL
 
+from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm import segment as segments
-from cobre_comm.backends.shm.ownership import check_owner, is_locked, remove_stale
+from cobre_comm.backends.shm.ownership import (
+    check_owner,
+    describe_foreign,
+    is_locked,
+    remove_stale,
+    take_ownership,
+)
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
@@ -55,9 +60,7 @@ _UNFINISHED = control.UNFINISHED.to_bytes(WORD_BYTES, "little")
 T = TypeVar("T")
 
 
-def rendezvous(
-    config: ShmConfig, buffer_bytes: int, leader_lives: Callable[[], bool] = lambda: True
-) -> Segment:
+def rendezvous(config: ShmConfig, buffer_bytes: int) -> Segment:
     """Find the other ranks; return the segment that all of them have mapped.
 
     Parameters
@@ -66,8 +69,6 @@ def rendezvous(
         This rank, and the name of the segment.
     buffer_bytes : int
         Collective buffer of each rank; rank 0's value holds.
-    leader_lives : callable, optional
-        Returns whether rank 0 can still come, where that is known before the segment is there.
 
     Raises
     ------
@@ -77,24 +78,11 @@ def rendezvous(
     try:
         if config.rank == 0:
             return _lead(config, buffer_bytes)
-        return _follow(config, leader_lives)
+        return _follow(config)
     except AllocationFailed as error:
         raise InitializationFailed("shm", error) from error
     except OSError as error:
         raise InitializationFailed("shm", f"segment {config.name}: {error}") from error
-
-
-def _words(segment: Segment) -> View:
-    """Return the control region; its attributes are the addresses of its shared words."""
-    return CONTROL.at(segment.address)
-
-
-def _load(address: int) -> int:
-    return int(access.load_word_kernel.call(address))
-
-
-def _store(address: int, value: int) -> None:
-    access.store_word_kernel.call(address, access.Store(value))
 
 
 def _limit_s(config: ShmConfig) -> float:
@@ -114,31 +102,30 @@ def _poll(config: ShmConfig, attempt: Callable[[], T | None], failure: Callable[
 
 
 def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
-    nbytes = control.buffers_offset(config.size) + config.size * buffer_bytes
-    segment = _create_or_replace(config, nbytes)
+    fd = _create_or_replace(config)
     try:
-        words = _words(segment)
-        _store(words.version, control.LAYOUT_VERSION)
-        _store(words.size, config.size)
-        _store(words.buffer_bytes, buffer_bytes)
-        _store(words.owner_pid, os.getpid())
-        _store(words.blocks[0].pid, os.getpid())
-        # Release: pairs with the load of published in _is_published; publishes the words above.
-        _store(words.published, control.MAGIC)
+        nbytes = header.segment_bytes(config.size, buffer_bytes)
+        segment = segments.reserve(
+            fd, nbytes, begins=_UNFINISHED, interleave=config.numa_interleave
+        )
+        header.register(config, segment)
+        header.publish(segment, config.size, buffer_bytes)
         _await_followers(config, segment)
     except BaseException:
-        segment.close()  # drops the lock, so that ranks that wait for READY see that it is in vain
-        raise
-    finally:
         segments.unlink(config.name)
+        os.close(fd)  # drops the lock, so that ranks that wait for READY see that it is in vain
+        raise
+    segments.unlink(config.name)  # under the lock: until here no other rank 0 replaces the name
     # Release: pairs with the load of ready in _await_ready.
-    _store(words.ready, 1)
+    header.store(header.words(segment).ready, 1)
     return segment
 
 
 def _await_followers(config: ShmConfig, segment: Segment) -> None:
     def missing() -> list[int]:
-        return [r for r in range(config.size) if _load(_words(segment).blocks[r].pid) == 0]
+        return [
+            r for r in range(config.size) if header.load(header.words(segment).blocks[r].pid) == 0
+        ]
 
     def all_registered() -> bool:
         absent = missing()
@@ -157,25 +144,31 @@ def _await_followers(config: ShmConfig, segment: Segment) -> None:
     _poll(config, all_registered, failure)
 
 
-def _create_or_replace(config: ShmConfig, nbytes: int) -> Segment:
+def _create_or_replace(config: ShmConfig) -> int:
+    """CREATE; return the descriptor of a new file of this name, with byte 0 locked."""
     for _ in range(3):
         try:
-            return segments.create(
-                config.name, nbytes, owned=_UNFINISHED, interleave=config.numa_interleave
-            )
+            fd = segments.create_named(config.name)
         except FileExistsError:
             remove_stale(config)
+            continue
+        try:
+            if take_ownership(fd):
+                return fd
+        except BaseException:
+            segments.unlink(config.name)
+            os.close(fd)
+            raise
+        os.close(fd)
     raise InitializationFailed("shm", f"segment {config.name} comes back as soon as it is removed")
 
 
-def _follow(config: ShmConfig, leader_lives: Callable[[], bool]) -> Segment:
+def _follow(config: ShmConfig) -> Segment:
     missing = ""
 
     def attach() -> Segment | None:
         nonlocal missing
         segment, missing = _try_attach(config)
-        if segment is None and not leader_lives():
-            raise InitializationFailed("shm", LEADER_LOST, [0])
         return segment
 
     segment = _poll(
@@ -197,19 +190,21 @@ def _follow(config: ShmConfig, leader_lives: Callable[[], bool]) -> Segment:
 def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
     """OPEN, CHECK and REGISTER; return the segment, or what is still missing."""
     try:
-        fd = segments.open_existing(config.name)
+        fd = segments.open_named(config.name)
     except FileNotFoundError:
         return None, f"segment {config.name} does not exist"
+    except PermissionError:
+        raise describe_foreign(config.name) from None
     segment = None
     try:
-        check_owner(config, fd)
+        check_owner(config.name, fd)
         nbytes = os.fstat(fd).st_size
         if nbytes < control.buffers_offset(config.size) or not is_locked(fd, 0):
             return None, f"segment {config.name} has no living owner"
         segment = Segment(fd, nbytes)
-        if not _is_published(config, segment):
+        if not header.is_published(config, segment):
             return None, f"the owner of segment {config.name} is not ready"
-        _register(config, segment)
+        header.register(config, segment)
         fd = -1
         return segment, ""
     finally:
@@ -217,46 +212,11 @@ def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
             os.close(fd)
 
 
-def _is_published(config: ShmConfig, segment: Segment) -> bool:
-    """Check a published header; return False if there is none yet."""
-    published = _load(_words(segment).published)
-    if published == control.UNFINISHED:
-        return False
-    if published != control.MAGIC:
-        raise InitializationFailed("shm", f"{config.name} is not a segment of cobre_comm")
-    version, size = _load(_words(segment).version), _load(_words(segment).size)
-    if version != control.LAYOUT_VERSION:
-        raise InitializationFailed(
-            "shm",
-            f"segment {config.name} has layout version {version}, this cobre_comm has "
-            f"{control.LAYOUT_VERSION}; use one version for all ranks",
-        )
-    if size != config.size:
-        raise InitializationFailed(
-            "shm",
-            f"rank 0 made segment {config.name} for {size} ranks, this rank was told "
-            f"{config.size}; check COBRE_SHM_SIZE",
-        )
-    return True
-
-
-def _register(config: ShmConfig, segment: Segment) -> None:
-    own_pid = _words(segment).blocks[config.rank].pid
-    if not segment.lock(config.rank) or _load(own_pid) != 0:
-        raise InitializationFailed(
-            "shm",
-            f"rank {config.rank} of {config.name} is already attached, as process "
-            f"{_load(own_pid)}; check COBRE_SHM_RANK",
-        )
-    # Release: pairs with the load of pid in _await_followers; the lock is held from here on.
-    _store(own_pid, os.getpid())
-
-
 def _await_ready(config: ShmConfig, segment: Segment) -> None:
     def is_ready() -> bool:
-        if _load(_words(segment).ready):
+        if header.load(header.words(segment).ready):
             return True
-        if not is_locked(segment.fd, 0) and not _load(_words(segment).ready):
+        if not is_locked(segment.fd, 0) and not header.load(header.words(segment).ready):
             raise InitializationFailed("shm", LEADER_LOST, [0])
         return False
 

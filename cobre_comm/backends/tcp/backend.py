@@ -21,15 +21,15 @@ from cobre_kernels.tcp.progress.neighbours import advance_kernel
 from cobre_kernels.tcp.progress.transfer import transfer_kernel
 from numpy.typing import DTypeLike
 
+from cobre_comm.agreement import agree_on_memory, attempt
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
 from cobre_comm.backends.local import backend as local
 from cobre_comm.backends.tcp.memory import LinkMemory
 from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
 from cobre_comm.backends.tcp.spec import TCP
 from cobre_comm.common.cores import usable_cores
-from cobre_comm.communicator import Array
 from cobre_comm.config import TcpConfig
-from cobre_comm.errors import AllocationFailed, InitializationFailed, InvalidCommunicator
+from cobre_comm.errors import InitializationFailed, InvalidCommunicator
 from cobre_comm.jit.register import register_backend
 from cobre_comm.shared_region import HeapRegion
 
@@ -96,15 +96,9 @@ class TcpBackend(KernelBackend):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> HeapRegion:
         """Return an array of zeros, a copy on each rank's heap; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
-        nbytes = elements * element_type.itemsize
-        memory: Array | None = None
-        message = "another rank has no memory for its copy"
-        try:
-            memory = local.heap_zeros(elements, element_type)
-        except AllocationFailed as error:
-            message = error.message
-        if self.agree(memory is not None) == 0 or memory is None:
-            raise AllocationFailed(nbytes, message)
+        memory, problem = attempt(lambda: local.heap_zeros(elements, element_type))
+        agree_on_memory(self, elements * element_type.itemsize, problem)
+        assert memory is not None
         return HeapRegion(self, memory, next(self._regions))
 
     def split_local(self) -> local.LocalBackend:

@@ -11,8 +11,8 @@ import numpy as np
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.shm import control
 
-from cobre_comm import InitializationFailed, create_communicator
-from cobre_comm.backends.shm import rendezvous
+from cobre_comm import CollectiveFailed, create_communicator
+from cobre_comm.backends.shm import ownership, rendezvous
 from cobre_comm.backends.shm.ownership import is_locked
 
 NEVER_S = 300.0  # a limit that no test waits for
@@ -66,8 +66,6 @@ def stale(comm, kinds):
     for kind in kinds:
         if _rank() == 0 and kind == "empty":
             _file().touch(0o600)
-        elif _rank() == 0 and kind == "of a region":
-            _file().with_name(f"{_file().name}.0").write_bytes(b"left by a dead job")
         elif _rank() == 0:
             _header(_file(), magic=control.UNFINISHED if kind == "unfinished" else control.MAGIC)
         else:
@@ -189,9 +187,43 @@ def leader_dies_in_split(comm):
     if comm.rank == 0:
         comm._agree_on(SPLIT, 0)
         os.kill(os.getpid(), signal.SIGKILL)
-    rendezvous.START_TIMEOUT_S = NEVER_S
     try:
         comm.split_local()
-    except InitializationFailed as error:
-        return str(error)
+    except CollectiveFailed as error:
+        return error.ranks
     return None
+
+
+def waits_while_another_removes(comm, folder):
+    """Two ranks 0 find the same stale segment; the first stops after it has judged it."""
+    judged, tried = pathlib.Path(folder, "judged"), pathlib.Path(folder, "tried")
+    if os.environ["PROCESS"] == "0":
+        _header(_file())
+        look = ownership._is_ours
+
+        def look_and_wait(fd):
+            judged.touch()
+            _wait_for(tried)
+            return look(fd)
+
+        ownership._is_ours = look_and_wait
+        return attempt(1.0)
+    _wait_for(judged)
+    error = attempt(1.0)
+    tried.touch()
+    return error
+
+
+def neighbour_is_left_alone(comm):
+    """A job of another name is meeting while this one makes regions and communicators."""
+    others = [_file().with_name(f"{_file().name}.{number}") for number in range(3)]
+    for path in others:
+        path.write_bytes(b"another job")
+    try:
+        with create_communicator() as made:
+            made.create_shared_region(3).close()
+            made.split_local().close()
+        return [path.exists() and path.read_bytes() == b"another job" for path in others]
+    finally:
+        for path in others:
+            path.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ def check(error, *words):
 
 
 def test_stale_segment_is_replaced():
-    kinds = ["finished", "unfinished", "empty", "of a region"]
+    kinds = ["finished", "unfinished", "empty"]
     assert run(2, bodies.stale, kinds) == [[3.0] * len(kinds)] * 2
 
 
@@ -129,5 +129,16 @@ def test_segment_is_private_reserved_and_nameless_once_started():
 def test_leader_dies_while_it_splits():
     outcomes = run_ranks_outcomes("shm", 3, bodies.leader_dies_in_split)
     assert outcomes[0].exit_code == -9
-    for outcome in outcomes[1:]:
-        assert "rank 0 ended" in outcome.value
+    assert [outcome.value for outcome in outcomes[1:]] == [(0,), (0,)]
+
+
+def test_two_ranks_0_find_the_same_stale_segment(tmp_path):
+    """The second must not make a segment that the first then removes as the stale one."""
+    env = [{"PROCESS": str(process), "COBRE_SHM_RANK": "0"} for process in range(2)]
+    first, second = run(2, bodies.waits_while_another_removes, str(tmp_path), env=env)
+    check(first, "1", "did not attach")
+    check(second, "in use")
+
+
+def test_regions_leave_names_of_other_jobs_alone():
+    assert run(1, bodies.neighbour_is_left_alone) == [[True] * 3]

@@ -1,43 +1,18 @@
 """A container's /dev/shm: 64 MiB, or next to nothing. Never a bus error."""
 
-import functools
-import pathlib
-import subprocess
 import sys
 
 import pytest
 
+from tests.faults.shm.private_shm import in_private_shm
 from tests.grid import slow
 
-ROOT = pathlib.Path(__file__).parents[3]
-
-
-def in_small_shm(size, command):
-    mount = f'mount -t tmpfs -o size={size} tmpfs /dev/shm && exec "$@"'
-    return subprocess.run(
-        ["unshare", "-m", "sh", "-c", mount, "sh", *command],
-        capture_output=True, text=True, timeout=200, cwd=ROOT,
-    )  # fmt: skip
-
-
-@functools.cache
-def refusal():
-    try:
-        done = in_small_shm("1m", ["true"])
-    except OSError as error:
-        return str(error)
-    return "" if done.returncode == 0 else done.stderr.strip() or "unshare failed"
-
-
-@pytest.fixture(autouse=True)
-def private_mounts():
-    if refusal():
-        pytest.skip(f"no private mount namespace here: {refusal()}")
+pytestmark = pytest.mark.usefixtures("private_mounts")
 
 
 def run(shm_size, body, ranks, *buffer_bytes):
     module = [sys.executable, "-m", "tests.faults.shm.small_shm_bodies"]
-    done = in_small_shm(shm_size, [*module, body, str(ranks), *buffer_bytes])
+    done = in_private_shm(shm_size, [*module, body, str(ranks), *buffer_bytes])
     *lines, left = done.stdout.splitlines() or [""]
     assert left == "LEFT []", done.stderr
     assert len(lines) == ranks, done.stderr

@@ -1,0 +1,66 @@
+"""How the ranks of a group agree whether each of them could do its part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre_comm.errors import AllocationFailed
+
+REASON_BYTES = 480
+
+T = TypeVar("T")
+
+
+class Group(Protocol):
+    """Ranks that can talk: a communicator, as far as an agreement needs it."""
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+
+    def agree(self, value: int) -> int:
+        """Return the smallest value that a rank gives; collective."""
+
+    def broadcast(self, buf: NDArray[Any], root: int = 0) -> None:
+        """Give every rank the bytes of the root; collective."""
+
+
+def attempt(make: Callable[[], T]) -> tuple[T | None, str]:
+    """Return what a function makes, or why it makes nothing.
+
+    Every exception is a reason, because the other ranks wait to hear whether this rank could.
+    """
+    try:
+        return make(), ""
+    except AllocationFailed as error:
+        return None, error.message
+    except Exception as error:
+        return None, str(error) or type(error).__name__
+
+
+def first_problem(group: Group, problem: str) -> str:
+    """Return the problem of the first rank that has one, "" if none has; collective."""
+    first = group.agree(group.rank if problem else group.size)
+    if first == group.size:
+        return ""
+    text = np.zeros(REASON_BYTES, dtype=np.uint8)
+    if group.rank == first:
+        words = f"rank {first}: {problem}".encode()[:REASON_BYTES]
+        text[: len(words)] = np.frombuffer(words, dtype=np.uint8)
+    group.broadcast(text, first)
+    return text.tobytes().rstrip(b"\0").decode(errors="replace")
+
+
+def agree_on_memory(group: Group, nbytes: int, problem: str) -> None:
+    """Raise ``AllocationFailed`` on all ranks if one of them has a problem; collective."""
+    found = first_problem(group, problem)
+    if found:
+        raise AllocationFailed(nbytes, found)

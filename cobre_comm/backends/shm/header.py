@@ -1,0 +1,83 @@
+"""The header of a communicator's segment: written by rank 0, checked and signed by the others."""
+
+from __future__ import annotations
+
+import os
+
+from cobre_kernels.machine import access
+from cobre_kernels.machine.record import View
+from cobre_kernels.shm import control
+from cobre_kernels.shm.control import CONTROL
+
+from cobre_comm.backends.shm import segment as segments
+from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.config import ShmConfig
+from cobre_comm.errors import InitializationFailed
+
+
+def words(segment: Segment) -> View:
+    """Return the control region; its attributes are the addresses of its shared words."""
+    return CONTROL.at(segment.address)
+
+
+def load(address: int) -> int:
+    """Load a shared word, with acquire."""
+    return int(access.load_word_kernel.call(address))
+
+
+def store(address: int, value: int) -> None:
+    """Store a shared word, with release; the caller names the load that it pairs with."""
+    access.store_word_kernel.call(address, access.Store(value))
+
+
+def segment_bytes(size: int, buffer_bytes: int) -> int:
+    """Return the length of a segment of so many ranks."""
+    return int(control.buffers_offset(size)) + size * buffer_bytes
+
+
+def publish(segment: Segment, size: int, buffer_bytes: int) -> None:
+    """Write the header, as rank 0."""
+    header = words(segment)
+    store(header.version, control.LAYOUT_VERSION)
+    store(header.size, size)
+    store(header.buffer_bytes, buffer_bytes)
+    store(header.owner_pid, os.getpid())
+    # Release: pairs with the load of published in is_published; publishes the words above.
+    store(header.published, control.MAGIC)
+
+
+def is_published(config: ShmConfig, segment: Segment) -> bool:
+    """Check a published header; return False if there is none yet."""
+    header = words(segment)
+    published = load(header.published)
+    if published == control.UNFINISHED:
+        return False
+    if published != control.MAGIC:
+        raise InitializationFailed("shm", f"{config.name} is not a segment of cobre_comm")
+    version, size = load(header.version), load(header.size)
+    if version != control.LAYOUT_VERSION:
+        raise InitializationFailed(
+            "shm",
+            f"segment {config.name} has layout version {version}, this cobre_comm has "
+            f"{control.LAYOUT_VERSION}; use one version for all ranks",
+        )
+    if size != config.size:
+        raise InitializationFailed(
+            "shm",
+            f"rank 0 made segment {config.name} for {size} ranks, this rank was told "
+            f"{config.size}; check COBRE_SHM_SIZE",
+        )
+    return True
+
+
+def register(config: ShmConfig, segment: Segment) -> None:
+    """Lock the byte of this rank, and write its process id."""
+    own_pid = words(segment).blocks[config.rank].pid
+    if not segments.lock(segment.fd, config.rank) or load(own_pid) != 0:
+        raise InitializationFailed(
+            "shm",
+            f"rank {config.rank} of {config.name} is already attached, as process "
+            f"{load(own_pid)}; check COBRE_SHM_RANK",
+        )
+    # Release: pairs with the load of pid in _await_followers; the lock is held from here on.
+    store(own_pid, os.getpid())

@@ -1,0 +1,70 @@
+"""Mappings of shared memory that go with their last view, and hold no descriptor.
+
+``mmap.mmap`` keeps a descriptor of its own as long as it lives (it can be told not to from Python
+3.13 on). A program with a thousand regions would meet its limit of open files.
+
+Sources: mmap(2), munmap(2).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import mmap
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FAILED = ctypes.c_void_p(-1).value
+
+
+class Mapping:
+    """Pages of this process, unmapped when the last array over them goes.
+
+    Parameters
+    ----------
+    address, length : int
+        What to unmap.
+    start, nbytes : int
+        What an array over it shows.
+    """
+
+    def __init__(self, address: int, length: int, start: int, nbytes: int) -> None:
+        self._pages = address, length
+        self._unmap: Callable[..., Any] = libc().munmap  # loaded now: __del__ may run at exit
+        self.__array_interface__ = {
+            "data": (start, False),
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
+
+    def __del__(self) -> None:
+        self._unmap(*self._pages)
+
+
+@functools.cache
+def libc() -> ctypes.CDLL:
+    """Return the C library, with the prototypes of what this package calls."""
+    library = ctypes.CDLL(None, use_errno=True)
+    library.mmap.restype = ctypes.c_void_p
+    library.mmap.argtypes = [
+        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
+    ]  # fmt: skip
+    library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return library
+
+
+def map_file(fd: int, nbytes: int) -> NDArray[np.uint8]:
+    """Map a file, shared and writable; the descriptor may be closed at once."""
+    address = libc().mmap(
+        None, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0
+    )  # fmt: skip
+    if address == FAILED:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{os.strerror(code)} when {nbytes} bytes were to be mapped")
+    return np.asarray(Mapping(address, nbytes, address, nbytes))

@@ -1,0 +1,174 @@
+"""Shared memory without a name, for ranks that can talk already: theory of operation.
+
+A file in /dev/shm counts against its size, which a container limits; a memfd would not. One
+that never had a name cannot be squatted, mistaken for another job's, or left behind. The
+leader makes an empty one and hands it to the other ranks. Then it reserves the pages, and all map.
+All ranks take the same step, because each ends with an agreement.
+
+========= =================================== ====================================================
+step      leader                              other ranks
+========= =================================== ====================================================
+HAND OVER makes a file without a name         receive process, descriptor, device and inode; open
+          (O_TMPFILE) and broadcasts where    ``/proc/PID/fd/N`` if it is that very inode
+          it is
+AGREE     a rank that could not: BY NAME; else RESERVE
+BY NAME   draws a random name and broadcasts  receive the name before it exists
+          it, then creates the file
+AGREE     a rank that could not: ``AllocationFailed`` on all ranks
+OPEN      --                                  open the name
+AGREE     a rank that could not: ``AllocationFailed`` on all ranks. Every rank removes the name
+RESERVE   takes all pages, maps them          --
+AGREE     a rank that could not: ``AllocationFailed`` on all ranks
+MAP       --                                  map the file
+AGREE     a rank that could not: ``AllocationFailed`` on all ranks
+========= =================================== ====================================================
+
+A rank that dies ends the agreement of the others, and they close what they have opened. The name of
+BY NAME exists while ranks open it, before a page is taken. Each rank knows it and removes it, also
+when an agreement fails. So only the kill of all ranks within that moment leaves an empty file.
+
+Sources: open(2) on O_TMPFILE, proc_pid_fd(5), proc(5) on hidepid, pid_namespaces(7).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import secrets
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from cobre_comm.agreement import Group, agree_on_memory, attempt, first_problem
+from cobre_comm.backends.shm import segment as segments
+from cobre_comm.backends.shm.segment import PRIVATE_MODE, SHM_FOLDER, Segment
+from cobre_comm.errors import AllocationFailed
+
+PROCESSES = pathlib.Path("/proc")
+NAME_RANDOM_BYTES = 16
+
+
+def share_segment(
+    group: Group,
+    nbytes: int,
+    prepare: Callable[[Segment], None] = lambda segment: None,
+    *,
+    interleave: bool = False,
+) -> Segment:
+    """Return a new segment that all ranks of a group have mapped; collective.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks; rank 0 leads.
+    nbytes : int
+        Length of the segment, the same on all ranks.
+    prepare : callable
+        Called with the segment once it is mapped: on the leader first, then on the others.
+    interleave : bool
+        Whether its pages are spread over NUMA nodes.
+
+    Raises
+    ------
+    AllocationFailed
+        On all ranks, if one of them fails; it says which, and why.
+    """
+    with contextlib.ExitStack() as opened:
+        fd = _share_file(group, nbytes, opened)
+
+        def lead() -> Segment:
+            return _prepared(segments.reserve(fd, nbytes, interleave=interleave), prepare)
+
+        def follow() -> Segment:
+            return _prepared(Segment(fd, nbytes), prepare)
+
+        segment, problem = attempt(lead) if group.rank == 0 else (None, "")
+        agree_on_memory(group, nbytes, problem)
+        if group.rank != 0:
+            segment, problem = attempt(follow)
+        agree_on_memory(group, nbytes, problem)
+        opened.pop_all()
+    assert segment is not None
+    return segment
+
+
+def _prepared(segment: Segment, prepare: Callable[[Segment], None]) -> Segment:
+    prepare(segment)
+    return segment
+
+
+def _share_file(group: Group, nbytes: int, opened: contextlib.ExitStack) -> int:
+    """Return a descriptor of one new, empty file without a name; collective."""
+    problem = ""
+    for way in (_hand_over, _share_by_name):
+        with contextlib.ExitStack() as here:
+            fd, problem = way(group, here)
+            if fd is not None and not problem:
+                opened.push(here.pop_all())
+                return fd
+    raise AllocationFailed(nbytes, problem)
+
+
+def _kept(fd: int, opened: contextlib.ExitStack) -> int:
+    opened.callback(os.close, fd)
+    return fd
+
+
+def _hand_over(group: Group, opened: contextlib.ExitStack) -> tuple[int | None, str]:
+    """HAND OVER; return a descriptor, and the problem of the first rank that has one."""
+    offer = np.zeros(4, dtype=np.uint64)  # process, descriptor, device, inode
+    fd, problem = None, ""
+    if group.rank == 0:
+        fd, problem = attempt(lambda: _make(opened))
+        if fd is not None:
+            status = os.fstat(fd)
+            offer[:] = os.getpid(), fd, status.st_dev, status.st_ino
+    group.broadcast(offer, 0)
+    if group.rank != 0:
+        fd, problem = attempt(lambda: _receive(opened, *offer.tolist()))
+    return fd, first_problem(group, problem)
+
+
+def _make(opened: contextlib.ExitStack) -> int:
+    if sys.platform != "linux":
+        raise OSError("this system has no files without names")
+    fd = _kept(os.open(SHM_FOLDER, os.O_TMPFILE | os.O_RDWR, PRIVATE_MODE), opened)
+    os.fchmod(fd, PRIVATE_MODE)  # for any umask
+    return fd
+
+
+def _receive(opened: contextlib.ExitStack, pid: int, number: int, device: int, inode: int) -> int:
+    path = PROCESSES / str(pid) / "fd" / str(number)
+    # Looked at before it is opened: in another PID namespace it may be any file of any process.
+    _check_identity(path.stat(), device, inode)
+    fd = _kept(os.open(path, os.O_RDWR), opened)
+    _check_identity(os.fstat(fd), device, inode)
+    return fd
+
+
+def _check_identity(status: os.stat_result, device: int, inode: int) -> None:
+    if (status.st_dev, status.st_ino) != (device, inode):
+        raise OSError("the leader's process number means another process here")
+
+
+def _share_by_name(group: Group, opened: contextlib.ExitStack) -> tuple[int | None, str]:
+    """BY NAME; return a descriptor, and the problem of the first rank that has one."""
+    drawn = f"/cobre.{secrets.token_urlsafe(NAME_RANDOM_BYTES)}".encode()  # as long as macOS allows
+    letters = np.frombuffer(drawn, dtype=np.uint8).copy()
+    group.broadcast(letters, 0)
+    name = letters.tobytes().decode()
+    fd, problem = None, ""
+    try:
+        if group.rank == 0:
+            fd, problem = attempt(lambda: _kept(segments.create_named(name), opened))
+        found = first_problem(group, problem)
+        if not found:
+            if group.rank != 0:
+                fd, problem = attempt(lambda: _kept(segments.open_named(name), opened))
+            found = first_problem(group, problem)
+        return fd, found
+    finally:
+        with contextlib.suppress(OSError):
+            segments.unlink(name)

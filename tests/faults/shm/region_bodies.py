@@ -1,0 +1,229 @@
+"""Ranks that make a region while one of them fails or dies; run as a module, alone in /dev/shm.
+
+The ranks are forked from this process, which has loaded the kernels, so a job takes milliseconds.
+"""
+
+import ctypes
+import os
+import pathlib
+import pickle
+import resource
+import secrets
+import signal
+import sys
+
+from cobre_comm import CollectiveFailed, InitializationFailed, LocalBackend, ShmBackend, ShmConfig
+from cobre_comm.backends.shm import nameless
+from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
+
+SHM_FOLDER = pathlib.Path("/dev/shm")
+REGION_BYTES = 2**20
+OTHER_USERS = 65501, 65502
+CLONE_NEWPID = 0x20000000
+
+
+def ranks(size, body, *args, before=lambda rank: None, name=""):
+    """Run ``body(comm, *args)`` on forked ranks; return their values, exceptions, or signals."""
+    config = {"name": name or f"/{secrets.token_hex(6)}", "size": size, "timeout_s": 20.0}
+    started = []
+    for rank in range(size):
+        reader, writer = os.pipe()
+        before(rank)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                with ShmBackend(ShmConfig(rank=rank, **config)) as comm:
+                    found = body(comm, *args)
+            except Exception as error:
+                found = error
+            os.write(writer, pickle.dumps(found))
+            os._exit(0)
+        os.close(writer)
+        started.append((pid, reader))
+    return [_outcome(pid, reader) for pid, reader in started]
+
+
+def _outcome(pid, reader):
+    with os.fdopen(reader, "rb") as pipe:
+        found = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    return pickle.loads(found) if found else -os.WTERMSIG(status)
+
+
+def make_region(comm, way):
+    """Make a region and use it, with everything handed over by process or by name."""
+    if way == "by name" and comm.rank == comm.size - 1:
+        nameless.PROCESSES = pathlib.Path("/nowhere")
+    with comm.create_shared_region(REGION_BYTES, "u1") as region:
+        region.block(comm.rank, comm.rank + 1)[:] = comm.rank + 1
+        region.fence()
+        return region.as_slice()[: comm.size].tolist()
+
+
+def killed_at(comm, way, victim, moment):
+    """Kill one rank at its n-th call while it makes a region; return the ranks that were lost."""
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event in ("call", "c_call")
+        if calls == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if comm.rank == victim:
+        sys.setprofile(count)
+    try:
+        make_region(comm, way)
+    except CollectiveFailed as error:
+        return error.ranks
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def kills(way, moments):
+    """Kill each of two ranks at moments over all of the making, of which nothing is left."""
+    for victim in (0, 1):
+        calls = ranks(2, killed_at, way, victim, 0)[victim]
+        assert calls > 40, calls
+        for moment in range(1, calls, max(1, calls // int(moments))):
+            outcomes = ranks(2, killed_at, way, victim, moment)
+            assert outcomes[victim] == -signal.SIGKILL, (moment, outcomes)
+            assert outcomes[1 - victim] in ((victim,), 0), (moment, outcomes)
+            assert not any(SHM_FOLDER.iterdir()), (victim, moment)
+
+
+def fails_on(comm, way, victim, fault):
+    """Let one rank fail to make a region; return the error, after which all goes on."""
+    undo = FAULTS[fault]() if comm.rank == victim else lambda: None
+    try:
+        made = make_region(comm, way)
+    except Exception as error:
+        made = error
+    finally:
+        undo()
+    four_in_a_row(comm, "python")
+    assert make_region(comm, way) == [1, 2, 3]
+    return made
+
+
+def _limit(which, value):
+    soft, hard = resource.getrlimit(which)
+    resource.setrlimit(which, (value, hard))
+    return lambda: resource.setrlimit(which, (soft, hard))
+
+
+def _no_descriptor():
+    free = os.dup(0)
+    os.close(free)
+    return _limit(resource.RLIMIT_NOFILE, free)
+
+
+def _no_addresses():
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+    return _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + REGION_BYTES // 2)
+
+
+def _no_permission():
+    """Take the way of a rank whose files nobody else may open, and of which it may not make any."""
+
+    def refuse(*args, **keywords):
+        raise PermissionError(13, "Permission denied")
+
+    kept = os.open, nameless.segments.create_named, nameless.segments.open_named
+    os.open = nameless.segments.create_named = nameless.segments.open_named = refuse
+
+    def undo():
+        os.open, nameless.segments.create_named, nameless.segments.open_named = kept
+
+    return undo
+
+
+FAULTS = {
+    "descriptors": _no_descriptor,
+    "addresses": _no_addresses,
+    "permission": _no_permission,
+}
+
+
+def failures():
+    """Each rank fails in each way: all ranks get the same error, and go on."""
+    for fault in FAULTS:
+        for victim in (0, 2):
+            for way in ("handed over", "by name"):
+                outcomes = ranks(3, fails_on, way, victim, fault)
+                texts = {f"{type(each).__name__}: {each}" for each in outcomes}
+                assert len(texts) == 1, (fault, victim, way, outcomes)
+                assert f"rank {victim}: " in texts.pop(), (fault, victim, way, outcomes)
+                assert {each.requested_bytes for each in outcomes} == {REGION_BYTES}
+                assert not any(SHM_FOLDER.iterdir())
+
+
+def other_user():
+    """Ranks of one user meet another user's file; they share regions though none may look."""
+    owner, user = OTHER_USERS
+    path = SHM_FOLDER / "squatted"
+    path.touch(0o600)
+    os.chown(path, owner, owner)
+
+    def become_user():
+        os.setgid(user)
+        os.setuid(user)
+
+    errors = as_child(become_user, lambda: ranks(2, make_region, "", name="/squatted"))
+    for error in errors:
+        assert isinstance(error, InitializationFailed), error
+        assert f"uid {owner}" in str(error), error
+    path.unlink()
+    # A process that has changed its user shows its descriptors to nobody.
+    assert as_child(become_user, lambda: ranks(2, make_by_name)) == [[1, 2]] * 2
+    assert not any(SHM_FOLDER.iterdir())
+
+
+def other_pid_namespace():
+    """Rank 0 is process 1 of another PID namespace, a number that rank 1 knows for another."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def before(rank):
+        if rank == 0 and libc.unshare(CLONE_NEWPID):
+            raise OSError(ctypes.get_errno(), "unshare")
+        if rank == 1:  # back to where this process itself has stayed
+            with open("/proc/self/ns/pid") as own:  # noqa: PTH123
+                assert libc.setns(own.fileno(), CLONE_NEWPID) == 0
+
+    assert ranks(2, make_by_name, before=before) == [[1, 2]] * 2
+    assert not any(SHM_FOLDER.iterdir())
+
+
+def make_by_name(comm):
+    """Make a region, which has to be by name."""
+    ways = []
+    by_name = nameless._share_by_name
+    nameless._share_by_name = lambda *args: ways.append("by name") or by_name(*args)
+    made = make_region(comm, "")
+    assert ways == ["by name"]
+    return made
+
+
+def as_child(prepare, act):
+    """Return what ``act`` does in a child that has prepared itself."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            prepare()
+            found = act()
+        except Exception as error:
+            found = error
+        os.write(writer, pickle.dumps(found))
+        os._exit(0)
+    os.close(writer)
+    return _outcome(pid, reader)
+
+
+if __name__ == "__main__":
+    four_in_a_row(LocalBackend(), "python")
+    with ShmBackend(ShmConfig(name="/first", rank=0, size=1)) as alone:
+        make_region(alone, "")
+    globals()[sys.argv[1]](*sys.argv[2:])
+    print("DONE")

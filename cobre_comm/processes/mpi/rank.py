@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from cobre_comm.processes.endings import STARTER, Ending
 from cobre_comm.processes.rank import Rank, Standard
@@ -25,6 +24,11 @@ class MpiRank(Rank):
         Added to what ``mpiexec`` gives to it.
     core : int, optional
         The core it is bound to.
+
+    Attributes
+    ----------
+    environment, core
+        The parameters.
     """
 
     def __init__(
@@ -36,18 +40,14 @@ class MpiRank(Rank):
     ) -> None:
         super().__init__(rank)
         self._standard: Standard | None = standard
-        self._start = {"core": core, "environment": dict(environment or {})}
+        self.environment = dict(environment or {})
+        self.core = core
         self._owed: list[tuple[int, bool]] = []  # signals that came before it
 
     @property
     def is_ordered(self) -> bool:
         """Whether a shim has got what it needs to start this rank."""
         return self._standard is None
-
-    @property
-    def order(self) -> dict[str, Any]:
-        """How it is started."""
-        return self._start
 
     @property
     def descriptors(self) -> list[int]:

@@ -87,9 +87,6 @@ def become(order: dict[str, Any], descriptors: list[int], link: socket.socket) -
         for target, descriptor in enumerate(standard):
             os.dup2(descriptor, target)
             os.close(descriptor)
-        tie_to(order["launcher"])
-        if order["core"] is not None:
-            os.sched_setaffinity(0, {order["core"]})
         link.sendall(f"{os.getpid()}\n".encode())
         command = order["command"]
         for number in _IGNORED:
@@ -100,16 +97,6 @@ def become(order: dict[str, Any], descriptors: list[int], link: socket.socket) -
     except BaseException as error:
         os.write(2, f"cobre-comm: cannot start the rank: {error!r}\n".encode())
     os._exit(127)
-
-
-def tie_to(launcher: int) -> None:
-    """Have the kernel kill this process when the launcher, its new parent, ends."""
-    import ctypes
-
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != launcher:
-        raise ChildProcessError(f"process {os.getppid()} has adopted it, not the launcher")
 
 
 def main() -> None:

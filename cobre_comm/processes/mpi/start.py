@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from cobre_comm.processes.endings import STARTER, Ending
+from cobre_comm.processes.interpreter import tied_command
 from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.mpi import leftovers, shim
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
@@ -178,10 +179,9 @@ class MpiStart:
 
     def _order(self, link: socket.socket, rank: MpiRank) -> None:
         order = {
-            **rank.order,
-            "command": self._command,
+            "command": tied_command(self._command, rank.core),
+            "environment": rank.environment,
             "ignored": self._ignored,
-            "launcher": os.getpid(),
         }
         data = json.dumps(order).encode()
         link.settimeout(SEND_S)

@@ -3,6 +3,7 @@
 import argparse
 import gc
 import json
+import math
 import os
 import pathlib
 import pickle
@@ -13,10 +14,12 @@ import time
 from dataclasses import asdict
 
 from cobre_comm.common import frames
+from cobre_comm.testing.cases.faults.judge import promise_of
 from tests.campaign import page, surroundings
 from tests.campaign.draw import draw
 
 MOST_WORKERS = 3
+FEW = 3000  # of which `--each` chooses
 
 
 def _arguments(words):
@@ -24,6 +27,7 @@ def _arguments(words):
     parser.add_argument("--faults", type=int, default=300, help="how many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--index", type=int, action="append", help="only this one, and its account")
+    parser.add_argument("--each", action="store_true", help="each kind once on each backend")
     parser.add_argument("--first", type=int, default=0, help="the number to begin with")
     parser.add_argument("--only", action="append", help="kinds that begin with this word")
     parser.add_argument("--backend", action="append", help="backends that begin with this word")
@@ -40,10 +44,12 @@ def chosen(options):
     """Return (number, fault) of all that are asked for."""
     if options.index:
         return [(index, draw(options.seed, index)) for index in options.index]
-    found, index = [], options.first
-    while len(found) < options.faults:
+    found, index, seen = [], options.first, set()
+    last = options.first + FEW if options.each else math.inf
+    while len(found) < options.faults and index < last:
         fault = draw(options.seed, index)
-        if all(
+        new = traits(fault) - seen
+        if (new or not options.each) and all(
             not words or any(value.startswith(word) for word in words)
             for words, value in (
                 (options.only, fault.kind), (options.backend, fault.backend),
@@ -51,8 +57,15 @@ def chosen(options):
             )
         ):  # fmt: skip
             found.append((index, fault))
+            seen |= new
         index += 1
     return found
+
+
+def traits(fault):
+    """Return what `--each` has once: kinds by backends, and promises by ways to wait."""
+    waits = [item for item in fault.env.items() if item[0].startswith("COBRE_COMM_")]
+    return {(fault.kind, fault.backend, fault.start), (promise_of(fault), *waits)}
 
 
 def warm():

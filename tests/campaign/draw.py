@@ -1,11 +1,16 @@
 """Which fault a number stands for: drawn from a seed, the same on every machine."""
 
 import random
+from dataclasses import replace
 
 from cobre_comm.testing.cases.faults.fault import CLOSE, START, STEP, Fault
+from cobre_comm.testing.cases.faults.judge import promise_of
 from cobre_comm.testing.cases.faults.kinds import ASTRAY, ENDED, KINDS, LATE, LOST
 
-BACKENDS = {"shm": 45, "tcp": 45, "mpi-openmpi": 2, "mpi-mpich": 2, "mpi-mpich:0,0,1,1": 1}
+BACKENDS = {
+    "shm": 90, "tcp": 90, "mpi-openmpi": 3, "mpi-mpich": 3, "mpi-openmpi:0,0,1,1": 1,
+    "mpi-mpich-net:0,1": 1, "mpi-mpich:0,0,1,1": 1,
+}  # fmt: skip
 STARTS = {"hand": 92, "run": 6, "launch": 2}
 RARE = {"launcher": 3, "tiny_memory": 6, "memory": 6, "descriptors": 6, "suspended": 3}
 USUAL = 10
@@ -14,7 +19,7 @@ SHORT_S = 0.5
 START_LIMIT_S = 3.0
 ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp",)}
 # What ends or changes the process in a way that an MPI does not survive.
-NOT_WITH_MPI = {"exec", "descriptors", "memory", "paused", "suspended", "tiny_memory", "exit_0"}
+NOT_WITH_MPI = {"exec", "descriptors", "memory", "paused", "suspended", "tiny_memory"}
 BY_HAND = {"descriptors", "memory", "tiny_memory", "unauthenticated", "paused"}
 BUFFERS = ({}, {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_TCP_STAR_BYTES": "4096"},
            {"COBRE_TCP_STAR_BYTES": "0"})  # fmt: skip
@@ -28,7 +33,8 @@ def draw(seed, index):
     while True:
         fault = _any(dice)
         if _can_be(fault):
-            return fault
+            is_late = promise_of(fault) == LATE
+            return replace(fault, limit_s=SHORT_S) if is_late else fault
 
 
 def _any(dice):
@@ -43,7 +49,7 @@ def _any(dice):
         start = dice.choice(["run", "run", "launch"])
     elif kind in BY_HAND or backend.startswith("mpi"):
         start = "hand"
-    limit_s = SHORT_S if KINDS[kind].promise == LATE else LIMIT_S
+    limit_s = LIMIT_S
     if moment == START or kind == "tiny_memory":
         limit_s = START_LIMIT_S
     if kind == "suspended":

@@ -108,7 +108,12 @@ class Job:
 
     def _known_children(self):
         facts = [told(self.folder, rank) for rank in range(self.fault.size)]
-        pids = [p for fact in facts for key in ("children", "programs") for p in fact.get(key, ())]
+        pids = [
+            p
+            for fact in facts
+            for key in ("children", "orphans", "programs")
+            for p in fact.get(key, ())
+        ]
         mine = surroundings.children()
         return [pid for pid in [*pids, *self.helpers] if pid in mine]
 

@@ -36,7 +36,7 @@ def right(kind):
         accounts[VICTIM] |= caught()
     if promise == REFUSED:
         word = "another thread" if kind == "second_thread" else "after a fork"
-        accounts[VICTIM]["refused"] = [word] * (1 if kind == "second_thread" else 4)
+        accounts[VICTIM]["refused"] = [word] * (6 if kind.startswith("use_in_child") else 1)
     if promise == LOST and kind != "closed":
         del accounts[VICTIM]["done"]
     codes = [exit_code if rank == VICTIM else 0 for rank in range(SIZE)]
@@ -121,8 +121,8 @@ WRONG = {
     },
     "paused": CALM, "signals": CALM, "suspended": CALM,
     "use_in_child": CALM | {
-        "the child may": of(VICTIM, refused=["after a fork"] * 3),
-        "another reason": of(VICTIM, refused=["closed"] * 4),
+        "the child may": of(VICTIM, refused=["after a fork"] * 5),
+        "another reason": of(VICTIM, refused=["closed"] * 6),
         "no word of the child": without(VICTIM, "refused"),
     },
     "tiny_memory": {

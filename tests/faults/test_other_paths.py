@@ -1,12 +1,14 @@
-"""The wait without futex, and all the logic without compilation."""
+"""The wait without futex, a long spin, a communicator for each thread, no compilation."""
 
+import threading
+
+import numpy as np
 import pytest
 
 from cobre_comm import ReduceOp
-from cobre_comm.testing import RankPool, run_ranks_outcomes
+from cobre_comm.testing import RankPool
 from cobre_comm.testing.cases import allgatherv, allreduce, barrier, identity, regions
-from cobre_comm.testing.cases.faults import late_ranks, lost_ranks
-from cobre_comm.testing.cases.faults.survivors import check_survivors, check_timeout
+from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.mixed import sequences
 from tests.faults.tcp import stress_bodies
 from tests.grid import skip_unless_here, slow
@@ -25,19 +27,41 @@ def test_portable_essentials(pools, caller, size):
     pool.run(barrier.late_rank_delays_all, caller, 0, 0.2, env=PORTABLE)
 
 
-@pytest.mark.parametrize("operation", ["allreduce", "broadcast"])
-def test_portable_kill(caller, operation):
-    outcomes = run_ranks_outcomes(
-        "shm", 3, lost_ranks.wait_for_the_lost, caller, operation, 1, "kill", env=PORTABLE
-    )
-    check_survivors(outcomes, [1], None, operation)
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["shm", slow("tcp"), slow("mpi-mpich:0,1")])
+def test_long_spin(pools, backend):
+    """Millions of looks at the clock in one wait; each once took a little of the stack."""
+    env = {"COBRE_COMM_SPIN_US": "10000000"}
+    times = pools.get(backend, 2).run(barrier.late_rank_delays_all, "njit", 0, 4.0, env=env)
+    assert min(left for _, left in times) >= max(entered for entered, _ in times)
 
 
-def test_portable_timeout(pools, caller, tmp_path):
-    env = {**PORTABLE, "COBRE_SHM_TIMEOUT_SECS": "1"}
-    arguments = late_ranks.late, caller, "barrier", (1,), str(tmp_path)
-    values = pools.get("shm", 3).run(*arguments, env=env, fresh=True)
-    check_timeout(values[0][0], (1,), "COBRE_SHM_TIMEOUT_SECS")
+def threads_with_their_own(comm, caller, rounds):
+    """One communicator for each thread: they do not disturb one another."""
+    comms = [comm.split_local() for _ in range(3)]
+    failures = []
+
+    def work(own, seed):
+        try:
+            send, recv = np.full(50, own.rank + seed + 1.0), np.zeros(50)
+            for _ in range(rounds):
+                calls(caller, comm.rank).allreduce(own, send, recv, ReduceOp.SUM)
+                assert recv[7] == sum(r + seed + 1.0 for r in range(own.size))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(own, i)) for i, own in enumerate(comms)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    for own in comms:
+        own.close()
+
+
+def test_each_thread_its_own_communicator(pools, caller):
+    pools.get("shm", 2).run(threads_with_their_own, caller, 200)
 
 
 @pytest.fixture(scope="module", params=["shm", "tcp", slow("mpi-mpich"), "mpi-mpich:0,1"])

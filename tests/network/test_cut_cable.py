@@ -8,9 +8,9 @@ import pytest
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing import RanksFailed
+from cobre_comm.testing.cases.faults import struck
 from cobre_comm.testing.cases.faults.calling import OPERATIONS
-from cobre_comm.testing.cases.faults.lost_ranks import wait_for_the_lost
-from cobre_comm.testing.cases.faults.survivors import check_later, check_survivors
+from cobre_comm.testing.cases.faults.survivors import check_later
 from tests.network import bodies
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
@@ -133,10 +133,10 @@ def test_short_interruption_is_survived(hosted_pools, hosts, caller):
 
 
 @alternate("victim", range(3))
-def test_killed_on_another_host(hosted_pools, victim, caller):
+def test_killed_on_another_host(hosted_pools, victim, caller, tmp_path):
     """The kernel of the victim's host says so at once: no timeout is needed."""
+    fault = struck.complete(struck.at("killed", victim), 3, backend="tcp")
     outcomes = hosted_pools((0, 1, 2)).run_outcomes(
-        wait_for_the_lost, caller, "allreduce", victim, "kill", fresh=True, timeout_s=DEADLINE_S
+        struck.struck, caller, fault, str(tmp_path), fresh=True, timeout_s=DEADLINE_S
     )
-    check_survivors(outcomes, [victim], None, "allreduce")
-    assert outcomes[victim].exit_code == -9
+    struck.check(fault, outcomes)

@@ -1,21 +1,15 @@
 """Ranks that call different collectives all get an error that names each call; none hangs."""
 
-import itertools
-import random
-
 import numpy as np
 
-from cobre_comm import CollectiveFailed, CommError, InvalidBufferSize, ReduceOp
+from cobre_comm import CollectiveFailed, InvalidBufferSize, ReduceOp
 from cobre_comm.testing.cases.calls import calls
-from cobre_comm.testing.cases.case import BOTH, EVERY, NEVER, QUICK, Case, Slow
+from cobre_comm.testing.cases.case import EVERY, NEVER, QUICK, Case
 from cobre_comm.testing.cases.faults.calling import (
-    OPERATIONS,
-    collective,
     meet_failure,
     prepare,
 )
 from cobre_comm.testing.cases.faults.survivors import check_later
-from cobre_comm.testing.cases.reference import OPS
 
 EITHER = (CollectiveFailed, InvalidBufferSize)
 
@@ -146,48 +140,6 @@ def one_bad_argument(comm, caller):
     return first
 
 
-def drawn_call(draw, size):
-    """Return one collective: what it is, how long, and how."""
-    operation = draw.choice(OPERATIONS)
-    if operation == "barrier":
-        return operation, 5, {}
-    keywords = {"dtype": draw.choice(["f8", "i8"])}
-    if operation == "allreduce":
-        keywords["op"] = draw.choice(OPS)
-    if operation == "broadcast":
-        keywords["root"] = draw.randrange(size)
-    return operation, draw.choice([1, 5, 12, 13, 200, 2000]), keywords
-
-
-def one_goes_astray(comm, caller, seed):
-    """In a sequence of collectives one rank calls something else at some step.
-
-    Return the first error, its step, and which step and rank were drawn.
-    """
-    draw = random.Random(seed)
-    steps = [drawn_call(draw, comm.size) for _ in range(draw.randint(1, 12))]
-    astray = draw.randrange(len(steps)), draw.randrange(comm.size)
-    others = (drawn_call(draw, comm.size) for _ in itertools.count())
-    other = next(call for call in others if call != steps[astray[0]])
-    for step, planned in enumerate(steps):
-        operation, length, keywords = other if (step, comm.rank) == astray else planned
-        who = BOTH[(step + comm.rank) % 2] if caller == "mixed" else caller
-        try:
-            collective(comm, who, operation, length, **keywords)
-        except CommError as error:
-            return error, step, astray
-    return None, len(steps), astray
-
-
-def all_fail_at_that_step(ran):
-    for error, step, (at, rank) in ran.values:
-        assert isinstance(error, CollectiveFailed), f"{error!r} at step {step}"
-        assert step == at, f"error at step {step}, not {at}"
-        assert ran.size == 2 or error.ranks == (rank,), f"{rank} is at fault: {error}"
-    told = {error.message for error, *_ in ran.values}
-    assert len(told) == 1, f"ranks are told different things: {told}"
-
-
 def all_learn_who_called_what(ran):
     """The message has the same words for every caller."""
     [name] = ran.cell.arguments
@@ -244,11 +196,6 @@ CASES = [
     case(
         "two_calls", disagree, {"name": ["operations"]}, all_learn_who_differs, sizes=(2,),
         check=QUICK,
-    ),
-    case(
-        "at_a_random_step", one_goes_astray,
-        {"seed": [*range(6), *(Slow(seed) for seed in range(6, 30))]}, all_fail_at_that_step,
-        sizes=(2, 3, 4), callers=("mixed",),
     ),
     case(
         "tables", disagree_on_tables, {"which": ["counts", "displs", "swapped"]}, all_fail,

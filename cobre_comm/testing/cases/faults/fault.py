@@ -57,6 +57,9 @@ class Fault:
     limit_s: float = 60.0
     env: Mapping = field(default_factory=dict)
 
+    def __str__(self):
+        return f"{self.kind}-{self.victim}-{self.moment}"
+
 
 class Ledger:
     """Where a rank writes its account, line by line, so that a killed rank has one too.

@@ -3,9 +3,10 @@
 import statistics
 from dataclasses import dataclass, field
 
+from cobre_comm.testing.backend_name import BackendName, node_of_ranks
 from cobre_comm.testing.cases.faults.calling import OPERATIONS
 from cobre_comm.testing.cases.faults.fault import CLOSE, START
-from cobre_comm.testing.cases.faults.kinds import KINDS
+from cobre_comm.testing.cases.faults.kinds import KINDS, LATE, LOST
 
 PROMISED_S = 1.0  # from the fault to the error, on a machine that has nothing else to do
 START_S = 3.0  # how long ranks of a campaign look for each other where one may be lost then
@@ -61,8 +62,24 @@ def judge(fault, accounts, seen):
     """
     case = _Case(fault, list(accounts), seen)
     case.anything()
-    getattr(case, KINDS[fault.kind].promise)()
+    getattr(case, promise_of(fault))()
     return Verdict(case.problems, case.times)
+
+
+def promise_of(fault):
+    """Return what the kind promises; where only MPI connects the victim, a death is lateness."""
+    kind, nodes = KINDS[fault.kind], []
+    if BackendName.parse(fault.backend).is_mpi:
+        nodes = node_of_ranks(fault.backend, fault.size)
+    says_goodbye = fault.kind in ("exit_0", "exit_code", "raised", "closed")
+    if (
+        kind.promise == LOST
+        and nodes
+        and nodes.count(nodes[fault.victim]) == 1
+        and not says_goodbye
+    ):
+        return LATE
+    return kind.promise
 
 
 class _Case:
@@ -166,7 +183,8 @@ class _Case:
 
     def late(self):
         limit, victim = self.fault.limit_s, self.fault.victim
-        for rank in self.everyone:
+        self._must_end(victim, self.kind.exit_code)
+        for rank in self.others:
             self._must_end(rank, 0)
         for rank in self.others:
             caught = self.accounts[rank].get("caught")
@@ -179,8 +197,8 @@ class _Case:
             waited = caught["at"] - max(caught["entered"], self.struck or 0.0)
             least, most = 0.8 * limit, limit + PROMISED_S + self.seen.margin_s
             self.must(least < waited < most, f"rank {rank} waited {waited:.2f} s, not {limit}")
-        caught = self.accounts[victim].get("caught")
-        self.must(caught or self.is_launched, "the late rank met no error")
+        lives = self.kind.promise == LATE and not self.is_launched
+        self.must(not lives or "caught" in self.accounts[victim], "the late rank met no error")
 
     def astray(self):
         texts = set()
@@ -211,10 +229,9 @@ class _Case:
         self.nothing()
         told = self.accounts[self.fault.victim].get("refused", [])
         word = "thread" if self.fault.kind == "second_thread" else "fork"
-        count = 1 if word == "thread" else len(OPERATIONS)
-        self.must(
-            len(told) == count and all(word in text for text in told), f"the other is told {told}"
-        )
+        count = len(OPERATIONS) + 2 if self.fault.kind.startswith("use_in_child") else 1
+        right = len(told) == count and all(word in text for text in told)
+        self.must(right, f"the other is told {told}")
 
     def short(self):
         """All went well, or all are refused alike, or the victim failed and the others name it."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cobre_comm import ReduceOp
+from cobre_comm.testing.cases.faults.calling import FORKS
 from cobre_comm.testing.cases.faults.fault import CLOSE, MOMENTS, REGION, START, STEP
 from cobre_comm.testing.cases.faults.strike import EXIT_CODE, Victim
 
@@ -55,6 +56,10 @@ def _astray(operation, length=5, **keywords):
     return lambda victim: victim.astray(operation, length, **keywords)
 
 
+def _forking(strike, how):
+    return lambda victim: strike(victim, FORKS[how])
+
+
 KINDS = {
     "killed": Kind(LOST, Victim.kill, -signal.SIGKILL, ANY),
     "terminated": Kind(LOST, Victim.terminate, -signal.SIGTERM, ANY),
@@ -66,8 +71,8 @@ KINDS = {
     "raised": Kind(LOST, Victim.raise_error, 1),
     "closed": Kind(LOST, Victim.close),
     "exec": Kind(LOST, Victim.exec, 0, RUNNING),
-    "orphan": Kind(LOST, Victim.orphan, -signal.SIGKILL, RUNNING),
-    "orphan_of_libc": Kind(LOST, Victim.orphan_of_libc, -signal.SIGKILL, RUNNING),
+    "orphan": Kind(LOST, _forking(Victim.orphan, "python"), -signal.SIGKILL, RUNNING),
+    "orphan_of_libc": Kind(LOST, _forking(Victim.orphan, "libc"), -signal.SIGKILL, RUNNING),
     "interrupted": Kind(INTERRUPTED, Victim.interrupt, 0, (START, STEP, REGION)),
     "alarmed": Kind(INTERRUPTED, Victim.alarm, 0, RUNNING),
     "late": Kind(LATE, Victim.late),
@@ -79,8 +84,10 @@ KINDS = {
     "astray_root": Kind(ASTRAY, _astray("broadcast", root=1), operation="broadcast"),
     "signals": Kind(NOTHING, Victim.signals, 0, (START, STEP, REGION, CLOSE)),
     "children": Kind(NOTHING, Victim.children, 0, RUNNING),
-    "use_in_child": Kind(REFUSED, Victim.use_in_child, 0, RUNNING),
-    "fork_in_handler": Kind(NOTHING, Victim.fork_in_handler, 0, RUNNING),
+    "use_in_child": Kind(REFUSED, _forking(Victim.use_in_child, "python"), 0, RUNNING),
+    "use_in_child_of_libc": Kind(REFUSED, _forking(Victim.use_in_child, "libc"), 0, RUNNING),
+    "fork_in_handler": Kind(REFUSED, _forking(Victim.fork_in_handler, "python"), 0, RUNNING),
+    "fork_of_libc_in_handler": Kind(REFUSED, _forking(Victim.fork_in_handler, "libc"), 0, RUNNING),
     "second_thread": Kind(REFUSED, Victim.second_thread, operation="meet"),
     "descriptors": Kind(SHORT, Victim.descriptors, 0, RUNNING),
     "memory": Kind(SHORT, Victim.memory, 0, RUNNING),

@@ -1,8 +1,6 @@
 """A rank that does not come within the limit is named, with the variable that raises the limit."""
 
-import os
 import pathlib
-import signal
 import subprocess
 import time
 
@@ -32,20 +30,6 @@ def no_limit(comm, pause_s):
     comm.barrier()
 
 
-def stopped(comm, caller, victim):
-    """SIGSTOP of a rank: it is alive and does not come."""
-    pids = prepare(comm, caller)
-    if comm.rank == victim:
-        os.kill(os.getpid(), signal.SIGSTOP)
-        return None
-    time.sleep(0.1)
-    try:
-        return meet_failure(comm, caller, "barrier")
-    finally:
-        time.sleep(0.2)
-        os.kill(pids[victim], signal.SIGCONT)
-
-
 def suspended(comm, caller, pause_s):
     """SIGSTOP of all ranks, for longer than the limit, while some wait and rank 0 computes."""
     pids = " ".join(map(str, prepare(comm, caller)))
@@ -69,14 +53,6 @@ def absent_are_named(ran):
         check_later(later, took, str(caught))
 
 
-def stopped_is_named(ran):
-    [victim] = ran.cell.arguments
-    for rank in set(range(ran.size)) - {victim}:
-        caught, _, later, took = ran.values[rank]
-        check_timeout(caught, (victim,), ran.settings.timeout_variable(ran.backend))
-        check_later(later, took, str(caught))
-
-
 def case(name, body, over, **fields):
     return Case(name, body, over, needs=("timeouts",), fresh=True, check=NEVER, **fields)
 
@@ -87,9 +63,5 @@ CASES = [
         limit_s=LIMIT_S, folder=True, expect=absent_are_named,
     ),
     case("no_limit", no_limit, {"pause_s": [1.0]}, callers=(), sizes=(2,), limit_s=0),
-    case(
-        "stopped_rank", stopped, {"victim": [1]}, sizes=(3,), limit_s=LIMIT_S,
-        expect=stopped_is_named,
-    ),
     case("suspended_job", suspended, {"pause_s": [3.0]}, sizes=(3,), limit_s=2),
 ]  # fmt: skip

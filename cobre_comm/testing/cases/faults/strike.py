@@ -9,15 +9,16 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import numpy as np
 
-from cobre_comm import CommError, InvalidCommunicator
+from cobre_comm import InvalidCommunicator
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective
-from cobre_comm.testing.cases.faults.fault import await_fact
+from cobre_comm.testing.cases.faults.fault import await_fact, told
 
-CHILD_LIVES_S = 1.5
+CHILD_LIVES_S = 120  # longer than any test waits for an error; they are ended before
 EXIT_CODE = 7
 ALARM = signal.SIGUSR2
 
@@ -58,6 +59,14 @@ def signal_in(delay_s, number, every_s=0.0):
     return lambda: settime(timer, 0, (ctypes.c_long * 4)(), None)
 
 
+def end_children(folder, rank):
+    """End what a rank has left behind."""
+    facts = told(folder, rank)
+    for pid in (*facts.get("orphans", ()), *facts.get("programs", ())):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 class Victim:
     """A rank that a fault befalls; each kind of fault is a method.
 
@@ -89,6 +98,7 @@ class Victim:
         self._end_signals()
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        end_children(self.folder, self.fault.victim)
         if signal.getsignal(ALARM) is not signal.SIG_DFL:
             signal.signal(ALARM, signal.SIG_IGN)
 
@@ -170,18 +180,18 @@ class Victim:
         self._leave_child(os.fork)
         self._leave_program()
 
-    def use_in_child(self):
+    def use_in_child(self, fork):
         self._now()
-        child = os.fork()
+        child = fork()
         if child == 0:
             self._child_tries()
         self.ledger.tell(children=[child])
 
-    def fork_in_handler(self):
-        """The child goes on in the kernel; `work` ends it when it comes out of there."""
+    def fork_in_handler(self, fork):
+        """The child goes on in the kernel; ``work`` ends it when it comes out of there."""
 
         def handler(*_):
-            if child := os.fork():
+            if child := fork():
                 self.ledger.tell(children=[child])
 
         self._on_alarm(handler)
@@ -205,13 +215,9 @@ class Victim:
             self.ledger.tell(refused=[str(error)])
         thread.join()
 
-    # Children that outlive a killed rank.
-    def orphan(self):
-        self._leave_child(os.fork)
-        self.kill()
-
-    def orphan_of_libc(self):
-        self._leave_child(ctypes.CDLL(None).fork)
+    def orphan(self, fork):
+        """A child that holds all descriptors outlives the killed rank."""
+        self._leave_child(fork)
         self.kill()
 
     # Less of what it has.
@@ -235,7 +241,7 @@ class Victim:
         if child == 0:
             time.sleep(CHILD_LIVES_S)
             os._exit(0)
-        self.ledger.tell(children=[child])
+        self.ledger.tell(orphans=[child])
 
     def _leave_program(self):
         program = subprocess.Popen(["sleep", str(CHILD_LIVES_S)], stdin=subprocess.DEVNULL)
@@ -243,17 +249,16 @@ class Victim:
         self.ledger.tell(programs=[program.pid])
 
     def _child_tries(self):
-        refused = []
+        """Note what a forked child is told when it does what a rank does."""
+        refused, comm = [], self.comm
+        others = (comm.split_local, lambda: comm.create_shared_region(3, np.float64))
         try:
-            for name in OPERATIONS:
+            for call in (*(partial(collective, comm, "python", n) for n in OPERATIONS), *others):
                 try:
-                    collective(self.comm, "python", name)
+                    call()
                 except InvalidCommunicator as error:
                     refused.append(str(error))
-            with contextlib.suppress(CommError):
-                self.comm.create_shared_region(3, np.float64)
-                refused.append("a region")
-            self.comm.close()
+            comm.close()
         finally:
             self.ledger.tell(refused=refused)
             os._exit(0)

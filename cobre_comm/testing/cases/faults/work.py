@@ -1,5 +1,6 @@
 """What every rank of a job does that a fault meets: right steps, and an account of what it met."""
 
+import atexit
 import gc
 import os
 import pathlib
@@ -8,7 +9,7 @@ import signal
 import threading
 import time
 
-from cobre_comm import BackendError, CommError, create_communicator
+from cobre_comm import BackendError, CommError, InvalidCommunicator, create_communicator
 from cobre_comm.testing.cases.faults import steps
 from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective
 from cobre_comm.testing.cases.faults.fault import (
@@ -20,7 +21,7 @@ from cobre_comm.testing.cases.faults.fault import (
     told,
 )
 from cobre_comm.testing.cases.faults.kinds import ASTRAY, HARMFUL, KINDS
-from cobre_comm.testing.cases.faults.strike import Alarmed, Victim
+from cobre_comm.testing.cases.faults.strike import Alarmed, Victim, end_children
 
 MET = (CommError, BackendError, KeyboardInterrupt, Alarmed, MemoryError, OSError, steps.Wrong)
 LONGEST_S = 20.0  # a fault that nobody has met by then has been missed
@@ -74,7 +75,7 @@ class _Worker:
             self._leave_if_child()
             self._note(error)
         self._try_later()
-        self._let_go_on()
+        self._tidy()
         self._close()
 
     def _begin(self):
@@ -172,12 +173,17 @@ class _Worker:
                 later.append(f"{type(error).__name__}: {error}")
         self.ledger.tell(later=later, took=time.monotonic() - began)
 
-    def _let_go_on(self):
-        """The lowest survivor ends the stop of a victim, once all others have met their error."""
+    def _tidy(self):
+        """The lowest survivor ends what is left of the victim, once all others have their error."""
         others = [r for r in range(self.fault.size) if r != self.fault.victim]
-        if self.fault.kind == "stopped" and self.rank == others[0]:
+        facts = told(self.folder, self.fault.victim)
+        if self.rank != others[0] or not (self.fault.kind == "stopped" or "orphans" in facts):
+            return
+        if KINDS[self.fault.kind].promise in HARMFUL:
             await_fact(self.folder, others, "caught")
-            os.kill(told(self.folder, self.fault.victim)["pid"], signal.SIGCONT)
+            end_children(self.folder, self.fault.victim)
+        if self.fault.kind == "stopped":
+            os.kill(facts["pid"], signal.SIGCONT)
 
     def _close(self):
         if self.victim:
@@ -194,6 +200,14 @@ class _Worker:
     def _leave_if_child(self):
         """End a child that has come out of a kernel which its parent had entered."""
         if os.getpid() != self.pid:
+            refused = []
+            try:
+                self.comm.barrier()
+            except InvalidCommunicator as error:
+                refused.append(str(error))
+            self.comm.close()
+            atexit._run_exitfuncs()
+            self.ledger.tell(refused=refused)
             os._exit(0)
 
 

@@ -1,0 +1,107 @@
+"""Faults at some moment of a sequence of collectives, as rows of the table."""
+
+from dataclasses import replace
+
+from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Slow
+from cobre_comm.testing.cases.faults.fault import REGION, STEP, Fault
+from cobre_comm.testing.cases.faults.judge import Seen, judge
+from cobre_comm.testing.cases.faults.work import work
+
+MARGIN_S = 20.0  # a loaded machine may be late, but never as late as the limit of a wait
+LIMIT_S = 0.5
+
+
+def struck(comm, caller, fault, folder):
+    """Work until the fault has struck; return the account of this rank."""
+    return work(comm, caller, complete(fault, comm.size), folder)
+
+
+def complete(fault, size, **changes):
+    return replace(fault, size=size, victim=fault.victim % size, **changes)
+
+
+def check(fault, outcomes, variable=""):
+    """Judge what came of the ranks of a pool; raise where it is not what it must be."""
+    accounts = [outcome.value if outcome.ok else {} for outcome in outcomes]
+    struck_at = [each["struck_by"] for each in accounts if each.get("struck_by")]
+    if struck_at:
+        accounts[fault.victim].setdefault("struck", struck_at[0])
+    seen = Seen(
+        exit_codes=tuple(
+            outcome.exit_code if outcome.ended else int(outcome.exception is not None)
+            for outcome in outcomes
+        ),
+        margin_s=MARGIN_S,
+        overdue=any(outcome.timed_out for outcome in outcomes),
+        timeout_variable=variable,
+    )
+    problems = judge(fault, accounts, seen).problems
+    told = [outcome.describe() for outcome in outcomes if not outcome.ok]
+    assert not problems, "\n".join([str(fault), *problems, *told])
+
+
+def all_is_as_it_must_be(ran):
+    [fault] = ran.cell.arguments
+    fault = complete(fault, ran.size, backend=ran.backend)
+    check(fault, ran.outcomes, ran.settings.timeout_variable(ran.backend))
+
+
+def at(kind, victim=0, moment=STEP, **fields):
+    seed = sum(map(ord, f"{kind} {victim} {moment}"))
+    return Fault(kind, victim, 0, moment=moment, seed=seed, delay_s=seed % 10 / 2000, **fields)
+
+
+def case(name, faults, needs, **fields):
+    fields = {"where": "points", "sizes": (3,), "check": NEVER, **fields}
+    return Case(
+        name, struck, {"fault": faults}, needs=needs, fresh=True, folder=True, column="killed",
+        expect=all_is_as_it_must_be, **fields,
+    )  # fmt: skip
+
+
+def slow(kind, *victims, **fields):
+    return [Slow(at(kind, victim, **fields)) for victim in victims]
+
+
+ENDS = ("terminated", "crashed", "exit_0", "exit_code", "exit_in_handler", "orphan")
+ASTRAY = ("operation", "length", "dtype", "op", "root")
+CASES = [
+    case(
+        "killed",
+        [at("killed", 0), at("killed", -1), *slow("killed", 1), *slow("killed", 2, moment=REGION)],
+        ("liveness", "regions"), where="watchful",
+    ),
+    case(
+        "named_by_the_others_which_wait", [at("killed", -1)], ("liveness", "regions"),
+        where="watchful", callers=("njit",), check=QUICK,
+    ),
+    case(
+        "ended",
+        [at("exit_at_once", 1), at("orphan_of_libc", 1), *(Slow(at(kind, 1)) for kind in ENDS)],
+        ("liveness", "regions", "forks"), where="watchful",
+    ),
+    case("closed", [at("closed", 0), *slow("closed", 2)], ("regions",)),
+    case(
+        "late", [at("late", 1, limit_s=LIMIT_S), at("stopped", 0, limit_s=LIMIT_S)],
+        ("timeouts", "regions"), limit_s=LIMIT_S,
+    ),
+    case(
+        "interrupted",
+        [at("interrupted", 0), at("alarmed", 1), *slow("interrupted", 1, moment=REGION)],
+        ("signals", "regions"),
+    ),
+    case(
+        "astray", [at(f"astray_{what}", n, step=2 * n) for n, what in enumerate(ASTRAY)],
+        ("disagreement", "regions"), sizes=(2, 4),
+    ),
+    case("disturbed", [at("signals", 0), at("children", 1)], ("signals", "forks", "regions")),
+    case(
+        "refused",
+        [at("second_thread", 1), at("use_in_child", 0), at("use_in_child_of_libc", 2)],
+        ("threads", "forks", "regions", "split"),
+    ),
+    case(
+        "forked_in_a_handler", [at("fork_in_handler", 1), at("fork_of_libc_in_handler", 0)],
+        ("signals", "forks", "regions"),
+    ),
+]  # fmt: skip

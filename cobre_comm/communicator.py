@@ -29,14 +29,28 @@ class Communicator(Closing):
     are unspecified and the communicator is broken: every later collective on it raises
     :class:`~cobre_comm.InvalidCommunicator` naming the first cause.
 
-    All methods but ``close`` work inside ``@njit`` code too, on the same object passed as an
-    argument, with the same checks and the same exceptions. One check is missing
-    there: on a closed ``LocalBackend``, ``barrier``, ``broadcast`` and ``allreduce`` go through.
+    On a closed communicator every collective raises :class:`~cobre_comm.InvalidCommunicator`, and
+    so do ``create_shared_region``, ``split_local`` and the ``fence`` of its regions. ``rank`` and
+    ``size`` stay readable.
+
+    ``rank``, ``size``, ``is_leader`` and the collectives work inside ``@njit`` code too, on the
+    same object, with the same checks and the same exceptions. Pass it as an argument: numba does
+    not cache a function that takes it from a global or a closure. A tuple, ``jitclass``,
+    ``structref`` or ``typed.List`` keeps the communicator alive.
 
     Notes
     -----
     One thread at a time: a second one that enters a collective gets ``InvalidCommunicator``.
     A process forked after the communicator was made must make its own.
+
+    In a ``prange`` a collective does not compile. numba drops errors of the threads of a
+    ``prange``, so a refused call hidden in a function breaks the communicator instead: the other
+    ranks learn of it, and the next call raises.
+
+    In ``@njit`` code ``except Exception`` catches all errors; numba compiles no other. When an
+    exception leaves a compiled function, numba forgets counts on what the function held. A
+    communicator among that is not closed by garbage collection, but by ``close``, by the end of a
+    ``with`` block, or at exit.
     """
 
     __slots__ = ("__weakref__",)

@@ -59,7 +59,8 @@ class InvalidBufferSize(CommError):
 
     def __str__(self) -> str:
         detail = f": {self.message}" if self.message else ""
-        return f"{self.operation}: expected {self.expected} elements, got {self.actual}{detail}"
+        noun = "element" if self.expected == 1 else "elements"
+        return f"{self.operation}: expected {self.expected} {noun}, got {self.actual}{detail}"
 
 
 class InvalidRoot(CommError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections import Counter
 from typing import Any, cast
 
@@ -45,19 +46,34 @@ def _ranks(numbers: list[int]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-class Failure(BaseException):
+class Failure(Exception):  # numba raises no other
     """The exception that @njit code raises; instantiating it gives the true exception.
 
-    numba instantiates an exception when it leaves compiled code, with the GIL held and with the
-    values it was raised with. So ``Failure(comm, operation, status, a, b)`` returns, for example,
-    a :class:`~cobre_comm.CollectiveFailed`, and that is what the caller catches.
+    Compiled code calls :func:`explain` and then raises ``Failure`` without arguments. numba
+    instantiates it, twice, in the same thread when it leaves compiled code. That gives, for
+    example, a :class:`~cobre_comm.CollectiveFailed`. Of an exception with arguments numba would
+    never free half a kilobyte.
     """
 
     def __new__(cls, *values: Any) -> BaseException:  # type: ignore[misc]  # see the class
-        """Return the true exception."""
-        if len(values) == 1:  # CPython may hand an instance of another class back to the first one
+        """Return the explained exception."""
+        if values:  # CPython may hand an instance of another class back to the first one
             return cast(BaseException, values[0])
-        return exception_for(*values)
+        return exception_for(*_explained.values)
+
+
+_explained = threading.local()
+
+
+@ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)
+def explain(address: int, operation: int, outcome: int, a: int, b: int) -> None:
+    """Keep what this thread raises next; compiled code calls this function by its address."""
+    _explained.values = address, operation, outcome, a, b
+
+
+def explain_address() -> int:
+    """Return the address of :func:`explain` in this process."""
+    return ctypes.cast(explain, ctypes.c_void_p).value or 0
 
 
 def exception_for(address: int, operation: int, outcome: int, a: int, b: int) -> BaseException:
@@ -92,35 +108,46 @@ def exception_for(address: int, operation: int, outcome: int, a: int, b: int) ->
     return _argument_error(comm.size, operation, outcome, a, b)
 
 
+# What is wrong with the arguments of a refused call, by its status.
+_HINTS = {
+    status.LENGTHS_DIFFER: "send and recv need the same length, at least 1",
+    status.SEND_NOT_COUNT: "send.size must be counts[rank]",
+    status.WRONG_TABLES: "counts and displs need one entry per rank",
+    status.BLOCK_OUTSIDE: "a block [displs[r], +counts[r]) is not inside recv",
+    status.NEGATIVE: "counts and displs must not be negative",
+    status.BAD_ROOT: "root is not a rank",
+    status.BUSY_ELSEWHERE: "another thread is inside a collective of this communicator; use one "
+    "thread at a time, or one communicator per thread",
+    status.NO_MEMORY: "no memory",
+    status.BLOCKS_OVERLAP: "two blocks of recv overlap; check counts and displs",
+    status.BUFFERS_OVERLAP: "send and recv overlap; pass the same array, or separate ones",
+    status.UNALIGNED: "an array is not aligned; pass a copy of it",
+    status.BAD_OP: "op must be ReduceOp.SUM, MIN or MAX (complex: SUM only)",
+    status.NOT_CONTIGUOUS: "an array is not C-contiguous; pass numpy.ascontiguousarray(...)",
+    status.READ_ONLY: "buf is read-only; pass a writable array",
+    status.UNFIT: "counts or displs do not fit 64-bit signed integers",
+    status.REFUSED: "its arguments are of a wrong type",
+}
+
+
 def _argument_error(size: int, operation: int, outcome: int, a: int, b: int) -> Exception:
-    name = OPERATIONS[operation]
+    name, hint = OPERATIONS[operation], _HINTS.get(outcome, f"unexpected status {outcome}")
     if outcome == status.LENGTHS_DIFFER:
-        return InvalidBufferSize(name, a, b, "send and recv need the same length, at least 1")
-    if outcome == status.SEND_NOT_COUNT:
-        return InvalidBufferSize(name, b, a, "send.size must be counts[rank]")
+        return InvalidBufferSize(name, max(a, 1), b, hint)
+    if outcome == status.SEND_NOT_COUNT or outcome == status.BLOCK_OUTSIDE:
+        return InvalidBufferSize(name, b, a, hint)
+    if outcome == status.NEGATIVE:
+        return InvalidBufferSize(name, 0, a, hint)
     if outcome == status.WRONG_TABLES:
-        wrong = a if a != size else b
-        return InvalidBufferSize(name, size, wrong, "counts and displs need one entry per rank")
-    if outcome == status.BLOCK_OUTSIDE:
-        return InvalidBufferSize(name, b, a, "a block [displs[r], +counts[r]) is not inside recv")
+        return InvalidBufferSize(name, size, a if a != size else b, hint)
     if outcome == status.BAD_ROOT:
         return InvalidRoot(a, size)
+    if outcome == status.BUFFERS_OVERLAP and operation == ALLGATHERV:
+        hint = "send overlaps recv; it may only be exactly its own block of it"
     if outcome == status.BUSY_ELSEWHERE:
-        return InvalidCommunicator(
-            f"{name}: another thread is inside a collective of this communicator; use one thread "
-            "at a time, or one communicator per thread"
-        )
-    if outcome == status.NO_MEMORY:
-        return MemoryError(f"{name}: no memory")
-    messages = {
-        status.BLOCKS_OVERLAP: "two blocks of recv overlap; check counts and displs",
-        status.BUFFERS_OVERLAP: "send and recv overlap; pass the same array, or separate ones"
-        if operation == ALLREDUCE
-        else "send overlaps recv; it may only be exactly its own block of it",
-        status.UNALIGNED: "an array is not aligned; pass a copy of it",
-        status.BAD_OP: "op must be ReduceOp.SUM, MIN or MAX (complex: SUM only)",
-    }
-    return ValueError(f"{name}: {messages.get(outcome, f'unexpected status {outcome}')}")
+        return InvalidCommunicator(f"{name}: {hint}")
+    error = MemoryError if outcome == status.NO_MEMORY else ValueError
+    return error(f"{name}: {hint}")
 
 
 def _why_unusable(outcome: int) -> str:
@@ -142,6 +169,8 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
         return _disagreement(comm, operation)
     if outcome == status.MPI_FAILED:
         return _mpi_failure(comm, operation)
+    if outcome == status.UNSEEN:
+        return _unseen_refusal(comm)
     reasons = {r: comm.failures[r].reason for r in range(comm.size)}
     if outcome == status.LOST_PEER:
         lost = {r: _REASONS[reason] for r, reason in reasons.items() if reason in _REASONS}
@@ -156,6 +185,14 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
         f"raise {variable} (seconds, 0 for no limit)",
         late,
     )
+
+
+def _unseen_refusal(comm: View) -> CollectiveFailed:
+    """Return the failure of a call that was refused where no error can be raised."""
+    operation = OPERATIONS.get(comm.signature, "a collective")
+    hint = _HINTS.get(comm.length, "it was refused")
+    message = f"refused in a thread of prange, where numba drops errors: {hint}"
+    return CollectiveFailed(operation, 0, message, [comm.rank])
 
 
 def _mpi_failure(comm: View, operation: str) -> CollectiveFailed:
@@ -185,7 +222,7 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
 
 def _describe_call(signature: int, length: int, detail: int) -> str:
     operation, code, argument = unpack_signature(signature)
-    dtype = dtypes.NAMES.get(code, "unknown")
+    dtype = dtypes.NAMES.get(code, f"dtype #{signature >> 32:08x}")  # structured, text, time
     number = signature & 0xFF
     if operation == OPERATIONS[EXACT_SUM]:
         return f"called {operation}"

@@ -54,13 +54,24 @@ def check_array(operation: str, name: str, value: object, *, writable: bool) -> 
     return value
 
 
+def describe_dtype(dtype: np.dtype[Any]) -> str:
+    """Return text that is the same for dtypes of the same layout, in Python and in @njit code."""
+    if dtype.subdtype is not None:
+        element, shape = dtype.subdtype
+        return f"{shape}{describe_dtype(element)}"
+    if dtype.names is None or dtype.fields is None:
+        return dtype.str
+    offsets = {name: dtype.fields[name][1] for name in dtype.names}
+    fields = sorted((offset, name, describe_dtype(dtype[name])) for name, offset in offsets.items())
+    return f"{fields}{dtype.itemsize}"
+
+
 def dtype_word(dtype: np.dtype[Any]) -> int:
     """Return a dtype's code, or for one without a code a hash of its description above it."""
     code: int = dtypes.CODES.get(dtype, dtypes.OTHER)
     if code != dtypes.OTHER:
         return code
-    description = repr(dtype.descr if dtype.names else dtype.str).encode()
-    word: int = dtypes.OTHER | (zlib.crc32(description) & HASH_MASK) << 8
+    word: int = dtypes.OTHER | (zlib.crc32(describe_dtype(dtype).encode()) & HASH_MASK) << 8
     return word
 
 
@@ -101,10 +112,16 @@ def as_table(name: str, value: Any) -> NDArray[np.int64]:
             f"allgatherv: {name} must be one-dimensional, one integer per rank, got "
             f"{_describe(value)}"
         )
+    unfit = ValueError(f"allgatherv: {name} do not fit 64-bit signed integers")
     if array.size and array.dtype.kind not in "iu":
-        raise TypeError(f"allgatherv: {name} must be integers, got {_describe(value)}")
+        if isinstance(value, np.ndarray):
+            raise TypeError(f"allgatherv: {name} must be integers, got {_describe(value)}")
+        try:  # integers of several types, or large ones
+            return np.array([as_integer("allgatherv", name, n) for n in value], dtype=np.int64)
+        except OverflowError:
+            raise unfit from None
     if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
-        raise ValueError(f"allgatherv: {name} does not fit 64-bit signed integers")
+        raise unfit
     return np.ascontiguousarray(array, dtype=np.int64)
 
 

@@ -98,6 +98,8 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         comm.allreduce_body = bodies.allreduce.address
         comm.allgatherv_body = bodies.allgatherv.address
         comm.abandon_body = bodies.abandon.address
+        comm.explain = failure.explain_address()
+        comm.refuse = guard.refuse_kernel.address
         comm.exact_sum = exact_sum.exact_sum_entry.address
         comm.fold_kernel = fold.fold_kernel.address
         self._barrier = fast_path("barrier")
@@ -188,6 +190,8 @@ class KernelBackend(Communicator, SharedMemoryProvider):
             a, b = send.size, int(counts[self._rank])
         elif outcome == status.BLOCK_OUTSIDE:
             a, b = max(int(c) + int(d) for c, d in zip(counts, displs, strict=True)), recv.size
+        elif outcome == status.NEGATIVE:
+            a, b = min(*map(int, counts), *map(int, displs)), 0
         self._raise(ALLGATHERV, outcome, a, b)
 
     def _agree_on(self, signature: int, length: int) -> None:
@@ -199,7 +203,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
     def _agree_on_region(self, count: int, dtype: DTypeLike) -> tuple[int, np.dtype[Any]]:
         """Check the arguments of a new region, and that all ranks give the same ones."""
         elements, element_type = region_layout(count, dtype)
-        shape = zlib.crc32(f"{elements} {element_type.str} {element_type.descr}".encode())
+        shape = zlib.crc32(f"{elements} {slow_path.describe_dtype(element_type)}".encode())
         signature = CREATE_REGION | (shape & HASH_MASK) << 32
         self._agree_on(signature, elements * element_type.itemsize)
         return elements, element_type
@@ -251,6 +255,12 @@ class KernelBackend(Communicator, SharedMemoryProvider):
     def mark_forked(self) -> None:
         """In a forked child: this communicator is the parent's."""
         self._guard = states.FORKED
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a communicator cannot be pickled: create one in each process, and pass it to an "
+            "@njit(cache=True) function as an argument, not in a closure"
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(rank={self._rank}, size={self._size})"

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 from numba.core import types
-from numba.extending import register_jitable
+from numba.extending import intrinsic, register_jitable
 from numba.np.numpy_support import as_dtype
+
+_LARGEST = np.uint64(2**63 - 1)
 
 
 def array_problem(operation: str, name: str, array: Any, *, writable: bool) -> str:
@@ -55,9 +57,14 @@ def is_integer(argument: Any) -> bool:
 
 
 def integer_reader(argument: Any) -> Any:
-    """Return a function that turns a value of this integer type into an int64."""
+    """Return a function that turns a value of this integer type into an int64.
+
+    What does not fit becomes the largest int64, which no root and no ReduceOp is.
+    """
     if isinstance(argument, types.IntEnumMember):
         return register_jitable(lambda value: np.int64(value.value))
+    if argument == types.uint64:
+        return register_jitable(lambda value: np.int64(min(value, _LARGEST)))
     return register_jitable(lambda value: np.int64(value))
 
 
@@ -81,9 +88,30 @@ def contiguity(array: Any) -> Any:
     return _always if array.layout == "C" else _strides_are_contiguous
 
 
+def table_problem(name: str, argument: Any) -> tuple[str, type[Exception]]:
+    """Return the problem with the type of counts or displacements, and the error that it is."""
+    elements = _elements(argument)
+    if elements is None or any(_elements(e) is not None for e in elements):
+        problem = f"{name} must be one-dimensional, one integer per rank, got {argument}"
+        return f"allgatherv: {problem}", ValueError
+    if not all(isinstance(e, types.Integer) for e in elements):
+        return f"allgatherv: {name} must be integers, got {argument}", TypeError
+    return "", ValueError
+
+
+def _elements(argument: Any) -> list[Any] | None:
+    """Return the types of the elements of a sequence, or None for what is no sequence."""
+    if isinstance(argument, types.BaseTuple):
+        return list(argument)
+    if isinstance(argument, types.Array):
+        return [argument.dtype] if argument.ndim == 1 else None
+    is_sequence = isinstance(argument, (types.List, types.ListType, types.RangeType))
+    return [argument.dtype] if is_sequence else None
+
+
 @register_jitable
 def _same(table):
-    return table
+    return table, True
 
 
 @register_jitable
@@ -91,16 +119,54 @@ def _copied(table):
     copy = np.empty(len(table), dtype=np.int64)
     for i in range(len(table)):
         copy[i] = table[i]
-    return copy
+    return copy, True
+
+
+@register_jitable
+def _copied_if_it_fits(table):
+    copy, fits = np.empty(len(table), dtype=np.int64), True
+    for i in range(len(table)):
+        copy[i] = table[i]
+        fits = fits and copy[i] >= 0
+    return copy, fits
+
+
+@register_jitable
+def _empty(table):
+    return np.empty(0, dtype=np.int64), True
+
+
+@intrinsic
+def _as_int64(typingctx, table):
+    """Turn integers of different types into int64, and tell whether all of them fit."""
+    integers = types.UniTuple(types.int64, len(table))
+    result = types.Tuple((integers, types.boolean))
+
+    def codegen(context, builder, signature, args):
+        values, fits = [], context.get_constant(types.boolean, True)
+        for number, kind in enumerate(table):
+            value = builder.extract_value(args[0], number)
+            values.append(context.cast(builder, value, kind, types.int64))
+            if kind == types.uint64:
+                is_small = builder.icmp_signed(">=", value, value.type(0))
+                fits = builder.and_(fits, builder.zext(is_small, fits.type))
+        return context.make_tuple(
+            builder, result, [context.make_tuple(builder, integers, values), fits]
+        )
+
+    return result(table), codegen
+
+
+@register_jitable
+def _unified(table):
+    integers, fits = _as_int64(table)
+    return _copied(integers)[0], fits
 
 
 def table(argument: Any) -> Any:
-    """Return a function that makes an int64 vector of this type, or None."""
-    if isinstance(argument, types.Array):
-        if argument.ndim != 1 or not isinstance(argument.dtype, types.Integer):
-            return None
-        is_ready = argument.dtype == types.int64 and argument.layout == "C"
-        return _same if is_ready else _copied
-    element = getattr(argument, "dtype", None)
-    is_sequence = isinstance(argument, (types.UniTuple, types.List, types.ListType))
-    return _copied if is_sequence and isinstance(element, types.Integer) else None
+    """Return a function that makes an int64 vector of this type, and tells whether all fit."""
+    if isinstance(argument, types.BaseTuple) and not isinstance(argument, types.UniTuple):
+        return _unified if len(argument) else _empty
+    if argument.dtype == types.int64 and getattr(argument, "layout", "") == "C":
+        return _same
+    return _copied_if_it_fits if argument.dtype == types.uint64 else _copied

@@ -3,10 +3,13 @@
 Each overload sees the types of the arguments. Wrong types give an implementation that raises when
 it runs, with the message that Python gives. Otherwise the implementation makes the call, runs the
 entry by its address, and raises :class:`~cobre_comm.failure.Failure` for a status other than OK.
-Over ``local`` only ``allgatherv`` and ``exact_sum`` run an entry.
+Over ``local`` only ``allgatherv`` and ``exact_sum`` run an entry. What no entry checks goes to the
+record's ``refuse``, and what only a method can see reaches the entry as a length below zero.
 """
 
 from __future__ import annotations
+
+import operator
 
 import numpy as np
 from cobre_kernels.collective import dtypes, status
@@ -22,16 +25,17 @@ from cobre_kernels.collective.calls import (
     Barrier,
     Broadcast,
     ExactSum,
+    Refusal,
 )
-from cobre_kernels.collective.checks import check_allreduce
+from cobre_kernels.collective.checks import check_allreduce, check_broadcast
 from cobre_kernels.collective.exact_sum import WORDS
+from cobre_kernels.collective.guard import usability
 from cobre_kernels.machine.atomics import copy_bytes
 from cobre_kernels.machine.kernel import run
 from numba.core import types
-from numba.extending import overload_attribute, overload_method, register_jitable
+from numba.extending import overload, overload_attribute, overload_method, register_jitable
 from numba.np.numpy_support import as_dtype
 
-from cobre_comm.errors import InvalidRoot
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (
     array_problem,
@@ -41,10 +45,25 @@ from cobre_comm.jit.arguments import (
     is_integer,
     pair_problem,
     table,
+    table_problem,
 )
-from cobre_comm.jit.records import address_of, record_of, region_field
+from cobre_comm.jit.records import explain, record_of, region_field
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType
 from cobre_comm.slow_path import dtype_word
+
+
+@overload(operator.eq)
+def _equal(left, right):
+    if isinstance(left, CommType) and isinstance(right, CommType):
+        return lambda left, right: left is right
+    return None
+
+
+@overload(operator.ne)
+def _unequal(left, right):
+    if isinstance(left, CommType) and isinstance(right, CommType):
+        return lambda left, right: left is not right
+    return None
 
 
 @overload_attribute(CommType, "rank")
@@ -68,16 +87,26 @@ def _is_leader(comm):
     return lambda comm: record_of(comm).is_leader != 0
 
 
+@register_jitable
+def _refused(record, operation, outcome):
+    """Return a status that no entry has found; a thread that cannot raise breaks the record."""
+    run(record.refuse, record, Refusal(operation, outcome, 0))
+    return outcome
+
+
 @overload_method(CommType, "barrier")
 def _barrier(comm):
-    if isinstance(comm, LocalCommType):
-        return lambda comm: None
+    is_local = isinstance(comm, LocalCommType)
 
     def barrier(comm):
         record = record_of(comm)
-        outcome = run(record.barrier, record, Barrier(BARRIER, 0))
+        if is_local:
+            outcome = usability(record)
+        else:
+            outcome = run(record.barrier, record, Barrier(BARRIER, 0))
         if outcome != status.OK:
-            raise Failure(address_of(record), BARRIER, outcome, 0, 0)
+            explain(record, BARRIER, outcome, 0, 0)
+            raise Failure
 
     return barrier
 
@@ -90,33 +119,34 @@ def _broadcast(comm, buf, root=0):
     if problem:
 
         def refuse(comm, buf, root=0):
+            _refused(record_of(comm), BROADCAST, status.REFUSED)
             raise TypeError(problem)
 
         return refuse
     is_contiguous, to_int = contiguity(buf), integer_reader(root)
     dtype, writable = dtype_word(as_dtype(buf.dtype)), buf.mutable
-
-    if isinstance(comm, LocalCommType):
-
-        def nothing(comm, buf, root=0):
-            if not is_contiguous(buf):
-                raise ValueError("broadcast: buf is not C-contiguous")
-            if to_int(root) != 0:
-                raise InvalidRoot(to_int(root), 1)
-
-        return nothing
+    is_local = isinstance(comm, LocalCommType)
 
     def broadcast(comm, buf, root=0):
         record = record_of(comm)
         source = to_int(root)
+        size_bytes = buf.size * buf.itemsize
         if not is_contiguous(buf):
-            raise ValueError("broadcast: buf is not C-contiguous")
-        if not writable and source != record.rank:
-            raise ValueError("broadcast: buf is read-only; pass a writable array")
-        call = Broadcast(buf.ctypes.data, buf.size * buf.itemsize, dtype, source)
-        outcome = run(record.broadcast, record, call)
+            size_bytes = -status.NOT_CONTIGUOUS
+        elif not writable and source != record.rank:
+            size_bytes = -status.READ_ONLY
+        call = Broadcast(buf.ctypes.data, size_bytes, dtype, source)
+        if is_local:
+            outcome = usability(record)
+            if outcome == status.OK:
+                outcome = check_broadcast(record, call)
+            if outcome != status.OK:
+                _refused(record, BROADCAST, outcome)
+        else:
+            outcome = run(record.broadcast, record, call)
         if outcome != status.OK:
-            raise Failure(address_of(record), BROADCAST, outcome, source, 0)
+            explain(record, BROADCAST, outcome, source, 0)
+            raise Failure
 
     return broadcast
 
@@ -137,6 +167,7 @@ def _allreduce(comm, send, recv, op=0):
         error = error_class(problem)
 
         def refuse(comm, send, recv, op=0):
+            _refused(record_of(comm), ALLREDUCE, status.REFUSED)
             raise error(problem)
 
         return refuse
@@ -147,18 +178,25 @@ def _allreduce(comm, send, recv, op=0):
     is_local = isinstance(comm, LocalCommType)
 
     def allreduce(comm, send, recv, op=0):
+        record = record_of(comm)
+        source, target = np.int64(send.ctypes.data), np.int64(recv.ctypes.data)
+        send_count = send.size
         if not send_contiguous(send) or not recv_contiguous(recv):
-            raise ValueError("allreduce: send and recv must be C-contiguous")
-        record, source, target = record_of(comm), send.ctypes.data, recv.ctypes.data
-        call = Allreduce(source, send.size, target, recv.size, itemsize, dtype, to_int(op))
+            send_count = -status.NOT_CONTIGUOUS
+        call = Allreduce(source, send_count, target, recv.size, itemsize, dtype, to_int(op))
         if is_local:
-            outcome = check_allreduce(call)
-            if outcome == status.OK and source != target:
+            outcome = usability(record)
+            if outcome == status.OK:
+                outcome = check_allreduce(call)
+            if outcome != status.OK:
+                _refused(record, ALLREDUCE, outcome)
+            elif source != target:
                 copy_bytes(target, source, send.size * itemsize)
         else:
             outcome = run(record.allreduce, record, call)
         if outcome != status.OK:
-            raise Failure(address_of(record), ALLREDUCE, outcome, send.size, recv.size)
+            explain(record, ALLREDUCE, outcome, send.size, recv.size)
+            raise Failure
 
     return allreduce
 
@@ -173,42 +211,48 @@ def _allgatherv_numbers(outcome, rank, sizes, counts, displs):
         for r in range(len(counts)):
             end = max(end, counts[r] + displs[r])
         return end, sizes[1]
+    if outcome == status.NEGATIVE:
+        return min(counts.min(), displs.min()), 0
     return len(counts), len(displs)
 
 
 @overload_method(CommType, "allgatherv")
 def _allgatherv(comm, send, recv, counts, displs):
     problem = pair_problem("allgatherv", send, recv)
-    as_counts, as_displs = table(counts), table(displs)
-    for name, argument, convert in (("counts", counts, as_counts), ("displs", displs, as_displs)):
-        if not problem and convert is None:
-            problem = f"allgatherv: {name} must be integers, one per rank, got {argument}"
+    error = error_class(problem)
+    for name, argument in (("counts", counts), ("displs", displs)):
+        if not problem:
+            problem, error = table_problem(name, argument)
     if problem:
-        error = error_class(problem)
 
         def refuse(comm, send, recv, counts, displs):
+            _refused(record_of(comm), ALLGATHERV, status.REFUSED)
             raise error(problem)
 
         return refuse
+    as_counts, as_displs = table(counts), table(displs)
     send_contiguous, recv_contiguous = contiguity(send), contiguity(recv)
     numpy_dtype = as_dtype(send.dtype)
     dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
 
     def allgatherv(comm, send, recv, counts, displs):
+        record, send_count = record_of(comm), send.size
         if not send_contiguous(send) or not recv_contiguous(recv):
-            raise ValueError("allgatherv: send and recv must be C-contiguous")
-        record = record_of(comm)
-        lengths, displacements = as_counts(counts), as_displs(displs)
+            send_count = -status.NOT_CONTIGUOUS
+        lengths, counts_fit = as_counts(counts)
+        displacements, displs_fit = as_displs(displs)
+        counts_len = lengths.size if counts_fit and displs_fit else -status.UNFIT
         call = Allgatherv(
-            send.ctypes.data, send.size, recv.ctypes.data, recv.size, itemsize, dtype,
-            lengths.ctypes.data, displacements.ctypes.data, lengths.size, displacements.size,
+            send.ctypes.data, send_count, recv.ctypes.data, recv.size, itemsize, dtype,
+            lengths.ctypes.data, displacements.ctypes.data, counts_len, displacements.size,
         )  # fmt: skip
         outcome = run(record.allgatherv, record, call)
         # Reading the tables here also keeps them alive until the entry is done with them.
         sizes = (send.size, recv.size)
         a, b = _allgatherv_numbers(outcome, record.rank, sizes, lengths, displacements)
         if outcome != status.OK:
-            raise Failure(address_of(record), ALLGATHERV, outcome, a, b)
+            explain(record, ALLGATHERV, outcome, a, b)
+            raise Failure
 
     return allgatherv
 
@@ -226,22 +270,25 @@ def _exact_sum(comm, values):
     if problem:
 
         def refuse(comm, values):
+            _refused(record_of(comm), EXACT_SUM, status.REFUSED)
             raise TypeError(problem)
 
         return refuse
     is_contiguous, dtype = contiguity(values), dtype_word(as_dtype(values.dtype))
 
     def exact_sum(comm, values):
+        count = values.size
         if not is_contiguous(values):
-            raise ValueError("exact_sum: values is not C-contiguous")
-        if values.ctypes.data % values.itemsize != 0:
-            raise ValueError("exact_sum: values is not aligned; pass a copy of it")
+            count = -status.NOT_CONTIGUOUS
+        elif values.ctypes.data % values.itemsize != 0:
+            count = -status.UNALIGNED
         record = record_of(comm)
         digits = np.zeros(WORDS, dtype=np.int64)
-        call = ExactSum(values.ctypes.data, values.size, dtype, digits.ctypes.data)
+        call = ExactSum(values.ctypes.data, count, dtype, digits.ctypes.data)
         outcome = run(record.exact_sum, record, call)
         if outcome != status.OK:
-            raise Failure(address_of(record), EXACT_SUM, outcome, 0, 0)
+            explain(record, EXACT_SUM, outcome, 0, 0)
+            raise Failure
         return digits.view(np.float64)[0]
 
     return exact_sum
@@ -254,14 +301,17 @@ def _as_slice(region):
 
 @overload_method(RegionType, "fence")
 def _fence(region):
-    if not region.synchronises:
-        return lambda region: None
+    synchronises = region.synchronises
 
     def fence(region):
         record = region_field(region, "comm")
-        call = Barrier(FENCE, region_field(region, "identity"))
-        outcome = run(record.barrier, record, call)
+        if synchronises:
+            call = Barrier(FENCE, region_field(region, "identity"))
+            outcome = run(record.barrier, record, call)
+        else:
+            outcome = usability(record)
         if outcome != status.OK:
-            raise Failure(address_of(record), FENCE, outcome, 0, 0)
+            explain(record, FENCE, outcome, 0, 0)
+            raise Failure
 
     return fence

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
+from cobre_kernels.collective.comm import COMM
+from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 
-from cobre_comm.jit.types import COMM_TYPE
+from cobre_comm.jit.values import COMM_TYPE
 
 
 @intrinsic
 def record_of(typingctx: Any, comm: Any) -> Any:
     """Return the record of a communicator."""
-    return COMM_TYPE(comm), lambda context, builder, signature, args: args[0]
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.extract_value(args[0], 0)
+
+    return COMM_TYPE(comm), codegen
 
 
 @intrinsic
-def address_of(typingctx: Any, comm: Any) -> Any:
-    """Return the address of a record."""
-    return types.int64(comm), lambda context, builder, signature, args: args[0]
+def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, a: Any, b: Any) -> Any:
+    """Keep the exception of a status for :class:`~cobre_comm.failure.Failure`, raised next."""
+    words = [types.int64] * 4
+    function_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 5)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = builder.add(args[0], cgutils.intp_t(COMM.offsets["explain"]))
+        address = builder.load(builder.inttoptr(word, cgutils.intp_t.as_pointer()))
+        builder.call(builder.inttoptr(address, function_type.as_pointer()), args)
+        return context.get_dummy_value()
+
+    return types.void(record, *words), codegen
 
 
 @intrinsic(prefer_literal=True)

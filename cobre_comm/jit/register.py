@@ -7,17 +7,15 @@ from typing import Any
 from numba.extending import typeof_impl
 from numba.np.numpy_support import from_dtype
 
-from cobre_comm.jit import methods  # noqa: F401  # gives the types their methods
+# These give the types their attributes; numba asks them in this order.
+from cobre_comm.jit import attributes  # noqa: F401  # isort: skip
+from cobre_comm.jit import methods  # noqa: F401  # isort: skip
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType
 
 
-def register_backend(cls: type, *, is_local: bool) -> None:
+def register_backend(cls: Any, *, is_local: bool) -> None:
     """Make objects of ``cls`` usable as arguments of @njit functions."""
-    comm_type = LocalCommType() if is_local else CommType()
-
-    @typeof_impl.register(cls)
-    def typeof_comm(value: Any, context: Any) -> CommType:
-        return comm_type
+    cls._numba_type_ = LocalCommType() if is_local else CommType()  # numba's dispatcher reads it
 
 
 def register_region(cls: type, *, synchronises: bool) -> None:

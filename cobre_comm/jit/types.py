@@ -2,10 +2,8 @@
 
 numba sees two types: the communicator of ``local``, whose collectives compile to copies, and every
 other communicator. So a user's function is compiled once for ``local`` and once for all other
-backends. The value is the address of the communicator's record, an argument like any other. The
-compiled code holds nothing of this process, so ``cache=True`` serves other ranks, sizes, backends
-and runs. The type's name carries a hash of our sources, so numba's cache never serves code of
-another version.
+backends. ``values`` says what a value holds. The type's name carries a hash of our sources, so
+numba's cache never serves code of another version.
 """
 
 from __future__ import annotations
@@ -14,13 +12,8 @@ import functools
 import pathlib
 from typing import Any
 
-from cobre_kernels.collective.comm import COMM
 from cobre_kernels.machine.hashing import hash_of, kernel_sources
-from cobre_kernels.machine.record_types import RecordType
-from numba.core import cgutils, types
-from numba.extending import NativeValue, models, register_model, unbox
-
-COMM_TYPE = RecordType(COMM.name)
+from numba.core import types
 
 
 @functools.cache
@@ -78,49 +71,3 @@ class RegionType(types.Type):
     def __reduce__(self) -> Any:
         arguments = self.view.dtype, self.synchronises
         return restored, (self.name, type(self).__name__, *arguments)
-
-
-@register_model(LocalCommType)
-@register_model(CommType)
-class _CommModel(models.PrimitiveModel):  # type: ignore[misc]  # numba is untyped
-    def __init__(self, dmm: Any, fe_type: Any) -> None:
-        super().__init__(dmm, fe_type, cgutils.intp_t)
-
-
-@register_model(RegionType)
-class _RegionModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
-    def __init__(self, dmm: Any, fe_type: Any) -> None:
-        members = [("comm", COMM_TYPE), ("identity", types.int64), ("view", fe_type.view)]
-        super().__init__(dmm, fe_type, members)
-
-
-def _unbox_integer(c: Any, obj: Any, attribute: str) -> Any:
-    boxed = c.pyapi.object_getattr_string(obj, attribute)
-    value = c.pyapi.long_as_longlong(boxed)
-    c.pyapi.decref(boxed)
-    return value
-
-
-@unbox(LocalCommType)
-@unbox(CommType)
-def _unbox_comm(typ: Any, obj: Any, c: Any) -> NativeValue:
-    return NativeValue(_unbox_integer(c, obj, "_address"))
-
-
-@unbox(RegionType)
-def _unbox_region(typ: Any, obj: Any, c: Any) -> NativeValue:
-    region = cgutils.create_struct_proxy(typ)(c.context, c.builder)
-    comm = c.pyapi.object_getattr_string(obj, "_comm")
-    region.comm = _unbox_integer(c, comm, "_address")
-    c.pyapi.decref(comm)
-    region.identity = _unbox_integer(c, obj, "_identity")
-    readable = c.pyapi.object_getattr_string(obj, "_readable")
-    view = c.unbox(typ.view, readable)
-    region.view = view.value
-
-    def cleanup() -> None:
-        if view.cleanup is not None:
-            view.cleanup()
-        c.pyapi.decref(readable)
-
-    return NativeValue(region._getvalue(), is_error=view.is_error, cleanup=cleanup)

@@ -1,4 +1,4 @@
-"""What numba makes of a user's function: cached across processes, nothing left of local no-ops."""
+"""What numba makes of a user's function: what is cached, what is held, what is left of no-ops."""
 
 import functools
 import importlib
@@ -14,9 +14,10 @@ import pytest
 from cobre_kernels.machine import hashing, record_types
 from numba import njit
 
-from cobre_comm import LocalBackend
+from cobre_comm import CollectiveFailed, InvalidCommunicator, LocalBackend
 from cobre_comm.jit import types as jit_types
 from cobre_comm.testing import run_ranks
+from tests.kernels import holders, parallel_loops
 
 USER_SOURCE = pathlib.Path(__file__).with_name("cached_user_module.txt")
 
@@ -111,11 +112,14 @@ def body_of(function):
     return found.group(0)
 
 
-def test_barrier_and_broadcast_over_local_leave_nothing():
+def test_barrier_and_broadcast_over_local_look_at_the_guard_alone():
     with LocalBackend() as comm:
         assert no_ops(comm, np.zeros(3)) == 1
+    with pytest.raises(InvalidCommunicator, match="closed"):
+        no_ops(comm, np.zeros(3))
     body = body_of(no_ops)
-    assert not re.search(r"\b(call|invoke)\b", body), body
+    assert body.count("load atomic") == 4
+    assert not re.search(r"\b(cmpxchg|atomicrmw|store atomic|fence)\b", body), body
 
 
 @njit
@@ -128,3 +132,30 @@ def test_rank_and_size_over_local_are_constants():
         assert rank_and_size(comm) == 1
     body = body_of(rank_and_size)
     assert not re.search(r"\b(call|invoke|load)\b", body), body
+
+
+def test_what_holds_a_communicator_or_a_region_keeps_it_alive():
+    run_ranks("shm", 2, holders.lifetimes, timeout_s=120)
+
+
+@pytest.mark.slow
+def test_every_form_works_or_is_refused_in_one_sentence():
+    for wrong, told in run_ranks("shm", 2, holders.every_form, timeout_s=120):
+        assert wrong == []
+        for sentence, text in zip(holders.REFUSALS, told, strict=True):
+            assert sentence in text
+
+
+@pytest.mark.parametrize(
+    ("layer", "backend"),
+    [("workqueue", "shm"), pytest.param("omp", "tcp", marks=pytest.mark.slow)],
+)
+def test_collective_in_a_parallel_loop_is_refused_or_breaks_the_communicator(layer, backend):
+    env = {"NUMBA_NUM_THREADS": "4", "NUMBA_THREADING_LAYER": layer}
+    done = run_ranks(backend, 2, parallel_loops.loops, timeout_s=120, env=env)
+    for refusal, error, lost in done:
+        assert "allreduce cannot be called inside prange" in refusal
+        assert isinstance(error, (InvalidCommunicator, CollectiveFailed))
+        assert error.ranks == (0,)
+        assert lost == [0] * 5
+    assert "prange" in str(done[0][1])

@@ -122,7 +122,7 @@ def test_statuses_from_first_breaking_on_break():
 
 def test_operations_and_dtypes_have_names():
     assert set(CODES["operation"].values()) == set(calls.OPERATIONS)
-    assert set(CODES["dtype"].values()) == set(dtypes.NAMES)
+    assert set(CODES["dtype"].values()) == {dtypes.OTHER, *dtypes.NAMES}
     for dtype, code in dtypes.CODES.items():
         assert dtypes.NAMES[code] == dtype.name or code >= dtypes.LONGDOUBLE
 

@@ -28,8 +28,8 @@ BODIES = Bodies(
 class LocalBackend(KernelBackend):
     """The communicator of one rank.
 
-    In ``@njit`` code ``barrier`` and ``broadcast`` compile to nothing and ``allreduce`` to a copy,
-    also where the communicator is closed; ``allgatherv`` and ``exact_sum`` run their entries.
+    In ``@njit`` code ``barrier`` and ``broadcast`` compile to a look whether the communicator is
+    closed, and ``allreduce`` to a copy; ``allgatherv`` and ``exact_sum`` run their entries.
     """
 
     __slots__ = ("_regions",)

@@ -89,6 +89,14 @@ class ExactSum(NamedTuple):
     digits: int
 
 
+class Refusal(NamedTuple):
+    """A call that was refused before any communication; operation 0: it is not known."""
+
+    operation: int
+    status: int
+    is_owner: int  # 1: this thread has acquired the communicator
+
+
 class Outcome(NamedTuple):
     """The status that a body returned, for the kernels that act on it."""
 

@@ -15,15 +15,17 @@ def _overlap(a, a_bytes, b, b_bytes):
 
 @routine
 def check_broadcast(comm, call):
-    """Return OK or BAD_ROOT."""
-    return status.OK if 0 <= call.root < comm.size else status.BAD_ROOT
+    """Return OK, or the status of wrong arguments of a broadcast."""
+    if not 0 <= call.root < comm.size:
+        return status.BAD_ROOT
+    return -call.size_bytes if call.size_bytes < 0 else status.OK
 
 
 @routine
 def check_allreduce(call):
     """Return OK, or the status of wrong arguments of an allreduce."""
     if call.send_count != call.recv_count or call.send_count <= 0:
-        return status.LENGTHS_DIFFER
+        return -call.send_count if call.send_count < 0 else status.LENGTHS_DIFFER
     if call.op < fold.SUM or call.op > fold.MAX:
         return status.BAD_OP
     is_complex = call.dtype == dtypes.COMPLEX64 or call.dtype == dtypes.COMPLEX128
@@ -41,16 +43,16 @@ def check_allreduce(call):
 def check_allgatherv(comm, call):
     """Return OK, or the status of wrong arguments of an allgatherv."""
     if call.counts_len != comm.size or call.displs_len != comm.size:
-        return status.WRONG_TABLES
+        return -call.counts_len if call.counts_len < 0 else status.WRONG_TABLES
     if count_of(call, comm.rank) != call.send_count:
-        return status.SEND_NOT_COUNT
+        return -call.send_count if call.send_count < 0 else status.SEND_NOT_COUNT
     end = 0
     ascending = True
     for r in range(comm.size):
         count, displacement = count_of(call, r), displacement_of(call, r)
-        if count < 0 or displacement < 0 or count > call.recv_count:
-            return status.BLOCK_OUTSIDE
-        if displacement > call.recv_count - count:
+        if count < 0 or displacement < 0:
+            return status.NEGATIVE
+        if count > call.recv_count or displacement > call.recv_count - count:
             return status.BLOCK_OUTSIDE
         if count > 0:
             ascending = ascending and displacement >= end

@@ -51,6 +51,8 @@ COMM = Record(
     allreduce_body=word("of an allreduce"),
     allgatherv_body=word("of an allgatherv"),
     abandon_body=word("tells the other ranks that this one has failed"),
+    explain=word("C function that keeps the exception which @njit code raises next"),
+    refuse=word("what a refused call ends with, for the threads that cannot raise"),
     fold_kernel=word("the fold of fold.py"),
     # The call under way; after a failure, the call that failed.
     signature=word("what this rank called (calls.py); ranks compare it"),

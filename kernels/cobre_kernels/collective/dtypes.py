@@ -30,7 +30,7 @@ _NAMES = {
     CLONGDOUBLE: "clongdouble",
 }
 CODES = {np.dtype(name): code for code, name in _NAMES.items()}
-NAMES = {OTHER: "structured or other", EXACT: "exact sum", **_NAMES}
+NAMES = {EXACT: "exact sum", **_NAMES}
 
 # By NumPy's type number (int64 has two, `l` and `q`); -1 sends the call to the slow path.
 BY_TYPE_NUMBER = tuple(

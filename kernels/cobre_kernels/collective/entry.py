@@ -15,6 +15,7 @@ from cobre_kernels.collective.calls import (
     Barrier,
     Broadcast,
     Outcome,
+    Refusal,
     signature_of,
 )
 from cobre_kernels.collective.comm import COMM
@@ -75,7 +76,7 @@ def allgatherv_entry(comm, call):
 def begin(comm, outcome, signature, length, detail):
     """Note the call, and tell whether its body may run; if not, give the communicator free."""
     if outcome != OK:
-        release(comm)
+        run(comm.refuse, comm, Refusal(signature & 0xFF, outcome, 1))
         return False
     comm.signature = signature
     comm.length = length

@@ -19,7 +19,7 @@ import numpy as np
 from numba import carray
 
 from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.calls import Allreduce, ExactSum
+from cobre_kernels.collective.calls import EXACT_SUM, Allreduce, ExactSum, Refusal
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.fold import SUM
 from cobre_kernels.collective.status import OK
@@ -226,6 +226,9 @@ def exact_sum_entry(comm, call):
 
     The first of the digits becomes the bits of the result.
     """
+    if call.count < 0:
+        run(comm.refuse, comm, Refusal(EXACT_SUM, -call.count, 0))
+        return -call.count
     _add(call)
     digits = call.digits
     merge = Allreduce(digits, WORDS, digits, WORDS, WORD_BYTES, dtypes.EXACT, SUM)

@@ -2,10 +2,14 @@
 
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective import status
+from cobre_kernels.collective.calls import Outcome, Refusal
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import compare_exchange, load_acquire, store_release
-from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
+
+BUSY_NAP_MS = 1  # between two looks at a communicator that another thread uses
 
 
 @routine
@@ -18,7 +22,10 @@ def acquire(comm):
     found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
     if found == states.IDLE:
         return status.OK
-    return refusal(found)
+    outcome = refusal(found)
+    if outcome == status.BUSY_ELSEWHERE:
+        run(comm.refuse, comm, Refusal(0, outcome, 0))
+    return outcome
 
 
 @routine
@@ -63,6 +70,31 @@ def release_broken(comm, outcome):
     store_release(comm.guard, states.BROKEN)
 
 
+@kernel(COMM, Refusal)
+def refuse_kernel(comm, call):
+    """End a refused call; in a thread that cannot raise, break the communicator.
+
+    numba drops an error that is raised in a thread of its own, as in a ``prange``. So this rank's
+    next call raises it instead, and the others learn that this rank has given up.
+    """
+    if libc.can_raise():
+        if call.is_owner != 0:
+            release(comm)
+        return status.OK
+    found = states.IDLE if call.is_owner != 0 else states.BUSY
+    while found == states.BUSY:
+        libc.poll(0, 0, BUSY_NAP_MS)
+        # Pairs with the store in release, or release_broken, of the thread that is inside.
+        found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
+    if found == states.IDLE:
+        comm.generation += 1  # the others miss this rank in the step that comes next
+        run(comm.abandon_body, comm, Outcome(status.UNSEEN))
+        comm.signature = call.operation
+        comm.length = call.status
+        release_broken(comm, status.UNSEEN)
+    return status.OK
+
+
 @kernel(COMM)
 def shut_kernel(comm):
     """Let no collective begin any more; return what the guard held.
@@ -77,4 +109,4 @@ def shut_kernel(comm):
     return found
 
 
-KERNELS = (shut_kernel,)
+KERNELS = (shut_kernel, refuse_kernel)

@@ -16,6 +16,12 @@ BAD_ROOT = 7
 BAD_OP = 8
 BUSY_ELSEWHERE = 9  # another thread is inside a collective of this communicator
 UNALIGNED = 10
+REFUSED = 12  # in @njit code: by the types of the arguments
+NEGATIVE = 13  # allgatherv: a count or a displacement is negative
+# What only the caller can see, and the call says by such a number below zero for a length.
+NOT_CONTIGUOUS = 14
+READ_ONLY = 15
+UNFIT = 16  # a count or a displacement does not fit 64 bits
 NO_MEMORY = RAISED  # an exact sum has none for its buckets
 
 # Refused because of the state of the communicator.
@@ -30,5 +36,6 @@ TIMED_OUT = 41
 DISAGREE = 42
 INTERRUPTED = 43
 MPI_FAILED = 44
+UNSEEN = 45  # a call was refused in a thread that cannot raise
 
 FIRST_BREAKING = LOST_PEER

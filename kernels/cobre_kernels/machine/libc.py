@@ -53,6 +53,7 @@ EHOSTUNREACH = 113 if IS_LINUX else 65
 POLLIN = 1
 POLLOUT = 4
 
+NOTHING_IS_COMPILED = bool(config.DISABLE_JIT)
 _INT = types.int32
 _LONG = types.int64  # long, and any pointer
 _C_TYPES = {_INT: ctypes.c_int, _LONG: ctypes.c_int64, types.void: None}
@@ -74,6 +75,7 @@ nanosleep = _external("nanosleep", _INT(_LONG, _LONG))
 gil_held = _external("PyGILState_Check", _INT())
 gil_ensure = _external("PyGILState_Ensure", _INT())
 gil_release = _external("PyGILState_Release", types.void(_INT))
+_thread_state = _external("PyGILState_GetThisThreadState", _LONG())
 save_thread = _external("PyEval_SaveThread", _LONG())
 restore_thread = _external("PyEval_RestoreThread", types.void(_LONG))
 check_signals = _external("PyErr_CheckSignals", _INT())
@@ -199,6 +201,12 @@ def send_message(fd, message):
 def poll(entries, count, timeout_ms):
     """Wait for events on ``count`` descriptors; return how many have some, or -errno."""
     return _result_or_errno(_poll(entries, count, timeout_ms))
+
+
+@routine
+def can_raise():
+    """Whether Python knows this thread; in others, as those of a prange, numba drops errors."""
+    return NOTHING_IS_COMPILED or _thread_state() != 0
 
 
 @routine

@@ -7,7 +7,7 @@ a leader that computes neither answers nor hears.
 from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import ARRIVED, COMM, DIED, GAVE_UP, LEFT
 from cobre_kernels.collective.guard import is_forked
-from cobre_kernels.collective.status import MPI_FAILED, OK
+from cobre_kernels.collective.status import MPI_FAILED, OK, UNSEEN
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
@@ -147,7 +147,8 @@ def _take_report(comm, report):
 @kernel(COMM, Outcome)
 def abandon_body(comm, call):
     """Tell the ranks of this node, and the other leaders if they do not know, of the failure."""
-    if call.status == MPI_FAILED and is_leader(comm):
+    is_told = call.status == MPI_FAILED or call.status == UNSEEN  # else the round has told it
+    if is_told and is_leader(comm):
         report_failure(comm, GAVE_UP)
     return run(comm.mpi.node.abandon_body, comm.mpi.node, call)
 

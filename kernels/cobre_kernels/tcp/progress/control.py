@@ -6,7 +6,7 @@ mean for a step is decided in ``failing.py``.
 
 from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM, DIED, GARBLED, GAVE_UP, LEFT, UNREACHABLE
-from cobre_kernels.collective.status import INTERRUPTED, OK
+from cobre_kernels.collective.status import INTERRUPTED, OK, UNSEEN
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import swap_bytes
 from cobre_kernels.machine.kernel import kernel
@@ -49,7 +49,8 @@ def abandon_body(comm, call):
     Also a rank that adopted another rank's report sends one: either may be read first.
     """
     links = comm.links
-    rows_bytes = 0 if call.status == INTERRUPTED else comm.size * FAILURE_BYTES
+    is_own = call.status == INTERRUPTED or call.status == UNSEEN  # of this rank alone
+    rows_bytes = 0 if is_own else comm.size * FAILURE_BYTES
     write_control(comm, links.report, FAILURE, call.status, rows_bytes)
     swap_rows(comm.size, links.report_rows, comm.failures)
     _send_to_all(comm, links.report, rows_bytes)

@@ -1,0 +1,196 @@
+"""What may hold a communicator or a region in compiled code, and keeps it alive as long."""
+
+import collections
+import gc
+import warnings
+import weakref
+
+import numba
+import numpy as np
+from numba import njit, objmode
+from numba.core import types
+from numba.experimental import jitclass
+
+shared = None  # a communicator, in every rank
+Pair = collections.namedtuple("Pair", "comm number")
+
+
+@njit
+def same(comm):
+    return comm
+
+
+@njit
+def meet_all(comms):
+    ranks = 0
+    for comm in comms:
+        comm.barrier()
+        ranks += comm.size
+    return ranks
+
+
+@njit
+def first_sum(regions):
+    regions[0].fence()
+    return regions[0].as_slice().sum()
+
+
+@njit
+def meet_field(pair):
+    pair.comm.barrier()
+    return pair.comm.size * pair.number
+
+
+@njit
+def outside(comm):
+    with objmode(rank="int64"):
+        comm.barrier()
+        rank = comm.rank
+    return rank  # noqa: RET504  # what an objmode block gives
+
+
+@njit
+def if_given(comm, is_given):
+    given = comm if is_given else None
+    if given is not None:
+        given.barrier()
+    return given is None
+
+
+@njit
+def compare(left, right):
+    return left is right, left == right, left != right
+
+
+def every_form(comm):
+    """Return what does not work, and what is said of what cannot; all give the object back."""
+    other, region = comm.split_local(), comm.create_shared_region(2)
+    listed = numba.typed.List([comm])
+    table = numba.typed.Dict.empty(types.int64, numba.typeof(comm))
+    table[7] = comm
+    wrong = {
+        "return": same(comm) is not comm,
+        "region": same(region) is not region,
+        "typed.List": listed[0] is not comm or meet_all(listed) != comm.size,
+        "typed.Dict": table[7] is not comm,
+        "tuple": meet_all((comm, other)) != 2 * comm.size,
+        "list": meet_all([comm, other]) != 2 * comm.size,
+        "NamedTuple": meet_field(Pair(comm, 2)) != 2 * comm.size,
+        "closure": closure(comm)() != comm.size,
+        "default": default(comm)() != comm.size,
+        "objmode": outside(comm) != comm.rank,
+        "Optional": if_given(comm, True) or not if_given(comm, False),
+        "is": compare(comm, comm) != (True, True, False),
+        "is not": compare(comm, other) != (False, False, True),
+    }
+    other.close()
+    return [name for name, is_wrong in wrong.items() if is_wrong], refusals(comm)
+
+
+def closure(comm):
+    @njit
+    def meet():
+        comm.barrier()
+        return comm.size
+
+    return meet
+
+
+def default(own):
+    @njit
+    def meet(comm=own):
+        comm.barrier()
+        return comm.size
+
+    return meet
+
+
+def in_list(comm):
+    return numba.typed.List([comm])
+
+
+def in_jitclass(comm):
+    @jitclass([("comm", numba.typeof(comm))])
+    class Model:
+        def __init__(self, comm):
+            self.comm = comm
+
+    return Model(comm)
+
+
+@njit
+def meet_member(model):
+    model.comm.barrier()
+    return model.comm.size
+
+
+def lifetimes(comm):
+    """The holder alone keeps a communicator, or a region, and lets it go in the end."""
+    for hold, use in ((in_list, meet_all), (in_jitclass, meet_member)):
+        own = comm.split_local()
+        held, seen = hold(own), weakref.ref(own)
+        del own
+        churn()
+        assert seen() is not None
+        assert use(held) == comm.size
+        del held
+        churn()
+        assert seen() is None, hold
+    region = comm.create_shared_region(3)
+    region.block(comm.rank, comm.rank + 1)[:] = 1.0
+    held, seen = in_list(region), weakref.ref(region)
+    del region
+    churn()
+    assert first_sum(held) == comm.size
+    del held
+    churn()
+    assert seen() is None
+
+
+def churn():
+    """Collect what is not held, and use the memory that it had."""
+    gc.collect()
+    return [np.full(n, 0x4141414141414141) for n in range(1, 400) for _ in range(20)]
+
+
+@njit(cache=True)
+def cached_global():
+    return shared.size
+
+
+REFUSALS = (
+    "a communicator has no 'backend' in @njit code; it has allgatherv, allreduce, barrier",
+    "a shared region cannot be a global or closure variable of @njit code; pass it",
+    "a communicator cannot be pickled: create one in each process, and pass it to an @njit",
+    "Cannot cache compiled function",
+)
+
+
+def refusals(comm):
+    """Return what is said of what cannot be."""
+    global shared
+    shared = comm
+    region = comm.create_shared_region(2)
+
+    @njit
+    def other_name(comm):
+        return comm.backend
+
+    @njit
+    def region_of_closure():
+        return region.as_slice()[0]
+
+    @njit(cache=True)
+    def cached_closure():
+        return comm.size
+
+    told = []
+    for call in (lambda: other_name(comm), region_of_closure, cached_closure):
+        try:
+            call()
+        except (numba.core.errors.NumbaError, TypeError) as error:
+            told.append(str(error))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cached_global()
+    return told + [str(warning.message) for warning in caught]

@@ -1,0 +1,77 @@
+"""Collectives in a ``prange``: refused where numba shows them, and never lost where it does not."""
+
+import numpy as np
+from numba import njit, prange
+from numba.core.errors import TypingError
+
+from cobre_comm import CollectiveFailed, InvalidCommunicator
+
+
+@njit(parallel=True)
+def ranks_of(comm, count):
+    total = 0
+    for _ in prange(count):
+        total += comm.rank + comm.size
+    return total
+
+
+@njit(parallel=True)
+def plainly(comm, rows):
+    for i in prange(len(rows)):
+        comm.allreduce(rows[i], rows[i])
+
+
+@njit
+def hide(comm, send, recv):
+    comm.allreduce(send, recv)
+
+
+@njit(parallel=True)
+def hidden(comm, rows, results):
+    for i in prange(len(rows)):
+        hide(comm, rows[i], results[i])
+
+
+@njit(parallel=True)
+def last_is_wrong(comm, rows):
+    for i in prange(len(rows)):
+        if i == len(rows) - 1:
+            hide(comm, rows[i], rows[i, :2])
+
+
+def refused(comm):
+    """Return what numba says of a collective in the loop itself."""
+    assert ranks_of(comm, 8) == 8 * (comm.rank + comm.size)
+    try:
+        plainly(comm, np.ones((8, 3)))
+    except TypingError as error:
+        return str(error)
+    return ""
+
+
+def wrong_on_rank_0(comm):
+    """A wrong length in another thread of rank 0; return the error of every rank's next call."""
+    own = comm.split_local()
+    if own.rank == 0:
+        last_is_wrong(own, np.ones((8, 3)))
+    try:
+        own.barrier()
+    except (CollectiveFailed, InvalidCommunicator) as error:
+        return error
+    return None
+
+
+def lost(comm):
+    """Return how many rows are wrong although neither the loop nor the next call has raised."""
+    own = comm.split_local()
+    rows, results = np.ones((64, 3)), np.zeros((64, 3))
+    try:
+        hidden(own, rows, results)
+        own.barrier()
+    except (SystemError, CollectiveFailed, InvalidCommunicator):
+        return 0
+    return int((results != own.size).any(axis=1).sum())
+
+
+def loops(comm):
+    return refused(comm), wrong_on_rank_0(comm), [lost(comm) for _ in range(5)]

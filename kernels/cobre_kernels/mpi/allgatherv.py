@@ -20,7 +20,6 @@ from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.counts import LARGEST_INT, put_given, put_given_large
 from cobre_kernels.mpi.records import (
     EAGER_BYTES,
     STRIPE_LINE_BYTES,
@@ -37,7 +36,7 @@ def allgatherv_body(comm, call):
     if is_flat(comm):
         if largest_block_bytes(comm.size, call) <= EAGER_BYTES:
             return _eager(comm, call)
-        if _reach_bytes(comm, call) <= LARGEST_INT or comm.mpi.has_large_counts != 0:
+        if _reach_bytes(comm, call) <= calls.LARGEST_INT or comm.mpi.has_large_counts != 0:
             return _direct(comm, call)
     return _staged(comm, call)
 
@@ -73,13 +72,13 @@ def _direct(comm, call):
 
 @routine
 def _gather_blocks(comm, call):
-    needs_large = _reach_bytes(comm, call) > LARGEST_INT
+    needs_large = _reach_bytes(comm, call) > calls.LARGEST_INT
     for rank in range(comm.size):
         length, displacement = bytes_of(call, rank), block_of(call, rank) - call.recv
         if needs_large:
-            put_given_large(comm, rank, length, displacement)
+            calls.put_given_large(comm, rank, length, displacement)
         else:
-            put_given(comm, rank, length, displacement)
+            calls.put_given(comm, rank, length, displacement)
     if needs_large:
         return calls.allgatherv_large(comm, call.recv)
     return calls.allgatherv(comm, call.recv)
@@ -151,7 +150,7 @@ def _gather_parts(comm, call, span, half):
     total = 0
     for node in range(comm.mpi.nodes):
         length = _sum_parts(comm, call, span, (starts[node], starts[node + 1]))
-        put_given(comm, node, length, total)
+        calls.put_given(comm, node, length, total)
         total += length
     return calls.allgatherv(comm, half) if total > 0 else OK
 

@@ -19,12 +19,19 @@ PIECE_BYTES = 2**30  # of one MPI_Bcast, whose count is a C int
 
 @kernel(COMM, Broadcast)
 def broadcast_body(comm, call):
-    """Choose one of the three ways."""
-    if not is_flat(comm):
-        return _staged(comm, call)
-    if call.size_bytes <= EAGER_BYTES:
+    """Move piece after piece; an empty broadcast has one round too, without data."""
+    if is_flat(comm) and call.size_bytes <= EAGER_BYTES:
         return _eager(comm, call)
-    return _direct(comm, call)
+    piece_bytes = PIECE_BYTES if is_flat(comm) else comm.mpi.half_bytes
+    begin = 0
+    while True:
+        length = min(piece_bytes, call.size_bytes - begin)
+        outcome = _piece(comm, call, call.buffer + begin, length)
+        begin += piece_bytes
+        if outcome != OK or begin >= call.size_bytes:
+            if is_large(call.size_bytes):
+                store_fence()
+            return outcome
 
 
 @routine
@@ -36,44 +43,15 @@ def _eager(comm, call):
 
 
 @routine
-def _direct(comm, call):
-    """Move piece after piece; the number of the root is that of its node."""
-    for begin in range(0, call.size_bytes, PIECE_BYTES):
-        outcome = enter_round(comm, True)
-        if outcome == OK:
-            piece = min(call.size_bytes - begin, PIECE_BYTES)
-            outcome = calls.bcast(comm, call.buffer + begin, piece, call.root)
-        outcome = hand_out(comm, outcome)
-        if outcome != OK:
-            return outcome
-    return OK
-
-
-@routine
-def _staged(comm, call):
-    chunk = comm.mpi.half_bytes
-    begin = 0
-    while True:
-        length = min(chunk, call.size_bytes - begin)
-        outcome = _chunk(comm, call, call.buffer + begin, length)
-        begin += chunk
-        if outcome != OK or begin >= call.size_bytes:
-            if is_large(call.size_bytes):
-                store_fence()
-            return outcome
-
-
-@routine
-def _chunk(comm, call, chunk, length):
-    """Move one chunk; an empty broadcast has one round too, without data."""
-    half = next_half(comm.mpi)
-    is_root = comm.rank == call.root
-    if is_root:
-        move(half, chunk, length)
+def _piece(comm, call, piece, length):
+    is_direct, is_root = is_flat(comm), comm.rank == call.root
+    buffer = piece if is_direct else next_half(comm.mpi)
+    if is_root and not is_direct:
+        move(buffer, piece, length)
     outcome = enter_round(comm, length > 0)
     if outcome == OK and length > 0 and is_leader(comm):
-        outcome = calls.bcast(comm, half, length, comm.mpi.node_of[call.root])
+        outcome = calls.bcast(comm, buffer, length, comm.mpi.node_of[call.root])
     outcome = hand_out(comm, outcome)
-    if outcome == OK and not is_root:
-        copy_out(chunk, half, length, is_large(call.size_bytes))
+    if outcome == OK and not is_root and not is_direct:
+        copy_out(piece, buffer, length, is_large(call.size_bytes))
     return outcome

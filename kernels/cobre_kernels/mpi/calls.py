@@ -1,4 +1,4 @@
-"""MPI's functions by name: the only file that declares them.
+"""MPI's functions by name: the only file that declares them, and lays out their counts.
 
 A handle (communicator, datatype, request) is an ``int`` in some implementations (MPICH and its
 ABI) and a pointer in others (Open MPI). Each function is declared for both widths, under a name of
@@ -16,12 +16,13 @@ import ctypes
 
 import numpy as np
 from llvmlite import binding
-from numba import config, types
+from numba import carray, config, types
 
 from cobre_kernels.collective.status import MPI_FAILED, OK
 from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.kernel import as_pointer
+from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.mpi.counts import GIVEN, GIVEN_AT, GOT, GOT_AT, array_of
 
 # p: pointer, i: int, h: handle, n: a count of 64 bits (MPI_Count).
 SIGNATURES = {
@@ -36,6 +37,11 @@ SIGNATURES = {
     "MPI_Test": "ppp",
 }
 WIDTHS = (4, 8)
+
+# MPI takes lengths and displacements in bytes: two arrays of what leaders give, two of what they
+# get, in memory of our own with a word for each rank. A call in place takes only the first two.
+GIVEN, GIVEN_AT, GOT, GOT_AT = range(4)
+LARGEST_INT = 2**31 - 1
 
 _known: dict[str, int] = {}
 
@@ -81,6 +87,47 @@ _allgatherv, _allgatherv_c = _function("MPI_Allgatherv"), _function("MPI_Allgath
 _alltoallv, _bcast = _function("MPI_Alltoallv"), _function("MPI_Bcast")
 _iallgather, _test = _function("MPI_Iallgather"), _function("MPI_Test")
 _improbe, _mrecv, _isend = _function("MPI_Improbe"), _function("MPI_Mrecv"), _function("MPI_Isend")
+
+
+@routine
+def array_of(comm, number):
+    """Return the address of one of the four arrays."""
+    return comm.mpi.counts + WORD_BYTES * number * comm.size
+
+
+@routine
+def _put(comm, number, index, value):
+    carray(as_pointer(array_of(comm, number)), index + 1, np.int32)[index] = value
+
+
+@routine
+def put_given(comm, leader, length, displacement):
+    """Say how much is given to, or by, a leader, and where it lies."""
+    _put(comm, GIVEN, leader, length)
+    _put(comm, GIVEN_AT, leader, displacement)
+
+
+@routine
+def put_got(comm, leader, length, displacement):
+    """Say how much is got from a leader, and where it goes."""
+    _put(comm, GOT, leader, length)
+    _put(comm, GOT_AT, leader, displacement)
+
+
+@routine
+def put_given_large(comm, leader, length, displacement):
+    """The same as :func:`put_given` as 64-bit counts."""
+    poke(array_of(comm, GIVEN) + WORD_BYTES * leader, length)
+    poke(array_of(comm, GIVEN_AT) + WORD_BYTES * leader, displacement)
+
+
+@routine
+def put_given_by_node(comm, bytes_per_rank):
+    """Say what each node gives, if every rank gives as many bytes, in node order."""
+    mpi = comm.mpi
+    for node in range(mpi.nodes):
+        first, end = mpi.node_starts[node], mpi.node_starts[node + 1]
+        put_given(comm, node, (end - first) * bytes_per_rank, first * bytes_per_rank)
 
 
 @routine

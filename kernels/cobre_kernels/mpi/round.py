@@ -70,7 +70,6 @@ from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.counts import put_given_by_node
 from cobre_kernels.mpi.exchange import exchange, outcome_of_reports
 from cobre_kernels.mpi.messages import report_failure
 from cobre_kernels.mpi.records import COMMITTED, ENTERED, HEADER, OUTSIDE, PREPARED, is_leader
@@ -179,7 +178,7 @@ def _exchange_calls(comm):
     record_calls(node)
     first = mpi.staging.failures[mpi.node_starts[mpi.own_node]]
     move(first.address, node.failures[0].address, node.size * FAILURE_BYTES)
-    put_given_by_node(comm, FAILURE_BYTES)
+    calls.put_given_by_node(comm, FAILURE_BYTES)
     outcome = calls.allgatherv(comm, mpi.staging.failures[0].address)
     if outcome == OK:
         _copy_failures(comm, False)

@@ -1,7 +1,5 @@
 """The shipped way to run ranks is itself bounded, killable and tells what happened."""
 
-import time
-
 import psutil
 import pytest
 
@@ -19,6 +17,7 @@ from tests.grid import skip_unless_here, slow
 from tests.ranks import bodies
 
 MPI = ["mpi-openmpi", "mpi-mpich", slow("mpi")]
+STARTS = ["shm", *(slow(library) for library in ("mpi-openmpi", "mpi-mpich", "mpi"))]
 
 
 def is_running(pid):
@@ -33,6 +32,12 @@ def is_running(pid):
 def mpi(request):
     skip_unless_here(request.param)
     return request.param
+
+
+@pytest.fixture(params=STARTS)
+def started(request):
+    """A backend: this process starts the ranks, or mpiexec does."""
+    return skip_unless_here(request.param)
 
 
 def test_values_in_rank_order():
@@ -65,21 +70,40 @@ def test_exception_that_cannot_be_pickled():
     assert "Local: a class of this call" in str(outcome.exception)
 
 
+def test_ends_of_ranks(started):
+    pause_s = 0.1 if started == "shm" else 2.0
+    outcomes = run_ranks_outcomes(started, 3, bodies.ends_and_others_wait, pause_s)
+    assert [outcome.ok for outcome in outcomes] == [True, False, False]
+    assert [outcome.exit_code for outcome in outcomes] == [None, 7, -9]
+    assert "said before the end" in outcomes[1].output
+
+
 @pytest.mark.slow
-def test_deadline_ends_what_is_left():
-    began = time.monotonic()
-    outcomes = run_ranks_outcomes("shm", 2, bodies.sleeps_on, 0, timeout_s=5)
-    assert time.monotonic() - began < 20
+def test_deadline(started):
+    outcomes = run_ranks_outcomes(
+        started, 2, bodies.sleeps, connect=False, env=[{"PAUSE_S": "60"}, {}], timeout_s=6
+    )
     assert outcomes[0].timed_out
-    assert "sleeps_on" in outcomes[0].output, "the stack at the deadline"
-    assert not psutil.pid_exists(outcomes[1].value)
+    assert "sleeps" in outcomes[0].output, "the stack at the deadline"
+    assert not is_running(outcomes[1].value)
 
 
-def test_exit_code_and_last_words():
-    [outcome] = run_ranks_outcomes("local", 1, bodies.exits_with, 7)
-    assert outcome.exit_code == 7
-    assert "said before the end" in outcome.output
-    assert not outcome.ok
+def test_pool_keeps_its_processes_until_a_body_fails(started):
+    with RankPool(started, 2) as pool:
+        first = pool.run(bodies.pid)
+        assert pool.run(bodies.pid) == first == pool.pids
+        assert pool.run(bodies.pid, fresh=True) == first
+        with pytest.raises(RanksFailed):
+            pool.run(bodies.fails_on, 0, fresh=True)
+        assert pool.run(bodies.pid) == first
+        with pytest.raises(RanksFailed):
+            pool.run(bodies.fails_on, 0)
+        second = pool.run(bodies.pid)
+        pool.run_outcomes(bodies.exits_with, 3)
+        last = pool.run(bodies.pid)
+        assert len({*first, *second, *last}) == 6
+    assert not any(is_running(pid) for pid in (*first, *second, *last))
+    assert leftovers() == []
 
 
 def test_environment_is_of_this_job_alone(monkeypatch):
@@ -90,22 +114,6 @@ def test_environment_is_of_this_job_alone(monkeypatch):
         "shm", 2, bodies.environment, *names, env={"MINE": "yes"}, connect=False
     )
     assert outcomes[1].value == ([None, None, "1", "yes"], True)
-
-
-def test_pool_keeps_its_processes_until_a_body_fails():
-    with RankPool("shm", 2) as pool:
-        first = pool.run(bodies.pid)
-        assert pool.run(bodies.pid) == first == pool.pids
-        assert pool.run(bodies.pid, fresh=True) == first
-        with pytest.raises(RanksFailed):
-            pool.run(bodies.fails_on, 0, fresh=True)
-        assert pool.run(bodies.pid) == first
-        with pytest.raises(RanksFailed):
-            pool.run(bodies.fails_on, 0)
-        assert not set(pool.run(bodies.pid)) & set(first)
-        last = pool.pids
-    assert not any(psutil.pid_exists(pid) for pid in last)
-    assert leftovers() == []
 
 
 def test_pool_survives_the_end_of_a_rank():
@@ -142,39 +150,6 @@ def test_mpiexec_starts_the_ranks(mpi):
     assert (ranks, set(sizes), own) == ((0, 1, 2), {3}, (None, "yes", None))
     assert len(set(libraries)) == 1
     assert {"mpi-openmpi": "Open MPI", "mpi-mpich": "MPICH"}.get(mpi, "MPI") in libraries[0]
-
-
-@pytest.mark.slow
-def test_ends_of_ranks_under_mpiexec(mpi):
-    outcomes = run_ranks_outcomes(mpi, 3, bodies.ends_and_others_wait, 2.0)
-    assert [outcome.ok for outcome in outcomes] == [True, False, False]
-    assert [outcome.exit_code for outcome in outcomes] == [None, 7, -9]
-    assert "said before the end" in outcomes[1].output
-
-
-@pytest.mark.slow
-def test_deadline_of_ranks_under_mpiexec(mpi):
-    outcomes = run_ranks_outcomes(
-        mpi, 2, bodies.sleeps, connect=False, env=[{"PAUSE_S": "60"}, {}], timeout_s=6
-    )
-    assert outcomes[0].timed_out
-    assert "sleeps" in outcomes[0].output, "the stack at the deadline"
-    assert not is_running(outcomes[1].value)
-
-
-@pytest.mark.slow
-def test_pool_of_ranks_under_mpiexec(mpi):
-    with RankPool(mpi, 2) as pool:
-        first = pool.run(bodies.pid)
-        assert pool.run(bodies.pid) == first == pool.pids
-        with pytest.raises(RanksFailed):
-            pool.run(bodies.fails_on, 0, fresh=True)
-        assert pool.run(bodies.pid) == first
-        pool.run_outcomes(bodies.exits_with, 3)
-        assert not set(pool.run(bodies.pid)) & set(first)
-        last = pool.pids
-    assert not any(is_running(pid) for pid in last)
-    assert leftovers() == []
 
 
 @pytest.mark.slow

@@ -192,8 +192,8 @@ CASES = [
     Case("long", reduce, {**F8, "shape": [100_003]}, expect=same_on_all),
     Case(
         "dtypes", reduce_every_op,
-        {"dtype": [*INTEGERS, *FLOATS, *COMPLEX], "lengths": [[1, 13, 997, 6001]]}, callers=EVERY,
-        buffers=("default", "smallest"),
+        {"dtype": [*INTEGERS, *FLOATS, *COMPLEX], "lengths": [[1, 13, 15, 16, 17, 997, 6001]]},
+        callers=EVERY, buffers=("default", "smallest"),
     ),
     Case(
         "earlier_zero_and_first_nan_stay", reduce_signed_zeros,

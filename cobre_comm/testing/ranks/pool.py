@@ -49,25 +49,8 @@ class RankPool(Closing):
     ) -> list[Any]:
         """Run ``body(comm, *args)`` on every rank; return the values in rank order.
 
-        Parameters
-        ----------
-        body : callable
-            An importable function.
-        *args : object
-            Picklable.
-        timeout_s : float
-            Deadline of this body on all ranks.
-        env : mapping, optional
-            Environment variables for the communicator; bodies with the same ones share one.
-        fresh : bool
-            Make a communicator for this body alone and close it afterwards.
-        expect : exception class or tuple of them, optional
-            What every rank should raise instead of returning; the exceptions are then returned.
-
-        Raises
-        ------
-        RanksFailed
-            With each failed rank's traceback.
+        With ``expect``, every rank should raise such an exception, and these are returned. If a
+        rank does something else, RanksFailed has the traceback of each failed rank.
         """
         outcomes = self.run_outcomes(body, *args, timeout_s=timeout_s, env=env, fresh=fresh)
         return values_of(outcomes) if expect is None else list(exceptions_of(outcomes, expect))
@@ -80,7 +63,21 @@ class RankPool(Closing):
         env: Mapping[str, str] | None = None,
         fresh: bool = False,
     ) -> list[Outcome]:
-        """Run a body as :meth:`run` does, and tell what became of it on each rank."""
+        """Run ``body(comm, *args)`` on every rank, and tell what became of it on each.
+
+        Parameters
+        ----------
+        body : callable
+            An importable function.
+        *args : object
+            Picklable.
+        timeout_s : float
+            Deadline of this body on all ranks.
+        env : mapping, optional
+            Environment variables for the communicator; bodies with the same ones share one.
+        fresh : bool
+            Make a communicator for this body alone and close it afterwards.
+        """
         job = self._started()
         key, environments = self._environments(env or {}, fresh)
         orders = [

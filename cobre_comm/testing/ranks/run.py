@@ -70,34 +70,11 @@ def run_ranks(
     env: Mapping[str, str] | Sequence[Mapping[str, str]] = MappingProxyType({}),
     expect: type[BaseException] | tuple[type[BaseException], ...] | None = None,
 ) -> list[Any]:
-    """Run ``body(comm, *args)`` on ranks of their own and return what each returned.
+    """Run ``body(comm, *args)`` on ranks of their own and return what each returned, in rank order.
 
-    Parameters
-    ----------
-    backend : str
-        Name of the backend, as :func:`run_ranks_outcomes` takes it.
-    size : int
-        Number of ranks.
-    body : callable
-        An importable function; ``body(comm, *args)`` is called on each rank.
-    *args : object
-        Picklable.
-    timeout_s : float
-        Deadline of all ranks together, start-up included.
-    env : mapping or sequence of mapping
-        Further environment variables of every rank, or of each in rank order.
-    expect : exception class or tuple of them, optional
-        What every rank should raise instead of returning; the exceptions are then returned.
-
-    Returns
-    -------
-    list
-        Values (or expected exceptions) in rank order.
-
-    Raises
-    ------
-    RanksFailed
-        With each failed rank's traceback; the first exception is its cause.
+    The arguments are those of :func:`run_ranks_outcomes`. With ``expect``, every rank should raise
+    such an exception, and these are returned. If a rank does something else, RanksFailed has the
+    traceback of each failed rank; the first exception is its cause.
     """
     outcomes = run_ranks_outcomes(backend, size, body, *args, timeout_s=timeout_s, env=env)
     return values_of(outcomes) if expect is None else list(exceptions_of(outcomes, expect))

@@ -1,0 +1,230 @@
+"""Regions and communicators go in any order, and nothing of them is left."""
+
+import gc
+import itertools
+import pathlib
+import resource
+import sys
+
+import numpy as np
+from numba import njit
+
+from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot
+from cobre_comm.testing.cases.case import NEVER, QUICK, Slow, Together
+from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
+from cobre_comm.testing.cases.reference import sentinels
+from cobre_comm.testing.cases.regions import NJIT, SPLIT, case, compiled_fence_and_sum, raises
+
+FEW_DESCRIPTORS = 1024
+GROWTH_KIB = 2048  # of memory that the allocator has not given back; 10,000 leaks of 0.2 KiB
+
+
+def held():
+    """Return how many descriptors, and how many mappings of shared memory this process has."""
+    maps = pathlib.Path("/proc/self/maps").read_text()
+    return len(list(pathlib.Path("/proc/self/fd").iterdir())), maps.count("/dev/shm/")
+
+
+def private_kib():
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(status.partition("RssAnon:")[2].split()[0])
+
+
+def stays_flat(act, rounds):
+    """Do something again and again: after a warm-up the process holds no more than before."""
+    before = 0, (0, 0)
+    for number in range(rounds):
+        if number == rounds // 4:
+            gc.collect()
+            before = private_kib(), held()
+        act(number)
+    gc.collect()
+    assert held() == before[1], f"(descriptors, mappings) {before[1]}, then {held()}"
+    grown = private_kib() - before[0]
+    assert grown < GROWTH_KIB, f"private memory has grown by {grown} KiB in {rounds} rounds"
+
+
+def all_in_turn(comm, rounds):
+    """Communicators, regions and failed collectives leave nothing."""
+
+    def act(number):
+        child = comm.split_local()
+        region = child.create_shared_region(1 + 600 * (number % 3))
+        region.fence()
+        fail(child)
+        if number % 2:
+            region.close()
+            child.close()
+
+    stays_flat(act, rounds if comm.backend != "mpi" else max(rounds // 20, 20))
+
+
+def fail(comm):
+    """Have a collective fail on all ranks, which breaks the communicator if there are several."""
+    if comm.size > 1:
+        values = np.ones(3 + comm.rank)
+        raises(CollectiveFailed, comm.allreduce, values, values)
+    else:
+        raises(InvalidRoot, comm.broadcast, np.ones(3), 5)
+
+
+def many_alive(comm, count):
+    """More regions live than a process may have descriptors."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FEW_DESCRIPTORS, limits[1]))
+    try:
+        before = held()[0]
+        regions = [comm.create_shared_region(1 + number % 3) for number in range(count)]
+        assert held()[0] == before
+        regions[-1].fence()
+        assert [region.count for region in regions] == [1 + n % 3 for n in range(count)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def split_outlives_parent(comm):
+    child = comm.split_local()
+    comm.barrier()
+    comm.close()
+    four_in_a_row(child, "python")
+    region = child.create_shared_region(5)
+    child.close()
+    assert region.as_slice().tolist() == [0.0] * 5
+
+
+def views_outlive_everything(comm, order):
+    """Region, communicator and views go in any order; the views stay readable."""
+    own = comm.split_local()
+    region = own.create_shared_region(100_000, np.int64)
+    start, here = own.rank * 1000, own.size
+    writable = region.block(start, start + 1000)
+    writable[:] = own.rank + 1
+    region.fence()
+    view = region.as_slice()
+    for action in order:
+        if action == "close region":
+            region.close()
+            raises(InvalidCommunicator, region.as_slice)
+            raises(InvalidCommunicator, region.fence)
+            region.close()
+        elif action == "close comm":
+            own.close()
+        elif action == "drop":
+            region = own = None
+            gc.collect()
+    writable[0] = -1
+    comm.barrier()
+    expected = np.repeat(np.arange(1, here + 1), 1000)
+    expected[::1000] = -1
+    assert view[: 1000 * here].tolist() == expected.tolist()
+    del view, writable
+    gc.collect()
+    comm.barrier()
+
+
+def many_regions(comm, count):
+    """Created and closed again and again, they leave neither descriptor nor mapping."""
+    comm.create_shared_region(10).close()
+    gc.collect()
+    before = held()
+    for number in range(count):
+        region = comm.create_shared_region(1 + 600 * (number % 3), np.float64)
+        region.block(0, 1)[:] = 1.0
+        if number % 2:
+            region.close()
+        del region
+    gc.collect()
+    assert held() == before
+
+
+def closed_communicator(comm):
+    own = comm.split_local()
+    region = own.create_shared_region(4)
+    own.barrier()
+    own.close()
+    own.close()
+    raises(InvalidCommunicator, own.create_shared_region, 3)
+    raises(InvalidCommunicator, own.split_local)
+    raises(InvalidCommunicator, region.fence)
+    assert region.as_slice().size == 4
+
+
+@njit(cache=True)
+def compiled_view(region):
+    return region.as_slice()
+
+
+@njit(cache=True)
+def compiled_part(region, start, stop):
+    return region.as_slice()[start:stop]
+
+
+def in_compiled_code(comm):
+    region = comm.create_shared_region(12, np.float64)
+    region.as_mut_slice()[:] = 2.0
+    assert compiled_fence_and_sum(region, 3) == 72.0
+    view, part = compiled_view(region), compiled_part(region, 2, 5)
+    assert not view.flags.writeable
+    region.close()
+    del region
+    gc.collect()
+    comm.barrier()
+    filler = [sentinels("f8", 4096) for _ in range(20)]
+    assert (view.tolist(), part.tolist()) == ([2.0] * 12, [2.0] * 3)
+    del view
+    gc.collect()
+    assert part.tolist() == [2.0] * 3
+    del filler
+    closed = comm.create_shared_region(2)
+    closed.close()
+    raises(InvalidCommunicator, compiled_view, closed)
+    comm.barrier()
+
+
+def compiled_references(comm, rounds):
+    """No reference is lost or gained when regions pass into compiled code."""
+    region = comm.create_shared_region(6)
+    compiled_fence_and_sum(region, 1)
+    compiled_view(region)
+    readable = region.as_slice()
+    before = sys.getrefcount(region), sys.getrefcount(readable), sys.getrefcount(comm)
+    for _ in range(rounds):
+        compiled_fence_and_sum(region, 1)
+        compiled_view(region)
+    assert (sys.getrefcount(region), sys.getrefcount(readable), sys.getrefcount(comm)) == before
+
+
+ORDERS = dict.fromkeys(
+    order[: order.index("drop") + 1]
+    for order in itertools.permutations(["close region", "close comm", "drop"])
+)
+CASES = [
+    case("split_local_outlives_its_parent", split_outlives_parent, needs=SPLIT, fresh=True),
+    case(
+        "views_outlive_everything", views_outlive_everything, {"order": [Together(ORDERS)]},
+        needs=SPLIT,
+    ),
+    case("two_hundred_leave_nothing", many_regions, {"count": [200]}),
+    case(
+        "a_thousand_leave_nothing", many_regions, {"count": [Slow(1000)]}, where="thorough",
+        timeout_s=200, check=NEVER,
+    ),
+    case("live_regions_hold_no_descriptor", many_alive, {"count": [50]}),
+    case(
+        "more_live_regions_than_descriptors", many_alive, {"count": [Slow(1500)]},
+        where="thorough", timeout_s=200, check=NEVER,
+    ),
+    case(
+        "nothing_grows", all_in_turn, {"rounds": [40]}, needs=(*SPLIT, "disagreement"),
+    ),
+    case(
+        "nothing_grows_in_ten_thousand_rounds", all_in_turn, {"rounds": [Slow(10_000)]},
+        needs=(*SPLIT, "disagreement"), where="thorough", timeout_s=900, check=NEVER,
+    ),
+    case("closed_communicator", closed_communicator, needs=SPLIT),
+    case("in_compiled_code", in_compiled_code, needs=NJIT, check=QUICK),
+    case(
+        "compiled_code_keeps_reference_counts", compiled_references, {"rounds": [100]},
+        needs=NJIT,
+    ),
+]  # fmt: skip

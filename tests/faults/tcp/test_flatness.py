@@ -1,0 +1,39 @@
+"""Communicators over sockets, their regions and their failures leave nothing in a process."""
+
+import threading
+
+import pytest
+
+from cobre_comm import TcpBackend, TcpConfig
+from cobre_comm.processes.port import ReservedPort
+from cobre_comm.testing import run_ranks
+from cobre_comm.testing.cases.lifetimes import fail, stays_flat
+from tests.grid import slow
+
+
+def meet_and_fail(rank, port):
+    config = TcpConfig(
+        rank=rank, size=2, coordinator="127.0.0.1", bind_addr="127.0.0.1", port=port, token="secret"
+    )
+    with TcpBackend(config) as comm:
+        comm.create_shared_region(1000)
+        comm.barrier()
+        fail(comm)
+
+
+def pairs(comm, rounds):
+    """Two ranks are two threads here, which meet again and again."""
+
+    def act(number):
+        with ReservedPort() as reserved:
+            other = threading.Thread(target=meet_and_fail, args=(1, reserved.port))
+            other.start()
+            meet_and_fail(0, reserved.port)
+            other.join()
+
+    stays_flat(act, rounds)
+
+
+@pytest.mark.parametrize("rounds", [80, slow(10_000)])
+def test_pairs_leave_nothing(rounds):
+    run_ranks("local", 1, pairs, rounds, timeout_s=60 + rounds / 10)

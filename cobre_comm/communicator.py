@@ -235,8 +235,9 @@ class SharedMemoryProvider(abc.ABC):
         Raises
         ------
         AllocationFailed
-            On all ranks alike, if the memory cannot be had. Pages are reserved beforehand, so a
-            region never ends in a bus error later.
+            On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
+            The communicator stays usable. Pages are reserved beforehand, so a region never ends
+            in a bus error later.
         """
 
     @abc.abstractmethod

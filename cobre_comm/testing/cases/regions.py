@@ -1,5 +1,7 @@
 """Shared regions and split_local: memory is shared, and one rank leads."""
 
+import pathlib
+import resource
 import time
 
 import numpy as np
@@ -7,7 +9,7 @@ from numba import njit
 
 from cobre_comm import AllocationFailed, ReduceOp
 from cobre_comm.testing.cases import allreduce
-from cobre_comm.testing.cases.case import QUICK, Case, Together
+from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Together
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 from cobre_comm.testing.cases.reference import STRUCTURED, assert_same_bytes, block
 
@@ -115,6 +117,24 @@ def too_large(comm, caller, count):
     region.fence()
 
 
+def one_rank_without_addresses(comm, caller):
+    """One rank after the other cannot map a region: it is the same error on all, and all go on."""
+    nbytes = 256 * 2**20
+    for victim in {0, comm.size - 1}:
+        limits = resource.getrlimit(resource.RLIMIT_AS)
+        if comm.rank == victim:
+            pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+            reached = pages * resource.getpagesize() + nbytes // 4
+            resource.setrlimit(resource.RLIMIT_AS, (reached, limits[1]))
+        try:
+            caught = raises(AllocationFailed, comm.create_shared_region, nbytes, "u1")
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, limits)
+        assert caught.requested_bytes == nbytes
+        assert comm.size == 1 or f"rank {victim}: " in str(caught), str(caught)
+        four_in_a_row(comm, caller)
+
+
 def bad_region_arguments(comm):
     for count, dtype, error in [
         (-1, "f8", ValueError),
@@ -195,6 +215,7 @@ CASES = [
         expect=nodes_are_split, check=QUICK,
     ),
     case("too_large", too_large, {"count": [Together([2**45, 2**58, 2**62])]}, callers=BOTH),
+    case("one_rank_without_addresses", one_rank_without_addresses, callers=BOTH, check=NEVER),
     case("bad_arguments", bad_region_arguments),
     case("compiled_write_is_refused", compiled_write_is_refused, needs=NJIT),
 ]  # fmt: skip

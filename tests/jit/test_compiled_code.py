@@ -17,7 +17,7 @@ from numba import njit
 from cobre_comm import CollectiveFailed, InvalidCommunicator, LocalBackend
 from cobre_comm.jit import types as jit_types
 from cobre_comm.testing import run_ranks
-from tests.kernels import holders, parallel_loops
+from tests.jit import holders, parallel_loops
 
 USER_SOURCE = pathlib.Path(__file__).with_name("cached_user_module.txt")
 

@@ -1,0 +1,1 @@
+"""What numba makes of users' functions that take communicators and regions."""

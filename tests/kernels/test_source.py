@@ -90,24 +90,32 @@ def test_python_touches_the_words_of_a_segment_only_through_kernels():
     for path in sorted(SHM.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             name = getattr(node, "attr", None)
-            if name in ("memory", "from_address", "from_buffer", "frombuffer"):
+            if name in (
+                "memory",
+                "from_address",
+                "from_buffer",
+                "frombuffer",
+                "__array_interface__",
+            ):
                 views[path.name].add(name)
     # segment.py takes the address and, on macOS, leaves the mark; a region's memory is data.
-    assert views == {"segment.py": {"memory", "from_buffer"}, "region.py": {"memory", "frombuffer"}}
+    assert views == {
+        "mapping.py": {"__array_interface__"}, "segment.py": {"memory"}, "region.py": {"memory"},
+    }  # fmt: skip
 
 
 def test_start_up_names_the_partner_of_what_it_publishes():
-    path = SHM / "rendezvous.py"
-    functions = {function.name: function for function in source.functions(path)}
-    lines = path.read_text().splitlines()
+    paths = [SHM / "header.py", SHM / "rendezvous.py"]
+    functions = [(path, function) for path in paths for function in source.functions(path)]
     silent = []
-    for function in functions.values():
-        for call in source.calls_in(function, {"_store"}):
+    for path, function in functions:
+        lines = path.read_text().splitlines()
+        for call in source.calls_in(function, {"store"}):
             comment = source.comment_above(lines, call.lineno)
             named = re.match(r"Release: pairs with the load of \w+ in (\w+)", comment)
             if named is None:
                 silent.append(ast.unparse(call.args[0]).rpartition(".")[2])
             else:
-                assert named.group(1) in functions
-    # The header and the pid of rank 0: the store of published publishes them.
-    assert silent == ["version", "size", "buffer_bytes", "owner_pid", "pid"]
+                assert named.group(1) in {other.name for _, other in functions}
+    # The header: the store of published publishes it.
+    assert silent == ["version", "size", "buffer_bytes", "owner_pid"]

@@ -156,7 +156,7 @@ def _check_identity(status: os.stat_result, device: int, inode: int) -> None:
 def _share_by_name(group: Group, opened: contextlib.ExitStack) -> tuple[int | None, str]:
     """BY NAME; return a descriptor, and the problem of the first rank that has one."""
     drawn = f"/cobre.{secrets.token_urlsafe(NAME_RANDOM_BYTES)}".encode()  # as long as macOS allows
-    letters = np.frombuffer(drawn, dtype=np.uint8).copy()
+    letters = np.array(list(drawn), dtype=np.uint8)
     group.broadcast(letters, 0)
     name = letters.tobytes().decode()
     fd, problem = None, ""

@@ -229,6 +229,8 @@ def _exit_code(do):
         code = 0
     except SystemExit as error:
         code = error.code or 0
+    except KeyboardInterrupt:
+        code = 130
     except BaseException:
         traceback.print_exc()
         code = 1

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 
 from cobre_comm.backends.mpi.rendezvous import all_come
-from cobre_comm.running_time import running_s
+from cobre_comm.common.running_time import running_s
 
 if TYPE_CHECKING:
     from mpi4py import MPI

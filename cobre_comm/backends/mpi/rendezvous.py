@@ -19,9 +19,9 @@ from cobre_comm.backends.mpi.group import MpiGroup
 from cobre_comm.backends.shm.attachment import attach_group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
 from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.common.running_time import running_s
 from cobre_comm.config import MpiConfig, ShmConfig
 from cobre_comm.errors import InitializationFailed
-from cobre_comm.running_time import running_s
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -4,7 +4,7 @@ import select
 import socket
 
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
-from cobre_comm.running_time import running_s
+from cobre_comm.common.running_time import running_s
 
 PATIENCE_S = 20.0  # of a test on a busy machine
 

@@ -17,7 +17,7 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
     handshake_as_acceptor,
     handshake_as_connector,
 )
-from cobre_comm.running_time import running_s
+from cobre_comm.common.running_time import running_s
 from tests.backends.tcp.peer_task import PATIENCE_S, PeerTask
 from tests.faults.tcp.clients import (
     CHALLENGE_FORMAT,

@@ -23,7 +23,7 @@ from cobre_comm.backends.tcp.rendezvous.messages import (
     receive_frame,
     send_refused,
 )
-from cobre_comm.running_time import running_s
+from cobre_comm.common.running_time import running_s
 from tests.backends.tcp.peer_task import PATIENCE_S, PeerTask
 
 

@@ -23,8 +23,8 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
 )
 from cobre_comm.backends.tcp.rendezvous.protocol import HANDSHAKE_S
 from cobre_comm.backends.tcp.rendezvous.sockets import prepare
+from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
-from cobre_comm.running_time import running_s
 
 ACCEPTED_AT_ONCE = 64
 PAUSE_S = 0.05  # when there is no descriptor left

@@ -15,7 +15,7 @@ import socket
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from cobre_comm.running_time import TICK_S, running_s
+from cobre_comm.common.running_time import TICK_S, running_s
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE

@@ -13,9 +13,9 @@ from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
 from cobre_comm.backends.tcp.rendezvous.protocol import MOST_UNAUTHENTICATED
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, has_room, reserve_descriptors
+from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
-from cobre_comm.running_time import running_s
 
 LOG_WAIT_AFTER_S = 10.0
 LINK_ADVICE = (

@@ -146,6 +146,7 @@ def closed_communicator(comm):
     raises(InvalidCommunicator, own.create_shared_region, 3)
     raises(InvalidCommunicator, own.split_local)
     raises(InvalidCommunicator, region.fence)
+    raises(InvalidCommunicator, compiled_fence_and_sum, region, 1)
     assert region.as_slice().size == 4
 
 

@@ -190,6 +190,10 @@ def fields_of_argument_errors(comm, caller):
         "tables": lambda: made.allgatherv(
             comm, np.zeros(2), np.zeros(2 * size), np.append(tables[0], 1), tables[1]
         ),
+        "negative": lambda: made.allgatherv(
+            comm, np.zeros(2), np.zeros(2 * size), tables[0], tables[1] - 1
+        ),
+        "empty": lambda: made.allreduce(comm, np.zeros(0), np.zeros(0), ReduceOp.SUM),
     }.items():
         try:
             call()
@@ -201,6 +205,25 @@ def fields_of_argument_errors(comm, caller):
     send = caught["send"]
     assert (send.operation, send.expected, send.actual) == ("allgatherv", 2, 5)
     assert (caught["tables"].expected, caught["tables"].actual) == (size, size + 1)
+    assert (caught["negative"].expected, caught["negative"].actual) == (0, -1)
+    assert (caught["empty"].expected, caught["empty"].actual) == (1, 0)
+
+
+def tables_of_every_kind(comm, caller):
+    """Vectors of integers, whatever they are; and elements whose fields lie anyhow."""
+    made, size = calls(caller, comm.rank), comm.size
+    anyhow = {"names": ["a", "b"], "formats": ["f8", "i4"], "itemsize": 16}
+    for offsets in ([8, 0], [0, 4]):
+        send = np.full(2, comm.rank + 1, np.uint8).repeat(16).view({**anyhow, "offsets": offsets})
+        for counts, displs in (
+            ((np.int32(2), *[np.uint64(2)] * (size - 1)), np.arange(0, 2 * size, 2)),
+            ([2] * size, tuple(range(0, 2 * size, 2))),
+            (np.full(size, 2, np.uint64), np.arange(0, 4 * size, 2)[:size]),
+        ):
+            recv = np.zeros(2 * size, send.dtype)
+            with warnings.catch_warnings(action="ignore"):  # numba is to drop its lists one day
+                made.allgatherv(comm, send, recv, counts, displs)
+            assert recv.tobytes() == bytes(r + 1 for r in range(size) for _ in range(32))
 
 
 @njit(cache=True, nogil=True)
@@ -264,6 +287,7 @@ CASES = [
     case("arguments_that_only_python_has", wrong_python_arguments, callers=()),
     case("usable_after_each", usable_after_each, check=WHOLE),
     case("fields", fields_of_argument_errors),
+    case("tables_of_every_kind", tables_of_every_kind, check=WHOLE),
     case(
         "try_except_in_compiled_code", try_except_in_compiled_code, callers=(), needs=("njit",),
         fresh=True, check=WHOLE,

@@ -67,7 +67,10 @@ class Report:
             text = f"<str() raised {type(failure).__name__}>"
         trace = "".join(traceback.format_exception(error))
         code = exit_code_of(error)
-        return cls(name, text[:LONGEST_TEXT], trace[-LONGEST_TEXT:], code, lost_ranks(error))
+        lost = lost_ranks(error)
+        if isinstance(error, SystemExit):  # which may follow from an error that was caught
+            lost = lost or _lost
+        return cls(name, text[:LONGEST_TEXT], trace[-LONGEST_TEXT:], code, lost)
 
     def says_the_same(self, other: Report) -> bool:
         """Whether two exceptions are of one class, and say the same."""

@@ -8,7 +8,6 @@ import os
 import pathlib
 import pickle
 import select
-import signal
 import sys
 import time
 from dataclasses import asdict
@@ -100,7 +99,7 @@ def warm():
     calls._COMPILED["barrier"].compile((comm,))
 
 
-def serve(work, margin_s, fd):
+def serve(work, margin_s, fd, until):
     """Be a worker: perform faults one after the other, and send what became of each."""
     surroundings.die_with_parent()
     surroundings.adopt_orphans()
@@ -108,6 +107,8 @@ def serve(work, margin_s, fd):
     from tests.campaign.job import perform
 
     for index, fault in work:
+        if time.monotonic() > until:
+            break
         if fault.kind == "tiny_memory" and refusal:
             frames.send(fd, pickle.dumps(("skipped", refusal)))
             continue
@@ -115,7 +116,7 @@ def serve(work, margin_s, fd):
         frames.send(fd, pickle.dumps(("ended", perform(index, fault, margin_s))))
 
 
-def start_workers(options, work, margin_s):
+def start_workers(options, work, margin_s, until):
     workers, count = {}, min(options.workers, len(work))
     gc.collect()
     gc.freeze()
@@ -126,7 +127,7 @@ def start_workers(options, work, margin_s):
             code = 1
             try:
                 os.close(reader)
-                serve(work[number::count], margin_s, writer)
+                serve(work[number::count], margin_s, writer, until)
                 code = 0
             finally:
                 os._exit(code)
@@ -135,15 +136,11 @@ def start_workers(options, work, margin_s):
     return workers
 
 
-def results(workers, until):
+def results(workers):
     """Yield what workers send; a worker that ends in the middle of a fault is a miss."""
     busy = dict.fromkeys(workers)
     while busy:
-        ready, _, _ = select.select(list(busy), [], [], 1.0)
-        if time.monotonic() > until:
-            for pid in workers.values():
-                os.kill(pid, signal.SIGTERM)
-            return
+        ready, _, _ = select.select(list(busy), [], [])
         for reader in ready:
             message = frames.receive(reader)
             if message is None:
@@ -179,9 +176,9 @@ def main(words=None):
     print(f"{len(work)} faults, in time within 1 s and a margin of {margin_s:.1f} s", flush=True)
     all_results, broken, skipped = [], 0, []
     until = time.monotonic() + (60 * options.minutes or float("inf"))
-    workers = start_workers(options, work, margin_s)
+    workers = start_workers(options, work, margin_s, until)
     try:
-        for word, content in results(workers, until):
+        for word, content in results(workers):
             if word == "broken":
                 print(f"MISS: the worker of fault {content} ended", flush=True)
                 broken += 1

@@ -95,6 +95,12 @@ def test_which_ranks_an_error_tells_of():
     assert Report.of(wrapped).lost == (1,)
 
 
+def test_an_exit_follows_from_the_loss_that_was_caught_before(monkeypatch):
+    monkeypatch.setattr("cobre_comm.report_pipe._lost", (2,))
+    assert Report.of(SystemExit(1)).lost == (2,)
+    assert Report.of(ValueError("its own")).lost == ()
+
+
 def test_a_rank_s_own_children_have_no_pipe():
     done = cobre("run", "-n", 2, PROGRAMS / "pipe_of_children.py")
     assert (done.returncode, done.stderr) == (0, "")

@@ -44,6 +44,18 @@ def compile_faults(names, timeout_s):
             process.wait()
 
 
+def make_sources(names):
+    """Make the sources of the faulty kernels; says which patch fits its kernel no more."""
+    code = (
+        "import sys; from planted.faults import FAULTS; from planted.mutants import mutant_source\n"
+        "for name in sys.argv[1:]: mutant_source(FAULTS[name])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *names], env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def run_suite(tests, report, timeout_s):
     """Run tests by name, as ``TestNone::TestBarrier``; return a Tally per function.
 

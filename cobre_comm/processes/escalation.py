@@ -10,6 +10,7 @@ from cobre_comm.processes.loop import NEVER
 
 LAST_WORDS_S = 0.3  # for the others to find the loss by themselves, and to report it
 CULPRIT_S = 4.0  # for a rank that others have lost to end, while all failures follow from its loss
+CULPRIT_OVER_MPI_S = 15.0  # for all ranks to get through MPI_Finalize, also on a busy machine
 TERMINATE_S = 0.7  # from SIGTERM to SIGKILL
 
 
@@ -20,6 +21,8 @@ class Escalation:
     ----------
     grace_s : float
         How long ranks may take to end after a signal that the launcher forwarded.
+    culprit_s : float
+        How long a rank that others have lost may take to end.
 
     Attributes
     ----------
@@ -31,8 +34,9 @@ class Escalation:
         When the first signal of our own was sent; what ends later proves nothing.
     """
 
-    def __init__(self, grace_s: float = 0.0) -> None:
+    def __init__(self, grace_s: float = 0.0, culprit_s: float = CULPRIT_S) -> None:
         self._grace_s = grace_s
+        self._culprit_s = culprit_s
         self._plan: list[tuple[float, int]] = []
         self._awaits_culprit = True
         self.cause = 0
@@ -56,7 +60,7 @@ class Escalation:
         self.began = min(self.began, now)
         culprits = frozenset().union(*(ending.lost for ending in failed))
         if all(ending.secondary for ending in failed) and not culprits.isdisjoint(running):
-            self._terminate_at(self.began + CULPRIT_S)
+            self._terminate_at(self.began + self._culprit_s)
         else:
             self._awaits_culprit = False
             self._terminate_at(now + LAST_WORDS_S)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from cobre_comm.common.cores import core_numbers
 from cobre_comm.processes.environment import rank_environment
-from cobre_comm.processes.escalation import Escalation
+from cobre_comm.processes.escalation import CULPRIT_OVER_MPI_S, CULPRIT_S, Escalation
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.loop import NEVER
@@ -96,7 +96,8 @@ class _Watch:
     def __init__(self, job: Job, options: Options, inbox: SignalInbox) -> None:
         self._job = job
         self._options = options
-        self._escalation = Escalation(options.grace_s)
+        culprit_s = CULPRIT_OVER_MPI_S if job.backend == "mpi" else CULPRIT_S
+        self._escalation = Escalation(options.grace_s, culprit_s)
         self._group = Group(job.shm_name, self._escalation)
         self._output = Output(self._group.loop, is_alone=job.size == 1, prefix=options.prefix)
         self._relay = self._output.relay

@@ -29,7 +29,7 @@ def report(results, broken, skipped, options):
 
 
 def _preface(options, results):
-    hours = sum(result.took_s for result in results) / 3600 / max(1, options.workers)
+    minutes = sum(result.took_s for result in results) / 60 / max(1, options.workers)
     beside = f", {options.busy} computing processes beside" if options.busy else ""
     return [
         "# The fault campaign", "",
@@ -37,7 +37,7 @@ def _preface(options, results):
         "survivor does not learn in time who is at fault, if data before it were wrong, if a rank",
         "gives no account, or if a process, a descriptor or a name in shared memory is left.", "",
         f"`python -m tests.campaign --faults {options.faults} --seed {options.seed}`: "
-        f"about {hours:.1f} hours{beside}. Cells are faults, with misses after a slash.", "",
+        f"about {minutes:.0f} minutes{beside}. Cells are faults, with misses after a slash.", "",
     ]  # fmt: skip
 
 

@@ -22,25 +22,38 @@ from cobre_comm.testing.cases.reference import (
 
 
 def reduce(comm, caller, dtype, op, shape, seed=0):
-    """Reduce into another array, then in place; return the bytes of the result."""
-    count = math.prod(shape) if isinstance(shape, tuple) else shape
-    contributions = [numbers(dtype, r, count, seed).reshape(shape) for r in range(comm.size)]
-    expected, allreduce = fold(op, contributions), calls(caller, comm.rank).allreduce
+    """Reduce into another array; return the bytes of the result."""
+    contributions = _contributions(comm.size, dtype, shape, seed)
     send, recv = among_sentinels(contributions[comm.rank]), sentinels(dtype, shape)
-    try:
-        allreduce(comm, send, recv, op)
-        assert_same_fold(recv, expected, op)
-        assert_same_bytes(send, contributions[comm.rank])
-        allreduce(comm, send, send, op)
-        assert_same_fold(send, expected, op)
-    except AssertionError as error:
-        raise AssertionError(f"{op.name} of {dtype}, shape {shape}") from error
+    _reduce(comm, caller, op, send, recv, contributions)
+    assert_same_bytes(send, contributions[comm.rank])
     return recv.tobytes()
+
+
+def reduce_in_place(comm, caller, dtype, op, shape, seed=0):
+    contributions = _contributions(comm.size, dtype, shape, seed)
+    both = among_sentinels(contributions[comm.rank])
+    _reduce(comm, caller, op, both, both, contributions)
+
+
+def _contributions(size, dtype, shape, seed):
+    count = math.prod(shape) if isinstance(shape, tuple) else shape
+    return [numbers(dtype, r, count, seed).reshape(shape) for r in range(size)]
+
+
+def _reduce(comm, caller, op, send, recv, contributions):
+    calls(caller, comm.rank).allreduce(comm, send, recv, op)
+    try:
+        assert_same_fold(recv, fold(op, contributions), op)
+    except AssertionError as error:
+        where = "in place" if send is recv else "into another array"
+        raise AssertionError(f"{op.name} of {recv.dtype}, {recv.shape}, {where}") from error
 
 
 def reduce_lengths(comm, caller, dtype, op, lengths):
     for seed, count in enumerate(lengths):
         reduce(comm, caller, dtype, op, count, seed)
+        reduce_in_place(comm, caller, dtype, op, count, seed)
 
 
 def ops_of(dtype):

@@ -82,7 +82,8 @@ def work(comm, seed, count, star_bytes):
         if kind == "allgatherv":
             gather_somehow(comm, caller, draw, dtype, length, number)
         elif kind == "allreduce":
-            allreduce.reduce(comm, caller, dtype, draw.choice(list(ReduceOp)), length, number)
+            reduce = draw.choice([allreduce.reduce, allreduce.reduce_in_place])
+            reduce(comm, caller, dtype, draw.choice(list(ReduceOp)), length, number)
         elif kind == "broadcast":
             length = draw.choice([0, length])
             broadcast.cast(comm, caller, dtype, length, draw.randrange(comm.size), number)
@@ -165,7 +166,7 @@ def small_frames(comm, frame_bytes):
     allgatherv.gather_every_layout(comm, "python")
     for length in (1, 15, 16, 17, 31, 32, 33, 128, 129, 1000):
         allreduce.reduce(comm, "python", "f8", ReduceOp.SUM, length)
-        allreduce.reduce(comm, "python", "f8", ReduceOp.MIN, length)
+        allreduce.reduce_in_place(comm, "python", "f8", ReduceOp.MIN, length)
         broadcast.cast(comm, "python", "f4", length, length % comm.size)
 
 

@@ -68,7 +68,8 @@ def _random_reduce(comm, who, draw, choice, length):
     op = draw.choice(OPS)
     complexes = choice.complexes if op == ReduceOp.SUM else []
     dtype, shape = draw.choice([*choice.numbers, *complexes]), _shape(draw, choice, length, 1)
-    allreduce.reduce(comm, who, dtype, op, shape, draw.randrange(1000))
+    reduce = draw.choice([allreduce.reduce, allreduce.reduce_in_place])
+    reduce(comm, who, dtype, op, shape, draw.randrange(1000))
 
 
 def _random_cast(comm, who, draw, choice, length):

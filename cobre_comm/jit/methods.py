@@ -3,8 +3,9 @@
 Each overload sees the types of the arguments. Wrong types give an implementation that raises when
 it runs, with the message that Python gives. Otherwise the implementation makes the call, runs the
 entry by its address, and raises :class:`~cobre_comm.failure.Failure` for a status other than OK.
-Over ``local`` only ``allgatherv`` and ``exact_sum`` run an entry. What no entry checks goes to the
-record's ``refuse``, and what only a method can see reaches the entry as a length below zero.
+Over ``local``, ``barrier``, ``broadcast`` and ``allreduce`` run an entry if something is wrong, and
+otherwise none. A call of wrong types goes to the record's ``refuse``. What else only a method can
+see reaches the entry as a length below zero.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from cobre_kernels.collective.calls import (
     ExactSum,
     Refusal,
 )
-from cobre_kernels.collective.checks import check_allreduce, check_broadcast
+from cobre_kernels.collective.checks import check_allreduce
+from cobre_kernels.collective.comm import IDLE
 from cobre_kernels.collective.exact_sum import WORDS
 from cobre_kernels.collective.guard import usability
-from cobre_kernels.machine.atomics import copy_bytes
+from cobre_kernels.machine.atomics import copy_bytes, load_acquire
 from cobre_kernels.machine.kernel import run
 from numba.core import types
 from numba.extending import overload, overload_attribute, overload_method, register_jitable
@@ -89,9 +91,8 @@ def _is_leader(comm):
 
 @register_jitable
 def _refused(record, operation, outcome):
-    """Return a status that no entry has found; a thread that cannot raise breaks the record."""
+    """Refuse a call that reaches no entry; a thread that cannot raise breaks the communicator."""
     run(record.refuse, record, Refusal(operation, outcome, 0))
-    return outcome
 
 
 @overload_method(CommType, "barrier")
@@ -100,9 +101,8 @@ def _barrier(comm):
 
     def barrier(comm):
         record = record_of(comm)
-        if is_local:
-            outcome = usability(record)
-        else:
+        outcome = status.OK
+        if not is_local or load_acquire(record.guard) != IDLE:
             outcome = run(record.barrier, record, Barrier(BARRIER, 0))
         if outcome != status.OK:
             explain(record, BARRIER, outcome, 0, 0)
@@ -136,13 +136,8 @@ def _broadcast(comm, buf, root=0):
         elif not writable and source != record.rank:
             size_bytes = -status.READ_ONLY
         call = Broadcast(buf.ctypes.data, size_bytes, dtype, source)
-        if is_local:
-            outcome = usability(record)
-            if outcome == status.OK:
-                outcome = check_broadcast(record, call)
-            if outcome != status.OK:
-                _refused(record, BROADCAST, outcome)
-        else:
+        outcome = status.OK
+        if not is_local or load_acquire(record.guard) != IDLE or size_bytes < 0 or source != 0:
             outcome = run(record.broadcast, record, call)
         if outcome != status.OK:
             explain(record, BROADCAST, outcome, source, 0)
@@ -184,15 +179,12 @@ def _allreduce(comm, send, recv, op=0):
         if not send_contiguous(send) or not recv_contiguous(recv):
             send_count = -status.NOT_CONTIGUOUS
         call = Allreduce(source, send_count, target, recv.size, itemsize, dtype, to_int(op))
-        if is_local:
-            outcome = usability(record)
-            if outcome == status.OK:
-                outcome = check_allreduce(call)
-            if outcome != status.OK:
-                _refused(record, ALLREDUCE, outcome)
-            elif source != target:
+        outcome = status.IS_CLOSED
+        if is_local and load_acquire(record.guard) == IDLE:
+            outcome = check_allreduce(call)
+            if outcome == status.OK and source != target:
                 copy_bytes(target, source, send.size * itemsize)
-        else:
+        if outcome != status.OK:
             outcome = run(record.allreduce, record, call)
         if outcome != status.OK:
             explain(record, ALLREDUCE, outcome, send.size, recv.size)
@@ -212,7 +204,10 @@ def _allgatherv_numbers(outcome, rank, sizes, counts, displs):
             end = max(end, counts[r] + displs[r])
         return end, sizes[1]
     if outcome == status.NEGATIVE:
-        return min(counts.min(), displs.min()), 0
+        lowest = 0
+        for r in range(len(counts)):
+            lowest = min(lowest, counts[r], displs[r])
+        return lowest, 0
     return len(counts), len(displs)
 
 

@@ -1,25 +1,40 @@
 """Attributes refused while ``@njit`` code is compiled: unknown ones, and collectives in ``prange``.
 
-numba asks these templates first, because they are registered before the methods. An answer of None
-lets it go on to the methods themselves.
+numba asks these templates first, because they are registered before the methods.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import models, register_model
 
 from cobre_comm.jit.types import CommType, RegionType
+from cobre_comm.jit.values import COMM_TYPE
 
 COLLECTIVES = ("allgatherv", "allreduce", "barrier", "broadcast", "exact_sum", "fence")
 PARALLEL_LOOP = "__numba_parfor_gufunc"  # what numba calls the function it makes of a prange
 
 
+class BorrowedMethod(types.BoundFunction):
+    """A method that is called at once: it needs no count of its own on what it is bound to."""
+
+
+@register_model(BorrowedMethod)
+class _BorrowedModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        members = [("comm", COMM_TYPE), ("owner", types.voidptr)]
+        if isinstance(fe_type.this, RegionType):
+            members += [("identity", types.int64), ("view", fe_type.this.view)]
+        super().__init__(dmm, fe_type, members)
+
+
 class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
-    def generic_resolve(self, value: Any, attribute: str) -> None:
-        """Raise for an attribute that does not exist, or not here; return None otherwise."""
+    def generic_resolve(self, value: Any, attribute: str) -> Any:
+        """Return the type of an attribute; raise if it does not exist, or not here."""
         if attribute not in self.names:
             raise TypingError(
                 f"{self.what} has no {attribute!r} in @njit code; it has {', '.join(self.names)}"
@@ -29,6 +44,12 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
                 f"{attribute} cannot be called inside prange, whose threads would enter it in any "
                 "order; call it before or after the loop"
             )
+        for template in self.context._get_attribute_templates(value):
+            found = None if template is self else template.resolve(value, attribute)
+            if found is not None:
+                is_method = isinstance(found, types.BoundFunction)
+                return BorrowedMethod(found.template, found.this) if is_method else found
+        return None
 
     def _is_in_parallel_loop(self) -> bool:
         """Tell whether a function under compilation is the body of a parallel loop."""

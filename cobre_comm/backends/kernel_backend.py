@@ -7,6 +7,7 @@ import contextlib
 import os
 import weakref
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -34,7 +35,7 @@ from numpy.typing import DTypeLike
 from cobre_comm import failure, slow_path
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
-from cobre_comm.errors import InvalidCommunicator, InvalidRoot
+from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import region_layout
 
@@ -207,6 +208,21 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         signature = CREATE_REGION | (shape & HASH_MASK) << 32
         self._agree_on(signature, elements * element_type.itemsize)
         return elements, element_type
+
+    @contextlib.contextmanager
+    def _together(self) -> Iterator[None]:
+        """Break the communicator if this rank is interrupted between steps that belong together.
+
+        Otherwise the other ranks would wait for its next step until the timeout. An error of ours
+        is agreed on by all ranks, or has broken the communicator already.
+        """
+        try:
+            yield
+        except CommError:
+            raise
+        except BaseException:
+            guard.give_up_kernel.call(self._address)
+            raise
 
     def fence_region(self, identity: int) -> None:
         """Wait for all ranks at a fence: a step publishes all writes before it."""

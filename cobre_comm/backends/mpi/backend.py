@@ -142,15 +142,16 @@ class MpiBackend(KernelBackend):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> MpiRegion:
         """Return an array of zeros in an MPI shared window of each node; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
-        memory = map_region(
-            self, self._owned, elements, element_type, interleave=self._config.numa_interleave
-        )
+        interleave = self._config.numa_interleave
+        with self._together():
+            memory = map_region(self, self._owned, elements, element_type, interleave=interleave)
         return MpiRegion(self, memory, next(self._names))
 
     def split_local(self) -> MpiBackend:
         """Return a communicator of the ranks of this node, in their order."""
         self._agree_on(SPLIT, 0)
-        return MpiBackend(self.node, dataclasses.replace(self._config, pretend_nodes=()))
+        with self._together():
+            return MpiBackend(self.node, dataclasses.replace(self._config, pretend_nodes=()))
 
     def mark_forked(self) -> None:
         """In a forked child: neither the communicator nor its node's is this process's own."""

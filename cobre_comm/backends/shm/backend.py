@@ -72,13 +72,15 @@ class ShmBackend(KernelBackend):
         """Return an array of zeros, of which all ranks share one copy; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
         interleave = self._config.numa_interleave
-        memory = map_region(self, elements, element_type, interleave=interleave)
+        with self._together():
+            memory = map_region(self, elements, element_type, interleave=interleave)
         return ShmRegion(self, memory, next(self._regions))
 
     def split_local(self) -> ShmBackend:
         """Return an independent communicator of the same ranks."""
         self._agree_on(SPLIT, 0)
-        return ShmBackend(self._config, group=self)
+        with self._together():
+            return ShmBackend(self._config, group=self)
 
     def close(self) -> None:
         """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""

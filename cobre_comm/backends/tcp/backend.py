@@ -96,8 +96,9 @@ class TcpBackend(KernelBackend):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> HeapRegion:
         """Return an array of zeros, a copy on each rank's heap; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
-        memory, problem = attempt(lambda: local.heap_zeros(elements, element_type))
-        agree_on_memory(self, elements * element_type.itemsize, problem)
+        with self._together():
+            memory, problem = attempt(lambda: local.heap_zeros(elements, element_type))
+            agree_on_memory(self, elements * element_type.itemsize, problem)
         assert memory is not None
         return HeapRegion(self, memory, next(self._regions))
 

@@ -87,11 +87,28 @@ def refuse_kernel(comm, call):
         # Pairs with the store in release, or release_broken, of the thread that is inside.
         found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
     if found == states.IDLE:
-        comm.generation += 1  # the others miss this rank in the step that comes next
-        run(comm.abandon_body, comm, Outcome(status.UNSEEN))
+        _give_up(comm)
         comm.signature = call.operation
         comm.length = call.status
         release_broken(comm, status.UNSEEN)
+    return status.OK
+
+
+@routine
+def _give_up(comm):
+    """Tell the others, between two steps, that they will miss this rank in the next one."""
+    comm.generation += 1
+    run(comm.abandon_body, comm, Outcome(status.UNSEEN))
+
+
+@kernel(COMM)
+def give_up_kernel(comm):
+    """Break the communicator of a rank that was interrupted between steps that belong together."""
+    # Pairs with the store in release: this thread sees the record as the last one left it.
+    found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
+    if found == states.IDLE:
+        _give_up(comm)
+        release_broken(comm, status.INTERRUPTED)
     return status.OK
 
 
@@ -109,4 +126,4 @@ def shut_kernel(comm):
     return found
 
 
-KERNELS = (shut_kernel, refuse_kernel)
+KERNELS = (shut_kernel, refuse_kernel, give_up_kernel)

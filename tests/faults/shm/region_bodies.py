@@ -12,7 +12,14 @@ import secrets
 import signal
 import sys
 
-from cobre_comm import CollectiveFailed, InitializationFailed, LocalBackend, ShmBackend, ShmConfig
+from cobre_comm import (
+    CollectiveFailed,
+    InitializationFailed,
+    InvalidCommunicator,
+    LocalBackend,
+    ShmBackend,
+    ShmConfig,
+)
 from cobre_comm.backends.shm import nameless
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 
@@ -90,6 +97,45 @@ def kills(way, moments):
             outcomes = ranks(2, killed_at, way, victim, moment)
             assert outcomes[victim] == -signal.SIGKILL, (moment, outcomes)
             assert outcomes[1 - victim] in ((victim,), 0), (moment, outcomes)
+            assert not any(SHM_FOLDER.iterdir()), (victim, moment)
+
+
+def interrupted_at(comm, victim, moment):
+    """Interrupt one rank at its n-th call while it makes a region; return what it meets next.
+
+    Both ranks go on with a barrier: a rank that has given up does not enter it.
+    """
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event in ("call", "c_call")
+        if calls == moment:
+            signal.raise_signal(signal.SIGINT)
+
+    if comm.rank == victim:
+        sys.setprofile(count)
+    try:
+        comm.create_shared_region(REGION_BYTES, "u1").close()
+    except KeyboardInterrupt:
+        assert comm.rank == victim
+    finally:
+        sys.setprofile(None)
+    comm.barrier()
+    return calls
+
+
+def interrupts():
+    """Interrupt each of two ranks at moments over all of the making: the other hears it at once."""
+    for victim in (0, 1):
+        calls = ranks(2, interrupted_at, victim, 0)[victim]
+        assert calls > 40, calls
+        moments = range(calls // 4, calls - 10, 7)  # before are the checks of the arguments
+        for moment in moments:
+            outcomes = ranks(2, interrupted_at, victim, moment)
+            assert isinstance(outcomes[victim], InvalidCommunicator), (moment, outcomes)
+            assert isinstance(outcomes[1 - victim], CollectiveFailed), (moment, outcomes)
+            assert outcomes[1 - victim].ranks == (victim,), (moment, outcomes)
             assert not any(SHM_FOLDER.iterdir()), (victim, moment)
 
 

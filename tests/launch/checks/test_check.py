@@ -43,7 +43,7 @@ def test_quick_check_passes_without_rich():
     assert list(groups) == [("local", 1), ("shm", 1), ("shm", 2)]
     assert all(list(each) == list(COLUMNS.values()) for each in groups.values())
     killed, errors = groups["shm", 2]["killed rank"], groups["shm", 2]["errors"]
-    assert "lost ranks: named by the others which wait (njit)" in killed
+    assert "struck: named by the others which wait (njit)" in killed
     assert "disagreement: two calls (njit)" in errors
     assert {"numba", "numpy", "Python", "processor"} <= set(told["machine"])
 

@@ -10,8 +10,6 @@ see reaches the entry as a length below zero.
 
 from __future__ import annotations
 
-import operator
-
 import numpy as np
 from cobre_kernels.collective import dtypes, status
 from cobre_kernels.collective.calls import (
@@ -35,7 +33,7 @@ from cobre_kernels.collective.guard import usability
 from cobre_kernels.machine.atomics import copy_bytes, load_acquire
 from cobre_kernels.machine.kernel import run
 from numba.core import types
-from numba.extending import overload, overload_attribute, overload_method, register_jitable
+from numba.extending import overload_attribute, overload_method, register_jitable
 from numba.np.numpy_support import as_dtype
 
 from cobre_comm.failure import Failure
@@ -52,20 +50,6 @@ from cobre_comm.jit.arguments import (
 from cobre_comm.jit.records import explain, record_of, region_field
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType
 from cobre_comm.slow_path import dtype_word
-
-
-@overload(operator.eq)
-def _equal(left, right):
-    if isinstance(left, CommType) and isinstance(right, CommType):
-        return lambda left, right: left is right
-    return None
-
-
-@overload(operator.ne)
-def _unequal(left, right):
-    if isinstance(left, CommType) and isinstance(right, CommType):
-        return lambda left, right: left is not right
-    return None
 
 
 @overload_attribute(CommType, "rank")

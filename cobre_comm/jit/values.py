@@ -23,6 +23,7 @@ from numba.extending import (
     box,
     lower_builtin,
     models,
+    overload,
     register_model,
     unbox,
 )
@@ -127,3 +128,17 @@ def _is_same(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     owners = [cgutils.create_struct_proxy(t)(context, builder, value=v).owner for t, v in values]
     left, right = (context.nrt.meminfo_data(builder, owner) for owner in owners)
     return builder.icmp_unsigned("==", left, right)
+
+
+@overload(operator.eq)
+def _equal(left: Any, right: Any) -> Any:
+    if isinstance(left, CommType) and isinstance(right, CommType):
+        return lambda left, right: left is right
+    return None
+
+
+@overload(operator.ne)
+def _unequal(left: Any, right: Any) -> Any:
+    if isinstance(left, CommType) and isinstance(right, CommType):
+        return lambda left, right: left is not right
+    return None

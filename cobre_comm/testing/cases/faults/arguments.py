@@ -210,7 +210,7 @@ def fields_of_argument_errors(comm, caller):
 
 
 def tables_of_every_kind(comm, caller):
-    """Vectors of integers, whatever they are; and elements whose fields lie anyhow."""
+    """Vectors of integers of every kind; and elements whose fields are in any order, or overlap."""
     made, size = calls(caller, comm.rank), comm.size
     anyhow = {"names": ["a", "b"], "formats": ["f8", "i4"], "itemsize": 16}
     for offsets in ([8, 0], [0, 4]):

@@ -3,7 +3,15 @@ import threading
 import pytest
 
 from cobre_comm.backends.tcp.rendezvous import worker
+from cobre_comm.processes.port import ReservedPort
 from tests.faults.tcp.job import Job, open_sockets
+
+
+@pytest.fixture
+def free_port():
+    """A port at which nobody else listens while the test runs."""
+    with ReservedPort("0.0.0.0") as reserved:
+        yield reserved.port
 
 
 @pytest.fixture

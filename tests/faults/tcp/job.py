@@ -12,6 +12,7 @@ from cobre_kernels.tcp import tags
 from cobre_comm import InitializationFailed
 from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
 from cobre_comm.config import TcpConfig
+from cobre_comm.processes.port import ReservedPort
 from tests.faults.tcp.clients import ACK, Client
 
 TOKEN = "the-secret-of-this-job"
@@ -19,12 +20,6 @@ STAR_BYTES = 4321
 FAR_STAR_BYTES = 77
 LOOPBACK = "127.0.0.1"
 SHORT_MS = 600  # a connect timeout that a test can wait for
-
-
-def free_port(host=LOOPBACK):
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
 
 
 def descriptors():
@@ -45,10 +40,11 @@ class Job:
 
     def __init__(self, size, **config):
         self.size = size
+        self._reserved = ReservedPort("0.0.0.0")
         self.config = {
             "coordinator": LOOPBACK,
             "bind_addr": LOOPBACK,
-            "port": free_port(),
+            "port": self._reserved.port,
             "token": TOKEN,
             "connect_timeout_ms": 10_000,
             **config,
@@ -95,6 +91,7 @@ class Job:
             thread.join(20.0)
             if isinstance(self.results.get(rank), Links):
                 self.results[rank].close()
+        self._reserved.close()
 
 
 def named_links(links, rank, size):

@@ -10,7 +10,7 @@ import pytest
 from cobre_comm.backends.tcp.rendezvous import connector
 from cobre_comm.testing import run_ranks_outcomes
 from tests.faults.tcp import bodies
-from tests.faults.tcp.job import LOOPBACK, SHORT_MS, attach, check, free_port
+from tests.faults.tcp.job import LOOPBACK, SHORT_MS, attach, check
 
 SHORT_S = SHORT_MS / 1000
 ENDED = "ended before all ranks had attached"
@@ -94,12 +94,11 @@ def test_rank_is_killed_after_it_attached(victim, tmp_path):
             check(outcome.value, f"rank {victim} {ENDED}")
 
 
-def test_worker_that_cannot_be_reached_is_named(new_job):
+def test_worker_that_cannot_be_reached_is_named(new_job, free_port):
     job = new_job(3, connect_timeout_ms=2 * SHORT_MS).start(0, 2)
-    port = free_port()
-    with attach(job, 1, port=port):
+    with attach(job, 1, port=free_port):
         results = job.wait()
-    check(results[2], "rank 2 could not connect to rank 1", LOOPBACK, str(port), "attempts",
+    check(results[2], "rank 2 could not connect to rank 1", LOOPBACK, str(free_port), "attempts",
           "firewall")  # fmt: skip
     check(results[0], "rank 2 could not connect to rank 1")
     assert results[2].ranks == ()

@@ -9,7 +9,7 @@ import pytest
 from cobre_comm.testing import run_ranks_outcomes
 from tests.faults.tcp import bodies
 from tests.faults.tcp.flood import Flood, wait_for_port
-from tests.faults.tcp.job import TOKEN, free_port
+from tests.faults.tcp.job import TOKEN
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
@@ -22,8 +22,8 @@ MOST_KB = 20_000  # what rank 0 may take for all of it, its links included
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_processes_start_under_a_flood(tmp_path, seed):
-    port, go = free_port(), tmp_path / "go"
+def test_processes_start_under_a_flood(tmp_path, free_port, seed):
+    port, go = free_port, tmp_path / "go"
     env = {"COBRE_TCP_PORT": str(port), "COBRE_TCP_TOKEN": TOKEN}
     outcomes, flood = run_under_flood(port, go, env, seed)
     assert [outcome.value and outcome.value[0] for outcome in outcomes] == ["met"] * SIZE, outcomes
@@ -58,9 +58,9 @@ def run_under_flood(port, go, env, seed):
 
 
 @pytest.mark.parametrize("token", [TOKEN, ""])
-def test_job_works_under_a_flood(tmp_path, token):
+def test_job_works_under_a_flood(tmp_path, free_port, token):
     """It begins in the middle of it; all collectives are right, during it and afterwards."""
-    port = free_port()
+    port = free_port
     env = {
         "COBRE_TCP_PORT": str(port),
         "COBRE_TCP_BIND_ADDR": "127.0.0.1",

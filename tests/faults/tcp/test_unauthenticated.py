@@ -14,13 +14,13 @@ from cobre_comm.testing import run_ranks_outcomes
 from tests.faults.tcp import bodies
 from tests.faults.tcp.clients import HANDSHAKE_BYTES, Client, frame, handshake
 from tests.faults.tcp.flood import wait_for_port
-from tests.faults.tcp.job import LOOPBACK, TOKEN, check, check_job, free_port, own_address
+from tests.faults.tcp.job import LOOPBACK, TOKEN, check, check_job, own_address
 
 LIMIT_S = 20.0
 
 
-def test_crowd_when_descriptors_are_few(tmp_path):
-    port, go = free_port(), tmp_path / "go"
+def test_crowd_when_descriptors_are_few(tmp_path, free_port):
+    port, go = free_port, tmp_path / "go"
 
     def crowd(held):
         wait_for_port(port)

@@ -65,12 +65,14 @@ class TcpBackend(KernelBackend):
         If a rank does not come, or cannot be reached.
     """
 
-    __slots__ = ("_goodbye", "_links", "_memory", "_regions")
+    __slots__ = ("_goodbye", "_links", "_memory", "_regions", "peers_are_proven")
 
     def __init__(self, config: TcpConfig) -> None:
         bodies = BODIES if config.size > 1 else local.BODIES
         super().__init__(TCP, bodies, config.rank, config.size, is_leader=True)
         self._regions = itertools.count()
+        # Whether every peer has shown that it knows the job's secret: then it may send pickles.
+        self.peers_are_proven = bool(config.token) or config.size == 1
         self._goodbye = goodbye_kernel.call  # loaded now: __del__ may run at exit
         self._links: Links | None = None
         if config.star_bytes is None:

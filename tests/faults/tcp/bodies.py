@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from cobre_comm import InitializationFailed, create_communicator
+from cobre_comm import InitializationFailed, create_communicator, objects
 from cobre_comm.backends.tcp.rendezvous import handshake, rendezvous, worker
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing.cases.mixed import sequences
@@ -86,6 +86,18 @@ def too_few_descriptors(comm):
     limit = len(descriptors()) + 50
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     return meet(comm)
+
+
+def exchange_objects(comm):
+    """Return what each function of pickles raises; nothing is sent, so the ranks need not meet."""
+    refusals = []
+    for call in (objects.broadcast, objects.gather, objects.allgather):
+        try:
+            call(comm, {})
+        except PermissionError as error:
+            refusals.append(str(error))
+    comm.barrier()
+    return refusals
 
 
 def other_version(comm, path):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from cobre_comm.testing import run_ranks_outcomes
+from cobre_comm.testing import run_ranks, run_ranks_outcomes
 from tests.faults.tcp import bodies
 from tests.faults.tcp.clients import HANDSHAKE_BYTES, Client, frame, handshake
 from tests.faults.tcp.flood import wait_for_port
@@ -62,6 +62,12 @@ def test_no_descriptor_left(new_job, caplog, monkeypatch):
     check_job(job.start(0, listener=listener).start(1))
     assert not failures
     assert caplog.text.count("cannot accept") == 1
+
+
+def test_no_objects_from_ranks_without_a_secret():
+    for refusals in run_ranks("tcp", 2, bodies.exchange_objects, env={"COBRE_TCP_TOKEN": ""}):
+        assert len(refusals) == 3
+        assert all("set COBRE_TCP_TOKEN" in refusal for refusal in refusals)
 
 
 def test_too_few_descriptors():

@@ -1,0 +1,232 @@
+"""Collectives of small Python objects: configuration, summaries, lists of names.
+
+Objects travel as pickles of protocol 5 with their buffers out of band, so the bytes of an array
+inside an object are not copied into the pickle. Python only. Numbers and arrays travel faster by
+the methods of the communicator itself.
+
+Unpickling runs code that the sender chose. Over sockets, the functions here are refused unless the
+ranks have proven that they know the secret of the job.
+
+Examples
+--------
+>>> from cobre_comm import LocalBackend, objects
+>>> comm = LocalBackend()
+>>> objects.broadcast(comm, {"case": "valley", "stages": 12})
+{'case': 'valley', 'stages': 12}
+>>> objects.allgather(comm, ("rank", comm.rank))
+[('rank', 0)]
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre_comm import slow_path
+from cobre_comm.communicator import Communicator
+from cobre_comm.errors import InvalidRoot
+
+Bytes = NDArray[np.uint8]
+
+ALIGNMENT = 64  # arrays inside an object begin at such addresses
+
+
+class _Packed(NamedTuple):
+    """An object as bytes: its pickle, then its buffers; or why it has none."""
+
+    parts: list[Bytes]
+    problem: bool
+
+
+def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
+    """Return the root's object on every rank; collective.
+
+    Parameters
+    ----------
+    comm : Communicator
+        Over sockets, one whose ranks have a token (``COBRE_TCP_TOKEN``).
+    obj : object
+        Picklable; read on the root alone.
+    root : int
+        The rank whose object it is.
+
+    Returns
+    -------
+    object
+        On the root ``obj`` itself, on the others a copy.
+
+    Raises
+    ------
+    TypeError
+        On all ranks, if the root's object cannot be pickled. The communicator stays usable.
+    PermissionError
+        On all ranks, before anything is sent, if the ranks have no token.
+    InvalidRoot
+        If ``root`` is not a rank.
+    CollectiveFailed, InvalidCommunicator
+        As for the other collectives.
+    """
+    _check_proven("broadcast", comm)
+    root = slow_path.as_integer("objects.broadcast", "root", root)
+    if not 0 <= root < comm.size:
+        raise InvalidRoot(root, comm.size)
+    is_root = comm.rank == root
+    packed = _pack(obj) if is_root else _Packed([], problem=False)
+    head = np.array([len(packed.parts), packed.problem], dtype=np.int64)
+    comm.broadcast(head, root)
+    lengths = np.zeros(int(head[0]), dtype=np.int64)
+    lengths[: len(packed.parts)] = [part.size for part in packed.parts]
+    comm.broadcast(lengths, root)
+    parts = packed.parts if is_root else [np.empty(int(n), dtype=np.uint8) for n in lengths]
+    for part in parts:
+        comm.broadcast(part, root)
+    _check_packed("broadcast", [bool(head[1])], [parts], first=root)
+    return obj if is_root else _unpack(parts)
+
+
+def allgather(comm: Communicator, obj: Any) -> list[Any]:
+    """Return the objects of all ranks, in rank order, on every rank; collective.
+
+    Parameters
+    ----------
+    comm : Communicator
+        Over sockets, one whose ranks have a token (``COBRE_TCP_TOKEN``).
+    obj : object
+        Picklable.
+
+    Returns
+    -------
+    list of object
+        Copies, one of each rank.
+
+    Raises
+    ------
+    TypeError
+        On all ranks, if the object of one cannot be pickled; the message names the rank. The
+        communicator stays usable.
+    PermissionError
+        On all ranks, before anything is sent, if the ranks have no token.
+    CollectiveFailed, InvalidCommunicator
+        As for the other collectives.
+    """
+    return [_unpack(parts) for parts in _exchange("allgather", comm, obj)]
+
+
+def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
+    """Return the objects of all ranks, in rank order, on the root; collective.
+
+    Every rank receives the bytes of all, as in :func:`allgather`; the root alone unpickles them.
+
+    Parameters
+    ----------
+    comm : Communicator
+        Over sockets, one whose ranks have a token (``COBRE_TCP_TOKEN``).
+    obj : object
+        Picklable.
+    root : int
+        The rank that wants them, the same on all ranks.
+
+    Returns
+    -------
+    list of object, or None
+        On the root copies, one of each rank; on the others None.
+
+    Raises
+    ------
+    TypeError, PermissionError, CollectiveFailed, InvalidCommunicator
+        As :func:`allgather`.
+    InvalidRoot
+        If ``root`` is not a rank.
+    """
+    root = slow_path.as_integer("objects.gather", "root", root)
+    if not 0 <= root < comm.size:
+        raise InvalidRoot(root, comm.size)
+    everyone = _exchange("gather", comm, obj)
+    return [_unpack(parts) for parts in everyone] if comm.rank == root else None
+
+
+def _exchange(operation: str, comm: Communicator, obj: Any) -> list[list[Bytes]]:
+    """Return the parts of every rank's object."""
+    _check_proven(operation, comm)
+    packed = _pack(obj)
+    size = comm.size
+    heads = np.zeros((size, 2), dtype=np.int64)
+    heads[comm.rank] = len(packed.parts), packed.problem
+    _fill(comm, heads.reshape(-1), np.full(size, 2))
+    counts = heads[:, 0].copy()
+    lengths = np.zeros(int(counts.sum()), dtype=np.int64)
+    first = _begins(counts)
+    mine = slice(first[comm.rank], first[comm.rank] + counts[comm.rank])
+    lengths[mine] = [part.size for part in packed.parts]
+    _fill(comm, lengths, counts)
+    parts: list[list[Bytes]] = [[] for _ in range(size)]
+    for number in range(int(counts.max())):
+        sizes = [int(lengths[first[r] + number]) if number < counts[r] else 0 for r in range(size)]
+        send = packed.parts[number] if number < len(packed.parts) else np.empty(0, dtype=np.uint8)
+        received = _gather_part(comm, send, np.array(sizes, dtype=np.int64))
+        for rank in range(size):
+            if number < counts[rank]:
+                parts[rank].append(received[rank])
+    _check_packed(operation, heads[:, 1].astype(bool).tolist(), parts, first=0)
+    return parts
+
+
+def _begins(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.cumsum(counts) - counts
+
+
+def _fill(comm: Communicator, values: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+    """Gather a table of which each rank has filled its block."""
+    displs = _begins(counts)
+    own = values[displs[comm.rank] : displs[comm.rank] + counts[comm.rank]]
+    comm.allgatherv(own, values, counts, displs)
+
+
+def _gather_part(comm: Communicator, send: Bytes, sizes: NDArray[np.int64]) -> list[Bytes]:
+    """Gather one part of each rank; each begins at an aligned address."""
+    displs = _begins(-(-sizes // ALIGNMENT) * ALIGNMENT)
+    room = np.empty(int(displs[-1] + sizes[-1]) + ALIGNMENT, dtype=np.uint8)
+    skip = -room.ctypes.data % ALIGNMENT
+    room = room[skip : skip + int(displs[-1] + sizes[-1])]
+    comm.allgatherv(send, room, sizes, displs)
+    return [room[d : d + n] for d, n in zip(displs.tolist(), sizes.tolist(), strict=True)]
+
+
+def _pack(obj: Any) -> _Packed:
+    """Return the bytes of an object; where it has none, the reason as a text."""
+    buffers: list[pickle.PickleBuffer] = []
+    try:
+        text = pickle.dumps(obj, protocol=5, buffer_callback=buffers.append)
+        raw = [buffer.raw() for buffer in buffers]
+    except Exception as error:  # the other ranks must hear of it, whatever it is
+        reason = f"{type(error).__name__}: {error}".encode()
+        return _Packed([np.frombuffer(reason, dtype=np.uint8)], problem=True)
+    views = itertools.chain([memoryview(text)], raw)
+    return _Packed([np.ndarray(v.nbytes, np.uint8, v) for v in views], problem=False)
+
+
+def _unpack(parts: list[Bytes]) -> Any:
+    return pickle.loads(parts[0].data, buffers=parts[1:])
+
+
+def _check_packed(
+    operation: str, problems: list[bool], parts: list[list[Bytes]], *, first: int
+) -> None:
+    """Raise on all ranks alike if one of them could not pickle its object."""
+    for rank, (problem, own) in enumerate(zip(problems, parts, strict=True), first):
+        if problem:
+            reason = own[0].tobytes().decode(errors="replace")
+            raise TypeError(f"objects.{operation}: rank {rank} cannot pickle its object: {reason}")
+
+
+def _check_proven(operation: str, comm: Communicator) -> None:
+    """Refuse peers who have proven nothing: what is unpickled runs their code."""
+    if not getattr(comm, "peers_are_proven", True):
+        raise PermissionError(
+            f"objects.{operation}: the ranks of this job have no secret, and unpickling would run "
+            "whatever a stranger sends; set COBRE_TCP_TOKEN to the same secret on all ranks"
+        )

@@ -1,0 +1,67 @@
+"""objects: pickles from one rank or from all, with arrays out of band."""
+
+import numpy as np
+
+from cobre_comm import objects
+from cobre_comm.testing.cases.case import QUICK, Case
+from cobre_comm.testing.cases.reference import block
+
+
+def thing(rank, seed):
+    """Return an object of several parts, whose number and lengths depend on the rank."""
+    arrays = [block("f8", rank, 7 * number + rank, seed) for number in range(rank % 3 + 1)]
+    return {"rank": rank, "words": ["a"] * rank, "arrays": arrays, "empty": np.zeros(0, "i2")}
+
+
+def check_thing(found, rank, seed):
+    expected = thing(rank, seed)
+    for array, right in zip(found.pop("arrays"), expected.pop("arrays"), strict=True):
+        assert (array.dtype, array.tobytes()) == (right.dtype, right.tobytes())
+        array += 1.0  # a copy, and writable
+    assert found.pop("empty").dtype == expected.pop("empty").dtype
+    assert found == expected
+
+
+def broadcast(comm):
+    for root in range(comm.size):
+        own = thing(root, 5) if comm.rank == root else None
+        found = objects.broadcast(comm, own, root)
+        assert (found is own) == (comm.rank == root)
+        check_thing(found, root, 5)
+
+
+def everyones(comm):
+    for seed in range(2):
+        found = objects.allgather(comm, thing(comm.rank, seed))
+        assert len(found) == comm.size
+        for rank, each in enumerate(found):
+            check_thing(each, rank, seed)
+
+
+def only_root_gets(comm):
+    for root in range(comm.size):
+        found = objects.gather(comm, (comm.rank, root), root)
+        assert found == ([(r, root) for r in range(comm.size)] if comm.rank == root else None)
+
+
+def cannot_be_pickled(comm):
+    """All ranks hear which rank cannot, and why; the communicator stays usable."""
+    last = comm.size - 1
+    for call in (objects.broadcast, objects.gather, objects.allgather):
+        own = (lambda: None) if comm.rank == last else comm.rank
+        try:
+            call(comm, own, *([] if call is objects.allgather else [last]))
+        except TypeError as error:
+            assert f"rank {last} cannot pickle" in str(error)
+            assert "lambda" in str(error)
+        else:
+            raise AssertionError(f"{call.__name__} raised nothing")
+    assert objects.broadcast(comm, "still usable") == "still usable"
+
+
+CASES = [
+    Case("broadcast", broadcast, callers=(), check=QUICK),
+    Case("allgather", everyones, callers=(), check=QUICK),
+    Case("gather", only_root_gets, callers=()),
+    Case("object_that_cannot_be_pickled", cannot_be_pickled, callers=()),
+]

@@ -49,13 +49,13 @@ def cannot_be_pickled(comm):
     last = comm.size - 1
     for call in (objects.broadcast, objects.gather, objects.allgather):
         own = (lambda: None) if comm.rank == last else comm.rank
+        said = ""
         try:
             call(comm, own, *([] if call is objects.allgather else [last]))
         except TypeError as error:
-            assert f"rank {last} cannot pickle" in str(error)
-            assert "lambda" in str(error)
-        else:
-            raise AssertionError(f"{call.__name__} raised nothing")
+            said = str(error)
+        assert f"rank {last} cannot pickle" in said
+        assert "lambda" in said
     assert objects.broadcast(comm, "still usable") == "still usable"
 
 

@@ -23,6 +23,12 @@ $(VENV)/.dev: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
+# What benchmarks measure beside ours. Files of Intel's wheel have the names of MPICH's: its own folder.
+$(VENV)/.peers: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --editable '.[bench]' numba-mpi
+	test "$$(uname -sm)" != "Linux x86_64" || $(BIN)/python -m pip install --quiet --prefix $(VENV)/impi --ignore-installed impi-rt
+	touch $@
+
 demo: $(VENV)/.examples  ## train the reference SDDP policy on 4 processes over shared memory
 	@mkdir -p demo
 	@start=$$(date +%s); \
@@ -50,22 +56,22 @@ check: $(VENV)/.dev  ## formatting, lint, types and the direction of imports
 model:  ## search the models of the shared-memory protocols (needs spin and a C compiler)
 	$(PYTHON) model/check.py
 
-bench: $(VENV)/.dev  ## the essentials beside Open MPI and MPICH, in 10 minutes: bench/REPORT.md
+bench: $(VENV)/.peers  ## the essentials beside Open MPI, MPICH and Intel MPI, in 15 minutes: bench/REPORT.md
 	@mkdir -p bench/results
 	$(BIN)/python -m pytest bench --benchmark-quiet --benchmark-json=bench/results/essentials.json
 	$(BIN)/python -m bench.report bench/results/essentials.json
 
-bench-full: $(VENV)/.dev  ## the long grid
+bench-full: $(VENV)/.peers  ## the long grid
 	@mkdir -p bench/results
 	$(BIN)/python -m pytest bench --full --benchmark-quiet --benchmark-json=bench/results/full.json
 	$(BIN)/python -m bench.report bench/results/full.json
 
-bench-tcp: $(VENV)/.dev  ## the tcp backend beside Open MPI over sockets: docs/benchmarks/tcp.md
+bench-tcp: $(VENV)/.peers  ## the tcp backend beside Open MPI over sockets: docs/benchmarks/tcp.md
 	@mkdir -p bench/results
 	$(BIN)/python -m pytest bench/cases/test_backends.py -k over_tcp --full --benchmark-quiet --benchmark-json=bench/results/tcp.json
 	$(BIN)/python -m bench.report bench/results/tcp.json
 
-bench-mpi: $(VENV)/.dev  ## the mpi backend beside mpi4py and numba-mpi: docs/benchmarks/mpi.md
+bench-mpi: $(VENV)/.peers  ## the mpi backend beside mpi4py and numba-mpi: docs/benchmarks/mpi.md
 	@mkdir -p bench/results
 	$(BIN)/python -m pytest bench/cases/test_backends.py bench/cases/test_njit_loops.py -k over_MPI --full --benchmark-quiet --benchmark-json=bench/results/mpi.json
 	$(BIN)/python -m bench.report bench/results/mpi.json

@@ -14,6 +14,8 @@ from bench.jobs import Jobs
 from bench.plan import Figure, Options
 from bench.recording import record as record_samples
 from bench.recording import replayed_clock
+from bench.report.data import Results, figure_of, thin
+from bench.report.tables import ratio_table
 
 HERE = Path(__file__).parent
 TIMEOUT_S = 7500  # a job of ranks is the set-up of its first test; it has a deadline of its own
@@ -68,6 +70,18 @@ def jobs(request: pytest.FixtureRequest) -> Jobs:
     ]  # fmt: skip
     options = Options(option("rounds"), option("block"), MOST_S[option("full")])
     return Jobs(figures, options, partial(say_line, request.config))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Show the ratios of this run, which pytest-benchmark's tables do not."""
+    session = getattr(config, "_benchmarksession", None)
+    infos = [each.extra_info for each in session.benchmarks] if session else []
+    results = Results([figure_of(thin(info)) for info in infos if "label" in info])
+    if any(record.ratio_to for record in results.records):
+        terminalreporter.section("times of cobre_comm / the peer's")
+        terminalreporter.write_line(ratio_table(results))
 
 
 def say_line(config: pytest.Config, line: str) -> None:

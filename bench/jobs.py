@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
+from bench.peers import library_of, require
 from bench.plan import BACKENDS, COMPARED, GLOO, Figure, Job, Options
 from bench.ranks.job import take_all
 from bench.recording import ratios
@@ -101,6 +102,8 @@ class Jobs:
 
 def take_measurements(job: Job, measurements: list, options: Options) -> dict:
     """Start the ranks of a job, which take its measurements."""
+    if job.library != GLOO:
+        require(job.library)
     return run_job(job, take_all, job.library, job.program, measurements, options)
 
 
@@ -120,18 +123,17 @@ def run_job(
     environment : mapping, optional
         Further variables of all ranks.
     """
-    env = {**job.environment, **(environment or {})}
-    rank_env: dict[int, dict[str, str]] = {}
-    backend = f"mpi-{job.library}"
+    env: dict | list[dict] = {**job.environment, **(environment or {})}
+    backend = f"mpi-{library_of(job.library)}"
     if job.library == GLOO:
         backend = "shm"  # processes that no launcher starts; gloo's variables join them
         env |= group_environment(job.ranks)
-        rank_env = {rank: {"RANK": str(rank)} for rank in range(job.ranks)}
+        env = [{**env, "RANK": str(rank)} for rank in range(job.ranks)]
     elif job.nodes:
         backend += f":{job.nodes}"
     outcomes = run_ranks_outcomes(
         backend, job.ranks, body, *args,
-        timeout_s=DEADLINE_S, env=env, rank_env=rank_env, connect=False,
+        timeout_s=DEADLINE_S, env=env, connect=False,
     )  # fmt: skip
     if not all(outcome.ok for outcome in outcomes):
         raise RanksFailed(outcomes, f"{job} failed")

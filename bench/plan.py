@@ -12,11 +12,13 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from bench.peers import PEERS, environment_of
+
 OURS = "cobre_comm"
 BACKENDS = ("shm", "tcp", "mpi")  # sides of ours
 COMPARED = (*BACKENDS, "ring", "persistent")  # sides whose ratios to the others are told
+FRESH = "fresh data"  # the setting in which ranks write other data before each call
 PEER, MEMCPY, GLOO = "peer", "memcpy", "gloo"  # PEER is the MPI library that started the ranks
-LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 # prterun takes `--mca btl ...` without effect, so variables choose the transport. Open MPI leaves
 # the loopback interface out by default.
 OPEN_MPI_OVER_TCP = {
@@ -35,7 +37,7 @@ class Job:
     ranks : int
         How many.
     library : str
-        What starts them and is measured beside ours: ``openmpi``, ``mpich`` or ``gloo``.
+        What starts them and is measured beside ours: one of ``PEERS``, or ``gloo``.
     program : str
         Module of :mod:`bench` whose ``take`` they run.
     nodes : str
@@ -61,12 +63,10 @@ class Job:
     def environment(self) -> dict[str, str]:
         """Variables of all ranks.
 
-        Open MPI gives its core away while it waits only where ranks outnumber cores, as it decides
-        by itself. Pretended nodes share the cores of this machine, of which our backend cannot
-        know.
+        Pretended nodes share the cores of this machine, of which our backend cannot know.
         """
         crowded = self.ranks > (os.cpu_count() or 1)
-        made = {"OMPI_MCA_mpi_yield_when_idle": str(int(crowded)), "OMPI_MCA_osc": "^ucx"}
+        made = environment_of(self.library, crowded)
         if self.sockets:
             made |= OPEN_MPI_OVER_TCP
         if self.nodes and crowded:
@@ -81,7 +81,7 @@ class Job:
         """Return what the report calls a side."""
         if side in BACKENDS:
             return OURS
-        return LIBRARIES[self.library] if side == PEER else side
+        return PEERS[self.library] if side == PEER else side
 
 
 @dataclass(frozen=True)

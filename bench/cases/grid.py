@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
-from bench.plan import GLOO, LIBRARIES, MEMCPY, PEER, Figure, Job, size_label
+from bench.peers import LIBRARIES, PEERS
+from bench.plan import FRESH, GLOO, MEMCPY, PEER, Figure, Job, size_label
 from bench.ranks.collectives import Collective
 from bench.ranks.work import SDDP_BYTES, Case
 
@@ -95,7 +96,14 @@ def collective_figures(
         copies = [MEMCPY] * (case.label in memcpy)
         return Collective(case, ("shm", PEER, *copies))
 
-    yield from figures_of(jobs_of(RANKS), map(asked, essentials))
+    jobs = jobs_of(RANKS, PEERS)
+    yield from figures_of(jobs, map(asked, essentials))
+    with_data = [
+        Collective(c, ("shm", PEER), fresh=True)
+        for c in essentials
+        if c.nbytes or c.operation == "sddp"
+    ]
+    yield from figures_of(jobs, with_data, setting=FRESH)
     if full:
         yield from figures_of(jobs_of(RANKS), map(asked, more))
         yield from figures_of(jobs_of(more_ranks), map(asked, essentials))

@@ -8,7 +8,8 @@ that are written before each call, as a program's are.
 
 from bench.cases.grid import RANKS, figures_of, jobs_of, parametrize, rows
 from bench.cases.test_collectives import ALLGATHERV, ALLREDUCE, BARRIER, BROADCAST, ITERATION, MIB
-from bench.plan import GLOO, LIBRARIES, PEER, Job
+from bench.peers import LIBRARIES
+from bench.plan import GLOO, PEER, Job
 from bench.ranks.collectives import Collective
 
 VISIBLE_BYTES = 512 * 1024  # what shows clearly in an interface's counters

@@ -5,7 +5,8 @@ All live in the same processes, which Open MPI or MPICH has started, and take tu
 """
 
 from bench.cases.grid import parametrize
-from bench.plan import LIBRARIES, Figure, Job
+from bench.peers import LIBRARIES
+from bench.plan import Figure, Job
 from bench.ranks.njit.loops import NUMBA_MPI, PING_PONG, NjitLoop
 
 ROWS = {

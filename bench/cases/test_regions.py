@@ -11,7 +11,8 @@ All ways live in the same processes and take turns. Bytes are those of all parts
 """
 
 from bench.cases.grid import parametrize
-from bench.plan import LIBRARIES, PEER, Figure, Job, size_label
+from bench.peers import LIBRARIES
+from bench.plan import PEER, Figure, Job, size_label
 from bench.ranks.regions import Region
 
 MIB = 2**20

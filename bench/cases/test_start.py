@@ -15,7 +15,8 @@ from functools import partial
 import pytest
 
 from bench.cases import starting
-from bench.plan import LIBRARIES, OURS
+from bench.peers import LIBRARIES
+from bench.plan import OURS
 from bench.recording import ratios
 from cobre_comm import available_backends
 from cobre_comm.errors import InitializationFailed

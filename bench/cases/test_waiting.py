@@ -14,7 +14,8 @@ are spread over the cores, with a pair of processes on each (R / cores after eac
 """
 
 from bench.cases.grid import parametrize
-from bench.plan import LIBRARIES, PEER, Figure, Job
+from bench.peers import LIBRARIES
+from bench.plan import PEER, Figure, Job
 from bench.ranks.switches import ON_ONE_CORE, SWITCHES, Crowd
 from bench.ranks.waiting import LateRank
 

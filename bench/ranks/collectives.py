@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.plan import Options
-from bench.ranks.sides import Fresh
 from bench.ranks.timing import measure, timed
 from bench.ranks.work import Case, Work
 
@@ -22,7 +21,7 @@ class Collective:
     sides : tuple of str
         The libraries that take turns.
     fresh : bool
-        Whether data are written before each call.
+        Whether all ranks write new data between the calls.
     interface : str
         Network interface that a call of each side must use.
     """
@@ -37,8 +36,7 @@ def take(world, asked: Collective, options: Options) -> dict:
     """Return the samples of each side; the results are verified."""
     works = {}
     for name in asked.sides:
-        side = Fresh(world.side(name), world.rank) if asked.fresh else world.side(name)
-        works[name] = Work(asked.case, side, world.rank, world.size)
+        works[name] = Work(asked.case, world.side(name), world, asked.fresh)
     found = measure({name: work.timed for name, work in works.items()}, world.slowest, options)
     for work in works.values():
         if asked.interface:
@@ -49,7 +47,7 @@ def take(world, asked: Collective, options: Options) -> dict:
 
 def check_interface(asked: Collective, work: Work, world) -> None:
     """See that one call moves its bytes through the interface, by the interface's own counters."""
-    (call,) = work.next_calls(1)
+    call = work.prepare(1)
     before = interface_bytes(asked.interface)
     world.slowest(timed(call))
     after = interface_bytes(asked.interface)

@@ -119,27 +119,3 @@ class Memcpy:
             verify(arrays, self.in_rank_order)
         elif not np.array_equal(arrays.recv, np.tile(arrays.send, len(arrays.counts))):
             raise AssertionError(f"copies of {arrays.send.nbytes} bytes: not what was copied")
-
-
-class Fresh:
-    """A side whose data are written anew before each call, as a program's are.
-
-    Otherwise a library that reads a peer's memory finds there, in its own caches, what it has read
-    the last time. The writing is in the times of all sides.
-    """
-
-    def __init__(self, side, rank: int) -> None:
-        self._side, self._rank = side, rank
-        self.in_rank_order = side.in_rank_order
-
-    def call_of(self, operation: str, arrays: Arrays | None):
-        call = self._side.call_of(operation, arrays)
-        if arrays is None or (operation == "broadcast" and self._rank != 0):
-            return call
-        send, data = arrays.send, arrays.send.copy()
-
-        def write_and_send() -> None:
-            send[:] = data
-            call()
-
-        return write_and_send

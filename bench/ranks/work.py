@@ -8,15 +8,19 @@ finds its own in the cache because the last one left them there.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from bench.ranks.timing import Side
+from bench.ranks.timing import Block, Side
 
 ALL_BYTES = 64 * 2**20  # of all arrays of a case together, where they are many
 MOST_SETS = 16
+MOST_FRESH_SETS = 256
+FRESH_BYTES = 2**20  # that a rank writes before a row of calls: they stay in its second-level cache
 MOST_CALLS = 5000  # of a block: each is an object
 NO_CACHE_BYTES = 128 * 2**20  # of one set: passes any cache, so there need not be a second one
 
@@ -26,6 +30,7 @@ STAGES, TRAJECTORIES, POINT, CUT_BYTES = 120, 192, 1120, 16_660
 SDDP_BYTES = STAGES * TRAJECTORIES * POINT * 8 + (STAGES - 1) * TRAJECTORIES * CUT_BYTES + 5 * 8
 
 Call = Callable[[], object]
+Use = tuple[Call, "Arrays | None"]  # a call and what it works on
 
 
 @dataclass(frozen=True)
@@ -37,9 +42,12 @@ class Case:
     nbytes: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Arrays:
-    """Buffers of one call. ``key`` makes their content differ from that of all other arrays."""
+    """Buffers of one call. ``key`` makes their content differ from that of all other arrays.
+
+    ``sign`` is that of all values to be sent.
+    """
 
     operation: str
     key: int
@@ -47,6 +55,13 @@ class Arrays:
     recv: np.ndarray
     counts: np.ndarray
     displs: np.ndarray
+    sign: int = 1
+
+    def renew(self, rank: int) -> None:
+        """Write other data, as a program does between two calls: those of the other sign."""
+        self.sign = -self.sign
+        if self.operation != "broadcast" or rank == 0:
+            np.negative(self.send, out=self.send)
 
 
 def contribution(key: int, rank: int, count: int, dtype: type) -> np.ndarray:
@@ -72,6 +87,8 @@ def verify(arrays: Arrays, in_rank_order: bool) -> None:
     """Compare bits with NumPy; a library that sums in another order may differ by rounding."""
     dtype = arrays.send.dtype.type
     everyone = [contribution(arrays.key, r, int(n), dtype) for r, n in enumerate(arrays.counts)]
+    if arrays.sign < 0:
+        everyone = [np.negative(each) for each in everyone]
     if arrays.operation == "broadcast":
         actual, expected = arrays.send, everyone[0]
     elif arrays.operation == "allgatherv":
@@ -97,61 +114,73 @@ class Work:
         What to call.
     side : object
         With ``call_of(operation, arrays)`` and ``in_rank_order``.
-    rank, size : int
-        This rank, and the number of ranks.
+    world : World
+        This rank, the number of ranks, and where they meet.
+    fresh : bool
+        Whether all ranks write new data into the arrays before each row of calls, so that no line
+        that a rank reads is in its cache because it has read the same data before. The writing is
+        not timed.
     """
 
-    def __init__(self, case: Case, side, rank: int, size: int) -> None:
-        self._side = side
+    def __init__(self, case: Case, side, world, fresh: bool = False) -> None:
+        self._side, self._world, self._fresh = side, world, fresh
         self._arrays: list[Arrays] = []
         if case.operation == "barrier":
-            self._uses: list[list[Call]] = [[side.call_of("barrier", None)]]
+            uses: list[list[Use]] = [[(side.call_of("barrier", None), None)]]
         elif case.operation == "sddp":
-            self._uses = [self._iteration(rank, size)]
+            uses = [self._iteration()]
         else:
-            counts = [case.nbytes // 8] * size
-            self._uses = [
-                [self._call_of(case.operation, key, rank, counts)]
-                for key in range(_sets(case, size))
-            ]
-        self._cycle = itertools.cycle(self._uses)
+            counts = [case.nbytes // 8] * world.size
+            sets = _sets(case, world.size, fresh)
+            uses = [[self._use_of(case.operation, key, counts)] for key in range(sets)]
+        self._uses, self._cycle = uses, itertools.cycle(uses)
 
-    def _call_of(self, operation: str, key: int, rank: int, counts: list[int], dtype=np.float64):
-        arrays = make_arrays(operation, key, rank, counts, dtype)
+    def _use_of(self, operation: str, key: int, counts: list[int], dtype=np.float64) -> Use:
+        arrays = make_arrays(operation, key, self._world.rank, counts, dtype)
         self._arrays.append(arrays)
-        return self._side.call_of(operation, arrays)
+        return self._side.call_of(operation, arrays), arrays
 
-    def _iteration(self, rank: int, size: int) -> list[Call]:
+    def _iteration(self) -> list[Use]:
         """Trial points of the forward pass, cuts of each stage, the bounds: 587 MB in all."""
+        size = self._world.size
         edges = [r * TRAJECTORIES // size for r in range(size + 1)]
         mine = [stop - start for start, stop in itertools.pairwise(edges)]
-        points = self._call_of("allgatherv", 0, rank, [STAGES * POINT * n for n in mine])
+        points = self._use_of("allgatherv", 0, [STAGES * POINT * n for n in mine])
         cut_counts = [CUT_BYTES * n for n in mine]
-        cuts = [self._call_of("allgatherv", key, rank, cut_counts, np.uint8) for key in range(8)]
-        bounds = [
-            self._call_of("sum", 0, rank, [4] * size),
-            self._call_of("min", 1, rank, [1] * size),
-        ]
+        cuts = [self._use_of("allgatherv", key, cut_counts, np.uint8) for key in range(8)]
+        bounds = [self._use_of("sum", 0, [4] * size), self._use_of("min", 1, [1] * size)]
         return [points, *itertools.islice(itertools.cycle(cuts), STAGES - 1), *bounds]
 
-    def next_calls(self, count: int) -> list[Call]:
-        """Return the calls of so many uses of the operation, in order."""
-        return [call for calls in itertools.islice(self._cycle, count) for call in calls]
+    def prepare(self, count: int) -> Block:
+        """Return a block of so many uses of the operation, the next ones in order."""
+        uses = [use for each in itertools.islice(self._cycle, count) for use in each]
+        if self._fresh:
+            return partial(self._renew_and_call, list(rows_of(uses)))
+        calls = [call for call, _ in uses]
+
+        def block() -> None:
+            for call in calls:
+                call()
+
+        return block
+
+    def _renew_and_call(self, rows: list[list[Use]]) -> float:
+        """Return the seconds of the calls, without those of writing what they send."""
+        seconds = 0.0
+        for row in rows:
+            for _, arrays in row:
+                arrays.renew(self._world.rank)
+            self._world.slowest(0.0)  # all have written
+            began = time.perf_counter()
+            for call, _ in row:
+                call()
+            seconds += time.perf_counter() - began
+        return seconds
 
     @property
     def timed(self) -> Side:
         """What is timed; to warm up, all arrays are used once."""
-
-        def prepare(count: int) -> Call:
-            calls = self.next_calls(count)
-
-            def block() -> None:
-                for call in calls:
-                    call()
-
-            return block
-
-        return Side(prepare, warm=len(self._uses), most=MOST_CALLS)
+        return Side(self.prepare, warm=len(self._uses), most=MOST_CALLS)
 
     def verify(self) -> None:
         """Look at what the calls left in all arrays, each of which must have been used."""
@@ -163,7 +192,23 @@ class Work:
                 verify(arrays, self._side.in_rank_order)
 
 
-def _sets(case: Case, size: int) -> int:
+def rows_of(uses: list[Use]) -> Iterator[list[Use]]:
+    """Cut uses into rows in which no arrays are used twice."""
+    row: list[Use] = []
+    used: set[int] = set()
+    for use in uses:
+        if id(use[1]) in used:
+            yield row
+            row, used = [], set()
+        row.append(use)
+        used.add(id(use[1]))
+    if row:
+        yield row
+
+
+def _sets(case: Case, size: int, fresh: bool) -> int:
+    if fresh:
+        return max(2, min(MOST_FRESH_SETS, FRESH_BYTES // case.nbytes))
     largest = case.nbytes * (1 + size * (case.operation == "allgatherv"))
     fewest = 1 if largest > NO_CACHE_BYTES else 2
     return max(fewest, min(MOST_SETS, ALL_BYTES // largest))

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from bench.plan import LIBRARIES, OURS
+from bench.peers import LIBRARIES
+from bench.plan import OURS
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 MACHINE = (

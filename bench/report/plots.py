@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from PIL import Image
 
-from bench.plan import LIBRARIES, OURS
+from bench.peers import LIBRARIES
+from bench.plan import OURS
 from bench.report.data import Record, Results, job_order, job_title
 from bench.report.style import (
     INK,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench.plan import LIBRARIES, OURS
+from bench.peers import LIBRARIES
+from bench.plan import OURS
 from bench.report.data import Record, Results, job_order, job_title
 from bench.report.notes import Miss
 from bench.report.targets import COLUMNS, Outcome
@@ -136,6 +137,21 @@ def _pair(ours: Record | None, peer: Record | None, unit: str) -> list[str]:
         *(duration(side.p99_s if side else None, unit) for side in sides),
         *(gigabytes(side.bytes_per_s if side else None) for side in sides),
     ]
+
+
+def ratio_table(results: Results) -> str:
+    """Return a line for each ratio that was measured, for the end of a run."""
+    rows = []
+    for ours in [r for r in results.records if r.ratio_to]:
+        for side, ratio in ours.ratio_to.items():
+            theirs = results.find(label=ours.label, side=side, operation=ours.operation)
+            times = [r.p50_s for r in theirs if r.job == ours.job] or [None]
+            rows.append([
+                ours.label, job_title(ours.ranks, None, ours.setting), side,
+                duration(ours.p50_s, "µs"), duration(times[-1], "µs"),
+                number(ratio.median), spread(ratio.low, ratio.high),
+            ])  # fmt: skip
+    return table(["", "measured", "peer", "ours, µs", "peer, µs", "ratio", "quartiles"], rows, 3)
 
 
 def value_table(records: list[Record]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from bench.plan import LIBRARIES
+from bench.peers import LIBRARIES
 from bench.report.data import Ratio, Record, Results
 
 # What the rows are measured of: our backend, called from Python.

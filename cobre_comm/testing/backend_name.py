@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MPI_LIBRARIES = ("openmpi", "mpich")
+MPI_LIBRARIES = ("openmpi", "mpich", "impi")
 NODES_VARIABLE = "COBRE_MPI_PRETEND_NODES"
 EVERY_RANK_ALONE = tuple(range(64))
 NETWORK = "-net"
@@ -13,6 +13,7 @@ NETWORK = "-net"
 SOCKETS = {
     "openmpi": {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self"},
     "mpich": {"UCX_TLS": "tcp,self"},
+    "impi": {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp"},
 }
 
 
@@ -20,7 +21,8 @@ SOCKETS = {
 class BackendName:
     """The parts of ``KIND``, or of ``mpi[-LIBRARY[-net]][:NODE,NODE,...]``.
 
-    ``mpi`` alone is the MPI that mpi4py loads here; ``mpi-openmpi`` and ``mpi-mpich`` choose one.
+    ``mpi`` alone is the MPI that mpi4py loads here; ``mpi-openmpi``, ``mpi-mpich`` and ``mpi-impi``
+    choose one.
     A list of nodes makes rank r of one machine behave as on node ``list[r % len(list)]``:
     ``mpi-mpich:0,1,2,3`` gives each of four ranks a node of its own, ``mpi-openmpi:0,0,1,1`` is
     two nodes of two ranks, ``mpi:0,1`` places the ranks on two nodes in turn.
@@ -82,7 +84,7 @@ class BackendName:
     def _sockets(self) -> dict[str, str]:
         assert self.library is not None
         chosen = SOCKETS[self.library]
-        if self.library == "openmpi":
+        if self.library != "mpich":
             return chosen
         # Ranks that are pretended to be apart are so for MPICH too.
         if self.nodes == EVERY_RANK_ALONE:

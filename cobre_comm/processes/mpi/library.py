@@ -28,7 +28,7 @@ print("\\n" + json.dumps([MPI.Get_library_version(), paths[0] if paths else MPI.
 """
 # What MPI_Get_library_version says, in lower case; the first sign that is in it counts.
 _VENDORS = (
-    ("intel(r) mpi", "intelmpi"),
+    ("intel(r) mpi", "impi"),
     ("open mpi", "openmpi"),
     ("mvapich", "mvapich"),
     ("cray", "cray"),

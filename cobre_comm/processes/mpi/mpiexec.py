@@ -26,7 +26,7 @@ ANSWER_S = 20.0  # a starter on a slow network file system
 
 # What a starter's --version says, in lower case, and whose it is. Intel's is also a Hydra.
 _SIGNS = (
-    ("intel(r) mpi", "intelmpi"),
+    ("intel(r) mpi", "impi"),
     ("open mpi", "openmpi"),
     ("openrte", "openmpi"),
     ("prrte", "openmpi"),
@@ -38,7 +38,7 @@ _STARTERS = {"mvapich": "mpich"}
 _NAMES = {
     "openmpi": ("mpiexec.openmpi", "mpiexec", "mpirun", "prterun", "orterun"),
     "mpich": ("mpiexec.mpich", "mpiexec.hydra", "mpiexec", "mpirun"),
-    "intelmpi": ("mpiexec.hydra", "mpiexec", "mpirun"),
+    "impi": ("mpiexec.hydra", "mpiexec", "mpirun"),
 }
 # Where parts of Open MPI look for their files, if not where they were built.
 _PREFIXES = ("OPAL_PREFIX", "PRTE_PREFIX", "PMIX_PREFIX")
@@ -54,7 +54,7 @@ class Mpiexec:
     Parameters
     ----------
     library : str
-        ``openmpi``, ``mpich``, ``intelmpi``, or another vendor's name in lower case.
+        ``openmpi``, ``mpich``, ``impi``, or another vendor's name in lower case.
     command : tuple of str
         The executable, by its absolute path, and options that are always given.
     environment : mapping
@@ -103,7 +103,7 @@ def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
     if library.vendor == "openmpi" and os.geteuid() == 0:
         # It refuses to run as root otherwise; in a container there is nobody else.
         environment |= dict.fromkeys(_AS_ROOT, "1")
-    if library.vendor == "intelmpi":
+    if library.vendor == "impi":
         environment.setdefault("I_MPI_PIN", "off")
     if environ.get(OVERRIDE):
         return _chosen_by_user(library, environment)

@@ -16,7 +16,7 @@ ACT = PROGRAMS / "act.py"
 SAYS = {
     "openmpi": "mpirun (Open MPI) 4.1.6",
     "mpich": "HYDRA build details:\n    Version: 4.2",
-    "intelmpi": "Intel(R) MPI Library for Linux* OS, Version 2021.13 (HYDRA)",
+    "impi": "Intel(R) MPI Library for Linux* OS, Version 2021.13 (HYDRA)",
     "nobody": "mpiexec 1.0",
 }
 
@@ -45,11 +45,11 @@ def pretend(monkeypatch, tmp_path):
     return starter, loads
 
 
-@pytest.mark.parametrize("vendor", ["openmpi", "mpich", "intelmpi"])
+@pytest.mark.parametrize("vendor", ["openmpi", "mpich", "impi"])
 def test_takes_the_starter_of_the_library_and_not_the_first_on_path(pretend, tmp_path, vendor):
     starter, loads = pretend
     loads(vendor)
-    others = [name for name in ("openmpi", "mpich", "intelmpi") if name != vendor]
+    others = [name for name in ("openmpi", "mpich", "impi") if name != vendor]
     for other in others:
         starter(other, "mpiexec", other)
     right = starter("right", "mpirun", vendor)

@@ -1,0 +1,77 @@
+"""The MPI libraries beside which ours are measured, each as delivered and as its own best.
+
+Intel's wheel and MPICH's have files of the same names, so Intel's has a folder of its own beside
+the interpreter: ``pip install --prefix .venv/impi --ignore-installed impi-rt`` (`make bench`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+from cobre_comm.errors import InitializationFailed
+from cobre_comm.processes.mpi.library import find_library
+
+LIBRARIES = {"openmpi": "Open MPI", "mpich": "MPICH", "impi": "Intel MPI"}
+# Open MPI chooses among components for collectives; each of these may be its fastest.
+TUNED = {"openmpi-sm": "Open MPI coll/sm", "openmpi-han": "Open MPI coll/han"}
+PEERS = LIBRARIES | TUNED
+INTEL_LIB = Path(sys.prefix, "impi", "lib")
+INSTALL = {
+    "impi": f"pip install --prefix {INTEL_LIB.parent} --ignore-installed impi-rt (Linux, x86-64)"
+}
+FIRST_CHOICE = "100"  # more than the priority of any other component
+VARIABLES: dict[str, dict[str, str]] = {
+    "openmpi": {"OMPI_MCA_osc": "^ucx"},
+    "impi": {"I_MPI_FABRICS": "shm"},
+    "openmpi-sm": {"OMPI_MCA_coll_sm_priority": FIRST_CHOICE},
+    "openmpi-han": {"OMPI_MCA_coll_han_priority": FIRST_CHOICE},
+}
+
+
+def library_of(peer: str) -> str:
+    """Return the key of the library that a peer is a variant of."""
+    return peer.partition("-")[0]
+
+
+def environment_of(peer: str, crowded: bool) -> dict[str, str]:
+    """Return the variables of a peer's ranks; they are ``crowded`` where they outnumber cores.
+
+    There MPICH gives its core away while it waits by itself, and the others when they are told to.
+    """
+    library = library_of(peer)
+    made = VARIABLES.get(library, {}) | VARIABLES.get(peer, {})
+    if library == "openmpi":
+        made["OMPI_MCA_mpi_yield_when_idle"] = str(int(crowded))
+    if library == "impi":
+        known = os.environ.get("LD_LIBRARY_PATH", "")
+        made["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [str(INTEL_LIB), known]))
+    return made
+
+
+@cache
+def require(peer: str) -> None:
+    """See that mpi4py loads this library, and no other one.
+
+    Raises
+    ------
+    InitializationFailed
+        If it does not; says how to install it.
+    """
+    library = library_of(peer)
+    chosen = {**os.environ, **environment_of(peer, False), "MPI4PY_MPIABI": library}
+    found = find_library(chosen)
+    if found.vendor != library:
+        advice = INSTALL.get(library, f"pip install {library}")
+        raise InitializationFailed("mpi", f"{PEERS[peer]} is not there, but {found}: {advice}")
+
+
+def is_there(peer: str) -> bool:
+    """Whether a peer can be measured."""
+    try:
+        require(peer)
+    except InitializationFailed:
+        return False
+    return True

@@ -29,6 +29,11 @@ class Group(Protocol):
     def agree(self, value: int) -> int:
         """Return the smallest value that a rank gives; collective."""
 
+    def allgatherv(
+        self, send: NDArray[Any], recv: NDArray[Any], counts: NDArray[Any], displs: NDArray[Any]
+    ) -> None:
+        """Give every rank the blocks of all; collective."""
+
     def broadcast(self, buf: NDArray[Any], root: int = 0) -> None:
         """Give every rank the bytes of the root; collective."""
 

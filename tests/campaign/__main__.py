@@ -80,7 +80,7 @@ def warm():
     from cobre_comm.testing.cases import calls
     from tests.campaign import job  # noqa: F401  # imports all else
 
-    warm_up([spec.name for spec in SPECS if spec.name in ("shm", "tcp")], os.environ)
+    warm_up([spec.name for spec in SPECS], os.environ)
     for spec in SPECS:
         if spec.name in ("shm", "tcp"):
             for kernel in spec.kernels():

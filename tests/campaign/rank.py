@@ -33,7 +33,7 @@ def launching(folder):
         launch(be_rank, fault.size, backend=fault.backend, args=(folder,), timeout=fault.limit_s)
     except WorkerError as error:
         print(f"rank {error.rank}: {error}", file=sys.stderr)
-        return 128 - error.exit_code if error.exit_code < 0 else error.exit_code
+        return 128 - error.exit_code if error.exit_code < 0 else error.exit_code or 1
     except KeyboardInterrupt:
         return 130
     return 0

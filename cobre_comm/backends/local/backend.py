@@ -9,6 +9,7 @@ from cobre_kernels import local
 from cobre_kernels.machine.kernel import Kernel
 from numpy.typing import DTypeLike
 
+from cobre_comm.agreement import Group, agree_on_memory, attempt
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
 from cobre_comm.communicator import Array
@@ -61,6 +62,14 @@ def heap_zeros(count: int, dtype: np.dtype[np.generic]) -> Array:
         return np.zeros(count, dtype=dtype)
     except (MemoryError, ValueError) as error:
         raise AllocationFailed(count * dtype.itemsize, str(error)) from error
+
+
+def heap_zeros_of_each(group: Group, count: int, dtype: np.dtype[np.generic]) -> Array:
+    """Return zeros of this rank's own; if one has no memory, all raise ``AllocationFailed``."""
+    memory, problem = attempt(lambda: heap_zeros(count, dtype))
+    agree_on_memory(group, count * dtype.itemsize, problem)
+    assert memory is not None
+    return memory
 
 
 def kernels() -> list[Kernel]:

@@ -23,15 +23,16 @@ from cobre_kernels.shm import step
 from numpy.typing import DTypeLike
 
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
+from cobre_comm.backends.local.backend import heap_zeros_of_each
 from cobre_comm.backends.mpi import abort, library, owned
 from cobre_comm.backends.mpi.memory import MpiMemory, least_buffer_bytes
 from cobre_comm.backends.mpi.node_order import NodeOrder, node_order_of, split_by_node
-from cobre_comm.backends.mpi.region import MpiRegion, map_region
 from cobre_comm.backends.mpi.rendezvous import await_all, compile_in_turn, share_node
 from cobre_comm.backends.mpi.spec import MPI as SPEC
 from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
+from cobre_comm.backends.shm.region import ShmRegion, map_region
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import MpiConfig
 from cobre_comm.errors import InvalidCommunicator
@@ -82,7 +83,10 @@ class MpiBackend(KernelBackend):
         the ranks of a node cannot share memory.
     """
 
-    __slots__ = ("_announce_closed", "_config", "_memory", "_names", "_owned", "_segment", "node")
+    __slots__ = (
+        "_announce_closed", "_config", "_is_flat", "_leader", "_memory", "_owned", "_regions",
+        "_segment", "node",
+    )  # fmt: skip
 
     def __init__(self, comm: MPI.Intracomm | None = None, config: MpiConfig | None = None) -> None:
         self._config = MpiConfig.from_env() if config is None else config
@@ -110,7 +114,8 @@ class MpiBackend(KernelBackend):
         self.node = node
         self._owned = owned.OwnedObjects(world, node)
         owned.register(self._owned, parent, self)
-        self._names = itertools.count()
+        self._regions = itertools.count()
+        self._leader, self._is_flat = node_order.leader, node_order.is_flat
         # Loaded now: __del__ may run at exit.
         self._announce_closed = step.announce_closed_kernel.call
         if is_alone:
@@ -139,13 +144,18 @@ class MpiBackend(KernelBackend):
         """``"mpi"``."""
         return "mpi"
 
-    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> MpiRegion:
-        """Return an array of zeros in an MPI shared window of each node; collective."""
+    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> ShmRegion:
+        """Return an array of zeros, of which the ranks of a node share one copy; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
-        interleave = self._config.numa_interleave
         with self._together():
-            memory = map_region(self, self._owned, elements, element_type, interleave=interleave)
-        return MpiRegion(self, memory, next(self._names))
+            if self._is_flat:
+                memory = heap_zeros_of_each(self, elements, element_type)
+            else:
+                memory = map_region(
+                    self, elements, element_type, leader=self._leader,
+                    interleave=self._config.numa_interleave,
+                )  # fmt: skip
+        return ShmRegion(self, memory, next(self._regions))
 
     def split_local(self) -> MpiBackend:
         """Return a communicator of the ranks of this node, in their order."""

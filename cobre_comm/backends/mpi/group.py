@@ -27,6 +27,15 @@ class MpiGroup:
         self._comm.Allreduce(MPI.IN_PLACE, [smallest, MPI.INT64_T], MPI.MIN)
         return int(smallest[0])
 
+    def allgatherv(
+        self, send: NDArray[Any], recv: NDArray[Any], counts: NDArray[Any], displs: NDArray[Any]
+    ) -> None:
+        """Give every rank the blocks of all; collective."""
+        from mpi4py import MPI
+
+        lengths, starts = counts * recv.itemsize, displs * recv.itemsize
+        self._comm.Allgatherv([send, MPI.BYTE], [recv, lengths, starts, MPI.BYTE])
+
     def broadcast(self, buf: NDArray[Any], root: int = 0) -> None:
         """Give every rank the bytes of the root; collective."""
         from mpi4py import MPI

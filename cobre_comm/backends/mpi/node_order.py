@@ -43,6 +43,16 @@ class NodeOrder:
         """The ranks of this node."""
         return self.order[self.starts[self.node] : self.starts[self.node + 1]]
 
+    @property
+    def leader(self) -> int:
+        """The first rank of this node."""
+        return int(self.here[0])
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether every rank has a node of its own."""
+        return self.nodes == len(self.order)
+
 
 def split_by_node(world: MPI.Intracomm, pretend: Sequence[int]) -> tuple[MPI.Intracomm, bool]:
     """Return the communicator of the ranks that share memory with this one, in rank order.

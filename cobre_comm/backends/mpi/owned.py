@@ -58,7 +58,7 @@ _owners: weakref.WeakSet[Owner] = weakref.WeakSet()
 
 
 class OwnedObjects:
-    """The communicators and windows behind one communicator of ours.
+    """The communicators behind one communicator of ours.
 
     Attributes
     ----------
@@ -72,7 +72,6 @@ class OwnedObjects:
     def __init__(self, world: MPI.Intracomm, node: MPI.Intracomm) -> None:
         self.world = world
         self.comms: list[MPI.Intracomm] = [node, world]
-        self.windows: list[MPI.Win] = []
         self.node = node
         self.is_closed = False
         self.receive_goodbyes: Callable[[float], bool] = lambda limit_s: True
@@ -91,9 +90,7 @@ class OwnedObjects:
         self.free_handles()
 
     def free_handles(self) -> None:
-        """Free windows and communicators, not the children; collective."""
-        for window in self.windows:
-            window.Free()
+        """Free the communicators, not the children; collective."""
         for comm in self.comms:
             comm.Free()
 

@@ -26,17 +26,15 @@ class Mapping:
 
     Parameters
     ----------
-    address, length : int
-        What to unmap.
-    start, nbytes : int
-        What an array over it shows.
+    address, nbytes : int
+        Where they are, and what an array over them shows.
     """
 
-    def __init__(self, address: int, length: int, start: int, nbytes: int) -> None:
-        self._pages = address, length
+    def __init__(self, address: int, nbytes: int) -> None:
+        self._pages = address, nbytes
         self._unmap: Callable[..., Any] = libc().munmap  # loaded now: __del__ may run at exit
         self.__array_interface__ = {
-            "data": (start, False),
+            "data": (address, False),
             "shape": (nbytes,),
             "typestr": "|u1",
             "version": 3,
@@ -55,7 +53,6 @@ def libc() -> ctypes.CDLL:
         ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
     ]  # fmt: skip
     library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return library
 
 
@@ -67,4 +64,4 @@ def map_file(fd: int, nbytes: int) -> NDArray[np.uint8]:
     if address == FAILED:
         code = ctypes.get_errno()
         raise OSError(code, f"{os.strerror(code)} when {nbytes} bytes were to be mapped")
-    return np.asarray(Mapping(address, nbytes, address, nbytes))
+    return np.asarray(Mapping(address, nbytes))

@@ -3,17 +3,17 @@
 A file in /dev/shm counts against its size, which a container limits; a memfd would not. One
 that never had a name cannot be squatted, mistaken for another job's, or left behind. The
 leader makes an empty one and hands it to the other ranks. Then it reserves the pages, and all map.
-All ranks take the same step, because each ends with an agreement.
+All ranks take the same step, because each ends with an agreement. Where a group has several nodes,
+each node's leader makes a file for its own ranks, and the ranks of all nodes agree together.
 
 ========= =================================== ====================================================
 step      leader                              other ranks
 ========= =================================== ====================================================
 HAND OVER makes a file without a name         receive process, descriptor, device and inode; open
-          (O_TMPFILE) and broadcasts where    ``/proc/PID/fd/N`` if it is that very inode
-          it is
+          (O_TMPFILE) and tells where it is   ``/proc/PID/fd/N`` if it is that very inode
 AGREE     a rank that could not: BY NAME; else RESERVE
-BY NAME   draws a random name and broadcasts  receive the name before it exists
-          it, then creates the file
+BY NAME   draws a random name and tells it,   receive the name before it exists
+          then creates the file
 AGREE     a rank that could not: ``AllocationFailed`` on all ranks
 OPEN      --                                  open the name
 AGREE     a rank that could not: ``AllocationFailed`` on all ranks. Every rank removes the name
@@ -38,8 +38,10 @@ import pathlib
 import secrets
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cobre_comm.agreement import Group, agree_on_memory, attempt, first_problem
 from cobre_comm.backends.shm import segment as segments
@@ -55,18 +57,21 @@ def share_segment(
     nbytes: int,
     prepare: Callable[[Segment], None] = lambda segment: None,
     *,
+    leader: int = 0,
     interleave: bool = False,
 ) -> Segment:
-    """Return a new segment that all ranks of a group have mapped; collective.
+    """Return a new segment that all ranks of one leader have mapped; collective.
 
     Parameters
     ----------
     group : Group
-        The ranks; rank 0 leads.
+        The ranks, which agree together.
     nbytes : int
         Length of the segment, the same on all ranks.
     prepare : callable
         Called with the segment once it is mapped: on the leader first, then on the others.
+    leader : int
+        The rank that makes the segment of this rank.
     interleave : bool
         Whether its pages are spread over NUMA nodes.
 
@@ -76,7 +81,8 @@ def share_segment(
         On all ranks, if one of them fails; it says which, and why.
     """
     with contextlib.ExitStack() as opened:
-        fd = _share_file(group, nbytes, opened)
+        fd = _share_file(group, leader, nbytes, opened)
+        leads = group.rank == leader
 
         def lead() -> Segment:
             return _prepared(segments.reserve(fd, nbytes, interleave=interleave), prepare)
@@ -84,9 +90,9 @@ def share_segment(
         def follow() -> Segment:
             return _prepared(Segment(fd, nbytes), prepare)
 
-        segment, problem = attempt(lead) if group.rank == 0 else (None, "")
+        segment, problem = attempt(lead) if leads else (None, "")
         agree_on_memory(group, nbytes, problem)
-        if group.rank != 0:
+        if not leads:
             segment, problem = attempt(follow)
         agree_on_memory(group, nbytes, problem)
         opened.pop_all()
@@ -99,16 +105,24 @@ def _prepared(segment: Segment, prepare: Callable[[Segment], None]) -> Segment:
     return segment
 
 
-def _share_file(group: Group, nbytes: int, opened: contextlib.ExitStack) -> int:
-    """Return a descriptor of one new, empty file without a name; collective."""
+def _share_file(group: Group, leader: int, nbytes: int, opened: contextlib.ExitStack) -> int:
+    """Return a descriptor of the leader's new, empty file without a name; collective."""
     problem = ""
     for way in (_hand_over, _share_by_name):
         with contextlib.ExitStack() as here:
-            fd, problem = way(group, here)
+            fd, problem = way(group, leader, here)
             if fd is not None and not problem:
                 opened.push(here.pop_all())
                 return fd
     raise AllocationFailed(nbytes, problem)
+
+
+def _of_leader(group: Group, leader: int, words: NDArray[Any]) -> NDArray[Any]:
+    """Return what the leader of this rank gives; collective."""
+    given = np.empty((group.size, words.size), dtype=words.dtype)
+    counts = np.full(group.size, words.size)
+    group.allgatherv(words, given, counts, words.size * np.arange(group.size))
+    return np.asarray(given[leader])
 
 
 def _kept(fd: int, opened: contextlib.ExitStack) -> int:
@@ -116,17 +130,17 @@ def _kept(fd: int, opened: contextlib.ExitStack) -> int:
     return fd
 
 
-def _hand_over(group: Group, opened: contextlib.ExitStack) -> tuple[int | None, str]:
+def _hand_over(group: Group, leader: int, opened: contextlib.ExitStack) -> tuple[int | None, str]:
     """HAND OVER; return a descriptor, and the problem of the first rank that has one."""
     offer = np.zeros(4, dtype=np.uint64)  # process, descriptor, device, inode
     fd, problem = None, ""
-    if group.rank == 0:
+    if group.rank == leader:
         fd, problem = attempt(lambda: _make(opened))
         if fd is not None:
             status = os.fstat(fd)
             offer[:] = os.getpid(), fd, status.st_dev, status.st_ino
-    group.broadcast(offer, 0)
-    if group.rank != 0:
+    offer = _of_leader(group, leader, offer)
+    if group.rank != leader:
         fd, problem = attempt(lambda: _receive(opened, *offer.tolist()))
     return fd, first_problem(group, problem)
 
@@ -153,19 +167,20 @@ def _check_identity(status: os.stat_result, device: int, inode: int) -> None:
         raise OSError("the leader's process number means another process here")
 
 
-def _share_by_name(group: Group, opened: contextlib.ExitStack) -> tuple[int | None, str]:
+def _share_by_name(
+    group: Group, leader: int, opened: contextlib.ExitStack
+) -> tuple[int | None, str]:
     """BY NAME; return a descriptor, and the problem of the first rank that has one."""
     drawn = f"/cobre.{secrets.token_urlsafe(NAME_RANDOM_BYTES)}".encode()  # as long as macOS allows
-    letters = np.array(list(drawn), dtype=np.uint8)
-    group.broadcast(letters, 0)
+    letters = _of_leader(group, leader, np.array(list(drawn), dtype=np.uint8))
     name = letters.tobytes().decode()
     fd, problem = None, ""
     try:
-        if group.rank == 0:
+        if group.rank == leader:
             fd, problem = attempt(lambda: _kept(segments.create_named(name), opened))
         found = first_problem(group, problem)
         if not found:
-            if group.rank != 0:
+            if group.rank != leader:
                 fd, problem = attempt(lambda: _kept(segments.open_named(name), opened))
             found = first_problem(group, problem)
         return fd, found

@@ -16,11 +16,13 @@ class ShmRegion(MappedRegion):
     """A region in a segment of its own."""
 
 
-def map_region(group: Group, count: int, dtype: np.dtype[Any], *, interleave: bool) -> NDArray[Any]:
+def map_region(
+    group: Group, count: int, dtype: np.dtype[Any], *, leader: int = 0, interleave: bool
+) -> NDArray[Any]:
     """Share the memory of a region; on failure all ranks raise ``AllocationFailed``."""
     nbytes = count * dtype.itemsize
     if nbytes == 0:
         return np.zeros(count, dtype=dtype)
-    segment = share_segment(group, nbytes, interleave=interleave)
+    segment = share_segment(group, nbytes, leader=leader, interleave=interleave)
     segment.close()  # no lock on it is needed; the mapping stays
     return segment.memory.view(dtype)

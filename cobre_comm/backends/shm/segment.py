@@ -94,7 +94,7 @@ def reserve(fd: int, nbytes: int, *, begins: bytes = b"", interleave: bool = Fal
     try:
         if CAN_RESERVE:
             os.pwrite(fd, begins, 0)
-            check_space(fd, nbytes)
+            _check_space(fd, nbytes)
         os.ftruncate(fd, nbytes)
         segment = Segment(fd, nbytes)
         if not CAN_RESERVE:  # macOS: such a file is not written, only mapped
@@ -107,15 +107,15 @@ def reserve(fd: int, nbytes: int, *, begins: bytes = b"", interleave: bool = Fal
     return segment
 
 
-def check_space(file: int | str | pathlib.Path, nbytes: int) -> None:
-    """Raise ``AllocationFailed`` if the machine, or the file system of ``file``, has less.
+def _check_space(fd: int, nbytes: int) -> None:
+    """Raise ``AllocationFailed`` if the machine, or the file system of the file, has less.
 
     So a request that cannot fit is refused before a single page of it is taken.
     """
     available_bytes = _available_memory_bytes()
     if available_bytes < nbytes:
         raise AllocationFailed(nbytes, f"this machine has {available_bytes} bytes available")
-    space = os.statvfs(file)
+    space = os.statvfs(fd)
     free_bytes = space.f_bavail * space.f_frsize
     if space.f_blocks > 0 and free_bytes < nbytes:
         total_bytes = space.f_blocks * space.f_frsize

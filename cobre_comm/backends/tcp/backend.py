@@ -21,7 +21,6 @@ from cobre_kernels.tcp.progress.neighbours import advance_kernel
 from cobre_kernels.tcp.progress.transfer import transfer_kernel
 from numpy.typing import DTypeLike
 
-from cobre_comm.agreement import agree_on_memory, attempt
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
 from cobre_comm.backends.local import backend as local
 from cobre_comm.backends.tcp.memory import LinkMemory
@@ -99,9 +98,7 @@ class TcpBackend(KernelBackend):
         """Return an array of zeros, a copy on each rank's heap; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
         with self._together():
-            memory, problem = attempt(lambda: local.heap_zeros(elements, element_type))
-            agree_on_memory(self, elements * element_type.itemsize, problem)
-        assert memory is not None
+            memory = local.heap_zeros_of_each(self, elements, element_type)
         return HeapRegion(self, memory, next(self._regions))
 
     def split_local(self) -> local.LocalBackend:

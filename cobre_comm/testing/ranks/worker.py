@@ -70,7 +70,9 @@ class Worker:
         except SystemExit:
             raise
         except BaseException as exception:
-            return "exception", _picklable(exception), traceback.format_exc()
+            text = traceback.format_exc()
+            traceback.clear_frames(exception.__traceback__)  # what the body has made goes with it
+            return "exception", _picklable(exception), text
         return "value", value, ""
 
     def _give_up(self, key: str, keep: bool) -> None:

@@ -7,7 +7,7 @@ CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 FAULTS ?= 5000
 SEED ?= 1
 
-.PHONY: demo quick test test-all campaign check model bench bench-full bench-tcp bench-mpi clean
+.PHONY: demo quick test test-all campaign check model bench bench-short bench-full bench-tcp bench-mpi clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -25,7 +25,7 @@ $(VENV)/.dev: $(VENV)/.test
 
 # What benchmarks measure beside ours. Files of Intel's wheel have the names of MPICH's: its own folder.
 $(VENV)/.peers: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --editable '.[bench]' numba-mpi
+	$(BIN)/python -m pip install --quiet numba-mpi
 	test "$$(uname -sm)" != "Linux x86_64" || $(BIN)/python -m pip install --quiet --prefix $(VENV)/impi --ignore-installed impi-rt
 	touch $@
 
@@ -60,6 +60,11 @@ bench: $(VENV)/.peers  ## the essentials beside Open MPI, MPICH and Intel MPI, i
 	@mkdir -p bench/results
 	$(BIN)/python -m pytest bench --benchmark-quiet --benchmark-json=bench/results/essentials.json
 	$(BIN)/python -m bench.report bench/results/essentials.json
+
+bench-short: $(VENV)/.peers  ## what the targets judge, in 5 minutes, beside what is recorded
+	@mkdir -p bench/results
+	$(BIN)/python -m pytest bench --short --rounds 7 --benchmark-quiet --benchmark-json=bench/results/short.json
+	$(BIN)/python -m bench.report --compare bench/recorded/essentials.json bench/results/short.json
 
 bench-full: $(VENV)/.peers  ## the long grid
 	@mkdir -p bench/results

@@ -11,7 +11,7 @@ import pytest
 
 from bench import machine
 from bench.jobs import Jobs
-from bench.plan import Figure, Options
+from bench.plan import FRESH, Figure, Options
 from bench.recording import record as record_samples
 from bench.recording import replayed_clock
 from bench.report.data import Results, figure_of, thin
@@ -20,14 +20,18 @@ from bench.report.tables import ratio_table
 HERE = Path(__file__).parent
 TIMEOUT_S = 7500  # a job of ranks is the set-up of its first test; it has a deadline of its own
 FULL_ONLY = {"test_backends.py"}
-MOST_S = {False: 8.0, True: 30.0}  # of the blocks of a measurement: essentials, --full
+MOST_S = {False: 4.0, True: 30.0}  # of the blocks of a measurement: essentials, --full
+SHORT = {"test_collectives.py", "test_njit_loops.py", "test_start.py"}
+LONG = {"test_growth", "test_demo", "test_cold_compile"}
+NO_DATA = {"barrier", "allreduce 32 B in @njit"}  # rows of which the plain figures are judged
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cobre_comm benchmarks")
     group.addoption("--full", action="store_true", help="the long grid, not the essentials alone")
-    group.addoption("--rounds", type=int, default=15, help="blocks of each side (default: 15)")
-    group.addoption("--block", type=float, default=0.03, help="seconds of a block (default: 0.03)")
+    group.addoption("--short", action="store_true", help="what the targets judge, in 5 minutes")
+    group.addoption("--rounds", type=int, default=11, help="blocks of each side (default: 11)")
+    group.addoption("--block", type=float, default=0.02, help="seconds of a block (default: 0.02)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,6 +44,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if items and items[0].config.getoption("short"):
+        left_out = [item for item in items if item.path.is_relative_to(HERE) and not is_short(item)]
+        items[0].config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         if not item.path.is_relative_to(HERE):
             continue
@@ -47,6 +55,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.benchmark(timer=replayed_clock))
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+def is_short(item: pytest.Item) -> bool:
+    """Whether a benchmark is of those that the first tables of the report judge."""
+    if item.path.name not in SHORT or item.originalname in LONG:
+        return False
+    figure = item.callspec.params.get("figure") if hasattr(item, "callspec") else None
+    return figure is None or figure.setting == FRESH or figure.label in NO_DATA
 
 
 def pytest_benchmark_update_machine_info(machine_info: dict) -> None:

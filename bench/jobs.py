@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 import pytest
 
 from bench.peers import library_of, require
-from bench.plan import BACKENDS, COMPARED, GLOO, Figure, Job, Options
+from bench.plan import BACKENDS, COMPARED, GLOO, IN_REGION, Figure, Job, Options
 from bench.ranks.job import take_all
 from bench.recording import ratios
 from cobre_comm.errors import InitializationFailed
@@ -66,7 +66,9 @@ class Jobs:
             "ranks": job.ranks,
             "beside": job.library if job.library != GLOO else None,
             "side": job.side_name(figure.side),
-            "backend": figure.side if figure.side in BACKENDS else None,
+            "backend": {IN_REGION: "shm"}.get(
+                figure.side, figure.side if figure.side in BACKENDS else None
+            ),
             "setting": figure.where,
             "bytes": figure.sent,
             "moved_bytes": figure.received or None,

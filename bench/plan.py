@@ -16,9 +16,12 @@ from bench.peers import PEERS, environment_of
 
 OURS = "cobre_comm"
 BACKENDS = ("shm", "tcp", "mpi")  # sides of ours
-COMPARED = (*BACKENDS, "ring", "persistent")  # sides whose ratios to the others are told
-FRESH = "fresh data"  # the setting in which ranks write other data before each call
-PEER, MEMCPY, GLOO = "peer", "memcpy", "gloo"  # PEER is the MPI library that started the ranks
+IN_REGION = "region"  # ours over shm, where what ranks receive lies in a region
+COMPARED = (*BACKENDS, IN_REGION, "ring", "persistent")  # whose ratios to the others are told
+FRESH = "fresh data"  # the setting in which ranks write other data between the calls
+SAME = "the same data"  # what that of the other figures is called beside it
+PEER, GLOO = "peer", "gloo"  # PEER is the MPI library that started the ranks
+MEMCPY, MEMCPY_ONCE = "memcpy", "memcpy of one's own block"
 # prterun takes `--mca btl ...` without effect, so variables choose the transport. Open MPI leaves
 # the loopback interface out by default.
 OPEN_MPI_OVER_TCP = {
@@ -79,7 +82,7 @@ class Job:
 
     def side_name(self, side: str) -> str:
         """Return what the report calls a side."""
-        if side in BACKENDS:
+        if side in (*BACKENDS, IN_REGION):
             return OURS
         return PEERS[self.library] if side == PEER else side
 

@@ -11,9 +11,12 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from bench.peers import environment_of, require
 from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 
 ROOT = Path(__file__).parents[2]
+WHEELS = ROOT / "bench" / "results" / "wheels"
+BUILD = ("hatchling", "editables")  # what pip needs to install a checkout
 DEADLINE_S = 900
 HELLO = str(ROOT / "examples" / "hello_ranks.py")
 HELLO_SAYS = "4 ranks, whose numbers add up to 6"
@@ -72,15 +75,17 @@ def process_s(words: list[str], environ: Mapping[str, str], says: str = "") -> f
     return taken
 
 
-def our_start(ranks: int, folder: str) -> tuple[list[str], dict[str, str]]:
+def our_start(ranks: int, folder: str, backend: str = "shm") -> tuple[list[str], dict[str, str]]:
     """Return the words before a script that start ranks, and the environment to start them in."""
-    words = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", "shm"]
+    words = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", backend]
     return words, as_a_user(os.environ, folder)
 
 
 def mpi_start(library: str, ranks: int, folder: str) -> tuple[list[str], dict[str, str]]:
     """Return the words before a program that start ranks, and the environment to start them in."""
-    mpiexec = find_mpiexec({**os.environ, "MPI4PY_MPIABI": library})
+    require(library)
+    chosen = environment_of(library, ranks > (os.cpu_count() or 1))
+    mpiexec = find_mpiexec({**os.environ, **chosen, "MPI4PY_MPIABI": library})
     words = mpiexec.start_command(ranks, [sys.executable])
     return words, as_a_user(mpiexec.environment, folder)
 
@@ -92,12 +97,45 @@ def first_collective_s(words: list[str], caller: str, environ: Mapping[str, str]
     return float(line.rpartition(":")[2])
 
 
+def with_empty_caches(environ: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return an environment in which nothing is compiled yet: what is, goes to the folder."""
+    return {**environ, "NUMBA_CACHE_DIR": f"{folder}/numba", "XDG_CACHE_HOME": f"{folder}/user"}
+
+
+def cold_run_s(backend: str, folder: str) -> float:
+    """Return the seconds of a first job of 4 ranks on a machine where nothing is compiled yet."""
+    words, environ = our_start(4, folder, backend)
+    with tempfile.TemporaryDirectory(prefix="cobre-bench-") as cache:
+        return process_s([*words, HELLO], with_empty_caches(environ, cache), HELLO_SAYS)
+
+
+def download_wheels() -> None:
+    """Have all that `make demo` installs at hand."""
+    WHEELS.mkdir(parents=True, exist_ok=True)
+    download = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(WHEELS)]
+    output_of([*download, *BUILD, f"{ROOT}[examples]"], os.environ)
+
+
+def demo_s() -> float:
+    """Return the seconds of `make demo` in a fresh clone, with wheels that are here.
+
+    They are those of making the virtual environment, installing, compiling and training.
+    """
+    with tempfile.TemporaryDirectory(prefix="cobre-bench-") as folder:
+        clone = f"{folder}/clone"
+        output_of(["git", "clone", "--quiet", str(ROOT), clone], os.environ)
+        environ = with_empty_caches(as_a_user(os.environ, folder), folder)
+        environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS)}
+        python = Path(sys.base_prefix, "bin", "python3")
+        return process_s(["make", "-C", clone, "demo", f"PYTHON={python}"], environ, "demo took")
+
+
 def cold_compile(backends: str) -> dict[str, float]:
-    """Return wall clock and CPU seconds of compiling into an empty cache; for "", all backends."""
+    """Return wall clock and CPU seconds of compiling into empty caches; for "", all backends."""
     words = [sys.executable, "-m", "cobre_comm", "compile"]
     words += ["--backends", backends] if backends else []
     with tempfile.TemporaryDirectory(prefix="cobre-bench-") as cache:
-        environ = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        environ = with_empty_caches(os.environ, cache)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         wall_s = process_s(words, environ)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

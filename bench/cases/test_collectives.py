@@ -10,8 +10,16 @@ allreduces of bounds.
 
 from dataclasses import replace
 
-from bench.cases.grid import SIZES, collective_figures, figures_of, jobs_of, parametrize, rows
-from bench.plan import PEER, size_label
+from bench.cases.grid import (
+    RANKS,
+    SIZES,
+    collective_figures,
+    figures_of,
+    jobs_of,
+    parametrize,
+    rows,
+)
+from bench.plan import FRESH, IN_REGION, MEMCPY, MEMCPY_ONCE, PEER, size_label
 from bench.ranks.collectives import Collective
 from bench.ranks.work import Case
 
@@ -22,6 +30,20 @@ ALLGATHERV = rows("allgatherv", "allgatherv", [32, 4096, 200_000, 12_900_000])
 BROADCAST = rows("broadcast", "broadcast", [10_000, 8 * MIB])
 ITERATION = Case("one SDDP iteration", "sddp")
 LARGE = ["allgatherv 200 kB", "allgatherv 12.9 MB", "broadcast 8 MiB"]
+
+INTO_REGION = [
+    Collective(
+        Case("allgatherv 200 kB into a region", "allgatherv", 200_000),
+        (IN_REGION, PEER, MEMCPY, MEMCPY_ONCE),
+    ),
+    Collective(
+        Case("allgatherv 12.9 MB into a region", "allgatherv", 12_900_000),
+        (IN_REGION, PEER, MEMCPY_ONCE),
+    ),
+    Collective(
+        Case("one SDDP iteration, pool and trial points in regions", "sddp"), (IN_REGION, PEER)
+    ),
+]
 
 ESSENTIALS = {
     "test_barrier": [BARRIER],
@@ -45,6 +67,8 @@ def pytest_generate_tests(metafunc):
     name = metafunc.function.__name__
     if name == "test_growth":
         figures = growth_figures(full)
+    elif name == "test_into_region":
+        figures = region_figures()
     elif name == "test_sddp_iteration":
         figures = collective_figures(full, [ITERATION], gloo=False, more_ranks=(1, 3))
     else:
@@ -52,6 +76,14 @@ def pytest_generate_tests(metafunc):
         more = [case for case in MORE.get(name, []) if case not in essentials]
         figures = collective_figures(full, essentials, more, memcpy=LARGE)
     parametrize(metafunc, figures)
+
+
+def region_figures():
+    """Return collectives whose results lie in a region, beside those into memory of each rank."""
+    jobs = jobs_of(RANKS, ["openmpi"])
+    yield from figures_of(jobs, INTO_REGION, "into a region")
+    asked = [replace(each, fresh=True) for each in INTO_REGION]
+    yield from figures_of(jobs, asked, "into a region", FRESH)
 
 
 def growth_figures(full: bool):
@@ -86,6 +118,10 @@ def test_broadcast(record_figure):
 
 
 def test_sddp_iteration(record_figure):
+    record_figure()
+
+
+def test_into_region(record_figure):
     record_figure()
 
 

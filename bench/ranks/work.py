@@ -72,13 +72,15 @@ def contribution(key: int, rank: int, count: int, dtype: type) -> np.ndarray:
     return (index * 0.1 + key + 1) * (1 + rank / 3)
 
 
-def make_arrays(operation: str, key: int, rank: int, counts: list[int], dtype: type) -> Arrays:
+def make_arrays(
+    operation: str, key: int, rank: int, counts: list[int], dtype: type, new_recv: Callable
+) -> Arrays:
     """Return buffers whose results are not yet there."""
     send = contribution(key, rank, counts[rank], dtype)
     if operation == "broadcast" and rank != 0:
         send[:] = -1
     total = sum(counts) if operation == "allgatherv" else len(send)
-    recv = np.full(0 if operation == "broadcast" else total, 255, dtype=dtype)
+    recv = new_recv(total, dtype) if operation != "broadcast" else np.empty(0, dtype)
     table = np.array(counts, dtype=np.int64)
     return Arrays(operation, key, send, recv, table, np.cumsum(table) - table)
 
@@ -136,7 +138,8 @@ class Work:
         self._uses, self._cycle = uses, itertools.cycle(uses)
 
     def _use_of(self, operation: str, key: int, counts: list[int], dtype=np.float64) -> Use:
-        arrays = make_arrays(operation, key, self._world.rank, counts, dtype)
+        own = self._side.new_recv
+        arrays = make_arrays(operation, key, self._world.rank, counts, dtype, own)
         self._arrays.append(arrays)
         return self._side.call_of(operation, arrays), arrays
 
@@ -183,13 +186,19 @@ class Work:
         return Side(self.prepare, warm=len(self._uses), most=MOST_CALLS)
 
     def verify(self) -> None:
-        """Look at what the calls left in all arrays, each of which must have been used."""
+        """Look at what the calls left in all arrays, each of which must have been used.
+
+        Then give up what was received into.
+        """
+        self._world.slowest(0.0)  # a rank's block may still be on its way into a region
         own = getattr(self._side, "verify", None)  # of a side that leaves something else behind
         for arrays in self._arrays:
             if own:
                 own(arrays)
             else:
                 verify(arrays, self._side.in_rank_order)
+        self._arrays.clear()
+        self._side.release()
 
 
 def rows_of(uses: list[Use]) -> Iterator[list[Use]]:

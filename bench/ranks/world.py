@@ -6,8 +6,8 @@ import os
 import secrets
 import socket
 
-from bench.plan import BACKENDS, MEMCPY
-from bench.ranks.sides import Gloo, Memcpy, Mpi4py, Ours
+from bench.plan import BACKENDS, IN_REGION, MEMCPY, MEMCPY_ONCE
+from bench.ranks.sides import Gloo, InRegion, Memcpy, MemcpyOnce, Mpi4py, Ours
 
 LOOPBACK = "127.0.0.1"
 COORDINATOR = "COBRE_BENCH_COORDINATOR"  # variable with the address at which tcp ranks meet
@@ -61,6 +61,9 @@ class MpiWorld(World):
     def _make_side(self, name: str):
         if name in BACKENDS:
             return Ours(self.communicator(name))
+        if name in (IN_REGION, MEMCPY_ONCE):
+            made = InRegion if name == IN_REGION else MemcpyOnce
+            return made(self.side("shm").comm)
         if name in STAR_BYTES:
             return Ours(self.communicator("tcp", STAR_BYTES[name]))
         return Memcpy(self.rank) if name == MEMCPY else Mpi4py(self.mpi)

@@ -6,6 +6,11 @@
 What the pages need of a file goes to `bench/recorded`, under the file's own name. The pages are
 made from there: REPORT.md of `essentials.json` and `full.json`, and tables in `docs/benchmarks` of
 all files. Without arguments the pages are written again.
+
+    python -m bench.report --compare before.json after.json
+
+prints what has changed between two runs, regressions of more than 10 % in a ratio first, and writes
+nothing; with one file only it is compared with what is recorded under that name.
 """
 
 from __future__ import annotations
@@ -15,14 +20,22 @@ import sys
 from pathlib import Path
 
 from bench.plan import OURS
-from bench.report.contents import with_contents
+from bench.report.compare import compare
 from bench.report.data import RECORDED, Results, keep, load
 from bench.report.head import head
 from bench.report.notes import footnotes, number_misses, read_notes
 from bench.report.pages import fill_pages
 from bench.report.plots import draw
-from bench.report.tables import all_figures, counts, miss_list, other_table, target_table
+from bench.report.tables import (
+    all_figures,
+    counts,
+    miss_list,
+    other_table,
+    peer_table,
+    target_table,
+)
 from bench.report.targets import grid, others
+from bench.report.text import with_contents
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "REPORT.md"
@@ -32,8 +45,15 @@ HOW_TO_READ = f"""\
 A figure is a ratio of times, {OURS} / the peer, both measured in the same processes, where they
 took turns block by block: median, and quartiles, of the ratios of neighbouring blocks. A block is
 many calls; its time is the slowest rank's, divided by the calls; p50 and p99 are over the blocks.
-Buffers rotate, and every result is verified after it is timed. In a cell the target stands in
+Buffers rotate, and every result is verified after it is timed. *Fresh data*: between the calls all
+ranks write what they send anew (not timed), so no rank finds a peer's data in its own cache.
+
+Each cell is beside the peer that is the fastest there, which it names. The target stands in
 parentheses; **bold** is a miss, with the number of its [note](#misses)."""
+
+EACH_PEER = """\
+Ratios as above with fresh data, and in parentheses with the same data in each call. Open MPI stands
+here as delivered, and with its components `coll/sm` or `coll/han` as first choice."""
 
 ALL_FIGURES = """\
 Ours is named by its backend. GB/s is what a rank receives. Beneath each table: the commands that
@@ -48,7 +68,9 @@ def report(results: Results, notes: Path, figures: Path) -> str:
     marks = footnotes(misses)
     plots = draw(results, rows, figures)
     parts = ["## The run", head(results), "## Targets", HOW_TO_READ, counts(rows)]
-    parts += [target_table(rows, marks), _image("targets.png", plots), "## Other targets"]
+    parts += [target_table(rows, marks), _image("targets.png", plots)]
+    parts += ["## Each peer", EACH_PEER, peer_table(results, 2), peer_table(results, 4)]
+    parts += ["## Other targets"]
     for section, found in sections.items():
         parts += [f"### {section}", other_table(found, marks)]
     parts += ["## Misses", miss_list(misses), "## Plots"]
@@ -65,7 +87,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("results", type=Path, nargs="*", help="JSON of pytest-benchmark")
-    for path in parser.parse_args().results:
+    parser.add_argument("--compare", action="store_true", help="print what has changed")
+    asked = parser.parse_args()
+    if asked.compare:
+        if len(asked.results) not in (1, 2):
+            parser.error("--compare takes one or two files")
+        print(compare(*asked.results))
+        return
+    for path in asked.results:
         print(keep(path))
     files = [RECORDED / name for name in REPORTED if (RECORDED / name).exists()]
     results = load(files)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from bench.peers import LIBRARIES
+from bench.peers import PEERS
 from bench.plan import OURS
 
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -98,16 +98,16 @@ class Results:
 
 
 def job_order(job: tuple[int, str, str]) -> tuple:
-    """Sort by ranks, then Open MPI, MPICH, and what was measured beside none; plain ones first."""
+    """Sort by ranks, peers in their order, what has none; plain ones first."""
     ranks, beside, setting = job
-    known = list(LIBRARIES)
+    known = list(PEERS)
     return ranks, known.index(beside) if beside in known else len(known), setting
 
 
 def job_title(ranks: int, beside: str | None, setting: str = "") -> str:
     """Return such as ``2 ranks, beside Open MPI``."""
     words = [f"{ranks} rank{'s' if ranks != 1 else ''}"]
-    words += [f"beside {LIBRARIES.get(beside, beside)}"] if beside else []
+    words += [f"beside {PEERS.get(beside, beside)}"] if beside else []
     return ", ".join([*words, setting] if setting else words)
 
 

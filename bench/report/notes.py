@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.report.targets import Outcome
+from bench.report.outcomes import Outcome
 
 KEYS = {"row", "ranks", "beside", "tried", "limit"}
 

@@ -1,7 +1,8 @@
 """Tables in pages that are written by hand: each is made anew between its two marks.
 
 `<!-- table NAME -->` and `<!-- end -->` enclose a table of :data:`TABLES`, `<!-- run NAME -->` and
-`<!-- end -->` what is known of a recorded run.
+`<!-- end -->` what is known of a recorded run, `<!-- targets fresh -->` and `<!-- end -->` the rows
+of the first targets.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.plan import OURS
+from bench.peers import PEERS
+from bench.plan import FRESH, OURS
 from bench.report.data import Record, Results
 from bench.report.head import facts
+from bench.report.targets import COLUMNS, grid
 from bench.report.text import NONE, duration, number, table
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (ROOT / "docs" / "benchmarks",)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "benchmarks").glob("*.md"))]
 MPI_LIMIT, NJIT_LIMIT = 1.05, 1.0
 FOLD_LIMITS = {"8 B": 1.1, "32 B": 1.1, "4 KiB": 1.1, "32 KiB": 1.5, "512 KiB": 1.5, "8 MiB": 1.5}
 
@@ -132,10 +135,10 @@ TABLES = {
 def fill_pages(results: Results) -> list[Path]:
     """Write all tables anew; return the pages that have some."""
     filled = []
-    for page in (page for folder in FOLDERS for page in sorted(folder.glob("*.md"))):
+    for page in PAGES:
         text = page.read_text()
         made = re.sub(
-            r"(<!-- (table|run) ([\w-]+) -->\n).*?(<!-- end -->)",
+            r"(<!-- (table|run|targets) ([\w-]+) -->\n).*?(<!-- end -->)",
             lambda mark: f"{mark[1]}{MAKERS[mark[2]](results, mark[3])}\n{mark[4]}",
             text,
             flags=re.DOTALL,
@@ -151,4 +154,27 @@ def run_text(results: Results, name: str) -> str:
     return table(["", ""], facts(run), left=2)
 
 
-MAKERS = {"table": lambda results, name: TABLES[name].text(results), "run": run_text}
+def targets_text(results: Results, name: str) -> str:
+    """Return our times and the fastest peers', with data of that name."""
+    setting = {"fresh": FRESH, "same": ""}[name]
+    rows = []
+    for label, cells in grid(results).items():
+        two, four = (cells[COLUMNS.index((ranks, setting))] for ranks in (2, 4))
+        job = (two.ranks, two.beside, "" if label == "barrier" else setting)
+        sides = [r for r in results.records if (r.label, r.job) == (label, job)]
+        times = [
+            next((duration(r.p50_s, "µs") for r in sides if r.side == side), NONE)
+            for side in (OURS, PEERS.get(two.beside))
+        ]
+        ratios = [NONE if cell.value is None else number(cell.value) for cell in (two, four)]
+        names = [PEERS.get(cell.beside, NONE) for cell in (two, four)]
+        rows.append([label, *times, names[0], ratios[0], ratios[1], names[1]])
+    header = ["", "ours, µs", "theirs, µs", "of", "2 ranks", "4 ranks", "beside"]
+    return table(header, rows)
+
+
+MAKERS = {
+    "table": lambda results, name: TABLES[name].text(results),
+    "run": run_text,
+    "targets": targets_text,
+}

@@ -13,8 +13,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from PIL import Image
 
 from bench.peers import LIBRARIES
-from bench.plan import OURS
+from bench.plan import FRESH, OURS, SAME
 from bench.report.data import Record, Results, job_order, job_title
+from bench.report.outcomes import Outcome
 from bench.report.style import (
     INK,
     RATES,
@@ -27,7 +28,7 @@ from bench.report.style import (
     look,
     text_in,
 )
-from bench.report.targets import COLUMNS, Outcome
+from bench.report.targets import COLUMNS
 
 COLLECTIVES = ["allreduce", "allgatherv", "broadcast"]
 MISS = "#c00000"
@@ -47,7 +48,8 @@ def draw(results: Results, grid: dict[str, list[Outcome]], folder: Path) -> dict
         )
     }
     for name in COLLECTIVES:
-        records = results.find(operation=name, setting="")
+        records = results.find(operation=name, setting=FRESH)
+        records = [record for record in records if record.beside in LIBRARIES]
         axis = f"{name}: bytes per rank"
         plots[f"latency-{name}.png"] = (
             size_plot(records, axis, "time per call", lambda r: r.p50_s, text_in(TIMES)),
@@ -96,10 +98,10 @@ def targets_plot(grid: dict[str, list[Outcome]]) -> Figure | None:
     figure, panels = plt.subplots(
         1, len(COLUMNS), figsize=(9.6, 4.2), sharey=True, sharex=True, layout="constrained"
     )
-    for index, (axes, (ranks, library)) in enumerate(zip(panels, COLUMNS, strict=True)):
+    for index, (axes, (ranks, setting)) in enumerate(zip(panels, COLUMNS, strict=True)):
         for height, cells in enumerate(grid.values()):
             _target_row(axes, height, cells[index])
-        axes.set_title(f"{ranks} ranks, {LIBRARIES[library]}")
+        axes.set_title(job_title(ranks, None, setting or SAME))
         axes.axvline(1, color=INK, linewidth=0.8)
     axes = panels[0]
     axes.set_xscale("log")
@@ -108,17 +110,19 @@ def targets_plot(grid: dict[str, list[Outcome]]) -> Figure | None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     axes.set_yticks(range(len(grid)), list(grid))
     axes.set_ylim(len(grid) - 0.5, -0.5)
-    figure.supxlabel(f"time of {OURS} / time of the library", fontsize=9)
+    figure.supxlabel(f"time of {OURS} / time of the fastest library", fontsize=9)
     return figure
 
 
 def _target_row(axes: Axes, height: int, cell: Outcome) -> None:
-    axes.plot([cell.limit] * 2, [height - 0.35, height + 0.35], color=INK, linewidth=2.2)
+    if cell.limit is not None:
+        axes.plot([cell.limit] * 2, [height - 0.35, height + 0.35], color=INK, linewidth=2.2)
     if cell.value is None:
         return
-    colour = look(OURS)["color"] if cell.holds else MISS
+    missed = cell.holds is False
+    colour = MISS if missed else look(OURS)["color"]
     axes.plot([cell.low, cell.high], [height] * 2, color=colour, linewidth=1.2)
-    mark, size = ("o", 5) if cell.holds else ("X", 7)
+    mark, size = ("X", 7) if missed else ("o", 5)
     axes.plot(cell.value, height, mark, color=colour, markersize=size, zorder=3)
 
 

@@ -21,10 +21,11 @@ SIDES = {
     OURS: ("#d55e00", "o", "-"),
     "Open MPI": ("#0072b2", "s", "-"),
     "MPICH": ("#009e73", "^", "-"),
+    "Intel MPI": ("#56b4e9", "D", "-"),
     "gloo": ("#e69f00", "v", "-"),
     "memcpy": (INK, "", "--"),
 }
-OTHER = ("#56b4e9", "P", "-")
+OTHER = ("#cc79a7", "P", "-")
 
 mpl.rcParams.update(
     {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench.peers import LIBRARIES
-from bench.plan import OURS
+from bench.peers import PEERS
+from bench.plan import FRESH, OURS, SAME
 from bench.report.data import Record, Results, job_order, job_title
 from bench.report.notes import Miss
-from bench.report.targets import COLUMNS, Outcome
+from bench.report.outcomes import Outcome
+from bench.report.targets import COLUMNS, ROWS, ratios_of
 from bench.report.text import NONE, commands, duration, figure, gigabytes, number, table
 
 NO_NOTE = (
@@ -19,13 +20,31 @@ NO_NOTE = (
 
 def target_table(grid: dict[str, list[Outcome]], marks: dict[Outcome, int]) -> str:
     """Return rows x columns, each cell the figure and its target."""
-    header = [OURS + " / the library", *(f"{n} ranks, {LIBRARIES[lib]}" for n, lib in COLUMNS)]
-    rows = [[row, *(cell(each, marks) for each in outcomes)] for row, outcomes in grid.items()]
-    return table(header, rows)
+    columns = [job_title(ranks, None, setting or SAME) for ranks, setting in COLUMNS]
+    rows = [
+        [row, *(f"{cell(each, marks)} {PEERS.get(each.beside, '')}".rstrip() for each in outcomes)]
+        for row, outcomes in grid.items()
+    ]
+    return table([f"{OURS} / the fastest", *columns], rows)
+
+
+def peer_table(results: Results, ranks: int) -> str:
+    """Return rows x peers: the ratio with fresh data, and the one with the same data."""
+    rows = []
+    for label in ROWS:
+        fresh, same = (ratios_of(results, label, ranks, setting) for setting in (FRESH, ""))
+        cells = []
+        for peer in PEERS:
+            known = [number(found[peer].median) for found in (fresh, same) if peer in found]
+            cells.append(f"{known[0]} ({known[1]})" if len(known) > 1 else "".join(known) or NONE)
+        rows.append([label, *cells])
+    return table([job_title(ranks, None), *PEERS.values()], rows)
 
 
 def cell(outcome: Outcome, marks: dict[Outcome, int]) -> str:
     """Return such as ``0.31 (≤ 0.6)``; a miss is bold and has the number of its note."""
+    if outcome.limit is None:
+        return NONE if outcome.value is None else figure(outcome.value, outcome.unit)
     limit = target_text(outcome)
     if outcome.value is None:
         return f"not measured ({limit})"
@@ -39,8 +58,9 @@ def target_text(outcome: Outcome) -> str:
 
 def counts(grid: dict[str, list[Outcome]]) -> str:
     """Say how many rows and cells hold, and how many were not measured."""
-    cells = [outcome for outcomes in grid.values() for outcome in outcomes]
-    held = [[outcome.holds for outcome in outcomes] for outcomes in grid.values()]
+    judged = [[cell for cell in cells if cell.limit is not None] for cells in grid.values()]
+    cells = [outcome for outcomes in judged for outcome in outcomes]
+    held = [[outcome.holds for outcome in outcomes] for outcomes in judged]
     hold = sum(all(row) for row in held)
     miss = sum(False in row for row in held)
     measured = [outcome.holds for outcome in cells if outcome.holds is not None]

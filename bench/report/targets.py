@@ -1,188 +1,116 @@
-"""The performance targets as data, and what a run has to show for each.
+"""The performance targets as data.
 
-A target of the first table is a ratio of medians, our time / the library's, of the same run. The
-others name what they look for in the results by words of the operation and label, the ranks and
-the peer.
+A target of the first table is a ratio of medians, our time / that of the fastest peer, of the same
+run. The others name what they look for in the results by words of the operation and label, the
+ranks and the peer.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from bench.peers import LIBRARIES
-from bench.report.data import Ratio, Record, Results
+from bench.peers import PEERS
+from bench.plan import FRESH
+from bench.report.data import Ratio, Results
+from bench.report.outcomes import Either, Growth, Outcome, Target, fastest, with_ratio
 
 # What the rows are measured of: our backend, called from Python.
 BACKEND = "shm"
 OPERATIONS = {"barrier", "allreduce", "allgatherv", "broadcast", "sddp"}
 
-# With 4 ranks on 2 cores the target is one, beside either library; both are shown.
-COLUMNS = [(2, "openmpi"), (2, "mpich"), (4, "openmpi"), (4, "mpich")]
+# Ranks, and whether their data are fresh in each call: then the target counts.
+COLUMNS = [(2, FRESH), (2, ""), (4, FRESH), (4, "")]
+CROWDED = 0.85  # 4 ranks on 2 cores
 
-# label: (2 ranks beside Open MPI, 2 ranks beside MPICH, 4 ranks beside either)
+# label: 2 ranks
 ROWS = {
-    "barrier": (1.0, 0.3, 0.9),
-    "allreduce 8 B": (0.6, 0.3, 0.9),
-    "allreduce 32 B": (0.6, 0.3, 0.9),
-    "allreduce 4 KiB": (0.5, 0.3, 0.6),
-    "allreduce 32 KiB": (0.8, 0.7, 0.8),
-    "allreduce 512 KiB": (0.8, 0.7, 0.8),
-    "allreduce 8 MiB": (0.9, 0.9, 0.9),
-    "allgatherv 32 B": (0.5, 0.4, 0.8),
-    "allgatherv 4 KiB": (0.5, 0.4, 0.8),
-    "allgatherv 200 kB": (0.95, 0.6, 0.9),
-    "allgatherv 12.9 MB": (0.95, 0.6, 0.9),
-    "broadcast 10 kB": (0.8, 0.8, 0.9),
-    "broadcast 8 MiB": (0.8, 0.8, 0.9),
-    "one SDDP iteration": (0.9, 0.5, 0.85),
+    "barrier": 0.8,
+    "allreduce 8 B": 0.5,
+    "allreduce 32 B": 0.5,
+    "allreduce 4 KiB": 0.5,
+    "allreduce 32 KiB": 0.9,
+    "allreduce 512 KiB": 0.9,
+    "allreduce 8 MiB": 0.9,
+    "allgatherv 32 B": 0.9,
+    "allgatherv 4 KiB": 0.9,
+    "allgatherv 200 kB": 0.9,
+    "allgatherv 12.9 MB": 0.9,
+    "broadcast 10 kB": 0.9,
+    "broadcast 8 MiB": 0.9,
+    "one SDDP iteration": 0.9,
 }
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A target and the figure beside it; the figure is None if it was not measured."""
-
-    row: str
-    limit: float
-    ranks: int | None = None
-    beside: str | None = None
-    unit: str = ""
-    at_least: bool = False
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    detail: str = ""
-
-    @property
-    def holds(self) -> bool | None:
-        if self.value is None:
-            return None
-        return self.value >= self.limit if self.at_least else self.value <= self.limit
-
-
 def grid(results: Results) -> dict[str, list[Outcome]]:
-    """Return the first table: for each row one outcome per column."""
+    """Return the first table: for each row one outcome per column, beside the fastest peer."""
     return {label: [_cell(results, label, *column) for column in COLUMNS] for label in ROWS}
 
 
-def _cell(results: Results, label: str, ranks: int, beside: str) -> Outcome:
-    limit = ROWS[label][COLUMNS.index((ranks, beside)) if ranks == 2 else 2]
-    target = Outcome(label, limit, ranks, beside)
-    asked = results.find(label=label, ranks=ranks, beside=beside, setting="", backend=BACKEND)
-    found = [r.ratio_to.get(LIBRARIES[beside]) for r in asked if r.operation in OPERATIONS]
-    ratio = found[-1] if found else None
-    return _with_ratio(target, ratio) if ratio else target
+def _cell(results: Results, label: str, ranks: int, setting: str) -> Outcome:
+    """A barrier has no data: it has one figure, and that is judged."""
+    if label == "barrier" and setting != FRESH:
+        return Outcome(label, None, ranks)
+    limit = (ROWS[label] if ranks == 2 else CROWDED) if setting == FRESH else None
+    target = Outcome(label, limit, ranks)
+    ratios = ratios_of(results, label, ranks, "" if label == "barrier" else setting)
+    made = [with_ratio(replace(target, beside=peer), ratio) for peer, ratio in ratios.items()]
+    return fastest(made) or target
 
 
-def _with_ratio(target: Outcome, ratio: Ratio) -> Outcome:
-    return replace(target, value=ratio.median, low=ratio.low, high=ratio.high)
+def ratios_of(results: Results, label: str, ranks: int, setting: str) -> dict[str, Ratio]:
+    """Return our time / a peer's, by the peer's key."""
+    found = results.find(label=label, ranks=ranks, setting=setting, backend=BACKEND)
+    return {
+        record.beside: record.ratio_to[PEERS[record.beside]]
+        for record in found
+        if record.operation in OPERATIONS and PEERS.get(record.beside) in record.ratio_to
+    }
 
 
-@dataclass(frozen=True)
-class Target:
-    """A target outside the first table.
-
-    Attributes
-    ----------
-    row : str
-        Its name, by which notes.toml speaks of it.
-    limit : float
-        What the figure must not pass; with `at_least`, must reach.
-    words : tuple of str
-        All of them stand in the operation or label of the benchmark.
-    peer : str
-        Part of the peer's name, if the figure is a ratio.
-    inverse : bool
-        Whether the figure is the peer's time / ours.
-    without : tuple of str
-        None of them stands in the label.
-    """
-
-    row: str
-    limit: float
-    words: tuple[str, ...]
-    unit: str = ""
-    ranks: int | None = None
-    beside: str | None = None
-    peer: str | None = None
-    at_least: bool = False
-    inverse: bool = False
-    without: tuple[str, ...] = ()
-
-    def outcomes(self, results: Results) -> list[Outcome]:
-        """Return an outcome for each benchmark that matches, or one without a figure."""
-        target = Outcome(
-            self.row, self.limit, self.ranks, self.beside, self.unit, self.at_least
-        )  # fmt: skip
-        asked = results.find(words=self.words, ranks=self.ranks, beside=self.beside, setting="")
-        asked = [r for r in asked if r.ours and not any(w in r.label for w in self.without)]
-        made = [
-            self._outcome(replace(target, ranks=r.ranks, beside=r.beside, detail=r.label), r)
-            for r in asked
-        ]
-        return [each for each in made if each.value is not None] or [target]
-
-    def _outcome(self, target: Outcome, record: Record) -> Outcome:
-        if self.peer is None:
-            return replace(target, value=record.p50_s if record.value is None else record.value)
-        ratio = next((r for name, r in record.ratio_to.items() if self.peer in name), None)
-        if ratio and self.inverse:
-            ratio = Ratio(1 / ratio.median, 1 / ratio.high, 1 / ratio.low)
-        return _with_ratio(target, ratio) if ratio else target
+def _for_ranks(limits: dict[int, float], row: str, *args, **more) -> list[Target]:
+    """Return a target for each number of ranks."""
+    return [Target(row, limit, *args, ranks=n, **more) for n, limit in limits.items()]
 
 
-@dataclass(frozen=True)
-class Growth:
-    """A target on two figures of ours: how much more one is than the other.
-
-    Both are named by label and ranks; ``per_byte`` divides them by their bytes.
-    """
-
-    row: str
-    limit: float
-    first: tuple[str, int]
-    last: tuple[str, int]
-    per_byte: bool = False
-
-    def outcomes(self, results: Results) -> list[Outcome]:
-        """Return the outcome, without a figure if one of the two is missing."""
-        ends = []
-        for label, ranks in (self.first, self.last):
-            found = results.find(label=label, ranks=ranks, operation="growth", setting="")
-            ends += [r for r in found if r.ours][-1:]
-        if len(ends) < 2:
-            return [Outcome(self.row, self.limit)]
-        first, last = (r.p50_s / (r.bytes if self.per_byte else 1) for r in ends)
-        same = ends[0].job == ends[1].job
-        where = (ends[1].ranks, ends[1].beside) if same else (None, ends[1].beside)
-        return [
-            Outcome(self.row, self.limit, *where, value=last / first, detail=ends[1].label)
-        ]  # fmt: skip
-
-
-OTHERS: dict[str, list[Target | Growth]] = {
-    "In @njit loops": [
-        Target(
-            "njit barrier / numba-mpi", 0.25, ("njit", "barrier"),
-            ranks=2, beside="openmpi", peer="numba-mpi", without=("+",),
-        ),
-        Target(
-            "njit allreduce 32 B / numba-mpi", 0.25, ("njit", "allreduce", "32 B"),
-            ranks=2, beside="openmpi", peer="numba-mpi", without=("+",),
+OTHERS: dict[str, list[Target | Growth | Either]] = {
+    "Calls": [
+        *_for_ranks(
+            {2: 0.25, 4: 0.25}, "njit allreduce 32 B / numba-mpi on its best MPI",
+            ("njit", "allreduce", "32 B"), peer="numba-mpi", without=("+",), fastest=True,
         ),
         Target(
             "njit barrier / cache-line round trip", 0.8, ("njit", "barrier"),
-            ranks=2, peer="ping-pong", without=("+",),
+            ranks=2, peer="ping-pong", without=("+",), fastest=True,
+        ),
+        Either((
+            Target(
+                "barrier from Python", 0.2, ("barrier barrier",), "µs", 2, "openmpi",
+                without=("njit", "cores"),
+            ),
+            Target(
+                "barrier from Python / Open MPI", 0.5, ("barrier barrier",), "", 2, "openmpi",
+                peer="Open MPI", without=("njit", "cores"),
+            ),
+        )),
+    ],
+    "Results in regions": [
+        *_for_ranks(
+            {2: 1.1, 4: 1.2}, "allgatherv 200 kB into a region / memcpy limit",
+            ("200 kB into a region",), peer="memcpy of", setting=FRESH,
+        ),
+        *_for_ranks(
+            {2: 0.3, 4: 0.25}, "SDDP iteration, pool and trial points in regions / Open MPI",
+            ("SDDP iteration", "in regions"), peer="Open MPI", setting=FRESH,
+        ),
+        Target(
+            "allgatherv / distributed population + fence", 5, ("region", "populate"),
+            peer="allgatherv", at_least=True, inverse=True,
         ),
     ],
     "The limit of memcpy": [
-        Target("allgatherv 200 kB / memcpy limit", 1.25, ("allgatherv 200 kB",), peer="memcpy"),
-        Target("allgatherv 12.9 MB / memcpy limit", 1.25, ("allgatherv 12.9 MB",), peer="memcpy"),
-    ],
-    "Regions": [
         Target(
-            "allgatherv / distributed population + fence", 5, ("region",),
-            peer="allgatherv", at_least=True, inverse=True,
+            "allgatherv 12.9 MB / memcpy limit", 1.25, ("allgatherv 12.9 MB",), peer="memcpy",
+            without=("region",), fastest=True,
         ),
     ],
     "Waiting": [
@@ -196,10 +124,13 @@ OTHERS: dict[str, list[Target | Growth]] = {
         ),
     ],
     "Starting": [
+        Target("cold `cobre-comm run -n 4 hello_ranks.py`, shm", 5, ("start", "cold, shm"), "s"),
+        Target("cold `cobre-comm run -n 4 hello_ranks.py`, tcp", 7, ("start", "cold, tcp"), "s"),
+        Target("cold `cobre-comm run -n 4 hello_ranks.py`, mpi", 8, ("start", "cold, mpi"), "s"),
+        Target("warm `cobre-comm run -n 4 hello_ranks.py`", 1.2, ("start", "warm"), "s"),
+        Target("`make demo` on a fresh clone, without the download", 40, ("start", "demo"), "s"),
         Target("import cobre_comm", 0.35, ("start", "import"), unit="s"),
         Target("first collective, warm", 0.5, ("start", "first collective"), unit="s"),
-        Target("cobre-comm run -n 4 examples/hello_ranks.py, warm", 2, ("start", "hello"), "s"),
-        Target("compile everything, cold", 30, ("start", "everything"), unit="s"),
     ],
     "Growth": [
         Growth(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 NONE = "-"
@@ -56,3 +57,17 @@ def commands(pairs: Sequence[tuple[str, str]]) -> str:
     lines = [f"{command}  # {', '.join(names)}" for command, names in by_command.items()]
     block = "\n".join(["```sh", *lines, "```"])
     return f"<details><summary>Commands</summary>\n\n{block}\n\n</details>" if lines else ""
+
+
+def with_contents(title: str, text: str) -> str:
+    """Return a page: its title, links to all headings of the second and third level, its text."""
+    lines = []
+    for marks, heading in re.findall(r"^(##|###) (.+)$", text, flags=re.MULTILINE):
+        indent = "  " * (len(marks) - 2)
+        lines.append(f"{indent}- [{heading}](#{anchor(heading)})")
+    return "\n\n".join([title, "\n".join(lines), text]) + "\n"
+
+
+def anchor(heading: str) -> str:
+    """Return such as ``in-njit-loops``."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -18,10 +18,10 @@ def why_not(library: str | None) -> str:
 
     chosen = {"MPI4PY_MPIABI": library} if library else {}
     try:
-        find_mpiexec({**inherited_environment(), **chosen})
+        found = find_mpiexec({**inherited_environment(), **chosen}).library
     except BackendError as error:
         return str(error)
-    return ""
+    return "" if library in (None, found) else f"mpi4py loads {found} here, not {library}"
 
 
 def skip_unless_here(backend: str) -> str:

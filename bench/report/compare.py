@@ -1,0 +1,73 @@
+"""Two runs compared: what has become slower beside its peer comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.report.data import RECORDED, Record, Results, job_title, load
+from bench.report.text import figure, number, table
+
+WORSE = 1.1  # a ratio that has grown by more than 10 % is a regression
+
+
+@dataclass(frozen=True)
+class Change:
+    """A figure of both runs: a ratio to a peer, or a time that has none."""
+
+    label: str
+    where: str
+    peer: str
+    unit: str
+    before: float
+    after: float
+
+    @property
+    def factor(self) -> float:
+        return self.after / self.before
+
+
+def changes(before: Results, after: Results) -> Iterator[Change]:
+    """Return what both runs have measured of ours."""
+    earlier = {record.identity: record for record in before.records if record.ours}
+    for now in after.records:
+        then = earlier.get(now.identity)
+        if then is not None:
+            yield from _changes_of(then, now)
+
+
+def _changes_of(then: Record, now: Record) -> Iterator[Change]:
+    where = job_title(*now.job)
+    for peer in now.ratio_to.keys() & then.ratio_to.keys():
+        ratios = then.ratio_to[peer].median, now.ratio_to[peer].median
+        yield Change(now.label, where, peer, "", *ratios)
+    if not now.ratio_to and now.p50_s and then.p50_s:
+        yield Change(now.label, where, "", "s", then.p50_s, now.p50_s)
+
+
+def comparison(before: Results, after: Results) -> str:
+    """Return a table of all changes, the worst first, under the number of regressions."""
+    found = sorted(changes(before, after), key=lambda change: -change.factor)
+    worse = [change for change in found if change.factor > WORSE]
+    rest = found[len(worse) :]
+    text = [f"{len(worse)} of {len(found)} figures are more than {WORSE - 1:.0%} worse"]
+    for title, some in (("Worse", worse), ("The others", rest)):
+        if some:
+            text += [f"## {title}", table(HEADER, [_cells(change) for change in some], left=3)]
+    return "\n\n".join(text)
+
+
+HEADER = ["", "measured", "peer", "before", "after", "after / before"]
+
+
+def _cells(change: Change) -> list[str]:
+    values = (figure(value, change.unit) for value in (change.before, change.after))
+    return [change.label, change.where, change.peer, *values, number(change.factor)]
+
+
+def compare(before: Path, after: Path | None = None) -> str:
+    """Compare two files of pytest-benchmark, or one with what is recorded under its name."""
+    if after is None:
+        before, after = RECORDED / before.name, before
+    return comparison(load([before]), load([after]))

@@ -1,0 +1,32 @@
+"""The benchmarks run, and two runs can be compared."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.grid import why_not
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_S = 150
+
+
+def output_of(*words):
+    command = [sys.executable, "-m", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_row_is_measured_beside_its_peer_and_compared(tmp_path):
+    if why := why_not("openmpi"):
+        pytest.skip(why)
+    made = str(tmp_path / "run.json")
+    said = output_of(
+        "pytest", "bench/cases/test_collectives.py", "-k", "allreduce_32_B-2_ranks-openmpi-fresh",
+        "--benchmark-only", "--rounds=1", "--block=0.001", f"--benchmark-json={made}",
+    )  # fmt: skip
+    assert "times of cobre_comm / the peer's" in said
+    compared = output_of("bench.report", "--compare", made, made)
+    assert compared.startswith("0 of 1 figures")

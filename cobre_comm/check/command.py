@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--backends",
         metavar="NAME,...",
-        help="local, shm, tcp, mpi, mpi-openmpi, mpi-mpich, or another distribution's "
+        help="local, shm, tcp, mpi, mpi-openmpi, mpi-mpich, mpi-impi, or another distribution's "
         "(default: all that can run here)",
     )
     add("--quick", action="store_true", help="fewer checks: half a minute instead of some minutes")

@@ -39,7 +39,8 @@ def library_of(peer: str) -> str:
 def environment_of(peer: str, crowded: bool) -> dict[str, str]:
     """Return the variables of a peer's ranks; they are ``crowded`` where they outnumber cores.
 
-    There MPICH gives its core away while it waits by itself, and the others when they are told to.
+    There MPICH and Intel MPI give their core away while they wait. Intel's is a tenth faster there
+    if it does so by sched_yield(2); Open MPI has to be told.
     """
     library = library_of(peer)
     made = VARIABLES.get(library, {}) | VARIABLES.get(peer, {})
@@ -47,6 +48,8 @@ def environment_of(peer: str, crowded: bool) -> dict[str, str]:
         made["OMPI_MCA_mpi_yield_when_idle"] = str(int(crowded))
     if library == "impi":
         known = os.environ.get("LD_LIBRARY_PATH", "")
+        if crowded:
+            made["I_MPI_THREAD_YIELD"] = "2"
         made["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [str(INTEL_LIB), known]))
     return made
 

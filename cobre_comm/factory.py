@@ -8,9 +8,9 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from cobre_comm import report_pipe
 from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.backends.announced import announced
+from cobre_comm.common import report_pipe
 from cobre_comm.config import BackendKind, MpiConfig, ShmConfig, TcpConfig
 from cobre_comm.errors import BackendNotAvailable, InitializationFailed, InvalidBackend
 

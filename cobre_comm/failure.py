@@ -20,7 +20,7 @@ from cobre_kernels.collective.calls import (
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.machine.record import View, peek_now
 
-from cobre_comm import report_pipe
+from cobre_comm.common import report_pipe
 from cobre_comm.errors import (
     CollectiveFailed,
     InvalidBufferSize,

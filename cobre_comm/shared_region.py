@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.agreement import Group
+from cobre_comm.common.agreement import Group
 from cobre_comm.common.closing import Closing
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 

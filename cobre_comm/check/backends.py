@@ -9,10 +9,9 @@ from pathlib import Path
 
 from cobre_comm.backends import NAMES
 from cobre_comm.check.result import Missing
-from cobre_comm.errors import BackendError
 from cobre_comm.factory import available_backends
 from cobre_comm.testing.backend_name import MPI_LIBRARIES, BackendName
-from cobre_comm.testing.ranks.surroundings import inherited_environment
+from cobre_comm.testing.ranks.surroundings import startable_mpi
 
 SHM_FOLDER = Path("/dev/shm")
 # The collective buffers of one job, twice (a communicator with small chunks stays beside the
@@ -64,48 +63,27 @@ def _check_name(name: str, others: Sequence[str]) -> None:
 def _expand(name: str) -> tuple[list[str], str]:
     """Return what a name stands for, or why that cannot run."""
     chosen = BackendName.parse(name)
+    reason = ""
     if name == "shm":
         reason = _why_no_shm()
-        return ([], reason) if reason else ([name], "")
-    if not chosen.is_mpi:
-        return [name], ""
-    if sys.platform != "linux":
-        return [], "checked on Linux only, where cobre-comm can start the ranks of any MPI"
-    if chosen.library is not None:
-        _, reason = _library(chosen.library)
-        return ([], reason) if reason else ([name], "")
-    if chosen.nodes:
-        _, reason = _library(None)
-        return ([], reason) if reason else ([name], "")
-    return _every_mpi()
+    elif chosen.is_mpi and sys.platform != "linux":
+        reason = "checked on Linux only, where cobre-comm can start the ranks of any MPI"
+    elif name == "mpi":
+        return _every_mpi()
+    elif chosen.is_mpi:
+        _, reason = startable_mpi(chosen.library)
+    return ([], reason) if reason else ([name], "")
 
 
 def _every_mpi() -> tuple[list[str], str]:
     """Return a name for each MPI that can be started, or why none can."""
-    vendor, reason = _library(None)
+    vendor, reason = startable_mpi(None)
     if reason.startswith("mpi4py is not installed"):
         return [], reason
-    found = [f"mpi-{library}" for library in MPI_LIBRARIES if _library(library)[0] == library]
+    found = [f"mpi-{library}" for library in MPI_LIBRARIES if startable_mpi(library)[0] == library]
     if not reason and vendor not in MPI_LIBRARIES:
         found.append("mpi")
     return found, "" if found else reason
-
-
-def _library(library: str | None) -> tuple[str, str]:
-    """Return the MPI that starts if that one is asked for, or why none does.
-
-    An mpi4py that was built for one MPI always loads that one.
-    """
-    from cobre_comm.processes.mpi.mpiexec import find_mpiexec
-
-    chosen = {} if library is None else {"MPI4PY_MPIABI": library}
-    try:
-        vendor = find_mpiexec({**inherited_environment(), **chosen}).library
-    except BackendError as error:
-        return "", getattr(error, "source", "") or str(error)
-    if library not in (None, vendor):
-        return vendor, f"mpi4py loads {vendor} here, for any MPI4PY_MPIABI"
-    return vendor, ""
 
 
 def _why_no_shm() -> str:

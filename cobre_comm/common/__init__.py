@@ -1,1 +1,1 @@
-"""What any part may use: cores, messages over a pipe, objects that close, one-line errors."""
+"""What any part may use: cores, messages over a pipe, agreements, objects that close."""

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from cobre_comm.common.report_pipe import exit_code_of
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import worker as workers_side
 from cobre_comm.launching.order import Order, pack
 from cobre_comm.launching.refusals import check_importable, check_not_nested, check_start_method
 from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
-from cobre_comm.report_pipe import exit_code_of
 
 OnProgress = Callable[[int, Any], None]
 

@@ -7,7 +7,7 @@ import pickle
 from dataclasses import dataclass
 from typing import Any
 
-from cobre_comm.report_pipe import Report
+from cobre_comm.common.report_pipe import Report
 
 
 @dataclass(frozen=True)

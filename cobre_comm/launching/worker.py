@@ -11,13 +11,12 @@ from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from cobre_comm import report_pipe
-from cobre_comm.common import frames
+from cobre_comm.common import frames, report_pipe
+from cobre_comm.common.report_pipe import ReportPipe, exit_code_of
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.factory import create_communicator
 from cobre_comm.launching import order as orders
 from cobre_comm.launching.messages import Done, Failed, Progress
-from cobre_comm.report_pipe import ReportPipe, exit_code_of
 
 Reporter = Callable[[Any], None]
 STDIN = 0

@@ -11,8 +11,8 @@ import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cobre_comm.common.report_pipe import Report
 from cobre_comm.errors import signal_name
-from cobre_comm.report_pipe import Report
 
 STARTER = -1  # stands for mpiexec among the ranks
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cobre_comm import report_pipe
 from cobre_comm.backends import BY_NAME, SPECS
+from cobre_comm.common import report_pipe
 from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.job import Job
 

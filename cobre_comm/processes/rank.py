@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from cobre_comm.common.report_pipe import Report
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.guardian import kill_group
 from cobre_comm.processes.interpreter import tied_command
 from cobre_comm.processes.loop import Inbox, Loop
-from cobre_comm.report_pipe import Report
 
 
 class Standard(NamedTuple):

@@ -9,9 +9,9 @@ from cobre_kernels import local
 from cobre_kernels.machine.kernel import Kernel
 from numpy.typing import DTypeLike
 
-from cobre_comm.agreement import Group, agree_on_memory, attempt
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
+from cobre_comm.common.agreement import Group, agree_on_memory, attempt
 from cobre_comm.communicator import Array
 from cobre_comm.errors import AllocationFailed
 from cobre_comm.jit.register import register_backend, register_region

@@ -16,7 +16,7 @@ import sys
 import time
 from types import TracebackType
 
-from cobre_comm import report_pipe
+from cobre_comm.common import report_pipe
 
 OUTPUT_S = 0.2  # Hydra drops what is still in its pipes when a job is aborted
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class MpiGroup:
-    """A :class:`cobre_comm.agreement.Group` that talks by MPI's own collectives."""
+    """A :class:`cobre_comm.common.agreement.Group` that talks by MPI's own collectives."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._comm = comm

@@ -14,11 +14,11 @@ from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import View
 
-from cobre_comm.agreement import attempt, first_problem
 from cobre_comm.backends.mpi.group import MpiGroup
 from cobre_comm.backends.shm.attachment import attach_group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
 from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.common.agreement import attempt, first_problem
 from cobre_comm.common.running_time import running_s
 from cobre_comm.config import MpiConfig, ShmConfig
 from cobre_comm.errors import InitializationFailed

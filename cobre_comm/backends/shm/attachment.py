@@ -8,11 +8,11 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import View
 from cobre_kernels.shm import control
 
-from cobre_comm.agreement import Group
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.common.agreement import Group
 from cobre_comm.common.cores import usable_cores
 from cobre_comm.config import ShmConfig
 

@@ -19,11 +19,11 @@ from cobre_kernels.shm.barrier import barrier_body
 from cobre_kernels.shm.broadcast import broadcast_body
 from numpy.typing import DTypeLike
 
-from cobre_comm.agreement import Group
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
 from cobre_comm.backends.shm.attachment import attach, attach_group
 from cobre_comm.backends.shm.region import ShmRegion, map_region
 from cobre_comm.backends.shm.spec import SHM
+from cobre_comm.common.agreement import Group
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.jit.register import register_backend, register_region

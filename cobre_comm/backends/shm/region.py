@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.agreement import Group
 from cobre_comm.backends.shm.nameless import share_segment
+from cobre_comm.common.agreement import Group
 from cobre_comm.shared_region import MappedRegion
 
 

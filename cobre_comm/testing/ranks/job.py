@@ -55,11 +55,12 @@ class Member:
         self._outbox.send(order)
 
     def _hear(self, message: bytes) -> None:
-        kind, content, text = pickle.loads(message)
+        kind, content = pickle.loads(message)
         if kind == "value":
             self.outcome = Outcome(self.rank, value=content)
         elif kind == "exception":
-            self.outcome = Outcome(self.rank, exception=content, traceback=text)
+            raised, trace = content.exception(), content.report.trace
+            self.outcome = Outcome(self.rank, exception=raised, traceback=trace)
         else:
             self.outcome = self._ended(content)
 

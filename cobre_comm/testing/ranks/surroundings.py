@@ -9,6 +9,7 @@ from collections import deque
 
 from cobre_comm.backends import SPECS
 from cobre_comm.backends.spec import Rendezvous
+from cobre_comm.errors import BackendError
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.port import LOOPBACK, ReservedPort
 from cobre_comm.testing.backend_name import BackendName
@@ -29,6 +30,23 @@ def inherited_environment() -> dict[str, str]:
     return {
         name: value for name, value in os.environ.items() if not name.startswith(PRIVATE_PREFIXES)
     }
+
+
+def startable_mpi(library: str | None) -> tuple[str, str]:
+    """Return the MPI that starts ranks if that one is asked for, or why none does.
+
+    An mpi4py that was built for one MPI always loads that one.
+    """
+    from cobre_comm.processes.mpi.mpiexec import find_mpiexec
+
+    chosen = {} if library is None else {"MPI4PY_MPIABI": library}
+    try:
+        vendor = find_mpiexec({**inherited_environment(), **chosen}).library
+    except BackendError as error:
+        return "", str(getattr(error, "source", "") or error)
+    if library not in (None, vendor):
+        return vendor, f"mpi4py loads {vendor} here, for any MPI4PY_MPIABI"
+    return vendor, ""
 
 
 def _prefix() -> str:

@@ -11,20 +11,12 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-from cobre_comm import report_pipe
-from cobre_comm.common import frames
-from cobre_comm.report_pipe import ReportPipe, exit_code_of
+from cobre_comm.common import frames, report_pipe
+from cobre_comm.common.report_pipe import ReportPipe, exit_code_of
+from cobre_comm.launching.messages import Failed
 
 NO_COMMUNICATOR = ""
 STDIN = 0
-
-
-def _picklable(exception: BaseException) -> BaseException:
-    try:
-        pickle.loads(pickle.dumps(exception))
-    except Exception:
-        return RuntimeError(f"{type(exception).__name__}: {exception}")
-    return exception
 
 
 class Worker:
@@ -42,20 +34,20 @@ class Worker:
             except SystemExit as exception:
                 # Told now, because the end of MPI may wait for the other ranks.
                 sys.stdout.flush()
-                self._send(("exit", exit_code_of(exception), ""))
+                self._send(("exit", exit_code_of(exception)))
                 raise
             self._send(report)
         for comm in self._communicators.values():
             comm.close()
 
-    def _send(self, report: tuple[str, Any, str]) -> None:
+    def _send(self, report: tuple[str, Any]) -> None:
         try:
             message = pickle.dumps(report)
         except Exception as exception:  # a value that does not pickle
-            message = pickle.dumps(("exception", _picklable(exception), traceback.format_exc()))
+            message = pickle.dumps(("exception", Failed.of(exception)))
         self._pipe.send(message)
 
-    def _run(self, order: bytes) -> tuple[str, Any, str]:
+    def _run(self, order: bytes) -> tuple[str, Any]:
         try:
             key, keep, environment, body, args = _unpack(order)
             comm = self._communicator(key, environment)
@@ -70,10 +62,10 @@ class Worker:
         except SystemExit:
             raise
         except BaseException as exception:
-            text = traceback.format_exc()
+            failed = Failed.of(exception)
             traceback.clear_frames(exception.__traceback__)  # what the body has made goes with it
-            return "exception", _picklable(exception), text
-        return "value", value, ""
+            return "exception", failed
+        return "value", value
 
     def _give_up(self, key: str, keep: bool) -> None:
         if key != NO_COMMUNICATOR and not keep:

@@ -12,11 +12,11 @@ import pytest
 from cobre_kernels.tcp import tags
 
 from cobre_comm import InitializationFailed
-from cobre_comm.backends.tcp import links, process
+from cobre_comm.backends.tcp import process
 from cobre_comm.backends.tcp.process import IDENTITY
 from cobre_comm.backends.tcp.rendezvous import addresses, messages, sockets
-from cobre_comm.backends.tcp.rendezvous.drop_log import MOST_LINES, DropLog
-from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, pause, receive, send
+from cobre_comm.backends.tcp.rendezvous.acceptor import MOST_LINES, DropLog
+from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, receive, send
 from cobre_comm.backends.tcp.rendezvous.messages import (
     lost,
     pack_frame,
@@ -93,27 +93,6 @@ def test_ipv4_in_disguise():
     assert addresses.address_of(("::ffff:10.0.0.1", 1, 0, 0)).version == 4
 
 
-# Which links there are.
-
-
-@pytest.mark.parametrize("size", [2, 3, 4, 7, 256])
-def test_links_of_both_ends_match(size):
-    opened = {
-        (peer, purpose, rank)
-        for rank in range(size)
-        for peer, purpose in links.opened_by(rank, size)
-    }
-    accepted = {
-        (rank, purpose, peer)
-        for rank in range(size)
-        for peer, purpose in links.accepted_by(rank, size)
-    }
-    assert opened == accepted
-    counts = [sum(purpose == one for _, purpose, _ in opened) for one in range(4)]
-    assert counts == [size * (size - 1) // 2, size - 1, size - 1, 1]
-    assert all(links.opened_by(rank, size)[0] == (0, tags.CONTROL) for rank in range(1, size))
-
-
 # What unauthenticated connections can do to the log and to the process.
 
 
@@ -181,21 +160,6 @@ def test_a_process_of_another_place_is_not_watched(field):
 # Tasks.
 
 
-def test_tasks_do_not_wait_for_each_other():
-    order = []
-
-    def sleeper(seconds):
-        yield from pause(seconds)
-        order.append(seconds)
-
-    with contextlib.closing(Loop()) as loop:
-        for seconds in (0.3, 0.1, 0.2, 500.0):
-            loop.start(sleeper(seconds))
-        assert loop.run(lambda: len(order) == 3, running_s() + PATIENCE_S)
-        assert not loop.run(lambda: False, running_s() + 0.05)
-    assert order == [0.1, 0.2, 0.3]
-
-
 def test_large_data_through_a_small_socket():
     one, other = socket.socketpair()
     data, got = bytes(range(256)) * 8000, []
@@ -210,25 +174,3 @@ def test_large_data_through_a_small_socket():
         loop.start(read())
         assert loop.run(lambda: bool(got), running_s() + PATIENCE_S)
     assert got == [data]
-
-
-def test_cancelled_task_cleans_up():
-    one, other = socket.socketpair()
-    seen = []
-
-    def wait():
-        try:
-            yield from receive(one, 1)
-        finally:
-            one.close()
-            seen.append("closed")
-
-    with other:
-        one.setblocking(False)
-        loop = Loop()
-        task = wait()
-        loop.start(task)
-        loop.cancel(task)
-        loop.cancel(task)
-        loop.close()
-    assert seen == ["closed"]

@@ -1,5 +1,6 @@
 import pytest
 
+from cobre_comm.common.report_pipe import Report
 from cobre_comm.processes.endings import (
     STARTER,
     Ending,
@@ -7,7 +8,6 @@ from cobre_comm.processes.endings import (
     exit_status,
     first_failure,
 )
-from cobre_comm.report_pipe import Report
 from cobre_comm.run.report import last_words, with_abort
 from tests.grid import slow
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre, lines_of
@@ -40,14 +40,6 @@ def test_one_rank_alone_has_its_code_too():
     done = cobre("run", "-n", 1, ACT, "exit", 0)
     assert done.returncode == 3
     assert done.stderr == "cobre-comm: rank 0 exited with code 3\n"
-
-
-def test_traceback_comes_last():
-    done = cobre("run", "-n", 3, ACT, "raise", 2)
-    assert done.returncode == 1
-    *_, traceback, last = done.stderr.splitlines()
-    assert traceback == "    ValueError: bad number on rank 2"
-    assert last == "cobre-comm: rank 2 exited with code 1"
 
 
 def test_a_rank_may_finish_before_the_others():

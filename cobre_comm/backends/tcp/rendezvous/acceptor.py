@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -11,7 +12,6 @@ from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.tcp.links import accepted_by
 from cobre_comm.backends.tcp.rendezvous.addresses import Address, address_of
-from cobre_comm.backends.tcp.rendezvous.drop_log import DropLog
 from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, READ, Loop, Task, Wait, pause
 from cobre_comm.backends.tcp.rendezvous.handshake import (
     BYTE_ORDERS,
@@ -28,7 +28,10 @@ from cobre_comm.config import TcpConfig
 
 ACCEPTED_AT_ONCE = 64
 PAUSE_S = 0.05  # when there is no descriptor left
+MOST_LINES = 20  # of the log, for any flood
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+_logger = logging.getLogger("cobre_comm")
 
 Admit: TypeAlias = Callable[[Handshake, socket.socket, Address], None]
 
@@ -165,3 +168,36 @@ class Acceptor:
         if link not in self.missing:
             return f"says rank {peer.rank}, which is already attached; check COBRE_TCP_RANK"
         return None
+
+
+class DropLog:
+    """Logs dropped connections: each reason once for each host, a bounded number, a summary."""
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._logged: set[tuple[str, str]] = set()
+        self._dropped = 0
+        self._exhausted = False
+
+    def note(self, host: str, reason: str) -> None:
+        """Count a dropped connection; log it if host and reason are new."""
+        self._dropped += 1
+        if len(self._logged) < MOST_LINES and (host, reason) not in self._logged:
+            self._logged.add((host, reason))
+            _logger.warning(
+                "tcp rank %d dropped a connection from %s: it %s", self._rank, host, reason
+            )
+
+    def exhausted(self, error: OSError) -> None:
+        """Log, once, that a connection could not even be accepted."""
+        if not self._exhausted:
+            self._exhausted = True
+            _logger.warning("tcp rank %d cannot accept a connection: %s", self._rank, error)
+
+    def close(self) -> None:
+        """Log how many there were, if the lines so far do not say it."""
+        if self._dropped > len(self._logged):
+            _logger.warning(
+                "tcp rank %d dropped %d connections during the rendezvous",
+                self._rank, self._dropped,
+            )  # fmt: skip

@@ -61,7 +61,7 @@ def last_line(missing: Sequence[Missing], results: Sequence[Result], seconds: fl
 
 
 def _extent(results: Sequence[Result]) -> str:
-    points = list(dict.fromkeys(result.point for result in results))
+    points = points_of(results)
     backends = ", ".join(dict.fromkeys(point.backend for point in points))
     sizes = sorted({point.ranks for point in points})
     return f"the same bits on {backends} with {_numbers(sizes)} rank{'s' * (sizes != [1])}"

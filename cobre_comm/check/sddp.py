@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -74,8 +73,8 @@ def train(
     with tempfile.TemporaryDirectory(prefix="cobre-check-") as scratch:
         out = Path(scratch) / "result.json"
         command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks)]
-        command += ["--backend", name.kind, *_without_rich(), str(folder / "train.py"), str(path)]
-        command += ["--out", str(out), *options]
+        command += ["--backend", name.kind, str(folder / "train.py"), str(path)]
+        command += ["--quiet", "--out", str(out), *options]
         environment = {**inherited_environment(), **name.environment(), **(env or {})}
         text = _run(command, environment, timeout_s)
         if not out.exists():
@@ -84,11 +83,6 @@ def train(
     if (result["backend"], result["ranks"]) != (name.kind, ranks):
         raise TrainingFailed(f"{backend}, {ranks} ranks: ran as {result['backend']}")
     return result
-
-
-def _without_rich() -> list[str]:
-    """Return what the example runs under where rich, which its display needs, is missing."""
-    return [] if importlib.util.find_spec("rich") else ["-m", "cobre_comm.check.silent"]
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: float | None) -> str:

@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from case.data import Case
 from case.fields import CaseError
 from output.chart import save_plot
-from output.display import Display
 from output.result import unwritable, write_result
 from training.plan import Options
-from training.run import StageInfeasible, run_case
+from training.run import StageInfeasible, Training, run_case
 from training.share import UsageError, load_case
 
 from cobre_comm import CommError, create_communicator
@@ -40,6 +40,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--gap", type=float, help="stop at this relative gap, statistically")
     parser.add_argument("--out", type=Path, help="write the result as JSON")
     parser.add_argument("--plot", type=Path, help="write a plot of the convergence")
+    parser.add_argument("--quiet", action="store_true", help="show nothing; rich is not needed")
     arguments = parser.parse_args(argv)
     if arguments.iterations is not None and arguments.iterations < 0:
         parser.error(f"--iterations must not be negative, is {arguments.iterations}")
@@ -53,23 +54,31 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def work(comm: Any, arguments: argparse.Namespace) -> None:
-    """Read, train, show and write."""
+    """Read, train and write."""
     first = comm.rank == 0
     problems = []
     if first:
         problems = unwritable(arguments.out, "--out") + unwritable(arguments.plot, "--plot")
     case = load_case(comm, arguments.case, problems)
-    with Display(first, arguments.iterations) as display:
-        display.announce(case, comm.backend, comm.size)
-        options = Options(
-            arguments.iterations, arguments.forward_passes, arguments.seed, arguments.gap
-        )
-        training = run_case(case, comm, options, display.watch)
-    display.summarise(training)
+    training = train(comm, case, arguments)
     if first and arguments.out is not None:
         write_result(training, arguments.seed, arguments.out)
     if first and arguments.plot is not None:
         save_plot(training, arguments.plot)
+
+
+def train(comm: Any, case: Case, arguments: argparse.Namespace) -> Training:
+    """Train the case, and show how that goes."""
+    options = Options(arguments.iterations, arguments.forward_passes, arguments.seed, arguments.gap)
+    if arguments.quiet:
+        return run_case(case, comm, options)
+    from output.display import Display
+
+    with Display(comm.rank == 0, arguments.iterations) as display:
+        display.announce(case, comm.backend, comm.size)
+        training = run_case(case, comm, options, display.watch)
+    display.summarise(training)
+    return training
 
 
 def main(argv: list[str]) -> int:

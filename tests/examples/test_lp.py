@@ -57,19 +57,14 @@ def check_program(program: Program) -> str:
     return "optimal"
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_random_programs_agree_with_highs(seed: int) -> None:
+MANY = [pytest.param(seed, 2000, marks=pytest.mark.slow) for seed in range(100, 110)]
+
+
+@pytest.mark.parametrize(("seed", "programs"), [*((seed, 200) for seed in range(10)), *MANY])
+def test_random_programs_agree_with_highs(seed: int, programs: int) -> None:
     rng = np.random.default_rng(seed)
-    outcomes = {check_program(random_program(rng)) for _ in range(200)}
+    outcomes = {check_program(random_program(rng)) for _ in range(programs)}
     assert outcomes == {"optimal", "infeasible"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 110))
-def test_many_random_programs_agree_with_highs(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    for _ in range(2000):
-        check_program(random_program(rng))
 
 
 def test_cost_that_prefers_an_infinite_bound_is_refused() -> None:

@@ -10,7 +10,7 @@ from cobre_comm.testing import RankPool
 from cobre_comm.testing.cases import allgatherv, allreduce, barrier, identity, regions
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.mixed import sequences
-from tests.faults.tcp import stress_bodies
+from tests.backends.tcp import stress_bodies
 from tests.grid import skip_unless_here, slow
 
 INTERPRETED = {"NUMBA_DISABLE_JIT": "1"}

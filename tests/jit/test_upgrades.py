@@ -37,14 +37,17 @@ def test_a_kernels_index_that_names_a_class_of_another_version(tmp_path):
         assert [*(tmp_path / "__pycache__").glob("kernels.add-*.nbi")]
 
 
-@pytest.mark.parametrize("comm_type", [types.CommType, types.LocalCommType])
-def test_types_come_back_from_a_cache_of_this_version(comm_type):
-    assert pickle.loads(pickle.dumps(comm_type())) == comm_type()
+TYPES = [
+    (types.CommType, ()),
+    (types.LocalCommType, ()),
+    (types.RegionType, (numba_types.int8, True)),
+]
+each_type = pytest.mark.parametrize(("cls", "arguments"), TYPES)
 
 
-def test_regions_come_back_from_a_cache_of_this_version():
-    region = types.RegionType(numba_types.float64, True)
-    assert pickle.loads(pickle.dumps(region)) == region
+@each_type
+def test_types_come_back_from_a_cache_of_this_version(cls, arguments):
+    assert pickle.loads(pickle.dumps(cls(*arguments))) == cls(*arguments)
 
 
 def of_another_version(cls, *arguments):
@@ -54,10 +57,7 @@ def of_another_version(cls, *arguments):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize(
-    ("cls", "arguments"),
-    [(types.CommType, ()), (types.LocalCommType, ()), (types.RegionType, (numba_types.int8, True))],
-)
+@each_type
 def test_types_of_another_version_equal_none_of_this_one(cls, arguments, times):
     restored = of_another_version(cls, *arguments)
     for _ in range(times):  # numba writes what it has read again

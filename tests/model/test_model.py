@@ -55,29 +55,23 @@ def test_everything():
 
 
 @needs_tools
-def test_an_error_in_a_clean_model_is_a_failure():
-    status, said = check(
-        "--model", "wake", "--ranks", "2", "--kind", "clean", "--define", "FAULT_RELEASE_STORE"
-    )
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "wake --kind clean --define FAULT_RELEASE_STORE",
+            "ERROR: assertion violated (sleeps_on[its]==255)",
+        ),
+        ("step --kind clean --depth 100", "NOT EXHAUSTIVE: the search was not deep enough"),
+        # One step alone wraps no parity, so there is nothing to overwrite.
+        ("step --case ONE_SLOT --define STEPS=1", "NOT FOUND: no error in all states"),
+    ],
+)
+def test_what_is_a_failure(words, said):
+    """An error without a fault, a search that is cut short, a fault that does not show."""
+    status, told = check("--ranks", "2", "--model", *words.split())
     assert status == 1
-    assert "ERROR: assertion violated (sleeps_on[its]==255)" in said
-
-
-@needs_tools
-def test_a_search_that_is_cut_short_is_a_failure():
-    status, said = check("--model", "step", "--ranks", "2", "--kind", "clean", "--depth", "100")
-    assert status == 1
-    assert "NOT EXHAUSTIVE: the search was not deep enough" in said
-
-
-@needs_tools
-def test_a_fault_that_does_not_show_is_a_failure():
-    # One step alone wraps no parity, so there is nothing to overwrite.
-    status, said = check(
-        "--model", "step", "--ranks", "2", "--case", "ONE_SLOT", "--define", "STEPS=1"
-    )
-    assert status == 1
-    assert "NOT FOUND: no error in all states" in said
+    assert said in told
 
 
 @needs_tools

@@ -1,21 +1,17 @@
 """One launcher on each host; together they make one job, and together they end."""
 
 import contextlib
-import pathlib
 import re
 import secrets
 
 import pytest
 
-from tests.launch.command import EXAMPLES, Running, cobre
-from tests.launch.command import PROGRAMS as LAUNCH_PROGRAMS
+from tests.launch.command import EXAMPLES, PROGRAMS, Running
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
 RANKS = 2  # on each host
-HELLO, LOOP = EXAMPLES / "hello_ranks.py", EXAMPLES / "njit_loop.py"
-MEET = LAUNCH_PROGRAMS / "meet.py"
-BARRIERS = pathlib.Path(__file__).parent / "programs" / "barriers.py"
+HELLO, WAIT = EXAMPLES / "hello_ranks.py", PROGRAMS / "wait.py"
 
 
 @pytest.fixture
@@ -52,29 +48,8 @@ def test_one_job(hosts, start, way):
     assert f"numbers add up to {size * (size - 1) // 2}" in ends[0][1]
 
 
-def test_same_digits_as_on_one_machine(hosts, start):
-    jobs = start(hosts[:2], hosts[0].address, LOOP, options=["--no-prefix"])
-    ends = [job.finish() for job in jobs]
-    assert [code for code, _, _ in ends] == [0, 0], ends
-    alone = cobre("run", "-n", 2 * RANKS, "--backend", "shm", "--no-prefix", LOOP)
-    assert alone.stdout
-    assert ends[0][1] == alone.stdout
-
-
-@pytest.mark.parametrize("killed", [0, 5])
-def test_killed_rank_ends_the_job_on_all_hosts(hosts, start, killed):
-    ends = [job.finish() for job in start(hosts, hosts[0].address, MEET, "kill", killed)]
-    for node, (code, _, errors) in enumerate(ends):
-        if node == killed // RANKS:
-            assert code == 137, errors
-            assert f"cobre-comm: rank {killed} was ended by signal 9" in errors
-        else:
-            assert code == 1, errors
-            assert re.search(rf"CollectiveFailed: .*rank {killed} died", errors), errors
-
-
 def test_cut_cable_ends_the_job_on_both_sides(hosts, start):
-    jobs = start(hosts, hosts[0].address, BARRIERS, options=["--timeout", 2])
+    jobs = start(hosts, hosts[0].address, WAIT, "meet", options=["--timeout", 2])
     for job in jobs:
         job.wait_ready(RANKS)
     hosts[2].unplug()
@@ -84,5 +59,8 @@ def test_cut_cable_ends_the_job_on_both_sides(hosts, start):
         assert code == 1, errors
         assert "COBRE_TCP_TIMEOUT_SECS" in errors
         named.append(set(re.findall(r"rank (\d)", " ".join(re.findall("Failed: .*", errors)))))
-    assert named == [{"4", "5"}, {"4", "5"}, {"0", "1", "2", "3"}]
+    ahead, behind = set("0123"), set("45")
+    for ranks, others in zip(named, (behind, behind, ahead), strict=True):
+        assert ranks <= others  # a rank that had come just before the cut is not missed
+        assert ranks
     assert all(job.survivors() == [] for job in jobs)

@@ -150,17 +150,3 @@ def test_mpiexec_starts_the_ranks(mpi):
     assert (ranks, set(sizes), own) == ((0, 1, 2), {3}, (None, "yes", None))
     assert len(set(libraries)) == 1
     assert {"mpi-openmpi": "Open MPI", "mpi-mpich": "MPICH"}.get(mpi, "MPI") in libraries[0]
-
-
-@pytest.mark.slow
-def test_mpiexec_that_cannot_start(tmp_path):
-    """What it says is in the ranks' reports."""
-    skip_unless_here("mpi")
-    mpiexec = tmp_path / "mpiexec"
-    mpiexec.write_text("#!/bin/sh\necho no nodes today\nexit 9\n")
-    mpiexec.chmod(0o700)
-    outcomes = run_ranks_outcomes(
-        "mpi", 2, bodies.identity, env={"COBRE_MPI_MPIEXEC": str(mpiexec)}, timeout_s=30
-    )
-    assert [outcome.exit_code for outcome in outcomes] == [9, 9]
-    assert all("no nodes today" in outcome.output for outcome in outcomes)

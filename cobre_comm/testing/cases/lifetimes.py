@@ -3,7 +3,6 @@
 import gc
 import itertools
 import pathlib
-import resource
 import sys
 
 import numpy as np
@@ -15,7 +14,6 @@ from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 from cobre_comm.testing.cases.reference import sentinels
 from cobre_comm.testing.cases.regions import NJIT, SPLIT, case, compiled_fence_and_sum, raises
 
-FEW_DESCRIPTORS = 1024
 GROWTH_KIB = 2048  # of memory that the allocator has not given back; 10,000 leaks of 0.2 KiB
 
 
@@ -50,6 +48,7 @@ def all_in_turn(comm, rounds):
     def act(number):
         child = comm.split_local()
         region = child.create_shared_region(1 + 600 * (number % 3))
+        region.block(0, 1)[:] = 1.0
         region.fence()
         fail(child)
         if number % 2:
@@ -69,17 +68,12 @@ def fail(comm):
 
 
 def many_alive(comm, count):
-    """More regions live than a process may have descriptors."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (FEW_DESCRIPTORS, limits[1]))
-    try:
-        before = held()[0]
-        regions = [comm.create_shared_region(1 + number % 3) for number in range(count)]
-        assert held()[0] == before
-        regions[-1].fence()
-        assert [region.count for region in regions] == [1 + n % 3 for n in range(count)]
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    """A live region holds no descriptor: there may be more than a process may have of these."""
+    before = held()[0]
+    regions = [comm.create_shared_region(1 + number % 3) for number in range(count)]
+    assert held()[0] == before
+    regions[-1].fence()
+    assert [region.count for region in regions] == [1 + n % 3 for n in range(count)]
 
 
 def split_outlives_parent(comm):
@@ -120,21 +114,6 @@ def views_outlive_everything(comm, order):
     del view, writable
     gc.collect()
     comm.barrier()
-
-
-def many_regions(comm, count):
-    """Created and closed again and again, they leave neither descriptor nor mapping."""
-    comm.create_shared_region(10).close()
-    gc.collect()
-    before = held()
-    for number in range(count):
-        region = comm.create_shared_region(1 + 600 * (number % 3), np.float64)
-        region.block(0, 1)[:] = 1.0
-        if number % 2:
-            region.close()
-        del region
-    gc.collect()
-    assert held() == before
 
 
 def closed_communicator(comm):
@@ -205,19 +184,8 @@ CASES = [
         "views_outlive_everything", views_outlive_everything, {"order": [Together(ORDERS)]},
         needs=SPLIT,
     ),
-    case("two_hundred_leave_nothing", many_regions, {"count": [200]}),
-    case(
-        "a_thousand_leave_nothing", many_regions, {"count": [Slow(1000)]}, where="thorough",
-        timeout_s=200, check=NEVER,
-    ),
     case("live_regions_hold_no_descriptor", many_alive, {"count": [50]}),
-    case(
-        "more_live_regions_than_descriptors", many_alive, {"count": [Slow(1500)]},
-        where="thorough", timeout_s=200, check=NEVER,
-    ),
-    case(
-        "nothing_grows", all_in_turn, {"rounds": [40]}, needs=(*SPLIT, "disagreement"),
-    ),
+    case("nothing_grows", all_in_turn, {"rounds": [40]}, needs=(*SPLIT, "disagreement")),
     case(
         "nothing_grows_in_ten_thousand_rounds", all_in_turn, {"rounds": [Slow(10_000)]},
         needs=(*SPLIT, "disagreement"), where="thorough", timeout_s=900, check=NEVER,

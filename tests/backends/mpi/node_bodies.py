@@ -7,8 +7,7 @@ import time
 import numpy as np
 from cobre_kernels.mpi import messages
 
-from cobre_comm import MpiBackend, ReduceOp
-from cobre_comm.testing.cases.reference import assert_same_fold, fold, numbers
+from cobre_comm import MpiBackend
 
 CONTROL_TAG = 2
 
@@ -72,57 +71,3 @@ def close_without_goodbye(comm):
             goodbye[:2] = messages.REPORT, world.rank
             world.Send([goodbye, MPI.BYTE], dest=0, tag=CONTROL_TAG)
     return kept
-
-
-def odd_sizes(comm, lengths):
-    """Every route of every collective, around the lengths at which it changes."""
-    rank, size = comm.rank, comm.size
-    for length in lengths:
-        for root in {0, size - 1}:
-            buffer = np.arange(length, dtype=np.uint8) + np.uint8(rank)
-            comm.broadcast(buffer, root)
-            assert (buffer == np.arange(length, dtype=np.uint8) + np.uint8(root)).all()
-        counts = [length if r % 2 == 0 else length // 3 for r in range(size)]
-        displs = [sum(counts[r + 1 :]) for r in range(size)]  # backwards
-        everything = np.zeros(sum(counts), dtype=np.uint8)
-        send = (np.arange(counts[rank]) * (rank + 1)).astype(np.uint8)
-        comm.allgatherv(send, everything, counts, displs)
-        for r in range(size):
-            block = everything[displs[r] : displs[r] + counts[r]]
-            assert (block == (np.arange(counts[r]) * (r + 1)).astype(np.uint8)).all()
-        if length >= 8:
-            _fold(comm, length // 8)
-
-
-def _fold(comm, length):
-    contributions = [numbers("f8", rank, length) for rank in range(comm.size)]
-    result = np.empty(length)
-    comm.allreduce(contributions[comm.rank], result, ReduceOp.SUM)
-    assert_same_fold(result, fold(ReduceOp.SUM, contributions), ReduceOp.SUM)
-
-
-def beyond_31_bits(comm):
-    """Counts and displacements in bytes that a C int cannot hold."""
-    size, rank = comm.size, comm.rank
-    counts = [2**30 + 5 + r for r in range(size)]
-    displs = [sum(counts[:r]) for r in range(size)]
-    send = np.zeros(counts[rank], dtype=np.int8)
-    send[:: 2**20] = rank + 3
-    send[-1] = 77 + rank
-    everything = np.zeros(sum(counts) + 1, dtype=np.int8)
-    comm.allgatherv(send, everything, counts, displs)
-    for r in range(size):
-        block = everything[displs[r] : displs[r] + counts[r]]
-        assert (block[:: 2**20] == r + 3).all()
-        assert block[-1] == 77 + r
-        assert np.count_nonzero(block) == 1025 + (1 if (counts[r] - 1) % 2**20 else 0)
-    assert everything[-1] == 0
-    buffer = everything
-    buffer[:] = 0
-    if rank == 1:
-        buffer[:: 2**20] = 9
-        buffer[-1] = 4
-    comm.broadcast(buffer, 1)
-    assert (buffer[: -1 : 2**20] == 9).all()
-    assert buffer[-1] == 4
-    assert np.count_nonzero(buffer) == len(range(0, len(buffer), 2**20)) + 1

@@ -13,7 +13,6 @@ from tests.grid import EVERY_RANK_ALONE, skip_unless_here, timeout_of
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
-LIBRARIES = ["openmpi", "mpich", "openmpi-net", "mpich-net"]
 SURVIVABLE = ["openmpi", "mpich", "mpich-net"]
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi"}
 
@@ -38,21 +37,3 @@ def test_killed_alone_on_its_node(library, tmp_path):
     """No other rank sees its process: it is late. Killed inside MPI, it would take all with it."""
     backend = f"mpi-{library}:{EVERY_RANK_ALONE}"
     struck.check(*lose(backend, 3, "exit_at_once", 1, tmp_path, 1.0, OFI), "COBRE_MPI_TIMEOUT_SECS")
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("nodes", [EVERY_RANK_ALONE, "0,1"])
-@pytest.mark.parametrize("kind", ["closed", "exit_0"])
-def test_left_in_good_order(library, nodes, kind, tmp_path):
-    """A rank that closes its communicator says goodbye, to every node."""
-    struck.check(*lose(f"mpi-{library}:{nodes}", 3, kind, 1, tmp_path))
-
-
-@pytest.mark.parametrize("backend", ["mpi-openmpi", "mpi-mpich", "mpi-openmpi-net:0,1"])
-def test_no_survivor_waits_on(backend, tmp_path):
-    """Each learns of the death, or MPI has ended it."""
-    _, outcomes = lose(backend, 3, "killed", 2, tmp_path)
-    assert outcomes[2].exit_code == -9
-    for outcome in outcomes[:2]:
-        assert not outcome.timed_out
-        assert outcome.ended or outcome.value["caught"]["error"] == "CollectiveFailed"

@@ -3,6 +3,7 @@
 The ranks are forked from this process, which has loaded the kernels, so a job takes milliseconds.
 """
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -32,25 +33,34 @@ CLONE_NEWPID = 0x20000000
 def ranks(size, body, *args, before=lambda rank: None, name=""):
     """Run ``body(comm, *args)`` on forked ranks; return their values, exceptions, or signals."""
     config = {"name": name or f"/{secrets.token_hex(6)}", "size": size, "timeout_s": 20.0}
+
+    def be(rank):
+        with ShmBackend(ShmConfig(rank=rank, **config)) as comm:
+            return body(comm, *args)
+
     started = []
     for rank in range(size):
-        reader, writer = os.pipe()
         before(rank)
-        pid = os.fork()
-        if pid == 0:
-            try:
-                with ShmBackend(ShmConfig(rank=rank, **config)) as comm:
-                    found = body(comm, *args)
-            except Exception as error:
-                found = error
-            os.write(writer, pickle.dumps(found))
-            os._exit(0)
-        os.close(writer)
-        started.append((pid, reader))
-    return [_outcome(pid, reader) for pid, reader in started]
+        started.append(fork(be, rank))
+    return [outcome(*each) for each in started]
 
 
-def _outcome(pid, reader):
+def fork(act, *args):
+    """Start a process that does something; return its pid, and a pipe for what came of it."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            found = act(*args)
+        except Exception as error:
+            found = error
+        os.write(writer, pickle.dumps(found))
+        os._exit(0)
+    os.close(writer)
+    return pid, reader
+
+
+def outcome(pid, reader):
     with os.fdopen(reader, "rb") as pipe:
         found = pipe.read()
     _, status = os.waitpid(pid, 0)
@@ -67,25 +77,33 @@ def make_region(comm, way):
         return region.as_slice()[: comm.size].tolist()
 
 
-def killed_at(comm, way, victim, moment):
-    """Kill one rank at its n-th call while it makes a region; return the ranks that were lost."""
-    calls = 0
+@contextlib.contextmanager
+def struck_at(moment, number):
+    """Send this process a signal at its n-th call; yield a list of the calls so far."""
+    calls = []
 
     def count(frame, event, argument):
-        nonlocal calls
-        calls += event in ("call", "c_call")
-        if calls == moment:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if event in ("call", "c_call"):
+            calls.append(None)
+            if len(calls) == moment:
+                signal.raise_signal(number)
 
-    if comm.rank == victim:
+    if moment is not None:
         sys.setprofile(count)
     try:
-        make_region(comm, way)
-    except CollectiveFailed as error:
-        return error.ranks
+        yield calls
     finally:
         sys.setprofile(None)
-    return calls
+
+
+def killed_at(comm, way, victim, moment):
+    """Kill one rank at its n-th call while it makes a region; return the ranks that were lost."""
+    with struck_at(moment if comm.rank == victim else None, signal.SIGKILL) as calls:
+        try:
+            make_region(comm, way)
+        except CollectiveFailed as error:
+            return error.ranks
+    return len(calls)
 
 
 def kills(way, moments):
@@ -105,24 +123,13 @@ def interrupted_at(comm, victim, moment):
 
     Both ranks go on with a barrier: a rank that has given up does not enter it.
     """
-    calls = 0
-
-    def count(frame, event, argument):
-        nonlocal calls
-        calls += event in ("call", "c_call")
-        if calls == moment:
-            signal.raise_signal(signal.SIGINT)
-
-    if comm.rank == victim:
-        sys.setprofile(count)
-    try:
-        comm.create_shared_region(REGION_BYTES, "u1").close()
-    except KeyboardInterrupt:
-        assert comm.rank == victim
-    finally:
-        sys.setprofile(None)
+    with struck_at(moment if comm.rank == victim else None, signal.SIGINT) as calls:
+        try:
+            comm.create_shared_region(REGION_BYTES, "u1").close()
+        except KeyboardInterrupt:
+            assert comm.rank == victim
     comm.barrier()
-    return calls
+    return len(calls)
 
 
 def interrupts():
@@ -212,17 +219,18 @@ def other_user():
     path.touch(0o600)
     os.chown(path, owner, owner)
 
-    def become_user():
+    def as_user(act):
         os.setgid(user)
         os.setuid(user)
+        return act()
 
-    errors = as_child(become_user, lambda: ranks(2, make_region, "", name="/squatted"))
+    errors = outcome(*fork(as_user, lambda: ranks(2, make_region, "", name="/squatted")))
     for error in errors:
         assert isinstance(error, InitializationFailed), error
         assert f"uid {owner}" in str(error), error
     path.unlink()
     # A process that has changed its user shows its descriptors to nobody.
-    assert as_child(become_user, lambda: ranks(2, make_by_name)) == [[1, 2]] * 2
+    assert outcome(*fork(as_user, lambda: ranks(2, make_by_name))) == [[1, 2]] * 2
     assert not any(SHM_FOLDER.iterdir())
 
 
@@ -249,22 +257,6 @@ def make_by_name(comm):
     made = make_region(comm, "")
     assert ways == ["by name"]
     return made
-
-
-def as_child(prepare, act):
-    """Return what ``act`` does in a child that has prepared itself."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            prepare()
-            found = act()
-        except Exception as error:
-            found = error
-        os.write(writer, pickle.dumps(found))
-        os._exit(0)
-    os.close(writer)
-    return _outcome(pid, reader)
 
 
 if __name__ == "__main__":

@@ -72,25 +72,11 @@ def test_follower_refuses_the_segment(tmp_path, header, mode, words):
 
 
 @pytest.mark.slow
-def test_ranks_that_were_told_other_sizes():
-    results = run(2, bodies.meet, 2.0, env=[{}, {"COBRE_SHM_SIZE": "3"}])
-    check(results[1], "2 ranks", "3", "COBRE_SHM_SIZE")
-    check(results[0], "1")
-
-
-@pytest.mark.slow
 def test_duplicate_rank():
     env = [{"PROCESS": str(r), "COBRE_SHM_RANK": str(min(r, 1))} for r in range(3)]
     results = run(3, bodies.duplicate, env=env)
     check(results[2], "rank 1", "already attached", "COBRE_SHM_RANK")
     check(results[0], "2")
-
-
-@pytest.mark.slow
-def test_two_zeros():
-    results = run(2, bodies.meet, 2.0, env=[{}, {"COBRE_SHM_RANK": "0"}])
-    assert any("in use" in str(result) for result in results), results
-    assert all(isinstance(result, InitializationFailed) for result in results)
 
 
 @pytest.mark.slow

@@ -10,15 +10,10 @@ import subprocess
 import threading
 import time
 
-import numpy as np
-
-from cobre_comm import InitializationFailed, create_communicator, objects
-from cobre_comm.backends.tcp.rendezvous import handshake, rendezvous, worker
+from cobre_comm import InitializationFailed, objects
+from cobre_comm.backends.tcp.rendezvous import rendezvous, worker
 from cobre_comm.config import TcpConfig
-from cobre_comm.testing.cases.mixed import sequences
 from tests.faults.tcp.job import STAR_BYTES, check_greetings, descriptors, greet
-
-MOST_ELEMENTS = 60_000  # through rank 0 and around the ring
 
 
 class Log(logging.Handler):
@@ -100,20 +95,6 @@ def exchange_objects(comm):
     return refusals
 
 
-def other_version(comm, path):
-    """Process 1 has another version; process 2 then comes as the same rank, with the right one."""
-    process, refused = os.environ["PROCESS"], pathlib.Path(path)
-    if process == "1":
-        handshake.tags.PROTOCOL_VERSION += 1
-    if process == "2":
-        wait_for(refused)
-    log = Log()
-    result = meet(comm)
-    if process == "1":
-        tell(refused)
-    return result, "\n".join(log.lines)
-
-
 def _tell_when_attached(folder, then=lambda: None):
     """Let a worker write a file, and do something, as soon as rank 0 has accepted it."""
     serve = worker.Worker._serve_control
@@ -173,27 +154,3 @@ def suspended(comm, folder):
     command = f"sleep 0.3; kill -STOP {pid}; sleep 2.5; kill -CONT {pid}; touch {resumed}"
     with subprocess.Popen(["sh", "-c", command]):
         return meet(comm)
-
-
-def work_when(comm, folder, late_rank):
-    """Meet during a flood, one rank late; work until the flood is over, and then once more."""
-    folder, listen = pathlib.Path(folder), worker.Worker._listen
-
-    def listen_and_tell(self, *arguments):
-        listen(self, *arguments)
-        tell(folder / f"port {rank()}", self._port())
-
-    worker.Worker._listen = listen_and_tell
-    if rank() == late_rank:
-        wait_for(folder / "go")
-    comm = create_communicator()
-    tell(folder / f"began {rank()}")
-    is_over, rounds = np.zeros(1), 0
-    while not is_over[0]:
-        sequences.random_operations(comm, "python", rounds, 10, MOST_ELEMENTS)
-        is_over[0] = (folder / "over").exists()
-        comm.broadcast(is_over, 0)
-        rounds += 1
-    sequences.random_operations(comm, "njit", 1, 20, MOST_ELEMENTS)
-    comm.close()
-    return rounds

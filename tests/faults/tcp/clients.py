@@ -102,3 +102,8 @@ def refusal(answer):
     tag, payload = answer
     assert tag == REFUSED, answer
     return payload[32:].decode()
+
+
+def wait_for_port(port):
+    """Wait until a process listens there."""
+    Client(port).sock.close()

@@ -5,7 +5,6 @@ No job may accept any of them: a proven handshake has a wrong field, one with ri
 
 import contextlib
 import random
-import socket
 import struct
 import threading
 import time
@@ -22,7 +21,6 @@ class Fuzzer:
     def __init__(self, port, count, seed, token, size, limit_s):
         self.sent = 0
         self.refused = 0
-        self.too_late = 0
         self._port, self._count, self._limit_s = port, count, limit_s
         self._token, self._size = token.encode(), size
         self._random = random.Random(seed)
@@ -47,7 +45,6 @@ class Fuzzer:
         try:
             client = Client(self._port, limit_s=self._limit_s, patient=False)
         except ConnectionRefusedError:
-            self.too_late += 1
             time.sleep(REFUSED_PAUSE_S)
             return
         self.sent += 1
@@ -144,7 +141,7 @@ class Flood:
         ]
 
     def total(self, counter):
-        """Return the sum of "sent", "refused", or "too_late": the port was closed already."""
+        """Return the sum of "sent", or of "refused"."""
         return sum(getattr(fuzzer, counter) for fuzzer in self.fuzzers)
 
     def __enter__(self):
@@ -161,15 +158,3 @@ class Flood:
         for thread in self._threads:
             thread.join(limit_s)
             assert not thread.is_alive(), "the flood does not end"
-
-
-def wait_for_port(port, limit_s=20.0):
-    """Wait until a process listens there."""
-    deadline = time.monotonic() + limit_s
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1.0).close()
-            return
-        except OSError:
-            assert time.monotonic() < deadline, "no process listens"
-            time.sleep(0.02)

@@ -7,8 +7,6 @@ import pytest
 from cobre_kernels.tcp import tags
 
 from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER
-from cobre_comm.testing import run_ranks_outcomes
-from tests.faults.tcp import bodies
 from tests.faults.tcp.clients import MAGIC, Client, frame, handshake, refusal
 from tests.faults.tcp.job import LOOPBACK, SHORT_MS, TOKEN, check, check_job
 
@@ -73,29 +71,6 @@ def test_other_links_need_the_secret_of_the_job(new_job):
             client.send(handshake(client.challenge(), TOKEN.encode(), rank=2, purpose=purpose))
             client.closed()
     check_job(job.start(2))
-
-
-def test_other_version_in_processes(tmp_path):
-    told = {"COBRE_TCP_SIZE": "2"}
-    env = [{**told, "PROCESS": str(r), "COBRE_TCP_RANK": str(min(r, 1))} for r in range(3)]
-    outcomes = run_ranks_outcomes(
-        "tcp", 3, bodies.other_version, str(tmp_path / "refused"), env=env, connect=False
-    )
-    (first, log), (error, _), (second, _) = [outcome.value for outcome in outcomes]
-    assert (first, second) == ("met", "met")
-    assert "version 4, rank 0 speaks 3" in log
-    check(error, "rank 0 refused this rank", "version 4, rank 0 speaks 3", "one version")
-
-
-def test_version_of_another_layout(new_job, caplog):
-    """A later version may know more fields; its number stands where it stands today."""
-    job = new_job(2).start(0)
-    with Client(job.port) as client:
-        client.challenge()
-        client.send(frame(tags.HANDSHAKE, struct.pack(">IIH", 1, 2, 9) + bytes(200)))
-        client.closed()
-    assert "protocol version 9" in caplog.text
-    check_job(job.start(1))
 
 
 def test_rank_0_of_another_version_without_a_proof(new_job):

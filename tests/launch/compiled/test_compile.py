@@ -65,26 +65,17 @@ def test_no_cache_is_an_error(capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_jobs_find_everything_compiled(tmp_path):
-    """In the cache that one call has filled for all backends, jobs leave nothing of their own."""
-    cold = cobre("compile", NUMBA_CACHE_DIR=str(tmp_path))
-    assert cold.stderr == f"{warm.MESSAGE}\n"
-    compiled = set(tmp_path.rglob("*.nb?"))
-    for backend in ("shm", "tcp"):
-        words = ["run", "-n", 2, "--backend", backend, EXAMPLES / "hello_ranks.py"]
-        assert cobre(*words, NUMBA_CACHE_DIR=str(tmp_path)).stderr == ""
-        assert set(tmp_path.rglob("*.nb?")) == compiled
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["shm", "tcp"])
-def test_first_job_compiles_what_it_needs(backend, tmp_path):
-    words = ["run", "-n", 2, "--backend", backend]
+@pytest.mark.parametrize("by", ["compile", "shm", "tcp"])
+def test_jobs_find_everything_compiled(by, tmp_path):
+    """The command has filled the cache, or a first job that needed less: nothing is left to do."""
     empty = tmp_path / "empty.py"
     empty.touch()
-    cold = cobre(*words, empty, NUMBA_CACHE_DIR=str(tmp_path))
+    job = ["run", "-n", 2, "--backend"]
+    words = ["compile"] if by == "compile" else [*job, by, empty]
+    cold = cobre(*words, NUMBA_CACHE_DIR=str(tmp_path))
     assert cold.stderr == f"{warm.MESSAGE}\n"
     compiled = set(tmp_path.rglob("*.nb?"))
-    warm_run = cobre(*words, EXAMPLES / "hello_ranks.py", NUMBA_CACHE_DIR=str(tmp_path))
-    assert warm_run.stderr == ""
-    assert set(tmp_path.rglob("*.nb?")) == compiled  # nothing was left to the ranks
+    for backend in ("shm", "tcp") if by == "compile" else (by,):
+        again = cobre(*job, backend, EXAMPLES / "hello_ranks.py", NUMBA_CACHE_DIR=str(tmp_path))
+        assert again.stderr == ""
+        assert set(tmp_path.rglob("*.nb?")) == compiled

@@ -43,15 +43,6 @@ def test_the_token_is_in_no_command_line_and_in_no_output():
         assert token not in output + errors
 
 
-@pytest.mark.slow
-def test_jobs_at_once_do_not_meet():
-    with contextlib.ExitStack() as stack:
-        words = ["run", "--backend", "tcp", "-n", 3, PROGRAMS / "gather.py"]
-        jobs = [stack.enter_context(Running(*words, extra=COLD)) for _ in range(8)]
-        ends = [job.finish() for job in jobs]
-    assert ends == [(0, "[0] 3 ranks met\n", "")] * 8
-
-
 def test_launch_over_sockets(monkeypatch):
     result = launch(bodies.add, 2, "tcp", args=(10,))
     assert result.value == 30.0
@@ -94,17 +85,6 @@ def two_nodes(tmp_path):
     nodes = TwoNodes(tmp_path, 2)
     yield nodes
     nodes.close()
-
-
-@pytest.mark.slow
-def test_two_launchers_make_one_job(two_nodes):
-    ends = [job.finish() for job in two_nodes.start(HELLO)]
-    assert [code for code, _, _ in ends] == [0, 0]
-    for node, (_, output, errors) in enumerate(ends):
-        assert errors == ""
-        for rank in (2 * node, 2 * node + 1):
-            assert f"[{rank}] hello from rank {rank} of 4 on tcp" in output.splitlines()
-    assert "[0] 4 ranks, whose numbers add up to 6" in ends[0][1]
 
 
 @pytest.mark.slow

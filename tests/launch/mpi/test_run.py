@@ -1,7 +1,3 @@
-import os
-import signal
-import time
-
 import psutil
 import pytest
 
@@ -48,13 +44,6 @@ def test_input_goes_to_rank_0_and_variables_to_all(a_library):
     assert sorted(done.stdout.splitlines()) == ["[0] read 'to rank 0'", "[1] read ''"]
 
 
-def test_bound_ranks_have_one_core_each(a_library):
-    done = cobre(*RUN, 2, "--bind", "core", ACT, "affinity", **a_library)
-    cores = sorted(os.sched_getaffinity(0))
-    assert lines_of(done.stdout, 0) == [f"cores [{cores[0]}]"]
-    assert lines_of(done.stdout, 1) == [f"cores [{cores[1 % len(cores)]}]"]
-
-
 def test_one_rank_goes_through_mpiexec_too(a_library):
     done = cobre(*RUN, 1, ENDS, "abort", 0, **a_library)
     assert done.returncode == 5
@@ -75,28 +64,6 @@ def test_first_failure_ends_the_job_with_its_code(library, way, status, words):
         code, _, errors = job.finish()
         assert code == status
         assert errors.splitlines()[-1].startswith(f"cobre-comm: {words}")
-        assert job.survivors() == []
-
-
-def test_signals_reach_the_ranks_and_not_mpiexec(a_library):
-    with Running(*RUN, 2, ACT, "count", extra=a_library) as job:
-        job.wait_ready(2)
-        numbers = [int(n) for n in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)]
-        for number in numbers:
-            job.process.send_signal(number)
-            time.sleep(0.2)
-        code, output, _ = job.finish()
-        for rank in range(2):
-            assert lines_of(output, rank)[1:] == [f"counted {numbers}"]
-        assert code == 128 + signal.SIGTERM
-
-
-def test_killed_launcher_leaves_neither_ranks_nor_mpiexec(library):
-    with Running(*RUN, 2, ACT, "children", extra=library) as job:
-        job.wait_ready(2)
-        names = {process.name() for process in job.started}
-        assert names & {"mpiexec.hydra", "prterun", "mpiexec", "mpirun"}
-        job.process.kill()
         assert job.survivors() == []
 
 

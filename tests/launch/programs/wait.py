@@ -1,4 +1,4 @@
-"""Ranks that wait for rank 0, which does not come: WAY of waiting."""
+"""Ranks that wait for rank 0, which does not come, or meet on and on: WAY of waiting."""
 
 import os
 import sys
@@ -21,7 +21,9 @@ comm = create_communicator()
 meet(comm, 2)  # compiled on all ranks
 print(f"ready {comm.rank} {os.getpid()}")
 try:
-    if comm.rank == 0:
+    if way == "meet":
+        meet(comm, 10**9)
+    elif comm.rank == 0:
         time.sleep(60)
     elif way == "njit":
         meet(comm, 1000)

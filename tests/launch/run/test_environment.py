@@ -95,16 +95,6 @@ def test_names_and_secrets_differ_from_job_to_job():
     assert jobs[0].token not in repr(jobs[0])
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind")
-def test_bind_core():
-    cores = sorted(os.sched_getaffinity(0))
-    done = cobre("run", "-n", 3, "--bind", "core", ACT, "affinity")
-    for rank in range(3):
-        assert lines_of(done.stdout, rank) == [f"cores [{cores[rank % len(cores)]}]"]
-    done = cobre("run", "-n", 2, "--bind", "none", ACT, "affinity")
-    assert lines_of(done.stdout, 0) == [f"cores {cores}"]
-
-
 def test_interpreter_flags_are_passed_on():
     before = [COMMAND[0], "-X", "dev", "-X", "int_max_str_digits=5000", "-W", "error::UserWarning",
               *COMMAND[1:]]  # fmt: skip

@@ -1,5 +1,8 @@
 """What holds for ranks of every backend: they meet, one fails, Ctrl-C comes, the launcher dies."""
 
+import itertools
+import os
+import pathlib
 import re
 import signal
 import time
@@ -10,7 +13,10 @@ from tests.grid import slow, some
 from tests.launch.command import EXAMPLES, PROGRAMS, SOON_S, Running, cobre, lines_of
 from tests.launch.mpi_libraries import needs
 
-HELLO, MEET, WAIT = EXAMPLES / "hello_ranks.py", PROGRAMS / "meet.py", PROGRAMS / "wait.py"
+HELLO = EXAMPLES / "hello_ranks.py"
+ACT, MEET, WAIT = (PROGRAMS / f"{name}.py" for name in ("act", "meet", "wait"))
+PROC = pathlib.Path("/proc/self")
+STARTERS = {"mpiexec.hydra", "prterun", "mpiexec", "mpirun"}
 
 
 class Backend:
@@ -109,12 +115,60 @@ def test_ctrl_c_is_keyboard_interrupt_on_every_rank(backend, way):
         assert job.survivors() == []
 
 
-@every_day("tcp", "mpi-openmpi")
-def test_killed_launcher_leaves_nothing_while_ranks_wait_for_each_other(backend):
-    with backend.running(2, WAIT, "njit") as job:
-        job.wait_ready(2)
+KILLED = [
+    ("shm", (ACT, "children")),
+    ("tcp", (WAIT, "njit")),
+    ("mpi-mpich", (ACT, "children")),
+    ("mpi-openmpi", (WAIT, "njit")),
+]
+EVERY_WAY = itertools.product(BACKENDS, [(ACT, "children"), (WAIT, "njit")])
+
+
+@pytest.mark.parametrize(("backend", "program"), some(KILLED, EVERY_WAY), indirect=["backend"])
+def test_killed_launcher_leaves_nothing(backend, program):
+    """Neither ranks that wait for each other, nor what they started, nor mpiexec."""
+    with backend.running(3, *program) as job:
+        job.wait_ready(3)
+        names = {process.name() for process in job.started}
+        assert backend.kind != "mpi" or names & STARTERS
         job.process.kill()
         assert job.survivors() == []
+
+
+@pytest.mark.parametrize(
+    ("backend", "to_all"),
+    [
+        ("shm", False),
+        pytest.param("shm", True, marks=pytest.mark.skipif(not PROC.is_dir(), reason="no /proc")),
+        ("mpi-mpich", False),
+        pytest.param("mpi-openmpi", False, marks=pytest.mark.slow),
+    ],
+    indirect=["backend"],
+)
+def test_signals_reach_each_rank_once_and_in_order(backend, to_all):
+    """Their sender signals the launcher alone, or all processes, as Slurm does for a step."""
+    numbers = [int(n) for n in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1, signal.SIGTERM)]
+    with backend.running(2, ACT, "count") as job:
+        job.wait_ready(2)
+        for number in numbers:
+            for process in {*job.started, job.process} if to_all else [job.process]:
+                process.send_signal(number)
+            time.sleep(0.3)
+        code, output, _ = job.finish()
+        for rank in range(2):
+            assert lines_of(output, rank)[1:] == [f"counted {numbers}"]
+        assert code == 128 + signal.SIGTERM
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind")
+@every_day("shm", "mpi-mpich")
+def test_ranks_have_one_core_each_or_all(backend):
+    cores = sorted(os.sched_getaffinity(0))
+    for way, bound in (("core", True), ("none", False)):
+        done = backend.run(3, "--bind", way, ACT, "affinity")
+        for rank in range(3):
+            own = [cores[rank % len(cores)]] if bound else cores
+            assert lines_of(done.stdout, rank) == [f"cores {own}"]
 
 
 @pytest.mark.parametrize(("name", "size"), some([("shm", 3)], [("shm", 2), ("tcp", 2), ("tcp", 3)]))

@@ -60,12 +60,16 @@ def test_only_rank_0_gets_stdin(ranks):
     assert sorted(done.stdout.splitlines()) == expected
 
 
+def flooding(lines):
+    """Start two ranks: rank 1 writes so many lines of 10,000 bytes, rank 0 one."""
+    command = [*COMMAND, "run", "-n", "2", str(ACT), "flood", str(lines)]
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, env=environment())  # fmt: skip
+
+
 def test_a_rank_that_floods_does_not_hold_up_another():
     flood_bytes = 60_000_000
-    with subprocess.Popen(
-        [*COMMAND, "run", "-n", "2", str(ACT), "flood", str(flood_bytes // 10_000)],
-        stdout=subprocess.PIPE, env=environment(), stdin=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
+    with flooding(flood_bytes // 10_000) as process:
         time.sleep(1.0)  # nobody reads: the pipes are full
         start, seen, drop_after = time.monotonic(), 0, None
         while data := process.stdout.read1(2**20):
@@ -80,10 +84,7 @@ def test_a_rank_that_floods_does_not_hold_up_another():
 
 @pytest.mark.slow
 def test_nothing_is_lost_when_the_reader_is_slow_and_the_ranks_have_gone():
-    with subprocess.Popen(
-        [*COMMAND, "run", "-n", "2", str(ACT), "flood", "120"],
-        stdout=subprocess.PIPE, env=environment(), stdin=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
+    with flooding(120) as process:
         time.sleep(2.5)
         assert len(process.stdout.read()) == 120 * 10_004 + len("[0] a drop\n")
     assert process.returncode == 0
@@ -102,16 +103,11 @@ def test_closed_descriptors_of_a_shell(closed):
 
 
 def test_ranks_learn_that_nobody_reads_any_more():
-    process = subprocess.Popen(
-        [*COMMAND, "run", "-n", "2", str(ACT), "flood", "100000"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    process.stdout.read(1000)
-    process.stdout.close()
-    assert b"BrokenPipeError" in process.stderr.read()
-    process.stderr.close()
-    assert process.wait(30) == 1
+    with flooding(100_000) as process:
+        process.stdout.read(1000)
+        process.stdout.close()
+        assert b"BrokenPipeError" in process.stderr.read()
+        assert process.wait(30) == 1
 
 
 def test_carriage_returns_make_lines_of_their_own():

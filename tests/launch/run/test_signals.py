@@ -6,7 +6,7 @@ import time
 import psutil
 import pytest
 
-from tests.launch.command import PROGRAMS, SOON_S, Running, lines_of
+from tests.launch.command import PROGRAMS, SOON_S, Running
 
 ACT = PROGRAMS / "act.py"
 
@@ -44,34 +44,6 @@ def test_ranks_that_do_not_end_are_killed_after_the_grace():
         assert job.survivors() == []
 
 
-def test_signals_are_forwarded_in_order():
-    with Running("run", "-n", 2, ACT, "count") as job:
-        job.wait_ready(2)
-        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1, signal.SIGTERM):
-            job.process.send_signal(number)
-            time.sleep(0.2)
-        code, output, _ = job.finish()
-        expected = [int(n) for n in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1)]
-        for rank in range(2):
-            assert lines_of(output, rank)[1:] == [f"counted {[*expected, int(signal.SIGTERM)]}"]
-        assert code == 128 + signal.SIGTERM
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/*/status")
-def test_a_signal_that_its_sender_gives_to_all_processes_reaches_ranks_once():
-    with Running("run", "-n", 2, ACT, "count") as job:
-        job.wait_ready(2)
-        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1, signal.SIGTERM):
-            for process in {*job.started, job.process}:  # as Slurm does for a step
-                process.send_signal(number)
-            time.sleep(0.3)
-        code, output, _ = job.finish()
-        expected = [int(n) for n in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1, 15)]
-        for rank in range(2):
-            assert lines_of(output, rank)[1:] == [f"counted {expected}"]
-        assert code == 128 + signal.SIGTERM
-
-
 @pytest.fixture
 def hang_up_ends():
     """Ranks are not to inherit what ``nohup`` does to this process."""
@@ -98,13 +70,6 @@ def test_ranks_own_children_end_with_the_job():
         assert len(job.started) >= 4
         job.process.send_signal(signal.SIGTERM)
         job.finish()
-        assert job.survivors() == []
-
-
-def test_killed_launcher_leaves_no_rank_and_no_grandchild():
-    with Running("run", "-n", 3, ACT, "children") as job:
-        job.wait_ready(3)
-        job.process.kill()
         assert job.survivors() == []
 
 

@@ -9,7 +9,6 @@ import time
 import numpy as np
 import pytest
 
-import cobre_comm
 from cobre_comm import (
     BackendKind,
     CollectiveFailed,
@@ -122,16 +121,11 @@ def test_others_are_ended_soon():
     assert time.monotonic() - ends[-1] < SOON_S
 
 
-def test_large_value():
-    count = 50_000_000
+@pytest.mark.parametrize("count", [50_000_000, slow(2**30 + 2**28)])
+def test_large_value(count):
     value = launch(bodies.large, 2, args=(count,)).value
     assert value.nbytes == count
     assert (value[:512] == np.arange(512, dtype=np.uint8)).all()
-
-
-@pytest.mark.slow
-def test_value_of_a_gibibyte_and_more():
-    assert launch(bodies.large, 2, args=(2**30 + 2**28,)).value.nbytes == 2**30 + 2**28
 
 
 def test_unpicklable_value_is_named():
@@ -241,10 +235,6 @@ def test_a_queue_of_multiprocessing_may_be_an_argument():
     queue = multiprocessing.get_context("spawn").Queue()
     launch(bodies.puts_its_rank, 2, args=(queue,))
     assert sorted(queue.get(timeout=30) for _ in range(2)) == [0, 1]
-
-
-def test_the_package_s_launch_can_always_be_called():
-    assert cobre_comm.launch(bodies.add, 1, args=(2,)).value == 2.0
 
 
 def test_errors_travel():

@@ -9,7 +9,7 @@ import pytest
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing import RanksFailed, run_ranks_outcomes
 from cobre_comm.testing.cases.faults import late_ranks
-from tests.faults.tcp import stress_bodies as bodies
+from tests.backends.tcp import stress_bodies as bodies
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 

@@ -1,0 +1,82 @@
+"""Large things: one copy in memory, and payloads of more than 2**31 bytes."""
+
+import numpy as np
+import psutil
+import pytest
+
+from cobre_comm.testing import run_ranks
+from tests.grid import EVERY_RANK_ALONE, skip_unless_here, slow
+
+GIB = 2**30
+LARGE_GIB = 14  # two ranks of 3 GiB each, and what MPI takes for its messages
+EACH_ALONE = [f"mpi-{library}:{EVERY_RANK_ALONE}" for library in ("openmpi", "mpich")]
+
+
+def available_gib():
+    return psutil.virtual_memory().available / GIB
+
+
+def pss_bytes():
+    return psutil.Process().memory_full_info().pss
+
+
+def populate_and_weigh(comm, nbytes):
+    """Return how much the PSS of this rank grows with a region that all have read."""
+    count = nbytes // 8
+    before = pss_bytes()
+    region = comm.create_shared_region(count)
+    begin, end = comm.rank * count // comm.size, (comm.rank + 1) * count // comm.size
+    region.block(begin, end)[:] = np.arange(begin, end, dtype=np.float64)
+    region.fence()
+    view = region.as_slice()
+    assert view[0] == 0
+    assert view[-1] == count - 1
+    assert view.sum() == count * (count - 1) / 2
+    comm.barrier()
+    grown = pss_bytes() - before
+    comm.barrier()
+    return grown
+
+
+@pytest.mark.skipif(available_gib() < 2, reason="needs 2 GiB of free memory")
+@pytest.mark.parametrize("backend", ["shm", slow("mpi-mpich"), slow("mpi-openmpi")])
+def test_four_ranks_hold_one_copy_of_a_region(backend):
+    skip_unless_here(backend)
+    grown = run_ranks(backend, 4, populate_and_weigh, GIB // 4, timeout_s=120)
+    assert 0.95 < sum(grown) / (GIB // 4) < 1.1
+
+
+def beyond_31_bits(comm):
+    """Counts and displacements in bytes that a C int cannot hold."""
+    size, rank = comm.size, comm.rank
+    counts = [2**30 + 5 + r for r in range(size)]
+    displs = [sum(counts[:r]) for r in range(size)]
+    send = np.zeros(counts[rank], dtype=np.int8)
+    send[:: 2**20] = rank + 3
+    send[-1] = 77 + rank
+    everything = np.zeros(sum(counts) + 1, dtype=np.int8)
+    comm.allgatherv(send, everything, counts, displs)
+    for r in range(size):
+        block = everything[displs[r] : displs[r] + counts[r]]
+        assert (block[:: 2**20] == r + 3).all()
+        assert block[-1] == 77 + r
+        assert np.count_nonzero(block) == 1025 + (1 if (counts[r] - 1) % 2**20 else 0)
+    assert everything[-1] == 0
+    buffer = everything
+    buffer[:] = 0
+    if rank == 1:
+        buffer[:: 2**20] = 9
+        buffer[-1] = 4
+    comm.broadcast(buffer, 1)
+    assert (buffer[: -1 : 2**20] == 9).all()
+    assert buffer[-1] == 4
+    assert np.count_nonzero(buffer) == len(range(0, len(buffer), 2**20)) + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["shm", *EACH_ALONE, "mpi-openmpi"])
+def test_beyond_31_bits(backend):
+    skip_unless_here(backend)
+    if available_gib() < LARGE_GIB:
+        pytest.skip(f"needs {LARGE_GIB} GiB, there are {available_gib():.0f}")
+    run_ranks(backend, 2, beyond_31_bits, timeout_s=200)

@@ -64,7 +64,7 @@ bench: $(VENV)/.peers  ## the essentials beside Open MPI, MPICH and Intel MPI, i
 bench-short: $(VENV)/.peers  ## what the targets judge, in 5 minutes, beside what is recorded
 	@mkdir -p bench/results
 	$(BIN)/python -m pytest bench --short --rounds 7 --benchmark-quiet --benchmark-json=bench/results/short.json
-	$(BIN)/python -m bench.report --compare bench/recorded/essentials.json bench/results/short.json
+	$(BIN)/python -m bench.compare bench/recorded/essentials.json bench/results/short.json
 
 bench-full: $(VENV)/.peers  ## the long grid
 	@mkdir -p bench/results

@@ -23,7 +23,7 @@ from bench.recording import ratios
 from cobre_comm import available_backends
 from cobre_comm.errors import InitializationFailed
 
-MOST_ROUNDS, MOST_COLD_ROUNDS = 5, 3
+MOST_ROUNDS, MOST_COLD_ROUNDS = 5, 2
 MPI = list(LIBRARIES.values())
 # By what is started: ranks, label, sides.
 STARTS = {

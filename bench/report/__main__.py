@@ -6,11 +6,6 @@
 What the pages need of a file goes to `bench/recorded`, under the file's own name. The pages are
 made from there: REPORT.md of `essentials.json` and `full.json`, and tables in `docs/benchmarks` of
 all files. Without arguments the pages are written again.
-
-    python -m bench.report --compare before.json after.json
-
-prints what has changed between two runs, regressions of more than 10 % in a ratio first, and writes
-nothing; with one file only it is compared with what is recorded under that name.
 """
 
 from __future__ import annotations
@@ -20,7 +15,6 @@ import sys
 from pathlib import Path
 
 from bench.plan import OURS
-from bench.report.compare import compare
 from bench.report.data import RECORDED, Results, keep, load
 from bench.report.head import head
 from bench.report.notes import footnotes, number_misses, read_notes
@@ -87,14 +81,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("results", type=Path, nargs="*", help="JSON of pytest-benchmark")
-    parser.add_argument("--compare", action="store_true", help="print what has changed")
-    asked = parser.parse_args()
-    if asked.compare:
-        if len(asked.results) not in (1, 2):
-            parser.error("--compare takes one or two files")
-        print(compare(*asked.results))
-        return
-    for path in asked.results:
+    for path in parser.parse_args().results:
         print(keep(path))
     files = [RECORDED / name for name in REPORTED if (RECORDED / name).exists()]
     results = load(files)

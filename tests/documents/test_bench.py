@@ -28,5 +28,5 @@ def test_a_row_is_measured_beside_its_peer_and_compared(tmp_path):
         "--benchmark-only", "--rounds=1", "--block=0.001", f"--benchmark-json={made}",
     )  # fmt: skip
     assert "times of cobre_comm / the peer's" in said
-    compared = output_of("bench.report", "--compare", made, made)
+    compared = output_of("bench.compare", made, made)
     assert compared.startswith("0 of 1 figures")

@@ -1,7 +1,14 @@
-"""Two runs compared: what has become slower beside its peer comes first."""
+"""Two runs compared: what has become slower beside its peer comes first.
+
+    python -m bench.compare before.json after.json
+    python -m bench.compare after.json     # with what is recorded under that name
+
+A file is of `bench/results` or `bench/recorded`, or any JSON of pytest-benchmark.
+"""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,8 +73,14 @@ def _cells(change: Change) -> list[str]:
     return [change.label, change.where, change.peer, *values, number(change.factor)]
 
 
-def compare(before: Path, after: Path | None = None) -> str:
-    """Compare two files of pytest-benchmark, or one with what is recorded under its name."""
-    if after is None:
-        before, after = RECORDED / before.name, before
-    return comparison(load([before]), load([after]))
+def main() -> None:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m bench.compare", None, __doc__, formatter_class=raw)
+    parser.add_argument("files", type=Path, nargs="+", help="JSON of pytest-benchmark")
+    *earlier, after = parser.parse_args().files
+    before = earlier[0] if earlier else RECORDED / after.name
+    print(comparison(load([before]), load([after])))
+
+
+if __name__ == "__main__":
+    main()

@@ -109,9 +109,9 @@ def command_of(node: str, full: bool) -> str:
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
-    """Median and quartiles of the ratios of neighbouring blocks."""
+    """Return the ratio of the medians, and the quartiles of the ratios of neighbouring blocks."""
     each = [a / b for a, b in zip(ours, theirs, strict=True)]
     if len(each) == 1:
         each *= 2
-    low, middle, high = statistics.quantiles(each, n=4, method="inclusive")
-    return {"median": middle, "low": low, "high": high}
+    low, _, high = statistics.quantiles(each, n=4, method="inclusive")
+    return {"median": statistics.median(ours) / statistics.median(theirs), "low": low, "high": high}

@@ -37,13 +37,14 @@ REPORTED = ("essentials.json", "full.json")
 
 HOW_TO_READ = f"""\
 A figure is a ratio of times, {OURS} / the peer, both measured in the same processes, where they
-took turns block by block: median, and quartiles, of the ratios of neighbouring blocks. A block is
-many calls; its time is the slowest rank's, divided by the calls; p50 and p99 are over the blocks.
-Buffers rotate, and every result is verified after it is timed. *Fresh data*: between the calls all
-ranks write what they send anew (not timed), so no rank finds a peer's data in its own cache.
+took turns block by block: the ratio of the medians, and quartiles of the ratios of neighbouring
+blocks. A block is many calls; its time is the slowest rank's, divided by the calls; p50 and p99 are
+over the blocks. Buffers rotate, and every result is verified after it is timed. *Fresh data*:
+between the calls all ranks write what they send anew (not timed), so no rank finds a peer's data in
+its own cache.
 
-Each cell is beside the peer that is the fastest there, which it names. The target stands in
-parentheses; **bold** is a miss, with the number of its [note](#misses)."""
+Each cell is beside the peer that is the fastest there, where our ratio is largest, and names it. The
+target stands in parentheses; **bold** is a miss, with the number of its [note](#misses)."""
 
 EACH_PEER = """\
 Ratios as above with fresh data, and in parentheses with the same data in each call. Open MPI stands

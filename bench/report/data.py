@@ -23,7 +23,7 @@ DIGITS = 6
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ours / a peer's, of neighbouring blocks: median and quartiles."""
+    """Ours / a peer's: the ratio of medians, and the quartiles of that of neighbouring blocks."""
 
     median: float
     low: float

@@ -43,8 +43,8 @@ over the blocks. Buffers rotate, and every result is verified after it is timed.
 between the calls all ranks write what they send anew (not timed), so no rank finds a peer's data in
 its own cache.
 
-Each cell is beside the peer that is the fastest there, where our ratio is largest, and names it. The
-target stands in parentheses; **bold** is a miss, with the number of its [note](#misses)."""
+Each cell is beside the peer that is the fastest there, where our ratio is largest, and names it.
+The target stands in parentheses; **bold** is a miss, with the number of its [note](#misses)."""
 
 EACH_PEER = """\
 Ratios as above with fresh data, and in parentheses with the same data in each call. Open MPI stands

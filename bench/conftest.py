@@ -20,7 +20,7 @@ from bench.report.tables import ratio_table
 HERE = Path(__file__).parent
 TIMEOUT_S = 7500  # a job of ranks is the set-up of its first test; it has a deadline of its own
 FULL_ONLY = {"test_backends.py"}
-MOST_S = {False: 4.0, True: 30.0}  # of the blocks of a measurement: essentials, --full
+MOST_S, MOST_SHORT_S, MOST_FULL_S = 4.0, 1.5, 30.0  # of the blocks of a measurement
 SHORT = {"test_collectives.py", "test_njit_loops.py", "test_start.py"}
 LONG = {"test_growth", "test_demo", "test_cold_compile"}
 NO_DATA = {"barrier", "allreduce 32 B in @njit"}  # rows of which the plain figures are judged
@@ -61,8 +61,11 @@ def is_short(item: pytest.Item) -> bool:
     """Whether a benchmark is of those that the first tables of the report judge."""
     if item.path.name not in SHORT or item.originalname in LONG:
         return False
-    figure = item.callspec.params.get("figure") if hasattr(item, "callspec") else None
-    return figure is None or figure.setting == FRESH or figure.label in NO_DATA
+    params = item.callspec.params
+    figure = params.get("figure")
+    if figure is None:
+        return params.get("what", "hello") == "hello"
+    return figure.setting == FRESH or figure.label in NO_DATA
 
 
 def pytest_benchmark_update_machine_info(machine_info: dict) -> None:
@@ -84,7 +87,8 @@ def jobs(request: pytest.FixtureRequest) -> Jobs:
         if hasattr(item, "callspec") and "figure" in item.callspec.params
         and not any(mark.args[0] for mark in item.iter_markers("skipif"))
     ]  # fmt: skip
-    options = Options(option("rounds"), option("block"), MOST_S[option("full")])
+    most_s = MOST_SHORT_S if option("short") else MOST_FULL_S if option("full") else MOST_S
+    options = Options(option("rounds"), option("block"), most_s)
     return Jobs(figures, options, partial(say_line, request.config))
 
 

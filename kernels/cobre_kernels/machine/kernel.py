@@ -12,6 +12,7 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
 
+from cobre_kernels.machine.pipeline import KernelCompiler
 from cobre_kernels.machine.record_types import RecordType
 
 _I64 = ir.IntType(64)
@@ -79,7 +80,7 @@ def kernel(record, call=None):
 
 def compile_cached(signature, function):
     """Compile for one signature, through numba's disk cache where there is a directory for it."""
-    options = {"error_model": "numpy", "no_cfunc_wrapper": True}
+    options = {"error_model": "numpy", "no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
     try:
         dispatcher = njit(signature, cache=True, **options)(function)
     except (AttributeError, ImportError):

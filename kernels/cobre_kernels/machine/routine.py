@@ -8,6 +8,8 @@ tests call its ``py_func``.
 
 from numba import njit, types
 
+from cobre_kernels.machine.pipeline import RoutineCompiler
+
 UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
@@ -15,7 +17,7 @@ def routine(function=None, **options):
     """Like ``numba.njit``, but a constant is an argument like any other."""
     if function is None:
         return lambda function: routine(function, **options)
-    dispatcher = njit(**UNWRAPPED, **options)(function)
+    dispatcher = njit(**UNWRAPPED, pipeline_class=RoutineCompiler, **options)(function)
     if dispatcher is not function:  # with NUMBA_DISABLE_JIT=1 it is
         find = dispatcher.get_call_template
 

@@ -29,6 +29,7 @@ from cobre_kernels.collective.calls import (
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.fast_path import array_type_address, fast_path
 from cobre_kernels.machine.kernel import Kernel
+from cobre_kernels.machine.progress import progress
 from cobre_kernels.machine.record import peek_now, poke_now
 from numpy.typing import DTypeLike
 
@@ -90,6 +91,13 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         comm.backend = spec.number
         failure.TIMEOUT_VARIABLES[spec.number] = spec.timeout_variable
         comm.array_type = array_type_address()
+        with progress() if rank == 0 else contextlib.nullcontext():
+            self._compile(bodies)
+        _live.add(self)
+
+    def _compile(self, bodies: Bodies) -> None:
+        """Note the addresses of the kernels, which are compiled now or found in numba's cache."""
+        comm = self._comm
         comm.barrier = entry.barrier_entry.address
         comm.broadcast = entry.broadcast_entry.address
         comm.allreduce = entry.allreduce_entry.address
@@ -108,7 +116,6 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         self._allreduce = fast_path("allreduce")
         self._allgatherv = fast_path("allgatherv")
         self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
-        _live.add(self)
 
     @property
     def rank(self) -> int:

@@ -6,13 +6,17 @@ import functools
 import multiprocessing
 import os
 import pathlib
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from cobre_kernels.machine.cache_folder import kernel_folder
+
 from cobre_comm.backends import SPECS
 from cobre_comm.common.cores import usable_cores
-from cobre_comm.compile.warm import MESSAGE
+
+VERSIONS_KEPT = 8  # several clones and environments of one user
 
 
 def _functions(kernels: Iterable[Any]) -> list[Any]:
@@ -30,32 +34,13 @@ def _cache_files(functions: Iterable[Any]) -> set[pathlib.Path]:
     RuntimeError
         If numba finds no place to keep them.
     """
-    from numba import njit
+    from cobre_kernels.machine.disk_cache import cache_of
 
     found: set[pathlib.Path] = set()
     for function in functions:
-        directory = pathlib.Path(njit(cache=True)(function).stats.cache_path)
-        code = function.__code__
-        stem = f"{pathlib.Path(code.co_filename).stem}.{function.__qualname__}-"
-        found.update(path for path in directory.glob(f"{stem}*.nb[ci]"))
+        cache = cache_of(function)
+        found.update(pathlib.Path(cache.cache_path).glob(f"{cache._impl.filename_base}.*nb[ci]"))
     return found
-
-
-def _announce_first_compilation(announced: Any) -> None:
-    """Say so when numba does not find something in its cache; once for all processes."""
-    from numba.core import event
-
-    class Announcer(event.Listener):  # type: ignore[misc]  # numba is untyped
-        def on_start(self, event: Any) -> None:
-            with announced.get_lock():
-                if not announced.value:
-                    print(MESSAGE, file=sys.stderr, flush=True)
-                announced.value = 1
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    event.register("numba:compile", Announcer())
 
 
 def _compile(todo: Sequence[Callable[[], object]]) -> None:
@@ -65,17 +50,21 @@ def _compile(todo: Sequence[Callable[[], object]]) -> None:
     none imports numba again; where that is unsafe (macOS) this process does it all. The first goes
     before the fork: what it is made of, most others are made of too.
     """
+    from cobre_kernels.machine.progress import progress
+
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    _announce_first_compilation(context.Value("b", 0))
     workers = min(usable_cores(), len(todo)) if sys.platform == "linux" else 1
-    taken = context.Value("i", 1)
-    todo[0]()
-    others = [context.Process(target=_take_turns, args=(todo, taken)) for _ in range(workers - 1)]
-    for process in others:
-        process.start()
-    _take_turns(todo, taken)
-    for process in others:
-        process.join()
+    announced, taken = context.Value("b", 0), context.Value("i", 1)
+    with progress(announced, announced.get_lock()):
+        todo[0]()
+        others = [
+            context.Process(target=_take_turns, args=(todo, taken)) for _ in range(workers - 1)
+        ]
+        for process in others:
+            process.start()
+        _take_turns(todo, taken)
+        for process in others:
+            process.join()
 
 
 def _take_turns(todo: Sequence[Callable[[], object]], taken: Any) -> None:
@@ -102,6 +91,7 @@ def main(markers: Mapping[str, str]) -> None:
     _compile([*addresses, *(functools.partial(fast_path, name) for name in FAST_PATHS)])
     for backend, marker in markers.items():
         _write(pathlib.Path(marker), _cache_files(_functions(kernels[backend])))
+    _forget_old_versions(kernel_folder(os.environ))
 
 
 def _write(marker: pathlib.Path, files: Iterable[pathlib.Path]) -> None:
@@ -112,3 +102,13 @@ def _write(marker: pathlib.Path, files: Iterable[pathlib.Path]) -> None:
         draft.replace(marker)
     except OSError:
         pass  # the next job asks numba again
+
+
+def _forget_old_versions(folder: pathlib.Path | None) -> None:
+    """Delete what older versions have compiled, except for the latest few."""
+    if folder is None:
+        return
+    found = [path for path in folder.parent.glob("kernels-*") if path != folder]
+    found.sort(key=lambda path: path.stat().st_mtime)
+    for path in found[: -VERSIONS_KEPT + 1]:
+        shutil.rmtree(path, ignore_errors=True)

@@ -14,17 +14,10 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from cobre_kernels.machine.cache_folder import cache_folder
+
 PATIENCE_S = 300.0  # several times what a compilation takes; its process may have been stopped
 _LOOK_S = 0.05
-
-
-def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder for what this user has compiled; ``OSError`` for a user without a home."""
-    cache = environ.get("XDG_CACHE_HOME")
-    try:
-        return (Path(cache) if cache else Path("~/.cache").expanduser()) / "cobre_comm"
-    except RuntimeError as error:
-        raise FileNotFoundError(errno.ENOENT, str(error)) from None
 
 
 @contextlib.contextmanager

@@ -17,13 +17,12 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 
-from cobre_comm.compile.lock import cache_folder, one_compiles_first
+from cobre_kernels.machine.cache_folder import COMPILED_BY, cache_folder, kernel_folder, version_key
+from cobre_kernels.machine.hashing import hash_of
+
+from cobre_comm.compile.lock import one_compiles_first
 from cobre_comm.processes.interpreter import interpreter_command, tied_command
 
-MESSAGE = "cobre-comm: compiling kernels (once per machine and version)..."
-_COMPILED_BY = ("numba", "llvmlite", "numpy")
-# Not part of what is compiled, or set by the launcher itself.
-_IRRELEVANT = {"NUMBA_NUM_THREADS", "NUMBA_CACHE_DIR"}
 _CPU_BYTES = 4096  # the first processor of /proc/cpuinfo, features included
 
 
@@ -63,24 +62,30 @@ def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
 
 
 def _directory(environ: Mapping[str, str]) -> pathlib.Path:
+    """Return where the markers are: beside the kernels, or beside the locks."""
     chosen = environ.get("NUMBA_CACHE_DIR")
-    return pathlib.Path(chosen) if chosen else cache_folder(environ)
+    if chosen:
+        return pathlib.Path(chosen)
+    return pathlib.Path(kernel_folder(environ) or cache_folder(environ))
 
 
 def _fingerprint(environ: Mapping[str, str], folder: pathlib.Path) -> str:
     """Return a hash of all that decides which code is compiled, and where it is kept."""
-    parts = [sys.version, sys.prefix, platform.machine(), _cpu(), folder]
-    parts += [
-        f"{name}={value}"
-        for name, value in sorted(environ.items())
-        if name.startswith("NUMBA_") and name not in _IRRELEVANT
-    ]
-    for name in _COMPILED_BY:
-        parts.append(_stamp(_origin(name)))
-    kernels = pathlib.Path(_origin("cobre_kernels")).parent
-    for path in [*sorted(kernels.rglob("*.py")), pathlib.Path(__file__)]:
-        parts.append(_stamp(path))
+    parts = [version_key(environ), _cpu(), _what_is_compiled()]
+    if kernel_folder(environ) is None:  # numba goes by names and dates of files
+        sources = pathlib.Path(_origin("cobre_kernels")).parent.rglob("*.py")
+        parts += [_stamp(path) for path in sorted(sources)]
+        parts += [_stamp(_origin(name)) for name in COMPILED_BY]
+        parts.append(str(folder))
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:24]
+
+
+def _what_is_compiled() -> str:
+    """Return a hash of the sources that say which kernels a backend has."""
+    package = pathlib.Path(__file__).parents[1]
+    folders = (package / "backends", package / "compile")
+    found: str = hash_of([path for folder in folders for path in folder.rglob("*.py")])
+    return found
 
 
 def _origin(package: str) -> str:

@@ -12,6 +12,7 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
 
+from cobre_kernels.machine.disk_cache import cache_of
 from cobre_kernels.machine.pipeline import KernelCompiler
 from cobre_kernels.machine.record_types import RecordType
 
@@ -79,18 +80,20 @@ def kernel(record, call=None):
 
 
 def compile_cached(signature, function):
-    """Compile for one signature, through numba's disk cache where there is a directory for it."""
-    options = {"error_model": "numpy", "no_cfunc_wrapper": True, "pipeline_class": KernelCompiler}
+    """Compile for one signature, through numba's disk cache where there is a place for it."""
+    options = {"error_model": "numpy", "no_cfunc_wrapper": True}
+    dispatcher = njit(pipeline_class=KernelCompiler, **options)(function)
     try:
-        dispatcher = njit(signature, cache=True, **options)(function)
-    except (AttributeError, ImportError):
-        # The index of the cache names a class that another version of this package had.
-        njit(cache=True, **options)(function).recompile()  # there is nothing yet, so it empties it
-        dispatcher = njit(signature, cache=True, **options)(function)
+        dispatcher._cache = cache_of(function)
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        dispatcher = njit(signature, **options)(function)
+    try:
+        dispatcher.compile(signature)
+    except (AttributeError, ImportError):
+        # The index of the cache names a class that another version of this package had.
+        dispatcher._cache.flush()
+        dispatcher.compile(signature)
     return dispatcher.overloads[signature.args]
 
 

@@ -13,7 +13,6 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.typed_passes import AnnotateTypes, NativeLowering
 from numba.core.untyped_passes import (
-    DeadBranchPrune,
     FindLiterallyCalls,
     InlineInlinables,
     LiteralPropagationSubPipelinePass,
@@ -128,7 +127,9 @@ class RoutineLowering(_Lowering):
         super().run_pass(state)
         lowered = state["cr"]
         name = lowered.fndesc.qualname
-        key = _dynfunc.make_function(lowered.fndesc.lookup_module(), name, "a routine", 0, lowered.env, (state.library,))
+        key = _dynfunc.make_function(
+            lowered.fndesc.lookup_module(), name, "a routine", 0, lowered.env, (state.library,)
+        )
         state.targetctx.insert_user_function(key, lowered.fndesc, [state.library])
         state["cr"] = lowered._replace(cfunc=key)
         return True

@@ -1,6 +1,7 @@
 """``cobre-comm compile``: kernels in numba's cache before any job."""
 
 import pytest
+from cobre_kernels.machine.progress import MESSAGE
 
 from cobre_comm import available_backends
 from cobre_comm.cli import main
@@ -73,7 +74,7 @@ def test_jobs_find_everything_compiled(by, tmp_path):
     job = ["run", "-n", 2, "--backend"]
     words = ["compile"] if by == "compile" else [*job, by, empty]
     cold = cobre(*words, NUMBA_CACHE_DIR=str(tmp_path))
-    assert cold.stderr == f"{warm.MESSAGE}\n"
+    assert cold.stderr == f"{MESSAGE}\n"
     compiled = set(tmp_path.rglob("*.nb?"))
     for backend in ("shm", "tcp") if by == "compile" else (by,):
         again = cobre(*job, backend, EXAMPLES / "hello_ranks.py", NUMBA_CACHE_DIR=str(tmp_path))

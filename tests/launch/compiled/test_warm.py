@@ -5,6 +5,8 @@ import threading
 import time
 
 import pytest
+from cobre_kernels.machine import cache_folder
+from cobre_kernels.machine.cache_folder import kernel_folder
 
 from cobre_comm.backends import SPECS
 from cobre_comm.compile import kernels as compile_kernels
@@ -33,7 +35,7 @@ def test_compiles_once_for_the_same_surroundings(compilations, tmp_path):
         warm.warm_up(["shm"], environ)
     warm.warm_up(["shm"], environ | {"NUMBA_NUM_THREADS": "1"})
     [[marker]] = compilations
-    assert (tmp_path / "cobre_comm" / marker).exists()
+    assert (kernel_folder(environ) / marker).exists()
 
 
 def test_one_process_compiles_what_is_missing_of_several(compilations, tmp_path):
@@ -61,10 +63,72 @@ def test_compiles_again_for_other_surroundings(compilations, tmp_path, change):
 def test_compiles_again_when_numbas_cache_has_gone(compilations, tmp_path):
     environ = {"XDG_CACHE_HOME": str(tmp_path)}
     warm.warm_up(["shm"], environ)
-    marker = tmp_path / "cobre_comm" / compilations[0][0]
+    marker = kernel_folder(environ) / compilations[0][0]
     marker.write_text(f"{tmp_path}/gone.nbi\n")
     warm.warm_up(["shm"], environ)
     assert len(compilations) == 2
+
+
+@pytest.mark.parametrize(
+    "upgrade",
+    [
+        lambda patch: patch.setattr(cache_folder, "source_hash", lambda: "of another version"),
+        lambda patch: patch.setattr(cache_folder, "_version", lambda package: f"{package} 9"),
+        lambda patch: patch.setattr(sys, "version", "9.9"),
+    ],
+    ids=["cobre_comm", "numba", "python"],
+)
+def test_an_upgrade_has_a_folder_of_its_own(compilations, monkeypatch, tmp_path, upgrade):
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    warm.warm_up(["shm"], environ)
+    before = kernel_folder(environ)
+    upgrade(monkeypatch)
+    warm.warm_up(["shm"], environ)
+    assert kernel_folder(environ) != before
+    assert len(compilations) == 2
+
+
+def test_another_environment_of_the_same_versions_finds_the_kernels(
+    compilations, monkeypatch, tmp_path
+):
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    warm.warm_up(["shm"], environ)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "other"))
+    monkeypatch.setattr(warm, "_origin", lambda name: str(tmp_path / "other" / name))
+    warm.warm_up(["shm"], environ)
+    assert len(compilations) == 1
+
+
+@pytest.mark.parametrize("which", ["user's", "version's"])
+def test_kernels_are_loaded_from_no_folder_that_others_write(tmp_path, which):
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    folder = kernel_folder(environ)
+    assert [path.stat().st_mode & 0o077 for path in (folder, folder.parent)] == [0, 0]
+    planted = folder if which == "version's" else folder.parent
+    planted.chmod(0o777)
+    assert kernel_folder(environ) is None
+    planted.chmod(0o700)
+    assert kernel_folder(environ) == folder
+    planted.rename(tmp_path / "aside")
+    planted.symlink_to(tmp_path / "aside")
+    assert kernel_folder(environ) is None
+    if os.geteuid() == 0:  # who can be another user
+        planted.unlink()
+        (tmp_path / "aside").rename(planted)
+        os.chown(planted, 65534, 65534)
+        assert kernel_folder(environ) is None
+
+
+def test_the_latest_versions_are_kept(tmp_path):
+    environ = {"XDG_CACHE_HOME": str(tmp_path)}
+    folder = kernel_folder(environ)
+    for age in range(20):
+        older = folder.with_name(f"kernels-{age}")
+        older.mkdir()
+        os.utime(older, (time.time() - age - 1,) * 2)
+    compile_kernels._forget_old_versions(folder)
+    kept = {path.name for path in folder.parent.glob("kernels-*")}
+    assert kept == {folder.name, *(f"kernels-{age}" for age in range(7))}
 
 
 def test_nothing_to_do_without_jit(compilations, tmp_path):

@@ -1,0 +1,49 @@
+"""numba's cache on disk for kernels, in the folder that :mod:`cache_folder` names."""
+
+import os
+
+from numba.core.caching import FunctionCache
+
+from cobre_kernels.machine.cache_folder import kernel_folder
+
+
+class _Locator:
+    """Tells numba where the files of a kernel are."""
+
+    def __init__(self, function):
+        self._function = function
+
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        return cls(py_func)
+
+    def ensure_cache_path(self):
+        """The folder is there: nobody is asked for it otherwise."""
+
+    def get_cache_path(self):
+        return str(kernel_folder(os.environ))
+
+    def get_source_stamp(self):
+        return ""  # the name of the folder has a hash of all sources
+
+    def get_disambiguator(self):
+        package = self._function.__module__.split(".")[1:-1]
+        return f"{'.'.join(package)}-{self._function.__code__.co_firstlineno}"
+
+
+class KernelCache(FunctionCache):
+    """The cache of one kernel."""
+
+    class _impl_class(FunctionCache._impl_class):  # numba's name
+        _locator_classes = (_Locator,)
+
+
+def cache_of(function):
+    """Return the cache of a kernel.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no place for one.
+    """
+    return FunctionCache(function) if kernel_folder(os.environ) is None else KernelCache(function)

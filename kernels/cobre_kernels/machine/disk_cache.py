@@ -39,11 +39,13 @@ class KernelCache(FunctionCache):
 
 
 def cache_of(function):
-    """Return the cache of a kernel.
+    """Return the cache of a kernel; of another package's kernel, where numba would keep it.
 
     Raises
     ------
     RuntimeError
         If there is no place for one.
     """
-    return FunctionCache(function) if kernel_folder(os.environ) is None else KernelCache(function)
+    is_ours = function.__module__.partition(".")[0] == __name__.partition(".")[0]
+    has_place = is_ours and kernel_folder(os.environ) is not None
+    return KernelCache(function) if has_place else FunctionCache(function)

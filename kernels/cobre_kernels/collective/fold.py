@@ -9,11 +9,11 @@ result does not depend on how a payload is cut into chunks, nor on SIMD width.
 from typing import NamedTuple
 
 import numpy as np
-from numba import carray
 
 from cobre_kernels.collective import dtypes
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.machine.kernel import as_pointer, kernel, run
+from cobre_kernels.machine.elements import element_access
+from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 
 SUM = 0
@@ -22,21 +22,21 @@ MAX = 2
 
 
 def _make_fold(dtype):
+    load, store = element_access(dtype)
+
     @routine(error_model="numpy")
-    def fold_elements(op, acc_address, x_address, count):
-        acc = carray(as_pointer(acc_address), count, dtype)
-        x = carray(as_pointer(x_address), count, dtype)
+    def fold_elements(op, acc, x, count):
         if op == SUM:
             for i in range(count):
-                acc[i] = acc[i] + x[i]
+                store(acc, i, load(acc, i) + load(x, i))
         elif op == MIN:
             for i in range(count):
-                a, b = acc[i], x[i]
-                acc[i] = a if a <= b or a != a else b
+                a, b = load(acc, i), load(x, i)
+                store(acc, i, a if a <= b or a != a else b)
         else:
             for i in range(count):
-                a, b = acc[i], x[i]
-                acc[i] = a if a >= b or a != a else b
+                a, b = load(acc, i), load(x, i)
+                store(acc, i, a if a >= b or a != a else b)
 
     return fold_elements
 

@@ -20,9 +20,10 @@ NO_PLACE = (
 def _parser() -> Parser:
     parser = Parser(
         prog=PROG,
-        description="Compile the kernels into numba's cache, while an image is built or a node is "
-        "set up: half a minute on two cores, once for a machine, a user and a version. The same "
-        "user finds them on a processor of the same kind.",
+        description="Compile the kernels into the user's cache, while an image is built or a node "
+        "is set up: a quarter of a minute on two cores, once for a machine, a user and a "
+        "version. The same user finds them on a processor of the same kind, from any virtual "
+        "environment.",
         epilog="Exit code: 0 all is in the cache, 1 it is not, 2 wrong arguments, 130 interrupted.",
         allow_abbrev=False,
     )

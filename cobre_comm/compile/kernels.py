@@ -54,44 +54,69 @@ def _compile(todo: Sequence[Callable[[], object]]) -> None:
 
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     workers = min(usable_cores(), len(todo)) if sys.platform == "linux" else 1
-    announced, taken = context.Value("b", 0), context.Value("i", 1)
+    announced, left = context.Value("b", 0), context.Array("i", [1, len(todo)])
     with progress(announced, announced.get_lock()):
         todo[0]()
         others = [
-            context.Process(target=_take_turns, args=(todo, taken)) for _ in range(workers - 1)
+            context.Process(target=_take_turns, args=(todo, left, number % 2 == 1))
+            for number in range(1, workers)
         ]
         for process in others:
             process.start()
-        _take_turns(todo, taken)
+        _take_turns(todo, left, False)
         for process in others:
             process.join()
 
 
-def _take_turns(todo: Sequence[Callable[[], object]], taken: Any) -> None:
+def _take_turns(todo: Sequence[Callable[[], object]], left: Any, from_end: bool) -> None:
+    """Take one after the other from the beginning or the end of what is left.
+
+    Neighbours are made of the same routines, which a process compiles once.
+    """
     while True:
-        with taken.get_lock():
-            number = taken.value
-            taken.value += 1
-        if number >= len(todo):
-            return
+        with left.get_lock():
+            begin, end = left
+            if begin == end:
+                return
+            number = end - 1 if from_end else begin
+            left[:] = (begin, end - 1) if from_end else (begin + 1, end)
         todo[number]()
 
 
 def main(markers: Mapping[str, str]) -> None:
     """Compile, or find in the cache, what these backends need; then write each one's marker."""
-    from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
-
     kernels = {spec.name: spec.kernels() for spec in SPECS if spec.name in markers}
     different = {kernel.function: kernel for some in kernels.values() for kernel in some}
     try:
         _cache_files(_functions(different.values()))
     except RuntimeError:
         return  # no cache: every rank compiles for itself
-    addresses = [functools.partial(getattr, k, "address") for k in different.values()]
-    _compile([*addresses, *(functools.partial(fast_path, name) for name in FAST_PATHS)])
+    _compile(_in_order(different.values()))
     for backend, marker in markers.items():
         _write(pathlib.Path(marker), _cache_files(_functions(kernels[backend])))
     _forget_old_versions(kernel_folder(os.environ))
+
+
+def _in_order(kernels: Iterable[Any]) -> list[Callable[[], object]]:
+    """Return what compiles the kernels and the fast paths, neighbours with common routines.
+
+    An entry first, then what each backend has of its own, then what all have, the longest last.
+    """
+    from cobre_kernels.collective import exact_sum, fold
+    from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
+
+    from cobre_comm.backends.kernel_backend import COMMON_KERNELS
+
+    first, *others = COMMON_KERNELS
+    long = (*exact_sum.KERNELS, *fold.KERNELS)
+    own = [kernel for kernel in kernels if kernel not in COMMON_KERNELS]
+    short = [kernel for kernel in others if kernel not in long]
+    addresses = [
+        [functools.partial(getattr, kernel, "address") for kernel in some]
+        for some in ([first, *own, *short], long)
+    ]
+    fast_paths = [functools.partial(fast_path, name) for name in FAST_PATHS]
+    return [*addresses[0], *fast_paths, *addresses[1]]
 
 
 def _write(marker: pathlib.Path, files: Iterable[pathlib.Path]) -> None:

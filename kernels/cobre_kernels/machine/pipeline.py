@@ -38,6 +38,9 @@ class _Library(JITCodeLibrary):
 
     def _optimize_functions(self, ll_module):
         """Run the passes on functions that have a body, with one manager for all of them."""
+        if not hasattr(self._codegen, "_pass_builder"):  # before 0.62, numba itself makes but one
+            super()._optimize_functions(ll_module)
+            return
         ll_module.data_layout = self._codegen._data_layout
         manager, builder = self._codegen._function_pass_manager()
         for function in ll_module.functions:
@@ -51,7 +54,6 @@ class _Library(JITCodeLibrary):
             library = waiting.pop()
             if library not in seen:
                 seen.add(library)
-                self._reload_init.update(library._reload_init)
                 own = isinstance(library, RoutineLibrary)
                 waiting += library._linking_libraries if own else []
                 module = library.module() if own else library._get_module_for_linking()

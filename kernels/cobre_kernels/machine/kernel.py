@@ -2,7 +2,7 @@
 
 The address of a kernel travels in the communicator's record. A user's function that calls it stays
 small to compile, to cache and to link; an indirect call costs about a nanosecond. Beside
-``atomics.py`` and ``record.py`` the only file that writes LLVM instructions.
+``atomics.py``, ``elements.py`` and ``record_types.py`` the only file that writes LLVM instructions.
 """
 
 import ctypes

@@ -13,12 +13,16 @@ import time
 from dataclasses import asdict
 
 from cobre_comm.common import frames
+from cobre_comm.testing.cases.faults.fault import START
 from cobre_comm.testing.cases.faults.judge import promise_of
+from cobre_comm.testing.cases.faults.kinds import LOST
 from tests.campaign import page, surroundings
 from tests.campaign.draw import draw
 
 MOST_WORKERS = 3
 FEW = 3000  # of which `--each` chooses
+STAYS = {"closed", "raised", "two_raised"}  # lost, but its process goes on
+BLOCK = 500  # faults that a worker brings into an order
 
 
 def _arguments(words):
@@ -104,7 +108,7 @@ def serve(work, margin_s, fd, until):
     surroundings.die_with_parent()
     surroundings.adopt_orphans()
     refusal = surroundings.make_private_memory()
-    from tests.campaign.job import perform
+    from tests.campaign.job import end_warm_ranks, perform
 
     for index, fault in work:
         if time.monotonic() > until:
@@ -114,6 +118,27 @@ def serve(work, margin_s, fd, until):
             continue
         frames.send(fd, pickle.dumps(("began", index)))
         frames.send(fd, pickle.dumps(("ended", perform(index, fault, margin_s))))
+    end_warm_ranks()
+
+
+def in_order(work):
+    """Return the faults in an order in which many find the ranks of an MPI that runs already."""
+    ordered = []
+    for first in range(0, len(work), BLOCK):
+        block = work[first : first + BLOCK]
+        over_mpi = [each for each in block if each[1].backend.startswith("mpi")]
+        places = {each[0]: n / len(over_mpi) for n, each in enumerate(sorted(over_mpi, key=_ranks))}
+        others = [each for each in block if each[0] not in places]
+        places |= {each[0]: n / len(others) for n, each in enumerate(others)}
+        ordered += sorted(block, key=lambda each: places[each[0]])
+    return ordered
+
+
+def _ranks(numbered):
+    """Sort by what ranks an MPI has to start; those that the fault ends come last."""
+    _, fault = numbered
+    ends = fault.moment == START or (promise_of(fault) == LOST and fault.kind not in STAYS)
+    return fault.backend, fault.size, ends
 
 
 def start_workers(options, work, margin_s, until):
@@ -127,7 +152,7 @@ def start_workers(options, work, margin_s, until):
             code = 1
             try:
                 os.close(reader)
-                serve(work[number::count], margin_s, writer, until)
+                serve(in_order(work[number::count]), margin_s, writer, until)
                 code = 0
             finally:
                 os._exit(code)

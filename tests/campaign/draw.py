@@ -3,13 +3,14 @@
 import random
 from dataclasses import replace
 
+from cobre_comm.testing.backend_name import node_of_ranks
 from cobre_comm.testing.cases.faults.fault import CLOSE, START, STEP, Fault
 from cobre_comm.testing.cases.faults.judge import promise_of
 from cobre_comm.testing.cases.faults.kinds import ASTRAY, ENDED, KINDS, LATE, LOST
 
 BACKENDS = {
-    "shm": 90, "tcp": 90, "mpi-openmpi": 3, "mpi-mpich": 3, "mpi-openmpi:0,0,1,1": 1,
-    "mpi-mpich-net:0,1": 1, "mpi-mpich:0,0,1,1": 1,
+    "shm": 40, "tcp": 40, "mpi-openmpi": 6, "mpi-mpich": 6, "mpi-openmpi:0,0,1,1": 2,
+    "mpi-mpich:0,0,1,1": 2, "mpi-mpich-net:0,1": 2, "mpi-openmpi-net": 1, "mpi-mpich-net": 1,
 }  # fmt: skip
 STARTS = {"hand": 92, "run": 6, "launch": 2}
 RARE = {"launcher": 3, "tiny_memory": 6, "memory": 6, "descriptors": 6, "suspended": 3}
@@ -18,8 +19,11 @@ LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised with
 SHORT_S = 0.5
 START_LIMIT_S = 3.0
 ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp",)}
-# What ends or changes the process in a way that an MPI does not survive.
-NOT_WITH_MPI = {"exec", "descriptors", "memory", "paused", "suspended", "tiny_memory"}
+# What takes from the process what an MPI itself needs.
+NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory"}
+# What may strike inside MPI's blocking call between nodes; it keeps the other nodes there.
+INSIDE_MPI = {"killed", "terminated", "crashed", "orphan", "orphan_of_libc", "stopped"}
+SAYS_GOODBYE = {"closed", "exit_0", "exit_code", "raised"}
 BY_HAND = {"descriptors", "memory", "tiny_memory", "unauthenticated", "paused"}
 BUFFERS = ({}, {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_TCP_STAR_BYTES": "4096"},
            {"COBRE_TCP_STAR_BYTES": "0"})  # fmt: skip
@@ -81,14 +85,31 @@ def _one_of(dice, weights):
 def _can_be(fault):
     if fault.backend not in ON_ONE_MACHINE.get(fault.kind, (fault.backend,)):
         return False
+    if fault.kind.startswith("two_") and (fault.size == 2 or ":" in fault.backend):
+        return False
     if fault.backend.startswith("mpi"):
-        at_an_end = fault.moment in (START, CLOSE) or fault.kind.startswith("launcher")
-        return fault.kind not in NOT_WITH_MPI and not at_an_end
+        return _can_be_with_mpi(fault)
     if fault.start != "hand":
         # What a launcher does with ranks that end or are alone is the launcher's promise.
         known = KINDS[fault.kind].promise in (LOST, ASTRAY, ENDED) or fault.kind in SIMPLE
         return known and fault.moment in (STEP, START)[: 1 + (fault.start == "run")]
     return fault.kind != "astray_root" or fault.size > 1
+
+
+def _can_be_with_mpi(fault):
+    """MPI's own start, and its calls between nodes, end only when every rank has come."""
+    if fault.kind in NOT_WITH_MPI or fault.kind.startswith("launcher"):
+        return False
+    if fault.moment == START:
+        return fault.kind == "signals"
+    nodes = node_of_ranks(fault.backend, fault.size)
+    if len(set(nodes)) == 1:
+        return True
+    if fault.victim != nodes.index(nodes[fault.victim]):  # a follower calls MPI at the end alone
+        return fault.moment != CLOSE or fault.kind not in INSIDE_MPI
+    is_alone = nodes.count(nodes[fault.victim]) == 1
+    ends = KINDS[fault.kind].promise == LOST and fault.kind not in SAYS_GOODBYE
+    return fault.kind not in INSIDE_MPI and not (is_alone and ends)
 
 
 SIMPLE = {"signals", "children", "suspended", "launcher_paused", "use_in_child"}

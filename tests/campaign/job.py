@@ -10,13 +10,14 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from typing import NamedTuple
 
 from cobre_comm.backends import SPECS
 from cobre_comm.backends.shm import rendezvous
-from cobre_comm.testing import run_ranks_outcomes
+from cobre_comm.testing import RankPool, run_ranks_outcomes
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.faults.fault import START, told
 from cobre_comm.testing.cases.faults.judge import START_S, Seen, Verdict, judge
@@ -62,6 +63,28 @@ def perform(index, fault, margin_s):
     return Result(index, fault, verdict, accounts, output, time.monotonic() - began)
 
 
+_warm = {}  # by backend and size: ranks of an MPI that no fault has ended yet
+
+
+def warm_ranks(fault):
+    """Return ranks for a fault over MPI, which take seconds to start; others are ended."""
+    key = fault.backend, fault.size
+    if key not in _warm:
+        end_warm_ranks()
+    pool = _warm.setdefault(key, RankPool(*key))
+    pool.run(be_there, fresh=True)
+    return pool
+
+
+def be_there(comm):
+    comm.barrier()
+
+
+def end_warm_ranks():
+    for key in tuple(_warm):
+        _warm.pop(key).close()
+
+
 class Job:
     """The processes of one job."""
 
@@ -77,16 +100,20 @@ class Job:
         self.lateness = 0.0
         self.overdue = False
         self.helpers = []
+        self.staying = frozenset(surroundings.children())  # those that another job uses too
 
     def run(self):
         tiny = self.fault.kind == "tiny_memory"
         if tiny:
+            end_warm_ranks()  # they have memory there
             surroundings.resize(f"{int(2 ** (12 + self.fault.seed % 15))}")
         before = surroundings.names()
         try:
             codes, launcher = self._start()
             known = self._known_children()
-            left = surroundings.await_no_children(known, surroundings.PATIENCE_S + self.margin_s)
+            left = surroundings.await_no_children(
+                known, self.staying, surroundings.PATIENCE_S + self.margin_s
+            )
         finally:
             if tiny:
                 surroundings.resize(surroundings.SIZE)
@@ -169,10 +196,19 @@ class Job:
 
     def _by_mpiexec(self):
         fault = self.fault
-        outcomes = run_ranks_outcomes(
-            fault.backend, fault.size, work, fault.caller, fault, str(self.folder),
-            connect=False, env=self.env, timeout_s=DEADLINE_S,
-        )  # fmt: skip
+        arguments = work, fault.caller, fault, str(self.folder)
+        striker = threading.Thread(target=outside.strike, args=(fault, self.folder, [], None))
+        striker.start()
+        if fault.moment == START:
+            outcomes = run_ranks_outcomes(
+                fault.backend, fault.size, *arguments, connect=False, env=self.env,
+                timeout_s=DEADLINE_S,
+            )  # fmt: skip
+        else:
+            pool = warm_ranks(fault)
+            self.staying = frozenset(surroundings.children())
+            outcomes = pool.run_outcomes(*arguments, env=self.env, fresh=True, timeout_s=DEADLINE_S)
+        striker.join()
         self.overdue = any(outcome.timed_out for outcome in outcomes)
         for outcome in outcomes:
             if not outcome.ok:

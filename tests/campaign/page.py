@@ -7,6 +7,11 @@ from dataclasses import asdict
 
 from cobre_comm.testing.cases.faults.judge import percentiles
 
+LEFT_OUT = (
+    "Left out over MPI: the kill or stop of a rank that calls MPI between nodes, or that meets the",
+    "others. There MPI's own blocking calls end only when every rank has come (`guarantees.md`).",
+    "Left out too: what an MPI itself does not survive, as closed descriptors or memory that ends.",
+)
 EDGES_MS = (1, 3, 10, 30, 100, 300, 1000, 3000)
 
 
@@ -36,6 +41,7 @@ def _preface(options, results):
         "Real jobs of 2 to 5 ranks, each with one fault at a random moment. A fault is missed if a",
         "survivor does not learn in time who is at fault, if data before it were wrong, if a rank",
         "gives no account, or if a process, a descriptor or a name in shared memory is left.", "",
+        *LEFT_OUT, "",
         f"`python -m tests.campaign --faults {options.faults} --seed {options.seed}`: "
         f"about {minutes:.0f} minutes{beside}. Cells are faults, with misses after a slash.", "",
     ]  # fmt: skip

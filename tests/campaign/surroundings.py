@@ -60,25 +60,27 @@ def children():
     return found
 
 
-def await_no_children(known, patience_s):
+def await_no_children(known, allowed, patience_s):
     """End the known ones, wait until no other is left; return what is, ended then."""
     for pid in known:
         _kill(pid)
     until = time.monotonic() + patience_s
-    while left := _alive():
+    while left := _alive(allowed):
         if time.monotonic() > until:
             break
         time.sleep(0.01)
     for pid in left:
         _kill(pid)
-    _alive()
+    _alive(allowed)
     return tuple(f"{pid} {name}" for pid, name in left.items())
 
 
-def _alive():
-    """Reap what has ended; return the others."""
+def _alive(allowed):
+    """Reap what has ended; return the others, but for the allowed ones."""
     alive = {}
     for pid, name in children().items():
+        if pid in allowed:
+            continue
         try:
             if os.waitpid(pid, os.WNOHANG) == (0, 0):
                 alive[pid] = name

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from cobre_comm.testing.cases.faults.fault import CLOSE, START, Fault
-from cobre_comm.testing.cases.faults.judge import Seen, judge
+from cobre_comm.testing.cases.faults.judge import MEETS, Seen, judge
 from cobre_comm.testing.cases.faults.kinds import ASTRAY, KINDS, LATE, LOST, REFUSED
 
 VICTIM, SIZE = 1, 3
@@ -30,8 +30,7 @@ def right(kind):
         for rank in {*range(SIZE)} - {VICTIM}:
             accounts[rank] |= caught(at=STRUCK + 0.55 if promise == LATE else AT)
     if promise == "interrupted":
-        word = "KeyboardInterrupt" if kind == "interrupted" else "Alarmed"
-        accounts[VICTIM] |= caught(word, ())
+        accounts[VICTIM] |= caught(MEETS[kind], ())
     if promise in (ASTRAY, LATE):
         accounts[VICTIM] |= caught()
     if promise == REFUSED:
@@ -102,7 +101,7 @@ WRONG = {
         "it did not strike": without(VICTIM, "struck"),
         "it lives": lambda a, seen: replace(seen, exit_codes=(0, 0, 0)),
     },
-    "exit_code": LEARN, "closed": LEARN,
+    "exit_code": LEARN, "closed": LEARN, "in_prange": LEARN,
     "interrupted": LEARN | {
         "it goes on": without(VICTIM, "caught"),
         "it is told of a loss": of(VICTIM, **caught()),
@@ -145,6 +144,18 @@ PLANTED = [
 def test_a_wrong_account_is_a_miss(kind, plant):
     fault, accounts, seen = right(kind)
     seen = plant(accounts, seen)
+    assert judge(fault, accounts, seen).problems
+
+
+def test_of_two_victims_either_may_be_named_and_no_other():
+    fault, accounts, seen = right("two_killed")
+    accounts[2] = {"pid": 1, "met": 99.0, "struck": STRUCK}
+    seen = replace(seen, exit_codes=(0, -9, -9))
+    assert not judge(fault, accounts, seen).problems
+    accounts[0] |= caught(ranks=(2,), text="rank 2 died")
+    assert not judge(fault, accounts, seen).problems
+    assert judge(fault, accounts, replace(seen, exit_codes=(0, -9, 0))).problems
+    accounts[0] |= caught(ranks=(0, 2), text="ranks 0 and 2 died")
     assert judge(fault, accounts, seen).problems
 
 

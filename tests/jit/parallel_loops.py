@@ -5,6 +5,7 @@ from numba import njit, prange
 from numba.core.errors import TypingError
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
+from cobre_comm.testing.cases.faults.calling import hide, last_is_wrong
 
 
 @njit(parallel=True)
@@ -21,22 +22,10 @@ def plainly(comm, rows):
         comm.allreduce(rows[i], rows[i])
 
 
-@njit
-def hide(comm, send, recv):
-    comm.allreduce(send, recv)
-
-
 @njit(parallel=True)
 def hidden(comm, rows, results):
     for i in prange(len(rows)):
         hide(comm, rows[i], results[i])
-
-
-@njit(parallel=True)
-def last_is_wrong(comm, rows):
-    for i in prange(len(rows)):
-        if i == len(rows) - 1:
-            hide(comm, rows[i], rows[i, :2])
 
 
 def refused(comm):

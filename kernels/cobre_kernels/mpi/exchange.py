@@ -6,6 +6,7 @@ ends early may therefore leave its request behind; MPI completes it at any time 
 """
 
 from cobre_kernels.collective.comm import ARRIVED, GAVE_UP, LATE, UNREACHABLE
+from cobre_kernels.collective.guard import is_forked
 from cobre_kernels.collective.patience import (
     FIRST_NAP_NS,
     LONGEST_NAP_NS,
@@ -101,6 +102,8 @@ def _nap(comm):
         if comm.clock_ns - looked >= TICK_NS or comm.mpi.queried_ns != 0:
             looked = comm.clock_ns
             outcome = _look_around(comm)
+            if outcome != OK and is_forked(comm):
+                return outcome  # a child would take messages of its parent from the library
         # A complete exchange counts, also after a control message: row REFUSE covers that.
         found = _look(comm)
         if found != UNFINISHED:

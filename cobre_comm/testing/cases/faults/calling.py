@@ -5,6 +5,7 @@ import os
 import time
 
 import numpy as np
+from numba import njit, prange
 
 from cobre_comm import InvalidCommunicator, ReduceOp
 from cobre_comm.testing.cases.calls import calls
@@ -26,6 +27,20 @@ def collective(comm, caller, operation, length=5, *, dtype="f8", op=ReduceOp.SUM
         made.broadcast(comm, np.ones(length, dtype), root)
     else:
         made.barrier(comm)
+
+
+@njit(cache=True)
+def hide(comm, send, recv):
+    """Call a collective where numba does not see that a parallel loop calls it."""
+    comm.allreduce(send, recv)
+
+
+@njit(parallel=True, cache=True)
+def last_is_wrong(comm, rows):
+    """Call a collective with a wrong length in a thread of numba's, which cannot raise."""
+    for i in prange(len(rows)):
+        if i == len(rows) - 1:
+            hide(comm, rows[i], rows[i, :2])
 
 
 def prepare(comm, caller):

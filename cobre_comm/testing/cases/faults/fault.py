@@ -21,7 +21,7 @@ class Fault:
     kind : str
         A name of ``kinds.KINDS``.
     victim : int
-        The rank that it befalls.
+        The rank that it befalls; a kind that begins with ``two_`` befalls the next one too.
     size, backend, caller : int, str, str
         The job, and how its ranks call.
     moment : str
@@ -56,6 +56,17 @@ class Fault:
     start: str = "hand"
     limit_s: float = 60.0
     env: Mapping = field(default_factory=dict)
+
+    @property
+    def victims(self):
+        """The ranks that it befalls."""
+        count = 2 if self.kind.startswith("two_") else 1
+        return [(self.victim + n) % self.size for n in range(count)]
+
+    @property
+    def others(self):
+        """All other ranks."""
+        return [rank for rank in range(self.size) if rank not in self.victims]
 
     def __str__(self):
         return f"{self.kind}-{self.victim}-{self.moment}"

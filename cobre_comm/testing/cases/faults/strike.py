@@ -11,11 +11,12 @@ import threading
 import time
 from functools import partial
 
+import numba
 import numpy as np
 
 from cobre_comm import InvalidCommunicator
 from cobre_comm.testing.cases.calls import calls
-from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective
+from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective, last_is_wrong
 from cobre_comm.testing.cases.faults.fault import await_fact, told
 
 CHILD_LIVES_S = 120  # longer than any test waits for an error; they are ended before
@@ -85,9 +86,6 @@ class Victim:
     def __init__(self, fault, folder, ledger, comm):
         self.fault, self.folder, self.ledger, self.comm = fault, folder, ledger, comm
         self._end_signals = lambda: None
-
-    def _others(self):
-        return [rank for rank in range(self.fault.size) if rank != self.fault.victim]
 
     def _send(self, number, every_s=0.0):
         self.ledger.tell(struck=time.monotonic() + self.fault.delay_s)
@@ -161,7 +159,7 @@ class Victim:
     # Lateness.
     def late(self):
         self._now()
-        await_fact(self.folder, self._others(), "caught")
+        await_fact(self.folder, self.fault.others, "caught")
 
     def stop(self):
         """A survivor lets it go on."""
@@ -219,6 +217,13 @@ class Victim:
         """A child that holds all descriptors outlives the killed rank."""
         self._leave_child(fork)
         self.kill()
+
+    def in_prange(self):
+        """A call with a wrong length in a loop whose threads cannot raise."""
+        numba.config.THREADING_LAYER = "workqueue"  # it has threads of its own, also of one
+        last_is_wrong(self.comm, np.ones((0, 3)))  # compiles
+        self._now()
+        last_is_wrong(self.comm, np.ones((8, 3)))
 
     # Less of what it has.
     def descriptors(self):

@@ -42,15 +42,21 @@ def work(comm, caller, fault, folder, rank=None):
     folder : str
         Empty at first; ranks write their accounts there.
     rank : int
-        Which this is; None where the communicator tells.
+        Which this is; None where the communicator tells, or MPI.
     """
     began = time.monotonic()
-    if comm is None and rank is None:
-        comm = create_communicator()
-    worker = _Worker(comm, caller, fault, folder, comm.rank if rank is None else rank)
+    if rank is None:
+        rank = _rank_of_mpi() if comm is None else comm.rank
+    worker = _Worker(comm, caller, fault, folder, rank)
     worker.ledger.tell(pid=os.getpid(), began=began)
     worker.do_all()
     return told(folder, worker.rank)
+
+
+def _rank_of_mpi():
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.rank
 
 
 class _Worker:
@@ -131,7 +137,7 @@ class _Worker:
 
     def _strike_at(self, moment):
         """Strike, if this is the victim and the moment; return whether that was its whole step."""
-        if self.rank != self.fault.victim or moment != self.fault.moment:
+        if self.rank not in self.fault.victims or moment != self.fault.moment:
             return False
         self.victim = Victim(self.fault, self.folder, self.ledger, self.comm)
         self.kind.strike(self.victim)
@@ -175,7 +181,7 @@ class _Worker:
 
     def _tidy(self):
         """The lowest survivor ends what is left of the victim, once all others have their error."""
-        others = [r for r in range(self.fault.size) if r != self.fault.victim]
+        others = self.fault.others
         facts = told(self.folder, self.fault.victim)
         if self.rank != others[0] or not (self.fault.kind == "stopped" or "orphans" in facts):
             return
@@ -223,7 +229,8 @@ def descriptors():
 
 
 def maps():
-    """Return the shared memory that this process still has mapped."""
+    """Return the shared memory that this process still has mapped, but for others' semaphores."""
     path = pathlib.Path("/proc/self/maps")
     lines = path.read_text().splitlines() if path.exists() else []
-    return sorted({line.split(None, 5)[5] for line in lines if "/dev/shm/" in line})
+    names = {line.split(None, 5)[5] for line in lines if "/dev/shm/" in line}
+    return sorted(name for name in names if "/dev/shm/sem." not in name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 
 from bench.plan import BACKENDS, IN_REGION, MEMCPY, MEMCPY_ONCE
 from bench.ranks.sides import Gloo, InRegion, Memcpy, MemcpyOnce, Mpi4py, Ours
@@ -84,10 +83,15 @@ class MpiWorld(World):
 
     def _tcp_config(self, star_bytes: int | None):
         from cobre_comm import TcpConfig
+        from cobre_comm.processes.port import ReservedPort
 
         address = os.environ.get(COORDINATOR, LOOPBACK)
-        with socket.create_server((address, 0) if self.rank == 0 else ("", 0)) as free:
-            port, token = self.comm.bcast((free.getsockname()[1], secrets.token_hex(16)))
+        found = None
+        if self.rank == 0:
+            reserved = ReservedPort(address)
+            self._ours.append(reserved)
+            found = reserved.port, secrets.token_hex(16)
+        port, token = self.comm.bcast(found)
         return TcpConfig(
             rank=self.rank, size=self.size, coordinator=address, bind_addr=address,
             port=port, token=token, star_bytes=star_bytes,

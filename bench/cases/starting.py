@@ -98,8 +98,8 @@ def first_collective_s(words: list[str], caller: str, environ: Mapping[str, str]
 
 
 def with_empty_caches(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return an environment in which nothing is compiled yet: what is, goes to the folder."""
-    return {**environ, "NUMBA_CACHE_DIR": f"{folder}/numba", "XDG_CACHE_HOME": f"{folder}/user"}
+    """Return an environment in which no kernel is compiled yet; those that are go to the folder."""
+    return {**environ, "NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": folder}
 
 
 def cold_run_s(backend: str, folder: str) -> float:

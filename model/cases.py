@@ -70,6 +70,8 @@ _FAULTS = (
     ("step", "MODULO_2", TORN, ()),
     ("step", "AHEAD", TORN, ()),
     ("step", "LATE_READ", TORN, ()),
+    ("step", "OWN_SLOT", TORN, ()),
+    ("step", "EXCHANGE_ALL", TORN, ()),
     ("step", "RELAXED_STORE", TORN, ()),
     ("step", "NO_ACQUIRE", "early==g", ()),
     ("stripes", "ONE_STRIPE", "stripe[", ()),
@@ -105,7 +107,8 @@ _FAULTS = (
     ("attach", "EMPTY_IS_FOREIGN", SECOND_JOB_FAILS, ("DEADLINE",)),
     ("attach", "KEEPS_LOCK", "ending[0]==", ()),
 )
-_NEEDS_THREE_RANKS = {("wake", "WAKE_ONE"), ("attach", "KEEPS_LOCK")}
+_NEEDS_THREE_RANKS = {("wake", "WAKE_ONE"), ("attach", "KEEPS_LOCK"), ("step", "EXCHANGE_ALL")}
+_NEEDS_TWO_RANKS = {("step", "OWN_SLOT")}
 
 
 def all_cases() -> list[Case]:
@@ -114,7 +117,8 @@ def all_cases() -> list[Case]:
     for model, name, error, further in _FAULTS:
         few = 3 if (model, name) in _NEEDS_THREE_RANKS else 2
         mishaps = ("EVENTS=1",) if model == "death" else ()
-        for ranks in range(few, 4):
+        most = 2 if (model, name) in _NEEDS_TWO_RANKS else 3
+        for ranks in range(few, most + 1):
             switches = ("FAULT_" + name, *mishaps, *further)
             cases.append(Case(model, name, FAULT, ranks, switches, error))
     return cases

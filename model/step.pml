@@ -42,24 +42,57 @@ byte arrived[R * 2]; /* Cell.arrived, as the other ranks see it */
 byte slot[R * 2];
 byte unseen_arrived[R * 2];
 byte unseen_slot[R * 2];
+
 byte entered[R]; /* ghost: the last step that a rank has entered */
+
+#if R == 2 || defined(FAULT_EXCHANGE_ALL) /* slot.slot_of: ranks fill the slots that they have read */
+#define EXCHANGE
+#define EXCHANGED(rank, g) (((rank) + (g)) % R)
+byte exchanged_slot[R];
+byte unseen_exchanged_slot[R * R]; /* by writer and slot */
+#if R == 2
+#define EXCHANGED_BEFORE(rank) \
+    (unseen_exchanged_slot[(rank) * R] == 0 && unseen_exchanged_slot[(rank) * R + 1] == 0)
+#else
+#define EXCHANGED_BEFORE(rank) \
+    (unseen_exchanged_slot[(rank) * R] == 0 && unseen_exchanged_slot[(rank) * R + 1] == 0 && \
+     unseen_exchanged_slot[(rank) * R + 2] == 0)
+#endif
+#else
+#define EXCHANGED_BEFORE(rank) true
+#endif
 
 #if defined(FAULT_ONE_SLOT) || defined(FAULT_ONE_WORD) || defined(FAULT_TOGGLE)
 #define STORED_BEFORE(rank, parity) \
-    (unseen_slot[CELL(rank, 0)] == 0 && unseen_slot[CELL(rank, 1)] == 0)
+    (unseen_slot[CELL(rank, 0)] == 0 && unseen_slot[CELL(rank, 1)] == 0 && EXCHANGED_BEFORE(rank))
 #else
-#define STORED_BEFORE(rank, parity) (unseen_slot[CELL(rank, parity)] == 0)
+#define STORED_BEFORE(rank, parity) (unseen_slot[CELL(rank, parity)] == 0 && EXCHANGED_BEFORE(rank))
 #endif
 #include "memory.pml"
 
+#ifdef EXCHANGE
+#define ONE_BECOMES_VISIBLE(rank, at) \
+    d_step { \
+        unseen_exchanged_slot[(rank) * R + (at)] != 0 -> \
+        exchanged_slot[at] = unseen_exchanged_slot[(rank) * R + (at)]; \
+        unseen_exchanged_slot[(rank) * R + (at)] = 0 \
+    }
+#endif
+
 /* slot.fill_slot, and the relaxed stores of step.publish */
 inline fill(g) {
-    STORE(SLOT(me, g), unseen_slot, g)
+    STORE(SLOT(me, g), unseen_slot, g);
+#ifdef EXCHANGE
+    STORE(me * R + EXCHANGED(me, g), unseen_exchanged_slot, g)
+#endif
 }
 
 /* A reader must find what this step's owner wrote, however long it reads. */
 inline read_slot(rank, g) {
-    assert(slot[SLOT(rank, g)] == g)
+    assert(slot[SLOT(rank, g)] == g);
+#ifdef EXCHANGE
+    assert(exchanged_slot[EXCHANGED(rank, g)] == g)
+#endif
 }
 
 /* step.await_rank */
@@ -148,6 +181,9 @@ active [R] proctype rank() {
         :: other != me -> read_slot(other, g); other = NEXT(other)
         :: else -> break
         od;
+#ifdef FAULT_OWN_SLOT /* its own contribution is read from a slot that the other may fill again */
+        assert(exchanged_slot[EXCHANGED(me, g)] == g);
+#endif
         other = 0;
         g++
     :: else -> break
@@ -160,6 +196,13 @@ active [R] proctype memory() {
 end:do
     :: BECOMES_VISIBLE(true, CELL(its, 0), slot, unseen_slot)
     :: BECOMES_VISIBLE(true, CELL(its, 1), slot, unseen_slot)
+#ifdef EXCHANGE
+    :: ONE_BECOMES_VISIBLE(its, 0)
+    :: ONE_BECOMES_VISIBLE(its, 1)
+#if R > 2
+    :: ONE_BECOMES_VISIBLE(its, 2)
+#endif
+#endif
     :: BECOMES_VISIBLE(RELEASED(its, 0), CELL(its, 0), arrived, unseen_arrived)
     :: BECOMES_VISIBLE(RELEASED(its, 1), CELL(its, 1), arrived, unseen_arrived)
     od

@@ -17,7 +17,8 @@ from cobre_comm.common.cores import usable_cores
 from cobre_comm.config import ShmConfig
 
 PAGE_BYTES: int = control.PAGE_BYTES
-LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps
+LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps, where ranks share cores
+CACHED_BUFFER_BYTES = 3 * 2**18  # slots of 256 KiB stay in a core's second-level cache
 SMALLEST_BUFFER_BYTES = 48 * 2**10
 ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm of a container that asks for nothing
 SPIN_US = 30.0  # when every rank has a core
@@ -89,7 +90,8 @@ def choose_buffer_bytes(config: ShmConfig) -> int:
     if config.buffer_bytes is not None:
         return -(-config.buffer_bytes // PAGE_BYTES) * PAGE_BYTES
     share = ALL_BUFFERS_BYTES // config.size // PAGE_BYTES * PAGE_BYTES
-    return max(SMALLEST_BUFFER_BYTES, min(LARGEST_BUFFER_BYTES, share))
+    largest = CACHED_BUFFER_BYTES if config.size <= usable_cores() else LARGEST_BUFFER_BYTES
+    return max(SMALLEST_BUFFER_BYTES, min(largest, share))
 
 
 def choose_spin_us(config: ShmConfig) -> float:

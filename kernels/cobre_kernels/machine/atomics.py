@@ -148,16 +148,31 @@ if not config.DISABLE_JIT:
 
         return types.void(types.int64, types.int64, types.int64), codegen
 
-    def _vector_copy(is_streaming):
+    def _vector_copy(alignment, is_streaming=False):
         """Make the codegen of a loop over blocks of four 64-byte vectors.
 
-        The stores are volatile, or non-temporal, because LLVM would turn a plain loop back into
-        the ``memcpy`` that it is there to avoid (``copy.py``).
+        Its arguments are pairs of destination and source, and the number of blocks. The stores are
+        volatile, or non-temporal, because LLVM would turn a plain loop back into the ``memcpy``
+        that it is there to avoid (``copy.py``).
         """
         vector = ir.VectorType(_I64, 8)
 
+        def copy_block(builder, destination, source, places):
+            loaded = [
+                builder.load(_pointer(builder, builder.add(source, place), vector), align=1)
+                for place in places
+            ]
+            for value, place in zip(loaded, places, strict=True):
+                pointer = _pointer(builder, builder.add(destination, place), vector)
+                store = builder.store(value, pointer, align=alignment)
+                if is_streaming:
+                    one = builder.module.add_metadata([ir.Constant(_I32, 1)])
+                    store.set_metadata("nontemporal", one)
+                else:
+                    store.volatile = True
+
         def codegen(context, builder, signature, args):
-            destination, source, blocks = args
+            *addresses, blocks = args
             before = builder.block
             loop = builder.append_basic_block("copy")
             done = builder.append_basic_block("copied")
@@ -168,30 +183,34 @@ if not config.DISABLE_JIT:
             index.add_incoming(ir.Constant(_I64, 0), before)
             offset = builder.mul(index, ir.Constant(_I64, COPY_BLOCK_BYTES))
             places = [builder.add(offset, ir.Constant(_I64, 64 * i)) for i in range(4)]
-            loaded = [
-                builder.load(_pointer(builder, builder.add(source, place), vector), align=1)
-                for place in places
-            ]
-            for value, place in zip(loaded, places, strict=True):
-                pointer = _pointer(builder, builder.add(destination, place), vector)
-                store = builder.store(value, pointer, align=COPY_ALIGNMENT)
-                if is_streaming:
-                    one = builder.module.add_metadata([ir.Constant(_I32, 1)])
-                    store.set_metadata("nontemporal", one)
-                else:
-                    store.volatile = True
+            for pair in range(0, len(addresses), 2):
+                copy_block(builder, addresses[pair], addresses[pair + 1], places)
             following = builder.add(index, ir.Constant(_I64, 1))
             index.add_incoming(following, loop)
             builder.cbranch(builder.icmp_signed("<", following, blocks), loop, done)
             builder.position_at_end(done)
             return context.get_dummy_value()
 
-        return types.void(types.int64, types.int64, types.int64), codegen
+        return codegen
 
     @intrinsic
     def copy_blocks(typingctx, destination, source, blocks):
         """Copy blocks of COPY_BLOCK_BYTES with vector stores; ``destination`` is aligned."""
-        return _vector_copy(is_streaming=False)
+        codegen = _vector_copy(COPY_ALIGNMENT)
+        return types.void(types.int64, types.int64, types.int64), codegen
+
+    @intrinsic
+    def copy_thirds(typingctx, a, from_a, b, from_b, third, blocks):
+        """Copy blocks at the addresses, ``third`` and twice ``third`` bytes on, all by turns."""
+        loop = _vector_copy(1)
+
+        def codegen(context, builder, signature, args):
+            *bases, step, count = args
+            twice = builder.add(step, step)
+            further = [builder.add(base, places) for places in (step, twice) for base in bases]
+            return loop(context, builder, signature, [*bases, *further, count])
+
+        return types.void(*[types.int64] * 6), codegen
 
     @intrinsic
     def stream_blocks(typingctx, destination, source, blocks):
@@ -200,7 +219,8 @@ if not config.DISABLE_JIT:
         Non-temporal stores are weakly ordered on x86-64: a ``fence_seq_cst`` must follow before
         anything is published that promises them.
         """
-        return _vector_copy(is_streaming=True)
+        codegen = _vector_copy(COPY_ALIGNMENT, is_streaming=True)
+        return types.void(types.int64, types.int64, types.int64), codegen
 
 else:
 
@@ -209,6 +229,12 @@ else:
         ctypes.memmove(destination, source, blocks * COPY_BLOCK_BYTES)
 
     stream_blocks = copy_blocks
+
+    def copy_thirds(a, from_a, b, from_b, third, blocks):
+        """Copy blocks at the addresses, ``third`` and twice ``third`` bytes on."""
+        for offset in (0, third, 2 * third):
+            copy_blocks(a + offset, from_a + offset, blocks)
+            copy_blocks(b + offset, from_b + offset, blocks)
 
     peek = peek_now
 

@@ -11,12 +11,14 @@ from cobre_kernels.machine.atomics import (
     COPY_BLOCK_BYTES,
     copy_blocks,
     copy_bytes,
+    copy_thirds,
     fence_seq_cst,
     stream_blocks,
 )
 from cobre_kernels.machine.routine import routine
 
 SHORT_BYTES = 1024  # memcpy is best below
+FAR_BYTES = 98304  # below, what another core holds is in its first-level cache, or nearly
 STREAM_BYTES = 16 * 2**20  # a rank's share of a last-level cache; see docs/design/copies.md
 
 
@@ -53,3 +55,32 @@ def copy_out(destination, source, count, streams):
         copy_blocks(destination + head, source + head, blocks)
     done = head + blocks * COPY_BLOCK_BYTES
     copy_bytes(destination + done, source + done, count - done)
+
+
+@routine
+def copy_far(destination, source, count, streams):
+    """Copy from another core's cache; as :func:`copy_out`, of which it is the faster form there.
+
+    A prefetcher follows what a core reads within a page. So the lines of six distant places are
+    asked for by turns.
+    """
+    if streams or count < FAR_BYTES:
+        copy_out(destination, source, count, streams)
+    else:
+        half = count // 2
+        copy_two(destination, source, destination + half, source + half, half)
+        copy_bytes(destination + 2 * half, source + 2 * half, count - 2 * half)
+
+
+@routine
+def copy_two(a, from_a, b, from_b, count):
+    """Copy ``count`` bytes from either source: thirds of both, by turns.
+
+    While a core waits for lines of another core's cache, it copies what its own has.
+    """
+    blocks = count // COPY_BLOCK_BYTES // 3
+    third = blocks * COPY_BLOCK_BYTES
+    copy_thirds(a, from_a, b, from_b, third, blocks)
+    done = 3 * third
+    copy_bytes(a + done, from_a + done, count - done)
+    copy_bytes(b + done, from_b + done, count - done)

@@ -1,20 +1,23 @@
 """Allgatherv: every rank's chunk goes through its slot, one step a chunk, two chunks in flight.
 
 A byte is copied twice: into the slot by its owner, out of it by each reader. Chunks are small
-enough to be read from the owner's cache.
+enough to be read from the owner's cache. If the next rank is there already, its chunk and this
+rank's own are copied by turns.
 """
 
 from cobre_kernels.collective.calls import Allgatherv
 from cobre_kernels.collective.checks import block_of, bytes_of, largest_block_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import DISAGREE, OK
-from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
+from cobre_kernels.machine.copy import copy_far, copy_out, copy_two, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
 from cobre_kernels.shm.slot import fill_slot, slot_of
 from cobre_kernels.shm.step import await_rank, next_generation, publish
-from cobre_kernels.shm.wait import cell_of
+from cobre_kernels.shm.wait import cell_of, has_arrived
+
+BY_TURNS_BYTES = 2**20  # of recv: with more, a second-level cache has no room for both
 
 
 @kernel(COMM, Allgatherv)
@@ -38,15 +41,19 @@ def _chunk(comm, call, begin, is_inline, streams):
     """Move bytes from ``begin`` on, a chunk at most, of every block that reaches so far."""
     generation = next_generation(comm)
     chunk, rank = comm.chunk_bytes, comm.rank
-    own_bytes = min(bytes_of(call, rank) - begin, chunk)
-    own_block = block_of(call, rank)
-    if own_bytes > 0 and is_inline:
-        move(cell_of(comm, rank, generation).payload, call.send, own_bytes)
+    own_bytes = max(min(bytes_of(call, rank) - begin, chunk), 0)
+    own_block = block_of(call, rank) + begin
+    source = call.send + begin
+    if is_inline:
+        move(cell_of(comm, rank, generation).payload, source, own_bytes)
     elif own_bytes > 0:
-        fill_slot(comm, generation, call.send + begin, own_bytes)
+        fill_slot(comm, generation, source, own_bytes)
     publish(comm, generation)
-    if own_bytes > 0 and own_block != call.send:
-        copy_out(own_block + begin, call.send + begin, own_bytes, streams)
+    own_done = own_bytes if own_block == source else 0
+    by_turns = not is_inline and call.recv_count * call.itemsize <= BY_TURNS_BYTES
+    if not by_turns or not has_arrived(comm, (rank + 1) % comm.size, generation):
+        copy_out(own_block + own_done, source + own_done, own_bytes - own_done, streams)
+        own_done = own_bytes
     worst = OK
     for _ in range(comm.size - 1):
         rank += 1
@@ -60,8 +67,20 @@ def _chunk(comm, call, begin, is_inline, streams):
         length = min(bytes_of(call, rank) - begin, chunk)
         if length > 0 and worst == OK:
             target = block_of(call, rank) + begin
-            if is_inline:
-                move(target, cell_of(comm, rank, generation).payload, length)
-            else:
-                copy_out(target, slot_of(comm, rank, generation), length, streams)
+            theirs = _chunk_of(comm, rank, generation, is_inline)
+            both = min(length, own_bytes - own_done)
+            if both > 0:
+                copy_two(target, theirs, own_block + own_done, source + own_done, both)
+            copy_far(target + both, theirs + both, length - both, streams)
+            own_done += both
+    if own_done < own_bytes:
+        copy_out(own_block + own_done, source + own_done, own_bytes - own_done, streams)
     return worst
+
+
+@routine
+def _chunk_of(comm, rank, generation, is_inline):
+    """Return the address at which a rank has published its chunk."""
+    if is_inline:
+        return cell_of(comm, rank, generation).payload
+    return slot_of(comm, rank, generation)

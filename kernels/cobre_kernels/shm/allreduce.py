@@ -10,7 +10,7 @@ from cobre_kernels.collective.calls import Allreduce
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.fold import fold
 from cobre_kernels.collective.status import OK
-from cobre_kernels.machine.copy import move
+from cobre_kernels.machine.copy import FAR_BYTES, move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.machine.routine import routine
@@ -22,6 +22,7 @@ from cobre_kernels.shm.wait import cell_of
 FOLD_ALL_BYTES = 16384  # above, and with more than FOLD_ALL_RANKS ranks, stripes cost less
 FOLD_ALL_RANKS = 3
 BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
+TURN_BYTES = 1024  # less than prefetchers run ahead
 
 
 @kernel(COMM, Allreduce)
@@ -65,7 +66,7 @@ def _every_rank_folds(comm, call):
         outcome = _contribute(comm, generation, call.send + begin, length)
         if outcome != OK:
             return outcome
-        own = _own_chunk(comm, call, generation, begin)
+        own = _own_chunk(comm, call, generation, begin, length)
         _fold_slots(comm, call, own, call.recv + begin, (0, length))
     return OK
 
@@ -81,7 +82,7 @@ def _stripes(comm, call):
         outcome = _contribute(comm, generation, call.send + begin, length)
         if outcome != OK:
             return outcome
-        own = _own_chunk(comm, call, generation, begin)
+        own = _own_chunk(comm, call, generation, begin, length)
         target = stripe_of(comm, comm.rank, generation)
         _fold_slots(comm, call, own, target, _stripe(comm, comm.rank, length))
         if begin > 0:
@@ -100,14 +101,20 @@ def _contribute(comm, generation, source, length):
 
 
 @routine
-def _own_chunk(comm, call, generation, begin):
+def _own_chunk(comm, call, generation, begin, length):
     """Return the address of this rank's chunk; in place it is overwritten before it is folded.
 
-    The only rank of a communicator has no other chunk to fold, and nothing in its slot.
+    The only rank of a communicator has no other chunk to fold, and nothing in its slot. One of two
+    ranks has lost its slot to the other as soon as that is done with this step; their stripes are
+    free.
     """
-    if call.send == call.recv and comm.size > 1:
+    if call.send != call.recv or comm.size == 1:
+        return call.send + begin
+    if comm.size > 2:
         return slot_of(comm, comm.rank, generation)
-    return call.send + begin
+    copy = stripe_of(comm, comm.rank, 0)
+    move(copy, call.send + begin, length)
+    return copy
 
 
 @routine
@@ -118,15 +125,26 @@ def _chunk_of(comm, rank, own):
 
 @routine
 def _fold_slots(comm, call, own, target, span):
-    """Fold the bytes of all chunks in a span, in rank order, into ``target``."""
-    begin, end = span
-    while begin < end:
-        block = min(end - begin, BLOCK_BYTES)
-        move(target, _chunk_of(comm, 0, own) + begin, block)
-        for rank in range(1, comm.size):
-            fold(comm, call, target, _chunk_of(comm, rank, own) + begin, block)
-        begin += block
-        target += block
+    """Fold the bytes of all chunks in a span, in rank order, into ``target``.
+
+    Block by block, from three distant places by turns: while the core folds a block, its
+    prefetchers fetch what follows the two others from the caches of the other ranks.
+    """
+    begin, length = span[0], span[1] - span[0]
+    third = length // (3 * TURN_BYTES) * TURN_BYTES if length >= FAR_BYTES else 0
+    for at in range(0, third, TURN_BYTES):
+        for place in range(at, 3 * third, third):
+            _fold_block(comm, call, own, target + place, begin + place, TURN_BYTES)
+    for at in range(3 * third, length, BLOCK_BYTES):
+        block = min(length - at, BLOCK_BYTES)
+        _fold_block(comm, call, own, target + at, begin + at, block)
+
+
+@routine
+def _fold_block(comm, call, own, target, begin, length):
+    move(target, _chunk_of(comm, 0, own) + begin, length)
+    for rank in range(1, comm.size):
+        fold(comm, call, target, _chunk_of(comm, rank, own) + begin, length)
 
 
 @routine

@@ -3,7 +3,7 @@
 from cobre_kernels.collective.calls import Broadcast
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import DISAGREE, OK
-from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
+from cobre_kernels.machine.copy import copy_far, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
@@ -41,7 +41,7 @@ def _chunk(comm, call, chunk, length):
         if outcome == OK and is_inline:
             move(chunk, cell_of(comm, call.root, generation).payload, length)
         elif outcome == OK:
-            copy_out(chunk, slot_of(comm, call.root, generation), length, is_large(call.size_bytes))
+            copy_far(chunk, slot_of(comm, call.root, generation), length, is_large(call.size_bytes))
         elif outcome != DISAGREE:
             return outcome
     return await_all(comm, generation)

@@ -16,13 +16,15 @@ buffer that holds its chunk, a *stripe* the part of a chunk that one rank folds.
 
     slot of even generations | slot of odd | result stripe of even | result stripe of odd
 
+Two ranks use the first slot of each buffer, by turns (``slot.py``).
+
 Words that different ranks write are 128 bytes apart.
 """
 
 from cobre_kernels.machine.record import LINE_BYTES, Record, memory, own_rows, shared
 
 PAGE_BYTES = 4096
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 MAGIC = 0x314D4D4F43455243  # "CRECOMM1", little-endian
 UNFINISHED = 0x304D4D4F43455243  # "CRECOMM0"
 

@@ -19,15 +19,21 @@ from cobre_kernels.machine.routine import routine
 TIMED_FILL_BYTES = 16384  # long beside two readings of the clock: each is timed
 STREAMED_BYTES = 2048  # below, both ways cost the same
 PROBE_EVERY = 32  # of the fills between these two, so many pass untimed while they are quick
-SLOW_PROBE_BYTES_PER_NS = 6  # stores and their way to the cache together: 13 and more, or 3
-SLOW_BYTES_PER_NS = 12  # ordinary fills reach 25, or 2 to 9; streamed ones about 20
+SLOW_BYTES_PER_NS = 6  # ordinary fills reach 25, or 9 from memory, or 3; streamed ones about 20
 FIRST_SPAN = 4  # fills; one slow fill may only mean that this rank was set aside meanwhile
 LONGEST_SPAN = 256
 
 
 @routine
 def slot_of(comm, rank, generation):
-    """Return the address of a rank's slot for a generation."""
+    """Return the address of a rank's slot for a generation.
+
+    Two ranks exchange their slots in every step: each fills the one that it has just read, whose
+    lines its cache holds. So a line crosses to the other cache once a step, and not twice. No rank
+    fills a slot before it is read, because the only rank that reads it fills it next.
+    """
+    if comm.size == 2:
+        return comm.buffers + ((rank + generation) & 1) * comm.buffer_stride
     buffer = comm.buffers + rank * comm.buffer_stride
     return buffer + (generation & 1) * comm.chunk_bytes
 
@@ -59,7 +65,7 @@ def fill_slot(comm, generation, source, count):
         began = libc.monotonic_ns()
         move(slot, source, count)
         store_fence()  # so few stores would wait in the core, out of the clock's sight
-        _learn(comm, (libc.monotonic_ns() - began) * SLOW_PROBE_BYTES_PER_NS > count)
+        _learn(comm, (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count)
     else:
         move(slot, source, count)
 

@@ -17,41 +17,40 @@ def nodes_of(nodes):
     return {"COBRE_MPI_PRETEND_NODES": nodes} if nodes else {}
 
 
-RAISES = """
-import sys, time
-from cobre_comm import create_communicator
-from mpi4py import MPI
-comm = create_communicator()
-comm.barrier()
-if comm.rank == 1:
-    raise ZeroDivisionError("on purpose")
-MPI.COMM_WORLD.Barrier()  # of another library, say: nothing of ours can end it
-"""
-
-
-@each_library
-def test_exception_outside_our_calls_ends_the_job(library):
-    done = run_script(library, 3, RAISES)
-    assert done.code == 1
-    assert done.took_s < SOON_S
-    assert "ZeroDivisionError: on purpose" in done.err
-    assert "Traceback" in done.err
-
-
-# Rank 0 meets the error and goes on; the job ends in good order.
-OPTED_OUT = """
-import sys
+# Rank 1 ends in some way; the others wait for it, in ours or in another library.
+ENDS = """
+import os, signal, sys, time
 from cobre_comm import CollectiveFailed, create_communicator
+how, *elsewhere = sys.argv[1:]
 comm = create_communicator()
 comm.barrier()
 if comm.rank == 1:
-    raise ZeroDivisionError("on purpose")
+    if how == "raise":
+        raise ZeroDivisionError("on purpose")
+    time.sleep(0.3)
+    if how == "exit":
+        os._exit(3)
+    os.kill(os.getpid(), signal.SIGKILL)
+if elsewhere:
+    from mpi4py import MPI
+    MPI.COMM_WORLD.Barrier()  # nothing of ours can end it
 try:
     comm.barrier()
 except CollectiveFailed as error:
     sys.stdout.write(f"{comm.rank} met {error.ranks}\\n")
     sys.stdout.flush()
+if how != "raise":
+    os._exit(0)  # MPI cannot be finalized without rank 1
 """
+
+
+@each_library
+def test_exception_outside_our_calls_ends_the_job(library):
+    done = run_script(library, 3, ENDS, "raise", "elsewhere")
+    assert done.code == 1
+    assert done.took_s < SOON_S
+    assert "ZeroDivisionError: on purpose" in done.err
+    assert "Traceback" in done.err
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,7 @@ except CollectiveFailed as error:
 )
 def test_abort_can_be_turned_off(library, nodes):
     env = {"COBRE_MPI_ABORT": "0", **nodes_of(nodes)}
-    done = run_script(library, 2, OPTED_OUT, env=env)
+    done = run_script(library, 2, ENDS, "raise", env=env)
     assert "0 met (1,)" in done.out, done
     assert "ZeroDivisionError: on purpose" in done.err
     assert done.code != 0
@@ -75,8 +74,6 @@ if "window" in sys.argv:
     from mpi4py import MPI
     window = MPI.Win.Allocate_shared(100, 1, comm=MPI.COMM_WORLD)
 """
-
-
 LEAKS = {"OMPI_MCA_mpi_show_handle_leaks": "1"}  # of Open MPI
 
 
@@ -97,25 +94,6 @@ def test_open_mpi_would_tell():
     assert "still allocated" in done.err + done.out
 
 
-DIES = """
-import os, signal, sys, time
-from cobre_comm import CollectiveFailed, create_communicator
-comm = create_communicator()
-comm.barrier()
-if comm.rank == 1:
-    time.sleep(0.3)
-    if sys.argv[1] == "exit":
-        os._exit(3)
-    os.kill(os.getpid(), signal.SIGKILL)
-try:
-    comm.barrier()
-except CollectiveFailed as error:
-    sys.stdout.write(f"{comm.rank} met {error.ranks}\\n")
-    sys.stdout.flush()
-os._exit(0)  # MPI cannot be finalized without rank 1
-"""
-
-
 @pytest.mark.parametrize(
     ("library", "nodes", "how"),
     some(
@@ -124,7 +102,7 @@ os._exit(0)  # MPI cannot be finalized without rank 1
     ),
 )
 def test_death_of_a_rank_ends_the_job(library, nodes, how):
-    done = run_script(library, 3, DIES, how, env=nodes_of(nodes))
+    done = run_script(library, 3, ENDS, how, env=nodes_of(nodes))
     assert done.took_s < SOON_S
     assert done.code != 0
 
@@ -139,6 +117,6 @@ ALONE = {
 @each_library
 def test_survivors_name_the_dead_where_mpiexec_lets_them(library):
     options, how = ALONE[library]
-    done = run_script(library, 3, DIES, how, options=options)
+    done = run_script(library, 3, ENDS, how, options=options)
     assert sorted(done.out.split("\n")[:2]) == ["0 met (1,)", "2 met (1,)"], done
     assert done.took_s < SOON_S

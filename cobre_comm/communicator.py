@@ -53,7 +53,7 @@ class Communicator(Closing):
     ``with`` block, or at exit.
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ()
 
     @property
     @abc.abstractmethod

@@ -11,8 +11,16 @@ import zlib
 from typing import Any
 
 import numpy as np
-from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.calls import HASH_MASK, Allgatherv, Allreduce, Broadcast
+from cobre_kernels.collective import dtypes, status
+from cobre_kernels.collective.calls import (
+    ALLGATHERV,
+    ALLREDUCE,
+    BROADCAST,
+    HASH_MASK,
+    Allgatherv,
+    Allreduce,
+    Broadcast,
+)
 from numpy.typing import NDArray
 
 from cobre_comm.reduce_op import ReduceOp
@@ -177,3 +185,26 @@ def allgatherv_call(
         counts_len=counts.size,
         displs_len=displs.size,
     )
+
+
+def numbers_of(operation: int, outcome: int, rank: int, *values: Any) -> tuple[int, int]:
+    """Return the two numbers that the message about a failed call has, from its arguments."""
+    if operation == BROADCAST:
+        return (values[1] if len(values) > 1 else 0), 0
+    if operation == ALLREDUCE:
+        return values[0].size, values[1].size
+    if operation == ALLGATHERV:
+        return _numbers_of_allgatherv(outcome, rank, *values)
+    return 0, 0
+
+
+def _numbers_of_allgatherv(
+    outcome: int, rank: int, send: Array, recv: Array, counts: Any, displs: Any
+) -> tuple[int, int]:
+    if outcome == status.SEND_NOT_COUNT:
+        return send.size, int(counts[rank])
+    if outcome == status.BLOCK_OUTSIDE:
+        return max(int(c) + int(d) for c, d in zip(counts, displs, strict=True)), recv.size
+    if outcome == status.NEGATIVE:
+        return min(*map(int, counts), *map(int, displs)), 0
+    return len(counts), len(displs)

@@ -7,13 +7,13 @@ import contextlib
 import os
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from cobre_kernels.collective import comm as states
-from cobre_kernels.collective import entry, exact_sum, fold, guard, status
+from cobre_kernels.collective import entry, exact_sum, fast_path, fold, guard, status
 from cobre_kernels.collective.calls import (
     ALLGATHERV,
     ALLREDUCE,
@@ -27,13 +27,13 @@ from cobre_kernels.collective.calls import (
     ExactSum,
 )
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.fast_path import array_type_address, fast_path
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.progress import progress
 from cobre_kernels.machine.record import peek_now, poke_now
 from numpy.typing import DTypeLike
 
 from cobre_comm import failure, slow_path
+from cobre_comm.backends import fast_methods
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
@@ -47,7 +47,13 @@ _live: weakref.WeakSet[KernelBackend] = weakref.WeakSet()
 
 
 # Every backend runs the entries, and the kernels that they share.
-COMMON_KERNELS = (*entry.KERNELS, *exact_sum.KERNELS, *fold.KERNELS, *guard.KERNELS)
+COMMON_KERNELS = (
+    *entry.KERNELS,
+    *exact_sum.KERNELS,
+    *fast_path.KERNELS,
+    *fold.KERNELS,
+    *guard.KERNELS,
+)
 
 
 @dataclass(frozen=True)
@@ -67,17 +73,21 @@ class Bodies:
         return [*self.helpers, *named]
 
 
-class KernelBackend(Communicator, SharedMemoryProvider):
+class _Words:
+    """Where the fast methods find the record: in the first slot of an object."""
+
+    __slots__ = ("_words",)
+
+
+class KernelBackend(_Words, Communicator, SharedMemoryProvider):
     """A communicator whose collectives are kernels on a record of private memory.
 
-    A call goes to the compiled fast path, which serves plain arguments and runs the entry. A status
-    other than OK leads to the slow path, which converts unusual arguments and explains wrong ones.
+    Each backend's class gets fast methods in place of the Python methods of the same names
+    (``fast_methods.py``). They serve plain arguments. For all others, and after a status other
+    than OK, they call :func:`_slowly`.
     """
 
-    __slots__ = (
-        "_address", "_allgatherv", "_allreduce", "_barrier", "_broadcast", "_comm",
-        "_rank", "_shut", "_size", "_words",
-    )  # fmt: skip
+    __slots__ = ("__weakref__", "_address", "_comm", "_rank", "_shut", "_size")
 
     def __init__(
         self, spec: BackendSpec, bodies: Bodies, rank: int, size: int, *, is_leader: bool
@@ -90,7 +100,6 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         comm.rank, comm.size, comm.is_leader = rank, size, is_leader
         comm.backend = spec.number
         failure.TIMEOUT_VARIABLES[spec.number] = spec.timeout_variable
-        comm.array_type = array_type_address()
         with progress() if rank == 0 else contextlib.nullcontext():
             self._compile(bodies)
         _live.add(self)
@@ -98,6 +107,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
     def _compile(self, bodies: Bodies) -> None:
         """Note the addresses of the kernels, which are compiled now or found in numba's cache."""
         comm = self._comm
+        comm.python = fast_methods.install(_backend_class(type(self)), _slowly)
         comm.barrier = entry.barrier_entry.address
         comm.broadcast = entry.broadcast_entry.address
         comm.allreduce = entry.allreduce_entry.address
@@ -111,10 +121,6 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         comm.refuse = guard.refuse_kernel.address
         comm.exact_sum = exact_sum.exact_sum_entry.address
         comm.fold_kernel = fold.fold_kernel.address
-        self._barrier = fast_path("barrier")
-        self._broadcast = fast_path("broadcast")
-        self._allreduce = fast_path("allreduce")
-        self._allgatherv = fast_path("allgatherv")
         self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
 
     @property
@@ -134,51 +140,35 @@ class KernelBackend(Communicator, SharedMemoryProvider):
 
     def barrier(self) -> None:
         """Return when all ranks have entered."""
-        outcome = self._barrier(self._address)
-        if outcome:
-            if outcome == status.UNUSUAL_ARGUMENTS:
-                self._agree_on(BARRIER, 0)
-            else:
-                self._raise(BARRIER, outcome, 0, 0)
+        self._agree_on(BARRIER, 0)
 
     def broadcast(self, buf: Array, root: int = 0) -> None:
         """Give every rank the bytes of the root."""
-        if root.__class__ is not int:
-            root = slow_path.as_integer("broadcast", "root", root)
+        root = slow_path.as_integer("broadcast", "root", root)
+        call = slow_path.broadcast_call(buf, root, self._rank)
         try:
-            outcome = self._broadcast(self._address, buf, root)
+            outcome = entry.broadcast_entry.call(self._address, call)
         except OverflowError:  # the integer does not fit into 64 bits
             raise InvalidRoot(root, self._size) from None
         if outcome:
-            if outcome == status.UNUSUAL_ARGUMENTS:
-                call = slow_path.broadcast_call(buf, root, self._rank)
-                outcome = entry.broadcast_entry.call(self._address, call)
-            if outcome:
-                self._raise(BROADCAST, outcome, root, 0)
+            self._raise(BROADCAST, outcome, buf, root)
 
     def allreduce(self, send: Array, recv: Array, op: ReduceOp = ReduceOp.SUM) -> None:
         """Reduce element by element over all ranks, in rank order; every rank gets the result."""
-        if op.__class__ is not ReduceOp:
-            op = slow_path.as_reduce_op(op)
-        outcome = self._allreduce(self._address, send, recv, op)
+        op = slow_path.as_reduce_op(op)
+        call = slow_path.allreduce_call(send, recv, op)
+        outcome = entry.allreduce_entry.call(self._address, call)
         if outcome:
-            if outcome == status.UNUSUAL_ARGUMENTS:
-                call = slow_path.allreduce_call(send, recv, op)
-                outcome = entry.allreduce_entry.call(self._address, call)
-            if outcome:
-                self._raise(ALLREDUCE, outcome, send.size, recv.size)
+            self._raise(ALLREDUCE, outcome, send, recv)
 
     def allgatherv(self, send: Array, recv: Array, counts: Counts, displs: Counts) -> None:
         """Gather blocks of different lengths from all ranks, on all ranks."""
-        outcome = self._allgatherv(self._address, send, recv, counts, displs)
+        counts = slow_path.as_table("counts", counts)
+        displs = slow_path.as_table("displs", displs)
+        call = slow_path.allgatherv_call(send, recv, counts, displs)
+        outcome = entry.allgatherv_entry.call(self._address, call)
         if outcome:
-            if outcome == status.UNUSUAL_ARGUMENTS:
-                counts = slow_path.as_table("counts", counts)
-                displs = slow_path.as_table("displs", displs)
-                call = slow_path.allgatherv_call(send, recv, counts, displs)
-                outcome = entry.allgatherv_entry.call(self._address, call)
-            if outcome:
-                self._explain_allgatherv(outcome, send, recv, counts, displs)
+            self._raise(ALLGATHERV, outcome, send, recv, counts, displs)
 
     def exact_sum(self, values: Array) -> float:
         """Return the sum of every element on every rank, rounded once."""
@@ -187,26 +177,14 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         call = ExactSum(array.ctypes.data, array.size, dtype, digits.ctypes.data)
         outcome = exact_sum.exact_sum_entry.call(self._address, call)
         if outcome:
-            self._raise(EXACT_SUM, outcome, 0, 0)
+            self._raise(EXACT_SUM, outcome)
         return float(digits.view(np.float64)[0])
-
-    def _explain_allgatherv(
-        self, outcome: int, send: Array, recv: Array, counts: Counts, displs: Counts
-    ) -> NoReturn:
-        a, b = len(counts), len(displs)
-        if outcome == status.SEND_NOT_COUNT:
-            a, b = send.size, int(counts[self._rank])
-        elif outcome == status.BLOCK_OUTSIDE:
-            a, b = max(int(c) + int(d) for c, d in zip(counts, displs, strict=True)), recv.size
-        elif outcome == status.NEGATIVE:
-            a, b = min(*map(int, counts), *map(int, displs)), 0
-        self._raise(ALLGATHERV, outcome, a, b)
 
     def _agree_on(self, signature: int, length: int) -> None:
         """Wait for the other ranks, which must give the same signature and length."""
         outcome = entry.barrier_entry.call(self._address, Barrier(signature, length))
         if outcome:
-            self._raise(signature & 0xFF, outcome, 0, 0)
+            self._raise(signature & 0xFF, outcome)
 
     def _agree_on_region(self, count: int, dtype: DTypeLike) -> tuple[int, np.dtype[Any]]:
         """Check the arguments of a new region, and that all ranks give the same ones."""
@@ -245,7 +223,7 @@ class KernelBackend(Communicator, SharedMemoryProvider):
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
         refusal = _REFUSALS.get(self._guard, 0)
         if refusal:
-            self._raise(BARRIER, refusal, 0, 0)
+            self._raise(BARRIER, refusal)
 
     @property
     def _guard(self) -> int:
@@ -255,8 +233,9 @@ class KernelBackend(Communicator, SharedMemoryProvider):
     def _guard(self, value: int) -> None:
         poke_now(self._comm.guard, value)
 
-    def _raise(self, operation: int, outcome: int, a: int, b: int) -> NoReturn:
-        raise failure.exception_for(self._address, operation, outcome, a, b)
+    def _raise(self, operation: int, outcome: int, *values: Any) -> NoReturn:
+        numbers = slow_path.numbers_of(operation, outcome, self._rank, *values)
+        raise failure.exception_for(self._address, operation, outcome, *numbers)
 
     def close(self) -> None:
         """Leave the group; idempotent."""
@@ -287,6 +266,35 @@ class KernelBackend(Communicator, SharedMemoryProvider):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(rank={self._rank}, size={self._size})"
+
+
+def _backend_class(cls: type) -> type:
+    """Return the backend's own class among the bases of a class that a user may have made."""
+    bases = cls.__mro__
+    return bases[bases.index(KernelBackend) - 1]
+
+
+_SERVED_BY: dict[int, Callable[..., None]] = {
+    BARRIER: KernelBackend.barrier,
+    BROADCAST: KernelBackend.broadcast,
+    ALLREDUCE: KernelBackend.allreduce,
+    ALLGATHERV: KernelBackend.allgatherv,
+}
+
+
+def _slowly(
+    comm: KernelBackend, operation: int, outcome: int, names: tuple[str, ...] | None, *values: Any
+) -> None:
+    """Serve a call that the fast path leaves, or raise what its outcome means."""
+    if outcome != status.UNUSUAL_ARGUMENTS:  # then the values are in the order of the parameters
+        comm._raise(operation, outcome, *values)
+    serve = _SERVED_BY[operation]
+    if names is None:
+        serve(comm, *values)
+    else:
+        first_named = len(values) - len(names)
+        keywords = dict(zip(names, values[first_named:], strict=True))
+        serve(comm, *values[:first_named], **keywords)
 
 
 _REFUSALS = {

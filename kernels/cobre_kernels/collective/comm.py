@@ -39,7 +39,7 @@ COMM = Record(
     size=word("number of ranks"),
     is_leader=word("1: this rank populates a region as a whole"),
     backend=word("number of the backend, for messages"),
-    array_type=word("address of numpy.ndarray; 0 if its layout is not the one of fast_path.py"),
+    python=pointer("Python", "what the fast path from Python knows; 0: there is none"),
     # Kernels, by address. The entries are what callers know.
     barrier=word("entry of a barrier, and of all that only agrees"),
     broadcast=word("entry of a broadcast"),

@@ -1,202 +1,231 @@
-"""The fast path from Python to an entry: one compiled function per collective.
+"""The fast path from Python to an entry: one method in compiled code per collective.
 
-It gets the objects themselves and reads the few fields it needs of a NumPy array
-(``PyArrayObject_fields`` and ``PyArray_Descr`` of NumPy 2's ABI). What is not a plain array of a
-plain dtype it leaves, with UNUSUAL_ARGUMENTS, to the slow path in ``cobre_comm/slow_path.py``.
-One compilation serves every dtype and every number of dimensions.
-
-Array layout, 64-bit: data at 16, nd (32 bits) at 24, dimensions at 32, descr at 56, flags (32
-bits) at 64. Descriptor: kind, type, byteorder, flags (8 bits each) at 24, type number (32 bits) at
-28, item size at 40. :func:`layout_is_known` compares with what NumPy itself says.
+CPython calls it by its own convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``): the
+communicator, where the arguments lie, how many, and the names of those given by keyword. So no
+tuple is made, no attribute looked up, no number boxed. The method reads the few fields that it
+needs of a NumPy array (``objects.py``) and runs the entry. Whatever is not plain, and every status
+other than OK, it leaves to a Python function, which serves the call or raises. One compilation
+serves every dtype and every number of dimensions.
 """
 
 import functools
+from typing import NamedTuple
 
-import numpy as np
-from numba import config, types
-from numba.core import cgutils
-from numba.extending import NativeValue, models, register_model, unbox
+from numba import types
 
 from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.calls import BARRIER, Allgatherv, Allreduce, Barrier, Broadcast
+from cobre_kernels.collective.calls import (
+    ALLGATHERV,
+    ALLREDUCE,
+    BARRIER,
+    BROADCAST,
+    Allgatherv,
+    Allreduce,
+    Barrier,
+    Broadcast,
+)
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.status import UNUSUAL_ARGUMENTS
+from cobre_kernels.collective.fold import SUM
+from cobre_kernels.collective.objects import (
+    ALIGNED,
+    C_CONTIGUOUS,
+    LOW_32,
+    OBJECT,
+    WRITEABLE,
+    count_of,
+    plain_dtype,
+)
+from cobre_kernels.collective.status import OK, UNUSUAL_ARGUMENTS
+from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import peek
-from cobre_kernels.machine.kernel import compile_cached, run
-from cobre_kernels.machine.record import peek_now
+from cobre_kernels.machine.kernel import kernel, method_address, run
+from cobre_kernels.machine.record import WORD_BYTES, Record, pointer
 from cobre_kernels.machine.record_types import RecordType
 from cobre_kernels.machine.routine import routine
 
-COMM_TYPE = RecordType(COMM.name)
-TYPE, DATA, ND, DIMENSIONS, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
-DESCR_HEAD, DESCR_ITEMSIZE = 24, 40
-C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
-LOW_32 = 0xFFFFFFFF
-BYTE_ORDERS = (ord("="), ord("|"))
+REDUCED = Record(
+    "AllreduceArguments",
+    "Arguments of an allreduce, as CPython passes them.",
+    send=pointer("Array", "the array, or another object"),
+    recv=pointer("Array", "likewise"),
+    op=pointer("Array", "a ReduceOp, or another object; only if there are three"),
+)
+CAST = Record(
+    "BroadcastArguments",
+    "Arguments of a broadcast, as CPython passes them.",
+    buffer=pointer("Array", "the array, or another object"),
+    root=pointer("Array", "an int, or another object; only if there are two"),
+)
+GATHERED = Record(
+    "AllgathervArguments",
+    "Arguments of an allgatherv, as CPython passes them.",
+    send=pointer("Array", "the array, or another object"),
+    recv=pointer("Array", "likewise"),
+    counts=pointer("Array", "likewise"),
+    displs=pointer("Array", "likewise"),
+)
 
 
-class ObjectType(types.Type):
-    """The numba type of a Python object seen as its address; borrowed for the call."""
+class Left(NamedTuple):
+    """A call that the fast path leaves: why, and what CPython has passed, by address."""
 
-    def __init__(self):
-        super().__init__(name="CobreObject")
-
-
-object_type = ObjectType()
-
-
-@register_model(ObjectType)
-class _ObjectModel(models.PrimitiveModel):
-    def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, cgutils.intp_t)
+    operation: int
+    outcome: int
+    self: int
+    arguments: int
+    count: int
+    names: int
 
 
-@unbox(ObjectType)
-def _unbox_object(typ, obj, c):
-    return NativeValue(c.builder.ptrtoint(obj, cgutils.intp_t))
+def _barrier(self, nothing):
+    if self.words.address == 0:
+        return libc.refuse_object()
+    comm = self.words.comm
+    outcome = run(comm.barrier, comm, Barrier(BARRIER, 0))
+    return _result(comm, Left(BARRIER, outcome, self.address, 0, 0, 0))
 
 
-if not config.DISABLE_JIT:
-    from numba.extending import intrinsic
+def _broadcast(self, arguments, count, names):
+    if self.words.address == 0:
+        return libc.refuse_object()
+    comm = self.words.comm
+    python = comm.python
+    total = _total(python.broadcast_names, 2, count, names)
+    root = _integer(arguments.root, python.int_type) if total == 2 else 0
+    outcome = UNUSUAL_ARGUMENTS
+    if 1 <= total <= 2 and root >= 0:
+        buffer = arguments.buffer
+        needed = C_CONTIGUOUS if root == comm.rank else C_CONTIGUOUS | WRITEABLE
+        dtype = plain_dtype(python, buffer, needed)
+        if dtype > 0:
+            size_bytes = count_of(buffer) * buffer.descr.itemsize
+            call = Broadcast(buffer.data, size_bytes, dtype, root)
+            outcome = run(comm.broadcast, comm, call)
+    return _result(comm, Left(BROADCAST, outcome, self.address, arguments.address, count, names))
 
-    @intrinsic
-    def _address(typingctx, obj):
-        return types.int64(object_type), lambda context, builder, signature, args: args[0]
+
+def _allreduce(self, arguments, count, names):
+    if self.words.address == 0:
+        return libc.refuse_object()
+    comm = self.words.comm
+    python = comm.python
+    total = _total(python.allreduce_names, 3, count, names)
+    op = _integer(arguments.op, python.op_type) if total == 3 else SUM
+    outcome = UNUSUAL_ARGUMENTS
+    if 2 <= total <= 3 and op >= 0:
+        send, recv = arguments.send, arguments.recv
+        dtype = plain_dtype(python, send, C_CONTIGUOUS | ALIGNED)
+        other = plain_dtype(python, recv, C_CONTIGUOUS | ALIGNED | WRITEABLE)
+        if dtype == other and dtypes.INT8 <= dtype <= dtypes.COMPLEX128:
+            send_count, recv_count, itemsize = count_of(send), count_of(recv), send.descr.itemsize
+            call = Allreduce(send.data, send_count, recv.data, recv_count, itemsize, dtype, op)
+            outcome = run(comm.allreduce, comm, call)
+    return _result(comm, Left(ALLREDUCE, outcome, self.address, arguments.address, count, names))
+
+
+def _allgatherv(self, arguments, count, names):
+    if self.words.address == 0:
+        return libc.refuse_object()
+    comm = self.words.comm
+    python = comm.python
+    outcome = UNUSUAL_ARGUMENTS
+    if _total(python.allgatherv_names, 4, count, names) == 4:
+        send, recv = arguments.send, arguments.recv
+        counts, displs = arguments.counts, arguments.displs
+        dtype = plain_dtype(python, send, C_CONTIGUOUS)
+        other = plain_dtype(python, recv, C_CONTIGUOUS | WRITEABLE)
+        if dtype > 0 and dtype == other and _is_table(python, counts) and _is_table(python, displs):
+            call = Allgatherv(
+                send.data, count_of(send), recv.data, count_of(recv), send.descr.itemsize, dtype,
+                counts.data, displs.data, counts.dimensions[0], displs.dimensions[0],
+            )  # fmt: skip
+            outcome = run(comm.allgatherv, comm, call)
+    return _result(comm, Left(ALLGATHERV, outcome, self.address, arguments.address, count, names))
 
 
 @routine
-def _is_plain(comm, array, needed_flags):
-    """Whether it is exactly an ndarray with these flags and a native numeric dtype."""
-    array_type = comm.array_type
-    if array_type == 0 or peek(array + TYPE) != array_type:
-        return False
-    if peek(array + FLAGS) & needed_flags != needed_flags:
-        return False
-    order = peek(peek(array + DESCR) + DESCR_HEAD) >> 16 & 0xFF
-    return (order == BYTE_ORDERS[0] or order == BYTE_ORDERS[1]) and _code(array) > 0
+def _is_table(python, array):
+    dtype = plain_dtype(python, array, C_CONTIGUOUS | ALIGNED)
+    return dtype == dtypes.INT64 and array.axes & LOW_32 == 1
 
 
 @routine
-def _code(array):
-    number = peek(peek(array + DESCR) + DESCR_HEAD) >> 32 & LOW_32
-    return dtypes.BY_TYPE_NUMBER[number] if number < len(dtypes.BY_TYPE_NUMBER) else -1
+def _total(parameters, most, count, names):
+    """Return the number of arguments, or -1 if keywords come in another order than parameters."""
+    if names == 0:
+        return count
+    named = libc.tuple_size(names)
+    if count + named > most:
+        return -1
+    while named > 0:
+        named -= 1
+        if libc.tuple_item(names, named) != parameters[count + named]:
+            return -1
+    return count + libc.tuple_size(names)
 
 
 @routine
-def _itemsize(array):
-    return peek(peek(array + DESCR) + DESCR_ITEMSIZE)
+def _integer(value, expected_type):
+    """Return an integer of exactly this type; -1 if it is of another one, too large or negative."""
+    if value.type != expected_type:
+        return -1
+    number = libc.integer_of(value.address)
+    if number < 0:
+        libc.clear_exception()  # if it was too large; the slow path says what is wrong
+        return -1
+    return number
 
 
 @routine
-def _count(array):
-    dimensions = peek(array + DIMENSIONS)
-    count = 1
-    for axis in range(peek(array + ND) & LOW_32):
-        count *= peek(dimensions + 8 * axis)
-    return count
+def _result(comm, left):
+    """Return None, or what the slow path makes of the call; 0 where it raised."""
+    if left.outcome != OK:
+        return run(comm.python.slow_kernel, comm, left)
+    libc.count_up(comm.python.none)
+    return comm.python.none
 
 
-@routine
-def _is_table(comm, array):
-    is_vector = _is_plain(comm, array, C_CONTIGUOUS | ALIGNED) and peek(array + ND) & LOW_32 == 1
-    return is_vector and _code(array) == dtypes.INT64
+@kernel(COMM, Left)
+def slow_kernel(comm, left):
+    """Call the slow path with the operation, the outcome, the names and all values."""
+    names = left.names if left.names != 0 else comm.python.none
+    total = left.count + (libc.tuple_size(left.names) if left.names != 0 else 0)
+    values = libc.new_tuple(4 + total)
+    if values == 0:
+        return 0
+    libc.count_up(left.self)
+    libc.set_item(values, 0, left.self)
+    libc.set_item(values, 1, libc.new_integer(left.operation))  # CPython has these already,
+    libc.set_item(values, 2, libc.new_integer(left.outcome))  # so that there is memory for them
+    libc.count_up(names)
+    libc.set_item(values, 3, names)
+    number = 0
+    while number < total:
+        value = peek(left.arguments + number * WORD_BYTES)
+        libc.count_up(value)
+        libc.set_item(values, 4 + number, value)
+        number += 1
+    result = libc.call_object(comm.python.slow_path, values)
+    libc.count_down(values)
+    return result
 
 
-def _barrier(comm):
-    return run(comm.barrier, comm, Barrier(BARRIER, 0))
+KERNELS = (slow_kernel,)
 
-
-def _broadcast(comm, buffer, root):
-    buffer = _address(buffer)
-    needed = C_CONTIGUOUS if root == comm.rank else C_CONTIGUOUS | WRITEABLE
-    if not _is_plain(comm, buffer, needed):
-        return UNUSUAL_ARGUMENTS
-    size_bytes = _count(buffer) * _itemsize(buffer)
-    call = Broadcast(peek(buffer + DATA), size_bytes, _code(buffer), root)
-    return run(comm.broadcast, comm, call)
-
-
-def _allreduce(comm, send, recv, op):
-    send, recv = _address(send), _address(recv)
-    if not _is_plain(comm, send, C_CONTIGUOUS | ALIGNED):
-        return UNUSUAL_ARGUMENTS
-    if not _is_plain(comm, recv, C_CONTIGUOUS | ALIGNED | WRITEABLE):
-        return UNUSUAL_ARGUMENTS
-    code = _code(send)
-    if code != _code(recv) or not dtypes.INT8 <= code <= dtypes.COMPLEX128:
-        return UNUSUAL_ARGUMENTS
-    source, target = peek(send + DATA), peek(recv + DATA)
-    call = Allreduce(source, _count(send), target, _count(recv), _itemsize(send), code, op)
-    return run(comm.allreduce, comm, call)
-
-
-def _allgatherv(comm, send, recv, counts, displs):
-    send, recv = _address(send), _address(recv)
-    counts, displs = _address(counts), _address(displs)
-    if not _is_plain(comm, send, C_CONTIGUOUS):
-        return UNUSUAL_ARGUMENTS
-    if not _is_plain(comm, recv, C_CONTIGUOUS | WRITEABLE) or _code(send) != _code(recv):
-        return UNUSUAL_ARGUMENTS
-    if not _is_table(comm, counts) or not _is_table(comm, displs):
-        return UNUSUAL_ARGUMENTS
-    call = Allgatherv(
-        peek(send + DATA), _count(send), peek(recv + DATA), _count(recv), _itemsize(send),
-        _code(send), peek(counts + DATA), peek(displs + DATA), _count(counts), _count(displs),
-    )  # fmt: skip
-    return run(comm.allgatherv, comm, call)
-
-
-def layout_is_known():
-    """Whether arrays and descriptors look here as this file reads them."""
-    if np.lib.NumpyVersion(np.__version__) < "2.0.0":
-        return False
-    for dtype in ("i1", "f8", "c16", "f4"):
-        array = np.zeros((3, 5), dtype=dtype)[1:]
-        at = id(array)
-        seen = (
-            peek_now(at + TYPE),
-            peek_now(at + DATA),
-            peek_now(at + ND) & LOW_32,
-            peek_now(at + DESCR),
-            peek_now(at + FLAGS) & (C_CONTIGUOUS | ALIGNED | WRITEABLE),
-        )
-        expected = (id(np.ndarray), array.ctypes.data, 2, id(array.dtype), 0x501)
-        if seen != expected:
-            return False
-        dimensions, descr = peek_now(at + DIMENSIONS), id(array.dtype)
-        shape = (peek_now(dimensions), peek_now(dimensions + 8))
-        head = peek_now(descr + DESCR_HEAD)
-        if shape != array.shape or head >> 32 != array.dtype.num:
-            return False
-        order_is_native = head >> 16 & 0xFF in BYTE_ORDERS
-        if not order_is_native or peek_now(descr + DESCR_ITEMSIZE) != array.dtype.itemsize:
-            return False
-    return True
-
-
-@functools.cache
-def array_type_address():
-    """Return what goes into the record's ``array_type``; 0 turns every call to the slow path."""
-    return 0 if config.DISABLE_JIT or not layout_is_known() else id(np.ndarray)
-
-
-def _unusual(*arguments):
-    return UNUSUAL_ARGUMENTS
-
-
-# By name: the function, and the types of its arguments after the record.
+# By name: the function, and the record of its arguments; barrier has none.
 FAST_PATHS = {
-    "barrier": (_barrier, ()),
-    "broadcast": (_broadcast, (object_type, types.int64)),
-    "allreduce": (_allreduce, (object_type, object_type, types.int64)),
-    "allgatherv": (_allgatherv, (object_type,) * 4),
+    "barrier": (_barrier, None),
+    "broadcast": (_broadcast, CAST),
+    "allreduce": (_allreduce, REDUCED),
+    "allgatherv": (_allgatherv, GATHERED),
 }
 
 
 @functools.cache
 def fast_path(name):
-    """Return the compiled function of that name in :data:`FAST_PATHS`."""
+    """Return the address of the compiled method of that name in :data:`FAST_PATHS`."""
     function, arguments = FAST_PATHS[name]
-    if config.DISABLE_JIT:
-        return _unusual
-    return compile_cached(types.int64(COMM_TYPE, *arguments), function).entry_point
+    rest = [types.int64]
+    if arguments is not None:
+        rest = [RecordType(arguments.name), types.int64, types.int64]
+    return method_address(types.int64(RecordType(OBJECT.name), *rest), function)

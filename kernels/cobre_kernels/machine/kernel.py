@@ -79,10 +79,13 @@ def kernel(record, call=None):
     return lambda function: Kernel(function, record, call)
 
 
-def compile_cached(signature, function):
+FOR_PYTHON = {"no_cfunc_wrapper": True}
+FOR_C = {"no_cpython_wrapper": True}
+
+
+def compile_cached(signature, function, wrappers=FOR_PYTHON):
     """Compile for one signature, through numba's disk cache where there is a place for it."""
-    options = {"error_model": "numpy", "no_cfunc_wrapper": True}
-    dispatcher = njit(pipeline_class=KernelCompiler, **options)(function)
+    dispatcher = njit(pipeline_class=KernelCompiler, error_model="numpy", **wrappers)(function)
     try:
         dispatcher._cache = cache_of(function)
     except RuntimeError as error:
@@ -95,6 +98,12 @@ def compile_cached(signature, function):
         dispatcher._cache.flush()
         dispatcher.compile(signature)
     return dispatcher.overloads[signature.args]
+
+
+def method_address(signature, function):
+    """Compile likewise, to a function that C calls; return its address."""
+    compiled = compile_cached(signature, function, FOR_C)
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
 
 
 if not config.DISABLE_JIT:

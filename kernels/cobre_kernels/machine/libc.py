@@ -1,4 +1,4 @@
-"""C functions by name: clock, scheduler, futex, record locks, sockets, CPython's GIL and signals.
+"""C functions by name: clock, scheduler, futex, record locks, sockets, and those of CPython.
 
 The only file of external function names. The linker of the process that runs the code resolves
 them, so nothing here puts an address into a cached kernel. ``syscall`` and ``fcntl`` are declared
@@ -6,7 +6,7 @@ variadic, because some ABIs (macOS on arm64) pass variadic arguments differently
 
 Sources: futex(2), fcntl(2), clock_gettime(2), nanosleep(2), sched_yield(2), recv(2), sendmsg(2),
 poll(2), errno(3), and XNU's headers for the numbers of macOS; CPython's C API,
-"Initialization, Finalization, and Threads" and "Exception Handling".
+"Initialization, Finalization, and Threads", "Exception Handling" and "Concrete Objects Layer".
 """
 
 import ctypes
@@ -85,6 +85,17 @@ _poll = _external("poll", _INT(_LONG, _LONG, _INT))
 _errno_location = _external("__errno_location" if IS_LINUX else "__error", _LONG())
 fetch_exception = _external("PyErr_Fetch", types.void(_LONG, _LONG, _LONG))
 normalize_exception = _external("PyErr_NormalizeException", types.void(_LONG, _LONG, _LONG))
+clear_exception = _external("PyErr_Clear", types.void())
+refuse_object = _external("PyErr_BadArgument", _INT())  # raises TypeError, returns 0
+count_up = _external("Py_IncRef", types.void(_LONG))
+count_down = _external("Py_DecRef", types.void(_LONG))
+integer_of = _external("PyLong_AsLongLong", _LONG(_LONG))
+new_integer = _external("PyLong_FromLongLong", _LONG(_LONG))
+new_tuple = _external("PyTuple_New", _LONG(_LONG))
+tuple_size = _external("PyTuple_Size", _LONG(_LONG))
+tuple_item = _external("PyTuple_GetItem", _LONG(_LONG, _LONG))  # borrowed
+set_item = _external("PyTuple_SetItem", _INT(_LONG, _LONG, _LONG))  # takes the count over
+call_object = _external("PyObject_CallObject", _LONG(_LONG, _LONG))
 
 if not config.DISABLE_JIT:
     _I32, _I64 = ir.IntType(32), ir.IntType(64)

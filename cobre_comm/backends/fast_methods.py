@@ -1,0 +1,97 @@
+"""Methods of communicators in compiled code, bound to a backend's class.
+
+``fast_path.py`` of the kernels has what they do. Each becomes a method descriptor, as methods of
+classes that are written in C are, in place of the Python method of the same name. The Python method
+stays what serves unusual arguments.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from cobre_kernels.collective import dtypes
+from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path, slow_kernel
+from cobre_kernels.collective.objects import PYTHON, layout_is_known
+from numpy.typing import NDArray
+
+from cobre_comm.reduce_op import ReduceOp
+
+METH_NOARGS, METH_FASTCALL, METH_KEYWORDS = 0x4, 0x80, 0x2  # of CPython's methodobject.h
+SIGNATURES = {
+    "barrier": "($self, /)",
+    "broadcast": "($self, /, buf, root=0)",
+    "allreduce": "($self, /, send, recv, op=0)",
+    "allgatherv": "($self, /, send, recv, counts, displs)",
+}
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's ``PyMethodDef``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def _kept(value: Any) -> Any:
+    """Let a value live as long as the process: a method may run while Python shuts down."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+    return value
+
+
+def install(backend: type, slow_path: Callable[..., None]) -> int:
+    """Give a backend's class its fast methods, once; return the address of what they know.
+
+    Parameters
+    ----------
+    backend : type
+        The class of a backend; a subclass that a user makes of it inherits the methods.
+    slow_path : callable
+        Gets the communicator, the operation, the outcome, the names of keywords or None, and all
+        values, and serves the call or raises.
+    """
+    if not layout_is_known():
+        return 0  # the Python methods do it all
+    _install_methods(backend)
+    return int(_python_words(slow_path).ctypes.data)
+
+
+@functools.cache
+def _install_methods(backend: type) -> None:
+    make_descriptor = ctypes.pythonapi.PyDescr_NewMethod
+    make_descriptor.restype = ctypes.py_object
+    make_descriptor.argtypes = [ctypes.py_object, ctypes.POINTER(_MethodDef)]
+    for name in FAST_PATHS:
+        if name not in vars(backend):
+            doc = f"{name}{SIGNATURES[name]}\n--\n\n{getattr(backend, name).__doc__}"
+            flags = METH_NOARGS if name == "barrier" else METH_FASTCALL | METH_KEYWORDS
+            definition = _kept(_MethodDef(name.encode(), fast_path(name), flags, doc.encode()))
+            setattr(backend, name, make_descriptor(backend, definition))
+
+
+@functools.cache
+def _python_words(slow_path: Callable[..., None]) -> NDArray[np.int64]:
+    words: NDArray[np.int64] = _kept(PYTHON.array())
+    python = PYTHON.of(words)
+    python.none, python.array_type, python.int_type = id(None), id(np.ndarray), id(int)
+    python.op_type, python.slow_path = id(ReduceOp), id(_kept(slow_path))
+    python.slow_kernel = slow_kernel.address
+    python.dtypes = _kept(np.array(dtypes.BY_TYPE_NUMBER)).ctypes.data
+    python.broadcast_names = _names("buf", "root")
+    python.allreduce_names = _names("send", "recv", "op")
+    python.allgatherv_names = _names("send", "recv", "counts", "displs")
+    return words
+
+
+def _names(*names: str) -> int:
+    """Return the address of the addresses that these names have in compiled calls of Python."""
+    words = _kept(np.array([id(_kept(sys.intern(name))) for name in names]))
+    return int(words.ctypes.data)

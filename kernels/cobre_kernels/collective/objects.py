@@ -1,0 +1,124 @@
+"""Objects of CPython and NumPy, as the fast path reads them.
+
+These are fields that every supported version lays out alike: the head of an object, its first slot,
+``PyArrayObject_fields`` and ``PyArray_Descr`` of NumPy 2's ABI. :func:`layout_is_known` compares
+with what Python and NumPy say themselves. All else is asked of CPython's stable ABI (``libc.py``).
+"""
+
+import functools
+
+import numpy as np
+from numba import config
+
+from cobre_kernels.collective import dtypes
+from cobre_kernels.machine.record import Record, memory, pointer, table, word
+from cobre_kernels.machine.routine import routine
+
+HEAD_BYTES = 16  # reference count and type
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+LOW_32 = 0xFFFFFFFF
+BYTE_ORDERS = (ord("="), ord("|"))
+TYPE_NUMBERS = len(dtypes.BY_TYPE_NUMBER)
+
+OBJECT = Record(
+    "Object",
+    "The Python object of a communicator. CPython keeps it.",
+    head=memory(HEAD_BYTES, "reference count and type"),
+    words=pointer("CommArray", "its first slot: the array that holds the record; 0: none yet"),
+)
+COMM_ARRAY = Record(
+    "CommArray",
+    "The array that holds a communicator's record. NumPy keeps it.",
+    head=memory(HEAD_BYTES, "reference count and type"),
+    comm=pointer("Comm", "its bytes"),
+)
+DESCR = Record(
+    "Descr",
+    "A dtype: PyArray_Descr. NumPy keeps it.",
+    head=memory(24, "reference count, type and scalar type"),
+    codes=word("8 bits each: kind, letter, byte order, old flags; above them the type number"),
+    flags=word("flags"),
+    itemsize=word("bytes of an element"),
+)
+ARRAY = Record(
+    "Array",
+    "An array: PyArrayObject_fields. NumPy keeps it; of another object only the type is read.",
+    references=word("reference count"),
+    type=word("address of its class"),
+    data=word("address of its first element"),
+    axes=word("number of axes, in the low 32 bits"),
+    dimensions=table("length of each axis"),
+    strides=table("bytes from one element to the next along each axis"),
+    base=word("object that owns the bytes"),
+    descr=pointer("Descr", "its dtype"),
+    flags=word("contiguous, aligned, writeable, ...; in the low 32 bits"),
+)
+PYTHON = Record(
+    "Python",
+    "What the fast path knows of this process's Python objects; they live as long as it.",
+    none=word("None"),
+    array_type=word("numpy.ndarray"),
+    int_type=word("int"),
+    op_type=word("ReduceOp"),
+    slow_path=word("the function that serves, or explains, what the fast path leaves"),
+    slow_kernel=word("kernel that calls it"),
+    dtypes=table("codes of dtypes by NumPy's type number"),
+    broadcast_names=table("names of the parameters, in their order; likewise the next two"),
+    allreduce_names=table("of allreduce"),
+    allgatherv_names=table("of allgatherv"),
+)
+
+
+@routine
+def plain_dtype(python, array, needed_flags):
+    """Return the code of the dtype, if it is exactly an ndarray with these flags; -1 if not.
+
+    A dtype of another byte order, or without a code, is -1 too.
+    """
+    if array.type != python.array_type or array.flags & needed_flags != needed_flags:
+        return -1
+    codes = array.descr.codes
+    order, number = codes >> 16 & 0xFF, codes >> 32 & LOW_32
+    if number >= TYPE_NUMBERS or (order != BYTE_ORDERS[0] and order != BYTE_ORDERS[1]):
+        return -1
+    return python.dtypes[number]
+
+
+@routine
+def count_of(array):
+    """Return an array's number of elements."""
+    count = 1
+    for axis in range(array.axes & LOW_32):
+        count *= array.dimensions[axis]
+    return count
+
+
+class _Slotted:
+    __slots__ = ("first",)
+
+
+@functools.cache
+def layout_is_known():
+    """Whether objects, arrays and dtypes look here as this file reads them."""
+    if config.DISABLE_JIT or np.lib.NumpyVersion(np.__version__) < "2.0.0":
+        return False
+    for dtype in ("i1", "f8", "c16", "f4"):
+        slotted = _Slotted()
+        slotted.first = array = np.zeros((3, 5), dtype=dtype)[1:]
+        seen = ARRAY.at(OBJECT.at(id(slotted)).words.address)
+        if seen.address != id(array):
+            return False
+        if (seen.type, seen.data) != (id(np.ndarray), array.ctypes.data):
+            return False
+        if seen.axes & LOW_32 != 2 or seen.descr.address != id(array.dtype):
+            return False
+        if (seen.dimensions[0], seen.dimensions[1]) != array.shape:
+            return False
+        if seen.flags & (C_CONTIGUOUS | ALIGNED | WRITEABLE) != 0x501:
+            return False
+        if seen.descr.codes >> 32 != array.dtype.num:
+            return False
+        order_is_native = seen.descr.codes >> 16 & 0xFF in BYTE_ORDERS
+        if not order_is_native or seen.descr.itemsize != array.dtype.itemsize:
+            return False
+    return True

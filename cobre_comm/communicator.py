@@ -225,6 +225,11 @@ class SharedMemoryProvider(abc.ABC):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
         """Create an array of zeros that the ranks of this node share; collective.
 
+        It is also the best place to receive into: if all ranks of a node pass the same part of a
+        region (:meth:`SharedRegion.block`) to a collective of ``shm``, or of ``mpi`` within one
+        node, each byte is written once instead of once for each rank. A rank whose send is its
+        own block there copies nothing.
+
         Parameters
         ----------
         count : int

@@ -20,11 +20,13 @@ from cobre_kernels.collective.comm import COMM, IDLE
 from cobre_kernels.machine.record import WORD_BYTES, poke_now
 from numpy.typing import NDArray
 
+from cobre_comm.backends.region_table import REGION_TABLE
+
 MADV_WIPEONFORK = 18
 
 
 def comm_words(size: int) -> NDArray[np.int64]:
-    """Return the zeroed record of a communicator of so many ranks, with an IDLE guard."""
+    """Return the record of a communicator of so many ranks: IDLE, zeroed, and it sees regions."""
     words: NDArray[Any] = COMM.array(size)
     if sys.platform == "linux":
         assert COMM.offsets["guard"] == 0
@@ -33,5 +35,7 @@ def comm_words(size: int) -> NDArray[np.int64]:
         with contextlib.suppress(OSError):  # an older kernel
             memory.madvise(MADV_WIPEONFORK, 0, page)
         words = np.frombuffer(memory, np.int64, words.size, offset=page - WORD_BYTES)
-    poke_now(COMM.of(words).guard, IDLE)
+    comm = COMM.of(words)
+    comm.regions = REGION_TABLE.address
+    poke_now(comm.guard, IDLE)
     return words

@@ -7,6 +7,7 @@ operations. Orderings are LLVM's names: 'monotonic' is C's relaxed.
 from cobre_kernels.machine.record import RECORDS
 
 STEP = {("store", "monotonic"), ("load", "monotonic")}
+LISTED = {("load", "acquire"), ("store", "release")}
 WORDS = {
     "Cell.arrived": {
         ("store", "seq_cst"),
@@ -23,8 +24,13 @@ WORDS = {
     "Staging.status": STEP,
     "Staging.mpi_error": STEP,
     "Staging.waited_ns": STEP,
+    "Region.number": LISTED,
+    "Region.begin": LISTED,
+    "Region.end": LISTED,
+    "Regions.used": LISTED,
+    "Regions.unlisted": LISTED,
     # Those of Control, and RankBlock.pid: by their address alone.
-    "Word.value": {("load", "acquire"), ("store", "release")},
+    "Word.value": LISTED,
 }
 
 

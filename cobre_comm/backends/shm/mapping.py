@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.backends.region_table import REGION_TABLE
+
 FAILED = ctypes.c_void_p(-1).value
 
 
@@ -32,6 +34,7 @@ class Mapping:
 
     def __init__(self, address: int, nbytes: int) -> None:
         self._pages = address, nbytes
+        self.strike_off: Callable[[], None] | None = None
         self._unmap: Callable[..., Any] = libc().munmap  # loaded now: __del__ may run at exit
         self.__array_interface__ = {
             "data": (address, False),
@@ -41,6 +44,8 @@ class Mapping:
         }
 
     def __del__(self) -> None:
+        if self.strike_off is not None:
+            self.strike_off()
         self._unmap(*self._pages)
 
 
@@ -65,3 +70,10 @@ def map_file(fd: int, nbytes: int) -> NDArray[np.uint8]:
         code = ctypes.get_errno()
         raise OSError(code, f"{os.strerror(code)} when {nbytes} bytes were to be mapped")
     return np.asarray(Mapping(address, nbytes))
+
+
+def list_region(memory: NDArray[np.uint8], number: int) -> None:
+    """Let kernels find mapped memory as the region of this number, until it is unmapped."""
+    mapping = memory.base
+    if isinstance(mapping, Mapping):
+        mapping.strike_off = REGION_TABLE.add(number, int(memory.ctypes.data), memory.nbytes)

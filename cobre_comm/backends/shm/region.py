@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.backends.region_table import draw_number
+from cobre_comm.backends.shm.mapping import list_region
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.common.agreement import Group
 from cobre_comm.shared_region import MappedRegion
@@ -25,4 +27,6 @@ def map_region(
         return np.zeros(count, dtype=dtype)
     segment = share_segment(group, nbytes, leader=leader, interleave=interleave)
     segment.close()  # no lock on it is needed; the mapping stays
+    # Nodes draw together, and their leaders' ranks tell their regions apart.
+    list_region(segment.memory, group.agree(draw_number()) + leader)
     return segment.memory.view(dtype)

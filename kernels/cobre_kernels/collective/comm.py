@@ -3,7 +3,8 @@
 An array in the memory of its own process. Only ``guard`` is shared, among threads.
 """
 
-from cobre_kernels.machine.record import Record, memory, own_rows, pointer, shared, word
+from cobre_kernels.collective.regions import LOCATION
+from cobre_kernels.machine.record import Record, memory, own_rows, part, pointer, shared, word
 
 # Values of the guard. A fork leaves FORKED in the child by itself (backends/comm_memory.py).
 FORKED = 0
@@ -29,6 +30,13 @@ FAILURE = Record(
     signature=word("what it called; 0 if that is not known"),
     length=word("length of its call"),
     detail=word("detail of its call"),
+)
+
+FILLS = Record(
+    "Fills",
+    "How a rank fills memory that other ranks have read (shm/slot.py).",
+    to_stream=word("how many more fills it streams"),
+    span=word("and how many it will after the next slow fill"),
 )
 
 COMM = Record(
@@ -81,8 +89,11 @@ COMM = Record(
     buffer_stride=word("bytes from one rank's buffer to the next"),
     chunk_bytes=word("bytes of a slot"),
     liveness_fd=word("file on whose byte r rank r holds a record lock"),
-    fills_to_stream=word("how many more chunks this rank streams into its slot (shm/slot.py)"),
-    stream_span=word("and how many it will after the next slow fill"),
+    slot_fills=part(FILLS, "of this rank's slots"),
+    region_fills=part(FILLS, "of its parts of outputs in regions"),
+    regions=pointer("Regions", "the regions that this process has mapped"),
+    location=part(LOCATION, "where this rank's output lies, in the collective under way"),
+    shown_location=part(LOCATION, "where another rank's does, as its cell says"),
     # Other transports.
     links=pointer("Links", "links to the other ranks, over sockets"),
     mpi=pointer("Mpi", "leaders of the nodes, over MPI"),

@@ -30,6 +30,9 @@ IS_CLOSED = 21
 IS_FORKED = 22
 IS_FINALIZED = 23
 
+# Within a body (shm/region.py): the outputs are not one location, so data goes through slots.
+USE_SLOTS = 30
+
 # The collective failed and the communicator is broken from now on.
 LOST_PEER = 40
 TIMED_OUT = 41

@@ -20,12 +20,14 @@ from typing import NamedTuple
 from cobre_kernels.collective.calls import Allreduce
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.fold import fold
+from cobre_kernels.collective.regions import may_be_shared
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.records import (
+    BLOCK_BYTES,
     EAGER_BYTES,
     STRIPE_LINE_BYTES,
     is_flat,
@@ -36,7 +38,6 @@ from cobre_kernels.mpi.records import (
 from cobre_kernels.mpi.round import enter_eager_round, enter_round, hand_out
 
 GATHER_BYTES = 16384  # of one contribution; above, stripes cost less
-BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
 
 
 class Chunk(NamedTuple):
@@ -192,12 +193,19 @@ def _fold_and_spread(comm, call, chunk, received, result):
 
 @routine
 def _fold_contributions(comm, call, target, received, span):
-    """Fold so many bytes of every rank, so far apart in node order, into ``target``."""
+    """Fold so many bytes of every rank, so far apart in node order, into ``target``.
+
+    Where other ranks of the node may fold into the same memory, only the result goes there.
+    """
     length, stride = span
     node_index = comm.mpi.node_index
+    is_shared = may_be_shared(comm, target, length)
     for begin in range(0, length, BLOCK_BYTES):
         block = min(BLOCK_BYTES, length - begin)
-        move(target + begin, received + node_index[0] * stride + begin, block)
+        accumulator = comm.mpi.accumulator if is_shared else target + begin
+        move(accumulator, received + node_index[0] * stride + begin, block)
         for rank in range(1, comm.size):
             source = received + node_index[rank] * stride + begin
-            fold(comm, call, target + begin, source, block)
+            fold(comm, call, accumulator, source, block)
+        if is_shared:
+            move(target + begin, accumulator, block)

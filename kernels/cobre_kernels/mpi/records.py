@@ -24,6 +24,7 @@ from cobre_kernels.machine.routine import routine
 EAGER_BYTES = 32
 HEADER_LINE_BYTES = 64
 STRIPE_LINE_BYTES = 64
+BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
 
 # Phases of a round; round.py says what leads from one to the next.
 OUTSIDE = 0
@@ -111,6 +112,7 @@ MPI = Record(
     query_out=pointer("Message", "the query or answer that this rank sends"),
     message_in=pointer("Message", "the message that this rank receives"),
     sends=word("address of the handle of the last send to each node"),
+    accumulator=memory(BLOCK_BYTES, "for folds into memory that other ranks fold into"),
 )
 
 

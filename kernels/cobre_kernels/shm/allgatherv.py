@@ -2,19 +2,22 @@
 
 A byte is copied twice: into the slot by its owner, out of it by each reader. Chunks are small
 enough to be read from the owner's cache. If the next rank is there already, its chunk and this
-rank's own are copied by turns.
+rank's own are copied by turns. Where ``recv`` is one memory for all ranks, a byte is copied once,
+to its block (``region.py``).
 """
 
 from cobre_kernels.collective.calls import Allgatherv
 from cobre_kernels.collective.checks import block_of, bytes_of, largest_block_bytes
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.collective.regions import may_be_shared, note_location
+from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.copy import copy_far, copy_out, copy_two, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
-from cobre_kernels.shm.slot import fill_slot, slot_of
-from cobre_kernels.shm.step import await_rank, next_generation, publish
+from cobre_kernels.shm.region import meet_in_region, no_rank_writes
+from cobre_kernels.shm.slot import PROBE_EVERY, fill, fill_slot, slot_of
+from cobre_kernels.shm.step import await_rank, has_come, next_generation, publish, synchronise
 from cobre_kernels.shm.wait import cell_of, has_arrived
 
 BY_TURNS_BYTES = 2**20  # of recv: with more, a second-level cache has no room for both
@@ -22,8 +25,35 @@ BY_TURNS_BYTES = 2**20  # of recv: with more, a second-level cache has no room f
 
 @kernel(COMM, Allgatherv)
 def allgatherv_body(comm, call):
-    """Move chunk after chunk of all blocks; up to INLINE_BYTES travel in the cells."""
+    """Copy to one ``recv`` of all ranks, or move all blocks through slots."""
     largest = largest_block_bytes(comm.size, call)
+    outcome = USE_SLOTS
+    if may_be_shared(comm, call.recv, call.recv_count * call.itemsize):
+        outcome = _write_own_block(comm, call)
+    while outcome == USE_SLOTS:
+        outcome = _move_blocks(comm, call, largest)
+    return outcome
+
+
+@routine
+def _write_own_block(comm, call):
+    """Copy this rank's block to its place in the region, once all ranks are here."""
+    recv_bytes, own_bytes = call.recv_count * call.itemsize, bytes_of(call, comm.rank)
+    note_location(comm, call.recv, recv_bytes, call.send, own_bytes)
+    generation = next_generation(comm)
+    outcome = meet_in_region(comm, generation)
+    if outcome != OK or no_rank_writes(comm, call, generation):
+        return outcome
+    own_block = block_of(call, comm.rank)
+    if own_block != call.send and own_bytes > 0:
+        probes = generation % PROBE_EVERY == 0
+        fill(comm.region_fills, own_block, call.send, own_bytes, probes)
+    return synchronise(comm)
+
+
+@routine
+def _move_blocks(comm, call, largest):
+    """Move chunk after chunk of all blocks; up to INLINE_BYTES travel in the cells."""
     is_inline = largest <= INLINE_BYTES
     streams = is_large(call.recv_count * call.itemsize)
     begin = 0
@@ -60,10 +90,9 @@ def _chunk(comm, call, begin, is_inline, streams):
         if rank == comm.size:
             rank = 0
         outcome = await_rank(comm, rank, generation)
-        if outcome == DISAGREE:
-            worst = DISAGREE
-        elif outcome != OK:
+        if not has_come(outcome):
             return outcome
+        worst = max(worst, outcome)
         length = min(bytes_of(call, rank) - begin, chunk)
         if length > 0 and worst == OK:
             target = block_of(call, rank) + begin

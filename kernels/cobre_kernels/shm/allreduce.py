@@ -4,19 +4,24 @@ Three ways to the same bits. Up to INLINE_BYTES: the contributions travel in the
 ranks or up to FOLD_ALL_BYTES: every rank folds every slot itself, one step a chunk. Above: each
 rank folds its own stripe of a chunk and the others copy the result in the following step, so a rank
 reads about two chunks per chunk of payload instead of one for each rank.
+
+Where ``recv`` is one memory for all ranks, each rank folds its stripes into it, and no rank copies
+results (``region.py``). While a rank folds into ``recv``, no other rank may.
 """
 
 from cobre_kernels.collective.calls import Allreduce
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.fold import fold
-from cobre_kernels.collective.status import OK
+from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_location
+from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.copy import FAR_BYTES, move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
+from cobre_kernels.shm.region import MIXED, location_of, meet_in_region, region_of_sends
 from cobre_kernels.shm.slot import fill_slot, slot_of, stripe_of
-from cobre_kernels.shm.step import await_all, next_generation, publish
+from cobre_kernels.shm.step import await_all, next_generation, publish, synchronise
 from cobre_kernels.shm.wait import cell_of
 
 FOLD_ALL_BYTES = 16384  # above, and with more than FOLD_ALL_RANKS ranks, stripes cost less
@@ -27,12 +32,23 @@ TURN_BYTES = 1024  # less than prefetchers run ahead
 
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
-    """Choose one of the three ways; ``comm.length`` is the payload in bytes."""
-    if comm.length <= INLINE_BYTES:
-        return _inline(comm, call)
-    if comm.length <= FOLD_ALL_BYTES or comm.size <= FOLD_ALL_RANKS:
-        return _every_rank_folds(comm, call)
-    return _stripes(comm, call)
+    """Choose one of the ways; ``comm.length`` is the payload in bytes.
+
+    Stripes leave nothing in ``recv`` but results, so some ranks may have it in common.
+    """
+    if comm.size > 1 and may_be_shared(comm, call.recv, comm.length):
+        outcome = _into_region(comm, call)
+    elif comm.length <= INLINE_BYTES:
+        outcome = _inline(comm, call)
+    elif comm.length <= FOLD_ALL_BYTES or comm.size <= FOLD_ALL_RANKS:
+        outcome = _every_rank_folds(comm, call)
+    else:
+        outcome = _stripes(comm, call)
+    if outcome == USE_SLOTS and comm.size > 2:
+        outcome = _stripes(comm, call)
+    elif outcome == USE_SLOTS:  # one rank has its output to itself, and so has the other
+        outcome = _every_rank_folds(comm, call)
+    return outcome
 
 
 @routine
@@ -161,3 +177,50 @@ def _take_out(comm, generation, target, length):
     for rank in range(comm.size):
         begin, end = _stripe(comm, rank, length)
         move(target + begin, stripe_of(comm, rank, generation), end - begin)
+
+
+@routine
+def _into_region(comm, call):
+    """Fold stripes into the ``recv`` of all ranks: of what all send, or chunk by chunk of slots."""
+    chunk = comm.chunk_bytes
+    note_location(comm, call.recv, comm.length, call.send, comm.length)
+    if call.send == call.recv:  # it is overwritten while others would read it
+        comm.location.send_region = NO_REGION
+    generation = next_generation(comm)
+    if comm.location.send_region == NO_REGION:
+        fill_slot(comm, generation, call.send, min(chunk, comm.length))
+    outcome = meet_in_region(comm, generation)
+    if outcome != OK:
+        return outcome
+    region = region_of_sends(comm, generation)
+    if region > NO_REGION:
+        _fold_sends(comm, call, generation)
+        return synchronise(comm)
+    for begin in range(0, comm.length, chunk):
+        length = min(chunk, comm.length - begin)
+        if begin > 0 or region == MIXED:
+            generation = next_generation(comm)
+            outcome = _contribute(comm, generation, call.send + begin, length)
+            if outcome != OK:
+                return outcome
+        own = _own_chunk(comm, call, generation, begin, length)
+        span = _stripe(comm, comm.rank, length)
+        _fold_slots(comm, call, own, call.recv + begin + span[0], span)
+    return synchronise(comm)
+
+
+@routine
+def _fold_sends(comm, call, generation):
+    """Fold this rank's stripe of what all ranks send from one region into ``recv``."""
+    begin, end = _stripe(comm, comm.rank, comm.length)
+    region = call.send - comm.location.send_offset
+    while begin < end:
+        block = min(end - begin, BLOCK_BYTES)
+        target = call.recv + begin
+        for rank in range(comm.size):
+            source = region + location_of(comm, rank, generation).send_offset + begin
+            if rank == 0:
+                move(target, source, block)
+            else:
+                fold(comm, call, target, source, block)
+        begin += block

@@ -1,19 +1,36 @@
-"""Broadcast: the root's chunk goes through its slot, one step a chunk, two chunks in flight."""
+"""Broadcast: the root's chunk goes through its slot, one step a chunk, two chunks in flight.
+
+Where ``buf`` is one memory for all ranks, the root's bytes are there already (``region.py``).
+"""
 
 from cobre_kernels.collective.calls import Broadcast
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.collective.regions import may_be_shared, note_location
+from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.copy import copy_far, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
+from cobre_kernels.shm.region import meet_in_region
 from cobre_kernels.shm.slot import fill_slot, slot_of
-from cobre_kernels.shm.step import await_all, await_rank, next_generation, publish
+from cobre_kernels.shm.step import await_all, await_rank, has_come, next_generation, publish
 from cobre_kernels.shm.wait import cell_of
 
 
 @kernel(COMM, Broadcast)
 def broadcast_body(comm, call):
+    """Find the root's bytes in one ``buf`` of all ranks, or move them through its slot."""
+    outcome = USE_SLOTS
+    if may_be_shared(comm, call.buffer, call.size_bytes):
+        note_location(comm, call.buffer, call.size_bytes, call.buffer, call.size_bytes)
+        outcome = meet_in_region(comm, next_generation(comm))
+    while outcome == USE_SLOTS:
+        outcome = _move_chunks(comm, call)
+    return outcome
+
+
+@routine
+def _move_chunks(comm, call):
     """Move chunk after chunk; up to INLINE_BYTES travel in the root's cell."""
     done = 0
     while True:
@@ -42,6 +59,6 @@ def _chunk(comm, call, chunk, length):
             move(chunk, cell_of(comm, call.root, generation).payload, length)
         elif outcome == OK:
             copy_far(chunk, slot_of(comm, call.root, generation), length, is_large(call.size_bytes))
-        elif outcome != DISAGREE:
+        elif not has_come(outcome):
             return outcome
     return await_all(comm, generation)

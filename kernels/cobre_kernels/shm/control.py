@@ -33,6 +33,7 @@ CLOSED = 1
 FAILED = 2
 
 INLINE_BYTES = LINE_BYTES - 32
+IN_REGION = -(2**63)  # in a cell's signature: the payload is the location of the rank's output
 
 CELL = Record(
     "Cell",
@@ -42,7 +43,7 @@ CELL = Record(
     signature=shared("what it called: operation, dtype, op or root (calls.py)"),
     length=shared("how much: bytes, or a hash of counts and displacements"),
     detail=shared("the rank's own number of elements, for messages only"),
-    payload=memory(INLINE_BYTES, "data of a small message, which moves with its flag"),
+    payload=memory(INLINE_BYTES, "data of a small message, or a location; moves with its flag"),
 )
 
 RANK_BLOCK = Record(

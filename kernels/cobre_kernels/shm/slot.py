@@ -13,7 +13,7 @@ agree on it.
 """
 
 from cobre_kernels.machine import libc
-from cobre_kernels.machine.copy import copy_out, move, store_fence
+from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.routine import routine
 
 TIMED_FILL_BYTES = 16384  # long beside two readings of the clock: each is timed
@@ -51,39 +51,45 @@ def fill_slot(comm, generation, source, count):
     """Copy a chunk into this rank's slot; ready to be published."""
     if comm.size == 1:  # no rank reads it
         return
-    slot = slot_of(comm, comm.rank, generation)
+    target = slot_of(comm, comm.rank, generation)
+    fill(comm.slot_fills, target, source, count, generation % PROBE_EVERY == 0)
+
+
+@routine
+def fill(fills, target, source, count, probes):
+    """Copy to memory that other ranks have read; ready to be published by the next step."""
     if count < STREAMED_BYTES:
-        move(slot, source, count)
-    elif _streams(comm):
-        copy_out(slot, source, count, True)
+        move(target, source, count)
+    elif is_large(count) or _streams(fills):
+        copy_out(target, source, count, True)
         store_fence()
     elif count >= TIMED_FILL_BYTES:
         began = libc.monotonic_ns()
-        move(slot, source, count)
-        _learn(comm, (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count)
-    elif comm.stream_span > FIRST_SPAN or generation % PROBE_EVERY == 0:
+        move(target, source, count)
+        _learn(fills, (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count)
+    elif fills.span > FIRST_SPAN or probes:
         began = libc.monotonic_ns()
-        move(slot, source, count)
+        move(target, source, count)
         store_fence()  # so few stores would wait in the core, out of the clock's sight
-        _learn(comm, (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count)
+        _learn(fills, (libc.monotonic_ns() - began) * SLOW_BYTES_PER_NS > count)
     else:
-        move(slot, source, count)
+        move(target, source, count)
 
 
 @routine
-def _learn(comm, is_slow):
+def _learn(fills, is_slow):
     """Draw conclusions from an ordinary fill that was timed."""
     if not is_slow:
-        comm.stream_span = FIRST_SPAN
+        fills.span = FIRST_SPAN
     else:  # or the rank was only set aside meanwhile: then a few streamed fills cost little
-        span = max(comm.stream_span, FIRST_SPAN)
-        comm.fills_to_stream = span
-        comm.stream_span = min(2 * span, LONGEST_SPAN)
+        span = max(fills.span, FIRST_SPAN)
+        fills.to_stream = span
+        fills.span = min(2 * span, LONGEST_SPAN)
 
 
 @routine
-def _streams(comm):
-    left = comm.fills_to_stream
+def _streams(fills):
+    left = fills.to_stream
     if left > 0:
-        comm.fills_to_stream = left - 1
+        fills.to_stream = left - 1
     return left > 0

@@ -6,7 +6,7 @@ beside what the rank called, so agreement is checked on the cache line that has 
 
 from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.collective.status import DISAGREE, OK, USE_SLOTS
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import (
     load_acquire,
@@ -18,7 +18,7 @@ from cobre_kernels.machine.atomics import (
 )
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.shm.control import CLOSED, FAILED
+from cobre_kernels.shm.control import CLOSED, FAILED, IN_REGION
 from cobre_kernels.shm.wait import cell_of, wait_for
 
 
@@ -46,16 +46,27 @@ def publish(comm, generation):
 
 @routine
 def await_rank(comm, rank, generation):
-    """Wait until ``rank`` is in the step; return OK, DISAGREE, or how the wait failed."""
+    """Wait until ``rank`` is in the step; return an answer, or how the wait failed.
+
+    An answer is OK, DISAGREE, or USE_SLOTS if just one of the two has an output in a region.
+    """
     cell = cell_of(comm, rank, generation)
     # Acquire: pairs with the store in publish.
     if load_acquire(cell.arrived) != generation:
         outcome = wait_for(comm, rank, generation)
         if outcome != OK:
             return outcome
-    same_signature = load_relaxed(cell.signature) == comm.signature
+    difference = load_relaxed(cell.signature) ^ comm.signature
     same_length = load_relaxed(cell.length) == comm.length
-    return OK if same_signature and same_length else DISAGREE
+    if difference == 0 and same_length:
+        return OK
+    return USE_SLOTS if difference == IN_REGION and same_length else DISAGREE
+
+
+@routine
+def has_come(outcome):
+    """Tell whether the rank awaited is in the step, so that the next one is to be awaited."""
+    return outcome in (OK, DISAGREE, USE_SLOTS)
 
 
 @routine
@@ -71,10 +82,10 @@ def await_all(comm, generation):
         if rank == comm.size:
             rank = 0
         outcome = await_rank(comm, rank, generation)
-        if outcome == DISAGREE:
-            worst = DISAGREE
-        elif outcome != OK:
-            return outcome
+        if outcome != OK:
+            if not has_come(outcome):
+                return outcome
+            worst = max(worst, outcome)
     return worst
 
 
@@ -109,7 +120,7 @@ def record_calls(comm):
         cell = cell_of(comm, rank, generation)
         failure = comm.failures[rank]
         here = load_acquire(cell.arrived) == generation
-        failure.signature = load_relaxed(cell.signature) if here else 0
+        failure.signature = load_relaxed(cell.signature) & ~IN_REGION if here else 0
         failure.length = load_relaxed(cell.length) if here else 0
         failure.detail = load_relaxed(cell.detail) if here else 0
 

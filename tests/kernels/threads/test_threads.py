@@ -12,10 +12,28 @@ from tests.kernels import programs
 from tests.kernels.shared_words import WORDS
 
 FAILURES = ("disagreement", "left", "late", "node disagreement")
-SCENARIOS = ("barriers", "broadcasts", "allreduces", "allgathervs", "mixed", "rounds", *FAILURES)
+SCENARIOS = (
+    "barriers",
+    "broadcasts",
+    "allreduces",
+    "allgathervs",
+    "mixed",
+    "regions",
+    "rounds",
+    *FAILURES,
+)
 STATED = {(word, *operation) for word in WORDS for operation in WORDS[word]}
 DATA = {("data", what, how) for what in ("load", "store") for how in ("plain", "copy")}
-UNSEEN = ("Comm.guard", "Word.value")  # not in the memory that is watched
+# Not in the memory that is watched.
+UNSEEN = (
+    "Comm.guard",
+    "Word.value",
+    "Region.number",
+    "Region.begin",
+    "Region.end",
+    "Regions.used",
+    "Regions.unlisted",
+)
 # What is said of each: a race, or an operation that is not stated.
 PLANTED = {
     "relaxed store of arrived": "not ordered after the store",

@@ -5,6 +5,7 @@
 Prints JSON: for each scenario the races, the operations on each word, and each word's writers.
 """
 
+import ctypes
 import json
 import sys
 import time
@@ -13,7 +14,7 @@ import numpy as np
 
 from tests.kernels.threads import recorder as recording  # first: it replaces the atomics
 from tests.kernels.threads.recorder import recorder
-from tests.kernels.threads.world import World
+from tests.kernels.threads.world import REGION_BYTES, World
 
 from cobre_kernels.collective import calls, dtypes, entry, fold, status  # isort: skip
 from cobre_kernels.machine import copy, libc  # isort: skip
@@ -61,18 +62,24 @@ def broadcast(comm, length, root):
     compare(buffer, values(root, length))
 
 
-def allreduce(comm, length):
-    send, recv = values(comm.rank, length), np.full(length, np.nan)
+def allreduce(comm, length, send=None, recv=None):
+    send = values(comm.rank, length) if send is None else send
+    recv = np.full(length, np.nan) if recv is None else recv
     addresses = (send.ctypes.data, length, recv.ctypes.data, length)
     call = calls.Allreduce(*addresses, 8, dtypes.FLOAT64, fold.SUM)
     assert entry.allreduce_entry.call(comm, call) == status.OK
     compare(recv, sum(values(r, length) for r in range(SIZE)))
 
 
-def allgatherv(comm, length):
+def allgatherv(comm, length, recv=None, *, in_place=False):
     counts = np.array([length + r if length > 12 else length for r in range(SIZE)])
     displs = np.cumsum(counts) - counts
-    send, recv = values(comm.rank, counts[comm.rank]), np.full(counts.sum(), np.nan)
+    send = values(comm.rank, counts[comm.rank])
+    recv = np.full(counts.sum(), np.nan) if recv is None else recv[: counts.sum()]
+    if in_place:
+        own = recv[displs[comm.rank] :][: len(send)]
+        own[:] = send
+        send = own
     call = calls.Allgatherv(
         send.ctypes.data, len(send), recv.ctypes.data, len(recv), 8, dtypes.FLOAT64,
         counts.ctypes.data, displs.ctypes.data, SIZE, SIZE,
@@ -94,6 +101,32 @@ def allreduces(comm):
 def allgathervs(comm):
     for length in (*LENGTHS, *LENGTHS):
         allgatherv(comm, length)
+
+
+def region(comm, number):
+    """Return the memory of a region that all ranks see."""
+    begin = recording.look(comm.regions.rows[number - 1].begin)
+    words = (ctypes.c_double * (REGION_BYTES // 8)).from_address(begin)
+    return np.frombuffer(words, dtype=np.float64)
+
+
+def regions(comm):
+    """Outputs that are one memory for all ranks, or for one of them only.
+
+    Where they are for some, ranks write the same bytes: no race to them, but one to this detector.
+    """
+    output, sends = region(comm, 1), region(comm, 2)
+    for length in (*LENGTHS, *LENGTHS):
+        part = sends[comm.rank * length :][:length]
+        part[:] = values(comm.rank, length)
+        for send in (None, part, part if comm.rank % 2 else None):
+            allreduce(comm, length, send, output[:length])
+            assert synchronise(comm) == status.OK
+        allreduce(comm, length, None, output[:length] if comm.rank == 1 else None)
+        assert synchronise(comm) == status.OK
+        for in_place in (False, True):
+            allgatherv(comm, length, output, in_place=in_place)
+            assert synchronise(comm) == status.OK
 
 
 def mixed(comm):
@@ -200,7 +233,7 @@ def planted(body, kind, changes):
 
 
 def main():
-    bodies = (barriers, broadcasts, allreduces, allgathervs, mixed, disagreement, left)
+    bodies = (barriers, broadcasts, allreduces, allgathervs, mixed, regions, disagreement, left)
     results = {body.__name__: report(body) for body in bodies}
     results["late"] = report(late, timeout_s=0.15)
     results["rounds"] = report(rounds, Node)

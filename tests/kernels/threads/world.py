@@ -11,10 +11,12 @@ from cobre_kernels.collective.fold import Fold, fold_kernel  # isort: skip
 from cobre_kernels.machine.kernel import kernel  # isort: skip
 from cobre_kernels.machine.record import poke_now  # isort: skip
 from cobre_kernels.shm import allgatherv, allreduce, barrier, broadcast, control, step  # isort: skip
+from cobre_comm.backends.region_table import RegionTable  # isort: skip
 from tests.kernels import shared_words  # isort: skip
 
 TIMEOUT_S = 20.0
 ITEMSIZE = 8  # of elements; the scenarios use no other
+REGION_BYTES = 2**17
 
 
 @kernel(COMM, Fold)
@@ -33,11 +35,17 @@ class World:
     def __init__(self, size, buffer_bytes=12288, timeout_s=TIMEOUT_S):
         self.size = size
         offset = control.buffers_offset(size)
-        nbytes = offset + size * buffer_bytes
+        regions_offset = offset + size * buffer_bytes
+        nbytes = regions_offset + 2 * REGION_BYTES
         self.memory = np.zeros((nbytes + control.PAGE_BYTES) // 8, dtype=np.int64)
         begin = -(-self.memory.ctypes.data // control.PAGE_BYTES) * control.PAGE_BYTES
         self.begin, self.buffers = begin, begin + offset
         recorder.watch(size, range(begin, begin + nbytes), self.buffers, self.name_of)
+        self.regions = RegionTable()
+        recorder.ranks.own = 0
+        for number in (1, 2):
+            at = begin + regions_offset + (number - 1) * REGION_BYTES
+            self.regions.add(number, at, REGION_BYTES)
         self.words = [COMM.array(size) for _ in range(size)]
         self.comms = [COMM.of(words) for words in self.words]
         for rank, comm in enumerate(self.comms):
@@ -47,7 +55,8 @@ class World:
             comm.control, comm.buffers, comm.buffer_stride = begin, self.buffers, buffer_bytes
             comm.chunk_bytes = control.chunk_bytes(buffer_bytes)
             comm.timeout_ns = int(timeout_s * 1e9)
-            comm.fills_to_stream = rank
+            comm.slot_fills.to_stream = comm.region_fills.to_stream = rank
+            comm.regions = self.regions.address
             comm.fold_kernel = recorded_fold.address
             comm.barrier_body = barrier.barrier_body.address
             comm.broadcast_body = broadcast.broadcast_body.address

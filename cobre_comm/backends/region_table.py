@@ -1,0 +1,74 @@
+"""The regions that this process has mapped, for the kernels (``collective/regions.py``)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable
+
+from cobre_kernels.collective.regions import NO_REGION, REGIONS, ROWS
+from cobre_kernels.machine import access
+from cobre_kernels.machine.access import Store
+
+
+def draw_number() -> int:
+    """Return a number that no region has had, but by an accident that does not happen."""
+    return 1 + secrets.randbits(62)
+
+
+class RegionTable:
+    """Lists regions in rows that the kernels read; a region without a free row is not found.
+
+    Attributes
+    ----------
+    address : int
+        Of the record, for a communicator's.
+    """
+
+    def __init__(self) -> None:
+        self._words = REGIONS.array(ROWS)
+        self._regions = REGIONS.of(self._words)
+        self.address: int = self._regions.address
+        self._free = list(reversed(range(ROWS)))
+        self._used = 0
+        self._unlisted: set[int] = set()
+        self.renew_lock()
+
+    def renew_lock(self) -> None:
+        """In a forked child: no thread is inside."""
+        self._lock = threading.Lock()
+
+    def add(self, number: int, begin: int, nbytes: int) -> Callable[[], None]:
+        """List a region; return what strikes it off, to be called before it is unmapped."""
+        store: Callable[..., int] = access.store_word_kernel.call  # loaded now: may run at exit
+        regions = self._regions
+        with self._lock:
+            row = self._free.pop() if self._free else ROWS
+            if row == ROWS:
+                self._unlisted.add(number)
+            else:
+                region = regions.rows[row]
+                # Releases: pair with the loads in regions.locate. Bounds that a thread has read
+                # while they changed, it does not believe: the number is another one by then.
+                store(region.begin, Store(begin))
+                store(region.end, Store(begin + nbytes))
+                store(region.number, Store(number))
+                self._used = max(self._used, row + 1)
+            # Releases: pair with the loads in regions.may_be_shared and regions.locate.
+            store(regions.unlisted, Store(int(bool(self._unlisted))))
+            store(regions.used, Store(self._used))
+
+        def strike_off() -> None:
+            """Take no lock: the collector may run this within :meth:`add`."""
+            if row == ROWS:
+                self._unlisted.discard(number)
+            else:
+                store(region.number, Store(NO_REGION))
+                self._free.append(row)
+
+        return strike_off
+
+
+REGION_TABLE = RegionTable()
+os.register_at_fork(after_in_child=REGION_TABLE.renew_lock)

@@ -1,0 +1,70 @@
+"""Which memory of this process lies in a region: a table that all its communicators read.
+
+An address differs from rank to rank, a *location* does not: the number of a region, drawn once for
+all ranks that map it and never again, and an offset. Python lists a region when it is mapped, and
+strikes it off before it is unmapped, while other threads may look. So a row is believed only if it
+has the same number before and after its bounds are read.
+"""
+
+from cobre_kernels.machine.atomics import load_acquire
+from cobre_kernels.machine.record import Record, own_rows, shared, word
+from cobre_kernels.machine.routine import routine
+
+ROWS = 1024  # a look at each takes a nanosecond, and only so many as there are
+NO_REGION = 0
+
+REGION = Record(
+    "Region",
+    "Where this process has mapped a region; shared among its threads.",
+    number=shared("the same on all ranks; NO_REGION: the row is free"),
+    begin=shared("address of its first byte"),
+    end=shared("and of the one after its last"),
+)
+
+REGIONS = Record(
+    "Regions",
+    "The regions that this process has mapped; shared among its threads.",
+    used=shared("rows before this one may hold a region"),
+    unlisted=shared("1: there may be regions that found no free row"),
+    rows=own_rows(REGION, "in any order", ROWS),
+)
+
+LOCATION = Record(
+    "Location",
+    "Where the output of a rank lies, and what it sends; the same on all ranks, unlike addresses.",
+    region=word("number of the output's region, or NO_REGION"),
+    offset=word("of the output in it"),
+    send_region=word("number of the region of what the rank sends, or NO_REGION"),
+    send_offset=word("of that in it"),
+)
+
+
+@routine
+def may_be_shared(comm, address, size_bytes):
+    """Tell whether other ranks may see this memory; costs two loads where there is no region."""
+    regions = comm.regions
+    # Acquire: pairs with the store of a thread that has listed a region, like those below.
+    if load_acquire(regions.used) == 0:
+        return False
+    return load_acquire(regions.unlisted) != 0 or locate(comm, address, size_bytes)[0] != NO_REGION
+
+
+@routine
+def locate(comm, address, size_bytes):
+    """Return (number, offset) of memory in a region; (NO_REGION, 0) if it is in none."""
+    regions = comm.regions
+    for row in range(load_acquire(regions.used)):
+        region = regions.rows[row]
+        number, begin = load_acquire(region.number), load_acquire(region.begin)
+        inside = begin <= address and address + size_bytes <= load_acquire(region.end)
+        if inside and number != NO_REGION and load_acquire(region.number) == number:
+            return number, address - begin
+    return NO_REGION, 0
+
+
+@routine
+def note_location(comm, output, output_bytes, send, send_bytes):
+    """Note where this rank's output lies, and what it sends."""
+    location = comm.location
+    location.region, location.offset = locate(comm, output, output_bytes)
+    location.send_region, location.send_offset = locate(comm, send, send_bytes)

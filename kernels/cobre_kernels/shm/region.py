@@ -1,0 +1,72 @@
+"""Outputs in a region: ranks that receive into the same bytes of it need one copy, not one each.
+
+A rank that finds its output in a region enters the first step with IN_REGION in its signature, and
+with the location in place of a payload. If all ranks show the same location, each writes its part
+there, and a last step ends the collective: a rank writes only when all have entered, and none
+returns before all have written. Otherwise every rank has seen that one differs, and all send their
+data through slots (USE_SLOTS), beginning anew in the next step. A rank whose output lies elsewhere
+looks for nothing: it sees a signature that differs.
+
+Short outputs are looked for too: a rank that writes to memory of its peers before they have entered
+would change what they still read.
+"""
+
+from cobre_kernels.collective.checks import bytes_of, displacement_of
+from cobre_kernels.collective.regions import LOCATION, NO_REGION
+from cobre_kernels.collective.status import OK, USE_SLOTS
+from cobre_kernels.machine.copy import move
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.shm.control import IN_REGION
+from cobre_kernels.shm.step import await_all, publish
+from cobre_kernels.shm.wait import cell_of
+
+LOCATION_BYTES = LOCATION.size_bytes
+MIXED = -1
+
+
+@routine
+def meet_in_region(comm, generation):
+    """Go through a step; return OK if the outputs of all ranks are the same bytes of a region."""
+    move(cell_of(comm, comm.rank, generation).payload, comm.location.address, LOCATION_BYTES)
+    called = comm.signature
+    comm.signature = called | IN_REGION
+    publish(comm, generation)
+    outcome = await_all(comm, generation)
+    comm.signature = called
+    own = comm.location
+    for rank in range(comm.size if outcome == OK else 0):
+        other = location_of(comm, rank, generation)
+        same = other.region == own.region and other.offset == own.offset
+        if own.region == NO_REGION or not same:
+            outcome = USE_SLOTS
+    return outcome
+
+
+@routine
+def location_of(comm, rank, generation):
+    """Return what a rank has shown in this step; the record is overwritten by the next look."""
+    shown = comm.shown_location
+    move(shown.address, cell_of(comm, rank, generation).payload, LOCATION_BYTES)
+    return shown
+
+
+@routine
+def no_rank_writes(comm, call, generation):
+    """Tell whether all blocks of an allgatherv are there already, or empty."""
+    for rank in range(comm.size):
+        shown = location_of(comm, rank, generation)
+        block = shown.offset + displacement_of(call, rank) * call.itemsize
+        in_place = shown.send_region == shown.region and shown.send_offset == block
+        if not in_place and bytes_of(call, rank) > 0:
+            return False
+    return True
+
+
+@routine
+def region_of_sends(comm, generation):
+    """Return the region from which all ranks send, NO_REGION if none does from any, or MIXED."""
+    region = comm.location.send_region
+    for rank in range(comm.size):
+        if location_of(comm, rank, generation).send_region != region:
+            return MIXED
+    return region

@@ -10,6 +10,7 @@ import pickle
 import select
 import sys
 import time
+import traceback
 from dataclasses import asdict
 
 from cobre_comm.common import frames
@@ -106,7 +107,6 @@ def warm():
 def serve(work, margin_s, fd, until):
     """Be a worker: perform faults one after the other, and send what became of each."""
     surroundings.die_with_parent()
-    surroundings.adopt_orphans()
     refusal = surroundings.make_private_memory()
     from tests.campaign.job import end_warm_ranks, perform
 
@@ -116,6 +116,7 @@ def serve(work, margin_s, fd, until):
         if fault.kind == "tiny_memory" and refusal:
             frames.send(fd, pickle.dumps(("skipped", refusal)))
             continue
+        surroundings.adopt_orphans()  # who starts ranks by mpiexec stops that afterwards
         frames.send(fd, pickle.dumps(("began", index)))
         frames.send(fd, pickle.dumps(("ended", perform(index, fault, margin_s))))
     end_warm_ranks()
@@ -154,6 +155,8 @@ def start_workers(options, work, margin_s, until):
                 os.close(reader)
                 serve(in_order(work[number::count]), margin_s, writer, until)
                 code = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(code)
         os.close(writer)

@@ -47,7 +47,7 @@ def _any(dice):
     backend = _one_of(dice, BACKENDS)
     size = 4 if ":" in backend else dice.choice([2, 2, 3, 3, 4, 5])
     moments = KINDS[kind].moments
-    moment = STEP if STEP in moments and dice.random() < 0.6 else dice.choice(moments)
+    moment = STEP if STEP in moments and dice.random() < 0.4 else dice.choice(moments)
     start = _one_of(dice, STARTS)
     if kind.startswith("launcher"):
         start = dice.choice(["run", "run", "launch"])

@@ -16,6 +16,7 @@ from cobre_comm.testing.cases.faults.fault import (
     CLOSE,
     REGION,
     START,
+    STEP,
     Ledger,
     await_fact,
     told,
@@ -71,6 +72,7 @@ class _Worker:
         self.before = descriptors()
         self.draw = random.Random(f"{fault.seed} {rank}")
         self.victim = None
+        self._moment_of_step = REGION if fault.moment == REGION else STEP
 
     def do_all(self):
         try:
@@ -100,7 +102,7 @@ class _Worker:
             if step.number == self.fault.step:
                 step = self._met(step)
             self.entered = time.monotonic()
-            if step.number != self.fault.step or not self._strike_at(self.fault.moment):
+            if step.number != self.fault.step or not self._strike_at(self._moment_of_step):
                 self._take(step)
             self._leave_if_child()
             if step.number % steps.PERIOD == steps.PERIOD - 1 and self._are_done(until):
@@ -114,7 +116,8 @@ class _Worker:
         return steps.agree_that_over(self.comm, self.caller, self.number, is_over)
 
     def _has_struck(self):
-        return not self.kind.signal or "ended" in told(self.folder, "outside")
+        at_the_end = self.fault.moment == CLOSE
+        return at_the_end or not self.kind.signal or "ended" in told(self.folder, "outside")
 
     def _is_harmless(self):
         return self.fault.moment == CLOSE or self.kind.promise not in HARMFUL
@@ -149,6 +152,8 @@ class _Worker:
         self.entered = time.monotonic()
         self.comm.close()
         self.ledger.tell(closed=time.monotonic())
+        if self.victim and self.kind.exit_code < 0:
+            time.sleep(LONGEST_S)  # the signal comes while it closes, or soon after
 
     def _note(self, error):
         at = time.monotonic()

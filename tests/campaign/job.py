@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from cobre_comm.backends import SPECS
 from cobre_comm.backends.shm import rendezvous
-from cobre_comm.testing import RankPool, run_ranks_outcomes
+from cobre_comm.testing import RankPool, RanksFailed, run_ranks_outcomes
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.faults.fault import START, told
 from cobre_comm.testing.cases.faults.judge import START_S, Seen, Verdict, judge
@@ -72,7 +72,11 @@ def warm_ranks(fault):
     if key not in _warm:
         end_warm_ranks()
     pool = _warm.setdefault(key, RankPool(*key))
-    pool.run(be_there, fresh=True)
+    try:
+        pool.run(be_there, fresh=True)
+    except RanksFailed:  # Open MPI's starter now and then ends: its listener "failed to start"
+        pool.close()
+        pool.run(be_there, fresh=True)
     return pool
 
 

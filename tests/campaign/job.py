@@ -71,7 +71,10 @@ def warm_ranks(fault):
     key = fault.backend, fault.size
     if key not in _warm:
         end_warm_ranks()
-    pool = _warm.setdefault(key, RankPool(*key))
+    # Starters of Open MPI share a folder there, and remove it: each worker has its own.
+    place = pathlib.Path(tempfile.gettempdir(), f"cobre-{os.getpid()}")
+    place.mkdir(exist_ok=True)
+    pool = _warm.setdefault(key, RankPool(*key, env={"TMPDIR": str(place)}))
     try:
         pool.run(be_there, fresh=True)
     except RanksFailed:  # Open MPI's starter now and then ends: its listener "failed to start"
@@ -87,6 +90,7 @@ def be_there(comm):
 def end_warm_ranks():
     for key in tuple(_warm):
         _warm.pop(key).close()
+    shutil.rmtree(pathlib.Path(tempfile.gettempdir(), f"cobre-{os.getpid()}"), ignore_errors=True)
 
 
 class Job:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
+from cobre_kernels.collective.objects import layout_is_known
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import View
 
@@ -67,7 +68,7 @@ def compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
     if node.rank == 0:
         for kernel in kernels:
             kernel.call, kernel.address  # noqa: B018  # either compiles
-        for name in FAST_PATHS:
+        for name in FAST_PATHS if layout_is_known() else ():
             fast_path(name)
     if not all_come(node, COMPILE_S):
         raise InitializationFailed(

@@ -32,10 +32,13 @@ class Mapping:
         Where they are, and what an array over them shows.
     """
 
+    # Of a mapping that is half made, because its rank was interrupted.
+    strike_off: Callable[[], None] | None = None
+    _unmap: Callable[..., Any] | None = None
+
     def __init__(self, address: int, nbytes: int) -> None:
         self._pages = address, nbytes
-        self.strike_off: Callable[[], None] | None = None
-        self._unmap: Callable[..., Any] = libc().munmap  # loaded now: __del__ may run at exit
+        self._unmap = libc().munmap  # loaded now: __del__ may run at exit
         self.__array_interface__ = {
             "data": (address, False),
             "shape": (nbytes,),
@@ -46,7 +49,8 @@ class Mapping:
     def __del__(self) -> None:
         if self.strike_off is not None:
             self.strike_off()
-        self._unmap(*self._pages)
+        if self._unmap is not None:
+            self._unmap(*self._pages)
 
 
 @functools.cache

@@ -13,6 +13,8 @@ class _Locator:
 
     def __init__(self, function):
         self._function = function
+        # Kept: a process that changes its user goes on with what it has.
+        self._folder = str(kernel_folder(os.environ))
 
     @classmethod
     def from_function(cls, py_func, py_file):
@@ -22,7 +24,7 @@ class _Locator:
         """The folder is there: nobody is asked for it otherwise."""
 
     def get_cache_path(self):
-        return str(kernel_folder(os.environ))
+        return self._folder
 
     def get_source_stamp(self):
         return ""  # the name of the folder has a hash of all sources

@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre_comm.backends.shm import segment as segments
-from cobre_comm.backends.shm.segment import PRIVATE_MODE, SHM_FOLDER, Segment
+from cobre_comm.backends.shm.segment import PRIVATE_MODE, SHM_FOLDER, Descriptor, Segment
 from cobre_comm.common.agreement import Group, agree_on_memory, attempt, first_problem
 from cobre_comm.errors import AllocationFailed
 
@@ -80,22 +80,24 @@ def share_segment(
     AllocationFailed
         On all ranks, if one of them fails; it says which, and why.
     """
-    with contextlib.ExitStack() as opened:
-        fd = _share_file(group, leader, nbytes, opened)
-        leads = group.rank == leader
+    file = _share_file(group, leader, nbytes)
+    leads = group.rank == leader
 
-        def lead() -> Segment:
-            return _prepared(segments.reserve(fd, nbytes, interleave=interleave), prepare)
+    def lead() -> Segment:
+        return _prepared(segments.reserve(file, nbytes, interleave=interleave), prepare)
 
-        def follow() -> Segment:
-            return _prepared(Segment(fd, nbytes), prepare)
+    def follow() -> Segment:
+        return _prepared(Segment(file, nbytes), prepare)
 
+    try:
         segment, problem = attempt(lead) if leads else (None, "")
         agree_on_memory(group, nbytes, problem)
         if not leads:
             segment, problem = attempt(follow)
         agree_on_memory(group, nbytes, problem)
-        opened.pop_all()
+    except BaseException:
+        file.close()
+        raise
     assert segment is not None
     return segment
 
@@ -105,15 +107,15 @@ def _prepared(segment: Segment, prepare: Callable[[Segment], None]) -> Segment:
     return segment
 
 
-def _share_file(group: Group, leader: int, nbytes: int, opened: contextlib.ExitStack) -> int:
-    """Return a descriptor of the leader's new, empty file without a name; collective."""
+def _share_file(group: Group, leader: int, nbytes: int) -> Descriptor:
+    """Return the leader's new, empty file without a name; collective."""
     problem = ""
     for way in (_hand_over, _share_by_name):
-        with contextlib.ExitStack() as here:
-            fd, problem = way(group, leader, here)
-            if fd is not None and not problem:
-                opened.push(here.pop_all())
-                return fd
+        file, problem = way(group, leader)
+        if file is not None:
+            if not problem:
+                return file
+            file.close()
     raise AllocationFailed(nbytes, problem)
 
 
@@ -125,41 +127,36 @@ def _of_leader(group: Group, leader: int, words: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(given[leader])
 
 
-def _kept(fd: int, opened: contextlib.ExitStack) -> int:
-    opened.callback(os.close, fd)
-    return fd
-
-
-def _hand_over(group: Group, leader: int, opened: contextlib.ExitStack) -> tuple[int | None, str]:
-    """HAND OVER; return a descriptor, and the problem of the first rank that has one."""
+def _hand_over(group: Group, leader: int) -> tuple[Descriptor | None, str]:
+    """HAND OVER; return the file, and the problem of the first rank that has one."""
     offer = np.zeros(4, dtype=np.uint64)  # process, descriptor, device, inode
-    fd, problem = None, ""
+    file, problem = None, ""
     if group.rank == leader:
-        fd, problem = attempt(lambda: _make(opened))
-        if fd is not None:
-            status = os.fstat(fd)
-            offer[:] = os.getpid(), fd, status.st_dev, status.st_ino
+        file, problem = attempt(_make)
+        if file is not None:
+            status = os.fstat(file.number)
+            offer[:] = os.getpid(), file.number, status.st_dev, status.st_ino
     offer = _of_leader(group, leader, offer)
     if group.rank != leader:
-        fd, problem = attempt(lambda: _receive(opened, *offer.tolist()))
-    return fd, first_problem(group, problem)
+        file, problem = attempt(lambda: _receive(*offer.tolist()))
+    return file, first_problem(group, problem)
 
 
-def _make(opened: contextlib.ExitStack) -> int:
+def _make() -> Descriptor:
     if sys.platform != "linux":
         raise OSError("this system has no files without names")
-    fd = _kept(os.open(SHM_FOLDER, os.O_TMPFILE | os.O_RDWR, PRIVATE_MODE), opened)
-    os.fchmod(fd, PRIVATE_MODE)  # for any umask
-    return fd
+    file = Descriptor(os.open(SHM_FOLDER, os.O_TMPFILE | os.O_RDWR, PRIVATE_MODE))
+    os.fchmod(file.number, PRIVATE_MODE)  # for any umask
+    return file
 
 
-def _receive(opened: contextlib.ExitStack, pid: int, number: int, device: int, inode: int) -> int:
+def _receive(pid: int, number: int, device: int, inode: int) -> Descriptor:
     path = PROCESSES / str(pid) / "fd" / str(number)
     # Looked at before it is opened: in another PID namespace it may be any file of any process.
     _check_identity(path.stat(), device, inode)
-    fd = _kept(os.open(path, os.O_RDWR), opened)
-    _check_identity(os.fstat(fd), device, inode)
-    return fd
+    file = Descriptor(os.open(path, os.O_RDWR))
+    _check_identity(os.fstat(file.number), device, inode)
+    return file
 
 
 def _check_identity(status: os.stat_result, device: int, inode: int) -> None:
@@ -167,23 +164,21 @@ def _check_identity(status: os.stat_result, device: int, inode: int) -> None:
         raise OSError("the leader's process number means another process here")
 
 
-def _share_by_name(
-    group: Group, leader: int, opened: contextlib.ExitStack
-) -> tuple[int | None, str]:
-    """BY NAME; return a descriptor, and the problem of the first rank that has one."""
+def _share_by_name(group: Group, leader: int) -> tuple[Descriptor | None, str]:
+    """BY NAME; return the file, and the problem of the first rank that has one."""
     drawn = f"/cobre.{secrets.token_urlsafe(NAME_RANDOM_BYTES)}".encode()  # as long as macOS allows
     letters = _of_leader(group, leader, np.array(list(drawn), dtype=np.uint8))
     name = letters.tobytes().decode()
-    fd, problem = None, ""
+    file, problem = None, ""
     try:
         if group.rank == leader:
-            fd, problem = attempt(lambda: _kept(segments.create_named(name), opened))
+            file, problem = attempt(lambda: segments.create_named(name))
         found = first_problem(group, problem)
         if not found:
             if group.rank != leader:
-                fd, problem = attempt(lambda: _kept(segments.open_named(name), opened))
+                file, problem = attempt(lambda: segments.open_named(name))
             found = first_problem(group, problem)
-        return fd, found
+        return file, found
     finally:
         with contextlib.suppress(OSError):
             segments.unlink(name)

@@ -44,11 +44,12 @@ def remove_stale(config: ShmConfig) -> None:
     between the look and the removal nobody can have replaced it.
     """
     try:
-        fd = segments.open_named(config.name)
+        file = segments.open_named(config.name)
     except FileNotFoundError:
         return
     except PermissionError:
         raise describe_foreign(config.name) from None
+    fd = file.number
     try:
         check_owner(config.name, fd)
         if not segments.lock(fd, REMOVAL_BYTE) or is_locked(fd, 0):
@@ -66,7 +67,7 @@ def remove_stale(config: ShmConfig) -> None:
         if _has_name(fd):
             segments.unlink(config.name)
     finally:
-        os.close(fd)
+        file.close()
 
 
 def _has_name(fd: int) -> bool:

@@ -46,7 +46,7 @@ from cobre_comm.backends.shm.ownership import (
     remove_stale,
     take_ownership,
 )
-from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.backends.shm.segment import Descriptor, Segment
 from cobre_comm.common.running_time import running_s
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
@@ -102,18 +102,18 @@ def _poll(config: ShmConfig, attempt: Callable[[], T | None], failure: Callable[
 
 
 def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
-    fd = _create_or_replace(config)
+    file = _create_or_replace(config)
     try:
         nbytes = header.segment_bytes(config.size, buffer_bytes)
         segment = segments.reserve(
-            fd, nbytes, begins=_UNFINISHED, interleave=config.numa_interleave
+            file, nbytes, begins=_UNFINISHED, interleave=config.numa_interleave
         )
         header.register(config, segment)
         header.publish(segment, config.size, buffer_bytes)
         _await_followers(config, segment)
     except BaseException:
         segments.unlink(config.name)
-        os.close(fd)  # drops the lock, so that ranks that wait for READY see that it is in vain
+        file.close()  # drops the lock, so that ranks that wait for READY see that it is in vain
         raise
     segments.unlink(config.name)  # under the lock: until here no other rank 0 replaces the name
     # Release: pairs with the load of ready in _await_ready.
@@ -144,22 +144,22 @@ def _await_followers(config: ShmConfig, segment: Segment) -> None:
     _poll(config, all_registered, failure)
 
 
-def _create_or_replace(config: ShmConfig) -> int:
-    """CREATE; return the descriptor of a new file of this name, with byte 0 locked."""
+def _create_or_replace(config: ShmConfig) -> Descriptor:
+    """CREATE; return a new file of this name, with byte 0 locked."""
     for _ in range(3):
         try:
-            fd = segments.create_named(config.name)
+            file = segments.create_named(config.name)
         except FileExistsError:
             remove_stale(config)
             continue
         try:
-            if take_ownership(fd):
-                return fd
+            if take_ownership(file.number):
+                return file
         except BaseException:
             segments.unlink(config.name)
-            os.close(fd)
+            file.close()
             raise
-        os.close(fd)
+        file.close()
     raise InitializationFailed("shm", f"segment {config.name} comes back as soon as it is removed")
 
 
@@ -190,26 +190,26 @@ def _follow(config: ShmConfig) -> Segment:
 def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
     """OPEN, CHECK and REGISTER; return the segment, or what is still missing."""
     try:
-        fd = segments.open_named(config.name)
+        file = segments.open_named(config.name)
     except FileNotFoundError:
         return None, f"segment {config.name} does not exist"
     except PermissionError:
         raise describe_foreign(config.name) from None
-    segment = None
+    is_registered = False
     try:
-        check_owner(config.name, fd)
-        nbytes = os.fstat(fd).st_size
-        if nbytes < control.buffers_offset(config.size) or not is_locked(fd, 0):
+        check_owner(config.name, file.number)
+        nbytes = os.fstat(file.number).st_size
+        if nbytes < control.buffers_offset(config.size) or not is_locked(file.number, 0):
             return None, f"segment {config.name} has no living owner"
-        segment = Segment(fd, nbytes)
+        segment = Segment(file, nbytes)
         if not header.is_published(config, segment):
             return None, f"the owner of segment {config.name} is not ready"
         header.register(config, segment)
-        fd = -1
+        is_registered = True
         return segment, ""
     finally:
-        if fd >= 0:
-            os.close(fd)
+        if not is_registered:
+            file.close()
 
 
 def _await_ready(config: ShmConfig, segment: Segment) -> None:

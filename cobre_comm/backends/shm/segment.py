@@ -15,6 +15,7 @@ import fcntl
 import os
 import pathlib
 import sys
+from collections.abc import Callable
 
 from cobre_comm.backends.shm import numa
 from cobre_comm.backends.shm.mapping import map_file
@@ -26,6 +27,28 @@ PRIVATE_MODE = 0o600
 CAN_RESERVE = hasattr(os, "posix_fallocate")
 
 
+class Descriptor:
+    """An open file, closed with its last holder at the latest, wherever an interrupt comes.
+
+    Parameters
+    ----------
+    number : int
+        The descriptor.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def close(self, close: Callable[[int], None] = os.close) -> None:
+        """Close it; idempotent."""
+        number, self.number = self.number, -1
+        if number >= 0:
+            with contextlib.suppress(OSError):  # the program has closed it behind our back
+                close(number)
+
+    __del__ = close
+
+
 class Segment:
     """An open file, mapped at ``address``.
 
@@ -33,17 +56,19 @@ class Segment:
     of a process on a file when the process closes any descriptor of that file.
     """
 
-    def __init__(self, fd: int, nbytes: int) -> None:
-        self.fd = fd
-        self.memory = map_file(fd, nbytes)
+    def __init__(self, file: Descriptor, nbytes: int) -> None:
+        self._file = file
+        self.memory = map_file(file.number, nbytes)
         self.address = int(self.memory.ctypes.data)
+
+    @property
+    def fd(self) -> int:
+        """The descriptor."""
+        return self._file.number
 
     def close(self) -> None:
         """Close the descriptor; the mapping goes when the last view of it does."""
-        if self.fd >= 0:
-            with contextlib.suppress(OSError):  # the program has closed it behind our back
-                os.close(self.fd)
-            self.fd = -1
+        self._file.close()
 
 
 def lock(fd: int, byte: int) -> bool:
@@ -57,22 +82,23 @@ def lock(fd: int, byte: int) -> bool:
     return True
 
 
-def create_named(name: str) -> int:
-    """Create an empty file that did not exist before; return its descriptor.
+def create_named(name: str) -> Descriptor:
+    """Create an empty file that did not exist before.
 
     Raises
     ------
     FileExistsError
         If the name is taken.
     """
-    fd = _posixshmem.shm_open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode=PRIVATE_MODE)
-    os.fchmod(fd, PRIVATE_MODE)  # for any umask
-    return int(fd)
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
+    file = Descriptor(_posixshmem.shm_open(name, flags, mode=PRIVATE_MODE))
+    os.fchmod(file.number, PRIVATE_MODE)  # for any umask
+    return file
 
 
-def open_named(name: str) -> int:
-    """Open a file by name; return its descriptor."""
-    return int(_posixshmem.shm_open(name, os.O_RDWR, mode=PRIVATE_MODE))
+def open_named(name: str) -> Descriptor:
+    """Open a file by name."""
+    return Descriptor(_posixshmem.shm_open(name, os.O_RDWR, mode=PRIVATE_MODE))
 
 
 def unlink(name: str) -> None:
@@ -81,7 +107,9 @@ def unlink(name: str) -> None:
         _posixshmem.shm_unlink(name)
 
 
-def reserve(fd: int, nbytes: int, *, begins: bytes = b"", interleave: bool = False) -> Segment:
+def reserve(
+    file: Descriptor, nbytes: int, *, begins: bytes = b"", interleave: bool = False
+) -> Segment:
     """Give an empty file all its pages: some first bytes, then zeros.
 
     To reserve the pages takes time. So the first bytes are written before.
@@ -89,14 +117,15 @@ def reserve(fd: int, nbytes: int, *, begins: bytes = b"", interleave: bool = Fal
     Raises
     ------
     AllocationFailed
-        If the memory cannot be had. The descriptor stays the caller's.
+        If the memory cannot be had.
     """
+    fd = file.number
     try:
         if CAN_RESERVE:
             os.pwrite(fd, begins, 0)
             _check_space(fd, nbytes)
         os.ftruncate(fd, nbytes)
-        segment = Segment(fd, nbytes)
+        segment = Segment(file, nbytes)
         if not CAN_RESERVE:  # macOS: such a file is not written, only mapped
             segment.memory[: len(begins)] = list(begins)
         if interleave:

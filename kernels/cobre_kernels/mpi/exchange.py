@@ -6,7 +6,6 @@ ends early may therefore leave its request behind; MPI completes it at any time 
 """
 
 from cobre_kernels.collective.comm import ARRIVED, GAVE_UP, LATE, UNREACHABLE
-from cobre_kernels.collective.guard import is_forked
 from cobre_kernels.collective.patience import (
     FIRST_NAP_NS,
     LONGEST_NAP_NS,
@@ -18,7 +17,7 @@ from cobre_kernels.collective.patience import (
     run_handlers,
     spins_on,
 )
-from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
+from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause
 from cobre_kernels.machine.routine import routine
@@ -102,8 +101,10 @@ def _nap(comm):
         if comm.clock_ns - looked >= TICK_NS or comm.mpi.queried_ns != 0:
             looked = comm.clock_ns
             outcome = _look_around(comm)
-            if outcome != OK and is_forked(comm):
-                return outcome  # a child would take messages of its parent from the library
+            # What a handler raised is not lost where the exchange completes meanwhile; and a
+            # child would take messages of its parent from the library.
+            if outcome in (INTERRUPTED, IS_FORKED):
+                return outcome
         # A complete exchange counts, also after a control message: row REFUSE covers that.
         found = _look(comm)
         if found != UNFINISHED:

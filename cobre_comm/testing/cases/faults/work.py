@@ -82,9 +82,11 @@ class _Worker:
         except MET as error:
             self._leave_if_child()
             self._note(error)
+        self._leave_if_child()  # of a handler that ran while this rank closed
         self._try_later()
         self._tidy()
         self._close()
+        self._leave_if_child()
 
     def _begin(self):
         if self.owns:
@@ -209,7 +211,7 @@ class _Worker:
         self.ledger.tell(done=time.monotonic())
 
     def _leave_if_child(self):
-        """End a child that has come out of a kernel which its parent had entered."""
+        """End a child that goes on as its parent would; it must take no order of the parent's."""
         if os.getpid() != self.pid:
             refused = []
             try:

@@ -131,14 +131,14 @@ def _is_same(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 
 @overload(operator.eq)
-def _equal(left: Any, right: Any) -> Any:
+def _equal(left, right):  # type: ignore[no-untyped-def]  # numba compares it with what it returns
     if isinstance(left, CommType) and isinstance(right, CommType):
         return lambda left, right: left is right
     return None
 
 
 @overload(operator.ne)
-def _unequal(left: Any, right: Any) -> Any:
+def _unequal(left, right):  # type: ignore[no-untyped-def]
     if isinstance(left, CommType) and isinstance(right, CommType):
         return lambda left, right: left is not right
     return None

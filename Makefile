@@ -56,12 +56,12 @@ check: $(VENV)/.dev  ## formatting, lint, types and the direction of imports
 model:  ## search the models of the shared-memory protocols (needs spin and a C compiler)
 	$(PYTHON) model/check.py
 
-bench: $(VENV)/.peers  ## the essentials beside Open MPI, MPICH and Intel MPI, in 15 minutes: bench/REPORT.md
+bench: $(VENV)/.peers  ## the essentials beside Open MPI, MPICH and Intel MPI: bench/REPORT.md
 	@mkdir -p bench/results
 	$(BIN)/python -m pytest bench --benchmark-quiet --benchmark-json=bench/results/essentials.json
 	$(BIN)/python -m bench.report bench/results/essentials.json
 
-bench-short: $(VENV)/.peers  ## what the targets judge, in 5 minutes, beside what is recorded
+bench-short: $(VENV)/.peers  ## what the targets judge, beside what is recorded
 	@mkdir -p bench/results
 	$(BIN)/python -m pytest bench --short --rounds 7 --benchmark-quiet --benchmark-json=bench/results/short.json
 	$(BIN)/python -m bench.compare bench/recorded/essentials.json bench/results/short.json

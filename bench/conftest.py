@@ -29,7 +29,7 @@ NO_DATA = {"barrier", "allreduce 32 B in @njit"}  # rows of which the plain figu
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cobre_comm benchmarks")
     group.addoption("--full", action="store_true", help="the long grid, not the essentials alone")
-    group.addoption("--short", action="store_true", help="what the targets judge, in 5 minutes")
+    group.addoption("--short", action="store_true", help="what the targets judge")
     group.addoption("--rounds", type=int, default=11, help="blocks of each side (default: 11)")
     group.addoption("--block", type=float, default=0.02, help="seconds of a block (default: 0.02)")
 

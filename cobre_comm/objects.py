@@ -71,20 +71,18 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
         As for the other collectives.
     """
     _check_proven("broadcast", comm)
-    root = slow_path.as_integer("objects.broadcast", "root", root)
-    if not 0 <= root < comm.size:
-        raise InvalidRoot(root, comm.size)
+    root = _checked_root("broadcast", comm, root)
     is_root = comm.rank == root
     packed = _pack(obj) if is_root else _Packed([], problem=False)
-    head = np.array([len(packed.parts), packed.problem], dtype=np.int64)
-    comm.broadcast(head, root)
-    lengths = np.zeros(int(head[0]), dtype=np.int64)
+    header = np.array([len(packed.parts), packed.problem], dtype=np.int64)
+    comm.broadcast(header, root)
+    lengths = np.zeros(int(header[0]), dtype=np.int64)
     lengths[: len(packed.parts)] = [part.size for part in packed.parts]
     comm.broadcast(lengths, root)
     parts = packed.parts if is_root else [np.empty(int(n), dtype=np.uint8) for n in lengths]
     for part in parts:
         comm.broadcast(part, root)
-    _check_packed("broadcast", [bool(head[1])], [parts], first=root)
+    _check_packed("broadcast", [bool(header[1])], [parts], first=root)
     return obj if is_root else _unpack(parts)
 
 
@@ -142,9 +140,7 @@ def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
     InvalidRoot
         If ``root`` is not a rank.
     """
-    root = slow_path.as_integer("objects.gather", "root", root)
-    if not 0 <= root < comm.size:
-        raise InvalidRoot(root, comm.size)
+    root = _checked_root("gather", comm, root)
     everyone = _exchange("gather", comm, obj)
     return [_unpack(parts) for parts in everyone] if comm.rank == root else None
 
@@ -154,10 +150,10 @@ def _exchange(operation: str, comm: Communicator, obj: Any) -> list[list[Bytes]]
     _check_proven(operation, comm)
     packed = _pack(obj)
     size = comm.size
-    heads = np.zeros((size, 2), dtype=np.int64)
-    heads[comm.rank] = len(packed.parts), packed.problem
-    _fill(comm, heads.reshape(-1), np.full(size, 2))
-    counts = heads[:, 0].copy()
+    headers = np.zeros((size, 2), dtype=np.int64)
+    headers[comm.rank] = len(packed.parts), packed.problem
+    _fill(comm, headers.reshape(-1), np.full(size, 2))
+    counts = headers[:, 0].copy()
     lengths = np.zeros(int(counts.sum()), dtype=np.int64)
     first = _begins(counts)
     mine = slice(first[comm.rank], first[comm.rank] + counts[comm.rank])
@@ -171,7 +167,7 @@ def _exchange(operation: str, comm: Communicator, obj: Any) -> list[list[Bytes]]
         for rank in range(size):
             if number < counts[rank]:
                 parts[rank].append(received[rank])
-    _check_packed(operation, heads[:, 1].astype(bool).tolist(), parts, first=0)
+    _check_packed(operation, headers[:, 1].astype(bool).tolist(), parts, first=0)
     return parts
 
 
@@ -223,10 +219,18 @@ def _check_packed(
             raise TypeError(f"objects.{operation}: rank {rank} cannot pickle its object: {reason}")
 
 
+def _checked_root(operation: str, comm: Communicator, root: object) -> int:
+    number = slow_path.as_integer(f"objects.{operation}", "root", root)
+    if not 0 <= number < comm.size:
+        raise InvalidRoot(number, comm.size)
+    return number
+
+
 def _check_proven(operation: str, comm: Communicator) -> None:
     """Refuse peers who have proven nothing: what is unpickled runs their code."""
     if not getattr(comm, "peers_are_proven", True):
         raise PermissionError(
             f"objects.{operation}: the ranks of this job have no secret, and unpickling would run "
-            "whatever a stranger sends; set COBRE_TCP_TOKEN to the same secret on all ranks"
+            "the code of any program that reaches the port; set COBRE_TCP_TOKEN to the same "
+            "secret on all ranks"
         )

@@ -10,13 +10,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from cobre_kernels.collective import dtypes
 from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path, slow_kernel
 from cobre_kernels.collective.objects import PYTHON, layout_is_known
+from cobre_kernels.machine.kernel import Kernel
 from numpy.typing import NDArray
 
 from cobre_comm.reduce_op import ReduceOp
@@ -62,6 +63,15 @@ def install(backend: type, slow_path: Callable[..., None]) -> int:
         return 0  # the Python methods do it all
     _install_methods(backend)
     return int(_python_words(slow_path).ctypes.data)
+
+
+def load(kernels: Iterable[Kernel]) -> None:
+    """Compile kernels and the fast methods, or find them in numba's cache."""
+    for kernel in kernels:
+        kernel.address  # noqa: B018  # compiles it
+    if layout_is_known():
+        for name in FAST_PATHS:
+            fast_path(name)
 
 
 @functools.cache

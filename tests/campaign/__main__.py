@@ -75,11 +75,11 @@ def traits(fault):
 def warm():
     """Load all that ranks need, so that a fork of this process is a rank at once."""
     import numpy as np
-    from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
     from numba import from_dtype, typeof, types
 
     from cobre_comm import ReduceOp
     from cobre_comm.backends import SPECS
+    from cobre_comm.backends.fast_methods import load
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.jit import types as jit_types
     from cobre_comm.testing.cases import calls
@@ -88,10 +88,7 @@ def warm():
     warm_up([spec.name for spec in SPECS], os.environ)
     for spec in SPECS:
         if spec.name in ("shm", "tcp"):
-            for kernel in spec.kernels():
-                kernel.address  # noqa: B018  # loads it
-    for name in FAST_PATHS:
-        fast_path(name)
+            load(spec.kernels())
     typeof(np.zeros(1))  # looks at everything that an argument might be
     comm, table = jit_types.CommType(), types.int64[::1]
     for dtype in ("f8", "i8", "f4", "i4"):

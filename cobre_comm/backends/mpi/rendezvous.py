@@ -10,11 +10,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
-from cobre_kernels.collective.objects import layout_is_known
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import View
 
+from cobre_comm.backends.fast_methods import load
 from cobre_comm.backends.mpi.group import MpiGroup
 from cobre_comm.backends.shm.attachment import attach_group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
@@ -66,10 +65,7 @@ def compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
     compile the same. `cobre-comm run` fills the cache before it starts ranks.
     """
     if node.rank == 0:
-        for kernel in kernels:
-            kernel.call, kernel.address  # noqa: B018  # either compiles
-        for name in FAST_PATHS if layout_is_known() else ():
-            fast_path(name)
+        load(kernels)
     if not all_come(node, COMPILE_S):
         raise InitializationFailed(
             "mpi",

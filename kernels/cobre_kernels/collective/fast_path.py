@@ -3,7 +3,7 @@
 CPython calls it by its own convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``): the
 communicator, where the arguments lie, how many, and the names of those given by keyword. So no
 tuple is made, no attribute looked up, no number boxed. The method reads the few fields that it
-needs of a NumPy array (``objects.py``) and runs the entry. Whatever is not plain, and every status
+needs of a NumPy array (``objects.py``) and runs the entry. Unusual arguments, and every status
 other than OK, it leaves to a Python function, which serves the call or raises. One compilation
 serves every dtype and every number of dimensions.
 """

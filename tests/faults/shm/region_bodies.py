@@ -21,6 +21,7 @@ from cobre_comm import (
     ShmBackend,
     ShmConfig,
 )
+from cobre_comm.backends.fast_methods import load
 from cobre_comm.backends.shm import backend, nameless
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 
@@ -266,8 +267,7 @@ def make_by_name(comm):
 
 if __name__ == "__main__":
     four_in_a_row(LocalBackend(), "python")
-    for kernel in backend.kernels():  # another user cannot compile, nor read our folders
-        kernel.call, kernel.address  # noqa: B018  # loaded by either
+    load(backend.kernels())  # another user cannot compile, nor read our folders
     with ShmBackend(ShmConfig(name="/first", rank=0, size=1)) as alone:
         make_region(alone, "")
     globals()[sys.argv[1]](*sys.argv[2:])

@@ -16,7 +16,7 @@ STARTS = {"hand": 92, "run": 6, "launch": 2}
 RARE = {"launcher": 3, "tiny_memory": 6, "memory": 6, "descriptors": 6, "suspended": 3}
 USUAL = 10
 LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised within a second
-SHORT_S = 0.5
+SHORT_S = 1.5  # longer than a busy machine keeps a rank that is well from running
 START_LIMIT_S = 3.0
 ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp",)}
 # What takes from the process what an MPI itself needs.

@@ -5,9 +5,11 @@ import sys
 
 import pytest
 
+from cobre_comm.testing.cases.faults.fault import STEP, Fault
 from cobre_comm.testing.cases.faults.kinds import KINDS
 from tests.campaign.__main__ import main
-from tests.campaign.draw import draw
+from tests.campaign.draw import SHORT_S, draw
+from tests.campaign.job import end_warm_ranks, perform
 
 
 def campaign(*words):
@@ -41,3 +43,15 @@ def test_a_worker_that_ends_is_a_miss(monkeypatch, capsys):
     monkeypatch.setattr("tests.campaign.surroundings.stretch", lambda: 1.0)
     assert main(["--faults", "3"]) == 1
     assert "MISS" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_a_follower_stops_before_it_fetches_the_outcome(mpi):
+    """Its leader, the root of a broadcast, waits for nothing else by then."""
+    fault = Fault(kind="stopped", victim=3, size=4, backend=f"mpi-{mpi}:0,0,1,1", caller="python",
+                  moment=STEP, step=1, delay_s=0.00015, seed=1677125871, limit_s=SHORT_S)  # fmt: skip
+    try:
+        result = perform(0, fault, margin_s=2.0)
+    finally:
+        end_warm_ranks()
+    assert not result.verdict.problems, result

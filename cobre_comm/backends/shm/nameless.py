@@ -145,7 +145,7 @@ def _hand_over(group: Group, leader: int) -> tuple[Descriptor | None, str]:
 def _make() -> Descriptor:
     if sys.platform != "linux":
         raise OSError("this system has no files without names")
-    file = Descriptor(os.open(SHM_FOLDER, os.O_TMPFILE | os.O_RDWR, PRIVATE_MODE))
+    file = Descriptor(os.open, SHM_FOLDER, os.O_TMPFILE | os.O_RDWR, PRIVATE_MODE)
     os.fchmod(file.number, PRIVATE_MODE)  # for any umask
     return file
 
@@ -154,7 +154,7 @@ def _receive(pid: int, number: int, device: int, inode: int) -> Descriptor:
     path = PROCESSES / str(pid) / "fd" / str(number)
     # Looked at before it is opened: in another PID namespace it may be any file of any process.
     _check_identity(path.stat(), device, inode)
-    file = Descriptor(os.open(path, os.O_RDWR))
+    file = Descriptor(os.open, path, os.O_RDWR)
     _check_identity(os.fstat(file.number), device, inode)
     return file
 

@@ -30,21 +30,32 @@ CAN_RESERVE = hasattr(os, "posix_fallocate")
 class Descriptor:
     """An open file, closed with its last holder at the latest, wherever an interrupt comes.
 
+    Python runs signal handlers between any two of its own steps. So the number goes from the call
+    that opens into the list, and from the list into the call that closes, within one step.
+
     Parameters
     ----------
-    number : int
-        The descriptor.
+    opens : callable
+        A function in C that opens a file and returns its number.
+    *arguments
+        What it is called with.
     """
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, opens: Callable[..., int], *arguments: object) -> None:
+        self._numbers: list[int | None] = [None]
+        self._numbers.extend(map(opens, *((argument,) for argument in arguments)))
+
+    @property
+    def number(self) -> int:
+        """Its number; -1 once it is closed."""
+        number = self._numbers[-1] if self._numbers else None
+        return -1 if number is None else number
 
     def close(self, close: Callable[[int], None] = os.close) -> None:
         """Close it; idempotent."""
-        number, self.number = self.number, -1
-        if number >= 0:
-            with contextlib.suppress(OSError):  # the program has closed it behind our back
-                close(number)
+        # An OSError: the program has closed it behind our back. An IndexError: closed before.
+        with contextlib.suppress(OSError, IndexError):
+            any(map(close, iter(self._numbers.pop, None)))
 
     __del__ = close
 
@@ -91,14 +102,14 @@ def create_named(name: str) -> Descriptor:
         If the name is taken.
     """
     flags = os.O_CREAT | os.O_EXCL | os.O_RDWR
-    file = Descriptor(_posixshmem.shm_open(name, flags, mode=PRIVATE_MODE))
+    file = Descriptor(_posixshmem.shm_open, name, flags, PRIVATE_MODE)
     os.fchmod(file.number, PRIVATE_MODE)  # for any umask
     return file
 
 
 def open_named(name: str) -> Descriptor:
     """Open a file by name."""
-    return Descriptor(_posixshmem.shm_open(name, os.O_RDWR, mode=PRIVATE_MODE))
+    return Descriptor(_posixshmem.shm_open, name, os.O_RDWR, PRIVATE_MODE)
 
 
 def unlink(name: str) -> None:

@@ -44,12 +44,14 @@ RELEASE    waiting    fresh report                  name the lost, report, hand 
 KEEP       waiting    another report                keep it for REFUSE                 the same
 COMMIT     PREPARED   the exchange completes        move data, or exchange calls       COMMITTED
 HAND_OUT   COMMITTED  MPI returns, or no data       hand out the outcome               OUTSIDE
+STRAY      COMMITTED  a follower does not fetch it  name it, report, hand that out     OUTSIDE
 FAIL       any        MPI returns an error          report GAVE_UP, hand out           OUTSIDE
 =========  =========  ============================  =================================  =========
 
 Time limits: ``timeout_ns`` for entering; for ENTERED ``timeout_ns``, then ANSWER_NS; none for
-PREPARED, which hears no signal either. A follower waits for its leader without a limit: the leader
-has one, and a follower sees that its leader dies or gives up. Data takes as long as MPI takes.
+PREPARED, which hears no signal either; ``timeout_ns`` for the followers that are to fetch an
+outcome. A follower waits for its leader without a limit: the leader has one, and a follower sees
+that its leader dies or gives up. Data takes as long as MPI takes.
 
 No leader enters a blocking call of MPI alone. *Always notify*: each row from ENTERED to OUTSIDE
 sends a report, and only RELEASE leads from PREPARED to OUTSIDE. If one leader is COMMITTED to move
@@ -63,7 +65,15 @@ from typing import NamedTuple
 
 from cobre_kernels.collective.calls import Barrier, Outcome
 from cobre_kernels.collective.comm import ARRIVED, COMM, FAILURE, GAVE_UP
-from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, IS_FORKED, MPI_FAILED, OK
+from cobre_kernels.collective.status import (
+    DISAGREE,
+    INTERRUPTED,
+    IS_FORKED,
+    LOST_PEER,
+    MPI_FAILED,
+    OK,
+    TIMED_OUT,
+)
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
@@ -206,20 +216,40 @@ def hand_out_kernel(comm, call):
         return call.status  # of this rank alone; the others see that it has gone
     mpi.phase = OUTSIDE
     if is_leader(comm):
-        if call.status != OK:
-            _copy_failures(comm, True)
-        store_relaxed(staging.status, call.status)
-        store_relaxed(staging.mpi_error, comm.mpi_error)
-        store_relaxed(staging.waited_ns, comm.waited_ns)
+        _show_outcome(comm, call.status)
+    else:
+        node.timeout_ns = 0
     node.signature = node.length = node.detail = 0
-    node.timeout_ns = 0
     step = run(node.barrier_body, node, Barrier(0, 0))
     node.timeout_ns = comm.timeout_ns
+    # A leader that gave up has shown whom it missed (row STRAY), unless it was interrupted.
+    is_told = step == OK or (step == LOST_PEER and load_relaxed(staging.status) != OK)
+    if is_told and not is_leader(comm):
+        return _take_outcome(comm)
     if step != OK:
         fail_on_node(comm, step)
+        if step == TIMED_OUT:  # row STRAY
+            _show_outcome(comm, step)
         return step
+    return call.status
+
+
+@routine
+def _show_outcome(comm, status):
+    """Write the outcome where the ranks of this node read it, once they see this leader's flag."""
+    staging = comm.mpi.staging
+    if status != OK:
+        _copy_failures(comm, True)
+    store_relaxed(staging.status, status)
+    store_relaxed(staging.mpi_error, comm.mpi_error)
+    store_relaxed(staging.waited_ns, comm.waited_ns)
+
+
+@routine
+def _take_outcome(comm):
+    staging = comm.mpi.staging
     status = load_relaxed(staging.status)
-    if status != OK and not is_leader(comm):
+    if status != OK:
         _copy_failures(comm, False)
         comm.mpi_error = load_relaxed(staging.mpi_error)
         comm.waited_ns = load_relaxed(staging.waited_ns)

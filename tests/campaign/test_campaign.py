@@ -48,8 +48,10 @@ def test_a_worker_that_ends_is_a_miss(monkeypatch, capsys):
 @pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
 def test_a_follower_stops_before_it_fetches_the_outcome(mpi):
     """Its leader, the root of a broadcast, waits for nothing else by then."""
-    fault = Fault(kind="stopped", victim=3, size=4, backend=f"mpi-{mpi}:0,0,1,1", caller="python",
-                  moment=STEP, step=1, delay_s=0.00015, seed=1677125871, limit_s=SHORT_S)  # fmt: skip
+    fault = Fault(
+        kind="stopped", victim=3, size=4, backend=f"mpi-{mpi}:0,0,1,1", caller="python",
+        moment=STEP, step=1, delay_s=0.00015, seed=1677125871, limit_s=SHORT_S,
+    )  # fmt: skip
     try:
         result = perform(0, fault, margin_s=2.0)
     finally:

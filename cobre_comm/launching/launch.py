@@ -13,6 +13,7 @@ from cobre_comm.common.report_pipe import exit_code_of
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import worker as workers_side
+from cobre_comm.launching.interrupt import interrupted
 from cobre_comm.launching.order import Order, pack
 from cobre_comm.launching.refusals import check_importable, check_not_nested, check_start_method
 from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
@@ -50,14 +51,19 @@ class LaunchResult:
 
     Attributes
     ----------
-    value
-        The function's return value on rank 0.
+    values : list
+        What the function returned, by rank.
     workers : list of WorkerInfo
         By rank.
     """
 
-    value: Any
+    values: list[Any]
     workers: list[WorkerInfo]
+
+    @property
+    def value(self) -> Any:
+        """What the function returned on rank 0."""
+        return self.values[0]
 
 
 def report_progress(payload: Any) -> None:
@@ -78,16 +84,17 @@ def launch(
     Parameters
     ----------
     fn : callable
-        A function that a new process can import: defined in a module or script, not in a notebook
-        cell, a lambda or a function within a function. The call of ``launch`` in a script belongs
-        under ``if __name__ == "__main__":``, for workers import the script.
+        A function that a new process can import: defined in a module or script. Where cloudpickle
+        is installed, also one of a notebook, a lambda, or a function within a function. The call
+        of ``launch`` in a script belongs under ``if __name__ == "__main__":``, for workers import
+        the script.
     size : int
         Number of ranks. One rank runs in this process, several in processes of their own.
     backend : str or BackendKind
         ``auto`` is ``local`` for one rank; for several ``shm``, or ``tcp`` if
         ``COBRE_TCP_COORDINATOR`` is set.
     args : tuple
-        Further arguments; they and rank 0's value are pickled.
+        Further arguments; they and the values that ``fn`` returns are pickled.
     timeout : float, optional
         Longest wait for a live rank in one collective, in seconds, 0 for none; not a limit for
         the job.
@@ -98,7 +105,7 @@ def launch(
     Returns
     -------
     LaunchResult
-        ``value``, what ``fn`` returned on rank 0, and ``workers``.
+        ``values``, what ``fn`` returned on each rank, ``value``, rank 0's, and ``workers``.
 
     Raises
     ------
@@ -106,6 +113,14 @@ def launch(
         For the first rank that failed; the others are ended.
     ValueError, TypeError, RuntimeError, InvalidBackend, BackendNotAvailable
         Before anything is started, for arguments or a situation that cannot work.
+    KeyboardInterrupt
+        After Ctrl-C, once no worker is left. A script that does not catch it ends with one line.
+
+    Examples
+    --------
+    >>> import operator
+    >>> launch(operator.attrgetter("rank"), 1).values
+    [0]
     """
     job = _check(size, backend, timeout)
     if not isinstance(args, tuple):
@@ -118,7 +133,10 @@ def launch(
     check_start_method()
     check_importable(fn)
     order = pack(fn, args, wants_progress=on_progress is not None)
-    return _call_in_workers(job, order, on_progress)
+    try:
+        return _call_in_workers(job, order, on_progress)
+    except KeyboardInterrupt:
+        raise interrupted(size) from None
 
 
 def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
@@ -171,7 +189,7 @@ def _call_here(
         if error in raised:
             raise
         raise WorkerError(0, exit_code_of(error), error) from error
-    return LaunchResult(value, [WorkerInfo(0, os.getpid(), "local", wall_time_s)])
+    return LaunchResult([value], [WorkerInfo(0, os.getpid(), "local", wall_time_s)])
 
 
 def _call_in_workers(job: Job, order: Order, on_progress: OnProgress | None) -> LaunchResult:
@@ -188,8 +206,6 @@ def _call_in_workers(job: Job, order: Order, on_progress: OnProgress | None) -> 
         except KeyboardInterrupt:
             workers.interrupt()
             raise
-    infos = [WorkerInfo(w.rank, w.pid, w.outcome.backend, w.outcome.wall_time_s)
-             for w in workers.all if isinstance(w.outcome, Done)]  # fmt: skip
-    first = workers.all[0].outcome
-    assert isinstance(first, Done)
-    return LaunchResult(first.value, infos)
+    done = [(w, w.outcome) for w in workers.all if isinstance(w.outcome, Done)]
+    infos = [WorkerInfo(w.rank, w.pid, said.backend, said.wall_time_s) for w, said in done]
+    return LaunchResult([said.value for _, said in done], infos)

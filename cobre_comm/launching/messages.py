@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cobre_comm.common.report_pipe import Report
+from cobre_comm.launching.pickling import dumps
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Done:
-    """The function returned; only rank 0's value travels."""
+    """The function returned."""
 
     value: Any
     backend: str
@@ -69,7 +70,7 @@ class Failed:
 def _pickled(value: object) -> bytes | None:
     """Return it pickled, or None: a ``__reduce__`` of others may raise anything."""
     try:
-        return pickle.dumps(value)
+        return dumps(value)
     except Exception:
         return None
 

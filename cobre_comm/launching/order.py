@@ -10,10 +10,10 @@ import pickle
 import sys
 from collections.abc import Callable
 from multiprocessing import context, popen_spawn_posix, process, resource_tracker, spawn
-from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cobre_comm.launching.pickling import dumps, main_is_file
 from cobre_comm.processes.interpreter import interpreter_command
 
 
@@ -47,7 +47,7 @@ def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool)
     tracker = getattr(resource_tracker._resource_tracker, "_fd", None)
     context.set_spawning_popen(spawning)  # type: ignore[arg-type]  # of this thread
     try:
-        call = bytes(ForkingPickler.dumps((fn, args, wants_progress)))
+        call = dumps((fn, args, wants_progress))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise TypeError(
             f"an argument of the function cannot be sent to workers: {error}"
@@ -98,11 +98,10 @@ def _world() -> dict[str, Any]:
         "orig_dir": process.ORIGINAL_DIR,  # type: ignore[attr-defined]
         "dir": here,
     }
-    main = sys.modules["__main__"]
+    main: Any = sys.modules["__main__"]
     name = getattr(main.__spec__, "name", None)
-    path = getattr(main, "__file__", None)
     if name is not None:
         world["init_main_from_name"] = name
-    elif path is not None:
-        world["init_main_from_path"] = str(Path.cwd() / path)
+    elif main_is_file():
+        world["init_main_from_path"] = str(Path.cwd() / main.__file__)
     return world

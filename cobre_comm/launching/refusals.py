@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
-import os
-import pickle
-import sys
-import types
 from collections.abc import Callable
 from typing import Any
 
+from cobre_comm.launching.pickling import can_send_by_value, dumps, main_is_file
 from cobre_comm.launching.worker import is_worker
 
 
@@ -36,23 +33,18 @@ def check_start_method() -> None:
 
 
 def check_importable(fn: Callable[..., Any]) -> None:
-    """Refuse what a new process could not find by its name."""
+    """Refuse what a new process could not find by its name, and what has no other way there."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     name = getattr(fn, "__qualname__", repr(fn))
     advice = "define it with def at the top of a .py file and import it from there"
-    main = sys.modules["__main__"]
-    if getattr(fn, "__module__", None) == "__main__" and not _is_file(main):
-        raise ValueError(
-            f"workers cannot import {name} from a notebook or an interactive program; {advice}"
-        )
+    if not can_send_by_value():
+        advice += ", or install cloudpickle (pip install 'cobre-comm[notebook]')"
+        if getattr(fn, "__module__", None) == "__main__" and not main_is_file():
+            raise ValueError(
+                f"workers cannot import {name} from a notebook or an interactive program; {advice}"
+            )
     try:
-        pickle.dumps(fn)
+        dumps(fn)
     except Exception as error:  # PicklingError, AttributeError, TypeError: by Python version
         raise ValueError(f"workers cannot import {name}; {advice} ({error})") from error
-
-
-def _is_file(main: types.ModuleType) -> bool:
-    if getattr(main, "__spec__", None) is not None:  # python -m
-        return True
-    return os.path.isfile(getattr(main, "__file__", None) or "")  # noqa: PTH113  # "" is no path

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import signal
 import sys
 import time
 from collections.abc import Callable
-from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from cobre_comm.common import frames, report_pipe
@@ -17,6 +17,7 @@ from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.factory import create_communicator
 from cobre_comm.launching import order as orders
 from cobre_comm.launching.messages import Done, Failed, Progress
+from cobre_comm.launching.pickling import dumps
 
 Reporter = Callable[[Any], None]
 STDIN = 0
@@ -56,6 +57,7 @@ def main() -> None:
     os.dup2(null, STDIN)
     os.close(null)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Workers.start has blocked it
         _run(pipe, message)
     except BaseException as error:  # SystemExit and KeyboardInterrupt are reports too
         with contextlib.suppress(OSError):  # the launcher has gone
@@ -68,11 +70,10 @@ def _run(pipe: ReportPipe, message: bytes) -> None:
 
     def reporter(payload: Any) -> None:
         if wants_progress:
-            pipe.send(bytes(ForkingPickler.dumps(Progress(payload))))
+            pipe.send(dumps(Progress(payload)))
 
     with reporting(reporter):
-        done, rank = _call(fn, args)
-    _send_value(pipe, done if rank == 0 else Done(None, done.backend, done.wall_time_s))
+        _send_value(pipe, *_call(fn, args))
 
 
 def _call(fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Done, int]:
@@ -97,12 +98,13 @@ def call_to_value(fn: Callable[..., Any], comm: Any, args: tuple[Any, ...]) -> A
         return None
 
 
-def _send_value(pipe: ReportPipe, done: Done) -> None:
+def _send_value(pipe: ReportPipe, done: Done, rank: int) -> None:
     try:
-        message = bytes(ForkingPickler.dumps(done))
+        message = dumps(done)
     except Exception as error:  # a __reduce__ of others may raise anything
         name = f"{type(done.value).__module__}.{type(done.value).__qualname__}"
         raise TypeError(
-            f"the return value of rank 0 is a {name}, which cannot be sent to the parent: {error}"
+            f"the return value of rank {rank} is a {name}, which cannot be sent to the parent: "
+            f"{error}"
         ) from error
     pipe.send(message)

@@ -107,11 +107,19 @@ class Workers(Closing):
         self.all: list[Worker] = []
 
     def start(self) -> None:
-        """Start the workers, from the thread that will wait for them."""
-        for rank in self._job.ranks:
-            worker = Worker(self._job, rank, self._order, self._group.loop)
-            self.all.append(worker)
-            self._group.add(worker, partial(self._hear, worker))
+        """Start the workers, from the thread that will wait for them.
+
+        They inherit a mask that keeps a Ctrl-C waiting until they can report it: an interpreter
+        that is interrupted while it starts writes a traceback.
+        """
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            for rank in self._job.ranks:
+                worker = Worker(self._job, rank, self._order, self._group.loop)
+                self.all.append(worker)
+                self._group.add(worker, partial(self._hear, worker))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _hear(self, worker: Worker, data: bytes) -> None:
         progress = worker.take(data)

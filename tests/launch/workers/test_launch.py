@@ -3,6 +3,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import sys
 import threading
 import time
 
@@ -30,13 +31,26 @@ from tests.launch.command import SOON_S
 def test_value_of_rank_0_and_what_workers_did(size):
     result = launch(bodies.add, size, args=(10,))
     assert isinstance(result, LaunchResult)
-    assert result.value == 10 * size * (size + 1) / 2
+    assert result.values == [10 * size * (size + 1) / 2] * size
+    assert result.value == result.values[0]
     assert [worker.rank for worker in result.workers] == list(range(size))
     assert len({worker.pid for worker in result.workers}) == size
     assert (os.getpid() in {worker.pid for worker in result.workers}) == (size == 1)
     assert {worker.backend for worker in result.workers} == {"local" if size == 1 else "shm"}
     assert all(0 < worker.wall_time_s < 60 for worker in result.workers)
     assert isinstance(pickle.loads(pickle.dumps(result)).workers[0], WorkerInfo)
+
+
+def test_a_lambda_and_what_it_holds_go_where_cloudpickle_is_installed():
+    class Local:
+        def __init__(self, number):
+            self.number = number
+
+    def square(comm, local):
+        return Local((comm.rank + local.number) ** 2)
+
+    values = launch(lambda *arguments: square(*arguments), 3, args=(Local(1),)).values
+    assert [(type(value), value.number) for value in values] == [(Local, n) for n in (1, 4, 9)]
 
 
 def test_environment_of_workers(monkeypatch):
@@ -123,13 +137,13 @@ def test_others_are_ended_soon():
 
 @pytest.mark.parametrize("count", [50_000_000, slow(2**30 + 2**28)])
 def test_large_value(count):
-    value = launch(bodies.large, 2, args=(count,)).value
+    value = launch(bodies.large, 2, args=(count,)).values[1]
     assert value.nbytes == count
     assert (value[:512] == np.arange(512, dtype=np.uint8)).all()
 
 
 def test_unpicklable_value_is_named():
-    with pytest.raises(WorkerError, match=r"return value of rank 0 is a _thread\.lock") as caught:
+    with pytest.raises(WorkerError, match=r"return value of rank \d is a _thread\.lock") as caught:
         launch(bodies.unpicklable, 2)
     assert isinstance(caught.value.inner, TypeError)
     assert isinstance(launch(bodies.unpicklable, 1).value, type(threading.Lock()))
@@ -179,20 +193,23 @@ def nothing_starts(monkeypatch):
         ({"size": 2, "timeout": -1}, ValueError, "got -1"),
         ({"size": 2, "args": 5}, TypeError, "args must be a tuple"),
         ({"size": 2, "fn": 5}, TypeError, "fn must be callable"),
-        ({"size": 2, "fn": lambda comm: 0}, ValueError, "cannot import .*lambda.*top of a .py"),
+        ({"size": 2, "fn": lambda comm: 0}, ValueError, "lambda.*top of a .py .*install cloudpick"),
         ({"size": 2, "fn": functools.partial(lambda c: 0)}, ValueError, "cannot import .*lambda"),
     ],
 )
-def test_bad_arguments_start_nothing(arguments, error, said):
+def test_bad_arguments_start_nothing(arguments, error, said, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
     with pytest.raises(error, match=said):
         launch(**({"fn": bodies.add} | arguments))
 
 
-def test_function_within_a_function_starts_nothing(nothing_starts):
-    def inner(comm):
-        return 0
+def test_function_that_holds_what_cannot_be_sent_starts_nothing(nothing_starts):
+    lock = threading.Lock()
 
-    with pytest.raises(ValueError, match=r"cannot import .*inner; define it"):
+    def inner(comm):
+        return lock
+
+    with pytest.raises(ValueError, match=r"cannot import .*inner; define it .*cannot pickle"):
         launch(inner, 2)
 
 
@@ -252,7 +269,8 @@ def test_errors_travel():
         (type("Local", (LookupError,), {})("where"), RemoteError, r"test_launch\.Local: where"),
     ],
 )
-def test_errors_that_do_not_pickle_keep_their_class_or_its_name(error, kind, text):
+def test_errors_that_do_not_pickle_keep_their_class_or_its_name(error, kind, text, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
     try:
         raise error
     except Exception as raised:

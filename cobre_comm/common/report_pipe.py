@@ -131,6 +131,8 @@ class ReportPipe:
 def claim() -> ReportPipe | None:
     """Return the pipe of this process, once; None if no launcher has given it one."""
     fd, _, inode = os.environ.pop(VARIABLE, "").partition(":")
+    if not fd:  # int("") would raise, and Python loses a Ctrl-C that comes while it words an error
+        return None
     try:
         status = os.fstat(int(fd))
     except (ValueError, OSError):

@@ -67,7 +67,7 @@ def test_reason_is_cut_to_what_will_be_read():
 def test_peers_come_out_as_they_went_in():
     listeners = [
         (addresses.address_of(("10.1.2.3", 0)), 1000),
-        (addresses.address_of(("2001:db8::7", 0)), 2000),
+        (addresses.address_of(("2001:db8::7", 0, 0, 0)), 2000),
         (addresses.address_of(("fe80::5%2", 0, 0, 2)), 3000),
         (None, 4000),
     ]

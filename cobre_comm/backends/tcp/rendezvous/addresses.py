@@ -40,10 +40,10 @@ def resolve(host: str, port: int) -> list[Endpoint]:
 
 def address_of(sockaddr: tuple[Any, ...]) -> Address:
     """Return the IP address of a socket address, as IPv4 where it is one in an IPv6 disguise."""
-    address = ipaddress.ip_address(sockaddr[0])
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    return address
+    if len(sockaddr) == 2:
+        return ipaddress.IPv4Address(sockaddr[0])
+    address = ipaddress.IPv6Address(sockaddr[0])
+    return address.ipv4_mapped or address
 
 
 def pack_address(address: Address | None) -> tuple[int, bytes]:

@@ -30,11 +30,15 @@ UNWANTED = {
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
-        prog=PROG,
-        description="Prove that this machine computes what is promised: the collectives, shared "
-        "regions and errors of every backend, and the same bits of the SDDP example on all.",
-        epilog="Exit code: 0 all right, 1 something is not, 2 wrong arguments, 130 interrupted.",
-        allow_abbrev=False,
+        "check",
+        "Prove that this machine computes what is promised: the collectives, shared regions and "
+        "errors of every backend, and the same bits of the SDDP example on all.",
+        """
+        cobre-comm check                           # all backends on 1, 2 and 4 ranks, some minutes
+        cobre-comm check --quick --backends shm    # one backend on 2 ranks, half a minute
+        cobre-comm check --json > machine.json     # for a report
+        """,
+        "0 all right, 1 something is not, 2 wrong arguments, 130 interrupted",
     )
     add = parser.add_argument
     add(

@@ -3,11 +3,42 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from typing import NoReturn
+
+_WIDTH = 80
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, and whose help ends with examples.
+
+    Parameters
+    ----------
+    command : str
+        The name of the command, after ``cobre-comm``.
+    description : str
+        What it does.
+    examples : str
+        Lines of a shell.
+    exit_codes : str
+        What each says.
+    usage : str, optional
+        The arguments, where argparse does not find the right words.
+    """
+
+    def __init__(
+        self, command: str, description: str, examples: str, exit_codes: str, usage: str = ""
+    ) -> None:
+        prog = f"cobre-comm {command}"
+        examples = textwrap.indent(textwrap.dedent(examples).strip(), "  ")
+        super().__init__(
+            prog=prog,
+            usage=f"{prog} {usage}" if usage else None,
+            description=textwrap.fill(description, _WIDTH),
+            epilog=f"examples:\n{examples}\n\n" + textwrap.fill(f"exit code: {exit_codes}", _WIDTH),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end with status 2."""

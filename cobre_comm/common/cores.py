@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import sys
+from collections.abc import Iterator
 
-_QUOTA = pathlib.Path("/sys/fs/cgroup/cpu.max")
+_ROOT = pathlib.Path("/sys/fs/cgroup")
+_OWN = pathlib.Path("/proc/self/cgroup")
+_QUOTA_AND_PERIOD = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))  # v2, v1
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use: affinity and cgroup quota (v2) both count."""
+    """Return how many cores this process may use: affinity and the quotas of cgroups both count."""
     return min(len(core_numbers()), quota_cores())
 
 
 def quota_cores() -> int:
-    """Return how many cores the cgroup (v2) gives to its processes together."""
-    try:
-        quota, period = _QUOTA.read_text().split()
-        return max(1, int(quota) // int(period))
-    except (OSError, ValueError):  # no cgroup v2, or "max"
-        return sys.maxsize
+    """Return how many cores the cgroups of this process give to their processes together."""
+    return min(map(_quota, _cgroups()), default=sys.maxsize)
 
 
 def core_numbers() -> list[int]:
@@ -28,3 +28,28 @@ def core_numbers() -> list[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
+
+
+def _cgroups() -> Iterator[pathlib.Path]:
+    """Yield the folders of the groups that hold this process, the outermost last.
+
+    In a container the outermost is often the container's own, and the others are not to be seen.
+    """
+    with contextlib.suppress(OSError):  # not Linux
+        for line in _OWN.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            root = _ROOT / "cpu" if controllers else _ROOT
+            own = pathlib.PurePosixPath(path.lstrip("/"))
+            yield from (root / folder for folder in (own, *own.parents))
+
+
+def _quota(cgroup: pathlib.Path) -> int:
+    for names in _QUOTA_AND_PERIOD:
+        with contextlib.suppress(OSError, ValueError):  # of the other version, or "max"
+            words = " ".join((cgroup / name).read_text() for name in names).split()
+            quota, period = map(int, words)
+            if quota > 0:
+                return max(1, quota // period)
+    return sys.maxsize

@@ -19,13 +19,16 @@ NO_PLACE = (
 
 def _parser() -> Parser:
     parser = Parser(
-        prog=PROG,
-        description="Compile the kernels into the user's cache, while an image is built or a node "
-        "is set up: a quarter of a minute on two cores, once for a machine, a user and a "
-        "version. The same user finds them on a processor of the same kind, from any virtual "
-        "environment.",
-        epilog="Exit code: 0 all is in the cache, 1 it is not, 2 wrong arguments, 130 interrupted.",
-        allow_abbrev=False,
+        "compile",
+        "Compile the kernels into the user's cache, while an image is built or a node is set up: a "
+        "quarter of a minute on two cores, once for a machine, a user and a version. The same "
+        "user finds them on a processor of the same kind, from any virtual environment.",
+        """
+        cobre-comm compile                        # for all backends that can be used here
+        cobre-comm compile --backends shm,tcp     # for these
+        RUN cobre-comm compile                    # in a Dockerfile: docs/launching.md
+        """,
+        "0 all is in the cache, 1 it is not, 2 wrong arguments, 130 interrupted",
     )
     parser.add_argument(
         "--backends",

@@ -55,14 +55,16 @@ def _compile(todo: Sequence[Callable[[], object]]) -> None:
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     workers = min(usable_cores(), len(todo)) if sys.platform == "linux" else 1
     announced, left = context.Value("b", 0), context.Array("i", [1, len(todo)])
-    with progress(announced, announced.get_lock()):
+    with progress(announced, announced.get_lock()) as line:
         todo[0]()
+        line.stop_clock()  # a fork copies one thread only
         others = [
             context.Process(target=_take_turns, args=(todo, left, number % 2 == 1))
             for number in range(1, workers)
         ]
         for process in others:
             process.start()
+        line.start_clock()
         _take_turns(todo, left, False)
         for process in others:
             process.join()

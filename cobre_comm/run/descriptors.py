@@ -7,6 +7,7 @@ import os
 import resource
 
 STDIN, STDOUT, STDERR = 0, 1, 2
+SPARE_DESCRIPTORS = 64  # for all but the ranks
 
 
 def allow(needed: int) -> None:

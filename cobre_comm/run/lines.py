@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 
+from cobre_comm.run.log_file import LogFile
 from cobre_comm.run.outlet import Outlet
 
 LONGEST_LINE_BYTES = 4 * 2**20  # a longer one is cut
@@ -39,17 +40,22 @@ class Stream:
         What stands before each line.
     screen : Screen
         Shared by all streams of the job.
+    log : LogFile, optional
+        Gets all that comes, as it comes.
 
     Attributes
     ----------
     tail : bytes
         The last that came.
     is_muted : bool
-        Whether what comes goes nowhere but into ``tail``.
+        Whether what comes goes nowhere but into ``tail`` and ``log``.
     """
 
-    def __init__(self, outlet: Outlet, prefix: bytes, screen: Screen) -> None:
+    def __init__(
+        self, outlet: Outlet, prefix: bytes, screen: Screen, log: LogFile | None = None
+    ) -> None:
         self.outlet = outlet
+        self._log = log
         self.tail = b""
         self.is_muted = False
         self._prefix = prefix
@@ -67,6 +73,8 @@ class Stream:
     def feed(self, data: bytes) -> None:
         """Take what the rank wrote; queue its whole lines."""
         self.tail = (self.tail + data)[-TAIL_BYTES:]
+        if self._log is not None:
+            self._log.write(data)
         text = self._partial + data
         # A \r at the end may be half of a \r\n.
         end = max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1

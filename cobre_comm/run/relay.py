@@ -8,11 +8,8 @@ import time
 from collections.abc import Iterable
 from functools import partial
 
-from cobre_comm.processes.endings import STARTER
 from cobre_comm.processes.loop import Loop
-from cobre_comm.processes.rank import Standard
-from cobre_comm.run.descriptors import STDERR, STDOUT
-from cobre_comm.run.lines import Screen, Stream, rank_prefix
+from cobre_comm.run.lines import Stream
 from cobre_comm.run.outlet import Outlet
 
 READ_BYTES = 2**16  # a pipe's capacity: ranks take turns
@@ -79,6 +76,8 @@ class Relay:
             data = os.read(pipe, READ_BYTES)
         except BlockingIOError:
             return
+        except OSError:  # EIO: all have closed that pseudo-terminal
+            data = b""
         stream = self._streams[pipe]
         if not data or stream.outlet.is_broken:
             self._end(pipe)
@@ -125,68 +124,3 @@ class Relay:
 
     def _pipes_to(self, outlet: Outlet) -> list[int]:
         return [pipe for pipe, stream in self._streams.items() if stream.outlet is outlet]
-
-
-class Output:
-    """What the ranks of a job, and ``mpiexec``, write, on its way to the launcher's own output.
-
-    Parameters
-    ----------
-    loop : Loop
-        Where pipes and outlets are waited for.
-    is_alone : bool
-        Whether there is one rank in all: it writes where the launcher does.
-    prefix : bool
-        Whether the rank stands before each line.
-    """
-
-    def __init__(self, loop: Loop, *, is_alone: bool, prefix: bool) -> None:
-        self.outlets = Outlet(STDOUT), Outlet(STDERR)
-        self.relay = Relay(self.outlets, loop)
-        self._is_alone = is_alone
-        self._prefix = prefix
-        self._screen = Screen()
-        self._streams: dict[int, list[Stream]] = {}
-
-    def of_rank(self, rank: int) -> Standard:
-        """Return the stdin, stdout and stderr of a rank; rank 0 reads what the launcher does."""
-        if self._is_alone:
-            return Standard()
-        colour = not os.environ.get("NO_COLOR")
-        prefixes = [
-            rank_prefix(rank, outlet, colour=colour) if self._prefix else b""
-            for outlet in self.outlets
-        ]
-        stdout, stderr = self._pipes(rank, prefixes)
-        return Standard(0 if rank == 0 else _nothing(), stdout, stderr)
-
-    def of_mpiexec(self) -> Standard:
-        """Return the stdin, stdout and stderr of ``mpiexec``."""
-        stdout, stderr = self._pipes(STARTER, [b"[mpiexec] "] * 2)
-        return Standard(_nothing(), stdout, stderr)
-
-    def _pipes(self, rank: int, prefixes: Iterable[bytes]) -> list[int]:
-        """Return pipes that the relay reads."""
-        writers = []
-        self._streams[rank] = []
-        for outlet, prefix in zip(self.outlets, prefixes, strict=True):
-            reader, writer = os.pipe()
-            stream = Stream(outlet, prefix, self._screen)
-            self.relay.add(reader, stream)
-            self._streams[rank].append(stream)
-            writers.append(writer)
-        return writers
-
-    def mute_mpiexec(self) -> None:
-        """Show no more of what ``mpiexec`` writes."""
-        for stream in self._streams[STARTER]:
-            stream.is_muted = True
-
-    @property
-    def tails(self) -> dict[int, bytes]:
-        """The end of what each wrote to its stderr."""
-        return {rank: stderr.tail for rank, (_, stderr) in self._streams.items()}
-
-
-def _nothing() -> int:
-    return os.open(os.devnull, os.O_RDONLY)

@@ -39,6 +39,11 @@ class FinalReport:
         self._starter = starter
         self._outlet = outlet
 
+    def tell(self, problems: Iterable[str]) -> None:
+        """Say what went wrong beside the ranks."""
+        for problem in problems:
+            self._say(problem)
+
     def by_signal(self, grace_s: float) -> int:
         """Say which signal ended the job, and which ranks would not end; return the status."""
         cause = self._group.escalation.cause

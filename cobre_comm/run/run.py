@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cobre_comm.common.cores import core_numbers
 from cobre_comm.processes.environment import rank_environment
@@ -19,8 +19,8 @@ from cobre_comm.processes.mpi.rank import MpiRank
 from cobre_comm.processes.mpi.start import MpiStart
 from cobre_comm.processes.mpi.variables import of_batch_job
 from cobre_comm.processes.rank import RankProcess
-from cobre_comm.run.descriptors import allow, open_standard
-from cobre_comm.run.relay import Output
+from cobre_comm.run.descriptors import SPARE_DESCRIPTORS, allow
+from cobre_comm.run.output import Output, Shown
 from cobre_comm.run.report import FinalReport
 from cobre_comm.run.signals import (
     ENDING_SIGNALS,
@@ -31,8 +31,7 @@ from cobre_comm.run.signals import (
 
 STRAGGLERS_S = 0.3  # what ranks started may end by itself after them
 WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all
-SPARE_DESCRIPTORS = 64
-EACH, EACH_BY_SHIM = 3, 8  # descriptors for each rank
+EACH, EACH_BY_SHIM = 4, 9  # descriptors for each rank
 
 
 @dataclass(frozen=True)
@@ -43,15 +42,15 @@ class Options:
     ----------
     bind : bool
         One core per rank.
-    prefix : bool
-        ``[rank]`` before each line; never in a job of one rank.
     grace_s : float
         How long ranks may take to end after a signal.
+    shown : Shown
+        What is done with their output.
     """
 
     bind: bool = False
-    prefix: bool = True
     grace_s: float = 5.0
+    shown: Shown = field(default_factory=Shown)
 
 
 def run(job: Job, command: Sequence[str], options: Options, mpiexec: Mpiexec | None = None) -> int:
@@ -74,7 +73,6 @@ def run(job: Job, command: Sequence[str], options: Options, mpiexec: Mpiexec | N
         0 if and only if all these ranks exited with 0; else the code of the first that failed, or
         128 and the number of the signal that ended it or the launcher.
     """
-    open_standard()
     each = EACH if mpiexec is None else EACH_BY_SHIM
     allow(each * len(job.ranks) + SPARE_DESCRIPTORS)
     with SignalInbox([*FORWARDED_SIGNALS, signal.SIGCHLD]) as inbox:
@@ -99,7 +97,7 @@ class _Watch:
         culprit_s = CULPRIT_OVER_MPI_S if job.backend == "mpi" else CULPRIT_S
         self._escalation = Escalation(options.grace_s, culprit_s)
         self._group = Group(job.shm_name, self._escalation)
-        self._output = Output(self._group.loop, is_alone=job.size == 1, prefix=options.prefix)
+        self._output = Output(self._group.loop, job.size, options.shown)
         self._relay = self._output.relay
         self._inbox = inbox
         self._signals: list[int] = []  # that came and are not handled yet
@@ -218,6 +216,7 @@ class _Watch:
         """Say what went wrong, last of all; return the exit status."""
         starter = None if self._mpi is None else self._mpi.ending
         report = FinalReport(self._group, starter, self._output.outlets[1])
+        report.tell(self._output.problems)
         if self._escalation.cause:
             return report.by_signal(self._options.grace_s)
         return report.by_ranks(self._output.tails)

@@ -1,7 +1,15 @@
 """``cobre-comm compile``: kernels in numba's cache before any job."""
 
+import io
+import re
+import sys
+import time
+from types import SimpleNamespace
+
 import pytest
+from cobre_kernels.machine import progress
 from cobre_kernels.machine.progress import MESSAGE
+from numba.core import event
 
 from cobre_comm import available_backends
 from cobre_comm.cli import main
@@ -65,6 +73,34 @@ def test_no_cache_is_an_error(capsys, monkeypatch):
     assert "set NUMBA_CACHE_DIR" in line
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_the_seconds_of_one_long_function(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_PERIOD_S", 0.01)
+    monkeypatch.setenv("COLUMNS", "76")
+    with progress.progress():
+        compiled = SimpleNamespace(py_func=test_some)
+        with event.trigger_event("numba:compile", data={"dispatcher": compiled}):
+            until = time.monotonic() + 60
+            while terminal.getvalue().count("0 s test_so") < 3:  # and cut at the 75th column
+                assert time.monotonic() < until
+                time.sleep(0.01)
+    *_, last = terminal.getvalue().split("\r\x1b[K")
+    assert re.fullmatch(re.escape(MESSAGE) + r" \d+\.\d s\n", last)
+
+
+def test_nothing_is_said_where_nothing_is_compiled(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with progress.progress():
+        pass
+    assert sys.stderr.getvalue() == ""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["compile", "shm", "tcp"])
 def test_jobs_find_everything_compiled(by, tmp_path):
@@ -74,7 +110,8 @@ def test_jobs_find_everything_compiled(by, tmp_path):
     job = ["run", "-n", 2, "--backend"]
     words = ["compile"] if by == "compile" else [*job, by, empty]
     cold = cobre(*words, NUMBA_CACHE_DIR=str(tmp_path))
-    assert cold.stderr == f"{MESSAGE}\n"
+    first, last = cold.stderr.splitlines()
+    assert (first, last[:32]) == (MESSAGE, "cobre-comm: kernels compiled in ")
     compiled = set(tmp_path.rglob("*.nb?"))
     for backend in ("shm", "tcp") if by == "compile" else (by,):
         again = cobre(*job, backend, EXAMPLES / "hello_ranks.py", NUMBA_CACHE_DIR=str(tmp_path))

@@ -24,6 +24,10 @@ elif action == "lines":
     for number in range(int(sys.argv[2])):
         print(f"rank {rank} line {number} " + "x" * (number % 70))
         print(f"error {rank} line {number}", file=sys.stderr)
+elif action == "terminal":
+    print("50%", end="\r", flush=True)
+    for file in (sys.stdout, sys.stderr):
+        print("terminal", file.isatty(), os.get_terminal_size(file.fileno()).columns, file=file)
 elif action == "pieces":
     for word in ("a rank ", f"{rank} speaks ", "slowly"):
         print(word, end="", flush=True)

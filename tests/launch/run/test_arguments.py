@@ -1,6 +1,9 @@
+import re
+
 import pytest
 
 import cobre_comm
+from cobre_comm import cli
 from tests.launch.command import PROGRAMS, cobre
 
 ACT = str(PROGRAMS / "act.py")
@@ -17,7 +20,7 @@ ACT = str(PROGRAMS / "act.py")
         (["run", "-n", "2", "-m", "no_such_module_here.x"], "no module 'no_such_module_here.x'"),
         (["run", "-n", "0", ACT], "between 1 and 4096, got 0"),
         (["run", "-n", "5000", ACT], "between 1 and 4096, got 5000"),
-        (["run", "-n", "x", ACT], "invalid int value: 'x'"),
+        (["run", "-n", "x", ACT], "takes a number or auto, got 'x'"),
         (["run", ACT], "required: -n"),
         (["run", "-n", "2", "--backend", "smoke", ACT], "there is no backend 'smoke'"),
         (
@@ -28,6 +31,13 @@ ACT = str(PROGRAMS / "act.py")
         (["run", "-n", "2", "--timeout", "-1", ACT], "0 (no limit) or more seconds, got -1.0"),
         (["run", "-n", "2", "--timeout", "nan", ACT], "0 (no limit) or more seconds, got nan"),
         (["run", "-n", "2", "--bind", "socket", ACT], "invalid choice: 'socket'"),
+        (
+            ["run", "-n", "2", "--log-dir", f"{ACT}/logs", ACT],
+            f"cannot write to --log-dir '{ACT}/logs': Not a directory; name a folder",
+        ),
+        (["run", "-n", "2", "--quiet-ranks", "1,2", ACT], "the ranks of this job are 0 to 1"),
+        (["run", "-n", "2", "--quiet-ranks", "1-0", ACT], "the ranks of this job are 0 to 1"),
+        (["run", "-n", "2", "--quiet-ranks=-1", ACT], "takes ranks as in 1,3-5 or 1-, got '-1'"),
         (["run", "-n", "2", "--colour", ACT], "unrecognized arguments: --colour"),
         (["walk"], "unknown command 'walk'"),
         ([], "a command is missing"),
@@ -39,8 +49,22 @@ def test_bad_arguments_are_one_line_and_status_2(words, said, refusal):
 
 def test_version_and_help():
     assert cobre("--version").stdout == f"cobre-comm {cobre_comm.__version__}\n"
-    assert "cobre-comm run -n N" in cobre("--help").stdout
-    assert "--backend" in cobre("run", "--help").stdout
+    said = cobre("--help").stdout
+    for command, (_, what) in cli.COMMANDS.items():
+        assert re.search(rf"  {command} +{what}\n", said)
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_says_what_a_command_does_with_examples(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    said = capsys.readouterr().out
+    assert said.startswith(f"usage: cobre-comm {command} ")
+    _, description, *_ = said.split("\n\n")
+    assert len(description) > 60
+    assert f"examples:\n  cobre-comm {command} " in said
+    assert "\nexit code: 0 " in said
+    assert max(map(len, said.splitlines())) <= 100
 
 
 @pytest.mark.parametrize("separator", [[], ["--"]])

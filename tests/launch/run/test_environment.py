@@ -1,8 +1,10 @@
 import os
 import re
+import sys
 
 import pytest
 
+from cobre_comm.common import cores
 from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
@@ -82,11 +84,32 @@ def test_what_the_user_set_stays():
 
 
 def test_bound_ranks_are_told_whether_to_spin():
-    cores = usable_cores()
-    alone = rank_environment(Job(cores, "shm"), 0, {}, bound=True)
-    crowded = rank_environment(Job(cores + 1, "shm"), 0, {}, bound=True)
+    count = usable_cores()
+    alone = rank_environment(Job(count, "shm"), 0, {}, bound=True)
+    crowded = rank_environment(Job(count + 1, "shm"), 0, {}, bound=True)
     assert (alone["COBRE_COMM_SPIN_US"], crowded["COBRE_COMM_SPIN_US"]) == ("30", "0")
-    assert "COBRE_COMM_SPIN_US" not in rank_environment(Job(cores, "shm"), 0, {})
+    assert "COBRE_COMM_SPIN_US" not in rank_environment(Job(count, "shm"), 0, {})
+
+
+@pytest.mark.parametrize(
+    ("own", "quotas", "expected"),
+    [
+        ("0::/", {}, sys.maxsize),
+        ("0::/a/b", {"a/cpu.max": "350000 100000", "a/b/cpu.max": "max 100000"}, 3),
+        ("0::/unseen", {"cpu.max": "50000 100000"}, 1),
+        ("4:cpuset:/\n3:cpu,cpuacct:/a\n0::/", {"cpu/a/cpu.cfs_quota_us": "400000"}, 4),
+        ("3:cpu:/a", {"cpu/a/cpu.cfs_quota_us": "-1"}, sys.maxsize),
+    ],
+)
+def test_quotas_of_cgroups_limit_the_cores(own, quotas, expected, monkeypatch, tmp_path):
+    for name, text in quotas.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).with_name("cpu.cfs_period_us").write_text("100000")
+    (tmp_path / "own").write_text(f"{own}\n")
+    monkeypatch.setattr(cores, "_ROOT", tmp_path)
+    monkeypatch.setattr(cores, "_OWN", tmp_path / "own")
+    assert cores.quota_cores() == expected
 
 
 def test_names_and_secrets_differ_from_job_to_job():

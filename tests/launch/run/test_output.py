@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cobre_comm.common.cores import usable_cores
 from cobre_comm.run.lines import Screen, Stream, rank_prefix
 from cobre_comm.run.outlet import Outlet
 from tests.launch.command import (
@@ -51,6 +52,48 @@ def test_prefix_can_be_left_out_and_is_left_out_for_one_rank():
     assert cobre("run", "-n", 1, ACT, "pieces").stdout == "a rank 0 speaks slowly"
     done = cobre("run", "-n", 2, "--no-prefix", ACT, "pieces")
     assert sorted(done.stdout.splitlines()) == ["a rank 0 speaks slowly", "a rank 1 speaks slowly"]
+
+
+def test_each_rank_has_a_file_and_quiet_ones_nothing_else(tmp_path):
+    folder = tmp_path / "new" / "logs"
+    done = cobre("run", "-n", 3, "--log-dir", folder, "--quiet-ranks", "1-", ACT, "lines", 20)
+    assert done.returncode == 0
+    assert {line[:4] for line in (done.stdout + done.stderr).splitlines()} == {"[0] "}
+    for rank in range(3):
+        written = (folder / f"rank-{rank}.log").read_text().splitlines()
+        expected = [f"rank {rank} line {n} " + "x" * (n % 70) for n in range(20)]
+        assert [line for line in written if line.startswith("rank")] == expected
+        assert len(written) == 40
+
+
+def test_the_error_of_a_quiet_rank_is_shown_and_a_full_disk_ends_nothing(tmp_path):
+    (tmp_path / "rank-0.log").symlink_to("/dev/full")
+    done = cobre("run", "-n", 2, "--quiet-ranks", "0,1", "--log-dir", tmp_path, ACT, "raise", 1)
+    assert (done.returncode, done.stdout) == (1, "")
+    incomplete, *_, cause, last = done.stderr.splitlines()
+    assert incomplete.endswith("rank-0.log is incomplete: No space left on device")
+    assert cause == "    ValueError: bad number on rank 1"
+    assert last == "cobre-comm: rank 1 exited with code 1"
+    assert "ready 0" not in done.stderr
+    assert "ValueError" in (tmp_path / "rank-1.log").read_text()
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_ranks_have_a_terminal_where_that_is_asked_for(ranks):
+    done = cobre("run", "-n", ranks, "--tty", ACT, "terminal", COLUMNS="80")
+    assert done.returncode == 0
+    for rank in range(ranks):
+        prefix = f"[{rank}] " if ranks > 1 else ""
+        columns = 80 - len(prefix)
+        # The \r of a progress bar ends a line, and text mode reads it so.
+        assert f"{prefix}50%\n{prefix}terminal True {columns}\n" in done.stdout
+        assert f"{prefix}terminal True {columns}\n" in done.stderr
+    assert done.stdout.count("\n") == 2 * done.stderr.count("\n") == 2 * ranks
+
+
+def test_as_many_ranks_as_cores():
+    done = cobre("run", "-n", "auto", "--no-prefix", ACT, "pieces")
+    assert done.stdout.count("speaks") == usable_cores()
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

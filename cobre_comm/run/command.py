@@ -1,0 +1,218 @@
+"""``cobre-comm run``: its arguments, and what can be checked before anything is started."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cobre_comm.common.command_line import Parser
+from cobre_comm.errors import BackendError, InitializationFailed
+
+if TYPE_CHECKING:
+    from cobre_comm.processes.job import Job
+    from cobre_comm.processes.mpi.mpiexec import Mpiexec
+    from cobre_comm.run.run import Options
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        "run",
+        "Run a script or a module on N ranks of this machine, or of each of several. Each line of "
+        "output gets its rank in front. If a rank fails, the others are ended, and its error "
+        "comes last. Ctrl-C and other signals reach every rank; nothing is left behind.",
+        """
+        cobre-comm run -n 4 train.py --iterations 100      # options after the script are its own
+        cobre-comm run -n auto -m my_package               # as many ranks as cores
+        cobre-comm run -n 4 --backend mpi train.py         # starts the MPI's own mpiexec
+        cobre-comm run -n 4 --tty --quiet-ranks 1- train.py                # rank 0's progress bar
+        cobre-comm run -n 64 --log-dir logs --quiet-ranks 1- train.py      # the others in files
+        cobre-comm run -n 8 --nnodes 2 --node-rank 0 --coordinator node-a \\
+            --token-file job.token train.py                # on the first of two machines
+        """,
+        "0 if all ranks exited with 0, else that of the first rank that failed; 128 and the number "
+        "of the signal that ended it, or the job; 2 wrong arguments",
+        "-n N [options] [--] script.py | -m module [arguments]",
+    )
+    add = parser.add_argument
+    add(
+        "-n",
+        dest="size",
+        type=_ranks,
+        required=True,
+        metavar="N",
+        help="ranks on this machine; auto: as many as there are cores that this process may use",
+    )
+    add(
+        "--backend",
+        default="auto",
+        metavar="NAME",
+        help="auto (shm, or local for one rank; tcp with --nnodes), shm, tcp, mpi or local",
+    )
+    add(
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="longest wait for a live rank in a collective; 0: no limit",
+    )
+    add(
+        "--bind",
+        choices=("none", "core"),
+        default="none",
+        help="core: each rank on one core, in their order (default: none)",
+    )
+    add(
+        "--grace",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="how long ranks may take to end after Ctrl-C (default: 5)",
+    )
+    _add_output(parser)
+    _add_nodes(parser)
+    add(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="module",
+        help="run a module, with the arguments that follow",
+    )
+    add("script", nargs=argparse.REMAINDER, help="the script and its arguments")
+    return parser
+
+
+def _ranks(text: str) -> int:
+    if text == "auto":
+        from cobre_comm.common.cores import usable_cores
+
+        return usable_cores()
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"takes a number or auto, got {text!r}") from None
+
+
+def _add_output(parser: Parser) -> None:
+    add = parser.add_argument_group("output").add_argument
+    add(
+        "--no-prefix",
+        dest="prefix",
+        action="store_false",
+        help="do not put [rank] before each line of output",
+    )
+    add(
+        "--quiet-ranks",
+        metavar="LIST",
+        help="ranks whose output is not shown, as in 1,3-5 or 1-; it still goes to --log-dir, and "
+        "the error of a rank that fails is shown all the same",
+    )
+    add(
+        "--log-dir",
+        metavar="DIR",
+        help="write what each rank writes to a file of its own, DIR/rank-0.log and so on; files of "
+        "an earlier job there are replaced",
+    )
+    add(
+        "--tty",
+        action="store_true",
+        help="let each rank write to a pseudo-terminal, so that colours and progress bars appear",
+    )
+
+
+def _add_nodes(parser: Parser) -> None:
+    add = parser.add_argument_group(
+        "several machines", "one launcher on each, all with the same options but --node-rank"
+    ).add_argument
+    add("--nnodes", type=int, metavar="N", help="number of machines")
+    add("--node-rank", type=int, metavar="K", help="which this is, from 0 on")
+    add(
+        "--coordinator",
+        metavar="HOST[:PORT]",
+        help="the machine of --node-rank 0, and a port free there (default: 29500)",
+    )
+    add(
+        "--token-file",
+        metavar="FILE",
+        help="the secret of the job, in a file that others cannot read (or set COBRE_TCP_TOKEN)",
+    )
+
+
+def main(words: Sequence[str]) -> int:
+    """Check everything that can be checked, then start; return the exit status."""
+    from cobre_comm.compile.warm import warm_up
+    from cobre_comm.processes.interpreter import interpreter_command
+    from cobre_comm.processes.port import with_rendezvous
+    from cobre_comm.run.descriptors import open_standard
+    from cobre_comm.run.program import program_of
+    from cobre_comm.run.run import run
+
+    parser = _parser()
+    chosen = parser.parse_args(words)
+    open_standard()
+    try:
+        program = program_of(chosen.module, chosen.script)
+        job = _job(chosen)
+        if chosen.bind == "core" and not hasattr(os, "sched_setaffinity"):
+            raise ValueError("--bind core: this system cannot bind a process to a core")
+        mpiexec = _mpiexec(job, bound=chosen.bind == "core") if job.backend == "mpi" else None
+        options = _options(chosen, job)
+    except (ValueError, InitializationFailed) as error:
+        parser.error(str(error))
+    except BackendError as error:
+        parser.error(f"{error}; {error.suggestion}")
+    except KeyboardInterrupt:
+        return 130
+    try:
+        if job.size > 1:
+            warm_up([job.backend], os.environ if mpiexec is None else mpiexec.environment)
+        with with_rendezvous(job) as job:
+            return run(job, [*interpreter_command(), *program], options, mpiexec)
+    except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
+        return 130
+    except OSError as error:  # no processes, descriptors or ports left
+        print(f"cobre-comm run: error: cannot start the ranks: {error}", file=sys.stderr)
+        return 1
+
+
+def _job(chosen: argparse.Namespace) -> Job:
+    """Return the job that the options describe; ``ValueError`` or ``BackendError`` if none."""
+    from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
+    from cobre_comm.run.nodes import NodeOptions, job_on_nodes
+
+    check_size(chosen.size)
+    check_timeout(chosen.timeout)
+    check_timeout(chosen.grace)
+    if chosen.nnodes is not None:
+        nodes = NodeOptions(chosen.nnodes, chosen.node_rank, chosen.coordinator, chosen.token_file)
+        return job_on_nodes(nodes, chosen.size, chosen.backend, chosen.timeout, os.environ)
+    for name in ("node_rank", "coordinator", "token_file"):
+        if getattr(chosen, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise ValueError(
+                f"{option} is for a job on several machines: say how many, by --nnodes"
+            )
+    return Job(chosen.size, choose_backend(chosen.backend, chosen.size), chosen.timeout)
+
+
+def _mpiexec(job: Job, *, bound: bool) -> Mpiexec:
+    """Return what starts the ranks; ``ValueError`` or ``InitializationFailed`` if nothing can."""
+    from cobre_comm.processes.environment import rank_environment
+    from cobre_comm.processes.mpi.mpiexec import find_mpiexec
+    from cobre_comm.processes.mpi.start import check_system
+
+    check_system()
+    return find_mpiexec(rank_environment(job, 0, os.environ, bound=bound))
+
+
+def _options(chosen: argparse.Namespace, job: Job) -> Options:
+    """Return how ranks are started; the files of ``--log-dir`` are opened, last of all checks."""
+    from cobre_comm.run.log_file import open_logs
+    from cobre_comm.run.output import Shown, parse_ranks
+    from cobre_comm.run.run import Options
+
+    quiet = parse_ranks(chosen.quiet_ranks, job.size)
+    logs = {} if chosen.log_dir is None else open_logs(chosen.log_dir, job)
+    shown = Shown(chosen.prefix, quiet, chosen.tty, logs)
+    return Options(bind=chosen.bind == "core", grace_s=chosen.grace, shown=shown)

@@ -1,0 +1,149 @@
+"""Where the output of ranks goes: to the launcher's own, into files, or nowhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import termios
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cobre_comm.processes.endings import STARTER
+from cobre_comm.processes.loop import Loop
+from cobre_comm.processes.rank import Standard
+from cobre_comm.run.descriptors import STDERR, STDOUT
+from cobre_comm.run.lines import Screen, Stream, rank_prefix
+from cobre_comm.run.log_file import LogFile
+from cobre_comm.run.outlet import Outlet
+from cobre_comm.run.relay import Relay
+
+_OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3  # of what tcgetattr returns
+_FALLBACK_SIZE = (80, 24)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is done with the output of ranks.
+
+    Parameters
+    ----------
+    prefix : bool
+        ``[rank]`` before each line; never in a job of one rank.
+    quiet : set of int
+        The ranks whose output is not shown.
+    tty : bool
+        Whether each rank writes to a pseudo-terminal.
+    logs : mapping of int to LogFile
+        The files of ranks that have one.
+    """
+
+    prefix: bool = True
+    quiet: frozenset[int] = frozenset()
+    tty: bool = False
+    logs: Mapping[int, LogFile] = field(default_factory=dict)
+
+
+def parse_ranks(text: str | None, size: int) -> frozenset[int]:
+    """Return the ranks of a list such as ``0,2-4,7-``; ``ValueError`` for what is none."""
+    ranks: set[int] = set()
+    for word in filter(None, (text or "").replace(" ", "").split(",")):
+        first, dash, last = word.partition("-")
+        try:
+            begin, end = int(first), int(last or (size - 1 if dash else first))
+        except ValueError:
+            raise ValueError(f"--quiet-ranks takes ranks as in 1,3-5 or 1-, got {text!r}") from None
+        if end >= size or (last and begin > end):
+            raise ValueError(f"--quiet-ranks {text}: the ranks of this job are 0 to {size - 1}")
+        ranks.update(range(begin, end + 1))
+    return frozenset(ranks)
+
+
+class Output:
+    """What the ranks of a job, and ``mpiexec``, write, on its way.
+
+    A rank that is alone writes where the launcher does, unless something is done with its output.
+
+    Parameters
+    ----------
+    loop : Loop
+        Where pipes and outlets are waited for.
+    size : int
+        Number of ranks of the whole job.
+    shown : Shown
+        What is done with it.
+    """
+
+    def __init__(self, loop: Loop, size: int, shown: Shown) -> None:
+        self.outlets = Outlet(STDOUT), Outlet(STDERR)
+        self._nowhere = Outlet(os.open(os.devnull, os.O_WRONLY))
+        self.relay = Relay([*self.outlets, self._nowhere], loop)
+        self._shown = shown
+        self._has_prefix = shown.prefix and size > 1
+        needs_terminal = shown.tty and not all(outlet.is_terminal for outlet in self.outlets)
+        self._is_direct = size == 1 and not (needs_terminal or shown.quiet or shown.logs)
+        self._screen = Screen()
+        self._streams: dict[int, list[Stream]] = {}
+
+    def of_rank(self, rank: int) -> Standard:
+        """Return the stdin, stdout and stderr of a rank; rank 0 reads what the launcher does."""
+        if self._is_direct:
+            return Standard()
+        colour = not os.environ.get("NO_COLOR")
+        prefixes = [
+            rank_prefix(rank, outlet, colour=colour) if self._has_prefix else b""
+            for outlet in self.outlets
+        ]
+        stdout, stderr = self._pipes(rank, prefixes)
+        return Standard(0 if rank == 0 else _nothing(), stdout, stderr)
+
+    def of_mpiexec(self) -> Standard:
+        """Return the stdin, stdout and stderr of ``mpiexec``."""
+        stdout, stderr = self._pipes(STARTER, [b"[mpiexec] "] * 2)
+        return Standard(_nothing(), stdout, stderr)
+
+    def _pipes(self, rank: int, prefixes: Iterable[bytes]) -> list[int]:
+        """Return pipes, or terminals, that the relay reads."""
+        shown, writers = self._shown, []
+        self._streams[rank] = []
+        is_quiet, has_terminal = rank in shown.quiet, shown.tty and rank != STARTER
+        screen = Screen() if is_quiet else self._screen
+        for outlet, prefix in zip(self.outlets, prefixes, strict=True):
+            taken = len(f"[{rank}] ") if prefix else 0
+            reader, writer = _terminal(taken) if has_terminal else os.pipe()
+            where = self._nowhere if is_quiet else outlet
+            stream = Stream(where, prefix, screen, shown.logs.get(rank))
+            self.relay.add(reader, stream)
+            self._streams[rank].append(stream)
+            writers.append(writer)
+        return writers
+
+    def mute_mpiexec(self) -> None:
+        """Show no more of what ``mpiexec`` writes."""
+        for stream in self._streams[STARTER]:
+            stream.is_muted = True
+
+    @property
+    def tails(self) -> dict[int, bytes]:
+        """The end of what each wrote to its stderr."""
+        return {rank: stderr.tail for rank, (_, stderr) in self._streams.items()}
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be written to files."""
+        return [log.problem for log in self._shown.logs.values() if log.problem]
+
+
+def _nothing() -> int:
+    return os.open(os.devnull, os.O_RDONLY)
+
+
+def _terminal(taken: int) -> tuple[int, int]:
+    """Return both ends of a terminal as wide as the launcher's, less what a prefix takes."""
+    reader, writer = os.openpty()
+    flags = termios.tcgetattr(writer)
+    flags[_OUTPUT_FLAGS] &= ~termios.OPOST  # bytes come as they were written
+    flags[_LOCAL_FLAGS] &= ~termios.ECHO
+    termios.tcsetattr(writer, termios.TCSANOW, flags)
+    columns, lines = shutil.get_terminal_size(_FALLBACK_SIZE)
+    termios.tcsetwinsize(writer, (lines, max(1, columns - taken)))
+    return reader, writer

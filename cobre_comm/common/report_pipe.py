@@ -22,7 +22,7 @@ import traceback
 from dataclasses import dataclass
 from types import TracebackType
 
-from cobre_comm.common import frames
+from cobre_comm.common import frames, stack_signal
 
 VARIABLE = "COBRE_REPORT_PIPE"  # DESCRIPTOR:INODE
 LONGEST_TEXT = 20_000  # characters; with all else it fits into an empty pipe
@@ -150,6 +150,7 @@ def install() -> None:
     pipe = claim()
     if pipe is not None:
         _is_heard = True
+        stack_signal.listen()
         reporter = _Reporter(pipe)
         sys.excepthook = reporter.uncaught
         atexit.register(reporter.at_exit)

@@ -71,6 +71,13 @@ class Group:
         """How the others ended."""
         return [rank.ending for rank in self.ranks if rank.ending is not None]
 
+    @property
+    def lost_and_running(self) -> list[Rank]:
+        """The ranks that run, and whose loss another one has reported."""
+        reports = [rank.reported for rank in self.ranks]
+        lost = {number for report in reports if report is not None for number in report.lost}
+        return [rank for rank in self.running if rank.rank in lost]
+
     def look(self) -> None:
         """Note which ranks have ended, and plan the end of the others if one has failed."""
         for rank in self.ranks:

@@ -68,6 +68,11 @@ class Rank(abc.ABC):
         self._on_report = on_report
 
     @property
+    def reported(self) -> Report | None:
+        """How it failed, as far as it has reported that."""
+        return self._report
+
+    @property
     def announced(self) -> Ending | None:
         """How a rank will end that may not manage to; None for a rank that ends by itself."""
         return None

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from cobre_comm.common import stack_signal
 from cobre_comm.common.cores import core_numbers
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import CULPRIT_OVER_MPI_S, CULPRIT_S, Escalation
@@ -100,6 +101,7 @@ class _Watch:
         self._output = Output(self._group.loop, job.size, options.shown)
         self._relay = self._output.relay
         self._inbox = inbox
+        self._shown: set[int] = set()  # ranks that were asked where they are
         self._signals: list[int] = []  # that came and are not handled yet
         self._to_forward: list[tuple[float, int]] = []  # when, and which
         self._group.loop.serve(inbox.fileno(), self._take_signals)
@@ -134,6 +136,7 @@ class _Watch:
         self._look()  # SIGCHLD may have come while ranks were started
         while self._group.running:
             self._relay.step(min([self._escalation.next_at, *(at for at, _ in self._to_forward)]))
+            self._show_lost()
             for number in self._taken_signals():
                 self._handle(number)
             self._forward(time.monotonic())
@@ -171,6 +174,15 @@ class _Watch:
         if self._mpi is not None:
             self._mpi.look()
         self._group.look()
+
+    def _show_lost(self) -> None:
+        """Have ranks that others have lost, and that still run, show where they are."""
+        for rank in self._group.lost_and_running:
+            if rank.rank not in self._shown:
+                self._shown.add(rank.rank)
+                if stack_signal.ask(rank.pid):
+                    said = f"cobre-comm: rank {rank.rank} still runs; where in its Python code:\n"
+                    self._output.outlets[1].put(said.encode())
 
     def _look_at_mpi(self) -> None:
         if self._mpi is None:

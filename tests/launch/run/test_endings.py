@@ -1,5 +1,9 @@
+import re
+import subprocess
+
 import pytest
 
+from cobre_comm.common import stack_signal
 from cobre_comm.common.report_pipe import Report
 from cobre_comm.processes.endings import (
     STARTER,
@@ -12,7 +16,7 @@ from cobre_comm.run.report import last_words, with_abort
 from tests.grid import slow
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre, lines_of
 
-ACT, MEET = PROGRAMS / "act.py", PROGRAMS / "meet.py"
+ACT, MEET, WAIT = (PROGRAMS / f"{name}.py" for name in ("act", "meet", "wait"))
 
 
 def lost(rank, *ranks):
@@ -83,6 +87,20 @@ def test_a_slow_culprit_is_blamed_and_not_the_ranks_that_lost_it(way):
     done = cobre("run", "-n", 3, PROGRAMS / "slow_end.py", way)
     assert done.stderr.splitlines()[-1] == "cobre-comm: rank 1 exited with code 3"
     assert done.returncode == 3
+
+
+def test_a_rank_that_others_have_lost_shows_where_it_is():
+    done = cobre("run", "-n", 2, "--timeout", 1, WAIT, "njit")
+    error, asked = "CollectiveFailed: ", "cobre-comm: rank 0 still runs; where in its Python code:"
+    assert 0 < done.stderr.index(error) < done.stderr.index(asked)
+    assert re.search(rf'\n\[0\]   File "{WAIT}", line \d+ in <module>\n', done.stderr)
+
+
+def test_a_process_that_does_not_listen_is_not_asked_where_it_is():
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert not stack_signal.ask(process.pid)
+        assert process.poll() is None
+        process.kill()
 
 
 def test_what_a_rank_says_is_not_read():

@@ -1,28 +1,31 @@
-"""A pytest plugin: ranks that all tests share, and a look at what they left behind.
+"""The pytest plugin: ``@pytest.mark.ranks`` and the ranks that all tests share.
 
-``pytest_plugins = ["cobre_comm.testing.plugin"]`` in the ``conftest.py`` of the root folder, or
-``pytest -p cobre_comm.testing.plugin``.
+pytest loads it wherever this package is installed, so it imports what it needs when a test asks
+for ranks.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cobre_comm.backends import NAMES
-from cobre_comm.compile.warm import warm_up
-from cobre_comm.testing.ranks.pool import RankPool
-from cobre_comm.testing.ranks.surroundings import leftovers
-from cobre_comm.testing.suite.here import skip_unless_here
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cobre_comm.testing.marker.jobs import MarkedJob
+    from cobre_comm.testing.ranks.pool import RankPool
 
 MARKERS = (
+    "ranks(*sizes, backends=['shm'], timeout=60, env={}): run the test on every rank of a job, "
+    "with its communicator as `comm`, once for each backend and number of ranks",
     "quick: every collective, backend and caller once, for `pytest -m quick`",
     "slow: long grids, for `pytest -m slow` or no -m at all",
-    "cobre_needs(*features): what a backend must be able to do",
 )
+
+SUITE = "cobre_comm.testing.suite"  # without which `pools` is a fixture of others
 
 # Their asserts should show what they compare, as those in files of tests do.
 if "cobre_comm.testing.cases" not in sys.modules:
@@ -37,6 +40,9 @@ class Pools:
 
     def get(self, backend: str, size: int) -> RankPool:
         """Return the pool of that many ranks; skip the test if there can be none here."""
+        from cobre_comm.testing.ranks.pool import RankPool
+        from cobre_comm.testing.suite.here import skip_unless_here
+
         skip_unless_here(backend)
         if (backend, size) not in self._pools:
             # Where a test kills a rank, it is about what the others then see.
@@ -49,30 +55,83 @@ class Pools:
             pool.close()
 
 
+POOLS = pytest.StashKey[Pools]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marks of the suite."""
+    """Register the marks."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     if not config.pluginmanager.has_plugin("timeout"):
         config.addinivalue_line("markers", "timeout(seconds): obeyed if pytest-timeout is there")
+    config.stash[POOLS] = Pools()
+    config.add_cleanup(config.stash[POOLS].close)
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Have a marked test collected once for each backend and number of ranks."""
+    if _is_marked(metafunc.definition):
+        from cobre_comm.testing.marker.jobs import parametrize
+
+        parametrize(metafunc)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Compile the kernels once, into the cache, before any test's time runs."""
-    if not session.config.option.collectonly:
-        warm_up(NAMES, os.environ)
+    backends = set(_backends(session.items))
+    if backends and not session.config.option.collectonly:
+        from cobre_comm.compile.warm import warm_up
+
+        warm_up(sorted(backends), os.environ)
+
+
+def _backends(items: Iterable[pytest.Item]) -> Iterable[str]:
+    """Yield the built-in backends that tests need, or all where that is not known."""
+    for item in items:
+        if SUITE in sys.modules and "pools" in getattr(item, "fixturenames", ()):
+            from cobre_comm.backends import NAMES
+
+            yield from NAMES
+        elif isinstance(item, pytest.Function) and _is_marked(item):
+            from cobre_comm.backends import NAMES
+            from cobre_comm.testing.backend_name import BackendName
+
+            kind = BackendName.parse(_job(item).backend).kind
+            yield from {kind} & {*NAMES}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a marked test on its ranks."""
+    if not _is_marked(pyfuncitem):
+        return None
+    from cobre_comm.testing.marker.running import run_on_ranks
+
+    job = _job(pyfuncitem)
+    pool = pyfuncitem.config.stash[POOLS].get(job.backend, job.size)
+    run_on_ranks(pyfuncitem, job, pool)
+    return True
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Fail a test whose jobs left a name in shared memory."""
+    surroundings = sys.modules.get("cobre_comm.testing.ranks.surroundings")
+    assert surroundings is None or surroundings.leftovers() == []
 
 
 @pytest.fixture(scope="session")
-def pools() -> Iterator[Pools]:
+def pools(pytestconfig: pytest.Config) -> Pools:
     """Ranks for all tests: starting them costs a second each time."""
-    pools = Pools()
-    yield pools
-    pools.close()
+    return pytestconfig.stash[POOLS]
 
 
-@pytest.fixture(autouse=True)
-def nothing_left_in_shared_memory() -> Iterator[None]:
-    """Fail a test whose jobs left a name in shared memory."""
-    yield
-    assert leftovers() == []
+def _job(item: pytest.Function) -> MarkedJob:
+    """Return the job of a marked test."""
+    params: dict[str, Any] = item.callspec.params
+    job: MarkedJob = params["comm"]
+    return job
+
+
+def _is_marked(node: pytest.Item) -> bool:
+    return node.get_closest_marker("ranks") is not None

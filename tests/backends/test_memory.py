@@ -4,8 +4,7 @@ import numpy as np
 import psutil
 import pytest
 
-from cobre_comm.testing import run_ranks
-from tests.grid import EVERY_RANK_ALONE, skip_unless_here, slow
+from tests.grid import EVERY_RANK_ALONE, slow
 
 GIB = 2**30
 LARGE_GIB = 14  # two ranks of 3 GiB each, and what MPI takes for its messages
@@ -20,10 +19,12 @@ def pss_bytes():
     return psutil.Process().memory_full_info().pss
 
 
-def populate_and_weigh(comm, nbytes):
-    """Return how much the PSS of this rank grows with a region that all have read."""
-    count = nbytes // 8
-    before = pss_bytes()
+@pytest.mark.skipif(available_gib() < 2, reason="needs 2 GiB of free memory")
+@pytest.mark.ranks(4, backends=["shm", slow("mpi-mpich"), slow("mpi-openmpi")], timeout=120)
+def test_four_ranks_hold_one_copy_of_a_region(comm):
+    """The sum of PSS grows by one region when all have read it."""
+    count = GIB // 4 // 8
+    before = np.array([pss_bytes()])
     region = comm.create_shared_region(count)
     begin, end = comm.rank * count // comm.size, (comm.rank + 1) * count // comm.size
     region.block(begin, end)[:] = np.arange(begin, end, dtype=np.float64)
@@ -33,20 +34,15 @@ def populate_and_weigh(comm, nbytes):
     assert view[-1] == count - 1
     assert view.sum() == count * (count - 1) / 2
     comm.barrier()
-    grown = pss_bytes() - before
-    comm.barrier()
-    return grown
+    grown, total = pss_bytes() - before, np.zeros_like(before)
+    comm.allreduce(grown, total)
+    assert 0.95 < total[0] / region.nbytes < 1.1
 
 
-@pytest.mark.skipif(available_gib() < 2, reason="needs 2 GiB of free memory")
-@pytest.mark.parametrize("backend", ["shm", slow("mpi-mpich"), slow("mpi-openmpi")])
-def test_four_ranks_hold_one_copy_of_a_region(backend):
-    skip_unless_here(backend)
-    grown = run_ranks(backend, 4, populate_and_weigh, GIB // 4, timeout_s=120)
-    assert 0.95 < sum(grown) / (GIB // 4) < 1.1
-
-
-def beyond_31_bits(comm):
+@pytest.mark.slow
+@pytest.mark.skipif(available_gib() < LARGE_GIB, reason=f"needs {LARGE_GIB} GiB of free memory")
+@pytest.mark.ranks(2, backends=["shm", *EACH_ALONE, "mpi-openmpi"], timeout=200)
+def test_beyond_31_bits(comm):
     """Counts and displacements in bytes that a C int cannot hold."""
     size, rank = comm.size, comm.rank
     counts = [2**30 + 5 + r for r in range(size)]
@@ -71,12 +67,3 @@ def beyond_31_bits(comm):
     assert (buffer[: -1 : 2**20] == 9).all()
     assert buffer[-1] == 4
     assert np.count_nonzero(buffer) == len(range(0, len(buffer), 2**20)) + 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", ["shm", *EACH_ALONE, "mpi-openmpi"])
-def test_beyond_31_bits(backend):
-    skip_unless_here(backend)
-    if available_gib() < LARGE_GIB:
-        pytest.skip(f"needs {LARGE_GIB} GiB, there are {available_gib():.0f}")
-    run_ranks(backend, 2, beyond_31_bits, timeout_s=200)

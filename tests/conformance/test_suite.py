@@ -65,8 +65,7 @@ def test_the_page_runs_and_skips_what_it_cannot_do_with_the_reason(author):
 
 
 def test_without_the_plugin_it_says_what_to_do(author):
-    (author / "conftest.py").unlink()
-    done = run_pytest(author)
+    done = run_pytest(author, "-p", "no:cobre_comm.testing.plugin")
     assert done.returncode != 0
     assert "-p cobre_comm.testing.plugin" in done.stdout + done.stderr
 

@@ -36,15 +36,16 @@ def test_long_spin(pools, backend):
     assert min(left for _, left in times) >= max(entered for entered, _ in times)
 
 
-def threads_with_their_own(comm, caller, rounds):
-    """One communicator for each thread: they do not disturb one another."""
+@pytest.mark.ranks(2)
+def test_each_thread_its_own_communicator(comm, caller):
+    """They do not disturb one another."""
     comms = [comm.split_local() for _ in range(3)]
     failures = []
 
     def work(own, seed):
         try:
             send, recv = np.full(50, own.rank + seed + 1.0), np.zeros(50)
-            for _ in range(rounds):
+            for _ in range(200):
                 calls(caller, comm.rank).allreduce(own, send, recv, ReduceOp.SUM)
                 assert recv[7] == sum(r + seed + 1.0 for r in range(own.size))
         except BaseException as error:
@@ -58,10 +59,6 @@ def threads_with_their_own(comm, caller, rounds):
     assert not failures, failures
     for own in comms:
         own.close()
-
-
-def test_each_thread_its_own_communicator(pools, caller):
-    pools.get("shm", 2).run(threads_with_their_own, caller, 200)
 
 
 @pytest.fixture(scope="module", params=["shm", "tcp", slow("mpi-mpich"), "mpi-mpich:0,1"])

@@ -22,7 +22,7 @@ SINGLE_THREADED = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_N
 POLL_S = 0.05  # how often to look for processes that ended without a report
 GRACE_S = 5.0  # how long processes may take to leave by themselves
 STACK_S = 0.2  # for a rank to write where it is
-OUTPUT_CHARACTERS = 6000
+OUTPUT_BYTES = 6000
 
 
 class Member:
@@ -44,6 +44,7 @@ class Member:
     def __init__(self, loop: Loop, start: Callable[[Standard], Rank]) -> None:
         self._outbox = Outbox(loop)
         self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the process
+        self._begin = 0
         self.outcome: Outcome | None = None
         self.process = start(Standard(self._outbox.reader, *duplicates(self._output)))
         self.rank = self.process.rank
@@ -52,15 +53,18 @@ class Member:
     def send(self, order: bytes) -> None:
         """Hand out a body; a process that has gone is found when its outcome is awaited."""
         self.outcome = None
+        self._begin = os.fstat(self._output.fileno()).st_size
         self._outbox.send(order)
 
     def _hear(self, message: bytes) -> None:
         kind, content = pickle.loads(message)
         if kind == "value":
-            self.outcome = Outcome(self.rank, value=content)
+            self.outcome = Outcome(self.rank, value=content, output=self._written())
         elif kind == "exception":
             raised, trace = content.exception(), content.report.trace
-            self.outcome = Outcome(self.rank, exception=raised, traceback=trace)
+            self.outcome = Outcome(
+                self.rank, exception=raised, traceback=trace, output=self._written()
+            )
         else:
             self.outcome = self._ended(content)
 
@@ -88,8 +92,11 @@ class Member:
         self.process.signal(signal.SIGKILL, group=True)
 
     def tail(self) -> str:
-        """Return the last of what the process wrote."""
-        return tail(self._output)
+        """Return the last of what the process wrote, when there is no report that tells more."""
+        return self._written()
+
+    def _written(self) -> str:
+        return tail(self._output, self._begin)
 
     def hang_up(self) -> None:
         """Have it leave by itself, once it is not busy."""
@@ -153,6 +160,11 @@ class RankJob(Closing):
         for member in self.members:
             member.look()
 
+    def kill(self) -> None:
+        """End all at once, and what they have started."""
+        for member in self.members:
+            member.kill()
+
     def _has_ended(self) -> bool:
         return all(member.process.ending is not None for member in self.members)
 
@@ -161,8 +173,7 @@ class RankJob(Closing):
         for member in self.members:
             member.hang_up()
         self._step_until(self._has_ended, self._grace_s())
-        for member in self.members:
-            member.kill()
+        self.kill()
         self._close_starter()
         for member in self.members:
             member.close()
@@ -195,7 +206,7 @@ def duplicates(file: IO[bytes]) -> tuple[int, int]:
     return os.dup(file.fileno()), os.dup(file.fileno())
 
 
-def tail(file: IO[bytes]) -> str:
-    """Return the end of a file that processes write."""
-    text = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
-    return text.decode(errors="replace")[-OUTPUT_CHARACTERS:]
+def tail(file: IO[bytes], begin: int = 0) -> str:
+    """Return the end of a file that processes write, nothing before ``begin``."""
+    begin = max(begin, os.fstat(file.fileno()).st_size - OUTPUT_BYTES)
+    return os.pread(file.fileno(), OUTPUT_BYTES, begin).decode(errors="replace")

@@ -31,7 +31,7 @@ class Outcome:
     timed_out : bool
         Whether the deadline ended the process.
     output : str
-        The last of what the process wrote, where it did not report.
+        The last of what the process wrote during the body.
     """
 
     rank: int

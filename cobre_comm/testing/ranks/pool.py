@@ -83,7 +83,12 @@ class RankPool(Closing):
         orders = [
             pack_order(key, not fresh, environment, body, args) for environment in environments
         ]
-        outcomes = job.run(orders, timeout_s)
+        try:
+            outcomes = job.run(orders, timeout_s)
+        except BaseException:  # Ctrl-C, or the limit of a test: the ranks are still busy
+            job.kill()
+            self.close()
+            raise
         gone = any(o.timed_out or o.ended for o in outcomes)
         if gone or (not fresh and not all(o.ok for o in outcomes)):
             self.close()

@@ -95,7 +95,7 @@ def _unpack(order: bytes) -> tuple[Any, ...]:
 
 
 def prepare_process() -> None:
-    """Tell where this process is when asked by ``SIGUSR1``, and hear Ctrl-C.
+    """Tell where this process is when asked by ``SIGUSR1``, hear Ctrl-C, write whole lines at once.
 
     What a shell starts in the background begins with ``SIGINT`` ignored.
     """
@@ -103,6 +103,7 @@ def prepare_process() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
 def leave() -> NoReturn:

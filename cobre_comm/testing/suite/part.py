@@ -56,8 +56,7 @@ class Part:
         """Give a test of a case its trials, and others the backends and callers of the grid."""
         if not metafunc.config.pluginmanager.has_plugin(PLUGIN):
             raise pytest.UsageError(
-                f"the conformance suite needs its plugin: pytest -p {PLUGIN}, or "
-                f'pytest_plugins = ["{PLUGIN}"] in the conftest.py of the root folder'
+                f"the conformance suite needs its plugin, which is not loaded: pytest -p {PLUGIN}"
             )
         if not hasattr(self, "grid"):
             raise pytest.UsageError(f'{type(self).__name__} has no grid: grid = Grid.of("mine")')

@@ -21,45 +21,7 @@ from cobre_comm import (
 )
 from cobre_comm.testing.cases.mixed import sequences
 
-TAG = 77
 BYTES_RECEIVED = slice(128, 136)  # tcpi_bytes_received in linux/tcp.h
-
-
-def sub_communicator(comm):
-    """Half of the ranks in reverse order, while the caller has a receive for anything posted."""
-    from mpi4py import MPI
-
-    world = MPI.COMM_WORLD
-    half = world.Split(world.rank % 2, key=-world.rank)
-    anything = np.zeros(4)
-    request = half.Irecv([anything, MPI.DOUBLE], source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG)
-    with MpiBackend(half) as ours:
-        assert (ours.rank, ours.size) == (half.rank, half.size)
-        for caller in ("python", "njit"):
-            sequences.four_in_a_row(ours, caller)
-        with ours.create_shared_region(10) as region:
-            region.fence()
-    after = half.rank + 1 if half.rank + 1 < half.size else 0
-    half.Send([np.full(4, half.rank + 1.0), MPI.DOUBLE], dest=after, tag=TAG)
-    status = MPI.Status()
-    request.Wait(status)
-    before = (half.rank - 1) % half.size
-    assert (status.source, status.tag) == (before, TAG)
-    assert anything.tolist() == [before + 1.0] * 4
-    half.Free()
-
-
-def two_halves_and_all(comm):
-    """Communicators over overlapping sets of ranks are used in turn."""
-    from mpi4py import MPI
-
-    world = MPI.COMM_WORLD
-    half = world.Split(world.rank // 2, key=world.rank)
-    with MpiBackend(half) as ours, MpiBackend() as everyone:
-        for _ in range(3):
-            sequences.four_in_a_row(ours, "python")
-            sequences.four_in_a_row(everyone, "python")
-    half.Free()
 
 
 def refusals(comm):

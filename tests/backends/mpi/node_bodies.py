@@ -1,7 +1,5 @@
 """What ranks on several nodes do at awkward moments."""
 
-import os
-import subprocess
 import time
 
 import numpy as np
@@ -10,19 +8,6 @@ from cobre_kernels.mpi import messages
 from cobre_comm import MpiBackend
 
 CONTROL_TAG = 2
-
-
-def leave_while_one_sleeps(comm, stopped, last):
-    """All enter the barrier; one of them is set aside while the others finish and close."""
-    comm.barrier()
-    if comm.rank == last:
-        time.sleep(0.8)
-    elif comm.rank == stopped:
-        pid = os.getpid()
-        script = f"sleep 0.4; kill -STOP {pid}; sleep 1.2; kill -CONT {pid}"
-        subprocess.Popen(["/bin/sh", "-c", script])
-    comm.barrier()
-    comm.close()
 
 
 def close_with_an_unread_query(comm):

@@ -6,28 +6,30 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from cobre_comm import CollectiveFailed
+from cobre_comm import CollectiveFailed, MpiBackend
 from cobre_comm.backends.mpi import library
 from cobre_comm.testing import BackendName, run_ranks_outcomes
+from cobre_comm.testing.cases.mixed import sequences
 from cobre_comm.testing.ranks.litter import remove_litter
 from cobre_comm.testing.ranks.outcome import values_of
 from tests.backends.mpi import bodies
 from tests.backends.mpi.scripts import orphans
 from tests.grid import EVERY_RANK_ALONE, skip_unless_here, slow, why_not
 
+TAG = 77
 # The quick one has several nodes and several ranks on each.
-each_path = pytest.mark.parametrize(
-    "backend",
-    [
-        "mpi-openmpi:0,0,1,1",
-        slow("mpi-mpich"),
-        slow("mpi-openmpi"),
-        slow("mpi-mpich:0,0,1"),
-        slow(f"mpi-openmpi:{EVERY_RANK_ALONE}"),
-    ],
-)
+PATHS = [
+    "mpi-openmpi:0,0,1,1",
+    slow("mpi-mpich"),
+    slow("mpi-openmpi"),
+    slow("mpi-mpich:0,0,1"),
+    slow(f"mpi-openmpi:{EVERY_RANK_ALONE}"),
+]
+each_path = pytest.mark.parametrize("backend", PATHS)
+on_each_path = pytest.mark.ranks(4, backends=PATHS)
 each_library = pytest.mark.parametrize("backend", ["mpi-mpich", slow("mpi-openmpi")])
 
 
@@ -77,14 +79,43 @@ def test_messages_between_nodes_go_through_sockets(pools, backend, share):
     assert share <= received[1] / size_bytes < share + 0.5, received
 
 
-@each_path
-def test_sub_communicator_does_not_receive_the_callers_messages(pools, backend):
-    pools.get(backend, 4).run(bodies.sub_communicator)
+@on_each_path
+def test_sub_communicator_does_not_receive_the_callers_messages(comm):
+    """Half of the ranks in reverse order, while the caller has a receive for anything posted."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    half = world.Split(world.rank % 2, key=-world.rank)
+    anything = np.zeros(4)
+    request = half.Irecv([anything, MPI.DOUBLE], source=MPI.ANY_SOURCE, tag=MPI.ANY_TAG)
+    with MpiBackend(half) as ours:
+        assert (ours.rank, ours.size) == (half.rank, half.size)
+        for caller in ("python", "njit"):
+            sequences.four_in_a_row(ours, caller)
+        with ours.create_shared_region(10) as region:
+            region.fence()
+    after = half.rank + 1 if half.rank + 1 < half.size else 0
+    half.Send([np.full(4, half.rank + 1.0), MPI.DOUBLE], dest=after, tag=TAG)
+    status = MPI.Status()
+    request.Wait(status)
+    before = (half.rank - 1) % half.size
+    assert (status.source, status.tag) == (before, TAG)
+    assert anything.tolist() == [before + 1.0] * 4
+    half.Free()
 
 
-@each_path
-def test_overlapping_communicators(pools, backend):
-    pools.get(backend, 4).run(bodies.two_halves_and_all)
+@on_each_path
+def test_overlapping_communicators(comm):
+    """Communicators over overlapping sets of ranks are used in turn."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    half = world.Split(world.rank // 2, key=world.rank)
+    with MpiBackend(half) as ours, MpiBackend() as everyone:
+        for _ in range(3):
+            sequences.four_in_a_row(ours, "python")
+            sequences.four_in_a_row(everyone, "python")
+    half.Free()
 
 
 @each_library

@@ -1,8 +1,12 @@
 """Several nodes, at awkward moments and lengths; nodes are pretended on one machine."""
 
+import os
+import subprocess
+import time
+
 import pytest
 
-from cobre_comm.testing import run_ranks, run_ranks_outcomes
+from cobre_comm.testing import run_ranks_outcomes
 from cobre_comm.testing.ranks.outcome import values_of
 from tests.backends.mpi import node_bodies as bodies
 from tests.grid import EVERY_RANK_ALONE, skip_unless_here
@@ -12,10 +16,18 @@ pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has
 ALONE = [f"mpi-openmpi:{EVERY_RANK_ALONE}", f"mpi-mpich:{EVERY_RANK_ALONE}"]
 
 
-@pytest.mark.parametrize("backend", ALONE)
-def test_a_rank_that_has_finished_may_leave_while_another_is_stopped(backend):
-    skip_unless_here(backend)
-    run_ranks(backend, 4, bodies.leave_while_one_sleeps, 2, 3)
+@pytest.mark.ranks(4, backends=ALONE)
+def test_a_rank_that_has_finished_may_leave_while_another_is_stopped(comm):
+    """All enter the barrier; rank 2 is set aside while the others finish and close."""
+    comm.barrier()
+    if comm.rank == 3:
+        time.sleep(0.8)
+    elif comm.rank == 2:
+        pid = os.getpid()
+        script = f"sleep 0.4; kill -STOP {pid}; sleep 1.2; kill -CONT {pid}"
+        subprocess.Popen(["/bin/sh", "-c", script])
+    comm.barrier()
+    comm.close()
 
 
 @pytest.mark.parametrize("backend", ALONE)

@@ -6,7 +6,6 @@ import pytest
 
 from cobre_comm import TcpBackend, TcpConfig
 from cobre_comm.processes.port import ReservedPort
-from cobre_comm.testing import run_ranks
 from cobre_comm.testing.cases.lifetimes import fail, stays_flat
 from tests.grid import slow
 
@@ -21,7 +20,9 @@ def meet_and_fail(rank, port):
         fail(comm)
 
 
-def pairs(comm, rounds):
+@pytest.mark.ranks(1, backends=["local"], timeout=1060)
+@pytest.mark.parametrize("rounds", [80, slow(10_000)])
+def test_pairs_leave_nothing(comm, rounds):
     """Two ranks are two threads here, which meet again and again."""
 
     def act(number):
@@ -32,8 +33,3 @@ def pairs(comm, rounds):
             other.join()
 
     stays_flat(act, rounds)
-
-
-@pytest.mark.parametrize("rounds", [80, slow(10_000)])
-def test_pairs_leave_nothing(rounds):
-    run_ranks("local", 1, pairs, rounds, timeout_s=60 + rounds / 10)

@@ -1,0 +1,1 @@
+"""``@pytest.mark.ranks``: what the mark says, the test on each rank, what pytest shows of it."""

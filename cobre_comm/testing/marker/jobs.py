@@ -1,0 +1,93 @@
+"""The jobs that a mark asks for: a test function runs once on each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import pytest
+
+from cobre_comm.backends import NAMES
+from cobre_comm.factory import available_backends
+from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing.ranks.run import DEFAULT_TIMEOUT_S
+
+FORM = "@pytest.mark.ranks(4, backends=['shm', 'tcp'], timeout=60, env={})"
+
+
+@dataclass(frozen=True)
+class MarkedJob:
+    """Stands for the communicator in pytest's own process, where there is none.
+
+    Attributes
+    ----------
+    backend : str
+        Name of the backend, as :func:`cobre_comm.testing.run_ranks` takes it.
+    size : int
+        Number of ranks.
+    timeout_s : float
+        Limit of the test on all ranks together.
+    env : mapping
+        Variables with which the ranks make their communicator.
+    """
+
+    backend: str
+    size: int
+    timeout_s: float
+    env: Mapping[str, str] = field(repr=False)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        __tracebackhide__ = True
+        raise AttributeError(
+            f"comm.{name}: fixtures run in pytest's own process, which is no rank; "
+            "call what needs a communicator in the test itself"
+        )
+
+
+def parametrize(metafunc: pytest.Metafunc) -> None:
+    """Have a marked test collected once for each job."""
+    name = metafunc.function.__name__
+    if "comm" not in metafunc.fixturenames:
+        refuse(f"{name} is marked with ranks: give it an argument `comm`, its communicator")
+    mark = metafunc.definition.get_closest_marker("ranks")
+    assert mark is not None
+    try:
+        metafunc.parametrize("comm", list(_jobs(*mark.args, **mark.kwargs)))
+    except (TypeError, ValueError) as error:
+        refuse(f"the mark of {name}: {error}; it is written {FORM}")
+
+
+def refuse(sentence: str) -> NoReturn:
+    """Fail without a traceback."""
+    pytest.fail(sentence, pytrace=False)
+
+
+def _jobs(
+    *sizes: int,
+    backends: Sequence[Any] = ("shm",),
+    timeout: float = DEFAULT_TIMEOUT_S,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[Any]:
+    if not sizes or not all(type(size) is int and size > 0 for size in sizes):
+        raise ValueError(f"numbers of ranks are positive ints, not {sizes}")
+    if isinstance(backends, str) or not backends:
+        raise ValueError(f"backends is a list of names, not {backends!r}")
+    if not timeout > 0:
+        raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
+    for backend in backends:
+        marks, name = getattr(backend, "marks", ()), _name_of(backend)
+        for size in sizes:
+            if name == "local" and size != 1:
+                raise ValueError(f"local has one rank, not {size}")
+            job = MarkedJob(name, size, timeout, dict(env or {}))
+            yield pytest.param(job, marks=marks, id=f"{name}-{size}")
+
+
+def _name_of(backend: Any) -> str:
+    """Return the name of a backend that may stand in ``pytest.param``."""
+    [name] = getattr(backend, "values", [backend])
+    known = dict.fromkeys([*NAMES, *available_backends()])
+    if not isinstance(name, str) or BackendName.parse(name).kind not in known:
+        raise ValueError(f"there is no backend {name!r}, only {', '.join(known)}")
+    return name

@@ -1,0 +1,192 @@
+"""A marked test on one rank: the function runs in a session of pytest that collects nothing.
+
+So pytest rewrites the asserts of the module as in its own process, and explains what they compare.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import pickle
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cobre_comm.common.report_pipe import lost_ranks
+
+PASSED, SKIPPED, XFAILED, FAILED = "passed", "skipped", "xfailed", "failed"
+# No plugin but pytest's own, no conftest.py, no file of options.
+OPTIONS = (
+    "--noconftest",
+    "-c",
+    os.devnull,
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:faulthandler",
+    "-s",
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A test function and its arguments.
+
+    Attributes
+    ----------
+    module, path : str
+        Name and file of the module.
+    function : str
+        Qualified name in it.
+    values : mapping
+        Values of fixtures and parameters, pickled.
+    rewritten : sequence of str
+        Modules whose asserts pytest has rewritten.
+    options : sequence of str
+        Of pytest's command line: how a failure is shown.
+    """
+
+    module: str
+    path: str
+    function: str
+    values: Mapping[str, bytes]
+    rewritten: Sequence[str]
+    options: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a test on one rank.
+
+    Attributes
+    ----------
+    outcome : str
+        ``"passed"``, ``"skipped"``, ``"xfailed"`` or ``"failed"``.
+    line : str
+        What the exception says, in a line.
+    where : str
+        Where it was raised.
+    text : str
+        The failure as pytest shows it.
+    lost : tuple of int
+        The ranks whose loss it follows from.
+    """
+
+    outcome: str = PASSED
+    line: str = ""
+    where: str = ""
+    text: str = ""
+    lost: tuple[int, ...] = ()
+
+
+def meet(comm: Any) -> None:
+    """Load what a communicator needs, outside of any test's time."""
+    comm.barrier()
+
+
+def run_test(comm: Any, call: Call) -> Result:
+    """Run a test on this rank."""
+    session = _Session(comm, call)
+    with pytest.MonkeyPatch.context() as patch, open(os.devnull, "w") as null:  # noqa: PTH123
+        patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+        for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS"):
+            patch.delenv(name, raising=False)
+        with contextlib.redirect_stdout(null):  # its header
+            pytest.main([*OPTIONS, *call.options], plugins=[session])
+    sys.stdout.flush()
+    return session.result
+
+
+class _Session:
+    """A plugin: runs one function where a session runs its tests."""
+
+    def __init__(self, comm: Any, call: Call) -> None:
+        self._comm = comm
+        self._call = call
+        self._stdout = sys.stdout
+        self.result = Result(FAILED, "pytest did not run the test: see the rank's output")
+
+    def pytest_collection(self) -> bool:
+        """Collect nothing."""
+        return True
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run the test."""
+        with contextlib.redirect_stdout(self._stdout), _explaining(session.config):
+            try:
+                self._run()
+                self.result = Result()
+            except pytest.skip.Exception as reason:
+                self.result = Result(SKIPPED, str(reason))
+            except pytest.xfail.Exception as reason:
+                self.result = Result(XFAILED, str(reason))
+            except BaseException as error:
+                self.result = _failure(error, session.config, self._call.path)
+        return True
+
+    def _run(self) -> None:
+        call = self._call
+        pytest.register_assert_rewrite(*[n for n in call.rewritten if n not in sys.modules])
+        with warnings.catch_warnings():  # of other plugins, which a rank does not load
+            warnings.simplefilter("ignore", pytest.PytestUnknownMarkWarning)
+            function: Any = _import(call.module, call.path)
+        for name in call.function.split("."):
+            function = getattr(function() if isinstance(function, type) else function, name)
+        values = {name: pickle.loads(value) for name, value in call.values.items()}
+        try:
+            function(comm=self._comm, **values)
+        finally:
+            for value in values.values():
+                if isinstance(value, pytest.MonkeyPatch):
+                    value.undo()
+
+
+def _explaining(config: pytest.Config) -> Any:
+    """Return a context in which failing asserts explain what they compare, as in any test."""
+    plugin: Any = config.pluginmanager.get_plugin("assertion")
+    item = SimpleNamespace(config=config, ihook=config.hook)
+    return contextlib.contextmanager(plugin.pytest_runtest_protocol)(item)
+
+
+def _import(name: str, path: str) -> ModuleType:
+    try:
+        module = importlib.import_module(name)
+        if getattr(module, "__file__", None) == path:
+            return module
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+    # pytest has imported it by its path (--import-mode=importlib).
+    spec = next(filter(None, (f.find_spec(name, [str(Path(path).parent)]) for f in sys.meta_path)))
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    assert spec.loader is not None
+    spec.loader.exec_module(module)
+    return module
+
+
+def _failure(error: BaseException, config: pytest.Config, path: str) -> Result:
+    info = pytest.ExceptionInfo.from_exception(error)
+    style = config.getoption("tbstyle")
+    shown = info.getrepr(
+        style="long" if style == "auto" else style,
+        showlocals=config.getoption("showlocals"),
+        tbfilter=lambda each: each.traceback.cut(path=path).filter(each).filter(_is_of_the_test),
+    )
+    crash, text = shown.reprcrash, str(shown)
+    where = f"{crash.path}:{crash.lineno}" if crash else ""
+    line = info.exconly(tryshort=True).partition("\n")[0]
+    text = text if text.startswith(">") else f"    {text}"  # str() has stripped it
+    return Result(FAILED, line, where, text, lost_ranks(error))
+
+
+def _is_of_the_test(entry: Any) -> bool:
+    """Leave out what every ``with`` of :func:`~cobre_comm.testing.rank_raises` goes through."""
+    return Path(entry.path).name != "contextlib.py"

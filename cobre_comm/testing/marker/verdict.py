@@ -1,0 +1,97 @@
+"""What pytest shows of a test that has run on ranks: whose failure it was, and what followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from cobre_comm.common.report_pipe import lost_ranks
+from cobre_comm.testing.marker import on_rank
+from cobre_comm.testing.marker.jobs import MarkedJob, refuse
+from cobre_comm.testing.marker.on_rank import FAILED, PASSED, XFAILED, Result
+from cobre_comm.testing.ranks.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Of one rank: in a line, in full, which others are like it, and whose loss it follows from."""
+
+    line: str
+    text: str
+    where: str = ""
+    lost: tuple[int, ...] = ()
+
+
+def judge(job: MarkedJob, outcomes: Sequence[Outcome]) -> None:
+    """Fail or skip the test if it failed or was skipped on some rank."""
+    failures = {each.rank: found for each in outcomes if (found := _failure(each, job))}
+    if failures:
+        refuse(describe(job, failures))
+    for each in outcomes:
+        result: Result = each.value
+        if result.outcome != PASSED:
+            end = pytest.xfail if result.outcome == XFAILED else pytest.skip
+            end(f"rank {each.rank}: {result.line}")
+
+
+def describe(job: MarkedJob, failures: Mapping[int, Failure]) -> str:
+    """Return the failures of ranks as text: equal ones once, what followed in a line each."""
+    followed = {rank: each for rank, each in failures.items() if _follows(rank, failures)}
+    if len(followed) == len(failures):  # each blames another
+        followed = {}
+    causes = {rank: each for rank, each in failures.items() if rank not in followed}
+    first = next(iter(causes.values())).line
+    named = _named(rank for rank, each in causes.items() if each.line == first)
+    parts = [f"{named} of {job.size} over {job.backend}: {first}"]
+    for ranks, each in _alike(causes, lambda each: (each.line, each.where or each.text)):
+        parts.append(f"\n_____ {ranks}: {each.line} _____\n\n{each.text}")
+    for ranks, each in _alike(followed, lambda each: each.line):
+        parts.append(f"\nand then {ranks}: {each.line}")
+    return "\n".join(parts)
+
+
+def _alike(
+    failures: Mapping[int, Failure], key: Callable[[Failure], Hashable]
+) -> list[tuple[str, Failure]]:
+    """Return one failure of each key, with the names of its ranks."""
+    ranks: dict[Hashable, list[int]] = {}
+    for rank, each in failures.items():
+        ranks.setdefault(key(each), []).append(rank)
+    return [(_named(numbers), failures[numbers[0]]) for numbers in ranks.values()]
+
+
+def _follows(rank: int, failures: Mapping[int, Failure]) -> bool:
+    """Whether it names lost ranks, all of which have failed themselves."""
+    lost = set(failures[rank].lost)
+    return bool(lost) and lost <= failures.keys() - {rank}
+
+
+def _failure(outcome: Outcome, job: MarkedJob) -> Failure | None:
+    if outcome.timed_out:
+        line = f"still busy after {job.timeout_s:g} s"
+        return Failure(line, "\n".join(_of_the_test(outcome.output.splitlines())))
+    if outcome.ended:
+        return Failure(f"its process ended with exit code {outcome.exit_code}", outcome.output)
+    if outcome.exception is not None:  # it made no communicator
+        error = outcome.exception
+        return Failure(str(error), outcome.traceback, lost=lost_ranks(error))
+    result: Result = outcome.value
+    if result.outcome == FAILED:
+        return Failure(result.line, result.text, result.where, result.lost)
+    return None
+
+
+def _of_the_test(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines that a rank wrote at its end, without the frames in which it ran the test."""
+    is_ours = False
+    for line in lines:
+        is_ours = line.startswith("  File ") and (is_ours or on_rank.__file__ in line)
+        if not is_ours:
+            yield line
+
+
+def _named(ranks: Iterable[int]) -> str:
+    numbers = ", ".join(map(str, ranks))
+    return f"ranks {numbers}" if "," in numbers else f"rank {numbers}"

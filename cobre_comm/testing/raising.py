@@ -1,0 +1,66 @@
+"""What the other ranks see when one raises."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cobre_comm.communicator import Communicator
+from cobre_comm.errors import CollectiveFailed
+
+
+@contextlib.contextmanager
+def rank_raises(
+    comm: Communicator,
+    rank: int,
+    expected: type[BaseException] | tuple[type[BaseException], ...],
+    match: str | None = None,
+) -> Iterator[pytest.ExceptionInfo[BaseException]]:
+    """Check that a block raises on one rank, and that each other rank is told of its loss.
+
+    The rank that raises closes its communicator, as a program does that ends. The others meet the
+    loss in a collective of the block, or in a barrier after it. The communicator is broken then:
+    the block is the last that a test does with it.
+
+    Parameters
+    ----------
+    comm : Communicator
+        Of the test; all its ranks enter the block.
+    rank : int
+        Which rank raises.
+    expected : type or tuple of types
+        What it raises.
+    match : str, optional
+        A regular expression that the text of this exception contains.
+
+    Yields
+    ------
+    pytest.ExceptionInfo
+        As of ``pytest.raises``: of the expected exception on that rank, and elsewhere of a
+        ``CollectiveFailed`` that names it.
+
+    Examples
+    --------
+    >>> from cobre_comm import BackendKind, create_communicator
+    >>> from cobre_comm.testing import rank_raises
+    >>> with create_communicator(BackendKind.LOCAL) as comm:
+    ...     with rank_raises(comm, 0, OSError, match="no inflows") as caught:
+    ...         raise OSError("no inflows")
+    >>> caught.value
+    OSError('no inflows')
+    """
+    __tracebackhide__ = True
+    caught: Any
+    if comm.rank == rank:
+        with pytest.raises(expected, match=match) as caught:
+            yield caught
+        comm.close()
+        return
+    with pytest.raises(CollectiveFailed) as caught:  # noqa: PT012  # in the block, or after it
+        yield caught
+        comm.barrier()
+    lost = caught.value.ranks
+    assert lost == (rank,), f"rank {rank} should be lost, not {lost}: {caught.value}"

@@ -81,7 +81,7 @@ class Announcer(event.Listener):
     def on_start(self, event: event.Event) -> None:
         """Speak at the first compilation."""
         if not self.said:
-            text = "compiling the training loop (once per machine and version, half a minute)..."
+            text = "compiling (once per machine and version, half a minute)..."
             print(text, file=sys.stderr, flush=True)
         self.said = True
 

@@ -3,43 +3,54 @@
     python train.py cases/gen_h4_t5_k3.json
     cobre-comm run -n 4 train.py cases/gen_h8_t12_k10.json --iterations 200 --out result.json
 
-Exit codes: 0 done, 1 the case cannot be solved, 2 wrong arguments or case file, 130 interrupted.
+`python train.py --help` has the options and exit codes.
 """
 
 import argparse
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from case.data import Case
-from case.fields import CaseError
+from checkpoint.file import draft_of
 from output.chart import save_plot
 from output.result import unwritable, write_result
+from output.style import suffix_problem
+from program import Parser, run_program
 from training.plan import Options
-from training.run import StageInfeasible, Training, run_case
-from training.share import UsageError, load_case
+from training.run import Training, run_case
+from training.share import load_case
 
-from cobre_comm import CommError, create_communicator
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are raised, so that one rank alone can print them."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise instead of printing and leaving."""
-        raise UsageError(f"{self.format_usage()}{self.prog}: error: {message}")
+EXAMPLES = """\
+  python train.py cases/gen_h4_t5_k3.json
+  cobre-comm run -n 4 train.py cases/gen_h8_t12_k10.json --checkpoint valley.ckpt --plot valley.pdf
+  (killed, or stopped? the same command goes on from valley.ckpt, on any number of ranks)"""
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
     """Return the arguments; raise `UsageError` if they are wrong."""
-    parser = Parser(prog="train.py", description="Train a hydrothermal case by SDDP.")
+    parser = Parser("train.py", "Train a hydrothermal case by SDDP.", EXAMPLES)
     parser.add_argument("case", type=Path, help="case file (JSON)")
-    parser.add_argument("--iterations", type=int, help="exactly this many (default: to the end)")
-    parser.add_argument("--forward-passes", type=int, help="trajectories per iteration")
+    parser.add_argument(
+        "--iterations", type=int, metavar="N", help="exactly this many (default: to the end)"
+    )
+    parser.add_argument(
+        "--forward-passes", type=int, metavar="M", help="trajectories per iteration"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the sampled scenarios")
     parser.add_argument("--gap", type=float, help="stop at this relative gap, statistically")
-    parser.add_argument("--out", type=Path, help="write the result as JSON")
-    parser.add_argument("--plot", type=Path, help="write a plot of the convergence")
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="FILE",
+        help="go on from FILE if it exists; write it as the training goes on, and at the end",
+    )  # fmt: skip
+    parser.add_argument(
+        "--checkpoint-every", type=int, default=10, metavar="N",
+        help="iterations between two checkpoints (default: 10)",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="plot the convergence (.png, .pdf, .svg)"
+    )
     parser.add_argument("--quiet", action="store_true", help="show nothing; rich is not needed")
     arguments = parser.parse_args(argv)
     if arguments.iterations is not None and arguments.iterations < 0:
@@ -50,16 +61,23 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         parser.error(f"--seed must be between 0 and 2^63 - 1, is {arguments.seed}")
     if arguments.gap is not None and not arguments.gap >= 0.0:
         parser.error(f"--gap must not be negative, is {arguments.gap}")
+    if arguments.checkpoint_every < 1:
+        parser.error(f"--checkpoint-every must be at least 1, is {arguments.checkpoint_every}")
     return arguments
+
+
+def find_problems(arguments: argparse.Namespace) -> list[str]:
+    """Return what is wrong with the files that are to be written."""
+    outputs = {"--out": arguments.out, "--plot": arguments.plot}
+    if arguments.checkpoint is not None:
+        outputs["--checkpoint"] = draft_of(arguments.checkpoint)
+    return unwritable("train.py", outputs) + suffix_problem("train.py", arguments.plot)
 
 
 def work(comm: Any, arguments: argparse.Namespace) -> None:
     """Read, train and write."""
     first = comm.rank == 0
-    problems = []
-    if first:
-        problems = unwritable(arguments.out, "--out") + unwritable(arguments.plot, "--plot")
-    case = load_case(comm, arguments.case, problems)
+    case = load_case(comm, arguments.case, find_problems(arguments) if first else [])
     training = train(comm, case, arguments)
     if first and arguments.out is not None:
         write_result(training, arguments.seed, arguments.out)
@@ -69,7 +87,10 @@ def work(comm: Any, arguments: argparse.Namespace) -> None:
 
 def train(comm: Any, case: Case, arguments: argparse.Namespace) -> Training:
     """Train the case, and show how that goes."""
-    options = Options(arguments.iterations, arguments.forward_passes, arguments.seed, arguments.gap)
+    options = Options(
+        arguments.iterations, arguments.forward_passes, arguments.seed, arguments.gap,
+        arguments.checkpoint, arguments.checkpoint_every,
+    )  # fmt: skip
     if arguments.quiet:
         return run_case(case, comm, options)
     from output.display import Display
@@ -82,33 +103,8 @@ def train(comm: Any, case: Case, arguments: argparse.Namespace) -> Training:
 
 
 def main(argv: list[str]) -> int:
-    """Run the program; return its exit code. Only rank 0 prints."""
-    rank = 0
-    wrong: UsageError | None = None
-    arguments = argparse.Namespace()
-    try:
-        try:
-            arguments = parse_arguments(argv)
-        except UsageError as error:
-            wrong = error
-        with create_communicator() as comm:
-            rank = comm.rank
-            if wrong is not None:
-                raise wrong
-            work(comm, arguments)
-        return 0
-    except KeyboardInterrupt:
-        code, text = 130, "interrupted"
-    except (CaseError, UsageError) as error:
-        code, text = 2, str(error)
-    except StageInfeasible as error:
-        code, text = 1, str(error)
-    except CommError as error:
-        code, text = 1, f"rank {rank}: {error}"
-        rank = 0
-    if rank == 0:
-        print(text, file=sys.stderr, flush=True)
-    return code
+    """Run the program; return its exit code."""
+    return run_program(argv, parse_arguments, work)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,9 @@ class Display:
         """Show the result beside the optimum the case file states."""
         if not self.active:
             return
-        lines = [f"{training.stopped} after {len(training.trace)} iterations"]
+        before = training.resumed_after
+        there = f", {before} of them in the checkpoint" if before else ""
+        lines = [f"{training.stopped} after {len(training.trace)} iterations{there}"]
         if len(training.trace):
             bound = training.lower_bound[-1]
             lines.append(f"lower bound  {bound:.10g}")

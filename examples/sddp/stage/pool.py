@@ -1,4 +1,4 @@
-"""The cut pool: every cut of every stage, the same on every rank.
+"""The cut pool: every cut of every stage.
 
 Cut c of stage t says  theta >= intercept + slope . v'  where theta is the expected cost of the
 stages after t. Coefficients are stored one row per coefficient, because the search for violated
@@ -12,40 +12,23 @@ import numpy as np
 from compiled import PLAIN
 from numba import njit
 
-from stage.problem import Problem
 from stage.units import Units
 
 BLOCK = 128
 """Cuts evaluated together: the values of a block stay in the first-level cache."""
 
+HASHED = 4096
+"""Cuts hashed together: no second copy of the pool is made."""
+
 
 class Pool(NamedTuple):
     """Cuts in scaled units; `coef[t, h, c]` is a slope for h < H and the intercept for h = H."""
 
-    coef: np.ndarray  # (T, H + 1, capacity)
-    count: np.ndarray  # (T,)
-    value: np.ndarray  # (BLOCK,) work
-
-
-def new_pool(problem: Problem, capacity: int) -> Pool:
-    """Return an empty pool with room for `capacity` cuts a stage."""
-    stages, hydros = problem.cost.shape[0], problem.start.size
-    return Pool(
-        coef=np.zeros((stages, hydros + 1, capacity)),
-        count=np.zeros(stages, np.int64),
-        value=np.zeros(BLOCK),
-    )
-
-
-def with_room(pool: Pool, extra: int) -> Pool:
-    """Return `pool`, or a larger copy of it, with room for `extra` more cuts in every stage."""
-    stages, width, capacity = pool.coef.shape
-    needed = int(pool.count.max()) + extra
-    if needed <= capacity:
-        return pool
-    coef = np.zeros((stages, width, max(needed, 2 * capacity)))
-    coef[:, :, :capacity] = pool.coef
-    return pool._replace(coef=coef)
+    coef: np.ndarray  # (T, H + 1, capacity) in shared memory: all ranks of the node have this one
+    count: np.ndarray  # (T,) of each rank, equal on all
+    value: np.ndarray  # (BLOCK,) work of each rank
+    writer: int  # this rank's number among the ranks of its node
+    writers: int  # how many these are
 
 
 @njit(**PLAIN)
@@ -74,19 +57,19 @@ def highest_cut(pool: Pool, t: int, point: np.ndarray, above: float) -> tuple[in
 
 
 @njit(**PLAIN)
-def append_cut(pool: Pool, t: int, cut: np.ndarray) -> None:
-    """Append `cut` (slopes, then intercept) to the cuts of stage `t`; there must be room."""
-    c = pool.count[t]
+def write_cut(pool: Pool, t: int, c: int, cut: np.ndarray) -> None:
+    """Write `cut` (slopes, then intercept) as cut `c` of stage `t`; there must be room."""
     for h in range(pool.coef.shape[1]):
         pool.coef[t, h, c] = cut[h]
-    pool.count[t] = c + 1
 
 
 def pool_digest(pool: Pool, units: Units) -> str:
     """Return the SHA-256 of all cuts: stage by stage, in order, (intercept, slopes) as float64."""
     digest = hashlib.sha256()
     for t, count in enumerate(pool.count):
-        slopes = pool.coef[t, :-1, :count].T * (units.money / units.water)
-        rows = np.column_stack([pool.coef[t, -1, :count] * units.money, slopes])
-        digest.update(np.ascontiguousarray(rows, "<f8").tobytes())
+        for begin in range(0, int(count), HASHED):
+            coef = pool.coef[t, :, begin : min(begin + HASHED, int(count))]
+            slopes = coef[:-1].T * (units.money / units.water)
+            rows = np.column_stack([coef[-1] * units.money, slopes])
+            digest.update(np.ascontiguousarray(rows, "<f8").tobytes())
     return digest.hexdigest()

@@ -5,14 +5,14 @@ from compiled import PLAIN
 from numba import njit
 from simplex.dual import OPTIMAL
 from simplex.state import RESULT, copy_basis
-from stage.pool import append_cut, highest_cut
+from stage.pool import highest_cut, write_cut
 from stage.solve import open_stage, refer_stage, set_point, solve_stage
 
-from training.memory import Memory, State
-from training.plan import Block
+from training.memory import FAILED_AT, OUTCOME, PRESENT, Memory, State
+from training.plan import Block, block_of
 
 RISE, ZERO = 5e-9, 1e-12
-"""A cut is appended if it raises the pool at its own point by `RISE` of its value plus `ZERO`.
+"""A cut enters the pool if it raises it at its own point by `RISE` of its value plus `ZERO`.
 
 Cuts that rise less are rounding, and nearly parallel cuts make ill-conditioned bases.
 """
@@ -61,8 +61,8 @@ def expected_cut(state: State, t: int, point: np.ndarray, cut: np.ndarray) -> No
             continue
         set_point(lp, point, problem.noise[k])
         if solve_stage(lp, state.pool, t, state.memory.row) != OPTIMAL:
-            cut[hydros + 1] = lp.head[RESULT]
-            cut[hydros + 2] = k - problem.first[t]
+            cut[hydros + OUTCOME] = lp.head[RESULT]
+            cut[hydros + FAILED_AT] = k - problem.first[t]
             return
         value = lp.base[0]
         for h in range(hydros):
@@ -81,8 +81,17 @@ def refer_basis(state: State, t: int, point: np.ndarray) -> None:
 
 
 @njit(**PLAIN)
+def value_at(cut: np.ndarray, point: np.ndarray) -> float:
+    """Return the value of `cut` at `point`, rounded as `highest_cut` rounds it."""
+    value = cut[point.size]
+    for h in range(point.size):
+        value += cut[h] * point[h]
+    return value
+
+
+@njit(**PLAIN)
 def backward_block(state: State, t: int, block: Block) -> None:
-    """Compute the cuts of stage `t` at the distinct points of `block` into `memory.my_cuts`."""
+    """Compute the cuts of stage `t` at the distinct points of `block` into their rows of `cuts`."""
     memory, hydros = state.memory, state.problem.start.size
     here, there = t * hydros, (t + 1) * hydros
     if block.end == block.begin:
@@ -90,27 +99,38 @@ def backward_block(state: State, t: int, block: Block) -> None:
     refer_basis(state, t, memory.trial[memory.distinct[0], here:there])
     for i in range(block.begin, block.end):
         copy_basis(memory.reference, memory.lp)
-        point = memory.trial[memory.distinct[i], here:there]
-        expected_cut(state, t, point, memory.my_cuts[i - block.begin])
+        point, cut = memory.trial[memory.distinct[i], here:there], memory.cuts[i]
+        expected_cut(state, t, point, cut)
+        _, cut[hydros + PRESENT] = highest_cut(state.pool, t - 1, point, 0.0)
 
 
 @njit(**PLAIN)
-def append_rising(state: State, t: int, count: int) -> float:
-    """Append to stage `t - 1` the cuts that raise it at their own point, in trajectory order.
+def choose_rising(state: State, t: int, count: int) -> tuple[int, float]:
+    """List in `rising` the cuts that raise stage `t - 1` at their own point, in trajectory order.
 
-    Returns the largest rise. A cut equal to a present one, or below the pool at its own point,
-    says nothing new there and is left out.
+    Returns how many, and the largest rise. A cut equal to a present one, or below the pool at its
+    own point, says nothing new there and is left out. All ranks find the same list.
     """
-    _, pool, _, memory = state
-    hydros, largest = memory.spare.size, 0.0
+    memory, hydros = state.memory, state.memory.spare.size
+    chosen, largest = 0, 0.0
     for i in range(count):
-        cut = memory.cuts[i, : hydros + 1]
         point = memory.trial[memory.distinct[i], t * hydros : (t + 1) * hydros]
-        value = cut[hydros]
-        for h in range(hydros):
-            value += cut[h] * point[h]
-        _, present = highest_cut(pool, t - 1, point, 0.0)
+        present = memory.cuts[i, hydros + PRESENT]
+        for j in range(chosen):
+            present = max(present, value_at(memory.cuts[memory.rising[j]], point))
+        value = value_at(memory.cuts[i], point)
         if value > present + RISE * abs(present) + ZERO:
-            append_cut(pool, t - 1, cut)
+            memory.rising[chosen] = i
+            chosen += 1
             largest = max(largest, value - present)
-    return largest
+    return chosen, largest
+
+
+@njit(**PLAIN)
+def write_rising(state: State, t: int, chosen: int) -> None:
+    """Write this rank's share of the `chosen` cuts to stage `t - 1` of its node's pool."""
+    pool, memory = state.pool, state.memory
+    share, c = block_of(chosen, pool.writer, pool.writers), pool.count[t - 1]
+    for j in range(share.begin, share.end):
+        write_cut(pool, t - 1, c + j, memory.cuts[memory.rising[j]])
+    pool.count[t - 1] = c + chosen

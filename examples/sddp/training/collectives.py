@@ -25,6 +25,14 @@ def gather(comm, send, recv, counts, displs) -> int:  # type: ignore
 
 
 @njit(**CALLING)
+def fence(region) -> int:  # type: ignore
+    """Wait until the ranks of the node have written their cuts; return the nanoseconds it took."""
+    clock = monotonic_ns()
+    region.fence()
+    return monotonic_ns() - clock
+
+
+@njit(**CALLING)
 def reduce_all(comm, bound, stats) -> int:  # type: ignore
     """Reduce bound by MIN and statistics by SUM, in place; return the nanoseconds it took."""
     clock = monotonic_ns()

@@ -16,6 +16,10 @@ COST, COUNTED, STATUS, STAGE, OPENING, TAIL = 0, 1, 2, 3, 4, 5
 """Fields after a trajectory's volumes: its cost; the weight of that cost in the mean (negative:
 not counted); the outcome, and the stage and opening where it was not optimal. `TAIL`: how many."""
 
+OUTCOME, FAILED_AT, PRESENT, CUT_TAIL = 1, 2, 3, 4
+"""Fields after a cut's slopes: the intercept, then the outcome; the opening where it was not
+optimal; how high the pool was at the cut's own point before this batch. `CUT_TAIL`: how many."""
+
 TRACE = np.dtype(
     [
         ("lower_bound", np.float64),
@@ -40,12 +44,12 @@ class Memory(NamedTuple):
     mine: np.ndarray  # (block, T * H + TAIL) this rank's trajectories
     trial: np.ndarray  # (M, T * H + TAIL) all trajectories: incoming volume of every stage
     distinct: np.ndarray  # (M,) trajectories whose point of the present stage is new
-    my_cuts: np.ndarray  # (block, H + 3) slopes, intercept, outcome, opening
-    cuts: np.ndarray  # (M, H + 3)
+    cuts: np.ndarray  # (M, H + CUT_TAIL) cuts of one stage, in shared memory
+    rising: np.ndarray  # (M,) which of these enter the pool
     counts: np.ndarray  # (size,)
     displs: np.ndarray  # (size,)
     spare: np.ndarray  # (H,) end volumes of the last stage, which no stage takes up
-    first_cut: np.ndarray  # (H + 3,) as a row of `cuts`, for stage 0
+    first_cut: np.ndarray  # (H + CUT_TAIL,) as a row of `cuts`, for stage 0
     bound: np.ndarray  # (1,)
     stats: np.ndarray  # (2,) how many costs count; simplex pivots
     costs: np.ndarray  # (block,) what this rank adds to a sum over trajectories
@@ -61,8 +65,8 @@ class State(NamedTuple):
     memory: Memory
 
 
-def new_memory(problem: Problem, plan: Plan, size: int) -> Memory:
-    """Return the arrays of one rank of `size`."""
+def new_memory(problem: Problem, plan: Plan, size: int, cuts: np.ndarray) -> Memory:
+    """Return the arrays of one rank of `size`; `cuts` is shared with the other ranks of a node."""
     stages, hydros = problem.cost.shape[0], problem.start.size
     rows, columns = problem.a.shape
     width = stages * hydros + TAIL
@@ -77,12 +81,12 @@ def new_memory(problem: Problem, plan: Plan, size: int) -> Memory:
         mine=np.zeros((block, width)),
         trial=trial,
         distinct=np.zeros(plan.trajectories, np.int64),
-        my_cuts=np.zeros((block, hydros + 3)),
-        cuts=np.zeros((plan.trajectories, hydros + 3)),
+        cuts=cuts,
+        rising=np.zeros(plan.trajectories, np.int64),
         counts=np.zeros(size, np.int64),
         displs=np.zeros(size, np.int64),
         spare=np.zeros(hydros),
-        first_cut=np.zeros(hydros + 3),
+        first_cut=np.zeros(cuts.shape[1]),
         bound=np.zeros(1),
         stats=np.zeros(2),
         costs=np.zeros(block),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,13 +20,16 @@ class Options:
     `iterations`: exactly this many, unless `gap` is reached before; without it, until the case is
     settled. `trajectories`: forward trajectories per iteration, over all ranks; without it, the
     whole scenario tree if that is small, else 16. `gap`: stop when the simulated mean plus its
-    95 % half-width is this close to the bound, relatively.
+    95 % half-width is this close to the bound, relatively. `checkpoint`: a file to go on from if it
+    exists, written again after every so many iterations (`checkpoint_every`) and at the end.
     """
 
     iterations: int | None = None
     trajectories: int | None = None
     seed: int = 0
     gap: float | None = None
+    checkpoint: Path | None = None
+    checkpoint_every: int = 10
 
 
 class Plan(NamedTuple):

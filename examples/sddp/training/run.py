@@ -1,5 +1,7 @@
 """Training from Python: one iteration of compiled code at a time, until a rule says stop."""
 
+import contextlib
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,13 +12,14 @@ import numpy as np
 from case.data import Case
 from compiled import compiled_by_one
 from simplex.dual import INFEASIBLE
-from stage.pool import new_pool, pool_digest, with_room
-from stage.problem import Problem
-from stage.units import Units, choose_units
+from stage.pool import pool_digest
+from stage.units import Units
 
-from training.memory import BACKWARD, FORWARD, TRACE, Memory, State, new_memory
+from training.cuts import SharedCuts
+from training.memory import BACKWARD, CUT_TAIL, FORWARD, TRACE, Memory, State, new_memory
 from training.plan import Options, Plan, make_plan
-from training.share import load_case, share_problem
+from training.resume import Standing, find_checkpoint, load_checkpoint, save_checkpoint
+from training.share import Setting, UsageError, load_case, shared_setting
 from training.stopping import Stopping
 from training.trainer import train
 
@@ -40,6 +43,7 @@ class Training:
     cuts_sha256: str
     wall_s: float
     stopped: str
+    resumed_after: int  # iterations that the checkpoint held
 
     @property
     def lower_bound(self) -> list[float]:
@@ -82,35 +86,99 @@ def in_case_units(trace: np.ndarray, units: Units) -> np.ndarray:
     return trace
 
 
-def new_state(problem: Problem, options: Options, ranks: int) -> State:
-    """Return the state of one of `ranks` before the first iteration."""
-    plan = make_plan(problem, options)
-    return State(problem, new_pool(problem, 256), plan, new_memory(problem, plan, ranks))
+class Run:
+    """A training between two iterations.
+
+    All ranks create it, call its methods and close it together.
+    """
+
+    def __init__(self, setting: Setting, options: Options) -> None:
+        self.setting, self.options = setting, options
+        problem, comm = setting.problem, setting.comm
+        self.plan = make_plan(problem, options)
+        self.stopping = Stopping(problem, self.plan, options)
+        self.trace = np.zeros(0, TRACE)  # in scaled units
+        self.resumed_after = 0
+        self.cuts = SharedCuts(setting)
+        shape = self.plan.trajectories, problem.start.size + CUT_TAIL
+        self.batch = comm.create_shared_region(math.prod(shape), np.float64)
+        batch = self.batch.block(0, self.batch.count).reshape(shape)
+        self.memory = new_memory(problem, self.plan, comm.size, batch)
+        stages, hydros = problem.cost.shape[0], problem.start.size
+        self.reference = self.memory.trial[0, : stages * hydros].reshape(stages, hydros)
+
+    def resume(self, watch: Watch) -> None:
+        """Go on from the checkpoint, if there is one; `watch` sees what was done before."""
+        path = self.options.checkpoint
+        header = None if path is None else find_checkpoint(self.setting, path, self.plan)
+        if header is None or path is None:
+            return
+        standing = load_checkpoint(self.setting, path, header, self.cuts)
+        self.reference[:] = standing.reference
+        self.resumed_after = header.iterations
+        for line in standing.trace:
+            if self.stopping.left == 0:
+                raise UsageError(
+                    f"the checkpoint {path} has {header.iterations} iterations, more than are "
+                    f"asked for; ask for at least as many, or name another file"
+                )
+            self.note(line, watch)
+
+    def note(self, line: np.void, watch: Watch) -> None:
+        """Take note of a finished iteration."""
+        self.trace = np.append(self.trace, line)
+        watch(in_case_units(line, self.setting.units))
+        self.stopping.note(line)
+
+    def advance(self, watch: Watch) -> None:
+        """Do one iteration."""
+        self.cuts.make_room(self.plan.trajectories)
+        line, done = np.zeros(1, TRACE), len(self.trace)
+        if self.train(done, done + 1, line) == 0:
+            raise failure_of(self.setting.case, self.setting.units, self.memory)
+        self.note(line[0], watch)
+
+    def train(self, first: int, last: int, trace: np.ndarray) -> int:
+        """Call the compiled loop; return the iterations done."""
+        state = State(self.setting.problem, self.cuts.pool, self.plan, self.memory)
+        return int(train(self.setting.comm, self.cuts.region, state, first, last, trace))
+
+    def save(self) -> None:
+        """Write the checkpoint, if one is asked for and it is due."""
+        path, due = self.options.checkpoint, len(self.trace) % self.options.checkpoint_every == 0
+        if path is not None and (due or self.stopping.reason):
+            standing = Standing(self.trace, self.reference)
+            save_checkpoint(self.setting, path, self.plan, self.cuts, standing)
+
+    def close(self) -> None:
+        """Give up the shared memory."""
+        self.cuts.close()
+        self.batch.close()
 
 
-def iterate(
-    case: Case, comm: Any, problem: Problem, units: Units, options: Options, watch: Watch
-) -> Training:
-    """Train until a rule says stop; `units` are those of `problem`."""
-    state = new_state(problem, options, comm.size)
-    stopping = Stopping(problem, state.plan, options)
-    trace = np.zeros(0, TRACE)
-    lines = [trace]
+def iterate(run: Run, watch: Watch) -> Training:
+    """Train until a rule says stop."""
+    setting = run.setting
+    run.resume(watch)
     # No iteration, no communication: compiles, so that the time below is that of training.
     with compiled_by_one():
-        train(comm, state, 0, 0, trace)
+        run.train(0, 0, run.trace)
     start = time.perf_counter()
-    while not stopping.reason:
-        state = state._replace(pool=with_room(state.pool, state.plan.trajectories))
-        line, done = np.zeros(1, TRACE), len(lines) - 1
-        if train(comm, state, done, done + 1, line) == 0:
-            raise failure_of(case, units, state.memory)
-        lines.append(in_case_units(line, units))
-        watch(lines[-1][0])
-        stopping.note(line[0])
-    trace = np.concatenate(lines)
-    wall, digest = time.perf_counter() - start, pool_digest(state.pool, units)
-    return Training(case, comm.backend, comm.size, state.plan, trace, digest, wall, stopping.reason)
+    while not run.stopping.reason:
+        run.advance(watch)
+        run.save()
+    wall = time.perf_counter() - start
+    return Training(
+        case=setting.case,
+        backend=setting.comm.backend,
+        ranks=setting.comm.size,
+        plan=run.plan,
+        trace=in_case_units(run.trace, setting.units),
+        cuts_sha256=pool_digest(run.cuts.pool, setting.units),
+        wall_s=wall,
+        stopped=run.stopping.reason,
+        resumed_after=run.resumed_after,
+    )
 
 
 def run_case(
@@ -122,13 +190,14 @@ def run_case(
     ------
     StageInfeasible
         On every rank the same.
+    UsageError
+        On every rank the same, if the checkpoint does not serve or cannot be written.
     """
-    units = choose_units(case)
-    problem, region = share_problem(comm, case, units)
-    training = iterate(case, comm, problem, units, options or Options(), watch)
-    del problem
-    region.close()
-    return training
+    with (
+        shared_setting(comm, case) as setting,
+        contextlib.closing(Run(setting, options or Options())) as run,
+    ):
+        return iterate(run, watch)
 
 
 def run_training(case_path: str | Path, comm: Any, **options: Any) -> Training:

@@ -1,17 +1,19 @@
 """What rank 0 knows and the others need: the case file, and the openings in shared memory."""
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from case.data import Case
 from case.fields import CaseError
 from case.read import parse_case
 from stage.problem import Problem, build_problem, opening_row
-from stage.units import Units
+from stage.units import Units, choose_units
 
-from training.plan import Block, block_of
+from training.plan import block_of
 
 CASE, CASE_ERROR, USAGE = 0, 1, 2
 """What rank 0 broadcasts: a case, what is wrong with it, or that it cannot be read at all."""
@@ -40,7 +42,17 @@ def load_case(comm: Any, path: Path, problems: list[str] | None = None) -> Case:
     UsageError
         On every rank the same, if there are `problems` or the file cannot be read.
     """
-    kind, data = _read(path, problems or []) if comm.rank == 0 else (CASE, b"")
+    told = _read(path, problems or []) if comm.rank == 0 else (CASE, b"")
+    kind, data = tell(comm, *told)
+    if kind == CASE_ERROR:
+        raise CaseError(*json.loads(data))
+    if kind == USAGE:
+        raise UsageError(data.decode())
+    return parse_case(data, path.name)
+
+
+def tell(comm: Any, kind: int, data: bytes) -> tuple[int, bytes]:
+    """Return on all ranks what rank 0 passes: a number and bytes."""
     header = np.array([kind, len(data)], np.int64)
     comm.broadcast(header, 0)
     body = np.zeros(int(header[1]), np.uint8)
@@ -48,12 +60,7 @@ def load_case(comm: Any, path: Path, problems: list[str] | None = None) -> Case:
         body[:] = np.frombuffer(data, np.uint8)
     if body.size:
         comm.broadcast(body, 0)
-    data = body.tobytes()
-    if header[0] == CASE_ERROR:
-        raise CaseError(*json.loads(data))
-    if header[0] == USAGE:
-        raise UsageError(data.decode())
-    return parse_case(data, path.name)
+    return int(header[0]), body.tobytes()
 
 
 def _read(path: Path, problems: list[str]) -> tuple[int, bytes]:
@@ -70,22 +77,38 @@ def _read(path: Path, problems: list[str]) -> tuple[int, bytes]:
     return CASE, data
 
 
-def share_problem(comm: Any, case: Case, units: Units) -> tuple[Problem, Any]:
-    """Return the problem with its openings in a shared region, and the region.
+class Node(NamedTuple):
+    """The ranks that share memory with this one: its number among them, and how many they are."""
 
-    The ranks of a node hold one copy and fill it together, each its block of openings; where a
-    region is a private copy, each rank fills all of its own.
+    rank: int
+    size: int
+
+
+class Setting(NamedTuple):
+    """A case as one rank of a communicator holds it."""
+
+    comm: Any
+    node: Node
+    case: Case
+    units: Units
+    problem: Problem
+
+
+@contextlib.contextmanager
+def shared_setting(comm: Any, case: Case) -> Iterator[Setting]:
+    """Give the problem of `case` with its openings in a shared region, while the block lasts.
+
+    The ranks of a node hold one copy and fill it together, each its block of openings.
     """
-    total = sum(len(p) for p in case.probabilities)
-    width = len(case.hydros) + 1
-    region = comm.create_shared_region(total * width, np.float64)
-    block = Block(0, total)
-    if comm.backend not in ("local", "tcp"):
-        local = comm.split_local()
-        block = block_of(total, local.rank, local.size)
-    if block.end > block.begin:
-        rows = [opening_row(case, units, k) for k in range(*block)]
-        region.block(block.begin * width, block.end * width)[:] = np.concatenate(rows)
-    region.fence()
-    noise = region.as_slice().reshape(total, width)
-    return build_problem(case, units, noise), region
+    units = choose_units(case)
+    with comm.split_local() as local:
+        node = Node(local.rank, local.size)
+    total, width = sum(len(p) for p in case.probabilities), len(case.hydros) + 1
+    with comm.create_shared_region(total * width, np.float64) as region:
+        block = block_of(total, node.rank, node.size)
+        if block.end > block.begin:
+            rows = [opening_row(case, units, k) for k in range(*block)]
+            region.block(block.begin * width, block.end * width)[:] = np.concatenate(rows)
+        region.fence()
+        noise = region.as_slice().reshape(total, width)
+        yield Setting(comm, node, case, units, build_problem(case, units, noise))

@@ -1,11 +1,11 @@
 """The training loop: one compiled function over any communicator.
 
-Every rank holds the whole cut pool. Per iteration: one allgatherv of trajectories, one allgatherv
-of cuts per stage, one allreduce MIN of the bound, one allreduce SUM of two counts, and two exact
-sums for the mean and the variance of the simulated cost. What is gathered is ordered by
-trajectory, what is reduced by MIN is equal on all ranks, counts are whole numbers, and an exact sum
-does not depend on the split over ranks. So every number carries the same bits for every number of
-ranks.
+Every node holds the whole cut pool. Per iteration: one allgatherv of trajectories, one allgatherv
+of cuts and one fence per stage, one allreduce MIN of the bound, one allreduce SUM of two counts,
+and two exact sums for the mean and the variance of the simulated cost. What is gathered is ordered
+by trajectory, what is reduced by MIN is equal on all ranks, counts are whole numbers, and an exact
+sum does not depend on the split over ranks. So every number carries the same bits for every number
+of ranks.
 
 Method: M. V. F. Pereira, L. M. V. G. Pinto, Math. Programming 52 (1991) 359.
 """
@@ -18,22 +18,26 @@ from simplex.dual import OPTIMAL
 from simplex.state import PIVOTS
 
 from training.backward import (
-    append_rising,
     backward_block,
+    choose_rising,
     expected_cut,
     find_distinct,
     refer_basis,
+    value_at,
+    write_rising,
 )
-from training.collectives import estimate, gather, my_block, reduce_all
+from training.collectives import estimate, fence, gather, my_block, reduce_all
 from training.forward import forward_pass
 from training.memory import (
     BACKWARD,
     BOUND,
     COST,
     COUNTED,
+    FAILED_AT,
     FORWARD,
     OK,
     OPENING,
+    OUTCOME,
     STAGE,
     STATUS,
     TAIL,
@@ -73,22 +77,28 @@ def gather_trajectories(comm, state, iteration) -> int:  # type: ignore
 
 
 @njit(**PLAIN)
-def gather_cuts(comm, state, t) -> tuple[float, int]:  # type: ignore
-    """Backward pass of stage `t`; return the largest rise and nanoseconds in the collective."""
+def gather_cuts(comm, region, state, t) -> tuple[float, int]:  # type: ignore
+    """Backward pass of stage `t`; return the largest rise and nanoseconds in the collectives.
+
+    A rank computes its cuts in place, in its rows of `memory.cuts`. The fence ends the reading of
+    these rows too: the ranks of the node may then write those of the next stage.
+    """
     memory, hydros = state.memory, state.problem.start.size
     count = find_distinct(memory, hydros, t)
     block = my_block(comm, count)
     backward_block(state, t, block)
     lay_out(count, memory.cuts.shape[1], memory.counts, memory.displs)
-    mine = memory.my_cuts[: block.end - block.begin]
+    mine = memory.cuts[block.begin : block.end]
     clock = gather(comm, mine, memory.cuts, memory.counts, memory.displs)
     for i in range(count):
-        status = int(memory.cuts[i, hydros + 1])
+        status = int(memory.cuts[i, hydros + OUTCOME])
         if status != OPTIMAL:
-            opening = int(memory.cuts[i, hydros + 2])
+            opening = int(memory.cuts[i, hydros + FAILED_AT])
             fail(memory, BACKWARD, status, t, opening, memory.distinct[i])
             return 0.0, clock
-    return append_rising(state, t, count), clock
+    chosen, gain = choose_rising(state, t, count)
+    write_rising(state, t, chosen)
+    return gain, clock + fence(region)
 
 
 @njit(**PLAIN)
@@ -98,12 +108,10 @@ def expected_first_stage(state: State) -> float:
     hydros = start.size
     refer_basis(state, 0, start)
     expected_cut(state, 0, start, cut)
-    if cut[hydros + 1] != OPTIMAL:
-        fail(state.memory, BOUND, int(cut[hydros + 1]), 0, int(cut[hydros + 2]), 0)
-    value = cut[hydros]
-    for h in range(hydros):
-        value += cut[h] * start[h]
-    return value
+    if cut[hydros + OUTCOME] != OPTIMAL:
+        status, opening = int(cut[hydros + OUTCOME]), int(cut[hydros + FAILED_AT])
+        fail(state.memory, BOUND, status, 0, opening, 0)
+    return value_at(cut, start)
 
 
 @njit(**PLAIN)
@@ -137,13 +145,15 @@ def reduce_bounds(comm, state, line) -> int:  # type: ignore
 
 
 @njit(**FROM_PYTHON)
-def train(comm, state, first, last, trace) -> int:  # type: ignore
+def train(comm, region, state, first, last, trace) -> int:  # type: ignore
     """Run iterations first..last-1 on preallocated state.
 
     Parameters
     ----------
     comm : Communicator
         Any backend; all ranks call with equal arguments, `comm` and `state.memory` apart.
+    region : SharedRegion
+        Where the coefficients of `state.pool` lie.
     state : State
         `pool` must have room for one cut per trajectory, stage and iteration.
     first, last : int
@@ -163,7 +173,7 @@ def train(comm, state, first, last, trace) -> int:  # type: ignore
         waited = gather_trajectories(comm, state, iteration)
         for t in range(state.problem.cost.shape[0] - 1, 0, -1):
             if error[0] == OK:
-                gain, clock = gather_cuts(comm, state, t)
+                gain, clock = gather_cuts(comm, region, state, t)
                 line.gain += gain
                 waited += clock
         if error[0] == OK:

@@ -1,0 +1,65 @@
+"""What a checkpoint says of itself: the version, and whose cuts it holds.
+
+The file is the line `MAGIC` with the version, a line of JSON (`Header`), numbers of 8 bytes as they
+lie in memory, and the SHA-256 of all that. The numbers are the trace, the reference volumes of each
+stage, and the cuts of each stage, coefficient by coefficient.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+
+from case.data import Case
+
+MAGIC = b"cobre_comm SDDP checkpoint"
+VERSION = 1
+
+
+class CheckpointError(ValueError):
+    """A file cannot serve as checkpoint; one sentence says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """Whose cuts a checkpoint holds, and how much of what."""
+
+    case: str
+    case_sha256: str
+    seed: int
+    trajectories: int
+    hydros: int
+    iterations: int
+    counts: list[int]
+
+    def encode(self) -> bytes:
+        """Return the two lines at the beginning of the file."""
+        return b"%s %d\n%s\n" % (MAGIC, VERSION, json.dumps(asdict(self)).encode())
+
+    def numbers(self, fields: int) -> int:
+        """Return how many numbers follow; a record of the trace has so many `fields`."""
+        reference = len(self.counts) * self.hydros
+        return self.iterations * fields + reference + sum(self.counts) * (self.hydros + 1)
+
+
+def decode(data: bytes) -> Header:
+    """Return the header in a line of JSON.
+
+    Raises
+    ------
+    CheckpointError
+        If it is none; the sentence lacks its subject, the file.
+    """
+    try:
+        header = Header(**json.loads(data))
+        header.numbers(0)
+    except (ValueError, TypeError):
+        raise CheckpointError("is damaged: its header is not readable") from None
+    return header
+
+
+def digest_of(case: Case) -> str:
+    """Return the SHA-256 of the data of `case`: all but its name and its known optimum."""
+    data = asdict(case)
+    for name in ("name", "known", "known_is_bound"):
+        del data[name]
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

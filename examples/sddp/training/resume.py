@@ -1,0 +1,111 @@
+"""Where a training stands, between two iterations; to a checkpoint and back."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from checkpoint.file import read_header, verify, write_checkpoint
+from checkpoint.header import CheckpointError, Header, digest_of
+
+from training.cuts import SharedCuts
+from training.memory import TRACE
+from training.plan import Plan
+from training.share import Setting, UsageError, tell
+
+NOTHING, FOUND, WRONG = 0, 1, 2
+"""What rank 0 says of a checkpoint: there is none, it serves, it does not and why."""
+
+
+class Standing(NamedTuple):
+    """What of the iterations so far the next ones depend on, beside the cuts."""
+
+    trace: np.ndarray  # (iterations,) of TRACE, in scaled units
+    reference: np.ndarray  # (T, H) incoming volumes of the reference bases
+
+
+def find_checkpoint(setting: Setting, path: Path, plan: Plan | None = None) -> Header | None:
+    """Return the header of the checkpoint `path`, verified by rank 0; None if there is no file.
+
+    Raises
+    ------
+    UsageError
+        On every rank the same, if the file is no whole checkpoint, or one of another case or, where
+        there is a `plan`, of another seed or number of forward passes.
+    """
+    told = _judge(setting, path, plan) if setting.comm.rank == 0 else (NOTHING, b"")
+    kind, data = tell(setting.comm, *told)
+    if kind == WRONG:
+        raise UsageError(data.decode())
+    return Header(**json.loads(data)) if kind == FOUND else None
+
+
+def _judge(setting: Setting, path: Path, plan: Plan | None) -> tuple[int, bytes]:
+    """Return what rank 0 finds: kind and header or sentence."""
+    try:
+        header = verify(path, len(TRACE.names or ()))
+    except FileNotFoundError:
+        return NOTHING, b""
+    except CheckpointError as error:
+        return WRONG, str(error).encode()
+    case, wrong = setting.case, ""
+    if header.case_sha256 != digest_of(case):
+        wrong = f"case {header.case} with other data than {case.name} has now"
+    elif plan is not None and header.seed != plan.seed:
+        wrong = f"--seed {header.seed}, not {plan.seed}"
+    elif plan is not None and header.trajectories != plan.trajectories:
+        wrong = f"--forward-passes {header.trajectories}, not {plan.trajectories}"
+    if wrong:
+        text = f"the checkpoint {path} is of {wrong}; go on as it was made, or name another file"
+        return WRONG, text.encode()
+    return FOUND, json.dumps(asdict(header)).encode()
+
+
+def load_checkpoint(setting: Setting, path: Path, header: Header, cuts: SharedCuts) -> Standing:
+    """Fill `cuts` from the checkpoint `path`; return where the training stood."""
+    comm, reference = setting.comm, np.zeros((len(header.counts), header.hydros))
+    trace = np.zeros(header.iterations, TRACE)
+    if comm.rank == 0:
+        with path.open("rb") as file:
+            read_header(file)
+            for array in (trace, reference):
+                file.readinto(array)
+            cuts.load(header.counts, file)
+    else:
+        cuts.load(header.counts, None)
+    for array in (trace, reference):
+        if array.size:
+            comm.broadcast(array, 0)
+    return Standing(trace, reference)
+
+
+def save_checkpoint(
+    setting: Setting, path: Path, plan: Plan, cuts: SharedCuts, standing: Standing
+) -> None:
+    """Have rank 0 write a checkpoint; the others wait, and learn whether it could.
+
+    Raises
+    ------
+    UsageError
+        On every rank the same, if the file cannot be written; the one before is still there.
+    """
+    text = b""
+    if setting.comm.rank == 0:
+        pool, case = cuts.pool, setting.case
+        header = Header(
+            case.name, digest_of(case), plan.seed, plan.trajectories, len(case.hydros),
+            len(standing.trace), [int(count) for count in pool.count],
+        )  # fmt: skip
+        rows = (
+            coefficients
+            for t, count in enumerate(header.counts)
+            for coefficients in pool.coef[t, :, :count]
+        )
+        try:
+            write_checkpoint(path, header, [standing.trace, standing.reference, *rows])
+        except OSError as error:
+            text = f"cannot write the checkpoint {path}: {error.strerror}; make room".encode()
+    kind, text = tell(setting.comm, WRONG if text else FOUND, text)
+    if kind == WRONG:
+        raise UsageError(text.decode())

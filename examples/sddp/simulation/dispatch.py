@@ -1,0 +1,76 @@
+"""The policy at work: one compiled function walks a block of scenarios, stage by stage."""
+
+from typing import NamedTuple
+
+import numpy as np
+from compiled import FROM_PYTHON, PLAIN
+from numba import njit
+from simplex.dual import OPTIMAL
+from simplex.state import RESULT, Lp, allocate, copy_basis, copy_values
+from stage.pool import Pool
+from stage.problem import Problem
+from stage.solve import open_stage, refer_stage, set_point, solve_stage
+
+COST, PRICE, STATUS, DECISION = 0, 1, 2, 3
+"""Fields of a record: the cost of the stage alone; the price of its energy; the outcome; then every
+variable of the stage problem, end volumes first."""
+
+
+class Desk(NamedTuple):
+    """What one rank needs to decide a stage."""
+
+    problem: Problem
+    pool: Pool
+    lp: Lp
+    basis: Lp
+    row: np.ndarray  # (H + 1,) work
+    volume: np.ndarray  # (H,) work: incoming volumes
+    reference: np.ndarray  # (T, H) incoming volumes at which reference bases are computed
+
+
+def new_desk(problem: Problem, pool: Pool, reference: np.ndarray) -> Desk:
+    """Return the arrays of one rank."""
+    hydros = problem.start.size
+    rows, columns = problem.a.shape
+    sizes = rows, columns, 3 * hydros + 12, hydros + 1
+    lp, basis = allocate(*sizes), allocate(*sizes)
+    return Desk(problem, pool, lp, basis, np.zeros(hydros + 1), np.zeros(hydros), reference)
+
+
+@njit(**PLAIN)
+def record_stage(lp: Lp, hydros: int, record: np.ndarray) -> None:
+    """Write the solution in `lp` to `record`; volumes are clipped to their bounds."""
+    for j in range(lp.cost.size):
+        record[DECISION + j] = lp.x[j]
+    for h in range(hydros):
+        record[DECISION + h] = min(max(lp.x[h], lp.lower[h]), lp.upper[h])
+    record[COST] = 0.0
+    for j in range(hydros + 1, lp.cost.size):
+        record[COST] += lp.cost[j] * lp.x[j]
+    record[PRICE] = lp.y[hydros]
+
+
+@njit(**FROM_PYTHON)
+def walk_block(desk: Desk, noise: np.ndarray, records: np.ndarray) -> None:
+    """Decide every stage of the scenarios in `noise` (n, T, H + 1) into `records`.
+
+    Each decision starts from the reference basis of its stage, which all ranks compute alike: which
+    rank walks a scenario does not show. A scenario that cannot go on carries the outcome.
+    """
+    problem, pool, lp, basis, row, volume, reference = desk
+    hydros = problem.start.size
+    for t in range(problem.cost.shape[0] if noise.shape[0] else 0):
+        refer_stage(basis, problem, pool, t, reference[t], row)
+        open_stage(lp, problem, t)
+        for i in range(noise.shape[0]):
+            copy_values(problem.start, volume)
+            if t > 0:
+                records[i, t, STATUS] = records[i, t - 1, STATUS]
+                copy_values(records[i, t - 1, DECISION : DECISION + hydros], volume)
+            if records[i, t, STATUS] != OPTIMAL:
+                continue
+            copy_basis(basis, lp)
+            set_point(lp, volume, noise[i, t])
+            solve_stage(lp, pool, t, row)
+            records[i, t, STATUS] = lp.head[RESULT]
+            record_stage(lp, hydros, records[i, t])

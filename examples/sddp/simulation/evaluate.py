@@ -1,0 +1,143 @@
+"""A policy evaluated on scenarios, which the ranks divide among themselves."""
+
+import contextlib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from case.data import Case
+from compiled import compiled_by_one
+from simplex.dual import INFEASIBLE, OPTIMAL
+from stage.problem import columns_of
+from stage.units import Units
+from training.cuts import SharedCuts
+from training.plan import Block, block_of
+from training.resume import find_checkpoint, load_checkpoint
+from training.run import StageInfeasible
+from training.share import Setting, UsageError
+
+from simulation.dispatch import COST, DECISION, PRICE, STATUS, new_desk, walk_block
+from simulation.scenarios import Scenarios
+from simulation.statistics import CostStatistics, cost_statistics
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a policy did; the arrays of `table` are (S, T), by name, in the units of the case."""
+
+    case: Case
+    backend: str
+    ranks: int
+    iterations: int  # of the training
+    source: str  # of the scenarios
+    costs: np.ndarray  # (S,)
+    statistics: CostStatistics
+    table: dict[str, np.ndarray]
+
+
+def evaluate(setting: Setting, policy: Path, scenarios: Scenarios, tail: float) -> Evaluation:
+    """Evaluate the policy in the checkpoint `policy`; all ranks call this with equal arguments.
+
+    Raises
+    ------
+    UsageError
+        On every rank the same, if `policy` is no checkpoint of this case.
+    StageInfeasible
+        On every rank the same, for the first scenario in which a stage has no dispatch.
+    """
+    comm, problem = setting.comm, setting.problem
+    header = find_checkpoint(setting, policy)
+    if header is None:
+        raise UsageError(f"there is no checkpoint {policy}; train.py --checkpoint makes one")
+    stages, fields = problem.cost.shape[0], DECISION + problem.a.shape[1]
+    shape = scenarios.count, stages, fields
+    block = Block(*block_of(scenarios.count, comm.rank, comm.size))
+    with (
+        contextlib.closing(SharedCuts(setting)) as cuts,
+        comm.create_shared_region(math.prod(shape), np.float64) as region,
+    ):
+        reference = load_checkpoint(setting, policy, header, cuts).reference
+        records = region.block(0, region.count).reshape(shape)
+        walk(setting, cuts, reference, scenarios, records[block.begin : block.end], block)
+        gather(setting, scenarios.count, block, records)
+        refuse_failed(setting.case, records)
+        costs = total_costs(records, setting.units)
+        table = table_of(setting.case, setting.units, records) if comm.rank == 0 else {}
+        statistics = cost_statistics(comm, costs[block.begin : block.end], costs, tail)
+        return Evaluation(
+            setting.case, comm.backend, comm.size, header.iterations, scenarios.source, costs,
+            statistics, table,
+        )  # fmt: skip
+
+
+def walk(
+    setting: Setting,
+    cuts: SharedCuts,
+    reference: np.ndarray,
+    scenarios: Scenarios,
+    mine: np.ndarray,
+    block: Block,
+) -> None:
+    """Walk the scenarios of `block` into `mine`, this rank's part of the records."""
+    desk = new_desk(setting.problem, cuts.pool, reference)
+    with compiled_by_one():
+        noise = scenarios.noise(setting, block)
+        walk_block(desk, noise[:0], mine[:0])
+    walk_block(desk, noise, mine)
+
+
+def gather(setting: Setting, count: int, block: Block, records: np.ndarray) -> None:
+    """Give all nodes all records; every rank has its own in place."""
+    comm, width = setting.comm, records[0].size
+    counts, displs = np.zeros(comm.size, np.int64), np.zeros(comm.size, np.int64)
+    for r in range(comm.size):
+        share = block_of(count, r, comm.size)
+        counts[r], displs[r] = (share.end - share.begin) * width, share.begin * width
+    comm.allgatherv(records[block.begin : block.end], records, counts, displs)
+
+
+def refuse_failed(case: Case, records: np.ndarray) -> None:
+    """Raise for the first scenario that could not go on."""
+    failed = np.argwhere(records[:, :, STATUS] != OPTIMAL)
+    if len(failed):
+        scenario, t = (int(x) for x in failed[0])
+        status = int(records[scenario, t, STATUS])
+        what = "has no feasible dispatch" if status == INFEASIBLE else "could not be solved"
+        raise StageInfeasible(f"{case.name}: scenario {scenario}: stage {t} {what}")
+
+
+def total_costs(records: np.ndarray, units: Units) -> np.ndarray:
+    """Return the (S,) cost of every scenario, stages added in their order."""
+    total = np.zeros(records.shape[0])
+    for t in range(records.shape[1]):
+        total += records[:, t, COST]
+    return total * units.money
+
+
+def table_of(case: Case, units: Units, records: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what every scenario (row) did in every stage (column), by name."""
+    at, x = columns_of(case), records[:, :, DECISION:]
+    table = {
+        "cost": records[:, :, COST] * units.money,
+        "spot_price": records[:, :, PRICE] * (units.money / units.energy),
+        "deficit": x[:, :, at.deficit] * units.energy,
+    }
+    hydros = labels([hydro.name for hydro in case.hydros])
+    turbine = at.turbines
+    for h, (name, hydro) in enumerate(zip(hydros, case.hydros, strict=True)):
+        generation = np.zeros(x.shape[:2])
+        for segment in hydro.segments:
+            generation += x[:, :, turbine] * (units.water * segment.productivity)
+            turbine += 1
+        table[f"storage_{name}"] = x[:, :, h] * units.water
+        table[f"generation_hydro_{name}"] = generation
+        table[f"spill_{name}"] = x[:, :, at.spill + h] * units.water
+    for g, name in enumerate(labels([plant.name for plant in case.thermals])):
+        table[f"generation_thermal_{name}"] = x[:, :, at.thermal + g] * units.energy
+    return table
+
+
+def labels(names: list[str]) -> list[str]:
+    """Return `names`; those that several plants have, with a number."""
+    return [n if names.count(n) == 1 else f"{n}_{i}" for i, n in enumerate(names)]

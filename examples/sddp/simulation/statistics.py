@@ -1,0 +1,57 @@
+"""Statistics of the costs of all scenarios; the same digits for any number of ranks.
+
+A mean is an exact sum over all ranks, rounded once. Quantiles come from the costs themselves, which
+all ranks have gathered.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class CostStatistics:
+    """What the costs of equally likely scenarios are like.
+
+    `half_width` is that of the 95 % interval of the mean. `value_at_risk` is the least cost that
+    at least the part `tail` of the scenarios does not exceed; `cvar` is the mean of the worst
+    1 - `tail` of them.
+    """
+
+    mean: float
+    half_width: float
+    least: float
+    largest: float
+    quantiles: dict[str, float]
+    tail: float
+    value_at_risk: float
+    cvar: float
+
+
+def cost_statistics(comm: Any, mine: np.ndarray, costs: np.ndarray, tail: float) -> CostStatistics:
+    """Return the statistics of `costs`, of which `mine` are this rank's.
+
+    The conditional value at risk is that of R. T. Rockafellar and S. Uryasev, J. Risk 2 (2000) 21:
+    value at risk plus the mean excess over it, divided by 1 - tail.
+    """
+    count = costs.size
+    mean = comm.exact_sum(mine) / count
+    squares = comm.exact_sum((mine - mean) ** 2)
+    half_width = 1.96 * math.sqrt(squares / (count - 1) / count) if count > 1 else 0.0
+    ordered = np.sort(costs)
+    value_at_risk = float(ordered[max(math.ceil(tail * count), 1) - 1])
+    excess = comm.exact_sum(np.maximum(mine - value_at_risk, 0.0))
+    return CostStatistics(
+        mean=mean,
+        half_width=half_width,
+        least=float(ordered[0]),
+        largest=float(ordered[-1]),
+        quantiles={f"{q:g}": float(np.quantile(ordered, q)) for q in QUANTILES},
+        tail=tail,
+        value_at_risk=value_at_risk,
+        cvar=value_at_risk + excess / (count * (1.0 - tail)),
+    )

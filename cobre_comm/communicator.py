@@ -13,6 +13,7 @@ from cobre_comm.common.closing import Closing
 from cobre_comm.reduce_op import ReduceOp
 
 if TYPE_CHECKING:
+    from cobre_comm.journal.stats import Stats
     from cobre_comm.shared_region import SharedRegion
 
 Array = NDArray[Any]
@@ -200,6 +201,34 @@ class Communicator(Closing):
         R. M. Neal, "Fast exact summation using small and large superaccumulators",
         arXiv:1505.05571 (2015). ``cobre_kernels/collective/exact_sum.py`` has the algorithm. One
         rank adds about as fast as a plain loop; the ranks exchange 560 bytes each.
+        """
+
+    @abc.abstractmethod
+    def stats(self) -> Stats:
+        """Return what this rank has spent on each operation, and for whom it has waited.
+
+        Not a collective: each rank has its own numbers, also of a broken communicator. They are
+        always kept, in ``@njit`` code too. (Over ``local`` compiled code calls only ``allgatherv``
+        and ``exact_sum``.)
+
+        Returns
+        -------
+        Stats
+            By operation: calls, bytes, seconds of waiting and of transferring, and how often and
+            how long each rank was waited for. Its ``repr`` is a table.
+
+        Raises
+        ------
+        InvalidCommunicator
+            If the communicator is closed.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> with LocalBackend() as comm:
+        ...     comm.barrier()
+        ...     comm.stats()["barrier"].calls
+        1
         """
 
     @abc.abstractmethod

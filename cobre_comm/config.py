@@ -16,6 +16,11 @@ LONGEST_DURATION = 1e9
 LARGEST_STAR_BYTES = 2**31
 
 
+def prints_stats() -> bool:
+    """Whether a communicator prints its statistics when it is closed: ``COBRE_COMM_STATS=1``."""
+    return os.environ.get("COBRE_COMM_STATS", "0") not in ("", "0")
+
+
 class BackendKind(enum.Enum):
     """Which backend to use; ``AUTO`` takes the first whose condition holds."""
 

@@ -27,6 +27,7 @@ from cobre_comm.errors import (
     InvalidCommunicator,
     InvalidRoot,
 )
+from cobre_comm.journal.telling import tell
 from cobre_comm.reduce_op import ReduceOp
 
 # By the number of a backend: the variable that raises its timeout; backends fill it in.
@@ -97,6 +98,8 @@ def exception_for(address: int, operation: int, outcome: int, a: int, b: int) ->
         lost = getattr(failure, "ranks", ())
         they_run = all(comm.failures[r].reason in (states.LEFT, states.GAVE_UP) for r in lost)
         report_pipe.note_lost(lost, they_run=they_run)
+        for rank in lost:
+            failure.add_note(tell(comm, rank))
         return failure
     if outcome == status.IS_BROKEN:
         first = _collective_failure(comm, comm.failure)

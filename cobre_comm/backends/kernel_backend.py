@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from cobre_kernels.collective import comm as states
-from cobre_kernels.collective import entry, exact_sum, fast_path, fold, guard, status
+from cobre_kernels.collective import entry, exact_sum, fast_path, fold, guard, journal, status
 from cobre_kernels.collective.calls import (
     ALLGATHERV,
     ALLREDUCE,
@@ -35,8 +35,11 @@ from numpy.typing import DTypeLike
 from cobre_comm import failure, slow_path
 from cobre_comm.backends import fast_methods
 from cobre_comm.backends.comm_memory import comm_words
+from cobre_comm.backends.journals import Journals
 from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
+from cobre_comm.config import prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
+from cobre_comm.journal.stats import Stats
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import region_layout
 
@@ -53,6 +56,7 @@ COMMON_KERNELS = (
     *fast_path.KERNELS,
     *fold.KERNELS,
     *guard.KERNELS,
+    *journal.KERNELS,
 )
 
 
@@ -87,7 +91,7 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
     than OK, they call :func:`_slowly`.
     """
 
-    __slots__ = ("__weakref__", "_address", "_comm", "_rank", "_shut", "_size")
+    __slots__ = ("__weakref__", "_address", "_comm", "_journals", "_rank", "_shut", "_size")
 
     def __init__(
         self, spec: BackendSpec, bodies: Bodies, rank: int, size: int, *, is_leader: bool
@@ -102,6 +106,7 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         failure.TIMEOUT_VARIABLES[spec.number] = spec.timeout_variable
         with progress() if rank == 0 else contextlib.nullcontext():
             self._compile(bodies)
+            self._journals = Journals(comm)
         _live.add(self)
 
     def _compile(self, bodies: Bodies) -> None:
@@ -237,6 +242,13 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         numbers = slow_path.numbers_of(operation, outcome, self._rank, *values)
         raise failure.exception_for(self._address, operation, outcome, *numbers)
 
+    def stats(self) -> Stats:
+        """Return what this rank has spent on each operation, and for whom it has waited."""
+        refusal = _REFUSALS.get(self._guard, 0)
+        if refusal and refusal != status.IS_BROKEN:
+            self._raise(BARRIER, refusal)
+        return self._journals.stats()
+
     def close(self) -> None:
         """Leave the group; idempotent."""
         self._end()
@@ -252,6 +264,9 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         found = int(self._shut(self._address))
         if found == states.BUSY:
             raise InvalidCommunicator("close: another thread is inside a collective")
+        if found in (states.IDLE, states.BROKEN) and prints_stats():
+            self._journals.print_table()
+        self._journals.hide()
         return found
 
     def mark_forked(self) -> None:

@@ -8,6 +8,25 @@ from cobre_kernels.machine.record import RECORDS
 
 STEP = {("store", "monotonic"), ("load", "monotonic")}
 LISTED = {("load", "acquire"), ("store", "release")}
+# Of a journal: one writer, any reader.
+TOLD = {("store", "release"), ("load", "acquire")}
+ADDED = TOLD | {("load", "monotonic")}
+JOURNAL = {
+    **dict.fromkeys(
+        ("magic", "pid", "rank", "size", "backend", "communicator", "born_ticks", "born_ns"), TOLD
+    ),
+    **dict.fromkeys(("ended", "awaited", "awaited_in", "awaited_since"), TOLD),
+    "called": ADDED,
+}
+NOTED = {
+    **dict.fromkeys(("number", "signature", "count", "left", "arrived", "last"), TOLD),
+    **dict.fromkeys(("size_bytes", "entered"), ADDED),
+}
+OPERATION = {
+    **dict.fromkeys(("calls", "size_bytes", "ticks", "waited_calls", "waited_ticks"), ADDED),
+    **dict.fromkeys(("worst", "worst_calls"), TOLD),
+    "worst_ticks": ADDED,
+}
 WORDS = {
     "Cell.arrived": {
         ("store", "seq_cst"),
@@ -24,11 +43,17 @@ WORDS = {
     "Staging.status": STEP,
     "Staging.mpi_error": STEP,
     "Staging.waited_ns": STEP,
+    "Staging.arrived": STEP,
+    "Staging.last": STEP,
     "Region.number": LISTED,
     "Region.begin": LISTED,
     "Region.end": LISTED,
     "Regions.used": LISTED,
     "Regions.unlisted": LISTED,
+    **{f"Journal.{name}": operations for name, operations in JOURNAL.items()},
+    **{f"NotedCall.{name}": operations for name, operations in NOTED.items()},
+    **{f"Operation.{name}": operations for name, operations in OPERATION.items()},
+    "JobWord.value": TOLD,
     # Those of Control, and RankBlock.pid: by their address alone.
     "Word.value": LISTED,
 }

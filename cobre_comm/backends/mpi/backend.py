@@ -29,7 +29,7 @@ from cobre_comm.backends.mpi.memory import MpiMemory, least_buffer_bytes
 from cobre_comm.backends.mpi.node_order import NodeOrder, node_order_of, split_by_node
 from cobre_comm.backends.mpi.rendezvous import await_all, compile_in_turn, share_node
 from cobre_comm.backends.mpi.spec import MPI as SPEC
-from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US
+from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US, first_journal
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.shm.region import ShmRegion, map_region
@@ -120,6 +120,7 @@ class MpiBackend(KernelBackend):
         self._announce_closed = step.announce_closed_kernel.call
         if is_alone:
             self._segment = share_node(self._comm, world, node, self._config)
+            self._journals.move_to(self._segment, first_journal(self._comm), range(world.size))
         else:
             self._reach_other_nodes(node_order)
 
@@ -134,6 +135,8 @@ class MpiBackend(KernelBackend):
         memory = MpiMemory(self._comm, self._words, self._owned, node_order)
         segment = share_node(memory.node, self._owned.world, self.node, config)
         memory.use_staging_buffer()
+        self._journals.move_to(segment, first_journal(memory.node), node_order.here.tolist())
+        memory.node.journal = self._comm.journal
         self._comm.gives_gil = 1
         self._owned.receive_goodbyes = memory.receive_goodbyes
         self._owned.keep(segment, memory)

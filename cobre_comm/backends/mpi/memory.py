@@ -68,6 +68,8 @@ class MpiMemory:
         self._mpi.hand_out_kernel = round.hand_out_kernel.address
         self._describe_library(owned)
         self._describe_nodes(node_order)
+        first = int(node_order.starts[node_order.node])
+        self.node.names = self._mpi.node_order.address + first * WORD_BYTES
         self._make_messages(owned.world.size, node_order.nodes)
 
     def _record(self, record: Record, rows: int = 0) -> View:

@@ -77,6 +77,12 @@ def _describe(comm: View, config: ShmConfig, segment: Segment) -> None:
     set_patience(comm, choose_spin_us(config))
 
 
+def first_journal(comm: View) -> int:
+    """Return the address of the first journal in the segment of an attached record."""
+    segment: int = comm.control.address
+    return segment + int(control.journals_offset(comm.size))
+
+
 def set_patience(comm: View, spin_us: float) -> None:
     """Write into a record how its waits go."""
     comm.spin_ns = int(spin_us * 1000)

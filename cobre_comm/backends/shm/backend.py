@@ -20,7 +20,7 @@ from cobre_kernels.shm.broadcast import broadcast_body
 from numpy.typing import DTypeLike
 
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
-from cobre_comm.backends.shm.attachment import attach, attach_group
+from cobre_comm.backends.shm.attachment import attach, attach_group, first_journal
 from cobre_comm.backends.shm.region import ShmRegion, map_region
 from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.common.agreement import Group
@@ -62,6 +62,7 @@ class ShmBackend(KernelBackend):
             self._segment = attach(self._comm, config)
         else:
             self._segment = attach_group(self._comm, config, group)
+        self._journals.move_to(self._segment, first_journal(self._comm), range(config.size))
 
     @property
     def backend(self) -> str:

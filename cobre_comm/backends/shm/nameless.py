@@ -44,8 +44,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre_comm.backends.shm import segment as segments
-from cobre_comm.backends.shm.segment import PRIVATE_MODE, SHM_FOLDER, Descriptor, Segment
+from cobre_comm.backends.shm.segment import PRIVATE_MODE, SHM_FOLDER, Segment
 from cobre_comm.common.agreement import Group, agree_on_memory, attempt, first_problem
+from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.errors import AllocationFailed
 
 PROCESSES = pathlib.Path("/proc")

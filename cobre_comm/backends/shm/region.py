@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.backends.region_table import draw_number
-from cobre_comm.backends.shm.mapping import list_region
+from cobre_comm.backends.region_table import REGION_TABLE, draw_number
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.common.agreement import Group
+from cobre_comm.common.mapping import Mapping
 from cobre_comm.shared_region import MappedRegion
 
 
@@ -30,3 +30,10 @@ def map_region(
     # Nodes draw together, and their leaders' ranks tell their regions apart.
     list_region(segment.memory, group.agree(draw_number()) + leader)
     return segment.memory.view(dtype)
+
+
+def list_region(memory: NDArray[np.uint8], number: int) -> None:
+    """Let kernels find mapped memory as the region of this number, until it is unmapped."""
+    mapping = memory.base
+    if isinstance(mapping, Mapping):
+        mapping.strike_off = REGION_TABLE.add(number, int(memory.ctypes.data), memory.nbytes)

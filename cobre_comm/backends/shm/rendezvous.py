@@ -46,7 +46,8 @@ from cobre_comm.backends.shm.ownership import (
     remove_stale,
     take_ownership,
 )
-from cobre_comm.backends.shm.segment import Descriptor, Segment
+from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.common.running_time import running_s
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed

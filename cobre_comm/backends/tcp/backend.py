@@ -83,6 +83,7 @@ class TcpBackend(KernelBackend):
         except MemoryError as error:
             self._close_links()
             raise InitializationFailed("tcp", f"no memory for star_bytes: {error}") from error
+        self._journals.find(self._links.pids)
         spin_us, yield_us = choose_patience_us(config, self._links.ranks_here)
         comm = self._comm
         comm.links, comm.gives_gil = self._memory.links, 1

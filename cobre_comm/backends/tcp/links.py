@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.tcp.process import watch
+from cobre_comm.backends.tcp.process import pid_of, watch
 
 
 @dataclass
@@ -27,6 +27,8 @@ class Links:
         One way, to the next rank and from the previous one; None if there is one rank only.
     processes : dict of int
         By rank: a descriptor that is readable once its process has ended, where there is one.
+    pids : dict of int
+        By rank: its process id, of the same ranks.
     ranks_here : int
         How many ranks of the job run on this machine, this one included.
     star_bytes : int
@@ -38,6 +40,7 @@ class Links:
     ring_out: socket.socket | None = None
     ring_in: socket.socket | None = None
     processes: dict[int, int] = field(default_factory=dict)
+    pids: dict[int, int] = field(default_factory=dict)
     ranks_here: int = 1
     star_bytes: int = 0
 
@@ -57,6 +60,7 @@ class Links:
         descriptor = watch(process)
         if descriptor is not None:
             self.processes[peer] = descriptor
+            self.pids[peer] = pid_of(process)
 
     def close(self) -> None:
         """Close every socket, and watch no process any more.

@@ -43,6 +43,12 @@ def machine_of(identity: bytes) -> bytes:
     return identity[:MACHINE_BYTES]
 
 
+def pid_of(identity: bytes) -> int:
+    """Return the process id of a process, in its own PID namespace."""
+    pid: int = IDENTITY.unpack(identity)[2]
+    return pid
+
+
 def watch(identity: bytes) -> int | None:
     """Return a descriptor that is readable once the process has ended; None if there is no way."""
     machine, namespace, pid, started = IDENTITY.unpack(identity)

@@ -4,7 +4,17 @@ An array in the memory of its own process. Only ``guard`` is shared, among threa
 """
 
 from cobre_kernels.collective.regions import LOCATION
-from cobre_kernels.machine.record import Record, memory, own_rows, part, pointer, shared, word
+from cobre_kernels.machine.record import (
+    Record,
+    memory,
+    own_rows,
+    part,
+    pointer,
+    rows,
+    shared,
+    table,
+    word,
+)
 
 # Values of the guard. A fork leaves FORKED in the child by itself (backends/comm_memory.py).
 FORKED = 0
@@ -68,6 +78,14 @@ COMM = Record(
     detail=word("this rank's own number of elements, for messages only"),
     gives_gil=word("1: collectives of this backend run without the GIL"),
     thread=word("what takes the GIL back after this collective; 0: it was not given away"),
+    # Seeing (journal.py).
+    journal=pointer("Journal", "where this rank notes its calls"),
+    journals=table("address of each rank's journal; 0: this process does not see it"),
+    names=table("the number of each rank in the whole communicator"),
+    waits=rows("Waited", "how this rank waited for each one, operation after operation"),
+    first_step=word("generation of the first step of the call"),
+    arrived=word("ticks when the last rank had come to it; 0: this rank waited for nobody"),
+    last=word("the rank that came last, if this one waited"),
     # Waiting.
     timeout_ns=word("longest wait for a live peer; 0: no limit"),
     spin_ns=word("how long a wait spins; it looks around meanwhile"),

@@ -5,6 +5,8 @@ backend by its address, and ends. A body is the algorithm alone: it finds its ar
 call, and what the ranks compare in ``comm.signature`` and ``comm.length``.
 """
 
+from typing import NamedTuple
+
 from cobre_kernels.collective import checks
 from cobre_kernels.collective.calls import (
     ALLGATHERV,
@@ -20,17 +22,25 @@ from cobre_kernels.collective.calls import (
 )
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.guard import acquire, is_forked, release, release_broken
+from cobre_kernels.collective.journal import note_entered, note_left
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 
 
+class Amount(NamedTuple):
+    """What this rank contributes: its own number of elements, and their bytes."""
+
+    count: int
+    size_bytes: int
+
+
 @kernel(COMM, Barrier)
 def barrier_entry(comm, call):
     """No rank returns before all have entered with the same signature and length."""
     outcome = acquire(comm)
-    if outcome == OK and begin(comm, OK, call.signature, call.length, 0):
+    if outcome == OK and begin(comm, OK, call.signature, call.length, Amount(0, 0)):
         outcome = end(comm, run(comm.barrier_body, comm, call))
     return outcome
 
@@ -42,7 +52,8 @@ def broadcast_entry(comm, call):
     if outcome == OK:
         outcome = checks.check_broadcast(comm, call)
         signature = signature_of(BROADCAST, call.dtype, call.root)
-        if begin(comm, outcome, signature, call.size_bytes, call.size_bytes):
+        amount = Amount(call.size_bytes, call.size_bytes)
+        if begin(comm, outcome, signature, call.size_bytes, amount):
             outcome = end(comm, run(comm.broadcast_body, comm, call))
     return outcome
 
@@ -54,7 +65,8 @@ def allreduce_entry(comm, call):
     if outcome == OK:
         outcome = checks.check_allreduce(call)
         signature = signature_of(ALLREDUCE, call.dtype, call.op)
-        if begin(comm, outcome, signature, call.send_count * call.itemsize, call.send_count):
+        amount = Amount(call.send_count, call.send_count * call.itemsize)
+        if begin(comm, outcome, signature, amount.size_bytes, amount):
             outcome = end(comm, run(comm.allreduce_body, comm, call))
     return outcome
 
@@ -67,20 +79,22 @@ def allgatherv_entry(comm, call):
         outcome = checks.check_allgatherv(comm, call)
         signature = signature_of(ALLGATHERV, call.dtype, 0)
         tables = checks.hash_tables(comm, call) if outcome == OK else 0
-        if begin(comm, outcome, signature, tables, call.send_count):
+        amount = Amount(call.send_count, call.send_count * call.itemsize)
+        if begin(comm, outcome, signature, tables, amount):
             outcome = end(comm, run(comm.allgatherv_body, comm, call))
     return outcome
 
 
 @routine
-def begin(comm, outcome, signature, length, detail):
+def begin(comm, outcome, signature, length, amount):
     """Note the call, and tell whether its body may run; if not, give the communicator free."""
     if outcome != OK:
         run(comm.refuse, comm, Refusal(signature & 0xFF, outcome, 1))
         return False
     comm.signature = signature
     comm.length = length
-    comm.detail = detail
+    comm.detail = amount.count
+    note_entered(comm, amount.size_bytes)
     comm.thread = libc.release_gil() if comm.gives_gil != 0 else 0
     return True
 
@@ -92,6 +106,7 @@ def end(comm, outcome):
     In a child that a signal handler has forked, the communicator is the parent's: it is left alone.
     """
     if outcome == OK:
+        note_left(comm)
         libc.regain_gil(comm.thread)
         release(comm)
         return OK

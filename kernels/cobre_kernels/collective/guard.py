@@ -4,6 +4,7 @@ from cobre_kernels.collective import comm as states
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import Outcome, Refusal
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.journal import CLOSED_WELL, note_end
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import compare_exchange, load_acquire, store_release
 from cobre_kernels.machine.kernel import kernel, run
@@ -66,6 +67,7 @@ def release(comm):
 def release_broken(comm, outcome):
     """Break the communicator; what broke it stays readable."""
     comm.failure = outcome
+    note_end(comm, outcome)
     # Release: pairs with acquire and usability; publishes the word above and the failure records.
     store_release(comm.guard, states.BROKEN)
 
@@ -121,7 +123,9 @@ def shut_kernel(comm):
     sees what the last collective left.
     """
     found = compare_exchange(comm.guard, states.IDLE, states.CLOSED)
-    if found == states.BROKEN:
+    if found == states.IDLE:
+        note_end(comm, CLOSED_WELL)
+    elif found == states.BROKEN:
         compare_exchange(comm.guard, states.BROKEN, states.CLOSED)
     return found
 

@@ -30,6 +30,7 @@ HAS_FUTEX = SYS_FUTEX >= 0
 FUTEX_WAIT = 0
 FUTEX_WAKE = 1
 WAKE_ALL = 2**31 - 1
+CLOCK_REALTIME = 0
 CLOCK_MONOTONIC = 1 if IS_LINUX else 6
 NS_PER_S = 1_000_000_000
 
@@ -104,24 +105,31 @@ if not config.DISABLE_JIT:
         known = builder.module.globals.get(name)
         return ir.Function(builder.module, function_type, name) if known is None else known
 
-    @intrinsic
-    def monotonic_ns(typingctx):
-        """Nanoseconds of the monotonic clock, as ``time.monotonic_ns``."""
+    def _clock(number):
+        """Make the typing of a reading of a clock, in nanoseconds."""
 
-        def codegen(context, builder, signature, args):
-            # Once per function, in its first block: an alloca in a loop grows the stack every time.
-            timespec = cgutils.alloca_once(builder, ir.ArrayType(_I64, 2))
-            zero, one = ir.Constant(_I32, 0), ir.Constant(_I32, 1)
-            seconds = builder.gep(timespec, [zero, zero])
-            callee = _declare(
-                builder, "clock_gettime", ir.FunctionType(_I32, [_I32, _I64.as_pointer()])
-            )
-            builder.call(callee, [ir.Constant(_I32, CLOCK_MONOTONIC), seconds])
-            nanoseconds = builder.load(builder.gep(timespec, [zero, one]))
-            scaled = builder.mul(builder.load(seconds), ir.Constant(_I64, NS_PER_S))
-            return builder.add(scaled, nanoseconds)
+        def typing(typingctx):
+            def codegen(context, builder, signature, args):
+                # Once per function, in its first block: in a loop it would grow the stack.
+                timespec = cgutils.alloca_once(builder, ir.ArrayType(_I64, 2))
+                zero, one = ir.Constant(_I32, 0), ir.Constant(_I32, 1)
+                seconds = builder.gep(timespec, [zero, zero])
+                callee = _declare(
+                    builder, "clock_gettime", ir.FunctionType(_I32, [_I32, _I64.as_pointer()])
+                )
+                builder.call(callee, [ir.Constant(_I32, number), seconds])
+                nanoseconds = builder.load(builder.gep(timespec, [zero, one]))
+                scaled = builder.mul(builder.load(seconds), ir.Constant(_I64, NS_PER_S))
+                return builder.add(scaled, nanoseconds)
 
-        return types.int64(), codegen
+            return types.int64(), codegen
+
+        return typing
+
+    monotonic_ns = intrinsic(_clock(CLOCK_MONOTONIC))
+    monotonic_ns.__doc__ = "Nanoseconds of the monotonic clock, as ``time.monotonic_ns``."
+    realtime_ns = intrinsic(_clock(CLOCK_REALTIME))
+    realtime_ns.__doc__ = "Nanoseconds since 1970, as ``time.time_ns``; machines agree roughly."
 
     @intrinsic
     def _futex(typingctx, address, operation, value, timespec):
@@ -146,6 +154,7 @@ if not config.DISABLE_JIT:
 
 else:
     monotonic_ns = time.monotonic_ns
+    realtime_ns = time.time_ns
     _errno = ctypes.get_errno  # the interpreter's own calls would overwrite the real one
 
     def _futex(address, operation, value, timespec):

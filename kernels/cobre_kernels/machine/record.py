@@ -114,7 +114,7 @@ class Record:
         """Return zeroed int64 words for one record, with room for so many rows of its own."""
         *_, (last, field) = self.fields.items()
         size_bytes = self.size_bytes
-        if field.kind == "own_rows":
+        if field.kind == "own_rows" and field.size_bytes == 0:
             size_bytes = self.offsets[last] + rows * RECORDS[field.target].size_bytes
         return np.zeros(size_bytes // WORD_BYTES, dtype=np.int64)
 

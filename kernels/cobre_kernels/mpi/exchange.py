@@ -6,6 +6,7 @@ ends early may therefore leave its request behind; MPI completes it at any time 
 """
 
 from cobre_kernels.collective.comm import ARRIVED, GAVE_UP, LATE, UNREACHABLE
+from cobre_kernels.collective.journal import ANOTHER_NODE, note_no_wait, note_slow_wait
 from cobre_kernels.collective.patience import (
     FIRST_NAP_NS,
     LONGEST_NAP_NS,
@@ -51,6 +52,7 @@ def _await_exchange(comm):
         outcome = _poll(comm, comm.yield_ns, True)
     if outcome == UNFINISHED:
         outcome = _nap(comm)
+        note_no_wait(comm)
     return outcome
 
 
@@ -84,6 +86,7 @@ def _poll(comm, duration_ns, yields):
 @routine
 def _nap(comm):
     begin_wait(comm)
+    note_slow_wait(comm, ANOTHER_NODE)
     looked = 0
     nap_ns = FIRST_NAP_NS
     comm.mpi.queried_ns = 0

@@ -39,6 +39,7 @@ HEADER = Record(
     differs=word("1: the ranks of this node disagree among themselves"),
     signature=word("what this leader called"),
     length=word("length of its call"),
+    came=word("when its last rank came, and which one (arrival.py)"),
     payload=memory(EAGER_BYTES, "an eager payload, where the communicator is flat"),
 )
 
@@ -49,6 +50,8 @@ STAGING = Record(
     status=shared("how the round ended between the leaders"),
     mpi_error=shared("the code that MPI gave"),
     waited_ns=shared("how long the leader had waited"),
+    arrived=shared("ticks when the last rank of another node had come; 0: none was waited for"),
+    last=shared("which rank that was"),
     failures=own_rows(FAILURE, "one for each rank, in node order", begins_line=True),
 )
 

@@ -80,6 +80,7 @@ from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
+from cobre_kernels.mpi.arrival import note_last_node, note_node, show_last, take_last
 from cobre_kernels.mpi.exchange import exchange, outcome_of_reports
 from cobre_kernels.mpi.messages import report_failure
 from cobre_kernels.mpi.records import COMMITTED, ENTERED, HEADER, OUTSIDE, PREPARED, is_leader
@@ -141,7 +142,13 @@ def meet_node(comm):
     node.signature = comm.signature
     node.length = comm.length
     node.detail = comm.detail
-    return run(node.barrier_body, node, Barrier(comm.signature, comm.length))
+    node.arrived = 0
+    node.first_step = node.generation + 1 if comm.first_step != 0 else 0
+    outcome = run(node.barrier_body, node, Barrier(comm.signature, comm.length))
+    if node.arrived != 0:
+        comm.arrived = node.arrived
+        comm.last = node.names[node.last]
+    return outcome
 
 
 @routine
@@ -151,12 +158,15 @@ def _agree(comm, call, outcome):
     header.differs = outcome == DISAGREE
     header.signature = comm.signature
     header.length = comm.length
+    note_node(comm)
     if call.payload_bytes > 0:
         move(header.payload, call.payload, call.payload_bytes)
     if mpi.reports > 0:  # row REFUSE
         outcome = outcome_of_reports(comm, False)
     else:
         outcome = exchange(comm, HEADER_BYTES)
+        if outcome == OK and comm.first_step != 0:
+            note_last_node(comm)
     same = outcome == OK and _headers_are_equal(comm)
     if outcome == OK and (call.moves_data != 0 or not same):  # rows PREPARE and DIFFER
         mpi.phase = PREPARED
@@ -215,6 +225,7 @@ def hand_out_kernel(comm, call):
     if mpi.phase == OUTSIDE or call.status in (INTERRUPTED, IS_FORKED):
         return call.status  # of this rank alone; the others see that it has gone
     mpi.phase = OUTSIDE
+    comm.first_step = 0
     if is_leader(comm):
         _show_outcome(comm, call.status)
     else:
@@ -238,6 +249,7 @@ def hand_out_kernel(comm, call):
 def _show_outcome(comm, status):
     """Write the outcome where the ranks of this node read it, once they see this leader's flag."""
     staging = comm.mpi.staging
+    show_last(comm)
     if status != OK:
         _copy_failures(comm, True)
     store_relaxed(staging.status, status)
@@ -249,6 +261,7 @@ def _show_outcome(comm, status):
 def _take_outcome(comm):
     staging = comm.mpi.staging
     status = load_relaxed(staging.status)
+    take_last(comm)
     if status != OK:
         _copy_failures(comm, False)
         comm.mpi_error = load_relaxed(staging.mpi_error)

@@ -3,6 +3,7 @@
 ::
 
     0                 CONTROL, with one RANK_BLOCK per rank
+    (line aligned)    one JOURNAL per rank
     (page aligned)    one collective buffer per rank, of ``buffer_bytes`` bytes
 
 A *generation* numbers the steps of a communicator: 1, 2, 3, ... A *step* is: fill the cell and the
@@ -21,10 +22,11 @@ Two ranks use the first slot of each buffer, by turns (``slot.py``).
 Words that different ranks write are 128 bytes apart.
 """
 
+from cobre_kernels.collective.journal import JOURNAL
 from cobre_kernels.machine.record import LINE_BYTES, Record, memory, own_rows, shared
 
 PAGE_BYTES = 4096
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 MAGIC = 0x314D4D4F43455243  # "CRECOMM1", little-endian
 UNFINISHED = 0x304D4D4F43455243  # "CRECOMM0"
 
@@ -70,9 +72,14 @@ CONTROL = Record(
 )
 
 
+def journals_offset(size):
+    """Return the offset of rank 0's journal in a segment of ``size`` ranks."""
+    return CONTROL.offsets["blocks"] + size * RANK_BLOCK.size_bytes
+
+
 def buffers_offset(size):
     """Return the offset of the first collective buffer in a segment of ``size`` ranks."""
-    used = CONTROL.offsets["blocks"] + size * RANK_BLOCK.size_bytes
+    used = journals_offset(size) + size * JOURNAL.size_bytes
     return -(-used // PAGE_BYTES) * PAGE_BYTES
 
 

@@ -6,6 +6,7 @@ tick.
 """
 
 from cobre_kernels.collective.comm import ARRIVED, DIED, GAVE_UP, LATE, LEFT
+from cobre_kernels.collective.journal import note_arrival, note_no_wait, note_slow_wait
 from cobre_kernels.collective.patience import (
     FIRST_NAP_NS,
     LONGEST_NAP_NS,
@@ -24,6 +25,7 @@ from cobre_kernels.machine.atomics import cpu_pause, fetch_add, load_acquire, lo
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import CLOSED, FAILED, MEMBER
 
+FEW_LOOKS = 8  # a wait as short counts as the transfer of a cache line, not as waiting for a rank
 SPINS_PER_CLOCK = 64  # looks between two readings of the clock while spinning
 YIELDS_PER_CLOCK = 16
 
@@ -44,13 +46,28 @@ def has_arrived(comm, rank, generation):
 def wait_for(comm, rank, generation):
     """Wait until ``rank`` has entered step ``generation``; return a status."""
     arrived = cell_of(comm, rank, generation).arrived
-    if _spin(arrived, generation, first_spin_ns(comm)):
+    for _ in range(FEW_LOOKS):
+        if load_acquire(arrived) == generation:
+            return OK
+        cpu_pause()
+    status = _wait_long(comm, rank, generation)
+    note_arrival(comm, rank)
+    return status
+
+
+@routine
+def _wait_long(comm, rank, generation):
+    arrived = cell_of(comm, rank, generation).arrived
+    if comm.spin_ns > 0 and _spin(arrived, generation, first_spin_ns(comm)):
         return OK
     if _yield(arrived, generation, comm.yield_ns):
         return OK
+    note_slow_wait(comm, comm.names[rank])
     thread = libc.release_gil()
     status = _block(comm, rank, generation)
     libc.regain_gil(thread)
+    if status == OK:
+        note_no_wait(comm)
     return status
 
 
@@ -58,12 +75,10 @@ def wait_for(comm, rank, generation):
 def _spin(arrived, generation, duration_ns):
     deadline = 0
     while True:
-        for _ in range(SPINS_PER_CLOCK if duration_ns > 0 else 4):
+        for _ in range(SPINS_PER_CLOCK):
             if load_acquire(arrived) == generation:
                 return True
             cpu_pause()
-        if duration_ns <= 0:
-            return False
         now = libc.monotonic_ns()
         if deadline == 0:
             deadline = now + duration_ns

@@ -50,7 +50,7 @@ class Recorder:
 
 
 recorder = Recorder()
-look, _write = record.peek_now, record.poke_now
+look, write = record.peek_now, record.poke_now
 
 
 def _load(ordering):
@@ -68,7 +68,7 @@ def _store(ordering):
         with recorder.lock:
             recorder.note("store", ordering, address)
             recorder.races.store(recorder.ranks.own, address, ordering)
-            _write(address, value)
+            write(address, value)
 
     return store
 
@@ -82,7 +82,7 @@ def peek(address):
 def poke(address, value):
     with recorder.lock:
         recorder.data("store", "plain", address, record.WORD_BYTES)
-        _write(address, value)
+        write(address, value)
 
 
 def fetch_add(address, value):
@@ -90,7 +90,7 @@ def fetch_add(address, value):
         recorder.note("atomicrmw", "add seq_cst", address)
         recorder.races.exchange(recorder.ranks.own, address)
         before = look(address)
-        _write(address, before + value)
+        write(address, before + value)
         return before
 
 
@@ -100,7 +100,7 @@ def compare_exchange(address, expected, desired):
         recorder.races.exchange(recorder.ranks.own, address)
         before = look(address)
         if before == expected:
-            _write(address, desired)
+            write(address, desired)
         return before
 
 

@@ -4,15 +4,21 @@ import threading
 
 import numpy as np
 
-from tests.kernels.threads.recorder import recorder  # first: it replaces the atomics
+from tests.kernels.threads import recorder as recording  # first: it replaces the atomics
+from tests.kernels.threads.recorder import recorder
 
+from cobre_kernels.collective import journal  # isort: skip
 from cobre_kernels.collective.comm import COMM, IDLE  # isort: skip
 from cobre_kernels.collective.fold import Fold, fold_kernel  # isort: skip
 from cobre_kernels.machine.kernel import kernel  # isort: skip
 from cobre_kernels.machine.record import poke_now  # isort: skip
 from cobre_kernels.shm import allgatherv, allreduce, barrier, broadcast, control, step  # isort: skip
+from cobre_comm.backends.journals import Journals  # isort: skip
 from cobre_comm.backends.region_table import RegionTable  # isort: skip
 from tests.kernels import shared_words  # isort: skip
+
+# Journals are not watched, and publish no data: streamed stores may be under way meanwhile.
+journal.store_release = recording.write
 
 TIMEOUT_S = 20.0
 ITEMSIZE = 8  # of elements; the scenarios use no other
@@ -48,10 +54,12 @@ class World:
             self.regions.add(number, at, REGION_BYTES)
         self.words = [COMM.array(size) for _ in range(size)]
         self.comms = [COMM.of(words) for words in self.words]
+        self.journals = []
         for rank, comm in enumerate(self.comms):
             recorder.ranks.own = rank
             poke_now(comm.guard, IDLE)
             comm.rank, comm.size = rank, size
+            self.journals.append(Journals(comm))
             comm.control, comm.buffers, comm.buffer_stride = begin, self.buffers, buffer_bytes
             comm.chunk_bytes = control.chunk_bytes(buffer_bytes)
             comm.timeout_ns = int(timeout_s * 1e9)

@@ -6,7 +6,7 @@ import time
 
 from cobre_comm.testing.cases.case import NEVER, Case
 from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective, meet_failure, prepare
-from cobre_comm.testing.cases.faults.survivors import check_later, check_timeout
+from cobre_comm.testing.cases.faults.survivors import check_calls, check_later, check_timeout
 
 LIMIT_S = 0.5
 
@@ -49,6 +49,7 @@ def absent_are_named(ran):
         caught, waited_s, later, took = ran.values[rank]
         check_timeout(caught, absent, ran.settings.timeout_variable(ran.backend))
         assert caught.operation == operation
+        check_calls(caught, absent)
         assert waited_s > 0.9 * LIMIT_S
         check_later(later, took, str(caught))
 

@@ -11,6 +11,7 @@ from numba import njit
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing.cases.case import BOTH, NEVER, Case
 from cobre_comm.testing.cases.faults.calling import collective, prepare
+from cobre_comm.testing.cases.faults.survivors import check_calls
 
 
 @njit(cache=True)
@@ -50,6 +51,7 @@ def peer_is_named_in_time(ran):
     killed_at, caught, at = ran.outcomes[0].value
     assert isinstance(caught, CollectiveFailed)
     assert at - killed_at < 1.0
+    check_calls(caught, [1])
 
 
 CASES = [

@@ -23,3 +23,10 @@ def check_timeout(caught, absent, variable):
     assert caught.ranks == tuple(absent)
     assert all(f"rank {rank}" in str(caught) for rank in absent)
     assert variable in str(caught)
+
+
+def check_calls(caught, ranks):
+    """A line below the error tells of the last calls of each rank at fault, where they are seen."""
+    lines = [note for note in caught.__notes__ if "calls" in note]
+    assert [line.split(",")[0].split(":")[0] for line in lines] == [f"rank {r}" for r in ranks]
+    assert all(" ago" in line for line in lines), lines

@@ -91,6 +91,15 @@ def _is_awaited(comm, rank):
 
 
 @routine
+def first_awaited(comm):
+    """Return the first rank that this one waits for, or NOBODY."""
+    for rank in range(comm.size):
+        if _is_awaited(comm, rank):
+            return rank
+    return NOBODY
+
+
+@routine
 def _is_silent(comm, rank):
     """Tell whether a rank has not told, since about the timeout, that it waits too."""
     return (

@@ -6,6 +6,7 @@ wait. The timeout counts from when the last byte moved: a slow link is not a lat
 """
 
 from cobre_kernels.collective.comm import DIED
+from cobre_kernels.collective.journal import note_no_wait, note_slow_wait
 from cobre_kernels.collective.patience import (
     TICK_NS,
     begin_wait,
@@ -27,7 +28,11 @@ from cobre_kernels.tcp.progress.control import (
     query_liveness,
     read_control,
 )
-from cobre_kernels.tcp.progress.failing import failure_by_timeout, failure_of_step
+from cobre_kernels.tcp.progress.failing import (
+    failure_by_timeout,
+    failure_of_step,
+    first_awaited,
+)
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS
 from cobre_kernels.tcp.protocol import ANSWER_POLL_MS, EXPLANATION_MS
 
@@ -50,6 +55,8 @@ def note_progress(comm):
     """Bytes have moved: waiting begins anew."""
     comm.links.idle_since = 0
     comm.links.overdue_since = 0
+    if comm.wait_began_ns != 0:
+        note_no_wait(comm)
     comm.wait_began_ns = 0
 
 
@@ -79,6 +86,7 @@ def _block(comm):
     links = comm.links
     if comm.wait_began_ns == 0:
         begin_wait(comm)
+        note_slow_wait(comm, first_awaited(comm))
     if links.looked_ns == 0:
         links.looked_ns = comm.clock_ns
     while True:

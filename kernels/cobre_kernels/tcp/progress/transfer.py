@@ -7,13 +7,14 @@ link sets the time and not the sum of all.
 
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.comm import ARRIVED, COMM
+from cobre_kernels.collective.journal import note_arrival
 from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import swap_bytes
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.frame import HEADER_BYTES
-from cobre_kernels.tcp.links import AGREES, DISAGREES, UNREAD, star_peers
+from cobre_kernels.tcp.links import AGREES, DISAGREES, UNREAD, is_coordinator, star_peers
 from cobre_kernels.tcp.progress.control import read_all_control
 from cobre_kernels.tcp.progress.failing import failure_of_link
 from cobre_kernels.tcp.progress.pause import note_progress, pause
@@ -26,6 +27,7 @@ from cobre_kernels.tcp.progress.sockets import (
     without_bytes,
 )
 from cobre_kernels.tcp.protocol import SWEEP_EVERY
+from cobre_kernels.tcp.star import PAIR
 
 
 @kernel(COMM)
@@ -41,7 +43,7 @@ def transfer_kernel(comm):
             outcome = _send(comm, peer)
             if outcome >= 0:
                 activity |= outcome
-                outcome = _receive(comm, peer)
+                outcome = _receive(comm, rank)
                 activity |= max(outcome, 0)
             if outcome < 0:
                 reason = states.GARBLED if outcome == GARBLED else states.DIED
@@ -75,8 +77,9 @@ def _send(comm, peer):
 
 
 @routine
-def _receive(comm, peer):
+def _receive(comm, rank):
     """Receive what has come of a peer's message, and compare its header once it is here."""
+    peer = comm.links.peers[rank]
     filled, wanted = peer.filled, peer.wanted
     if filled == wanted:
         return IDLE
@@ -86,6 +89,8 @@ def _receive(comm, peer):
     filled += got
     peer.filled = filled
     if filled >= HEADER_BYTES and peer.agreement == UNREAD:
+        if comm.links.idle_since != 0:
+            note_arrival(comm, rank)
         if not _is_of_this_step(comm, peer):
             return GARBLED
         if peer.agreement == DISAGREES:  # what follows is read at neither end
@@ -117,6 +122,8 @@ def _agreement(comm, first, end):
     for rank in range(first, end):
         agree = agree and comm.links.peers[rank].agreement != DISAGREES
     if agree:
+        if comm.size > PAIR:
+            _share_last(comm)
         return OK
     own = comm.failures[comm.rank]
     own.reason = ARRIVED
@@ -130,3 +137,16 @@ def _agreement(comm, first, end):
         failure.length = swap_bytes(header.length)
         failure.detail = swap_bytes(header.detail)
     return DISAGREE
+
+
+@routine
+def _share_last(comm):
+    """Let rank 0 tell the others who came last: as the detail of what it sends back."""
+    if is_coordinator(comm):
+        comm.detail = comm.last if comm.arrived != 0 else comm.rank
+    elif comm.arrived != 0:
+        last = swap_bytes(comm.links.peers[0].inbox.detail)
+        if last == comm.rank:
+            comm.arrived = 0
+        elif 0 <= last < comm.size:
+            comm.last = last

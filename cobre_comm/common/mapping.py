@@ -1,4 +1,4 @@
-"""Mappings of shared memory that go with their last view, and hold no descriptor.
+"""Mappings of files that go with their last view, and hold no descriptor.
 
 ``mmap.mmap`` keeps a descriptor of its own as long as it lives (it can be told not to from Python
 3.13 on). A program with a thousand regions would meet its limit of open files.
@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from cobre_comm.backends.region_table import REGION_TABLE
 
 FAILED = ctypes.c_void_p(-1).value
 
@@ -65,19 +63,14 @@ def libc() -> ctypes.CDLL:
     return library
 
 
-def map_file(fd: int, nbytes: int) -> NDArray[np.uint8]:
-    """Map a file, shared and writable; the descriptor may be closed at once."""
-    address = libc().mmap(
-        None, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0
-    )  # fmt: skip
+def map_file(fd: int, nbytes: int, *, writable: bool = True) -> NDArray[np.uint8]:
+    """Map a file that other processes may have mapped; the descriptor may be closed at once.
+
+    Memory that is not writable is said to be in any case: a store to it ends the process.
+    """
+    access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+    address = libc().mmap(None, nbytes, access, mmap.MAP_SHARED, fd, 0)
     if address == FAILED:
         code = ctypes.get_errno()
         raise OSError(code, f"{os.strerror(code)} when {nbytes} bytes were to be mapped")
     return np.asarray(Mapping(address, nbytes))
-
-
-def list_region(memory: NDArray[np.uint8], number: int) -> None:
-    """Let kernels find mapped memory as the region of this number, until it is unmapped."""
-    mapping = memory.base
-    if isinstance(mapping, Mapping):
-        mapping.strike_off = REGION_TABLE.add(number, int(memory.ctypes.data), memory.nbytes)

@@ -1,0 +1,155 @@
+"""Where the journals of a communicator's ranks lie, and which of them this process sees.
+
+A rank over shared memory has its journal in the segment of its node. Any other has it in shared
+memory of its own, without a name: ``cobre-comm status`` finds it among the descriptors of the
+process, and the kernel frees it with the process.
+
+Source: memfd_create(2), since Linux 3.17. Elsewhere such a journal is private memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from cobre_kernels.collective import journal
+from cobre_kernels.collective.journal import JOURNAL, WAITED, Owner, open_journal_kernel
+from cobre_kernels.machine.record import WORD_BYTES, View
+from numpy.typing import NDArray
+
+from cobre_comm.common.descriptor import Descriptor
+from cobre_comm.common.mapping import map_file
+from cobre_comm.journal.finding import MEMORY_NAME, load, own_journals
+from cobre_comm.journal.reading import Copied
+from cobre_comm.journal.stats import Stats, operations_of, table_of_ranks
+
+JOB_BYTES = journal.JOB_WORDS * WORD_BYTES
+
+_numbers = itertools.count()
+
+
+def own_memory() -> tuple[Descriptor | None, NDArray[np.int64]]:
+    """Return zeroed memory for one journal, and the descriptor by which other processes find it."""
+    nbytes = JOURNAL.size_bytes
+    try:
+        file = Descriptor(os.memfd_create, MEMORY_NAME)
+        os.posix_fallocate(file.number, 0, nbytes)
+        return file, map_file(file.number, nbytes).view(np.int64)
+    except (AttributeError, OSError):  # no Linux, or a sandbox
+        return None, np.asarray(JOURNAL.array())
+
+
+def job_name() -> str:
+    """Return the name of this process's job, as its launcher gave it; "" without one."""
+    slurm = os.environ.get("SLURM_JOB_ID")
+    return (
+        os.environ.get("COBRE_JOB_ID")
+        or os.environ.get("COBRE_SHM_NAME", "").lstrip("/")
+        or (f"slurm-{slurm}" if slurm else "")
+    )
+
+
+class Journals:
+    """The journals of one communicator, as far as this process sees them.
+
+    Parameters
+    ----------
+    comm : View
+        Its record, whose rank, size and backend are known; gets the addresses.
+    """
+
+    def __init__(self, comm: View) -> None:
+        size = comm.size
+        self._comm = comm
+        self._number = next(_numbers)
+        self._names = np.arange(size, dtype=np.int64)
+        self._addresses = np.zeros(size, dtype=np.int64)
+        # Not touched, and so no memory yet, until this rank waits.
+        waits = journal.OPERATION_ROWS * size * WAITED.size_bytes // WORD_BYTES
+        self._waits: NDArray[Any] = np.zeros(waits, dtype=np.int64)
+        comm.names = self._names.ctypes.data
+        comm.journals = self._addresses.ctypes.data
+        comm.waits = self._waits.ctypes.data
+        # Mapped as long as this lives: another thread may still explain a failure by them.
+        self._memory: list[object] = []
+        self._file, own = own_memory()
+        self._memory.append(own)
+        self._open(own.ctypes.data)
+
+    def move_to(self, segment: object, first: int, names: Sequence[int]) -> None:
+        """Continue in the segment of a node, which has a journal for each of its ranks.
+
+        Parameters
+        ----------
+        segment : object
+            What keeps it mapped.
+        first : int
+            Address of the journal of the node's first rank.
+        names : sequence of int
+            The numbers of its ranks in the communicator.
+        """
+        for index, name in enumerate(names):
+            self._addresses[name] = first + index * JOURNAL.size_bytes
+        self._open(int(self._addresses[self._comm.rank]))
+        self._memory = [segment]
+        self.hide()
+
+    def _open(self, address: int) -> None:
+        comm = self._comm
+        job = np.zeros(journal.JOB_WORDS, dtype=np.int64)
+        name = job_name().encode()[:JOB_BYTES]
+        job.view(np.uint8)[: len(name)] = list(name)
+        owner = Owner(
+            comm.rank, comm.size, comm.backend, os.getpid(), self._number, job.ctypes.data
+        )
+        open_journal_kernel.call(address, owner)
+        self._addresses[comm.rank] = address
+        comm.journal = address
+
+    def find(self, processes: Mapping[int, int]) -> None:
+        """Look for the journals of ranks in other processes, by rank: they may die any time.
+
+        The latest of several like it belongs to the communicator that is being made.
+        """
+        comm = self._comm
+        for rank, pid in processes.items():
+            found = {}
+            for words in own_journals(pid):
+                view = JOURNAL.of(words)
+                whose = load(view.rank), load(view.size), load(view.backend)
+                if whose == (rank, comm.size, comm.backend):
+                    found[load(view.communicator)] = words
+            if found:
+                words = found[max(found)]
+                self._memory.append(words)
+                self._addresses[rank] = words.ctypes.data
+
+    def stats(self) -> Stats:
+        """Return the statistics of this rank."""
+        comm = self._comm
+        copied = Copied.at(comm.journal.address)
+        assert copied is not None
+        shape = journal.OPERATION_ROWS, comm.size, 2
+        return Stats(comm.rank, comm.size, operations_of(copied, self._waits.reshape(shape)))
+
+    def print_table(self) -> None:
+        """Print the statistics of all ranks that can be read here, if this is the first of them.
+
+        So rank 0 prints those of its machine, and the first rank of every other one its own. No
+        rank is waited for or asked, so that a dead one delays nobody.
+        """
+        seen = {rank: Copied.at(int(at)) for rank, at in enumerate(self._addresses) if at}
+        ranks = {rank: operations_of(copied) for rank, copied in seen.items() if copied is not None}
+        if any(ranks.values()) and min(ranks) == self._comm.rank:
+            number = f", communicator {self._number}" if self._number else ""
+            title = f"cobre_comm statistics{number}"
+            print(table_of_ranks(title, self._comm.size, ranks), file=sys.stderr, flush=True)
+
+    def hide(self) -> None:
+        """Let no other process find this rank's own memory any more."""
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,40 @@
+"""An open file that is closed with its last holder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+
+
+class Descriptor:
+    """An open file, closed with its last holder at the latest, wherever an interrupt comes.
+
+    Python runs signal handlers between any two of its own steps. So the number goes from the call
+    that opens into the list, and from the list into the call that closes, within one step.
+
+    Parameters
+    ----------
+    opens : callable
+        A function in C that opens a file and returns its number.
+    *arguments
+        What it is called with.
+    """
+
+    def __init__(self, opens: Callable[..., int], *arguments: object) -> None:
+        self._numbers: list[int | None] = [None]
+        self._numbers.extend(map(opens, *((argument,) for argument in arguments)))
+
+    @property
+    def number(self) -> int:
+        """Its number; -1 once it is closed."""
+        number = self._numbers[-1] if self._numbers else None
+        return -1 if number is None else number
+
+    def close(self, close: Callable[[int], None] = os.close) -> None:
+        """Close it; idempotent."""
+        # An OSError: the program has closed it behind our back. An IndexError: closed before.
+        with contextlib.suppress(OSError, IndexError):
+            any(map(close, iter(self._numbers.pop, None)))
+
+    __del__ = close

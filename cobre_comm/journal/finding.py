@@ -1,0 +1,59 @@
+"""Finding the journals of other processes of this machine: among their open descriptors.
+
+Source: proc_pid_fd(5). The same user may look, without further privileges.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterator
+
+import numpy as np
+from cobre_kernels.collective.journal import JOURNAL, JOURNAL_MAGIC
+from cobre_kernels.machine import access
+from numpy.typing import NDArray
+
+from cobre_comm.common.mapping import map_file
+
+MEMORY_NAME = "cobre_comm.journal"  # of a journal in memory of its own; /proc/PID/fd shows it
+PROCESSES = pathlib.Path("/proc")
+
+
+def own_journals(pid: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the words of the journals that a process keeps in memory of their own.
+
+    They are mapped as long as the array lives. Yields nothing where the process has ended, is
+    another user's, or this is no Linux.
+    """
+    folder = PROCESSES / str(pid) / "fd"
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError:
+        return
+    for path in paths:
+        try:
+            if MEMORY_NAME not in str(path.readlink()):
+                continue
+            words = _map(path)
+        except OSError:  # closed meanwhile, or another version's
+            continue
+        view = JOURNAL.of(words)
+        if load(view.magic) == JOURNAL_MAGIC and load(view.pid) == pid:
+            yield words
+
+
+def load(address: int) -> int:
+    """Load a word of a journal, with acquire."""
+    return int(access.load_word_kernel.call(address))
+
+
+def _map(path: pathlib.Path) -> NDArray[np.int64]:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        nbytes = JOURNAL.size_bytes
+        if os.fstat(descriptor).st_size < nbytes:
+            raise OSError("of another version")
+        return map_file(descriptor, nbytes, writable=False).view(np.int64)
+    finally:
+        os.close(descriptor)

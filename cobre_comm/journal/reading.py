@@ -1,0 +1,208 @@
+"""From the words of a journal to data, whether its rank runs, waits, or has died.
+
+Times are nanoseconds of the machine's monotonic clock (:func:`time.monotonic_ns`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from cobre_kernels.collective import dtypes, journal
+from cobre_kernels.collective.calls import ALLREDUCE, BROADCAST, OPERATIONS, unpack_signature
+from cobre_kernels.collective.journal import JOURNAL, Copy, copy_journal_kernel
+from cobre_kernels.machine.record import View, peek_now
+from numpy.typing import NDArray
+
+from cobre_comm.reduce_op import ReduceOp
+
+JOURNAL_BYTES: int = JOURNAL.size_bytes
+
+
+class PastCall(NamedTuple):
+    """A call that a rank has begun.
+
+    Attributes
+    ----------
+    number : int
+        Of this communicator, from 1 on; the same for the same call of all ranks.
+    operation, dtype : str
+        What was called, and the elements' dtype ("" where there are none).
+    argument : str
+        The root or the ``ReduceOp``; "" where there is none.
+    elements : int
+        The rank's own number of elements; of a broadcast, bytes.
+    nbytes : int
+        Bytes that it contributed; of a broadcast, those of the root.
+    entered_ns : int
+        When it entered.
+    left_ns : int or None
+        When it had its result; None if it has none.
+    arrived_ns : int or None
+        When the last rank had come, if it waited.
+    last : int or None
+        Which rank that was.
+    """
+
+    number: int
+    operation: str
+    dtype: str
+    argument: str
+    elements: int
+    nbytes: int
+    entered_ns: int
+    left_ns: int | None
+    arrived_ns: int | None
+    last: int | None
+
+    def __str__(self) -> str:
+        amount = f"{self.elements} bytes" if self.operation == "broadcast" else f"{self.elements}"
+        what = [self.argument, f"{amount} {self.dtype}".rstrip() if self.dtype else ""]
+        return f"#{self.number} {self.operation}({', '.join(filter(None, what))})"
+
+
+class Journal(NamedTuple):
+    """A copy of the journal of one rank.
+
+    Attributes
+    ----------
+    rank, size : int
+        Which rank of how many.
+    backend : int
+        Number of the backend (``BackendSpec.number``).
+    pid : int
+        The process, in its own PID namespace.
+    communicator : int
+        Number of the communicator in its process; 0 is the first.
+    job : str
+        Name of the job; "" if no launcher gave one.
+    read_ns : int
+        When the copy was made.
+    ended : int or None
+        Status of the collective that broke the communicator; CLOSED_WELL if it was closed.
+    awaited : int or None
+        The rank that this one waits for now; ANOTHER_NODE if it is on another node.
+    awaited_since_ns : int
+        When that wait became slow.
+    calls : tuple of PastCall
+        The last calls, the latest at the end.
+    """
+
+    rank: int
+    size: int
+    backend: int
+    pid: int
+    communicator: int
+    job: str
+    read_ns: int
+    ended: int | None
+    awaited: int | None
+    awaited_since_ns: int
+    calls: tuple[PastCall, ...]
+
+
+def read(address: int) -> Journal | None:
+    """Read the journal at an address; None if there is none."""
+    copied = Copied.at(address)
+    return None if copied is None else copied.journal()
+
+
+class Copied:
+    """The words of a journal, copied, and what turns its ticks into times."""
+
+    def __init__(self, words: NDArray[np.int64], ticks: int, now_ns: int) -> None:
+        self.words = words
+        self.view: View = JOURNAL.of(words)
+        self.now_ns, self._ticks = now_ns, ticks
+        elapsed = ticks - value(self.view.born_ticks)
+        elapsed_ns = now_ns - value(self.view.born_ns)
+        self.ns_per_tick = elapsed_ns / elapsed if elapsed > 0 else 1.0
+
+    @classmethod
+    def at(cls, address: int) -> Copied | None:
+        """Copy the journal at an address; None if there is none."""
+        words, now = JOURNAL.array(), np.zeros(2, dtype=np.int64)
+        copy_journal_kernel.call(address, Copy(words.ctypes.data, now.ctypes.data))
+        if value(JOURNAL.of(words).magic) != journal.JOURNAL_MAGIC:
+            return None
+        return cls(words, *now.tolist())
+
+    def time_ns(self, ticks: int) -> int:
+        """Return the time of a reading of ticks, on the monotonic clock."""
+        return self.now_ns - round((self._ticks - ticks) * self.ns_per_tick)
+
+    def duration_s(self, ticks: int) -> float:
+        """Return how many seconds so many ticks take."""
+        return ticks * self.ns_per_tick * 1e-9
+
+    def journal(self) -> Journal:
+        """Return what the journal says."""
+        view, calls = self.view, self._calls()
+        ended, awaited = value(view.ended), value(view.awaited)
+        is_waiting = (
+            awaited != journal.NOBODY
+            and bool(calls)
+            and calls[-1].number == value(view.awaited_in)
+            and calls[-1].left_ns is None
+        )
+        letters = b"".join(
+            value(view.job[i].value).to_bytes(8, "little", signed=True)
+            for i in range(journal.JOB_WORDS)
+        )
+        return Journal(
+            rank=value(view.rank),
+            size=value(view.size),
+            backend=value(view.backend),
+            pid=value(view.pid),
+            communicator=value(view.communicator),
+            job=letters.rstrip(b"\0").decode(errors="replace"),
+            read_ns=self.now_ns,
+            ended=ended or None,
+            awaited=awaited if is_waiting else None,
+            awaited_since_ns=self.time_ns(value(view.awaited_since)),
+            calls=calls,
+        )
+
+    def _calls(self) -> tuple[PastCall, ...]:
+        rows = [self.view.calls[row] for row in range(journal.CALLS)]
+        whole = [row for row in rows if value(row.number) > 0]
+        return tuple(self._past_call(row) for row in sorted(whole, key=lambda r: value(r.number)))
+
+    def _past_call(self, row: View) -> PastCall:
+        operation, dtype, argument = describe(value(row.signature))
+        left, arrived = value(row.left), value(row.arrived)
+        return PastCall(
+            number=value(row.number),
+            operation=operation,
+            dtype=dtype,
+            argument=argument,
+            elements=value(row.count),
+            nbytes=value(row.size_bytes),
+            entered_ns=self.time_ns(value(row.entered)),
+            left_ns=self.time_ns(left) if left else None,
+            arrived_ns=self.time_ns(arrived) if arrived else None,
+            last=value(row.last) if arrived else None,
+        )
+
+
+def value(address: int) -> int:
+    """Load a word of a copy."""
+    return int(peek_now(address))
+
+
+def describe(signature: int) -> tuple[str, str, str]:
+    """Return the operation, the dtype, and the root or ReduceOp of a signature, as words."""
+    operation, code, argument = unpack_signature(signature)
+    number = signature & 0xFF
+    if operation != OPERATIONS.get(number) or number not in _WITH_DATA:
+        return operation, "", ""
+    dtype = dtypes.NAMES.get(code, f"dtype #{signature >> 32:08x}")
+    if number == ALLREDUCE:
+        known = [op.name for op in ReduceOp if op == argument]
+        return operation, dtype, known[0] if known else f"op {argument}"
+    return operation, dtype, f"root={argument}" if number == BROADCAST else ""
+
+
+_WITH_DATA = [
+    n for n, name in OPERATIONS.items() if name in ("broadcast", "allreduce", "allgatherv")
+]

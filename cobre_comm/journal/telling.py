@@ -1,0 +1,65 @@
+"""What journals tell of ranks that are lost, late or disagree, for the errors of the others."""
+
+from __future__ import annotations
+
+from cobre_kernels.collective.journal import ANOTHER_NODE, CLOSED_WELL
+from cobre_kernels.machine.record import View
+
+from cobre_comm.journal.reading import Journal, PastCall, read
+
+TOLD_CALLS = 3
+
+
+def tell(comm: View, rank: int) -> str:
+    """Return a line on the last calls of a rank, and how long ago they were.
+
+    Parameters
+    ----------
+    comm : View
+        The record of this rank's communicator.
+    rank : int
+        Any rank of it.
+    """
+    address = comm.journals[rank]
+    journal = read(address) if address else None
+    return _tell_of_other(comm, rank) if journal is None else last_calls(journal)
+
+
+def last_calls(journal: Journal) -> str:
+    """Return a line on the last calls in a journal, the latest first."""
+    if not journal.calls:
+        return f"rank {journal.rank} has called nothing"
+    calls = journal.calls[-TOLD_CALLS:][::-1]
+    told = [_tell(call, journal) for call in calls]
+    if journal.ended == CLOSED_WELL:
+        told.insert(0, "closed its communicator")
+    return f"rank {journal.rank}, its last calls: {'; '.join(told)}"
+
+
+def _tell(call: PastCall, journal: Journal) -> str:
+    if call.left_ns is not None:
+        return f"{call} returned {_age(journal, call.left_ns)}"
+    waits = ""
+    if journal.awaited is not None and call is journal.calls[-1]:
+        node = journal.awaited == ANOTHER_NODE
+        waits = f" and waited for {'another node' if node else f'rank {journal.awaited}'}"
+    return f"{call} entered {_age(journal, call.entered_ns)}{waits}"
+
+
+def _age(journal: Journal, time_ns: int) -> str:
+    return f"{max(journal.read_ns - time_ns, 0) / 1e9:.3g} s ago"
+
+
+def _tell_of_other(comm: View, rank: int) -> str:
+    """Tell of a rank whose journal cannot be read here: what this rank's own calls say of it.
+
+    A collective ends when all ranks have entered it. A fence is for the ranks of one node.
+    """
+    own = read(comm.journals[comm.rank])
+    done = [c for c in own.calls if c.left_ns is not None and c.operation != "fence"] if own else []
+    if own is None or not done:
+        return f"rank {rank}: its calls cannot be read here"
+    return (
+        f"rank {rank}: its calls cannot be read here; it had entered {done[-1]}, which returned "
+        f"{_age(own, done[-1].left_ns or 0)}"
+    )

@@ -1,0 +1,265 @@
+"""The journal of a rank: its last calls, whom it waits for, and its statistics.
+
+A rank writes its own journal, and nobody else does. It lies in shared memory: the other ranks, and
+``cobre-comm status``, read it while it is written, and also after the rank was killed.
+
+Order of the stores when a call begins: ``called``, then the words of its entry, then ``number`` of
+the noted. All are releases, and all loads in :func:`copy_journal_kernel` are acquires. A row is
+whole if its number is the one that is due there, and ``called``, loaded afterwards, is less than a
+whole ring ahead: then no word of a later call can have been read. The words that a rank adds
+when it leaves a call may be missing in a copy. Statistics are single words; a copy of two of them
+may be one call apart.
+
+Waiting. A rank counts as waited for where a wait in the first step of a call took longer than a few
+looks. The last rank that is waited for came last. Later steps of the call only move data.
+
+Times are ticks (``machine/ticks.py``); ``born_ticks`` and ``born_ns`` are one moment.
+"""
+
+from typing import NamedTuple
+
+from cobre_kernels.collective.calls import ALLREDUCE, EXACT_SUM
+from cobre_kernels.collective.dtypes import EXACT
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.atomics import load_acquire, load_relaxed, peek, poke, store_release
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.record import (
+    LINE_BYTES,
+    WORD_BYTES,
+    Record,
+    own_rows,
+    shared,
+    word,
+)
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.ticks import ticks
+
+JOURNAL_MAGIC = 0x314E524A45524243  # "CBREJRN1", little-endian
+CALLS = 64  # a power of two
+OPERATION_ROWS = 12  # numbers of operations are below
+JOB_WORDS = 8
+NOBODY = -1
+ANOTHER_NODE = -2  # some rank of another node, which one is not known
+
+NOTED_CALL = Record(
+    "NotedCall",
+    "One call of a rank; shared, written by that rank.",
+    number=shared("number of the call, from 1 on; stored last"),
+    signature=shared("what it called: operation, dtype, op or root (calls.py)"),
+    count=shared("the rank's own number of elements; of a broadcast, its bytes"),
+    size_bytes=shared("bytes that it contributes; of a broadcast, those of the root"),
+    entered=shared("ticks when it entered"),
+    left=shared("ticks when it had its result; 0: it has none yet"),
+    arrived=shared("ticks when the last rank had come; 0: it waited for nobody"),
+    last=shared("the rank that came last, if it waited"),
+)
+
+OPERATION = Record(
+    "Operation",
+    "What one rank has spent on one operation; shared, written by that rank.",
+    calls=shared("completed calls"),
+    size_bytes=shared("bytes that they contributed"),
+    ticks=shared("ticks from entering to leaving"),
+    waited_calls=shared("calls in which it waited for another rank"),
+    waited_ticks=shared("ticks until the last rank had come"),
+    worst=shared("the rank that it waited for longest in all"),
+    worst_calls=shared("calls in which that rank came last"),
+    worst_ticks=shared("ticks until that rank had come"),
+)
+
+WORD_OF_JOB = Record("JobWord", "Eight letters.", value=shared("letters"))
+
+JOURNAL = Record(
+    "Journal",
+    "The last calls of one rank, and its statistics; shared, written by that rank.",
+    line_bytes=LINE_BYTES,
+    magic=shared("JOURNAL_MAGIC once the words up to job are valid"),
+    pid=shared("process id in its own PID namespace"),
+    rank=shared("its rank"),
+    size=shared("number of ranks"),
+    backend=shared("number of the backend"),
+    communicator=shared("number of the communicator in its process; 0 is the first"),
+    born_ticks=shared("ticks when the journal began"),
+    born_ns=shared("the monotonic clock at the same moment"),
+    job=own_rows(WORD_OF_JOB, "name of the job, zeros behind it", JOB_WORDS),
+    called=shared("number of the last call that has begun", begins_line=True),
+    ended=shared("status of the collective that broke the communicator, or CLOSED_WELL; 0: none"),
+    awaited=shared("the rank that is waited for, or ANOTHER_NODE; NOBODY: it has come"),
+    awaited_in=shared("number of the call in which that is true"),
+    awaited_since=shared("ticks when the wait for it became slow"),
+    operations=own_rows(OPERATION, "one for each operation", OPERATION_ROWS, begins_line=True),
+    calls=own_rows(NOTED_CALL, "the last calls; call n is in row n modulo CALLS", CALLS),
+)
+CLOSED_WELL = -1
+HEAD_BYTES = JOURNAL.offsets["calls"]
+NOTED_BYTES = NOTED_CALL.size_bytes
+
+WAITED = Record(
+    "Waited",
+    "How one rank was waited for, in one operation.",
+    calls=word("calls in which it came last"),
+    ticks=word("ticks until it had come"),
+)
+
+
+class Owner(NamedTuple):
+    """What a journal says of its rank; ``job`` is the address of JOB_WORDS words of letters."""
+
+    rank: int
+    size: int
+    backend: int
+    pid: int
+    communicator: int
+    job: int
+
+
+class Copy(NamedTuple):
+    """Where a copy of a journal goes, and two words: the ticks and the monotonic clock now."""
+
+    target: int
+    now: int
+
+
+@kernel(JOURNAL, Owner)
+def open_journal_kernel(journal, call):
+    """Begin the journal of a rank. The releases pair with the loads in copy_journal_kernel."""
+    store_release(journal.rank, call.rank)
+    store_release(journal.size, call.size)
+    store_release(journal.backend, call.backend)
+    store_release(journal.pid, call.pid)
+    store_release(journal.communicator, call.communicator)
+    for index in range(JOB_WORDS):
+        store_release(journal.job[index].value, peek(call.job + index * WORD_BYTES))
+    store_release(journal.awaited, NOBODY)
+    store_release(journal.born_ticks, ticks())
+    store_release(journal.born_ns, libc.monotonic_ns())
+    # Pairs with the load in copy_journal_kernel, which comes first there.
+    store_release(journal.magic, JOURNAL_MAGIC)
+    return 0
+
+
+@routine
+def noted_call(journal, number):
+    """Return the row in which a call is noted."""
+    return journal.calls[number & (CALLS - 1)]
+
+
+@routine
+def note_entered(comm, size_bytes):
+    """Note a call that begins. The releases pair with the loads in copy_journal_kernel."""
+    comm.first_step = comm.generation + 1
+    comm.arrived = 0
+    journal = comm.journal
+    number = load_relaxed(journal.called) + 1
+    store_release(journal.called, number)
+    noted = noted_call(journal, number)
+    store_release(noted.signature, comm.signature)
+    store_release(noted.count, comm.detail)
+    store_release(noted.size_bytes, size_bytes)
+    store_release(noted.left, 0)
+    store_release(noted.arrived, 0)
+    store_release(noted.entered, ticks())
+    store_release(noted.number, number)
+
+
+@routine
+def note_left(comm):
+    """Note that a call has its result, and count it. The releases pair with copy_journal_kernel."""
+    journal = comm.journal
+    noted = noted_call(journal, load_relaxed(journal.called))
+    left = ticks()
+    store_release(noted.left, left)
+    row = _row_of(comm.signature)
+    operation = journal.operations[row]
+    entered = load_relaxed(noted.entered)
+    _add(operation.calls, 1)
+    _add(operation.size_bytes, load_relaxed(noted.size_bytes))
+    _add(operation.ticks, left - entered)
+    if comm.arrived != 0:
+        _count_wait(comm, operation, noted, comm.arrived - entered)
+
+
+@routine
+def _row_of(signature):
+    """Return the row of a call's operation."""
+    is_exact_sum = signature & 0xFFFF == ALLREDUCE | EXACT << 8
+    return EXACT_SUM if is_exact_sum else signature & 0xFF
+
+
+@routine
+def _add(address, amount):
+    """Add to a word that no other rank writes. The release pairs with copy_journal_kernel."""
+    store_release(address, load_relaxed(address) + amount)
+
+
+@routine
+def _count_wait(comm, operation, noted, waited):
+    """Count who came last. The releases pair with the loads in copy_journal_kernel."""
+    last = comm.last
+    store_release(noted.last, last)
+    store_release(noted.arrived, comm.arrived)
+    _add(operation.waited_calls, 1)
+    _add(operation.waited_ticks, waited)
+    waits = comm.waits[_row_of(comm.signature) * comm.size + last]
+    waits.calls += 1
+    waits.ticks += waited
+    if waits.ticks > load_relaxed(operation.worst_ticks):
+        store_release(operation.worst, last)
+        store_release(operation.worst_calls, waits.calls)
+        store_release(operation.worst_ticks, waits.ticks)
+
+
+@routine
+def note_arrival(comm, rank):
+    """Note that a rank has come for which this one has waited, if it was in the first step."""
+    if comm.generation == comm.first_step:
+        comm.arrived = ticks()
+        comm.last = rank
+
+
+@routine
+def note_slow_wait(comm, name):
+    """Show for which rank of the whole communicator this one waits.
+
+    The releases pair with the loads in copy_journal_kernel.
+    """
+    journal = comm.journal
+    store_release(journal.awaited, name)
+    store_release(journal.awaited_since, ticks())
+    store_release(journal.awaited_in, load_relaxed(journal.called))
+
+
+@routine
+def note_no_wait(comm):
+    """Show that the rank has come. The release pairs with the load in copy_journal_kernel."""
+    store_release(comm.journal.awaited, NOBODY)
+
+
+@routine
+def note_end(comm, status):
+    """Show how the communicator ended. The release pairs with the load in copy_journal_kernel."""
+    store_release(comm.journal.ended, status)
+
+
+@kernel(JOURNAL, Copy)
+def copy_journal_kernel(journal, call):
+    """Copy a journal that is being written. Rows that are torn get number 0.
+
+    Works on the journal of a rank that has died, and of one that runs.
+    """
+    for word_offset in range(0, HEAD_BYTES, WORD_BYTES):
+        poke(call.target + word_offset, load_acquire(journal.address + word_offset))
+    for row in range(CALLS):
+        noted = journal.calls[row]
+        target = call.target + noted.address - journal.address
+        number = load_acquire(noted.number)
+        for word_offset in range(WORD_BYTES, NOTED_BYTES, WORD_BYTES):
+            poke(target + word_offset, load_acquire(noted.address + word_offset))
+        is_whole = load_acquire(journal.called) < number + CALLS
+        poke(target, number if is_whole else 0)
+    poke(call.now, ticks())
+    poke(call.now + WORD_BYTES, libc.monotonic_ns())
+    return 0
+
+
+KERNELS = (open_journal_kernel, copy_journal_kernel)

@@ -1,0 +1,53 @@
+"""Which rank comes last, among the ranks of several nodes.
+
+The header of a leader tells when the last rank of its node came, and which one that was. Clocks of
+machines agree by NTP, to a millisecond or better: a rank that is late by less may be mistaken for
+another one. How long a rank waits is measured by its own clock.
+"""
+
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.ticks import ticks
+
+RANK_BITS = 12  # of 4096 ranks at most
+NS_PER_US = 1000
+LATE_US = 20  # a node that comes so much later is waited for
+
+
+@routine
+def note_node(comm):
+    """Let this leader's header tell when the last rank of its node came: now."""
+    last = comm.last if comm.arrived != 0 else comm.rank
+    comm.mpi.header.came = libc.realtime_ns() // NS_PER_US << RANK_BITS | last
+
+
+@routine
+def note_last_node(comm):
+    """As a leader that has all headers, note which rank came last if it is of another node."""
+    mpi = comm.mpi
+    own = mpi.headers[mpi.own_node].came
+    came = own
+    for node in range(mpi.nodes):
+        came = max(came, mpi.headers[node].came)
+    if (came >> RANK_BITS) - (own >> RANK_BITS) > LATE_US:
+        comm.arrived = ticks()
+        comm.last = min(came & ((1 << RANK_BITS) - 1), comm.size - 1)
+
+
+@routine
+def show_last(comm):
+    """As a leader, tell the ranks of this node which rank of another one came last."""
+    mpi, staging = comm.mpi, comm.mpi.staging
+    is_other = comm.arrived != 0 and mpi.node_of[comm.last] != mpi.own_node
+    store_relaxed(staging.arrived, comm.arrived if is_other else 0)
+    store_relaxed(staging.last, comm.last)
+
+
+@routine
+def take_last(comm):
+    """As a follower, take that from the leader; else what this rank saw on its node holds."""
+    arrived = load_relaxed(comm.mpi.staging.arrived)
+    if arrived != 0:
+        comm.arrived = arrived
+        comm.last = load_relaxed(comm.mpi.staging.last)

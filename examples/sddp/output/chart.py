@@ -1,4 +1,8 @@
-"""The convergence plot: both bounds, and the gap between them, over iterations and over time."""
+"""The convergence plot: both bounds, and the gap between them, over iterations and over time.
+
+One iteration simulates few trajectories. So the upper bound that is drawn is the mean over the last
+iterations, at most `WINDOW` of them and never those of the first half.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +12,11 @@ from training.run import Training
 
 from output.style import BLUE, GREY, ORANGE, figure_of
 
-FLOOR = 1e-12
-"""Gaps below this are rounding, and are drawn here."""
+WINDOW = 20
+"""Largest number of iterations that an upper bound is the mean of."""
+
+FLOOR = 1e-9
+"""Gaps below this are rounding."""
 
 
 def save_plot(training: Training, path: Path) -> None:
@@ -17,19 +24,17 @@ def save_plot(training: Training, path: Path) -> None:
     trace = training.trace
     iterations = np.arange(1, len(trace) + 1)
     seconds = np.cumsum(trace["wall_ns"]) * 1e-9
-    with figure_of(path, 2, 2, 4.8) as (figure, axes):
+    upper = upper_bound(trace)
+    with figure_of(path, 2, 2, 4.6) as (figure, axes):
         for column, x in enumerate((iterations, seconds)):
-            _draw_bounds(axes[0, column], x, training)
-            _draw_gaps(axes[1, column], x, training)
-        for row in axes:
-            row[1].sharey(row[0])
+            _draw_bounds(axes[0, column], x, training, upper)
+            _draw_gaps(axes[1, column], x, training, upper)
+            axes[1, column].set_xlabel(("iteration", "seconds")[column])
+        for row, label in zip(axes, ("expected cost", "relative gap"), strict=True):
+            row[0].set_ylabel(label)
+            row[1].set_ylim(row[0].get_ylim())
             row[1].tick_params(labelleft=False)
-        axes[0, 0].set_ylabel("expected cost")
-        axes[1, 0].set_ylabel("relative gap")
-        axes[1, 0].set_xlabel("iteration")
-        axes[1, 1].set_xlabel("seconds")
-        axes[0, 1].legend(loc="best")
-        axes[1, 1].legend(loc="best")
+            row[1].legend(loc="upper right")
         ranks = f"{training.ranks} rank{'s' if training.ranks > 1 else ''}"
         figure.suptitle(
             f"{training.case.name}: {training.plan.trajectories} trajectories an iteration, "
@@ -38,39 +43,57 @@ def save_plot(training: Training, path: Path) -> None:
         )
 
 
-def _draw_bounds(axes: Any, x: np.ndarray, training: Training) -> None:
-    """Draw the lower bound, and the simulated cost with its 95 % band."""
-    trace, known = training.trace, training.case.known
-    mean, half = trace["mean"], trace["half_width"]
-    axes.fill_between(x, mean - half, mean + half, color=ORANGE, alpha=0.2, linewidth=0)
-    axes.plot(x, mean, color=ORANGE, linewidth=0.8, label="simulated cost, ± 95 %")
+def upper_bound(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean over the last iterations, and the half-width of its 95 % interval."""
+    mean, half = np.zeros(len(trace)), np.zeros(len(trace))
+    for i in range(len(trace)):
+        count = max(1, min(WINDOW, (i + 1) // 2))
+        last = trace[i + 1 - count : i + 1]
+        mean[i] = last["mean"].mean()
+        half[i] = np.sqrt(np.square(last["half_width"]).sum()) / count
+    return mean, half
+
+
+def _draw_bounds(
+    axes: Any, x: np.ndarray, training: Training, upper: tuple[np.ndarray, np.ndarray]
+) -> None:
+    """Draw the lower bound, the upper bound with its band, and the mean of each iteration."""
+    trace, (mean, half) = training.trace, upper
+    axes.plot(x, trace["mean"], color=ORANGE, alpha=0.4, linewidth=0.6, label="one iteration")
+    axes.fill_between(x, mean - half, mean + half, color=ORANGE, alpha=0.25, linewidth=0)
+    axes.plot(x, mean, color=ORANGE, label="simulated, ± 95 %")
     axes.plot(x, trace["lower_bound"], color=BLUE, label="lower bound")
-    if known is not None:
+    if training.case.known is not None:
+        known = training.case.known
         axes.axhline(known, color=GREY, linestyle="--", linewidth=0.8, label=_name(training))
     # The first iterations know no future: they would press all others into a line.
-    late = trace[min(len(trace) // 10, 5) :]
-    if len(late):
-        low = min(late["lower_bound"].min(), (late["mean"] - late["half_width"]).min())
-        high = (late["mean"] + late["half_width"]).max()
-        margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    late = slice(min(len(trace) // 10, 5), None)
+    if len(trace):
+        low = min(trace["lower_bound"][late].min(), (mean - half)[late].min())
+        high = (mean + half)[late].max()
+        margin = 0.1 * (high - low) or 0.1 * abs(high) or 1.0
         axes.set_ylim(low - margin, high + margin)
 
 
-def _draw_gaps(axes: Any, x: np.ndarray, training: Training) -> None:
-    """Draw how far the bound is below what was simulated, and below the known optimum."""
-    trace, known = training.trace, training.case.known
-    upper = trace["mean"] + trace["half_width"]
+def _draw_gaps(
+    axes: Any, x: np.ndarray, training: Training, upper: tuple[np.ndarray, np.ndarray]
+) -> None:
+    """Draw how far the bound is below the upper one, and below the known optimum.
+
+    A gap of nothing, and one that is negative by chance, leaves the plot downwards.
+    """
+    lower, (mean, half) = training.trace["lower_bound"], upper
+    lines = [(mean + half, "-", "to simulated cost + 95 %", ORANGE)]
+    if training.case.known is not None:
+        known = np.full(len(lower), training.case.known)
+        lines.append((known, "--", f"to {_name(training)}", GREY))
+    gaps = [(top - lower) / np.maximum(np.abs(top), 1e-300) for top, *_ in lines]
+    for gap, (_, style, label, color) in zip(gaps, lines, strict=True):
+        axes.plot(x, np.maximum(gap, FLOOR / 10), color=color, linestyle=style, label=label)
+    shown = np.concatenate([gap[gap > FLOOR] for gap in gaps])
     axes.set_yscale("log")
-    axes.plot(x, relative(upper, trace), color=ORANGE, label="of simulated cost + 95 %")
-    if known is not None:
-        gap = relative(np.full(len(trace), known), trace)
-        axes.plot(x, gap, color=GREY, linestyle="--", label=f"of {_name(training)}")
-
-
-def relative(upper: np.ndarray, trace: np.ndarray) -> np.ndarray:
-    """Return the gap between `upper` and the lower bound, as a part of `upper`."""
-    gap = (upper - trace["lower_bound"]) / np.maximum(np.abs(upper), 1e-300)
-    return np.maximum(gap, FLOOR)
+    if shown.size:
+        axes.set_ylim(shown.min() / 3, 3 * shown.max())
 
 
 def _name(training: Training) -> str:

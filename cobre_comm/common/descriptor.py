@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 
@@ -34,7 +33,9 @@ class Descriptor:
     def close(self, close: Callable[[int], None] = os.close) -> None:
         """Close it; idempotent."""
         # An OSError: the program has closed it behind our back. An IndexError: closed before.
-        with contextlib.suppress(OSError, IndexError):
+        try:  # noqa: SIM105  # contextlib may have gone: __del__ runs at exit too
             any(map(close, iter(self._numbers.pop, None)))
+        except (OSError, IndexError):
+            pass
 
     __del__ = close

@@ -203,6 +203,37 @@ class Communicator(Closing):
         rank adds about as fast as a plain loop; the ranks exchange 560 bytes each.
         """
 
+    def stop_requested(self) -> bool:
+        """Tell whether a rank has been asked to stop; all ranks say the same.
+
+        A signal asks, where that was chosen: ``COBRE_COMM_GRACEFUL=SIGTERM,SIGUSR1``, or
+        ``create_communicator(graceful=...)``. The request travels with the next collective that
+        the rank begins; from the end of that collective on this is true, on every rank and for
+        good. A ``fence`` carries no request.
+
+        Returns
+        -------
+        bool
+            The same on all ranks between the same two collectives.
+
+        Raises
+        ------
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+
+        Examples
+        --------
+        >>> from cobre_comm import BackendKind, create_communicator
+        >>> with create_communicator(BackendKind.LOCAL) as comm:
+        ...     for iteration in range(3):
+        ...         comm.barrier()
+        ...         if comm.stop_requested():
+        ...             break  # and write a checkpoint
+        >>> iteration
+        2
+        """
+        return False  # of a backend that takes no signals
+
     @abc.abstractmethod
     def stats(self) -> Stats:
         """Return what this rank has spent on each operation, and for whom it has waited.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.backends.announced import announced
 from cobre_comm.common import report_pipe
+from cobre_comm.common.graceful import VARIABLE, graceful_signals
 from cobre_comm.config import BackendKind, MpiConfig, ShmConfig, TcpConfig
 from cobre_comm.errors import BackendNotAvailable, InitializationFailed, InvalidBackend
 
@@ -42,7 +43,11 @@ def _plugins() -> dict[str, importlib.metadata.EntryPoint]:
     return {entry.name: entry for entry in group}
 
 
-def create_communicator(kind: BackendKind | Config | str | None = None) -> Communicator:
+def create_communicator(
+    kind: BackendKind | Config | str | None = None,
+    *,
+    graceful: str | Iterable[int | str] | None = None,
+) -> Communicator:
     """Create the communicator of this process; collective where there are several ranks.
 
     Parameters
@@ -50,6 +55,10 @@ def create_communicator(kind: BackendKind | Config | str | None = None) -> Commu
     kind : BackendKind, ShmConfig, TcpConfig, MpiConfig, str or None
         Which backend, or a configuration that implies it. None reads ``COBRE_COMM_BACKEND``
         (default ``auto``). The other variables are listed in the README.
+    graceful : str or iterable of signals, optional
+        Signals that ask to stop (:meth:`Communicator.stop_requested`) instead of doing what they
+        do, until the communicator is closed: ``"SIGTERM,SIGUSR1"`` or ``[signal.SIGTERM]``. None
+        reads ``COBRE_COMM_GRACEFUL``, which the launcher knows too; ``""`` takes none.
 
     Returns
     -------
@@ -67,7 +76,26 @@ def create_communicator(kind: BackendKind | Config | str | None = None) -> Commu
     InitializationFailed
         If the backend cannot start, for example because a rank does not come; or if a launcher has
         announced several ranks, and nothing here can make one job of them.
+    ValueError
+        For a ``graceful`` that names no signal which can ask.
     """
+    signals = graceful_signals(os.environ.get(VARIABLE, "") if graceful is None else graceful)
+    comm = _create_any(kind)
+    if signals:
+        _take_signals(comm, signals)
+    return comm
+
+
+def _take_signals(comm: Communicator, signals: Collection[int]) -> None:
+    from cobre_comm.backends.kernel_backend import KernelBackend
+
+    if not isinstance(comm, KernelBackend):
+        comm.close()
+        raise ValueError(f"the backend {comm.backend} takes no signals; unset {VARIABLE}")
+    comm.take_signals(signals)
+
+
+def _create_any(kind: BackendKind | Config | str | None) -> Communicator:
     report_pipe.install()
     if isinstance(kind, Config):
         spec = next(s for s in SPECS if s.config is type(kind))

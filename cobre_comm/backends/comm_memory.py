@@ -21,6 +21,7 @@ from cobre_kernels.machine.record import WORD_BYTES, poke_now
 from numpy.typing import NDArray
 
 from cobre_comm.backends.region_table import REGION_TABLE
+from cobre_comm.backends.stop_signals import STOP_SIGNALS
 
 MADV_WIPEONFORK = 18
 
@@ -37,5 +38,6 @@ def comm_words(size: int) -> NDArray[np.int64]:
         words = np.frombuffer(memory, np.int64, words.size, offset=page - WORD_BYTES)
     comm = COMM.of(words)
     comm.regions = REGION_TABLE.address
+    comm.stop = STOP_SIGNALS.flag
     poke_now(comm.guard, IDLE)
     return words

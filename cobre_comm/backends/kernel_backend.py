@@ -7,7 +7,7 @@ import contextlib
 import os
 import weakref
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -23,6 +23,7 @@ from cobre_kernels.collective.calls import (
     EXACT_SUM,
     FENCE,
     HASH_MASK,
+    STOP,
     Barrier,
     ExactSum,
 )
@@ -36,6 +37,7 @@ from cobre_comm import failure, slow_path
 from cobre_comm.backends import fast_methods
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.journals import Journals
+from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
 from cobre_comm.config import prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
@@ -91,7 +93,9 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
     than OK, they call :func:`_slowly`.
     """
 
-    __slots__ = ("__weakref__", "_address", "_comm", "_journals", "_rank", "_shut", "_size")
+    __slots__ = (
+        "__weakref__", "_address", "_comm", "_give_back", "_journals", "_rank", "_shut", "_size",
+    )  # fmt: skip
 
     def __init__(
         self, spec: BackendSpec, bodies: Bodies, rank: int, size: int, *, is_leader: bool
@@ -103,6 +107,7 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         self._comm = comm = COMM.at(self._address)
         comm.rank, comm.size, comm.is_leader = rank, size, is_leader
         comm.backend = spec.number
+        self._give_back: Callable[[], None] = lambda: None
         failure.TIMEOUT_VARIABLES[spec.number] = spec.timeout_variable
         with progress() if rank == 0 else contextlib.nullcontext():
             self._compile(bodies)
@@ -184,6 +189,15 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         if outcome:
             self._raise(EXACT_SUM, outcome)
         return float(digits.view(np.float64)[0])
+
+    def stop_requested(self) -> bool:
+        """Tell whether a rank has been asked to stop, as all ranks know since a collective."""
+        self.check_usable()
+        return bool(self._comm.signature & STOP)
+
+    def take_signals(self, numbers: Iterable[int]) -> None:
+        """Have these signals ask this process to stop, until the communicator is closed."""
+        self._give_back = STOP_SIGNALS.take(numbers)
 
     def _agree_on(self, signature: int, length: int) -> None:
         """Wait for the other ranks, which must give the same signature and length."""
@@ -267,6 +281,7 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         if found in (states.IDLE, states.BROKEN) and prints_stats():
             self._journals.print_table()
         self._journals.hide()
+        self._give_back()
         return found
 
     def mark_forked(self) -> None:

@@ -63,6 +63,7 @@ class _CommAttributes(_Attributes):
     what = "a communicator"
     names = (
         "allgatherv", "allreduce", "barrier", "broadcast", "exact_sum", "is_leader", "rank", "size",
+        "stop_requested",
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from cobre_kernels.collective.calls import (
     BROADCAST,
     EXACT_SUM,
     FENCE,
+    STOP,
     Allgatherv,
     Allreduce,
     Barrier,
@@ -30,7 +31,7 @@ from cobre_kernels.collective.checks import check_allreduce
 from cobre_kernels.collective.comm import IDLE
 from cobre_kernels.collective.exact_sum import WORDS
 from cobre_kernels.collective.guard import usability
-from cobre_kernels.machine.atomics import copy_bytes, load_acquire
+from cobre_kernels.machine.atomics import copy_bytes, load_acquire, load_relaxed
 from cobre_kernels.machine.kernel import run
 from numba.core import types
 from numba.extending import overload_attribute, overload_method, register_jitable
@@ -271,6 +272,23 @@ def _exact_sum(comm, values):
         return digits.view(np.float64)[0]
 
     return exact_sum
+
+
+@overload_method(CommType, "stop_requested")
+def _stop_requested(comm):
+    is_local = isinstance(comm, LocalCommType)
+
+    def stop_requested(comm):
+        record = record_of(comm)
+        outcome = usability(record)
+        if outcome != status.OK:
+            explain(record, BARRIER, outcome, 0, 0)
+            raise Failure
+        if is_local:  # whose collectives may have compiled to nothing
+            return load_relaxed(record.stop.requested) != 0
+        return record.signature & STOP != 0
+
+    return stop_requested
 
 
 @overload_method(RegionType, "as_slice")

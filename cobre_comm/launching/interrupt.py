@@ -1,9 +1,39 @@
-"""Ctrl-C in a program that waits in ``launch``."""
+"""Ctrl-C, and signals that ask to stop, in a program that waits in ``launch``."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from types import TracebackType
+from typing import Any
+
+from cobre_comm.common.graceful import VARIABLE, graceful_signals
+
+
+@contextlib.contextmanager
+def forwarded(send: Callable[[int], None]) -> Iterator[None]:
+    """Forward the first of each signal that asks to stop; a second one does what it did before.
+
+    Python runs handlers in the main thread alone: elsewhere, signals do what they did.
+    """
+    before: dict[int, Any] = {}
+
+    def forward(number: int, frame: object) -> None:
+        signal.signal(number, before.pop(number))
+        send(number)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in graceful_signals(os.environ.get(VARIABLE, "")):
+            before[number] = signal.signal(number, forward)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def interrupted(size: int) -> KeyboardInterrupt:

@@ -13,7 +13,7 @@ from cobre_comm.common.report_pipe import exit_code_of
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import worker as workers_side
-from cobre_comm.launching.interrupt import interrupted
+from cobre_comm.launching.interrupt import forwarded, interrupted
 from cobre_comm.launching.order import Order, pack
 from cobre_comm.launching.refusals import check_importable, check_not_nested, check_start_method
 from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
@@ -201,8 +201,9 @@ def _call_in_workers(job: Job, order: Order, on_progress: OnProgress | None) -> 
     warm_up([job.backend], os.environ)
     with with_rendezvous(job) as job, Workers(job, order, on_progress) as workers:
         try:
-            workers.start()
-            workers.wait()
+            with forwarded(workers.signal):
+                workers.start()
+                workers.wait()
         except KeyboardInterrupt:
             workers.interrupt()
             raise

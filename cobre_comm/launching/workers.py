@@ -147,7 +147,7 @@ class Workers(Closing):
 
     def interrupt(self) -> None:
         """Pass a Ctrl-C on, and give the workers a moment for their ``finally`` blocks."""
-        self._signal(signal.SIGINT)
+        self.signal(signal.SIGINT, group=True)
         self._group.await_exits(time.monotonic() + INTERRUPT_S)
 
     def close(self) -> None:
@@ -156,12 +156,13 @@ class Workers(Closing):
         self._on_progress = None
         try:
             if not self._group.await_exits(time.monotonic() + (EXIT_S if went_well else 0.0)):
-                self._signal(signal.SIGTERM)
+                self.signal(signal.SIGTERM, group=True)
                 self._group.await_exits(time.monotonic() + TERMINATE_S)
         finally:
-            self._signal(signal.SIGKILL)
+            self.signal(signal.SIGKILL, group=True)
             self._group.close()
 
-    def _signal(self, number: int) -> None:
+    def signal(self, number: int, *, group: bool = False) -> None:
+        """Send a signal to all workers, or to their process groups."""
         for worker in self.all:
-            worker.signal(number, group=True)
+            worker.signal(number, group=group)

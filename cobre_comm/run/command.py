@@ -208,11 +208,13 @@ def _mpiexec(job: Job, *, bound: bool) -> Mpiexec:
 
 def _options(chosen: argparse.Namespace, job: Job) -> Options:
     """Return how ranks are started; the files of ``--log-dir`` are opened, last of all checks."""
+    from cobre_comm.common.graceful import VARIABLE, graceful_signals
     from cobre_comm.run.log_file import open_logs
     from cobre_comm.run.output import Shown, parse_ranks
     from cobre_comm.run.run import Options
 
+    asking = graceful_signals(os.environ.get(VARIABLE, ""))
     quiet = parse_ranks(chosen.quiet_ranks, job.size)
     logs = {} if chosen.log_dir is None else open_logs(chosen.log_dir, job)
     shown = Shown(chosen.prefix, quiet, chosen.tty, logs)
-    return Options(bind=chosen.bind == "core", grace_s=chosen.grace, shown=shown)
+    return Options(chosen.bind == "core", chosen.grace, shown, asking)

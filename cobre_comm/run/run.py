@@ -47,11 +47,14 @@ class Options:
         How long ranks may take to end after a signal.
     shown : Shown
         What is done with their output.
+    asking : frozenset of int
+        Signals of which the first asks the ranks to stop, and the launcher waits for them.
     """
 
     bind: bool = False
     grace_s: float = 5.0
     shown: Shown = field(default_factory=Shown)
+    asking: frozenset[int] = frozenset()
 
 
 def run(job: Job, command: Sequence[str], options: Options, mpiexec: Mpiexec | None = None) -> int:
@@ -102,6 +105,7 @@ class _Watch:
         self._relay = self._output.relay
         self._inbox = inbox
         self._shown: set[int] = set()  # ranks that were asked where they are
+        self._asking = set(options.asking)
         self._signals: list[int] = []  # that came and are not handled yet
         self._to_forward: list[tuple[float, int]] = []  # when, and which
         self._group.loop.serve(inbox.fileno(), self._take_signals)
@@ -157,7 +161,9 @@ class _Watch:
         if number == signal.SIGCHLD:
             self._look()
             return
-        if number in ENDING_SIGNALS:
+        if number in self._asking:
+            self._asking.remove(number)  # a second one ends the job
+        elif number in ENDING_SIGNALS:
             self._escalation.signalled(number, time.monotonic())
         self._to_forward.append((time.monotonic() + WITNESS_S, number))
 

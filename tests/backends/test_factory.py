@@ -1,5 +1,7 @@
 import importlib.metadata
 import logging
+import os
+import signal
 
 import pytest
 from cobre_kernels.collective.comm import COMM
@@ -274,3 +276,38 @@ def test_a_plugin_does_not_replace_a_built_in_one(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [entry])
     assert available_backends().count("local") == 1
     assert backend_of("local") == "local"
+
+
+@pytest.mark.usefixtures("one_shm_rank")
+@pytest.mark.parametrize("graceful", [None, "SIGUSR1", [signal.SIGUSR1]])
+def test_signals_that_ask_to_stop_are_given_back(monkeypatch, graceful):
+    heard = []
+    monkeypatch.setenv("COBRE_COMM_GRACEFUL", "SIGUSR1" if graceful is None else "SIGKILL")
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: heard.append(number))
+    try:
+        with (
+            create_communicator(graceful=graceful) as comm,
+            create_communicator("local", graceful=graceful) as other,
+        ):
+            other.close()
+            signal.raise_signal(signal.SIGUSR1)
+            assert not comm.stop_requested()
+            comm.barrier()
+            assert comm.stop_requested()
+            child = os.fork()
+            if child == 0:  # its signals are its own
+                signal.raise_signal(signal.SIGUSR1)
+                os._exit(len(heard))
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert heard == [signal.SIGUSR1]
+    with LocalBackend() as comm:
+        assert not comm.stop_requested()
+
+
+@pytest.mark.parametrize("wrong", ["SIGKILL", "TERM", "SIGTERM,11", [9], [9999]])
+def test_signals_that_cannot_ask(wrong):
+    with pytest.raises(ValueError, match="cannot ask to stop; choose from SIGTERM"):
+        create_communicator("local", graceful=wrong)

@@ -40,6 +40,7 @@ WORDS = {
     "RankBlock.condition": {("store", "release"), ("load", "acquire")},
     "RankBlock.sleepers": {("atomicrmw", "add seq_cst"), ("load", "seq_cst")},
     "Comm.guard": {("cmpxchg", "acq_rel acquire"), ("load", "acquire"), ("store", "release")},
+    "StopFlag.requested": STEP,
     "Staging.status": STEP,
     "Staging.mpi_error": STEP,
     "Staging.waited_ns": STEP,

@@ -141,11 +141,11 @@ def test_what_can_be_reduced():
 
 
 @pytest.mark.parametrize("operation", calls.OPERATIONS)
-@pytest.mark.parametrize("dtype", [0, 1, 16, dtypes.OTHER | 0x7FFFFFFF << 8])
+@pytest.mark.parametrize("dtype", [0, 1, 16, dtypes.OTHER | calls.HASH_MASK << 8])
 @pytest.mark.parametrize("argument", [0, 2, 4095, 65535])
 def test_signatures_pack_and_unpack(operation, dtype, argument):
     packed = calls.signature_of.py_func(operation, dtype, argument)
-    assert 0 < packed < 2**63
+    assert 0 < packed < calls.STOP
     name = calls.OPERATIONS[operation]
     assert calls.unpack_signature(packed) == (name, dtype & 0xFF, argument)
 

@@ -100,3 +100,13 @@ def sleeper(comm):
         time.sleep(60)
     finally:
         report_progress("finally")
+
+
+def until_asked(comm):
+    report_progress(os.getpid())
+    report_progress(os.getpid())
+    rounds = 0
+    while not comm.stop_requested():
+        comm.barrier()
+        rounds += 1
+    return rounds

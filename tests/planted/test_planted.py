@@ -54,6 +54,7 @@ CATCHERS = {
     "sum-rounded-once": [LENGTHS],
     "swallowed-nan": [LENGTHS],
     "swapped-blocks": [LAYOUTS],
+    "unheard-stop": ["TestStop::test_known_after_the_same_collective"],
     "unseen-displacements": ["TestDisagreement::test_tables"],
     "unseen-offset": ["TestIntoRegions::test_allgatherv"],
     "unseen-root": ["TestDisagreement::test_calls"],

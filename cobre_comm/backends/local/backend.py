@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 from cobre_kernels import local
 from cobre_kernels.machine.kernel import Kernel
+from cobre_kernels.machine.record import peek_now
 from numpy.typing import DTypeLike
 
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
@@ -49,6 +50,11 @@ class LocalBackend(KernelBackend):
         elements, element_type = region_layout(count, dtype)
         self.check_usable()
         return HeapRegion(self, heap_zeros(elements, element_type), next(self._regions))
+
+    def stop_requested(self) -> bool:
+        """Tell whether this process has been asked to stop."""
+        self.check_usable()
+        return bool(peek_now(self._comm.stop.requested))
 
     def split_local(self) -> LocalBackend:
         """Return another communicator of this rank alone."""

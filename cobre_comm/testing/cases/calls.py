@@ -27,12 +27,17 @@ def _exact_sum(comm, values):
     return comm.exact_sum(values)
 
 
+def _stop_requested(comm):
+    return comm.stop_requested()
+
+
 _BODIES = {
     "allgatherv": _allgatherv,
     "allreduce": _allreduce,
     "broadcast": _broadcast,
     "barrier": _barrier,
     "exact_sum": _exact_sum,
+    "stop_requested": _stop_requested,
 }
 _COMPILED = {name: njit(cache=True, nogil=True)(body) for name, body in _BODIES.items()}
 

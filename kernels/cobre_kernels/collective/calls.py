@@ -5,8 +5,8 @@ The fields of a call are laid out here alone. Python's fast path and slow path, 
 and codes are int64; counts and displacements are in elements.
 
 A signature says what a rank called, so that ranks compare it in one load. Bits 0-7 hold the
-operation, 8-15 the dtype's code, 16-31 the ReduceOp or the root, 32-62 a hash of a dtype that has
-no code.
+operation, 8-15 the dtype's code, 16-31 the ReduceOp or the root, 32-61 a hash of a dtype that has
+no code, 62 the request to stop (stop.py), 63 where an output lies (shm/region.py).
 """
 
 from typing import NamedTuple
@@ -34,7 +34,9 @@ OPERATIONS = {
     EXACT_SUM: "exact_sum",
 }
 
-HASH_MASK = 0x7FFFFFFF
+HASH_MASK = 0x3FFFFFFF
+STOP = 1 << 62
+CALLED = STOP - 1  # the part of a signature that says what was called
 
 
 class Barrier(NamedTuple):

@@ -73,6 +73,7 @@ COMM = Record(
     refuse=word("what a refused call ends with, for the threads that cannot raise"),
     fold_kernel=word("the fold of fold.py"),
     # The call under way; after a failure, the call that failed.
+    stop=pointer("StopFlag", "of this process"),
     signature=word("what this rank called (calls.py); ranks compare it"),
     length=word("how much: bytes, or a hash of counts and displacements; ranks compare it"),
     detail=word("this rank's own number of elements, for messages only"),

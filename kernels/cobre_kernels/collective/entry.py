@@ -24,6 +24,7 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.guard import acquire, is_forked, release, release_broken
 from cobre_kernels.collective.journal import note_entered, note_left
 from cobre_kernels.collective.status import OK
+from cobre_kernels.collective.stop import mark_of
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
@@ -91,7 +92,7 @@ def begin(comm, outcome, signature, length, amount):
     if outcome != OK:
         run(comm.refuse, comm, Refusal(signature & 0xFF, outcome, 1))
         return False
-    comm.signature = signature
+    comm.signature = signature | mark_of(comm, signature)
     comm.length = length
     comm.detail = amount.count
     note_entered(comm, amount.size_bytes)

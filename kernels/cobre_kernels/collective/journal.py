@@ -18,7 +18,7 @@ Times are ticks (``machine/ticks.py``); ``born_ticks`` and ``born_ns`` are one m
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.calls import ALLREDUCE, EXACT_SUM
+from cobre_kernels.collective.calls import ALLREDUCE, CALLED, EXACT_SUM
 from cobre_kernels.collective.dtypes import EXACT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_acquire, load_relaxed, peek, poke, store_release
@@ -153,7 +153,7 @@ def note_entered(comm, size_bytes):
     number = load_relaxed(journal.called) + 1
     store_release(journal.called, number)
     noted = noted_call(journal, number)
-    store_release(noted.signature, comm.signature)
+    store_release(noted.signature, comm.signature & CALLED)
     store_release(noted.count, comm.detail)
     store_release(noted.size_bytes, size_bytes)
     store_release(noted.left, 0)

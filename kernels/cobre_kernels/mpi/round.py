@@ -63,7 +63,7 @@ not fresh has completed the exchange: so will the receiver, even if the sender h
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.calls import Barrier, Outcome
+from cobre_kernels.collective.calls import STOP, Barrier, Outcome
 from cobre_kernels.collective.comm import ARRIVED, COMM, FAILURE, GAVE_UP
 from cobre_kernels.collective.status import (
     DISAGREE,
@@ -74,6 +74,7 @@ from cobre_kernels.collective.status import (
     OK,
     TIMED_OUT,
 )
+from cobre_kernels.collective.stop import hear
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
@@ -148,6 +149,7 @@ def meet_node(comm):
     if node.arrived != 0:
         comm.arrived = node.arrived
         comm.last = node.names[node.last]
+    hear(comm, node.signature ^ comm.signature)
     return outcome
 
 
@@ -186,7 +188,8 @@ def _headers_are_equal(comm):
         header = comm.mpi.headers[node]
         if header.differs != 0:
             return False
-        if header.signature != comm.signature or header.length != comm.length:
+        difference = hear(comm, header.signature ^ comm.signature)
+        if difference != 0 or header.length != comm.length:
             return False
     return True
 
@@ -230,8 +233,10 @@ def hand_out_kernel(comm, call):
         _show_outcome(comm, call.status)
     else:
         node.timeout_ns = 0
-    node.signature = node.length = node.detail = 0
+    node.signature = comm.signature & STOP  # which the leader may have heard of
+    node.length = node.detail = 0
     step = run(node.barrier_body, node, Barrier(0, 0))
+    hear(comm, node.signature ^ comm.signature)
     node.timeout_ns = comm.timeout_ns
     # A leader that gave up has shown whom it missed (row STRAY), unless it was interrupted.
     is_told = step == OK or (step == LOST_PEER and load_relaxed(staging.status) != OK)

@@ -28,11 +28,10 @@ MIXED = -1
 def meet_in_region(comm, generation):
     """Go through a step; return OK if the outputs of all ranks are the same bytes of a region."""
     move(cell_of(comm, comm.rank, generation).payload, comm.location.address, LOCATION_BYTES)
-    called = comm.signature
-    comm.signature = called | IN_REGION
+    comm.signature |= IN_REGION
     publish(comm, generation)
     outcome = await_all(comm, generation)
-    comm.signature = called
+    comm.signature &= ~IN_REGION
     own = comm.location
     for rank in range(comm.size if outcome == OK else 0):
         other = location_of(comm, rank, generation)

@@ -4,9 +4,10 @@ Every collective is a sequence of steps (``control.py``). The word that says "I 
 beside what the rank called, so agreement is checked on the cache line that has to move anyway.
 """
 
-from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.calls import CALLED, Outcome
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import DISAGREE, OK, USE_SLOTS
+from cobre_kernels.collective.stop import hear
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import (
     load_acquire,
@@ -58,6 +59,8 @@ def await_rank(comm, rank, generation):
             return outcome
     difference = load_relaxed(cell.signature) ^ comm.signature
     same_length = load_relaxed(cell.length) == comm.length
+    if difference != 0:
+        difference = hear(comm, difference)
     if difference == 0 and same_length:
         return OK
     return USE_SLOTS if difference == IN_REGION and same_length else DISAGREE
@@ -120,7 +123,7 @@ def record_calls(comm):
         cell = cell_of(comm, rank, generation)
         failure = comm.failures[rank]
         here = load_acquire(cell.arrived) == generation
-        failure.signature = load_relaxed(cell.signature) & ~IN_REGION if here else 0
+        failure.signature = load_relaxed(cell.signature) & CALLED if here else 0
         failure.length = load_relaxed(cell.length) if here else 0
         failure.detail = load_relaxed(cell.detail) if here else 0
 

@@ -27,6 +27,7 @@ DATA = {("data", what, how) for what in ("load", "store") for how in ("plain", "
 # Not in the memory that is watched.
 UNSEEN = (
     "Comm.guard",
+    "StopFlag.requested",
     "Word.value",
     "Region.number",
     "Region.begin",

@@ -10,6 +10,7 @@ from tests.kernels.threads.recorder import recorder
 from cobre_kernels.collective import journal  # isort: skip
 from cobre_kernels.collective.comm import COMM, IDLE  # isort: skip
 from cobre_kernels.collective.fold import Fold, fold_kernel  # isort: skip
+from cobre_kernels.collective.stop import STOP_FLAG  # isort: skip
 from cobre_kernels.machine.kernel import kernel  # isort: skip
 from cobre_kernels.machine.record import poke_now  # isort: skip
 from cobre_kernels.shm import allgatherv, allreduce, barrier, broadcast, control, step  # isort: skip
@@ -52,6 +53,7 @@ class World:
         for number in (1, 2):
             at = begin + regions_offset + (number - 1) * REGION_BYTES
             self.regions.add(number, at, REGION_BYTES)
+        self.flag = STOP_FLAG.array()
         self.words = [COMM.array(size) for _ in range(size)]
         self.comms = [COMM.of(words) for words in self.words]
         self.journals = []
@@ -65,6 +67,7 @@ class World:
             comm.timeout_ns = int(timeout_s * 1e9)
             comm.slot_fills.to_stream = comm.region_fills.to_stream = rank
             comm.regions = self.regions.address
+            comm.stop = STOP_FLAG.of(self.flag).address
             comm.fold_kernel = recorded_fold.address
             comm.barrier_body = barrier.barrier_body.address
             comm.broadcast_body = broadcast.broadcast_body.address

@@ -18,4 +18,7 @@ elif __name__ == "__main__":
         else:
             print(payload, rank, flush=True)
 
-    launch(bodies.sleeper, 2, on_progress=on_progress)
+    if sys.argv[1] == "ask":
+        print(launch(bodies.until_asked, 2, on_progress=on_progress).values)
+    else:
+        launch(bodies.sleeper, 2, on_progress=on_progress)

@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 import sys
 import time
@@ -71,6 +72,37 @@ def test_ranks_own_children_end_with_the_job():
         job.process.send_signal(signal.SIGTERM)
         job.finish()
         assert job.survivors() == []
+
+
+@pytest.mark.parametrize(
+    ("where", "backend", "to_rank"), [("njit", "shm", None), ("python", "tcp", 1)]
+)
+def test_a_signal_asks_all_ranks_to_stop_after_the_same_collective(where, backend, to_rank):
+    """To the launcher, which waits for the ranks, or to one rank."""
+    words = "run", "-n", 3, "--backend", backend, PROGRAMS / "stops.py", where
+    with Running(*words, extra={"COBRE_COMM_GRACEFUL": "SIGTERM, SIGUSR1"}) as job:
+        pids = job.wait_ready(3)
+        time.sleep(0.5)
+        if to_rank is None:
+            job.process.send_signal(signal.SIGTERM)
+        else:
+            os.kill(pids[to_rank][0], signal.SIGUSR1)
+        code, output, errors = job.finish()
+        assert (code, errors) == (0, "")
+        rounds = re.findall(r"rounds (\d+)", output)
+        assert len(rounds) == 3
+        assert len(set(rounds)) == 1
+
+
+def test_a_second_signal_ends_a_job_that_was_asked_to_stop():
+    words = "run", "-n", 2, "--grace", "0.3", ACT, "stubborn"
+    with Running(*words, extra={"COBRE_COMM_GRACEFUL": "SIGTERM"}) as job:
+        job.wait_ready(2)
+        job.process.send_signal(signal.SIGTERM)
+        time.sleep(1.5)
+        assert job.process.poll() is None
+        job.process.send_signal(signal.SIGTERM)
+        assert job.finish()[0] == 128 + signal.SIGTERM
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/*/children")

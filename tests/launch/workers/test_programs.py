@@ -1,3 +1,4 @@
+import ast
 import pathlib
 import signal
 import subprocess
@@ -92,3 +93,14 @@ def test_ctrl_c_in_the_parent_ends_all_with_one_line(launching):
 def test_killed_parent_leaves_no_worker(launching):
     launching.process.kill()
     assert launching.survivors() == []
+
+
+def test_a_signal_to_the_parent_asks_the_workers_to_stop():
+    extra = {"PYTHONPATH": FOLDER, "COBRE_COMM_GRACEFUL": "SIGTERM"}
+    with Running("ask", before=PROGRAM, extra=extra) as job:
+        job.wait_ready(2)
+        job.process.send_signal(signal.SIGTERM)
+        code, output, errors = job.finish()
+    assert (code, errors) == (0, "")
+    first, second = ast.literal_eval(output.splitlines()[-1])
+    assert first == second > 0

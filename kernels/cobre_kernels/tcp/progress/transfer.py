@@ -6,9 +6,11 @@ link sets the time and not the sum of all.
 """
 
 from cobre_kernels.collective import comm as states
+from cobre_kernels.collective.calls import CALLED
 from cobre_kernels.collective.comm import ARRIVED, COMM
 from cobre_kernels.collective.journal import note_arrival
 from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.collective.stop import hear
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import swap_bytes
 from cobre_kernels.machine.kernel import kernel
@@ -106,9 +108,8 @@ def _is_of_this_step(comm, peer):
     header = peer.inbox
     if swap_bytes(header.step) != comm.generation:
         return False
-    same_signature = swap_bytes(header.signature) == comm.signature
-    same_length = swap_bytes(header.length) == comm.length
-    if not (same_signature and same_length):
+    difference = hear(comm, swap_bytes(header.signature) ^ comm.signature)
+    if difference != 0 or swap_bytes(header.length) != comm.length:
         peer.agreement = DISAGREES
         return True
     peer.agreement = AGREES
@@ -127,13 +128,13 @@ def _agreement(comm, first, end):
         return OK
     own = comm.failures[comm.rank]
     own.reason = ARRIVED
-    own.signature = comm.signature
+    own.signature = comm.signature & CALLED
     own.length = comm.length
     own.detail = comm.detail
     for rank in range(first, end):
         failure, header = comm.failures[rank], comm.links.peers[rank].inbox
         failure.reason = ARRIVED
-        failure.signature = swap_bytes(header.signature)
+        failure.signature = swap_bytes(header.signature) & CALLED
         failure.length = swap_bytes(header.length)
         failure.detail = swap_bytes(header.detail)
     return DISAGREE

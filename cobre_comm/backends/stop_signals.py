@@ -1,0 +1,103 @@
+"""Signals that set the stop flag of this process (``collective/stop.py``).
+
+The handler is compiled: it stores one word, at once, whatever this process is doing. Python runs
+its own handlers between two instructions of Python, which may be long after, in compiled code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cobre_kernels.collective.stop import STOP_FLAG, compile_handler
+from cobre_kernels.machine.record import poke_now
+from numba import config
+
+ACTION_BYTES = 512  # more than any struct sigaction; the handler comes first in it
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+_libc.signal.restype = ctypes.c_void_p
+
+
+class StopSignals:
+    """The signals that communicators have taken, and what these did before.
+
+    Attributes
+    ----------
+    flag : int
+        Address of the stop flag.
+    """
+
+    def __init__(self) -> None:
+        self._words = STOP_FLAG.array()
+        self.flag: int = STOP_FLAG.of(self._words).address
+        self._requested: int = STOP_FLAG.of(self._words).requested
+        self._takers: Counter[int] = Counter()
+        self._before: dict[int, Any] = {}
+        self._lock = threading.RLock()  # the collector may close a communicator in the midst
+
+    def take(self, numbers: Iterable[int]) -> Callable[[], None]:
+        """Have signals set the flag; return what gives them back, once or several times."""
+        taken = set(numbers)
+        handler = self._handler
+        with self._lock:
+            for number in taken:
+                if not self._takers[number]:
+                    self._before[number] = _action_of(number)
+                    _libc.signal(number, handler)
+                self._takers[number] += 1
+
+        def give_back() -> None:
+            with self._lock:
+                while taken:
+                    self._give_back(taken.pop())
+                if not self._takers.total():
+                    poke_now(self._requested, 0)
+
+        return give_back
+
+    def _give_back(self, number: int) -> None:
+        takers = self._takers[number]
+        self._takers[number] = max(0, takers - 1)
+        if takers == 1:
+            before = self._before.pop(number)
+            if _handler_in(_action_of(number)) == self._handler:  # nobody has taken it since
+                _libc.sigaction(number, before, None)
+
+    def in_child(self) -> None:
+        """In a forked child, which is no rank: its signals do what they did."""
+        self._lock = threading.RLock()
+        for number in [*self._before]:
+            self._takers[number] = 1
+            self._give_back(number)
+        poke_now(self._requested, 0)
+
+    @functools.cached_property
+    def _handler(self) -> int:
+        if config.DISABLE_JIT:
+            raise ValueError(
+                "a signal asks to stop by a compiled handler: unset NUMBA_DISABLE_JIT, or take no "
+                "signals (COBRE_COMM_GRACEFUL)"
+            )
+        self._function = compile_handler(self._requested)
+        return int(self._function.address)
+
+
+def _action_of(number: int) -> Any:
+    """Return what a signal does, as the C library keeps it."""
+    action = ctypes.create_string_buffer(ACTION_BYTES)
+    _libc.sigaction(number, None, action)
+    return action
+
+
+def _handler_in(action: Any) -> int:
+    return ctypes.c_void_p.from_buffer(action).value or 0
+
+
+STOP_SIGNALS = StopSignals()
+os.register_at_fork(after_in_child=STOP_SIGNALS.in_child)

@@ -1,0 +1,50 @@
+"""A request to stop: a signal to one rank becomes known to all ranks in the same collective.
+
+A signal handler sets the stop flag of its process. An entry looks at it once, when a collective
+begins, and marks the rank's signature with STOP. Every rank hears the signature of every other one
+in every collective, or of a rank that has: so all of them have the mark when it ends, or none has.
+A rank keeps the mark. The look at a signature costs nothing more while no rank has it.
+
+A fence shows only the mark that its ranks know already: over MPI it is a matter of one node.
+"""
+
+from numba import cfunc, types
+
+from cobre_kernels.collective.calls import FENCE, STOP
+from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
+from cobre_kernels.machine.record import Record, shared
+from cobre_kernels.machine.routine import routine
+
+STOP_FLAG = Record(
+    "StopFlag",
+    "The stop flag of a process; shared with its signal handler alone.",
+    requested=shared("0, or STOP once a signal has asked this process to stop"),
+)
+
+
+@routine
+def ask(requested):
+    """Set a stop flag."""
+    store_relaxed(requested, STOP)  # alone: who reads it reads nothing else with it
+
+
+def compile_handler(requested):
+    """Return a signal handler for C that sets the flag at an address; it lives with the result."""
+    return cfunc(types.void(types.int32))(lambda number: ask(requested))
+
+
+@routine
+def mark_of(comm, signature):
+    """Return the mark of a collective that begins: STOP or 0."""
+    known = comm.signature & STOP
+    if signature & 0xFF == FENCE:
+        return known
+    return known | load_relaxed(comm.stop.requested)
+
+
+@routine
+def hear(comm, difference):
+    """Take over the mark of another rank; return in what else its signature differs from ours."""
+    if difference & STOP != 0:
+        comm.signature |= STOP
+    return difference & ~STOP

@@ -1,0 +1,24 @@
+"""Ranks that meet until one is asked to stop; WHERE the loop is: python or njit."""
+
+import os
+import sys
+
+import numpy as np
+from numba import njit
+
+from cobre_comm import create_communicator
+
+
+def until_asked(comm, send, recv):
+    rounds = 0
+    while not comm.stop_requested():
+        comm.allreduce(send, recv)
+        rounds += 1
+    return rounds
+
+
+loop = njit(nogil=True)(until_asked) if sys.argv[1] == "njit" else until_asked
+with create_communicator() as comm:
+    comm.barrier()
+    print(f"ready {comm.rank} {os.getpid()}")
+    print(f"rounds {loop(comm, np.ones(3), np.zeros(3))}")

@@ -24,7 +24,8 @@ from training.share import load_case
 EXAMPLES = """\
   python train.py cases/gen_h4_t5_k3.json
   cobre-comm run -n 4 train.py cases/gen_h8_t12_k10.json --checkpoint valley.ckpt --plot valley.pdf
-  (killed, or stopped? the same command goes on from valley.ckpt, on any number of ranks)"""
+  (killed, or stopped? the same command goes on from valley.ckpt, on any number of ranks;
+   with COBRE_COMM_GRACEFUL=SIGTERM that signal stops it after the present iteration)"""
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:

@@ -1,5 +1,6 @@
 """A training goes on from its checkpoint with the same bits; other files are refused."""
 
+import os
 import random
 import signal
 import subprocess
@@ -125,12 +126,14 @@ def test_a_full_disk_leaves_the_checkpoint_before(cases: Path, comm: Any, tmp_pa
     assert [file.name for file in tmp_path.iterdir()] == ["small.ckpt"]
 
 
-def start(ranks: int, path: Path) -> "subprocess.Popen[bytes]":
-    """Start a training that writes a checkpoint after every iteration."""
+def start(ranks: int, path: Path, every: str = "1") -> "subprocess.Popen[bytes]":
+    """Start a training that writes a checkpoint after every so many iterations."""
     command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", "shm"]
     command += [str(EXAMPLE / "train.py"), str(EXAMPLE / "cases" / f"{LARGE}.json"), "--quiet"]
-    command += ["--iterations", ITERATIONS, "--checkpoint", str(path), "--checkpoint-every", "1"]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command += ["--iterations", ITERATIONS, "--checkpoint", str(path), "--checkpoint-every", every]
+    environ = {**os.environ, "COBRE_COMM_GRACEFUL": "SIGUSR1"}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(command, env=environ, **quiet)
 
 
 def ranks_of(launcher: int) -> list[psutil.Process]:
@@ -139,12 +142,17 @@ def ranks_of(launcher: int) -> list[psutil.Process]:
     return [p for p in family if str(EXAMPLE / "train.py") in p.cmdline()]
 
 
-def kill_in_the_middle(process: "subprocess.Popen[bytes]", path: Path, draw: random.Random) -> str:
-    """Kill a rank or the launcher some time after training began; return what was killed."""
+def await_checkpoint(process: "subprocess.Popen[bytes]", path: Path) -> None:
+    """Wait until a training has written its first checkpoint."""
     deadline = time.monotonic() + LONGEST_S
     while not path.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     assert path.exists(), f"no checkpoint within {LONGEST_S:g} s"
+
+
+def kill_in_the_middle(process: "subprocess.Popen[bytes]", path: Path, draw: random.Random) -> str:
+    """Kill a rank or the launcher some time after training began; return what was killed."""
+    await_checkpoint(process, path)
     family = ranks_of(process.pid) if process.poll() is None else []
     time.sleep(draw.uniform(0.0, 1.5))
     target = draw.choice(["launcher", "rank"])
@@ -183,4 +191,19 @@ def test_a_killed_training_goes_on_with_other_ranks(
     result = sddp.train("shm", after, LARGE, options)
     print(f"{target} of {before} ranks killed, {after} went on after {result['resumed_after']}")
     assert 1 <= result["resumed_after"] <= int(ITERATIONS)
+    assert sddp.differences(uninterrupted, result) == []
+
+
+def test_a_training_that_is_asked_to_stop_writes_a_checkpoint_and_ends_well(
+    uninterrupted: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "stopped.ckpt"
+    process = start(2, path, every="4")
+    await_checkpoint(process, path)
+    for rank in ranks_of(process.pid)[:1]:
+        rank.send_signal(signal.SIGUSR1)
+    assert process.wait(LONGEST_S) == 0
+    options = ("--iterations", ITERATIONS, "--checkpoint", str(path))
+    result = sddp.train("local", 1, LARGE, options)
+    assert 4 < result["resumed_after"] < int(ITERATIONS)
     assert sddp.differences(uninterrupted, result) == []

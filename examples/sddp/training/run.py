@@ -166,6 +166,8 @@ def iterate(run: Run, watch: Watch) -> Training:
     start = time.perf_counter()
     while not run.stopping.reason:
         run.advance(watch)
+        if setting.comm.stop_requested():
+            run.stopping.reason = "stop requested"
         run.save()
     wall = time.perf_counter() - start
     return Training(

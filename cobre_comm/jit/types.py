@@ -20,7 +20,7 @@ from numba.core import types
 def version_tag() -> str:
     """Return a hash of all sources whose code ends up in a user's compiled function."""
     package = pathlib.Path(__file__).parents[1]
-    folders = (package, package / "jit", package / "common")
+    folders = (package, package / "jit", package / "journal", package / "common")
     ours = [path for folder in folders for path in folder.glob("*.py")]
     tag: str = hash_of([*kernel_sources(), *ours])
     return tag

@@ -60,12 +60,17 @@ class Journals:
     ----------
     comm : View
         Its record, whose rank, size and backend are known; gets the addresses.
+
+    Attributes
+    ----------
+    number : int
+        Of the communicator in its process; 0 is the first.
     """
 
     def __init__(self, comm: View) -> None:
         size = comm.size
         self._comm = comm
-        self._number = next(_numbers)
+        self.number = next(_numbers)
         self._names = np.arange(size, dtype=np.int64)
         self._addresses = np.zeros(size, dtype=np.int64)
         # Not touched, and so no memory yet, until this rank waits.
@@ -103,9 +108,7 @@ class Journals:
         job = np.zeros(journal.JOB_WORDS, dtype=np.int64)
         name = job_name().encode()[:JOB_BYTES]
         job.view(np.uint8)[: len(name)] = list(name)
-        owner = Owner(
-            comm.rank, comm.size, comm.backend, os.getpid(), self._number, job.ctypes.data
-        )
+        owner = Owner(comm.rank, comm.size, comm.backend, os.getpid(), self.number, job.ctypes.data)
         open_journal_kernel.call(address, owner)
         self._addresses[comm.rank] = address
         comm.journal = address
@@ -145,7 +148,7 @@ class Journals:
         seen = {rank: Copied.at(int(at)) for rank, at in enumerate(self._addresses) if at}
         ranks = {rank: operations_of(copied) for rank, copied in seen.items() if copied is not None}
         if any(ranks.values()) and min(ranks) == self._comm.rank:
-            number = f", communicator {self._number}" if self._number else ""
+            number = f", communicator {self.number}" if self.number else ""
             title = f"cobre_comm statistics{number}"
             print(table_of_ranks(title, self._comm.size, ranks), file=sys.stderr, flush=True)
 

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from cobre_kernels.collective import comm as states
-from cobre_kernels.collective import entry, exact_sum, fast_path, fold, guard, journal, status
+from cobre_kernels.collective import (
+    entry,
+    exact_sum,
+    fast_path,
+    fold,
+    guard,
+    journal,
+    status,
+    trace,
+)
 from cobre_kernels.collective.calls import (
     ALLGATHERV,
     ALLREDUCE,
@@ -38,6 +47,7 @@ from cobre_comm.backends import fast_methods
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.journals import Journals
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
+from cobre_comm.backends.trace import start_trace
 from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
 from cobre_comm.config import prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
@@ -59,6 +69,7 @@ COMMON_KERNELS = (
     *fold.KERNELS,
     *guard.KERNELS,
     *journal.KERNELS,
+    *trace.KERNELS,
 )
 
 
@@ -95,6 +106,7 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
 
     __slots__ = (
         "__weakref__", "_address", "_comm", "_give_back", "_journals", "_rank", "_shut", "_size",
+        "_trace",
     )  # fmt: skip
 
     def __init__(
@@ -112,6 +124,7 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         with progress() if rank == 0 else contextlib.nullcontext():
             self._compile(bodies)
             self._journals = Journals(comm)
+            self._trace = start_trace(comm, self._journals.number, spec.name)
         _live.add(self)
 
     def _compile(self, bodies: Bodies) -> None:
@@ -280,6 +293,8 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
             raise InvalidCommunicator("close: another thread is inside a collective")
         if found in (states.IDLE, states.BROKEN) and prints_stats():
             self._journals.print_table()
+        if self._trace is not None:
+            self._trace.finish()
         self._journals.hide()
         self._give_back()
         return found

@@ -18,10 +18,9 @@ JOURNAL = {
     **dict.fromkeys(("ended", "awaited", "awaited_in", "awaited_since"), TOLD),
     "called": ADDED,
 }
-NOTED = {
-    **dict.fromkeys(("number", "signature", "count", "left", "arrived", "last"), TOLD),
-    **dict.fromkeys(("size_bytes", "entered"), ADDED),
-}
+NOTED = dict.fromkeys(
+    ("number", "signature", "count", "size_bytes", "entered", "left", "arrived", "last"), ADDED
+)
 OPERATION = {
     **dict.fromkeys(("calls", "size_bytes", "ticks", "waited_calls", "waited_ticks"), ADDED),
     **dict.fromkeys(("worst", "worst_calls"), TOLD),

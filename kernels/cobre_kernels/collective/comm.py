@@ -87,6 +87,8 @@ COMM = Record(
     first_step=word("generation of the first step of the call"),
     arrived=word("ticks when the last rank had come to it; 0: this rank waited for nobody"),
     last=word("the rank that came last, if this one waited"),
+    trace=pointer("Trace", "where calls gather on their way to a file (trace.py)"),
+    trace_call=word("kernel that adds a call there; 0: nobody has asked for a trace"),
     # Waiting.
     timeout_ns=word("longest wait for a live peer; 0: no limit"),
     spin_ns=word("how long a wait spins; it looks around meanwhile"),

@@ -26,7 +26,7 @@ from cobre_kernels.collective.journal import note_entered, note_left
 from cobre_kernels.collective.status import OK
 from cobre_kernels.collective.stop import mark_of
 from cobre_kernels.machine import libc
-from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.kernel import kernel, run, run_alone
 from cobre_kernels.machine.routine import routine
 
 
@@ -108,6 +108,8 @@ def end(comm, outcome):
     """
     if outcome == OK:
         note_left(comm)
+        if comm.trace_call != 0:
+            run_alone(comm.trace_call, comm)
         libc.regain_gil(comm.thread)
         release(comm)
         return OK

@@ -1,0 +1,126 @@
+"""``COBRE_COMM_TRACE``: every call of this rank goes to a file, which becomes a Chrome trace.
+
+While a communicator lives, its calls go to ``rank-R.N.calls``: R is the rank in the process's first
+communicator, N the number of this one. When it is closed, they are added to ``rank-R.json``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from pathlib import Path
+
+import numpy as np
+from cobre_kernels.collective.trace import TRACE, TRACED_CALL, trace_call_kernel, write_trace_kernel
+from cobre_kernels.machine.record import WORD_BYTES, View
+
+from cobre_comm.backends.journals import job_name
+from cobre_comm.errors import InitializationFailed
+from cobre_comm.journal.chrome import add_to_trace, header_bytes
+from cobre_comm.journal.reading import read
+
+VARIABLE = "COBRE_COMM_TRACE"
+ROWS = 4096  # a quarter of a mebibyte
+CLOCK_LOOKS = 50
+
+logger = logging.getLogger("cobre_comm")
+
+_rank: int | None = None  # of this process, in its first communicator
+
+
+class Trace:
+    """The trace of one communicator.
+
+    Parameters
+    ----------
+    comm : View
+        Its record, whose rank and size are known; gets the addresses.
+    number : int
+        Of the communicator in this process.
+    folder : Path
+        Where files are. ``OSError`` if they cannot be written.
+    """
+
+    def __init__(self, comm: View, number: int, folder: Path) -> None:
+        global _rank
+        if _rank is None:
+            _rank = comm.rank
+        folder.mkdir(parents=True, exist_ok=True)
+        self._pid = os.getpid()
+        self._json = folder / f"rank-{_rank}.json"
+        if number == 0:
+            self._json.unlink(missing_ok=True)  # an earlier job's
+        self._calls = folder / f"rank-{_rank}.{number}.calls"
+        self._file = self._calls.open("wb", buffering=0)
+        about = {
+            "rank": _rank,
+            "communicator": number,
+            "size": comm.size,
+            "own_rank": comm.rank,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "job": job_name(),
+            "unix_ns": unix_offset_ns(),
+        }
+        self._file.write(header_bytes(about))
+        self._words = TRACE.array()
+        self._rows = np.zeros((ROWS + 1) * TRACED_CALL.size_bytes // WORD_BYTES, dtype=np.int64)
+        self._record = record = TRACE.of(self._words)
+        record.fd, record.capacity = self._file.fileno(), ROWS
+        record.rows = self._rows.ctypes.data
+        write_trace_kernel.call(self._words.ctypes.data)  # a first moment
+        self._comm = comm
+        comm.trace = self._words.ctypes.data
+        comm.trace_call = trace_call_kernel.address
+
+    def finish(self) -> None:
+        """Write the rest, and make a Chrome trace of it; idempotent."""
+        if self._file.closed or os.getpid() != self._pid:
+            return
+        self._comm.trace_call = 0
+        write_trace_kernel.call(self._words.ctypes.data)
+        self._file.close()
+        lost = f"{self._record.lost} calls are missing, for which there was no room"
+        remark = lost if self._record.lost else ""
+        found = read(int(self._comm.journal))
+        last = found.calls[-1] if found is not None and found.calls else None
+        failed = last if last is not None and last.left_ns is None else None
+        try:
+            add_to_trace(self._calls, self._json, remark, failed)
+            self._calls.unlink()
+        except OSError as error:
+            remark = f"the trace stays in {self._calls}: {error.strerror}"
+        if remark:
+            logger.warning("trace of rank %d: %s", self._comm.rank, remark)
+
+
+def start_trace(comm: View, number: int, backend: str) -> Trace | None:
+    """Return the trace of a new communicator; None where nobody has asked for one."""
+    folder = os.environ.get(VARIABLE)
+    if not folder:
+        return None
+    try:
+        return Trace(comm, number, Path(folder))
+    except OSError as error:
+        raise InitializationFailed(
+            backend,
+            f"cannot write to {VARIABLE}={folder}: {error.strerror}; name a folder of yours",
+        ) from None
+
+
+def unix_offset_ns() -> int:
+    """Return what turns the monotonic clock into Unix time.
+
+    The kernel slews both clocks alike, so that all processes of a machine find the same, but for
+    the time between the two readings: the shortest of many is some tens of nanoseconds.
+    """
+    best, offset = None, 0
+    for _ in range(CLOCK_LOOKS):
+        before = time.monotonic_ns()
+        unix = time.time_ns()
+        after = time.monotonic_ns()
+        if best is None or after - before < best:
+            best, offset = after - before, unix - (before + after) // 2
+    return offset

@@ -1,0 +1,136 @@
+"""From the rows of a trace to events of the Chrome trace format, which Perfetto opens.
+
+A file of rows begins with a line of JSON that says whose it is, padded to whole rows. A Chrome
+trace is one array of events, so traces of several ranks become one by ``jq -s add``. Times are
+microseconds since :data:`EPOCH_S`: so short that a JSON number still tells nanoseconds apart.
+
+Source: "Trace Event Format" (Chromium), JSON Array Format, complete events.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cobre_kernels.collective.trace import TRACED_CALL
+from cobre_kernels.machine.record import WORD_BYTES
+from numpy.typing import NDArray
+
+from cobre_comm.journal.reading import PastCall, describe
+
+EPOCH_S = 1_767_225_600  # 2026-01-01 00:00 UTC
+ROW_BYTES: int = TRACED_CALL.size_bytes
+KILLED = "its process was killed: its last calls are missing"
+_EPOCH_NS = EPOCH_S * 1_000_000_000
+
+
+def header_bytes(about: Mapping[str, Any]) -> bytes:
+    """Return the line with which a file of rows begins."""
+    line = json.dumps(about).encode()
+    return line.ljust(-(-(len(line) + 1) // ROW_BYTES) * ROW_BYTES - 1) + b"\n"
+
+
+def add_to_trace(
+    calls: Path, trace: Path, remark: str = "", failed: PastCall | None = None
+) -> None:
+    """Add the calls of one communicator to the Chrome trace of its rank.
+
+    Parameters
+    ----------
+    calls : Path
+        The file of rows; a last row that is cut short is left out.
+    trace : Path
+        An array of events, or nothing yet.
+    remark : str
+        What a reader should know; beside the rank's name.
+    failed : PastCall, optional
+        The call that broke the communicator.
+    """
+    data = calls.read_bytes()
+    begin = data.index(b"\n") + 1
+    about = json.loads(data[:begin])
+    count = (len(data) - begin) // ROW_BYTES
+    words = np.frombuffer(data, np.int64, count * ROW_BYTES // WORD_BYTES, begin)
+    rows = words.reshape(count, -1)
+    with trace.open("r+b" if trace.exists() else "w+b") as file:
+        end = file.seek(0, 2)
+        separator = "[\n"
+        if end > 0:
+            file.seek(end - len("\n]\n"))
+            separator = ",\n"
+        for event in (*_names(about, remark), *_failure(about, failed), *_calls(about, rows)):
+            file.write(f"{separator}{event}".encode())
+            separator = ",\n"
+        file.write(b"\n]\n")
+
+
+def add_what_is_left(folder: Path, ranks: Iterable[int]) -> None:
+    """Make Chrome traces of what ranks have left that were killed."""
+    for rank in ranks:
+        for calls in sorted(folder.glob(f"rank-{rank}.*.calls")):
+            add_to_trace(calls, folder / f"rank-{rank}.json", KILLED)
+            calls.unlink()
+
+
+def _names(about: Mapping[str, Any], remark: str) -> Iterator[str]:
+    rank, communicator = about["rank"], about["communicator"]
+    name = f"rank {rank} ({about['host']}, process {about['pid']})"
+    yield _named("process_name", about, {"name": f"{name}: {remark}" if remark else name})
+    yield _named("process_sort_index", about, {"sort_index": rank})
+    name = f"communicator {communicator}: rank {about['own_rank']} of {about['size']}"
+    yield _named("thread_name", about, {"name": name})
+
+
+def _named(kind: str, about: Mapping[str, Any], said: Mapping[str, Any]) -> str:
+    place = {"pid": about["rank"], "tid": about["communicator"]}
+    return json.dumps({"name": kind, "ph": "M", **place, "args": said})
+
+
+def _failure(about: Mapping[str, Any], failed: PastCall | None) -> Iterator[str]:
+    if failed is not None:
+        at = (failed.entered_ns + about["unix_ns"] - _EPOCH_NS) * 1e-3
+        event = {"name": f"{failed.operation} (failed)", "ph": "i", "s": "t", "ts": round(at, 3)}
+        place = {"pid": about["rank"], "tid": about["communicator"]}
+        yield json.dumps({**event, **place, "args": {"call": failed.number}})
+
+
+def _calls(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
+    calls = rows[rows[:, 0] > 0]
+    times = (_microseconds(calls[:, column], rows, about["unix_ns"]) for column in (4, 5, 6))
+    place = f'"pid":{about["rank"]},"tid":{about["communicator"]}'
+    for call, entered, left, arrived in zip(calls.tolist(), *times, strict=True):
+        number, signature, count, size_bytes, _, _, waited, last = call
+        name, details = _described(signature)
+        yield (
+            f'{{"name":"{name}","ph":"X","ts":{entered:.3f},"dur":{left - entered:.3f},{place},'
+            f'"args":{{"call":{number},"count":{count},"bytes":{size_bytes}{details}}}}}'
+        )
+        if waited:
+            yield (
+                f'{{"name":"wait for rank {last}","ph":"X","ts":{entered:.3f},'
+                f'"dur":{arrived - entered:.3f},{place}}}'
+            )
+
+
+def _microseconds(
+    ticks: NDArray[np.int64], rows: NDArray[np.int64], unix_ns: int
+) -> NDArray[np.float64]:
+    """Return times since the epoch, between moments at which both clocks were read."""
+    moments = rows[rows[:, 0] == 0]
+    first_tick, first_ns = int(moments[0, 1]), int(moments[0, 2])
+    since = np.interp(ticks - first_tick, moments[:, 1] - first_tick, moments[:, 2] - first_ns)
+    times: NDArray[np.float64] = (since + (first_ns + unix_ns - _EPOCH_NS)) * 1e-3
+    return times
+
+
+@functools.cache
+def _described(signature: int) -> tuple[str, str]:
+    """Return the operation of a signature, and the rest of it as members of a JSON object."""
+    operation, dtype, argument = describe(signature)
+    said = {"dtype": dtype, "argument": argument}
+    members = [f',"{name}":{json.dumps(value)}' for name, value in said.items() if value]
+    return operation, "".join(members)

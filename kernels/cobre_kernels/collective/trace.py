@@ -1,0 +1,108 @@
+"""The trace: every call of a rank as a row of a file, where somebody has asked for it.
+
+A rank adds a row when a call has its result, also inside an ``@njit`` loop. Rows gather in private
+memory, and a full buffer goes to the file by write(2). Each buffer ends with a row that holds one
+moment on both clocks, ticks and the monotonic clock: between two such rows ticks turn into times.
+A file that can be written no more gets nothing else, so that what it has stays whole rows; the
+calls that it lacks are counted.
+"""
+
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.journal import noted_call
+from cobre_kernels.collective.status import OK
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.atomics import load_relaxed
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.record import Record, rows, word
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.ticks import ticks
+
+LOOKS = 5  # at both clocks
+
+TRACED_CALL = Record(
+    "TracedCall",
+    "A row of the trace's file: a call, or one moment on both clocks.",
+    number=word("number of the call; 0: a moment"),
+    signature=word("what the rank called; of a moment, its ticks"),
+    count=word("the rank's own number of elements; of a moment, the monotonic clock"),
+    size_bytes=word("bytes that the rank contributed"),
+    entered=word("ticks when it entered"),
+    left=word("ticks when it had its result"),
+    arrived=word("ticks when the last rank had come; 0: it waited for nobody"),
+    last=word("the rank that came last, if it waited"),
+)
+
+TRACED_BYTES = TRACED_CALL.size_bytes
+
+TRACE = Record(
+    "Trace",
+    "What a rank has traced of one communicator; private memory.",
+    fd=word("file to which rows go; negative: it can be written no more"),
+    used=word("rows in memory"),
+    capacity=word("as many go to the file together; there is room for one more"),
+    lost=word("calls that the file lacks"),
+    rows=rows("TracedCall", "what is not in the file yet"),
+)
+
+
+@kernel(COMM)
+def trace_call_kernel(comm):
+    """Add the call that has just got its result."""
+    trace = comm.trace
+    journal = comm.journal
+    noted = noted_call(journal, load_relaxed(journal.called))
+    row = trace.rows[trace.used]
+    row.number = load_relaxed(noted.number)
+    row.signature = load_relaxed(noted.signature)
+    row.count = load_relaxed(noted.count)
+    row.size_bytes = load_relaxed(noted.size_bytes)
+    row.entered = load_relaxed(noted.entered)
+    row.left = load_relaxed(noted.left)
+    row.arrived = load_relaxed(noted.arrived)
+    row.last = load_relaxed(noted.last)
+    trace.used += 1
+    if trace.used == trace.capacity:
+        _write_out(trace)
+    return OK
+
+
+@kernel(TRACE)
+def write_trace_kernel(trace):
+    """Write what is in memory."""
+    _write_out(trace)
+    return OK
+
+
+@routine
+def _write_out(trace):
+    """Write all rows, and a moment behind them; count what cannot be written."""
+    _note_moment(trace.rows[trace.used])
+    address = trace.rows[0].address
+    written = 0
+    nbytes = (trace.used + 1) * TRACED_BYTES
+    while written < nbytes and trace.fd >= 0:
+        got = libc.write(trace.fd, address + written, nbytes - written)
+        if got > 0:
+            written += got
+        elif got != -libc.EINTR:
+            trace.fd = -1
+    trace.lost += max(0, trace.used - written // TRACED_BYTES)
+    trace.used = 0
+
+
+@routine
+def _note_moment(row):
+    """Note one moment on both clocks: of a few pairs of readings, the one that was over soonest."""
+    row.number = 0
+    shortest = -1
+    for _ in range(LOOKS):
+        before = ticks()
+        now_ns = libc.monotonic_ns()
+        took = ticks() - before
+        if shortest < 0 or took < shortest:
+            shortest = took
+            row.signature = before + took // 2
+            row.count = now_ns
+
+
+KERNELS = (trace_call_kernel, write_trace_kernel)

@@ -1,0 +1,35 @@
+"""Ranks that meet TIMES times in compiled code, then once in Python: TIMES [WAY]."""
+
+import os
+import resource
+import signal
+import sys
+
+import numpy as np
+from numba import njit
+
+from cobre_comm import create_communicator
+
+times, way = int(sys.argv[1]), "".join(sys.argv[2:])
+
+
+@njit
+def meet(comm, times):
+    for _ in range(times):
+        comm.barrier()
+
+
+comm = create_communicator()
+if way == "no room":
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, most[1]))
+meet(comm, times)
+if way == "no room":
+    resource.setrlimit(resource.RLIMIT_FSIZE, most)
+total = np.ones(4)
+comm.allreduce(total, total)
+if way == "killed" and comm.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+comm.barrier()
+with comm.split_local() as node:
+    node.barrier()

@@ -1,0 +1,64 @@
+"""``cobre-comm status``: what it finds of jobs that run, hang, or have lost a rank."""
+
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+
+import pytest
+
+from tests.grid import slow
+from tests.launch.command import PROGRAMS, SOON_S, Running, cobre
+from tests.launch.mpi_libraries import needs
+
+WAIT = PROGRAMS / "wait.py"
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
+
+def job_of(pid):
+    """Return the name that the launcher gave to the job of a rank."""
+    variables = pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0")
+    return next(v.partition("=")[2] for v in variables if v.startswith("COBRE_JOB_ID="))
+
+
+def status_until(job, pattern):
+    """Look until the text has that pattern; return the text."""
+    deadline = time.monotonic() + SOON_S
+    while True:
+        done = cobre("status", job)
+        if re.search(pattern, done.stdout):
+            return done.stdout
+        assert time.monotonic() < deadline, done
+
+
+@pytest.mark.parametrize("name", ["shm", "tcp", slow("mpi-mpich"), slow("mpi-openmpi")])
+def test_a_stopped_rank_is_named(name):
+    kind, _, library = name.partition("-")
+    extra = needs(library) if library else {}
+    with Running("run", "-n", 3, "--backend", kind, WAIT, "meet", extra=extra) as job:
+        pids = {rank: known[0] for rank, known in job.wait_ready(3).items()}
+        os.kill(pids[1], signal.SIGSTOP)
+        blamed = r"waited for: rank 1, by rank (0|2|0,2), for [\d.]+ s; it is stopped"
+        said = status_until(job_of(pids[0]), blamed)
+        assert f"`kill -CONT {pids[1]}` lets it go on" in said
+        head, *lines = said.splitlines()
+        assert head == f"job {job_of(pids[0])}: {kind}, 3 ranks"
+        for rank, line in enumerate(lines[:3]):
+            assert re.match(rf"  rank {rank} +pid {pids[rank]} .* #\d+ barrier\(\) for ", line)
+        assert "STOPPED" in lines[1]
+        os.kill(pids[1], signal.SIGCONT)
+
+
+def test_a_job_that_is_not_there():
+    done = cobre("status", "no-such-job")
+    assert (done.returncode, done.stdout) == (1, "no job of yours begins with 'no-such-job' here\n")
+
+
+def test_it_looks_again_until_ctrl_c():
+    with Running("status", "--watch", "no-such-job") as watch:
+        for _ in range(2):
+            assert watch.process.stdout.readline().startswith("no job of yours")
+        watch.process.send_signal(signal.SIGINT)
+        assert watch.finish()[0] == 130

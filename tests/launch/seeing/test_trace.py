@@ -1,0 +1,76 @@
+"""``COBRE_COMM_TRACE``: every call of every rank, in files that Perfetto opens."""
+
+import json
+import re
+
+import pytest
+
+from tests.launch.command import PROGRAMS, cobre
+
+TRACED = PROGRAMS / "traced.py"
+TIMES = 10_000  # more than fit into memory, twice
+APART_US = 1000.0  # what two readings of clocks may differ by on a busy machine
+
+
+def run(folder, *words, backend="shm", ranks=2):
+    return cobre("run", "-n", ranks, "--backend", backend, TRACED, TIMES, *words,
+                 COBRE_COMM_TRACE=str(folder))  # fmt: skip
+
+
+def calls_of(folder, rank, communicator=0):
+    events = json.loads((folder / f"rank-{rank}.json").read_text())
+    assert {event["pid"] for event in events} == {rank}
+    own = [event for event in events if event["ph"] == "X" and event["tid"] == communicator]
+    return [event for event in own if "args" in event], events
+
+
+@pytest.mark.parametrize("backend", ["shm", "tcp"])
+def test_every_call_of_a_loop_is_there_at_its_time(tmp_path, backend):
+    folder = tmp_path / "new" / "trace"
+    done = run(folder, backend=backend)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(path.name for path in folder.iterdir()) == ["rank-0.json", "rank-1.json"]
+    (mine, events), (others, _) = (calls_of(folder, rank) for rank in (0, 1))
+    assert [call["args"]["call"] for call in mine] == list(range(1, len(mine) + 1))
+    assert [call["name"] for call in mine[: TIMES + 1]] == ["barrier"] * TIMES + ["allreduce"]
+    expected = {"count": 4, "bytes": 32, "dtype": "float64", "argument": "SUM"}
+    assert mine[TIMES]["args"].items() >= expected.items()
+    for one, other in zip(mine, others, strict=True):
+        assert one["args"]["call"] == other["args"]["call"]
+        ends = [call["ts"] + call["dur"] for call in (one, other)]
+        assert min(ends) > max(one["ts"], other["ts"]) - APART_US  # nobody leaves alone
+    inner = 2 if backend == "shm" else 1  # ranks that share memory
+    assert {event["args"]["name"] for event in events if event["name"] == "thread_name"} == {
+        "communicator 0: rank 0 of 2",
+        f"communicator 1: rank 0 of {inner}",
+    }
+    assert any(re.fullmatch(r"wait for rank 1", event["name"]) for event in events)
+
+
+def test_calls_for_which_there_is_no_room_are_counted(tmp_path):
+    done = run(tmp_path, "no room")
+    assert done.returncode == 0
+    calls, events = calls_of(tmp_path, 0)
+    [name] = [e["args"]["name"] for e in events if e["name"] == "process_name" and e["tid"] == 0]
+    missing = re.search(r": (\d+) calls are missing", name)
+    assert 0 < len(calls) < TIMES
+    assert calls[-1]["args"]["call"] == len(calls)
+    assert len(calls) + int(missing[1]) > TIMES
+    assert f"trace of rank 0: {missing[1]} calls are missing" in done.stderr
+
+
+def test_a_rank_that_is_killed_leaves_a_trace_and_the_others_their_failed_call(tmp_path):
+    assert run(tmp_path, "killed").returncode == 137
+    calls, events = calls_of(tmp_path, 1)
+    assert len(calls) > TIMES // 2
+    assert any("its process was killed" in str(event) for event in events)
+    _, events = calls_of(tmp_path, 0)
+    assert any(event["name"] == "barrier (failed)" for event in events)
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    done = run(tmp_path / "file", ranks=1)
+    last = done.stderr.splitlines()[-2]
+    assert last.endswith(f"cannot write to COBRE_COMM_TRACE={tmp_path}/file: File exists; "
+                         "name a folder of yours")  # fmt: skip

@@ -92,7 +92,9 @@ def test_a_slow_culprit_is_blamed_and_not_the_ranks_that_lost_it(way):
 def test_a_rank_that_others_have_lost_shows_where_it_is():
     done = cobre("run", "-n", 2, "--timeout", 1, WAIT, "njit")
     error, asked = "CollectiveFailed: ", "cobre-comm: rank 0 still runs; where in its Python code:"
-    assert 0 < done.stderr.index(error) < done.stderr.index(asked)
+    # In any order: a rank reports its failure before it writes its traceback.
+    assert error in done.stderr
+    assert asked in done.stderr
     assert re.search(rf'\n\[0\]   File "{WAIT}", line \d+ in <module>\n', done.stderr)
 
 

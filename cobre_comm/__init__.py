@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cobre_comm.errors import WorkerError as WorkerError
     from cobre_comm.factory import available_backends as available_backends
     from cobre_comm.factory import create_communicator as create_communicator
+    from cobre_comm.jit.signals import check_signals as check_signals
     from cobre_comm.launching.launch import LaunchResult as LaunchResult
     from cobre_comm.launching.launch import WorkerInfo as WorkerInfo
     from cobre_comm.launching.launch import launch as launch
@@ -76,6 +77,7 @@ _HOME_OF = {
     "WorkerError": "errors",
     "WorkerInfo": "launching.launch",
     "available_backends": "factory",
+    "check_signals": "jit.signals",
     "create_communicator": "factory",
     "launch": "launching.launch",
     "report_progress": "launching.launch",

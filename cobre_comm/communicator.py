@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cobre_comm.common.closing import Closing
+from cobre_comm.derived import Derived
 from cobre_comm.reduce_op import ReduceOp
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ Array = NDArray[Any]
 Counts = Sequence[int] | NDArray[np.int64]
 
 
-class Communicator(Closing):
+class Communicator(Closing, Derived):
     """A fixed group of ranks and the collectives among them.
 
     Every rank calls the same collectives in the same order. Arrays are C-contiguous NumPy arrays
@@ -103,6 +104,60 @@ class Communicator(Closing):
         """
 
     @abc.abstractmethod
+    def gatherv(
+        self,
+        send: Array,
+        recv: Array | None,
+        counts: Counts | None,
+        displs: Counts | None,
+        root: int = 0,
+    ) -> None:
+        """Gather blocks of different lengths from all ranks, on the root.
+
+        Afterwards the root's ``recv[displs[r]:displs[r] + counts[r]]`` holds rank r's ``send`` for
+        every r; elements outside the blocks are untouched. Other ranks may return earlier. The
+        first ``gatherv`` of a process loads kernels, which are compiled once for a machine and a
+        version.
+
+        Parameters
+        ----------
+        send : ndarray
+            This rank's elements, of any fixed-size dtype without Python objects; the root expects
+            ``counts[rank]`` of them. On the root it may be exactly its own block of ``recv``.
+        recv : ndarray or None
+            On the root writable, same dtype as ``send``. Other ranks pass None, or any array: it
+            is not read. Likewise ``counts`` and ``displs``.
+        counts, displs : sequence of int, int64 array or None
+            On the root as for :meth:`allgatherv`.
+        root : int
+            The rank that gets the blocks, the same on all ranks.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For arrays or tables that cannot be used.
+        InvalidRoot
+            If ``root`` is not a rank.
+        InvalidBufferSize
+            On the root, if ``send``, ``counts`` or ``displs`` have another length, or a block is
+            outside.
+        CollectiveFailed
+            If a rank is lost or late, or ranks disagree: also on all ranks, if one sends another
+            number of elements than the root's ``counts`` say.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> recv = np.zeros(4)
+        >>> comm.gatherv(np.ones(2), recv if comm.rank == 0 else None, [2], [1])
+        >>> recv
+        array([0., 1., 1., 0.])
+        """
+
+    @abc.abstractmethod
     def allreduce(self, send: Array, recv: Array, op: ReduceOp = ReduceOp.SUM) -> None:
         """Reduce element by element over all ranks, on all ranks.
 
@@ -113,10 +168,11 @@ class Communicator(Closing):
         ----------
         send, recv : ndarray
             Same dtype (int8..int64, uint8..uint64, float32, float64; complex64 and complex128 for
-            SUM) and the same number of elements, at least one. They may be the same array, but
-            not overlap otherwise.
+            SUM; bool for MIN, MAX, LAND and LOR) and the same number of elements, at least one.
+            They may be the same array, but not overlap otherwise.
         op : ReduceOp
-            SUM, MIN or MAX.
+            SUM, MIN, MAX, PROD, LAND or LOR. The first PROD, LAND or LOR of a process loads a
+            kernel, which is compiled once for a machine and a version.
 
         Raises
         ------

@@ -64,7 +64,7 @@ class InvalidBufferSize(CommError):
 
 
 class InvalidRoot(CommError):
-    """The root of a broadcast is not a rank of the communicator."""
+    """The root of a broadcast or gatherv is not a rank of the communicator."""
 
     def __init__(self, root: int, size: int) -> None:
         self.root = root

@@ -10,17 +10,21 @@ from typing import Any, cast
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective import dtypes, status
 from cobre_kernels.collective.calls import (
+    ALLGATHER,
     ALLGATHERV,
     ALLREDUCE,
     BROADCAST,
     EXACT_SUM,
+    GATHERV,
     OPERATIONS,
+    REGION_BLOCK,
     unpack_signature,
 )
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.machine.record import View, peek_now
 
 from cobre_comm.common import report_pipe
+from cobre_comm.derived import RECV_HINT
 from cobre_comm.errors import (
     CollectiveFailed,
     InvalidBufferSize,
@@ -28,7 +32,9 @@ from cobre_comm.errors import (
     InvalidRoot,
 )
 from cobre_comm.journal.telling import tell
+from cobre_comm.loading import load
 from cobre_comm.reduce_op import ReduceOp
+from cobre_comm.shared_region import outside_region
 
 # By the number of a backend: the variable that raises its timeout; backends fill it in.
 TIMEOUT_VARIABLES: dict[int, str] = {}
@@ -68,8 +74,17 @@ _explained = threading.local()
 
 @ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)
 def explain(address: int, operation: int, outcome: int, a: int, b: int) -> None:
-    """Keep what this thread raises next; compiled code calls this function by its address."""
+    """Keep what this thread raises next; compiled code calls this function by its address.
+
+    Where a kernel is missing, load it; compiled code then calls the entry again, and raises only if
+    that has failed.
+    """
     _explained.values = address, operation, outcome, a, b
+    if outcome == status.NOT_LOADED:
+        try:
+            load(address, operation)
+        except BaseException as error:  # a KeyboardInterrupt, too, goes through compiled code
+            _explained.error = error
 
 
 def explain_address() -> int:
@@ -87,11 +102,17 @@ def exception_for(address: int, operation: int, outcome: int, a: int, b: int) ->
     operation : int
         Number of the collective, from ``cobre_kernels.collective.calls``.
     outcome : int
-        Status of the kernel.
+        Status of the kernel; for ``block`` the number of elements of the region.
     a, b : int
         Numbers of the arguments: for ``broadcast`` the root; for ``allreduce`` the lengths of
-        send and recv; for ``allgatherv`` the lengths of send and of its count, or of the tables.
+        send and recv; for ``allgatherv`` the lengths of send and of its count, or of the tables,
+        and for ``gatherv`` likewise, or the root;
+        for ``allgather`` the length that recv must have, and has; for ``block`` start and stop.
     """
+    if operation == REGION_BLOCK:
+        return outside_region(a, b, outcome)
+    if outcome == status.NOT_LOADED:
+        return cast(BaseException, _explained.error)
     comm = COMM.at(address)
     if outcome >= status.FIRST_BREAKING:
         failure = _collective_failure(comm, outcome)
@@ -125,7 +146,8 @@ _HINTS = {
     status.BLOCKS_OVERLAP: "two blocks of recv overlap; check counts and displs",
     status.BUFFERS_OVERLAP: "send and recv overlap; pass the same array, or separate ones",
     status.UNALIGNED: "an array is not aligned; pass a copy of it",
-    status.BAD_OP: "op must be ReduceOp.SUM, MIN or MAX (complex: SUM only)",
+    status.BAD_OP: "op must be ReduceOp.SUM, MIN, MAX, PROD, LAND or LOR (of complex numbers SUM, "
+    "of bool MIN, MAX, LAND or LOR: convert bool to int64 to count)",
     status.NOT_CONTIGUOUS: "an array is not C-contiguous; pass numpy.ascontiguousarray(...)",
     status.READ_ONLY: "buf is read-only; pass a writable array",
     status.UNFIT: "counts or displs do not fit 64-bit signed integers",
@@ -134,6 +156,8 @@ _HINTS = {
 
 
 def _argument_error(size: int, operation: int, outcome: int, a: int, b: int) -> Exception:
+    if operation == ALLGATHER:
+        return InvalidBufferSize("allgather", a, b, RECV_HINT)
     name, hint = OPERATIONS[operation], _HINTS.get(outcome, f"unexpected status {outcome}")
     if outcome == status.LENGTHS_DIFFER:
         return InvalidBufferSize(name, max(a, 1), b, hint)
@@ -145,7 +169,7 @@ def _argument_error(size: int, operation: int, outcome: int, a: int, b: int) -> 
         return InvalidBufferSize(name, size, a if a != size else b, hint)
     if outcome == status.BAD_ROOT:
         return InvalidRoot(a, size)
-    if outcome == status.BUFFERS_OVERLAP and operation == ALLGATHERV:
+    if outcome == status.BUFFERS_OVERLAP and operation in (ALLGATHERV, GATHERV):
         hint = "send overlaps recv; it may only be exactly its own block of it"
     if outcome == status.BUSY_ELSEWHERE:
         return InvalidCommunicator(f"{name}: {hint}")
@@ -220,6 +244,8 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     hint = ""
     if is_one_signature and usual[0] & 0xFF == ALLGATHERV:
         hint = " (with different counts, displacements or item sizes)"
+    if is_one_signature and usual[0] & 0xFF == GATHERV:
+        hint = " (the root's counts are not what the ranks send)"
     return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {described}", at_fault)
 
 
@@ -236,6 +262,8 @@ def _describe_call(signature: int, length: int, detail: int) -> str:
         return f"called broadcast(root={argument}, {dtype}, {length} bytes)"
     if number == ALLGATHERV:
         return f"called allgatherv({dtype}, sends {detail} elements)"
+    if number == GATHERV:
+        return f"called gatherv(root={argument}, {dtype}, sends {detail} elements)"
     return f"called {operation}" + (f" of {length}" if length else "")
 
 

@@ -117,7 +117,7 @@ def allgather(comm: Communicator, obj: Any) -> list[Any]:
 def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
     """Return the objects of all ranks, in rank order, on the root; collective.
 
-    Every rank receives the bytes of all, as in :func:`allgather`; the root alone unpickles them.
+    The root alone receives the objects.
 
     Parameters
     ----------
@@ -141,33 +141,36 @@ def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
         If ``root`` is not a rank.
     """
     root = _checked_root("gather", comm, root)
-    everyone = _exchange("gather", comm, obj)
+    everyone = _exchange("gather", comm, obj, root)
     return [_unpack(parts) for parts in everyone] if comm.rank == root else None
 
 
-def _exchange(operation: str, comm: Communicator, obj: Any) -> list[list[Bytes]]:
-    """Return the parts of every rank's object."""
+def _exchange(
+    operation: str, comm: Communicator, obj: Any, root: int | None = None
+) -> list[list[Bytes]]:
+    """Return the parts of every rank's object, on the root or on all ranks."""
     _check_proven(operation, comm)
     packed = _pack(obj)
     size = comm.size
     headers = np.zeros((size, 2), dtype=np.int64)
-    headers[comm.rank] = len(packed.parts), packed.problem
-    _fill(comm, headers.reshape(-1), np.full(size, 2))
+    comm.allgather(np.array([len(packed.parts), packed.problem]), headers)
     counts = headers[:, 0].copy()
+    problems = headers[:, 1].astype(bool).tolist()
+    if any(problems):
+        root = None  # all ranks hear why
     lengths = np.zeros(int(counts.sum()), dtype=np.int64)
+    own_lengths = np.array([part.size for part in packed.parts])
     first = _begins(counts)
-    mine = slice(first[comm.rank], first[comm.rank] + counts[comm.rank])
-    lengths[mine] = [part.size for part in packed.parts]
-    _fill(comm, lengths, counts)
+    _gather(comm, own_lengths, (lengths, counts, first), root)
     parts: list[list[Bytes]] = [[] for _ in range(size)]
     for number in range(int(counts.max())):
         sizes = [int(lengths[first[r] + number]) if number < counts[r] else 0 for r in range(size)]
         send = packed.parts[number] if number < len(packed.parts) else np.empty(0, dtype=np.uint8)
-        received = _gather_part(comm, send, np.array(sizes, dtype=np.int64))
+        received = _gather_part(comm, send, np.array(sizes, dtype=np.int64), root)
         for rank in range(size):
             if number < counts[rank]:
                 parts[rank].append(received[rank])
-    _check_packed(operation, headers[:, 1].astype(bool).tolist(), parts, first=0)
+    _check_packed(operation, problems, parts, first=0)
     return parts
 
 
@@ -175,20 +178,27 @@ def _begins(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.cumsum(counts) - counts
 
 
-def _fill(comm: Communicator, values: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-    """Gather a table of which each rank has filled its block."""
-    displs = _begins(counts)
-    own = values[displs[comm.rank] : displs[comm.rank] + counts[comm.rank]]
-    comm.allgatherv(own, values, counts, displs)
+def _gather(comm: Communicator, send: NDArray[Any], rest: Any, root: int | None) -> None:
+    """Gather on the root, or on all ranks."""
+    recv, counts, displs = rest
+    if root is None:
+        comm.allgatherv(send, recv, counts, displs)
+    else:
+        comm.gatherv(send, recv, counts, displs, root)
 
 
-def _gather_part(comm: Communicator, send: Bytes, sizes: NDArray[np.int64]) -> list[Bytes]:
-    """Gather one part of each rank; each begins at an aligned address."""
+def _gather_part(
+    comm: Communicator, send: Bytes, sizes: NDArray[np.int64], root: int | None
+) -> list[Bytes]:
+    """Gather one part of each rank; each begins at an aligned address.
+
+    Other ranks than the root know no lengths, and have no room: theirs are 0.
+    """
     displs = _begins(-(-sizes // ALIGNMENT) * ALIGNMENT)
     room = np.empty(int(displs[-1] + sizes[-1]) + ALIGNMENT, dtype=np.uint8)
     skip = -room.ctypes.data % ALIGNMENT
     room = room[skip : skip + int(displs[-1] + sizes[-1])]
-    comm.allgatherv(send, room, sizes, displs)
+    _gather(comm, send, (room, sizes, displs), root)
     return [room[d : d + n] for d, n in zip(displs.tolist(), sizes.tolist(), strict=True)]
 
 

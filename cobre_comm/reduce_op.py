@@ -18,3 +18,9 @@ class ReduceOp(enum.IntEnum):
     """As ``numpy.minimum``; for equal operands the earlier rank's value stays."""
     MAX = 2
     """As ``numpy.maximum``; for equal operands the earlier rank's value stays."""
+    PROD = 3
+    """IEEE 754 product without reassociation; integers wrap."""
+    LAND = 4
+    """Logical and: 1 where all are nonzero, a NaN included, else 0."""
+    LOR = 5
+    """Logical or: 1 where any is nonzero, a NaN included, else 0."""

@@ -33,8 +33,9 @@ class SharedRegion(Closing):
     """One array shared by the ranks of a node.
 
     Populate it on the leader (:meth:`as_mut_slice`) or each rank its part (:meth:`block`), call
-    :meth:`fence` on all ranks, then read (:meth:`as_slice`). ``as_slice`` and ``fence`` also work
-    in ``@njit`` code. Views stay valid as long as they are referenced, also after :meth:`close`.
+    :meth:`fence` on all ranks, then read (:meth:`as_slice`). ``count``, ``nbytes``, ``as_slice``,
+    ``block`` and ``fence`` also work in ``@njit`` code. Views stay valid as long as they are
+    referenced, also after :meth:`close`.
 
     Attributes
     ----------
@@ -84,9 +85,7 @@ class SharedRegion(Closing):
             Unless ``0 <= start <= stop <= count``.
         """
         if not 0 <= start <= stop <= self.count:
-            raise ValueError(
-                f"block [{start}, {stop}) is not inside a region of {self.count} elements"
-            )
+            raise outside_region(start, stop, self.count)
         return self._open_memory()[start:stop]
 
     @abc.abstractmethod
@@ -118,6 +117,11 @@ class MappedRegion(SharedRegion):
         """Make all local ranks' writes visible to all of them, by one step of shared memory."""
         self._open_memory()
         self._comm.fence_region(self._identity)
+
+
+def outside_region(start: int, stop: int, count: int) -> ValueError:
+    """Return the error of a part that is not inside a region."""
+    return ValueError(f"block [{start}, {stop}) is not inside a region of {count} elements")
 
 
 def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:

@@ -16,10 +16,12 @@ from cobre_kernels.collective.calls import (
     ALLGATHERV,
     ALLREDUCE,
     BROADCAST,
+    GATHERV,
     HASH_MASK,
     Allgatherv,
     Allreduce,
     Broadcast,
+    Gatherv,
 )
 from numpy.typing import NDArray
 
@@ -108,24 +110,25 @@ def as_reduce_op(value: object) -> ReduceOp:
         return ReduceOp(number)
     except ValueError:
         raise ValueError(
-            f"allreduce: op must be ReduceOp.SUM, MIN or MAX, got {_describe(value)}"
+            f"allreduce: op must be one of {', '.join(ReduceOp.__members__)} of ReduceOp, got "
+            f"{_describe(value)}"
         ) from None
 
 
-def as_table(name: str, value: Any) -> NDArray[np.int64]:
+def as_table(operation: str, name: str, value: Any) -> NDArray[np.int64]:
     """Return counts or displacements as a contiguous int64 vector."""
     array = np.asarray(value) if not isinstance(value, np.ndarray) else value
     if array.ndim != 1:
         raise ValueError(
-            f"allgatherv: {name} must be one-dimensional, one integer per rank, got "
+            f"{operation}: {name} must be one-dimensional, one integer per rank, got "
             f"{_describe(value)}"
         )
-    unfit = ValueError(f"allgatherv: {name} do not fit 64-bit signed integers")
+    unfit = ValueError(f"{operation}: {name} do not fit 64-bit signed integers")
     if array.size and array.dtype.kind not in "iu":
         if isinstance(value, np.ndarray):
-            raise TypeError(f"allgatherv: {name} must be integers, got {_describe(value)}")
+            raise TypeError(f"{operation}: {name} must be integers, got {_describe(value)}")
         try:  # integers of several types, or large ones
-            return np.array([as_integer("allgatherv", name, n) for n in value], dtype=np.int64)
+            return np.array([as_integer(operation, name, n) for n in value], dtype=np.int64)
         except OverflowError:
             raise unfit from None
     if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
@@ -147,8 +150,8 @@ def allreduce_call(send: object, recv: object, op: int) -> Allreduce:
     code = dtypes.CODES.get(source.dtype, dtypes.OTHER)
     if not dtypes.is_reducible(code):
         raise TypeError(
-            f"allreduce: dtype {source.dtype} cannot be reduced; use int8..int64, uint8..uint64, "
-            "float32, float64, complex64 or complex128"
+            f"allreduce: dtype {source.dtype} cannot be reduced; use bool, int8..int64, "
+            "uint8..uint64, float32, float64, complex64 or complex128"
         )
     send_at, recv_at = source.ctypes.data, target.ctypes.data
     itemsize = source.dtype.itemsize
@@ -187,13 +190,41 @@ def allgatherv_call(
     )
 
 
+def root_call(
+    send: object,
+    recv: object,
+    counts: NDArray[np.int64],
+    displs: NDArray[np.int64],
+    root: int,
+) -> Gatherv:
+    """Return the call of a gatherv on the root."""
+    source = check_array("gatherv", "send", send, writable=False)
+    target = check_array("gatherv", "recv", recv, writable=True)
+    _same_dtype("gatherv", source, target)
+    return sender_call(source, root)._replace(
+        recv=target.ctypes.data,
+        recv_count=target.size,
+        counts=counts.ctypes.data,
+        displs=displs.ctypes.data,
+        counts_len=counts.size,
+        displs_len=displs.size,
+    )
+
+
+def sender_call(send: object, root: int) -> Gatherv:
+    """Return the call of a gatherv on another rank."""
+    source = check_array("gatherv", "send", send, writable=False)
+    itemsize, dtype = source.dtype.itemsize, dtype_word(source.dtype)
+    return Gatherv(source.ctypes.data, source.size, 0, 0, itemsize, dtype, 0, 0, 0, 0, root)
+
+
 def numbers_of(operation: int, outcome: int, rank: int, *values: Any) -> tuple[int, int]:
     """Return the two numbers that the message about a failed call has, from its arguments."""
     if operation == BROADCAST:
         return (values[1] if len(values) > 1 else 0), 0
     if operation == ALLREDUCE:
         return values[0].size, values[1].size
-    if operation == ALLGATHERV:
+    if operation in (ALLGATHERV, GATHERV) and values[2] is not None:
         return _numbers_of_allgatherv(outcome, rank, *values)
     return 0, 0
 

@@ -31,6 +31,7 @@ from cobre_kernels.collective.calls import (
     CREATE_REGION,
     EXACT_SUM,
     FENCE,
+    GATHERV,
     HASH_MASK,
     STOP,
     Barrier,
@@ -52,6 +53,7 @@ from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryPro
 from cobre_comm.config import prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
 from cobre_comm.journal.stats import Stats
+from cobre_comm.loading import load, number_of
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import region_layout
 
@@ -82,10 +84,11 @@ class Bodies:
     allreduce: Kernel
     allgatherv: Kernel
     abandon: Kernel
+    gatherv: Kernel  # compiled on first use
     helpers: tuple[Kernel, ...] = ()
 
     def all(self) -> list[Kernel]:
-        """Return all that is to be compiled for this backend alone."""
+        """Return all that is to be compiled for this backend alone before ranks start."""
         named = [self.barrier, self.broadcast, self.allreduce, self.allgatherv, self.abandon]
         return [*self.helpers, *named]
 
@@ -105,8 +108,8 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
     """
 
     __slots__ = (
-        "__weakref__", "_address", "_comm", "_give_back", "_journals", "_rank", "_shut", "_size",
-        "_trace",
+        "__weakref__", "_address", "_comm", "_give_back", "_journals", "_rank", "_sends", "_shut",
+        "_size", "_trace",
     )  # fmt: skip
 
     def __init__(
@@ -120,6 +123,8 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         comm.rank, comm.size, comm.is_leader = rank, size, is_leader
         comm.backend = spec.number
         self._give_back: Callable[[], None] = lambda: None
+        self._sends = np.zeros(size, dtype=np.int64)
+        comm.sends = self._sends.ctypes.data
         failure.TIMEOUT_VARIABLES[spec.number] = spec.timeout_variable
         with progress() if rank == 0 else contextlib.nullcontext():
             self._compile(bodies)
@@ -140,6 +145,7 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         comm.allreduce_body = bodies.allreduce.address
         comm.allgatherv_body = bodies.allgatherv.address
         comm.abandon_body = bodies.abandon.address
+        comm.gatherv_number = number_of(bodies.gatherv)
         comm.explain = failure.explain_address()
         comm.refuse = guard.refuse_kernel.address
         comm.exact_sum = exact_sum.exact_sum_entry.address
@@ -180,18 +186,47 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         """Reduce element by element over all ranks, in rank order; every rank gets the result."""
         op = slow_path.as_reduce_op(op)
         call = slow_path.allreduce_call(send, recv, op)
+        if op > ReduceOp.MAX:
+            load(self._address, ALLREDUCE)
         outcome = entry.allreduce_entry.call(self._address, call)
         if outcome:
             self._raise(ALLREDUCE, outcome, send, recv)
 
     def allgatherv(self, send: Array, recv: Array, counts: Counts, displs: Counts) -> None:
         """Gather blocks of different lengths from all ranks, on all ranks."""
-        counts = slow_path.as_table("counts", counts)
-        displs = slow_path.as_table("displs", displs)
+        counts = slow_path.as_table("allgatherv", "counts", counts)
+        displs = slow_path.as_table("allgatherv", "displs", displs)
         call = slow_path.allgatherv_call(send, recv, counts, displs)
         outcome = entry.allgatherv_entry.call(self._address, call)
         if outcome:
             self._raise(ALLGATHERV, outcome, send, recv, counts, displs)
+
+    def gatherv(
+        self,
+        send: Array,
+        recv: Array | None,
+        counts: Counts | None,
+        displs: Counts | None,
+        root: int = 0,
+    ) -> None:
+        """Gather blocks of different lengths from all ranks, on the root."""
+        root = slow_path.as_integer("gatherv", "root", root)
+        if root == self._rank:
+            counts = slow_path.as_table("gatherv", "counts", counts)
+            displs = slow_path.as_table("gatherv", "displs", displs)
+            call = slow_path.root_call(send, recv, counts, displs, root)
+        else:
+            counts = displs = None
+            call = slow_path.sender_call(send, root)
+        load(self._address, GATHERV)
+        try:
+            outcome = entry.gatherv_entry.call(self._address, call)
+        except OverflowError:  # the integer does not fit into 64 bits
+            raise InvalidRoot(root, self._size) from None
+        if outcome == status.BAD_ROOT:
+            raise InvalidRoot(root, self._size)
+        if outcome:
+            self._raise(GATHERV, outcome, send, recv, counts, displs)
 
     def exact_sum(self, values: Array) -> float:
         """Return the sum of every element on every rank, rounded once."""
@@ -331,7 +366,7 @@ def _slowly(
     comm: KernelBackend, operation: int, outcome: int, names: tuple[str, ...] | None, *values: Any
 ) -> None:
     """Serve a call that the fast path leaves, or raise what its outcome means."""
-    if outcome != status.UNUSUAL_ARGUMENTS:  # then the values are in the order of the parameters
+    if outcome > status.OK:  # then the values are in the order of the parameters
         comm._raise(operation, outcome, *values)
     serve = _SERVED_BY[operation]
     if names is None:

@@ -88,14 +88,14 @@ def contiguity(array: Any) -> Any:
     return _always if array.layout == "C" else _strides_are_contiguous
 
 
-def table_problem(name: str, argument: Any) -> tuple[str, type[Exception]]:
+def table_problem(operation: str, name: str, argument: Any) -> tuple[str, type[Exception]]:
     """Return the problem with the type of counts or displacements, and the error that it is."""
     elements = _elements(argument)
     if elements is None or any(_elements(e) is not None for e in elements):
         problem = f"{name} must be one-dimensional, one integer per rank, got {argument}"
-        return f"allgatherv: {problem}", ValueError
+        return f"{operation}: {problem}", ValueError
     if not all(isinstance(e, types.Integer) for e in elements):
-        return f"allgatherv: {name} must be integers, got {argument}", TypeError
+        return f"{operation}: {name} must be integers, got {argument}", TypeError
     return "", ValueError
 
 
@@ -161,6 +161,17 @@ def _as_int64(typingctx, table):
 def _unified(table):
     integers, fits = _as_int64(table)
     return _copied(integers)[0], fits
+
+
+def blocks_problem(operation: str, arguments: Any) -> tuple[str, type[Exception]]:
+    """Return the problem with the types of send, recv, counts and displs, and its error."""
+    send, recv, counts, displs = arguments
+    problem = pair_problem(operation, send, recv)
+    error = error_class(problem)
+    for name, argument in (("counts", counts), ("displs", displs)):
+        if not problem:
+            problem, error = table_problem(operation, name, argument)
+    return problem, error
 
 
 def table(argument: Any) -> Any:

@@ -15,7 +15,10 @@ from numba.extending import models, register_model
 from cobre_comm.jit.types import CommType, RegionType
 from cobre_comm.jit.values import COMM_TYPE
 
-COLLECTIVES = ("allgatherv", "allreduce", "barrier", "broadcast", "exact_sum", "fence")
+COLLECTIVES = (
+    "allgather", "allgatherv", "allreduce", "barrier", "broadcast", "exact_sum", "fence",
+    "gatherv", "max", "min", "sum",
+)  # fmt: skip
 PARALLEL_LOOP = "__numba_parfor_gufunc"  # what numba calls the function it makes of a prange
 
 
@@ -32,6 +35,12 @@ class _BorrowedModel(models.StructModel):  # type: ignore[misc]  # numba is unty
         super().__init__(dmm, fe_type, members)
 
 
+def is_in_parallel_loop(context: Any) -> bool:
+    """Tell whether a function under compilation is the body of a parallel loop."""
+    frames = getattr(context, "callstack", ())
+    return any(frame.func_id.func_name.startswith(PARALLEL_LOOP) for frame in frames)
+
+
 class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
     def generic_resolve(self, value: Any, attribute: str) -> Any:
         """Return the type of an attribute; raise if it does not exist, or not here."""
@@ -39,7 +48,7 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
             raise TypingError(
                 f"{self.what} has no {attribute!r} in @njit code; it has {', '.join(self.names)}"
             )
-        if attribute in COLLECTIVES and self._is_in_parallel_loop():
+        if attribute in COLLECTIVES and is_in_parallel_loop(self.context):
             raise TypingError(
                 f"{attribute} cannot be called inside prange, whose threads would enter it in any "
                 "order; call it before or after the loop"
@@ -51,19 +60,13 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
                 return BorrowedMethod(found.template, found.this) if is_method else found
         return None
 
-    def _is_in_parallel_loop(self) -> bool:
-        """Tell whether a function under compilation is the body of a parallel loop."""
-        frames = getattr(self.context, "callstack", ())
-        return any(frame.func_id.func_name.startswith(PARALLEL_LOOP) for frame in frames)
-
 
 @infer_getattr
 class _CommAttributes(_Attributes):
     key = CommType
     what = "a communicator"
     names = (
-        "allgatherv", "allreduce", "barrier", "broadcast", "exact_sum", "is_leader", "rank", "size",
-        "stop_requested",
+        *sorted({*COLLECTIVES} - {"fence"}), "is_leader", "rank", "size", "stop_requested",
     )  # fmt: skip
 
 
@@ -71,4 +74,4 @@ class _CommAttributes(_Attributes):
 class _RegionAttributes(_Attributes):
     key = RegionType
     what = "a shared region"
-    names = ("as_slice", "fence")
+    names = ("as_slice", "block", "count", "fence", "nbytes")

@@ -18,7 +18,6 @@ from cobre_kernels.collective.calls import (
     BARRIER,
     BROADCAST,
     EXACT_SUM,
-    FENCE,
     STOP,
     Allgatherv,
     Allreduce,
@@ -30,6 +29,7 @@ from cobre_kernels.collective.calls import (
 from cobre_kernels.collective.checks import check_allreduce
 from cobre_kernels.collective.comm import IDLE
 from cobre_kernels.collective.exact_sum import WORDS
+from cobre_kernels.collective.fold import LAND
 from cobre_kernels.collective.guard import usability
 from cobre_kernels.machine.atomics import copy_bytes, load_acquire, load_relaxed
 from cobre_kernels.machine.kernel import run
@@ -40,16 +40,16 @@ from numba.np.numpy_support import as_dtype
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (
     array_problem,
+    blocks_problem,
     contiguity,
     error_class,
     integer_reader,
     is_integer,
     pair_problem,
     table,
-    table_problem,
 )
-from cobre_comm.jit.records import explain, record_of, region_field
-from cobre_comm.jit.types import CommType, LocalCommType, RegionType
+from cobre_comm.jit.records import explain, record_of
+from cobre_comm.jit.types import CommType, LocalCommType
 from cobre_comm.slow_path import dtype_word
 
 
@@ -75,7 +75,7 @@ def _is_leader(comm):
 
 
 @register_jitable
-def _refused(record, operation, outcome):
+def refused(record, operation, outcome):
     """Refuse a call that reaches no entry; a thread that cannot raise breaks the communicator."""
     run(record.refuse, record, Refusal(operation, outcome, 0))
 
@@ -104,7 +104,7 @@ def _broadcast(comm, buf, root=0):
     if problem:
 
         def refuse(comm, buf, root=0):
-            _refused(record_of(comm), BROADCAST, status.REFUSED)
+            refused(record_of(comm), BROADCAST, status.REFUSED)
             raise TypeError(problem)
 
         return refuse
@@ -147,7 +147,7 @@ def _allreduce(comm, send, recv, op=0):
         error = error_class(problem)
 
         def refuse(comm, send, recv, op=0):
-            _refused(record_of(comm), ALLREDUCE, status.REFUSED)
+            refused(record_of(comm), ALLREDUCE, status.REFUSED)
             raise error(problem)
 
         return refuse
@@ -165,21 +165,25 @@ def _allreduce(comm, send, recv, op=0):
             send_count = -status.NOT_CONTIGUOUS
         call = Allreduce(source, send_count, target, recv.size, itemsize, dtype, to_int(op))
         outcome = status.IS_CLOSED
-        if is_local and load_acquire(record.guard) == IDLE:
+        if is_local and load_acquire(record.guard) == IDLE and call.op < LAND:
             outcome = check_allreduce(call)
             if outcome == status.OK and source != target:
                 copy_bytes(target, source, send.size * itemsize)
         if outcome != status.OK:
             outcome = run(record.allreduce, record, call)
+        if outcome == status.NOT_LOADED:
+            explain(record, ALLREDUCE, outcome, 0, 0)
+            outcome = run(record.allreduce, record, call)
         if outcome != status.OK:
-            explain(record, ALLREDUCE, outcome, send.size, recv.size)
+            if outcome != status.NOT_LOADED:
+                explain(record, ALLREDUCE, outcome, send.size, recv.size)
             raise Failure
 
     return allreduce
 
 
 @register_jitable
-def _allgatherv_numbers(outcome, rank, sizes, counts, displs):
+def blocks_numbers(outcome, rank, sizes, counts, displs):
     """Return the two numbers that explain an argument error."""
     if outcome == status.SEND_NOT_COUNT:
         return sizes[0], counts[rank]
@@ -198,15 +202,11 @@ def _allgatherv_numbers(outcome, rank, sizes, counts, displs):
 
 @overload_method(CommType, "allgatherv")
 def _allgatherv(comm, send, recv, counts, displs):
-    problem = pair_problem("allgatherv", send, recv)
-    error = error_class(problem)
-    for name, argument in (("counts", counts), ("displs", displs)):
-        if not problem:
-            problem, error = table_problem(name, argument)
+    problem, error = blocks_problem("allgatherv", (send, recv, counts, displs))
     if problem:
 
         def refuse(comm, send, recv, counts, displs):
-            _refused(record_of(comm), ALLGATHERV, status.REFUSED)
+            refused(record_of(comm), ALLGATHERV, status.REFUSED)
             raise error(problem)
 
         return refuse
@@ -229,7 +229,7 @@ def _allgatherv(comm, send, recv, counts, displs):
         outcome = run(record.allgatherv, record, call)
         # Reading the tables here also keeps them alive until the entry is done with them.
         sizes = (send.size, recv.size)
-        a, b = _allgatherv_numbers(outcome, record.rank, sizes, lengths, displacements)
+        a, b = blocks_numbers(outcome, record.rank, sizes, lengths, displacements)
         if outcome != status.OK:
             explain(record, ALLGATHERV, outcome, a, b)
             raise Failure
@@ -250,7 +250,7 @@ def _exact_sum(comm, values):
     if problem:
 
         def refuse(comm, values):
-            _refused(record_of(comm), EXACT_SUM, status.REFUSED)
+            refused(record_of(comm), EXACT_SUM, status.REFUSED)
             raise TypeError(problem)
 
         return refuse
@@ -289,26 +289,3 @@ def _stop_requested(comm):
         return record.signature & STOP != 0
 
     return stop_requested
-
-
-@overload_method(RegionType, "as_slice")
-def _as_slice(region):
-    return lambda region: region_field(region, "view")
-
-
-@overload_method(RegionType, "fence")
-def _fence(region):
-    synchronises = region.synchronises
-
-    def fence(region):
-        record = region_field(region, "comm")
-        if synchronises:
-            call = Barrier(FENCE, region_field(region, "identity"))
-            outcome = run(record.barrier, record, call)
-        else:
-            outcome = usability(record)
-        if outcome != status.OK:
-            explain(record, FENCE, outcome, 0, 0)
-            raise Failure
-
-    return fence

@@ -24,6 +24,18 @@ def record_of(typingctx: Any, comm: Any) -> Any:
 
 
 @intrinsic
+def in_frame(typingctx: Any, number: Any) -> Any:
+    """Return the address of a copy of a number, which lives as long as the calling function."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        copy = cgutils.alloca_once(builder, args[0].type)
+        builder.store(args[0], copy)
+        return builder.ptrtoint(copy, cgutils.intp_t)
+
+    return types.int64(number), codegen
+
+
+@intrinsic
 def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, a: Any, b: Any) -> Any:
     """Keep the exception of a status for :class:`~cobre_comm.failure.Failure`, raised next."""
     words = [types.int64] * 4
@@ -40,12 +52,17 @@ def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, a: Any, b
 
 @intrinsic(prefer_literal=True)
 def region_field(typingctx: Any, region: Any, name: Any) -> Any:
-    """Return a field of a region: comm (a record), identity, or view."""
+    """Return a field of a region: comm (a record), identity, view, or memory: a writable view."""
     field = name.literal_value
-    result = {"comm": COMM_TYPE, "identity": types.int64, "view": region.view}[field]
+    fields = {"comm": COMM_TYPE, "identity": types.int64, "view": region.view}
+    result = {**fields, "memory": region.memory}[field]
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         struct = cgutils.create_struct_proxy(region)(context, builder, value=args[0])
-        return impl_ret_borrowed(context, builder, result, getattr(struct, field))
+        if field != "memory":
+            return impl_ret_borrowed(context, builder, result, getattr(struct, field))
+        memory = context.make_array(result)(context, builder, value=struct.view)
+        memory.parent = cgutils.get_null_value(memory.parent.type)  # that array is read-only
+        return impl_ret_borrowed(context, builder, result, memory._getvalue())
 
     return result(region, name), codegen

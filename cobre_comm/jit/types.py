@@ -65,6 +65,7 @@ class RegionType(types.Type):
 
     def __init__(self, dtype: Any, synchronises: bool) -> None:
         self.view = types.Array(dtype, 1, "C", readonly=True)
+        self.memory = types.Array(dtype, 1, "C")
         self.synchronises = synchronises
         super().__init__(name=f"SharedRegion({dtype}, {synchronises}, {version_tag()})")
 

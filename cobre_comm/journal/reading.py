@@ -9,7 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 from cobre_kernels.collective import dtypes, journal
-from cobre_kernels.collective.calls import ALLREDUCE, BROADCAST, OPERATIONS, unpack_signature
+from cobre_kernels.collective.calls import (
+    ALLREDUCE,
+    BROADCAST,
+    GATHERV,
+    OPERATIONS,
+    unpack_signature,
+)
 from cobre_kernels.collective.journal import JOURNAL, Copy, copy_journal_kernel
 from cobre_kernels.machine.record import View, peek_now
 from numpy.typing import NDArray
@@ -200,9 +206,11 @@ def describe(signature: int) -> tuple[str, str, str]:
     if number == ALLREDUCE:
         known = [op.name for op in ReduceOp if op == argument]
         return operation, dtype, known[0] if known else f"op {argument}"
-    return operation, dtype, f"root={argument}" if number == BROADCAST else ""
+    return operation, dtype, f"root={argument}" if number in (BROADCAST, GATHERV) else ""
 
 
 _WITH_DATA = [
-    n for n, name in OPERATIONS.items() if name in ("broadcast", "allreduce", "allgatherv")
+    n
+    for n, name in OPERATIONS.items()
+    if name in ("broadcast", "allreduce", "allgatherv", "gatherv")
 ]

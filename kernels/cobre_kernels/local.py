@@ -1,6 +1,13 @@
 """Collectives of a single rank: identity copies and no-ops."""
 
-from cobre_kernels.collective.calls import Allgatherv, Allreduce, Barrier, Broadcast, Outcome
+from cobre_kernels.collective.calls import (
+    Allgatherv,
+    Allreduce,
+    Barrier,
+    Broadcast,
+    Gatherv,
+    Outcome,
+)
 from cobre_kernels.collective.checks import block_of
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
@@ -30,6 +37,15 @@ def allreduce_body(comm, call):
 
 @kernel(COMM, Allgatherv)
 def allgatherv_body(comm, call):
+    """Copy ``send`` to its block of ``recv``."""
+    block = block_of(call, 0)
+    if block != call.send:
+        copy_bytes(block, call.send, call.send_count * call.itemsize)
+    return OK
+
+
+@kernel(COMM, Gatherv)
+def gatherv_body(comm, call):
     """Copy ``send`` to its block of ``recv``."""
     block = block_of(call, 0)
     if block != call.send:

@@ -76,6 +76,7 @@ PROMISED = {
     "WorkerError",
     "WorkerInfo",
     "available_backends",
+    "check_signals",
     "create_communicator",
     "launch",
     "report_progress",

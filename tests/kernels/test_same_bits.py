@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from cobre_kernels.collective import calls, checks, dtypes
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.fold import Fold, fold_kernel
+from cobre_kernels.collective.fold import Fold, fold_kernel, rare_fold_kernel
 from cobre_kernels.machine.kernel import kernel
 
 from cobre_comm import LocalBackend, ReduceOp
-from cobre_comm.testing.cases.reference import COMPLEX, FLOATS, INTEGERS, numbers
+from cobre_comm.testing.cases.reference import ARITHMETIC, COMPLEX, FLOATS, INTEGERS, numbers
 from tests.kernels import programs
 
 COUNT = 40
@@ -40,11 +40,12 @@ def collectives():
 
 def folds():
     for dtype in [*INTEGERS, *FLOATS]:
-        for op in (ReduceOp.SUM, ReduceOp.MIN, ReduceOp.MAX):
-            special = op is not ReduceOp.SUM  # which NaN a sum gives is not promised
+        for op in ReduceOp:
+            special = op not in ARITHMETIC  # which NaN it gives is not promised
             acc, x = (numbers(dtype, rank, COUNT, special=special) for rank in (1, 2))
             code = dtypes.CODES[acc.dtype]
-            fold_kernel.call(0, Fold(code, op, acc.ctypes.data, x.ctypes.data, COUNT))
+            kernel = fold_kernel if op <= ReduceOp.MAX else rare_fold_kernel
+            kernel.call(0, Fold(code, op, acc.ctypes.data, x.ctypes.data, COUNT))
             yield f"{op.name} of {dtype}", acc
 
 

@@ -24,6 +24,7 @@ BODIES = Bodies(
     local.allreduce_body,
     local.allgatherv_body,
     local.abandon_body,
+    local.gatherv_body,
 )
 
 
@@ -31,7 +32,8 @@ class LocalBackend(KernelBackend):
     """The communicator of one rank.
 
     In ``@njit`` code ``barrier`` and ``broadcast`` compile to a look whether the communicator is
-    closed, and ``allreduce`` to a copy; ``allgatherv`` and ``exact_sum`` run their entries.
+    closed, and ``allreduce`` to a copy; ``allgatherv``, ``gatherv`` and ``exact_sum`` run their
+    entries.
     """
 
     __slots__ = ("_regions",)

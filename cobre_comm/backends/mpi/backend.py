@@ -19,6 +19,7 @@ from cobre_kernels.mpi.allgatherv import allgatherv_body
 from cobre_kernels.mpi.allreduce import allreduce_body
 from cobre_kernels.mpi.barrier import barrier_body
 from cobre_kernels.mpi.broadcast import broadcast_body
+from cobre_kernels.mpi.gatherv import gatherv_body
 from cobre_kernels.shm import step
 from numpy.typing import DTypeLike
 
@@ -49,6 +50,7 @@ BODIES = Bodies(
     allreduce_body,
     allgatherv_body,
     messages.abandon_body,
+    gatherv_body,
     helpers=(*round.KERNELS, *messages.KERNELS, NODE_BODIES.barrier, NODE_BODIES.abandon),
 )
 

@@ -17,6 +17,7 @@ from cobre_kernels.shm.allgatherv import allgatherv_body
 from cobre_kernels.shm.allreduce import allreduce_body
 from cobre_kernels.shm.barrier import barrier_body
 from cobre_kernels.shm.broadcast import broadcast_body
+from cobre_kernels.shm.gatherv import gatherv_body
 from numpy.typing import DTypeLike
 
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
@@ -29,7 +30,14 @@ from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.jit.register import register_backend, register_region
 from cobre_comm.shared_region import MappedRegion
 
-BODIES = Bodies(barrier_body, broadcast_body, allreduce_body, allgatherv_body, step.abandon_body)
+BODIES = Bodies(
+    barrier_body,
+    broadcast_body,
+    allreduce_body,
+    allgatherv_body,
+    step.abandon_body,
+    gatherv_body,
+)
 
 
 class ShmBackend(KernelBackend):

@@ -16,6 +16,7 @@ from cobre_kernels.tcp.allgatherv import allgatherv_body
 from cobre_kernels.tcp.allreduce import allreduce_body
 from cobre_kernels.tcp.barrier import barrier_body
 from cobre_kernels.tcp.broadcast import broadcast_body
+from cobre_kernels.tcp.gatherv import gatherv_body
 from cobre_kernels.tcp.progress.control import abandon_body, goodbye_kernel
 from cobre_kernels.tcp.progress.neighbours import advance_kernel
 from cobre_kernels.tcp.progress.transfer import transfer_kernel
@@ -38,6 +39,7 @@ BODIES = Bodies(
     allreduce_body,
     allgatherv_body,
     abandon_body,
+    gatherv_body,
     helpers=(transfer_kernel, advance_kernel, goodbye_kernel),
 )
 

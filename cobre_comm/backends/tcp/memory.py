@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from cobre_comm.backends.tcp.rendezvous import Links
 
+SMALLEST_GATHER_BYTES = 4096
+
 
 class LinkMemory:
     """The records by which kernels use the links; keep them as long as kernels may run.
@@ -42,6 +44,7 @@ class LinkMemory:
         links.ring_out = _descriptor(sockets.ring_out)
         links.ring_in = _descriptor(sockets.ring_in)
         links.star_bytes = sockets.star_bytes
+        links.gather_bytes = max(sockets.star_bytes, SMALLEST_GATHER_BYTES)
         links.outbox = self._buffer(sockets.star_bytes)
         links.staging = self._buffer(records.STAGING_CHUNKS * records.CHUNK_BYTES)
         links.polls = self._rows(records.POLL, 3 * size + 2)
@@ -55,7 +58,7 @@ class LinkMemory:
             peer.control_fd, peer.star_fd = _descriptor(sockets.control[rank]), _descriptor(star)
             peer.process_fd = sockets.processes.get(rank, records.NO_LINK)
             if star is not None:
-                peer.inbox = self._buffer(HEADER_BYTES + sockets.star_bytes)
+                peer.inbox = self._buffer(HEADER_BYTES + int(links.gather_bytes))
 
     def _rows(self, record: Record, count: int) -> int:
         return self._buffer(count * record.size_bytes)

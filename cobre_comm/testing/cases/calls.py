@@ -15,6 +15,10 @@ def _allreduce(comm, send, recv, op=ReduceOp.SUM):
     comm.allreduce(send, recv, op)
 
 
+def _gatherv(comm, send, recv, counts, displs, root=0):
+    comm.gatherv(send, recv, counts, displs, root)
+
+
 def _broadcast(comm, buf, root=0):
     comm.broadcast(buf, root)
 
@@ -31,13 +35,34 @@ def _stop_requested(comm):
     return comm.stop_requested()
 
 
+def _sum(comm, x):
+    return comm.sum(x)
+
+
+def _min(comm, x):
+    return comm.min(x)
+
+
+def _max(comm, x):
+    return comm.max(x)
+
+
+def _allgather(comm, send, recv):
+    comm.allgather(send, recv)
+
+
 _BODIES = {
     "allgatherv": _allgatherv,
+    "gatherv": _gatherv,
     "allreduce": _allreduce,
     "broadcast": _broadcast,
     "barrier": _barrier,
     "exact_sum": _exact_sum,
     "stop_requested": _stop_requested,
+    "sum": _sum,
+    "min": _min,
+    "max": _max,
+    "allgather": _allgather,
 }
 _COMPILED = {name: njit(cache=True, nogil=True)(body) for name, body in _BODIES.items()}
 

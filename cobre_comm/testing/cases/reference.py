@@ -16,16 +16,28 @@ COMPLEX = ["c8", "c16"]
 STRUCTURED = np.dtype([("stage", "i4"), ("cost", "f8"), ("coefficients", "f4", (3,))])
 PLAIN = [*INTEGERS, *FLOATS, *COMPLEX, "?", STRUCTURED, "M8[D]", "m8[ns]", "S5", "U3"]
 PYTHON_ONLY = ["f2", "g", "G", ">f8", ">i2", "V7"]  # numba has none of them on a CPU
-OPS = [ReduceOp.SUM, ReduceOp.MIN, ReduceOp.MAX]
+OPS = list(ReduceOp)
+ARITHMETIC = {ReduceOp.SUM: np.add, ReduceOp.PROD: np.multiply}  # payloads of NaNs are open
+LOGIC = {ReduceOp.LAND: np.logical_and, ReduceOp.LOR: np.logical_or}
+
+
+def ops_of(dtype):
+    """Return what there is to fold a dtype with: of complex numbers SUM, and no sum of bool."""
+    kind = np.dtype(dtype).kind
+    if kind == "c":
+        return OPS[:1]
+    return [op for op in OPS if op not in ARITHMETIC] if kind == "b" else OPS
 
 
 def fold(op, contributions):
     """Fold arrays in rank order."""
     accumulator = contributions[0].copy()
+    if op in LOGIC:
+        return LOGIC[op].reduce(contributions).astype(accumulator.dtype)
     with np.errstate(all="ignore"):
         for x in contributions[1:]:
-            if op == ReduceOp.SUM:
-                accumulator = np.add(accumulator, x)
+            if op in ARITHMETIC:
+                accumulator = ARITHMETIC[op](accumulator, x)
                 continue
             earlier_stays = accumulator <= x if op == ReduceOp.MIN else accumulator >= x
             is_nan = accumulator != accumulator
@@ -64,8 +76,13 @@ def block(dtype, rank, shape, seed=0):
 
 
 def numbers(dtype, rank, count, seed=0, special=True):
-    """Return numbers of a dtype that ``allreduce`` takes: all magnitudes, wraps, ties, specials."""
+    """Return numbers of a dtype that ``allreduce`` takes: all magnitudes, wraps, ties, specials.
+
+    Zeros are among them, so that LAND and LOR have both results.
+    """
     dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return block(dtype, rank, count, seed)
     if dtype.kind in "iu":
         drawn = block(dtype, rank, count, seed)
         tie = _mixed(seed + 1, 0, count) % np.uint64(7) == 0
@@ -73,6 +90,7 @@ def numbers(dtype, rank, count, seed=0, special=True):
         drawn[_mixed(seed, rank, count) % np.uint64(11) == 0] = limits.max
         drawn[_mixed(seed, rank, count) % np.uint64(11) == 1] = limits.min
         drawn[tie] = 42
+        drawn[_mixed(seed + 2, rank % 2, count) % np.uint64(5) == 0] = 0
         return drawn
     if dtype.kind == "c":
         parts = numbers(np.dtype(f"f{dtype.itemsize // 2}"), rank, 2 * count, seed, special)
@@ -134,9 +152,9 @@ def assert_same_bytes(actual, expected):
 
 
 def assert_same_fold(actual, expected, op):
-    """Compare bit for bit; the payload of a NaN that SUM makes is not promised."""
+    """Compare bit for bit; the payload of a NaN that SUM or PROD makes is not promised."""
     _assert_nothing_written_around(actual)
-    if op == ReduceOp.SUM and actual.dtype.kind in "fc":
+    if op in ARITHMETIC and actual.dtype.kind in "fc":
         real = actual.dtype if actual.dtype.kind == "f" else np.dtype(f"f{actual.itemsize // 2}")
         actual, expected = actual.reshape(-1).view(real), expected.reshape(-1).view(real)
         both = np.isnan(actual) & np.isnan(expected)

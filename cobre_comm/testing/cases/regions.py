@@ -42,13 +42,26 @@ def populate_on_leader(comm, dtype, count):
     region.close()
 
 
-def populate_by_block(comm, count):
+def _block(region, start, stop):
+    return region.block(start, stop)
+
+
+def _lengths(region):
+    return region.count, region.nbytes
+
+
+BLOCKS = {"python": _block, "njit": njit(cache=True)(_block)}
+LENGTHS = {"python": _lengths, "njit": njit(cache=True)(_lengths)}
+
+
+def populate_by_block(comm, caller, count):
     with comm.create_shared_region(count, np.float64) as region:
         here = comm.split_local()
         edges = [r * count // here.size for r in range(here.size + 1)]
         start, stop = edges[here.rank], edges[here.rank + 1]
-        region.block(start, stop)[:] = block("f8", here.rank, stop - start)
+        BLOCKS[caller](region, start, stop)[:] = block("f8", here.rank, stop - start)
         region.fence()
+        assert LENGTHS[caller](region) == (count, 8 * count)
         parts = [block("f8", r, edges[r + 1] - edges[r]) for r in range(here.size)]
         assert_same_bytes(np.array(region.as_slice()), np.concatenate(parts))
 
@@ -78,12 +91,16 @@ def one_copy_in_memory(comm):
     assert view.tolist() == [7] * 1000
 
 
-def block_bounds(comm):
-    region = comm.create_shared_region(10, np.float64)
+def block_bounds(comm, caller):
+    region, take = comm.create_shared_region(10, np.float64), BLOCKS[caller]
     for start, stop in [(-1, 5), (0, 11), (6, 5), (11, 11), (-3, -1)]:
-        raises(ValueError, region.block, start, stop)
-    assert region.block(0, 0).size == region.block(10, 10).size == 0
-    assert region.block(2, 10).size == 8
+        told = str(raises(ValueError, take, region, start, stop))
+        assert told == f"block [{start}, {stop}) is not inside a region of 10 elements"
+    raises(TypeError, take, region, 1.5, 3)
+    assert take(region, 0, 0).size == take(region, 10, 10).size == 0
+    assert take(region, 2, 10).size == 8
+    whole = take(region, 0, 10)
+    whole[comm.rank % 10] = 1.0  # of all elements, and writable
     region.fence()
 
 
@@ -204,11 +221,11 @@ CASES = [
     ),
     case(
         "populate_by_block", populate_by_block, {"count": [Together([0, 5, 10_000])]},
-        needs=SPLIT, check=QUICK,
+        callers=BOTH, needs=SPLIT, check=QUICK,
     ),
     case("memory_is_shared", one_copy_in_memory, needs=SPLIT, check=QUICK),
     case("late_leader", late_leader, {"pause_s": [0.1]}, callers=BOTH),
-    case("block_bounds", block_bounds),
+    case("block_bounds", block_bounds, callers=BOTH),
     case("one_leader", leader, expect=one_leads_each_node, check=QUICK),
     case(
         "split_local_is_independent", split, callers=BOTH, needs=("split",),

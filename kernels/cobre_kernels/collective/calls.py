@@ -22,6 +22,9 @@ FENCE = 5
 CREATE_REGION = 6
 SPLIT = 7
 EXACT_SUM = 8  # an allreduce of EXACT, for what the caller is told
+ALLGATHER = 9  # an allgatherv of equal blocks, likewise
+GATHERV = 10
+REGION_BLOCK = 11  # no collective: the bounds of a part of a region, likewise
 
 OPERATIONS = {
     BARRIER: "barrier",
@@ -32,6 +35,9 @@ OPERATIONS = {
     CREATE_REGION: "create_shared_region",
     SPLIT: "split_local",
     EXACT_SUM: "exact_sum",
+    ALLGATHER: "allgather",
+    GATHERV: "gatherv",
+    REGION_BLOCK: "block",
 }
 
 HASH_MASK = 0x3FFFFFFF
@@ -80,6 +86,22 @@ class Allgatherv(NamedTuple):
     displs: int
     counts_len: int
     displs_len: int
+
+
+class Gatherv(NamedTuple):
+    """A gatherv; on other ranks than the root, there is neither ``recv`` nor a table."""
+
+    send: int
+    send_count: int
+    recv: int
+    recv_count: int
+    itemsize: int
+    dtype: int
+    counts: int
+    displs: int
+    counts_len: int
+    displs_len: int
+    root: int
 
 
 class ExactSum(NamedTuple):

@@ -26,10 +26,12 @@ def check_allreduce(call):
     """Return OK, or the status of wrong arguments of an allreduce."""
     if call.send_count != call.recv_count or call.send_count <= 0:
         return -call.send_count if call.send_count < 0 else status.LENGTHS_DIFFER
-    if call.op < fold.SUM or call.op > fold.MAX:
+    if call.op < fold.SUM or call.op > fold.LOR:
         return status.BAD_OP
     is_complex = call.dtype == dtypes.COMPLEX64 or call.dtype == dtypes.COMPLEX128
     if is_complex and call.op != fold.SUM:
+        return status.BAD_OP
+    if call.dtype == dtypes.BOOL and (call.op == fold.SUM or call.op == fold.PROD):
         return status.BAD_OP
     if (call.send | call.recv) % (call.itemsize // 2 if is_complex else call.itemsize) != 0:
         return status.UNALIGNED
@@ -65,6 +67,16 @@ def check_allgatherv(comm, call):
     if not is_own_block and _overlap(call.send, send_bytes, call.recv, recv_bytes):
         return status.BUFFERS_OVERLAP
     return status.OK
+
+
+@routine
+def check_gatherv(comm, call):
+    """Return OK, or the status of wrong arguments of a gatherv; counts are the root's alone."""
+    if not 0 <= call.root < comm.size:
+        return status.BAD_ROOT
+    if comm.rank == call.root:
+        return check_allgatherv(comm, call)
+    return -call.send_count if call.send_count < 0 else status.OK
 
 
 @routine
@@ -110,6 +122,12 @@ def largest_block_bytes(size, call):
     for r in range(size):
         largest = max(largest, count_of(call, r))
     return largest * call.itemsize
+
+
+@routine
+def mix(mixed, word):
+    """Mix a word into a hash."""
+    return ((mixed ^ (mixed >> 29) ^ word) * GOLDEN) & LOW_63
 
 
 @routine

@@ -41,4 +41,4 @@ BY_TYPE_NUMBER = tuple(
 
 def is_reducible(code):
     """Whether ``allreduce`` folds this element type."""
-    return INT8 <= code <= COMPLEX128
+    return BOOL <= code <= COMPLEX128

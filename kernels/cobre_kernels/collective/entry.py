@@ -12,18 +12,21 @@ from cobre_kernels.collective.calls import (
     ALLGATHERV,
     ALLREDUCE,
     BROADCAST,
+    GATHERV,
     Allgatherv,
     Allreduce,
     Barrier,
     Broadcast,
+    Gatherv,
     Outcome,
     Refusal,
     signature_of,
 )
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.fold import LAND, MAX, fold
 from cobre_kernels.collective.guard import acquire, is_forked, release, release_broken
 from cobre_kernels.collective.journal import note_entered, note_left
-from cobre_kernels.collective.status import OK
+from cobre_kernels.collective.status import NOT_LOADED, OK
 from cobre_kernels.collective.stop import mark_of
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import kernel, run, run_alone
@@ -62,13 +65,18 @@ def broadcast_entry(comm, call):
 @kernel(COMM, Allreduce)
 def allreduce_entry(comm, call):
     """``recv`` becomes the rank-ordered fold of ``send`` of all ranks."""
+    if call.op > MAX and comm.rare_fold_kernel == 0:
+        return NOT_LOADED
     outcome = acquire(comm)
     if outcome == OK:
         outcome = checks.check_allreduce(call)
         signature = signature_of(ALLREDUCE, call.dtype, call.op)
         amount = Amount(call.send_count, call.send_count * call.itemsize)
         if begin(comm, outcome, signature, amount.size_bytes, amount):
-            outcome = end(comm, run(comm.allreduce_body, comm, call))
+            outcome = run(comm.allreduce_body, comm, call)
+            if call.op >= LAND and comm.size == 1 and outcome == OK:
+                fold(comm, call, call.recv, call.recv, comm.length)  # 0 and 1, as of more ranks
+            outcome = end(comm, outcome)
     return outcome
 
 
@@ -83,6 +91,19 @@ def allgatherv_entry(comm, call):
         amount = Amount(call.send_count, call.send_count * call.itemsize)
         if begin(comm, outcome, signature, tables, amount):
             outcome = end(comm, run(comm.allgatherv_body, comm, call))
+    return outcome
+
+
+@kernel(COMM, Gatherv)
+def gatherv_entry(comm, call):
+    """The root's ``recv`` gets the blocks of all ranks."""
+    outcome = acquire(comm)
+    if outcome == OK:
+        outcome = checks.check_gatherv(comm, call)
+        signature = signature_of(GATHERV, call.dtype, call.root)
+        amount = Amount(call.send_count, call.send_count * call.itemsize)
+        if begin(comm, outcome, signature, call.itemsize, amount):
+            outcome = end(comm, run(comm.gatherv_body, comm, call))
     return outcome
 
 
@@ -122,4 +143,5 @@ def end(comm, outcome):
     return outcome
 
 
+# gatherv_entry is compiled on first use.
 KERNELS = (barrier_entry, broadcast_entry, allreduce_entry, allgatherv_entry)

@@ -116,7 +116,7 @@ def _allreduce(self, arguments, count, names):
         send, recv = arguments.send, arguments.recv
         dtype = plain_dtype(python, send, C_CONTIGUOUS | ALIGNED)
         other = plain_dtype(python, recv, C_CONTIGUOUS | ALIGNED | WRITEABLE)
-        if dtype == other and dtypes.INT8 <= dtype <= dtypes.COMPLEX128:
+        if dtype == other and dtypes.BOOL <= dtype <= dtypes.COMPLEX128:
             send_count, recv_count, itemsize = count_of(send), count_of(recv), send.descr.itemsize
             call = Allreduce(send.data, send_count, recv.data, recv_count, itemsize, dtype, op)
             outcome = run(comm.allreduce, comm, call)

@@ -2,8 +2,12 @@
 
 SUM adds without reassociation, widening or fused multiply-add; integers wrap. MIN and MAX are
 ``numpy.minimum`` and ``numpy.maximum``, in which the earlier operand stays when the two are equal
-(+0.0 and -0.0 included) and the first NaN met stays. Each element is folded by itself, so the
-result does not depend on how a payload is cut into chunks, nor on SIMD width.
+(+0.0 and -0.0 included) and the first NaN met stays. PROD multiplies as SUM adds. LAND and LOR take
+all but zero for true, and give 0 or 1. Each element is folded by itself, so the result does not
+depend on how a payload is cut into chunks, nor on SIMD width.
+
+The loops of PROD, LAND and LOR are in a kernel of their own, which is compiled when a rank first
+calls one of them (``comm.rare_fold_kernel``).
 """
 
 from typing import NamedTuple
@@ -19,6 +23,9 @@ from cobre_kernels.machine.routine import routine
 SUM = 0
 MIN = 1
 MAX = 2
+PROD = 3
+LAND = 4
+LOR = 5
 
 
 def _make_fold(dtype):
@@ -41,11 +48,33 @@ def _make_fold(dtype):
     return fold_elements
 
 
+def _make_rare_fold(dtype):
+    load, store = element_access(dtype)
+
+    @routine(error_model="numpy")
+    def fold_elements(op, acc, x, count):
+        if op == PROD:
+            for i in range(count):
+                store(acc, i, load(acc, i) * load(x, i))
+        elif op == LAND:
+            for i in range(count):
+                store(acc, i, 1 if (load(acc, i) != 0) & (load(x, i) != 0) else 0)
+        else:
+            for i in range(count):
+                store(acc, i, 1 if (load(acc, i) != 0) | (load(x, i) != 0) else 0)
+
+    return fold_elements
+
+
 _float64, _float32 = _make_fold(np.float64), _make_fold(np.float32)
 _int64, _int32 = _make_fold(np.int64), _make_fold(np.int32)
 _int16, _int8 = _make_fold(np.int16), _make_fold(np.int8)
 _uint64, _uint32 = _make_fold(np.uint64), _make_fold(np.uint32)
 _uint16, _uint8 = _make_fold(np.uint16), _make_fold(np.uint8)
+# What these make of integers has the same bits with a sign and without.
+_rare_float64, _rare_float32 = _make_rare_fold(np.float64), _make_rare_fold(np.float32)
+_rare_64, _rare_32 = _make_rare_fold(np.uint64), _make_rare_fold(np.uint32)
+_rare_16, _rare_8 = _make_rare_fold(np.uint16), _make_rare_fold(np.uint8)
 
 
 class Fold(NamedTuple):
@@ -65,6 +94,8 @@ def fold_kernel(comm, call):
     Assumes a reducible dtype code, aligned addresses, and ranges that are the same or disjoint.
     """
     dtype, op, acc, x, count = call
+    if op > MAX:
+        return run(comm.rare_fold_kernel, comm, call)
     if dtype == dtypes.FLOAT64:
         _float64(op, acc, x, count)
     elif dtype == dtypes.FLOAT32:
@@ -83,12 +114,31 @@ def fold_kernel(comm, call):
         _uint32(op, acc, x, count)
     elif dtype == dtypes.UINT16:
         _uint16(op, acc, x, count)
-    elif dtype == dtypes.UINT8:
+    elif dtype == dtypes.UINT8 or dtype == dtypes.BOOL:
         _uint8(op, acc, x, count)
     elif dtype == dtypes.COMPLEX128:  # has a SUM only, and that adds the parts
         _float64(SUM, acc, x, 2 * count)
     else:
         _float32(SUM, acc, x, 2 * count)
+    return 0
+
+
+@kernel(COMM, Fold)
+def rare_fold_kernel(comm, call):
+    """Fold likewise, by PROD, LAND or LOR."""
+    dtype, op, acc, x, count = call
+    if dtype == dtypes.FLOAT64:
+        _rare_float64(op, acc, x, count)
+    elif dtype == dtypes.FLOAT32:
+        _rare_float32(op, acc, x, count)
+    elif dtype == dtypes.INT64 or dtype == dtypes.UINT64:
+        _rare_64(op, acc, x, count)
+    elif dtype == dtypes.INT32 or dtype == dtypes.UINT32:
+        _rare_32(op, acc, x, count)
+    elif dtype == dtypes.INT16 or dtype == dtypes.UINT16:
+        _rare_16(op, acc, x, count)
+    else:
+        _rare_8(op, acc, x, count)
     return 0
 
 

@@ -6,6 +6,7 @@ OK = 0
 
 # The communicator stays usable: refused before any communication.
 UNUSUAL_ARGUMENTS = -1  # to the slow path, which explains or converts
+NOT_LOADED = -2  # a kernel that is compiled on first use is missing; load it and call again
 LENGTHS_DIFFER = 1  # allreduce: send.size != recv.size, or zero
 SEND_NOT_COUNT = 2  # allgatherv: send.size != counts[rank]
 BLOCK_OUTSIDE = 3  # allgatherv: a block reaches outside recv

@@ -97,6 +97,8 @@ new_tuple = _external("PyTuple_New", _LONG(_LONG))
 tuple_size = _external("PyTuple_Size", _LONG(_LONG))
 tuple_item = _external("PyTuple_GetItem", _LONG(_LONG, _LONG))  # borrowed
 set_item = _external("PyTuple_SetItem", _INT(_LONG, _LONG, _LONG))  # takes the count over
+thread_dictionary = _external("PyThreadState_GetDict", _LONG())  # borrowed
+set_named_item = _external("PyDict_SetItemString", _INT(_LONG, _LONG, _LONG))
 call_object = _external("PyObject_CallObject", _LONG(_LONG, _LONG))
 
 if not config.DISABLE_JIT:

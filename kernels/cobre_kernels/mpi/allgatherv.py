@@ -87,7 +87,7 @@ def _gather_blocks(comm, call):
 @routine
 def _staged(comm, call):
     largest = largest_block_bytes(comm.size, call)
-    chunk = _chunk_bytes(comm, call)
+    chunk = chunk_bytes(comm, call)
     streams = is_large(_reach_bytes(comm, call))
     begin = 0
     while True:
@@ -100,7 +100,7 @@ def _staged(comm, call):
 
 
 @routine
-def _chunk_bytes(comm, call):
+def chunk_bytes(comm, call):
     """Return the bytes of a rank's chunk: all ranks that give anything share a half."""
     givers = 0
     for rank in range(comm.size):
@@ -110,19 +110,19 @@ def _chunk_bytes(comm, call):
 
 
 @routine
-def _part_bytes(call, rank, span):
+def part_bytes(call, rank, span):
     """Return the bytes of a rank's block that are in this chunk."""
     begin, chunk = span
     return max(min(bytes_of(call, rank) - begin, chunk), 0)
 
 
 @routine
-def _sum_parts(comm, call, span, indices):
+def sum_parts(comm, call, span, indices):
     """Return the bytes in this chunk of the ranks from one node index to another."""
     first, end = indices
     total = 0
     for index in range(first, end):
-        total += _part_bytes(call, comm.mpi.node_order[index], span)
+        total += part_bytes(call, comm.mpi.node_order[index], span)
     return total
 
 
@@ -130,9 +130,9 @@ def _sum_parts(comm, call, span, indices):
 def _chunk(comm, call, span, streams):
     mpi = comm.mpi
     half = next_half(mpi)
-    own_bytes = _part_bytes(call, comm.rank, span)
+    own_bytes = part_bytes(call, comm.rank, span)
     if own_bytes > 0:
-        before = _sum_parts(comm, call, span, (0, mpi.node_index[comm.rank]))
+        before = sum_parts(comm, call, span, (0, mpi.node_index[comm.rank]))
         move(half + before, call.send + span[0], own_bytes)
     outcome = enter_round(comm, True)
     if outcome == OK and is_leader(comm):
@@ -149,7 +149,7 @@ def _gather_parts(comm, call, span, half):
     starts = comm.mpi.node_starts
     total = 0
     for node in range(comm.mpi.nodes):
-        length = _sum_parts(comm, call, span, (starts[node], starts[node + 1]))
+        length = sum_parts(comm, call, span, (starts[node], starts[node + 1]))
         calls.put_given(comm, node, length, total)
         total += length
     return calls.allgatherv(comm, half) if total > 0 else OK
@@ -161,7 +161,7 @@ def _take_out(comm, call, span, half, streams):
     offset = 0
     for index in range(comm.size):
         rank = comm.mpi.node_order[index]
-        length = _part_bytes(call, rank, span)
+        length = part_bytes(call, rank, span)
         block = block_of(call, rank)
         if length > 0 and not (rank == comm.rank and block == call.send):
             copy_out(block + span[0], half + offset, length, streams)

@@ -100,6 +100,7 @@ LINKS = Record(
     transfer=word("kernel that moves messages on the star, by address"),
     advance=word("kernel that ends a progress step on the ring, by address"),
     star_bytes=word("largest payload that goes through rank 0"),
+    gather_bytes=word("largest chunk of a gatherv"),
     outbox=word("address of star_bytes where rank 0 packs what it sends to all"),
     # The ring.
     ring_out=word("descriptor of the one-way link to the next rank"),

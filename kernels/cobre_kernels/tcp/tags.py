@@ -3,7 +3,7 @@
 Tags up to 0x0A are those of the documents this protocol comes from; the others are ours.
 """
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 
 # Collectives, on data links.
 ALLGATHERV_SEND = 0x01
@@ -13,6 +13,8 @@ ALLREDUCE_RECV = 0x04
 BROADCAST = 0x05
 BARRIER_READY = 0x06
 BARRIER_GO = 0x07
+GATHERV_SEND = 0x12
+GATHERV_RECV = 0x13
 
 # Start-up.
 HANDSHAKE = 0x08

@@ -12,6 +12,7 @@ from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.mpi import barrier, broadcast, calls, messages, records, round
 from cobre_kernels.mpi.allgatherv import allgatherv_body
 from cobre_kernels.mpi.allreduce import allreduce_body
+from cobre_kernels.mpi.gatherv import gatherv_body
 
 from tests.kernels import shared_words
 from tests.kernels.threads.recorder import copy_bytes, recorder
@@ -92,6 +93,7 @@ class Node(World):
         comm.broadcast_body = broadcast.broadcast_body.address
         comm.allreduce_body = allreduce_body.address
         comm.allgatherv_body = allgatherv_body.address
+        comm.gatherv_body = gatherv_body.address
         comm.abandon_body = messages.abandon_body.address
         mpi.enter_round_kernel = round.enter_round_kernel.address
         mpi.hand_out_kernel = round.hand_out_kernel.address

@@ -88,6 +88,27 @@ def allgatherv(comm, length, recv=None, *, in_place=False):
     compare(recv, np.concatenate([values(r, counts[r]) for r in range(SIZE)]))
 
 
+def gatherv(comm, length, root, extra=0):
+    counts = np.array([length + r if length > 12 else length for r in range(SIZE)])
+    displs = np.cumsum(counts) - counts
+    send = values(comm.rank, counts[comm.rank] + extra)
+    recv = np.full(counts.sum() if comm.rank == root else 0, np.nan)
+    call = calls.Gatherv(
+        send.ctypes.data, len(send), recv.ctypes.data, len(recv), 8, dtypes.FLOAT64,
+        counts.ctypes.data, displs.ctypes.data, SIZE, SIZE, root,
+    )  # fmt: skip
+    outcome = entry.gatherv_entry.call(comm, call)
+    if comm.rank == root and outcome == status.OK:
+        compare(recv, np.concatenate([values(r, counts[r]) for r in range(SIZE)]))
+    return outcome
+
+
+def gathervs(comm):
+    for number, length in enumerate((*LENGTHS, *LENGTHS)):
+        assert gatherv(comm, length, number % SIZE) == status.OK
+    assert gatherv(comm, 20, 1, extra=comm.rank == 2) == status.DISAGREE
+
+
 def broadcasts(comm):
     for number, length in enumerate((*LENGTHS, *LENGTHS)):
         broadcast(comm, length, number % SIZE)
@@ -233,10 +254,21 @@ def planted(body, kind, changes):
 
 
 def main():
-    bodies = (barriers, broadcasts, allreduces, allgathervs, mixed, regions, disagreement, left)
+    bodies = (
+        barriers,
+        broadcasts,
+        allreduces,
+        allgathervs,
+        gathervs,
+        mixed,
+        regions,
+        disagreement,
+        left,
+    )
     results = {body.__name__: report(body) for body in bodies}
     results["late"] = report(late, timeout_s=0.15)
     results["rounds"] = report(rounds, Node)
+    results["node gathervs"] = report(gathervs, Node)
     results["node disagreement"] = report(disagreement, Node)
     results["planted"] = {name: planted(*mistake) for name, mistake in mistakes().items()}
     json.dump(results, sys.stdout)

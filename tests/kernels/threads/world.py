@@ -13,7 +13,7 @@ from cobre_kernels.collective.fold import Fold, fold_kernel  # isort: skip
 from cobre_kernels.collective.stop import STOP_FLAG  # isort: skip
 from cobre_kernels.machine.kernel import kernel  # isort: skip
 from cobre_kernels.machine.record import poke_now  # isort: skip
-from cobre_kernels.shm import allgatherv, allreduce, barrier, broadcast, control, step  # isort: skip
+from cobre_kernels.shm import allgatherv, allreduce, barrier, broadcast, control, gatherv, step  # isort: skip
 from cobre_comm.backends.journals import Journals  # isort: skip
 from cobre_comm.backends.region_table import RegionTable  # isort: skip
 from tests.kernels import shared_words  # isort: skip
@@ -55,6 +55,7 @@ class World:
             self.regions.add(number, at, REGION_BYTES)
         self.flag = STOP_FLAG.array()
         self.words = [COMM.array(size) for _ in range(size)]
+        self.sends = [np.zeros(size, dtype=np.int64) for _ in range(size)]
         self.comms = [COMM.of(words) for words in self.words]
         self.journals = []
         for rank, comm in enumerate(self.comms):
@@ -73,6 +74,8 @@ class World:
             comm.broadcast_body = broadcast.broadcast_body.address
             comm.allreduce_body = allreduce.allreduce_body.address
             comm.allgatherv_body = allgatherv.allgatherv_body.address
+            comm.gatherv_body = gatherv.gatherv_body.address
+            comm.sends = self.sends[rank].ctypes.data
             comm.abandon_body = step.abandon_body.address
 
     def name_of(self, address):

@@ -29,6 +29,15 @@ def gather():
     block[:] = send
     comm.allgatherv(block, own, counts, displs)
     same(theirs, own)
+    theirs, ours = np.full(counts.sum(), -1.0), np.full(counts.sum(), -1.0)
+    rest = (ours, counts, displs) if rank == size - 1 else (None, None, None)
+    world.Gatherv(send, [theirs, counts, displs, MPI.DOUBLE], root=size - 1)
+    comm.gatherv(send, *rest, size - 1)
+    same(theirs, ours)
+    theirs, ours = np.empty((size, 3)), np.empty((size, 3))
+    world.Allgather(np.full(3, rank + 0.5), theirs)
+    comm.allgather(np.full(3, rank + 0.5), ours)
+    same(theirs, ours)
 
 
 def reduce():
@@ -37,6 +46,7 @@ def reduce():
         (MPI.SUM, ReduceOp.SUM),
         (MPI.MIN, ReduceOp.MIN),
         (MPI.MAX, ReduceOp.MAX),
+        (MPI.PROD, ReduceOp.PROD),
     ):
         theirs, ours = np.empty(3), np.empty(3)
         world.Allreduce(x, theirs, op=operation)
@@ -46,11 +56,14 @@ def reduce():
         world.Allreduce(MPI.IN_PLACE, theirs, op=operation)
         comm.allreduce(ours, ours, op)
         same(theirs, ours)
-    blocks, counts = np.empty((size, 3)), np.full(size, 3)
-    comm.allgatherv(x, blocks, counts, counts * np.arange(size))
-    theirs = np.empty(3)
-    world.Allreduce(x, theirs, op=MPI.PROD)
-    same(theirs, blocks.prod(axis=0))
+    assert comm.sum(rank + 1) == world.allreduce(rank + 1)
+    assert comm.max(rank + 0.5) == world.allreduce(rank + 0.5, op=MPI.MAX)
+    flags = np.array([rank, 1, 0])
+    for operation, op in ((MPI.LAND, ReduceOp.LAND), (MPI.LOR, ReduceOp.LOR)):
+        theirs, ours = np.empty(3, np.int64), np.empty(3, np.int64)
+        world.Allreduce(flags, theirs, op=operation)
+        comm.allreduce(flags, ours, op)
+        same(theirs, ours)
 
 
 def broadcast_and_scatter():

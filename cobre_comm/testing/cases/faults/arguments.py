@@ -62,6 +62,32 @@ def _allgatherv_cases(rank, size):
         yield "blocks overlap", (send, recv, counts, changed(displs, 1)), ValueError
 
 
+def _gatherv_cases(rank, size):
+    """Every rank is its own root: what is wrong is seen before any communication."""
+    alike = (
+        "strided recv",
+        "dtypes",
+        "long send",
+        "short counts",
+        "outside",
+        "2-D counts",
+        "overlap",
+    )
+    for name, arguments, error in _allgatherv_cases(rank, size):
+        if name in alike:
+            yield name, (*arguments, rank), error
+    send, recv, table = np.zeros(1), np.zeros(size), np.ones(size, np.int64)
+    yield "no recv", (send, None, table, table, rank), TypeError
+    yield "root too large", (send, recv, table, table, size), InvalidRoot
+    yield "root negative", (send, None, None, None, -1), InvalidRoot
+    yield "root float", (send, recv, table, table, 0.0), TypeError
+    yield (
+        "strided send",
+        (np.zeros(4)[::2], None, None, None, (rank + 1) % size),
+        (ValueError if size > 1 else TypeError),
+    )
+
+
 def _allreduce_cases():
     send, recv, op = np.ones(4), np.zeros(4), ReduceOp.SUM
     yield "strided send", (np.zeros(8)[::2], recv, op), ValueError
@@ -69,7 +95,8 @@ def _allreduce_cases():
     yield "transposed", (np.zeros((3, 4)).T, np.zeros((3, 4)).T, op), ValueError
     yield "read-only recv", (send, _read_only(np.zeros(4)), op), ValueError
     yield "dtypes", (send, np.zeros(4, np.float32), op), TypeError
-    yield "bool", (np.zeros(4, "?"), np.zeros(4, "?"), op), TypeError
+    yield "sum of bool", (np.zeros(4, "?"), np.zeros(4, "?"), op), ValueError
+    yield "product of bool", (np.zeros(4, "?"), np.zeros(4, "?"), ReduceOp.PROD), ValueError
     yield "datetime", (np.zeros(4, "M8[D]"), np.zeros(4, "M8[D]"), op), TypeError
     yield "short recv", (send, np.zeros(3), op), InvalidBufferSize
     yield "empty", (np.zeros(0), np.zeros(0), op), InvalidBufferSize
@@ -83,7 +110,8 @@ def _allreduce_cases():
     yield "op name", (send, recv, "sum"), TypeError
     yield "op None", (send, recv, None), TypeError
     complexes = np.zeros(4, np.complex128)
-    yield "complex MIN", (complexes, complexes.copy(), ReduceOp.MIN), WRONG
+    for op in (ReduceOp.MIN, ReduceOp.PROD, ReduceOp.LOR):
+        yield f"complex {op.name}", (complexes, complexes.copy(), op), WRONG
     octets = np.zeros(33, np.uint8)[1:]
     yield "unaligned", (octets.view("f8"), np.zeros(4), op), WRONG
 
@@ -102,6 +130,27 @@ def _broadcast_cases(rank, size):
         yield "read-only", (_read_only(np.zeros(4)), 0), ValueError
 
 
+def _allgather_cases(rank, size):
+    send, recv = np.zeros(2), np.zeros(2 * size)
+    yield "strided send", (np.zeros(4)[::2], recv), ValueError
+    yield "read-only recv", (send, _read_only(np.zeros(2 * size))), ValueError
+    yield "dtypes", (send, np.zeros(2 * size, np.float32)), TypeError
+    yield "short recv", (send, recv[:-1].copy()), InvalidBufferSize
+    yield "long recv", (send, np.zeros(2 * size + 1)), InvalidBufferSize
+    yield "empty send", (send[:0].copy(), recv), InvalidBufferSize
+    if size > 1:
+        yield "another's block", (recv[2 * (rank - 1) :][:2], recv), ValueError
+
+
+def _number_cases():
+    yield "text", ("1",), TypeError
+    yield "None", (None,), TypeError
+    yield "bool", (True,), TypeError
+    yield "complex", (1j,), TypeError
+    yield "an array", (np.zeros(1),), TypeError
+    yield "2**63", (np.uint64(2**63),), ValueError
+
+
 def _python_cases(rank, size):
     """What cannot even be an argument of compiled code, or is of no use there."""
     send, recv = [1.0, 2.0], np.zeros(2 * size)
@@ -109,6 +158,9 @@ def _python_cases(rank, size):
     objects = np.array([None, 1], dtype=object)
     yield "allgatherv", "list", (send, recv, counts, displs), TypeError
     yield "allgatherv", "objects", (objects, np.zeros(2 * size, object), counts, displs), TypeError
+    for number in (2**70, -(2**63) - 1):
+        yield "sum", str(number), (number,), ValueError
+    yield "allgather", "list", (send, recv), TypeError
     good = np.zeros(2)
     yield "allgatherv", "text", (good, recv, "2" * size, displs), ValueError
     yield "allgatherv", "too big", (good, recv, [2**70] * size, displs), ValueError
@@ -159,6 +211,10 @@ def wrong_arguments(comm, caller, operation):
         "allgatherv": lambda: _allgatherv_cases(comm.rank, comm.size),
         "allreduce": _allreduce_cases,
         "broadcast": lambda: _broadcast_cases(comm.rank, comm.size),
+        "gatherv": lambda: _gatherv_cases(comm.rank, comm.size),
+        "allgather": lambda: _allgather_cases(comm.rank, comm.size),
+        "sum": _number_cases,
+        "max": _number_cases,
     }[operation]
     for name, arguments, error in cases():
         _check(comm, caller, operation, [(name, arguments, error)])
@@ -257,6 +313,11 @@ def closed(comm, caller):
         "allreduce": (np.zeros(2), np.zeros(2), ReduceOp.SUM),
         "allgatherv": (np.zeros(1), np.zeros(size), *tables),
         "exact_sum": (np.zeros(2),),
+        "allgather": (np.zeros(1), np.zeros(size)),
+        "gatherv": (np.zeros(1), np.zeros(size), *tables),
+        "sum": (1,),
+        "min": (1.0,),
+        "max": (1,),
     }.items():
         try:
             getattr(made, name)(comm, *arguments)
@@ -268,7 +329,7 @@ def closed(comm, caller):
 
 
 def all_are_closed(ran):
-    silent = {*OPERATIONS, "barrier", "exact_sum"} - set(ran.values[0])
+    silent = {*OPERATIONS, "barrier", "exact_sum", "min"} - set(ran.values[0])
     assert not silent, f"after close(), {', '.join(sorted(silent))} raised no error"
 
 
@@ -277,7 +338,7 @@ def case(name, body, over=None, **fields):
     return Case(name, body, over or {}, where="arguments", column="errors", **fields)
 
 
-OPERATIONS = ["allgatherv", "allreduce", "broadcast"]
+OPERATIONS = ["allgatherv", "allreduce", "broadcast", "allgather", "gatherv", "sum", "max"]
 CASES = [
     case("wrong_arguments", wrong_arguments, {"operation": OPERATIONS}, callers=("python",)),
     case(

@@ -25,6 +25,12 @@ def collective(comm, caller, operation, length=5, *, dtype="f8", op=ReduceOp.SUM
         made.allreduce(comm, np.ones(length, dtype), np.zeros(length, dtype), op)
     elif operation == "broadcast":
         made.broadcast(comm, np.ones(length, dtype), root)
+    elif operation == "gatherv":
+        is_root, tables = comm.rank == root, (np.full(size, length), length * np.arange(size))
+        rest = (np.zeros(size * length, dtype), *tables) if is_root else (None, None, None)
+        made.gatherv(comm, np.ones(length, dtype), *rest, root)
+    elif operation == "sum":
+        made.sum(comm, np.dtype(dtype).type(1).item())
     else:
         made.barrier(comm)
 
@@ -43,9 +49,9 @@ def last_is_wrong(comm, rows):
             hide(comm, rows[i], rows[i, :2])
 
 
-def prepare(comm, caller):
+def prepare(comm, caller, *others):
     """Compile, and meet: what follows is about waiting alone. Return the pids of all ranks."""
-    for name in OPERATIONS:
+    for name in [*OPERATIONS, *others]:
         collective(comm, caller, name)
     pids = np.zeros(comm.size, dtype=np.int64)
     tables = np.ones(comm.size, np.int64), np.arange(comm.size)

@@ -48,6 +48,10 @@ PLANS = {
         [call("allreduce", op=ReduceOp.MIN), call("allreduce", op=ReduceOp.MAX), call("allreduce")],
         ["MIN", "MAX", "SUM"],
     ),
+    "numbers": (
+        [call("sum"), call("sum", dtype="i8"), call("sum")],
+        ["float64, 1 elements", "int64, 1 elements"],
+    ),
     "roots": (
         [call("broadcast", root=0), call("broadcast", root=1), call("broadcast", root=0)],
         ["root=0", "root=1"],
@@ -64,6 +68,18 @@ PLANS = {
         [call("allgatherv", 5), call("allgatherv", 6), call("allgatherv", 5)],
         ["sends 5 elements", "sends 6 elements"],
     ),
+    "counts of gatherv": (
+        [call("gatherv", 5), call("gatherv", 6), call("gatherv", 5)],
+        ["the root's counts", "sends 5 elements", "sends 6 elements"],
+    ),
+    "counts of a long gatherv": (
+        [call("gatherv", 5), call("gatherv", 6), call("gatherv", 50_000)],
+        ["the root's counts", "sends 6 elements", "sends 50000 elements"],
+    ),
+    "roots of gatherv": (
+        [call("gatherv", root=0), call("gatherv", root=1), call("gatherv", root=0)],
+        ["gatherv(root=0", "gatherv(root=1"],
+    ),
     "dtypes of allgatherv": (
         [call("allgatherv", 5), call("allgatherv", 5, dtype="f4"), call("allgatherv", 5)],
         ["float64", "float32"],
@@ -74,8 +90,8 @@ AT_FAULT = {"operations": (1,)}  # the odd one, where the others agree
 
 def disagree(comm, caller, name):
     """Each rank calls what its plan says: (operation, length, keyword arguments)."""
-    prepare(comm, caller)
     plans, _ = PLANS[name]
+    prepare(comm, caller, *sorted({operation for operation, *_ in plans} & {"gatherv", "sum"}))
     operation, length, keywords = plans[comm.rank % len(plans)]
     caught, _, later, took = meet_failure(comm, caller, operation, length=length, **keywords)
     return caught, later, took

@@ -13,7 +13,7 @@ LIMIT_S = 0.5
 
 def late(comm, caller, operation, absent, folder):
     """Some ranks come after the timeout: when all others have met it."""
-    prepare(comm, caller)
+    prepare(comm, caller, operation)
     met, began = pathlib.Path(folder), time.monotonic()
     while comm.rank in absent and len(list(met.iterdir())) < comm.size - len(absent):
         time.sleep(0.01)
@@ -60,7 +60,7 @@ def case(name, body, over, **fields):
 
 CASES = [
     case(
-        "timeout", late, {"operation": OPERATIONS, "absent": [(1, 3)]}, sizes=(4,),
+        "timeout", late, {"operation": [*OPERATIONS, "gatherv"], "absent": [(1, 3)]}, sizes=(4,),
         limit_s=LIMIT_S, folder=True, expect=absent_are_named,
     ),
     case("no_limit", no_limit, {"pause_s": [1.0]}, callers=(), sizes=(2,), limit_s=0),

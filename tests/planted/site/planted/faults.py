@@ -52,7 +52,9 @@ class Fault:
     @property
     def kernel(self):
         """The collective that goes wrong."""
-        return "allreduce" if self.changed == "fold_kernel" else self.changed.partition("_")[0]
+        return (
+            "allreduce" if self.changed.endswith("fold_kernel") else self.changed.partition("_")[0]
+        )
 
     @property
     def class_name(self):

@@ -1,0 +1,102 @@
+"""Methods in ``@njit`` code that stand on others: scalar reductions, and blocks of one length.
+
+A number of a scalar reduction stays in the frame of the function that reduces it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from cobre_kernels.collective import dtypes, status
+from cobre_kernels.collective.calls import ALLGATHER, ALLREDUCE, Allreduce
+from cobre_kernels.collective.comm import IDLE
+from cobre_kernels.collective.fold import MAX, MIN, SUM
+from cobre_kernels.machine.atomics import WORD_BYTES, load_acquire
+from cobre_kernels.machine.elements import element_access
+from cobre_kernels.machine.kernel import run
+from numba.core import types
+from numba.extending import overload_method
+
+from cobre_comm.failure import Failure
+from cobre_comm.jit.arguments import error_class, pair_problem
+from cobre_comm.jit.methods import refused
+from cobre_comm.jit.records import explain, in_frame, record_of
+from cobre_comm.jit.types import CommType, LocalCommType
+
+_KINDS = {
+    types.Float: (np.float64, dtypes.FLOAT64, element_access(np.float64)[0]),
+    types.Integer: (np.int64, dtypes.INT64, element_access(np.int64)[0]),
+}
+_LARGEST = np.uint64(2**63 - 1)
+
+
+def _kind_of(x):
+    """Return what a number is reduced as, its code, and what reads it; None if it is no number."""
+    is_bool = isinstance(x, (types.Boolean, types.BooleanLiteral))
+    found = [kind for base, kind in _KINDS.items() if isinstance(x, base) and not is_bool]
+    return found[0] if found else None
+
+
+def _overload_reduction(name, op):
+    @overload_method(CommType, name)
+    def typed(comm, x):
+        kind = _kind_of(x)
+        if kind is None:
+            problem = f"{name}: x must be an int or a float, got {x}"
+
+            def refuse(comm, x):
+                refused(record_of(comm), ALLREDUCE, status.REFUSED)
+                raise TypeError(problem)
+
+            return refuse
+        as_number, dtype, load = kind
+        may_be_large, is_local = x == types.uint64, isinstance(comm, LocalCommType)
+        too_large = f"{name}: x does not fit a 64-bit signed integer"
+
+        def reduce(comm, x):
+            record = record_of(comm)
+            if may_be_large and x > _LARGEST:
+                refused(record, ALLREDUCE, status.UNFIT)
+                raise ValueError(too_large)
+            number = as_number(x)
+            if is_local and load_acquire(record.guard) == IDLE:
+                return number
+            at = in_frame(number)
+            call = Allreduce(at, 1, at, 1, WORD_BYTES, dtype, op)
+            outcome = run(record.allreduce, record, call)
+            if outcome != status.OK:
+                explain(record, ALLREDUCE, outcome, 1, 1)
+                raise Failure
+            return load(at, 0)
+
+        return reduce
+
+
+for _name, _op in (("sum", SUM), ("min", MIN), ("max", MAX)):
+    _overload_reduction(_name, _op)
+
+
+@overload_method(CommType, "allgather")
+def _allgather(comm, send, recv):
+    problem = pair_problem("allgather", send, recv)
+    if problem:
+        error = error_class(problem)
+
+        def refuse(comm, send, recv):
+            refused(record_of(comm), ALLGATHER, status.REFUSED)
+            raise error(problem)
+
+        return refuse
+
+    def allgather(comm, send, recv):
+        size, count = comm.size, send.size
+        if recv.size != size * count:
+            record = record_of(comm)
+            refused(record, ALLGATHER, status.LENGTHS_DIFFER)
+            explain(record, ALLGATHER, status.LENGTHS_DIFFER, size * count, recv.size)
+            raise Failure
+        counts, displs = np.empty(size, np.int64), np.empty(size, np.int64)
+        for rank in range(size):
+            counts[rank], displs[rank] = count, rank * count
+        comm.allgatherv(send, recv, counts, displs)
+
+    return allgather

@@ -1,0 +1,107 @@
+"""``gatherv`` in ``@njit`` code, where only the root needs ``recv`` and the tables."""
+
+from __future__ import annotations
+
+from cobre_kernels.collective import status
+from cobre_kernels.collective.calls import GATHERV, Gatherv
+from cobre_kernels.machine.kernel import run
+from numba.extending import overload_method, register_jitable
+from numba.np.numpy_support import as_dtype
+
+from cobre_comm.failure import Failure
+from cobre_comm.jit.arguments import (
+    array_problem,
+    blocks_problem,
+    contiguity,
+    integer_reader,
+    is_integer,
+    table,
+)
+from cobre_comm.jit.methods import blocks_numbers, refused
+from cobre_comm.jit.records import explain, record_of
+from cobre_comm.jit.types import CommType
+from cobre_comm.slow_path import dtype_word
+
+
+@register_jitable
+def _gather(record, call):
+    """Run the entry, which is loaded on first use."""
+    if record.gatherv == 0:
+        explain(record, GATHERV, status.NOT_LOADED, 0, 0)
+    if record.gatherv == 0:
+        return status.NOT_LOADED
+    return run(record.gatherv, record, call)
+
+
+@overload_method(CommType, "gatherv")
+def _gatherv(comm, send, recv, counts, displs, root=0):
+    problem = array_problem("gatherv", "send", send, writable=False)
+    if not problem and not is_integer(root):
+        problem = f"gatherv: root must be an integer, got {root}"
+    if problem:
+
+        def refuse(comm, send, recv, counts, displs, root=0):
+            refused(record_of(comm), GATHERV, status.REFUSED)
+            raise TypeError(problem)
+
+        return refuse
+    problem, error = blocks_problem("gatherv", (send, recv, counts, displs))
+    if problem:
+        return _as_sender(send, root, problem, error)
+    return _as_any_rank(send, recv, (counts, displs), root)
+
+
+def _as_sender(send, root, problem, error):
+    """Return what ranks do whose other arguments cannot be used: the root refuses them."""
+    is_contiguous, to_int = contiguity(send), integer_reader(root)
+    numpy_dtype = as_dtype(send.dtype)
+    dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
+
+    def gatherv(comm, send, recv, counts, displs, root=0):
+        record, target = record_of(comm), to_int(root)
+        if target == record.rank:
+            refused(record, GATHERV, status.REFUSED)
+            raise error(problem)
+        send_count = send.size if is_contiguous(send) else -status.NOT_CONTIGUOUS
+        outcome = _gather(
+            record,
+            Gatherv(send.ctypes.data, send_count, 0, 0, itemsize, dtype, 0, 0, 0, 0, target),
+        )
+        if outcome != status.OK:
+            if outcome != status.NOT_LOADED:
+                explain(record, GATHERV, outcome, target, 0)
+            raise Failure
+
+    return gatherv
+
+
+def _as_any_rank(send, recv, tables, root):
+    """Return what ranks do all of whose arguments can be used."""
+    as_counts, as_displs = table(tables[0]), table(tables[1])
+    send_contiguous, recv_contiguous = contiguity(send), contiguity(recv)
+    numpy_dtype, to_int = as_dtype(send.dtype), integer_reader(root)
+    dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
+
+    def gatherv(comm, send, recv, counts, displs, root=0):
+        record, target, send_count = record_of(comm), to_int(root), send.size
+        is_root = target == record.rank
+        if not send_contiguous(send) or (is_root and not recv_contiguous(recv)):
+            send_count = -status.NOT_CONTIGUOUS
+        lengths, counts_fit = as_counts(counts)
+        displacements, displs_fit = as_displs(displs)
+        counts_len = lengths.size if counts_fit and displs_fit else -status.UNFIT
+        call = Gatherv(
+            send.ctypes.data, send_count, recv.ctypes.data, recv.size, itemsize, dtype,
+            lengths.ctypes.data, displacements.ctypes.data, counts_len, displacements.size, target,
+        )  # fmt: skip
+        outcome = _gather(record, call)
+        a, b = target, 0
+        if is_root:  # reading the tables here also keeps them alive until the entry is done
+            sizes = (send.size, recv.size)
+            a, b = blocks_numbers(outcome, record.rank, sizes, lengths, displacements)
+        if outcome != status.OK:
+            if outcome != status.NOT_LOADED:
+                explain(record, GATHERV, outcome, a, b)
+            raise Failure
+
+    return gatherv

@@ -1,0 +1,69 @@
+"""Shared regions in ``@njit`` code."""
+
+from __future__ import annotations
+
+from cobre_kernels.collective.calls import FENCE, REGION_BLOCK, Barrier
+from cobre_kernels.collective.guard import usability
+from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.kernel import run
+from numba.extending import overload_attribute, overload_method
+
+from cobre_comm.failure import Failure
+from cobre_comm.jit.arguments import integer_reader, is_integer
+from cobre_comm.jit.records import explain, region_field
+from cobre_comm.jit.types import RegionType
+
+
+@overload_attribute(RegionType, "count")
+def _count(region):
+    return lambda region: region_field(region, "view").size
+
+
+@overload_attribute(RegionType, "nbytes")
+def _nbytes(region):
+    return lambda region: region_field(region, "view").nbytes
+
+
+@overload_method(RegionType, "as_slice")
+def _as_slice(region):
+    return lambda region: region_field(region, "view")
+
+
+@overload_method(RegionType, "block")
+def _block(region, start, stop):
+    if not is_integer(start) or not is_integer(stop):
+        problem = f"block: start and stop must be integers, got {start} and {stop}"
+
+        def refuse(region, start, stop):
+            raise TypeError(problem)
+
+        return refuse
+    to_first, to_last = integer_reader(start), integer_reader(stop)
+
+    def block(region, start, stop):
+        memory = region_field(region, "memory")
+        first, last = to_first(start), to_last(stop)
+        if not 0 <= first <= last <= memory.size:
+            explain(region_field(region, "comm"), REGION_BLOCK, memory.size, first, last)
+            raise Failure
+        return memory[first:last]
+
+    return block
+
+
+@overload_method(RegionType, "fence")
+def _fence(region):
+    synchronises = region.synchronises
+
+    def fence(region):
+        record = region_field(region, "comm")
+        if synchronises:
+            call = Barrier(FENCE, region_field(region, "identity"))
+            outcome = run(record.barrier, record, call)
+        else:
+            outcome = usability(record)
+        if outcome != OK:
+            explain(record, FENCE, outcome, 0, 0)
+            raise Failure
+
+    return fence

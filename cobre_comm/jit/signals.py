@@ -1,0 +1,153 @@
+"""``check_signals``: Ctrl-C in a user's own long loop of ``@njit`` code.
+
+What a handler raises is kept in CPython's dictionary of the thread, where the exception that
+compiled code raises finds it: compiled code holds no address, so numba caches it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, cast
+
+from cobre_kernels.collective.patience import TICK_NS
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.atomics import load_relaxed, peek, store_relaxed
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.core.typing.templates import AbstractTemplate
+from numba.extending import intrinsic, lower_builtin, register_jitable
+
+from cobre_comm.jit.attributes import is_in_parallel_loop
+from cobre_comm.jit.records import in_frame
+
+KEY = "cobre_comm.check_signals"
+
+
+def check_signals() -> None:
+    """Run the handlers of signals that have come; for long loops of ``@njit`` code.
+
+    Python runs no handler while compiled code runs, so Ctrl-C would wait for the end of the loop.
+    Collectives look by themselves. A call takes some nanoseconds: without the GIL (``nogil=True``)
+    it reads the clock, and looks every 50 ms. In another thread than the main one it does nothing,
+    as Python runs handlers in the main one alone.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C; or else what the handler of a signal raised. In ``@njit`` code
+        ``except Exception`` catches that too.
+
+    Examples
+    --------
+    >>> from numba import njit
+    >>> from cobre_comm import check_signals
+    >>> @njit(cache=True, nogil=True)
+    ... def solve(steps):
+    ...     for _ in range(steps):
+    ...         check_signals()
+    """
+
+
+class Interrupted(Exception):
+    """What ``@njit`` code raises; instantiating it gives what the signal handler raised."""
+
+    def __new__(cls, *values: Any) -> BaseException:  # type: ignore[misc]  # as failure.Failure
+        """Return the exception of the handler."""
+        found = values[0] if values else _thread_dictionary().get(KEY, KeyboardInterrupt())
+        return cast(BaseException, found)
+
+
+def _thread_dictionary() -> dict[str, Any]:
+    find = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_GetDict", ctypes.pythonapi))
+    return cast("dict[str, Any]", ctypes.cast(find(), ctypes.py_object).value)
+
+
+@intrinsic
+def _key(typingctx: Any) -> Any:
+    """Return the address of KEY as a C string."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ptrtoint(context.insert_const_string(builder.module, KEY), cgutils.intp_t)
+
+    return types.int64(), codegen
+
+
+@intrinsic
+def _looked_ns(typingctx: Any) -> Any:
+    """Return the address of the time of the last look, a word of the compiled function's own."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        word = builder.module.globals.get(KEY)
+        if word is None:
+            word = ir.GlobalVariable(builder.module, cgutils.intp_t, KEY)
+            word.linkage, word.align = "internal", 8
+            word.initializer = ir.Constant(cgutils.intp_t, 0)
+        return builder.ptrtoint(word, cgutils.intp_t)
+
+    return types.int64(), codegen
+
+
+@register_jitable
+def _is_due() -> Any:
+    """Tell whether a thread without the GIL is to look again.
+
+    Relaxed: threads that share the word take the same look twice at worst.
+    """
+    now = libc.monotonic_ns()
+    looked = _looked_ns()
+    if now - load_relaxed(looked) < TICK_NS or not libc.can_raise():
+        return False
+    store_relaxed(looked, now)
+    return True
+
+
+@register_jitable
+def _keep_exception() -> None:
+    kind, value, traceback = in_frame(0), in_frame(0), in_frame(0)
+    libc.fetch_exception(kind, value, traceback)
+    libc.normalize_exception(kind, value, traceback)
+    libc.set_named_item(libc.thread_dictionary(), _key(), peek(value))
+    for reference in (kind, value, traceback):
+        libc.count_down(peek(reference))
+
+
+@register_jitable
+def _handler_raised() -> Any:
+    has_gil = libc.gil_held() != 0
+    if not has_gil and not _is_due():
+        return False
+    ensured = types.int32(0) if has_gil else libc.gil_ensure()
+    raised = libc.check_signals() != 0
+    if raised:
+        _keep_exception()
+    if not has_gil:
+        libc.gil_release(ensured)
+    return raised
+
+
+def _compiled() -> None:
+    if _handler_raised():
+        raise Interrupted
+
+
+class _CheckSignals(AbstractTemplate):  # type: ignore[misc]  # numba is untyped
+    key = check_signals
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        """Return the signature; raise inside a parallel loop."""
+        if is_in_parallel_loop(self.context):
+            raise TypingError(
+                "check_signals cannot be called inside prange, where numba drops errors; call it "
+                "before or after the loop"
+            )
+        return None if args or kws else types.none()
+
+
+@lower_builtin(check_signals)
+def _lower(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return context.compile_internal(builder, _compiled, signature, args)
+
+
+# numba asks a global for it, also one that is loaded while the caller is typed.
+check_signals._numba_type_ = types.Function(_CheckSignals)  # type: ignore[attr-defined]

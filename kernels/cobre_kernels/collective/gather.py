@@ -1,0 +1,57 @@
+"""What ranks of a gatherv learn first: how much each of them sends, and what the root expects.
+
+Only the root has counts. Each rank tells its own number of elements, and the root a hash of its
+counts beside it. Every rank compares, so all of them see a disagreement in the same step.
+"""
+
+from cobre_kernels.collective.calls import CALLED, Gatherv
+from cobre_kernels.collective.checks import block_of, count_of, mix
+from cobre_kernels.collective.comm import ARRIVED
+from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.copy import move
+from cobre_kernels.machine.record import WORD_BYTES
+from cobre_kernels.machine.routine import routine
+
+
+@routine
+def expectation(comm, call):
+    """Return a hash of the root's counts; 0 on other ranks."""
+    mixed = 0
+    if comm.rank == call.root:
+        for rank in range(comm.size):
+            mixed = mix(mixed, count_of(call, rank))
+    return mixed
+
+
+@routine
+def note_count(comm, rank, count):
+    """Keep the number of elements that a rank sends."""
+    poke(comm.sends + rank * WORD_BYTES, count)
+
+
+@routine
+def agreement(comm, expected):
+    """Return OK, or DISAGREE with all calls in the failure records."""
+    mixed = 0
+    for rank in range(comm.size):
+        mixed = mix(mixed, peek(comm.sends + rank * WORD_BYTES))
+    if mixed == expected:
+        return OK
+    for rank in range(comm.size):
+        failure = comm.failures[rank]
+        failure.reason, failure.signature = ARRIVED, comm.signature & CALLED
+        failure.length, failure.detail = comm.length, peek(comm.sends + rank * WORD_BYTES)
+    return DISAGREE
+
+
+@routine
+def with_counts(comm, call):
+    """Return the call with the counts that are known now; the root's block is there already."""
+    if comm.rank == call.root and block_of(call, call.root) != call.send:
+        move(block_of(call, call.root), call.send, call.send_count * call.itemsize)
+    note_count(comm, call.root, 0)
+    return Gatherv(
+        call.send, call.send_count, call.recv, call.recv_count, call.itemsize, call.dtype,
+        comm.sends, call.displs, comm.size, call.displs_len, call.root,
+    )  # fmt: skip

@@ -1,0 +1,75 @@
+"""Gatherv: every rank's chunk goes through its slot, and the root alone copies it out.
+
+In the first step a rank's cell says how many elements it sends, so every rank learns how many steps
+there are. Blocks of up to INLINE_BYTES travel in the cells; the root's cell has what it expects.
+"""
+
+from cobre_kernels.collective.calls import Gatherv
+from cobre_kernels.collective.checks import block_of, bytes_of, largest_block_bytes
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
+from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.atomics import peek, poke
+from cobre_kernels.machine.copy import copy_far, is_large, move, store_fence
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.shm.control import INLINE_BYTES
+from cobre_kernels.shm.slot import fill_slot, slot_of
+from cobre_kernels.shm.step import await_all, next_generation, publish, record_calls
+from cobre_kernels.shm.wait import cell_of
+
+
+@kernel(COMM, Gatherv)
+def gatherv_body(comm, call):
+    """Learn the counts with the first chunks, then move the other chunks."""
+    generation = next_generation(comm)
+    if comm.rank == call.root:
+        poke(cell_of(comm, comm.rank, generation).payload, expectation(comm, call))
+    outcome = _step(comm, call, generation, 0)
+    if outcome == OK:
+        record_calls(comm)
+        for rank in range(comm.size):
+            note_count(comm, rank, comm.failures[rank].detail)
+        outcome = agreement(comm, peek(cell_of(comm, call.root, generation).payload))
+    if outcome != OK:
+        return outcome
+    call = with_counts(comm, call)
+    _take_out(comm, call, generation, 0)
+    for begin in range(comm.chunk_bytes, largest_block_bytes(comm.size, call), comm.chunk_bytes):
+        generation = next_generation(comm)
+        outcome = _step(comm, call, generation, begin)
+        if outcome != OK:
+            return outcome
+        _take_out(comm, call, generation, begin)
+    if is_large(call.recv_count * call.itemsize):
+        store_fence()
+    return OK
+
+
+@routine
+def _step(comm, call, generation, begin):
+    """Bring in what is left of this rank's block from ``begin`` on, a chunk at most."""
+    send_bytes = call.send_count * call.itemsize
+    if comm.rank != call.root and begin < send_bytes:
+        if send_bytes <= INLINE_BYTES:
+            move(cell_of(comm, comm.rank, generation).payload, call.send, send_bytes)
+        else:
+            length = min(send_bytes - begin, comm.chunk_bytes)
+            fill_slot(comm, generation, call.send + begin, length)
+    publish(comm, generation)
+    return await_all(comm, generation)
+
+
+@routine
+def _take_out(comm, call, generation, begin):
+    """On the root, copy the chunks of all ranks to their blocks."""
+    if comm.rank != call.root:
+        return
+    streams = is_large(call.recv_count * call.itemsize)
+    for rank in range(comm.size):
+        length = min(bytes_of(call, rank) - begin, comm.chunk_bytes)
+        if length > 0 and bytes_of(call, rank) <= INLINE_BYTES:
+            move(block_of(call, rank), cell_of(comm, rank, generation).payload, length)
+        elif length > 0:
+            target = block_of(call, rank) + begin
+            copy_far(target, slot_of(comm, rank, generation), length, streams)

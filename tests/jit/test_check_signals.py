@@ -1,0 +1,56 @@
+"""``check_signals`` where numba compiles and caches it; the table of cases has what it does."""
+
+import subprocess
+import sys
+
+import pytest
+from numba import config, njit, prange
+from numba.core.errors import TypingError
+
+from cobre_comm import check_signals
+
+pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="Python itself runs handlers")
+
+# The first use is in the compiled function, so numba loads it while it types the function.
+PROGRAM = """
+import cobre_comm
+from numba import njit
+
+@njit(cache=True, nogil=True)
+def loop(rounds):
+    for _ in range(rounds):
+        cobre_comm.check_signals()
+    return rounds
+
+import signal
+assert loop(5) == 5
+signal.setitimer(signal.ITIMER_REAL, 0.05)
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+try:
+    loop(10**12)
+except KeyboardInterrupt:
+    print(sum(loop.stats.cache_hits.values()))
+"""
+
+
+def test_another_process_finds_it_in_the_cache(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    hits = [
+        subprocess.run(
+            [sys.executable, program], capture_output=True, text=True, timeout=120, check=True
+        ).stdout.strip()
+        for _ in range(2)
+    ]
+    assert hits == ["0", "1"]
+
+
+@njit(parallel=True)
+def _in_parallel(count):
+    for _ in prange(count):
+        check_signals()
+
+
+def test_it_is_refused_in_a_parallel_loop():
+    with pytest.raises(TypingError, match="check_signals cannot be called inside prange"):
+        _in_parallel(4)

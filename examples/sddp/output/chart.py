@@ -92,6 +92,7 @@ def _draw_gaps(
         axes.plot(x, np.maximum(gap, FLOOR / 10), color=color, linestyle=style, label=label)
     shown = np.concatenate([gap[gap > FLOOR] for gap in gaps])
     axes.set_yscale("log")
+    axes.minorticks_off()
     if shown.size:
         axes.set_ylim(shown.min() / 3, 3 * shown.max())
 

@@ -22,7 +22,7 @@ STYLE = {
 }
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "0.25"
 WIDTH_IN = 7.2
-DOTS_PER_INCH = 200
+DOTS_PER_INCH = 160
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from cobre_comm.common.mapping import map_file
 from cobre_comm.journal.finding import MEMORY_NAME, load, own_journals
 from cobre_comm.journal.reading import Copied
 from cobre_comm.journal.stats import Stats, operations_of, table_of_ranks
+from cobre_comm.journal.telling import is_telling
 
 JOB_BYTES = journal.JOB_WORDS * WORD_BYTES
 
@@ -79,8 +80,7 @@ class Journals:
         comm.names = self._names.ctypes.data
         comm.journals = self._addresses.ctypes.data
         comm.waits = self._waits.ctypes.data
-        # Mapped as long as this lives: another thread may still explain a failure by them.
-        self._memory: list[object] = []
+        self._memory: list[object] = []  # keeps them mapped
         self._file, own = own_memory()
         self._memory.append(own)
         self._open(own.ctypes.data)
@@ -151,6 +151,15 @@ class Journals:
             number = f", communicator {self.number}" if self.number else ""
             title = f"cobre_comm statistics{number}"
             print(table_of_ranks(title, self._comm.size, ranks), file=sys.stderr, flush=True)
+
+    def leave_segment(self) -> None:
+        """Let the segment go, which no kernel uses any more.
+
+        While a thread explains a failure by journals, it stays: then it goes with this.
+        """
+        self._addresses[:] = 0  # first: who begins to explain from now on finds nothing
+        if not is_telling():
+            self._memory.clear()
 
     def hide(self) -> None:
         """Let no other process find this rank's own memory any more."""

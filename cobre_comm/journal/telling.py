@@ -9,6 +9,13 @@ from cobre_comm.journal.reading import Journal, PastCall, read
 
 TOLD_CALLS = 3
 
+_telling: list[object] = []  # explanations under way, in any thread
+
+
+def is_telling() -> bool:
+    """Whether a thread may be reading a journal."""
+    return bool(_telling)
+
 
 def tell(comm: View, rank: int) -> str:
     """Return a line on the last calls of a rank, and how long ago they were.
@@ -20,9 +27,18 @@ def tell(comm: View, rank: int) -> str:
     rank : int
         Any rank of it.
     """
+    token = object()
+    _telling.append(token)  # before the address is read: see Journals.leave_segment
+    try:
+        journal = _read(comm, rank)
+        return _tell_of_other(comm, rank) if journal is None else last_calls(journal)
+    finally:
+        _telling.remove(token)
+
+
+def _read(comm: View, rank: int) -> Journal | None:
     address = comm.journals[rank]
-    journal = read(address) if address else None
-    return _tell_of_other(comm, rank) if journal is None else last_calls(journal)
+    return read(address) if address else None
 
 
 def last_calls(journal: Journal) -> str:
@@ -55,7 +71,7 @@ def _tell_of_other(comm: View, rank: int) -> str:
 
     A collective ends when all ranks have entered it. A fence is for the ranks of one node.
     """
-    own = read(comm.journals[comm.rank])
+    own = _read(comm, comm.rank)
     done = [c for c in own.calls if c.left_ns is not None and c.operation != "fence"] if own else []
     if own is None or not done:
         return f"rank {rank}: its calls cannot be read here"

@@ -192,6 +192,7 @@ class MpiBackend(KernelBackend):
             self._owned.is_closed = True
         self._segment.close()
         self._segment = None
+        self._journals.leave_segment()
 
     def finalized(self) -> None:
         """Become unusable, because MPI is about to be finalized."""

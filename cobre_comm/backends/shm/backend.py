@@ -101,6 +101,7 @@ class ShmBackend(KernelBackend):
         self._comm.control = 0
         self._segment.close()
         del self._segment
+        self._journals.leave_segment()
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_finalizing():

@@ -221,7 +221,7 @@ def test_connecting_side_sends_nothing_to_another_program(first_bytes):
     [
         struct.pack(">IB", 2**32 - 1, 0x08) + bytes(100),
         struct.pack(">IB", 135, 0x09) + bytes(134),
-        struct.pack(">IB", 134, 0x08) + struct.pack(">IIH", 1, 2, 3) + bytes(124),
+        struct.pack(">IBIIH", 134, 0x08, 1, 2, tags.PROTOCOL_VERSION) + bytes(124),
         struct.pack(">IB", 0, 0x08) + bytes(100),
         struct.pack(">IB", 1, 0x08) + bytes(100),
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),

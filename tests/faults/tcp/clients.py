@@ -9,6 +9,8 @@ import struct
 import sys
 import time
 
+from cobre_kernels.tcp.tags import PROTOCOL_VERSION
+
 CHALLENGE, HANDSHAKE, ACK, REFUSED = 0x0B, 0x08, 0x09, 0x0C
 MAGIC = b"cobrecom"
 CHALLENGE_FORMAT = ">8sHB32s"
@@ -16,7 +18,7 @@ FIELDS_FORMAT = ">IIHBBIH52s32s"
 FIELDS = {
     "rank": 1,
     "size": 3,
-    "version": 3,
+    "version": PROTOCOL_VERSION,
     "byte_order": int(sys.byteorder == "big"),
     "purpose": 0,
     "target": 0,

@@ -9,6 +9,8 @@ import struct
 import threading
 import time
 
+from cobre_kernels.tcp.tags import PROTOCOL_VERSION
+
 from tests.faults.tcp.clients import Client, frame, handshake
 
 MOST_HELD = 40  # per thread, left open without a word
@@ -109,7 +111,7 @@ class Fuzzer:
             [
                 {"rank": self._size + order[0]},
                 {"size": self._size + 1 + order[0]},
-                {"version": 4 + order[0]},
+                {"version": PROTOCOL_VERSION + 1 + order[0]},
                 {"byte_order": 2 + order[0] % 200},
                 {"target": 1 + order[0]},
                 {"purpose": 4 + order[0] % 200},

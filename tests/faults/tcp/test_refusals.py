@@ -47,7 +47,7 @@ def test_duplicate_rank(new_job, worker_attached):
         ({"rank": 2**32 - 1}, ["rank 4294967295 of 3", "COBRE_TCP_RANK"]),
         ({"rank": 0}, ["rank 0 of 3", "COBRE_TCP_RANK"]),
         ({"size": 4}, ["4 ranks", "told 3", "COBRE_TCP_SIZE"]),
-        ({"version": 7}, ["version 7", "speaks 3"]),
+        ({"version": 77}, ["version 77", f"speaks {tags.PROTOCOL_VERSION}"]),
         ({"byte_order": 1 - OWN_BYTE_ORDER}, ["-endian"]),
         ({"byte_order": 9}, ["-endian"]),
         ({"rank": 2, "target": 1}, ["looks for rank 1", "found rank 0"]),

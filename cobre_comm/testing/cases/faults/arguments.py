@@ -81,11 +81,8 @@ def _gatherv_cases(rank, size):
     yield "root too large", (send, recv, table, table, size), InvalidRoot
     yield "root negative", (send, None, None, None, -1), InvalidRoot
     yield "root float", (send, recv, table, table, 0.0), TypeError
-    yield (
-        "strided send",
-        (np.zeros(4)[::2], None, None, None, (rank + 1) % size),
-        (ValueError if size > 1 else TypeError),
-    )
+    if size > 1:
+        yield "strided send", (np.zeros(4)[::2], None, None, None, (rank + 1) % size), ValueError
 
 
 def _allreduce_cases():

@@ -127,9 +127,10 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         comm.sends = self._sends.ctypes.data
         failure.TIMEOUT_VARIABLES[spec.number] = spec.timeout_variable
         with progress() if rank == 0 else contextlib.nullcontext():
-            self._compile(bodies)
+            # Before what closes it: that writes into the journal, also of a half-made communicator.
             self._journals = Journals(comm)
             self._trace = start_trace(comm, self._journals.number, spec.name)
+            self._compile(bodies)
         _live.add(self)
 
     def _compile(self, bodies: Bodies) -> None:

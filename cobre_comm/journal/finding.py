@@ -6,7 +6,6 @@ Source: proc_pid_fd(5). The same user may look, without further privileges.
 from __future__ import annotations
 
 import os
-import pathlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,10 +13,10 @@ from cobre_kernels.collective.journal import JOURNAL, JOURNAL_MAGIC
 from cobre_kernels.machine import access
 from numpy.typing import NDArray
 
+from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.common.mapping import map_file
 
 MEMORY_NAME = "cobre_comm.journal"  # of a journal in memory of its own; /proc/PID/fd shows it
-PROCESSES = pathlib.Path("/proc")
 
 
 def own_journals(pid: int) -> Iterator[NDArray[np.int64]]:
@@ -26,14 +25,16 @@ def own_journals(pid: int) -> Iterator[NDArray[np.int64]]:
     They are mapped as long as the array lives. Yields nothing where the process has ended, is
     another user's, or this is no Linux.
     """
-    folder = PROCESSES / str(pid) / "fd"
+    folder = f"/proc/{pid}/fd"
     try:
-        paths = sorted(folder.iterdir())
+        numbers = os.listdir(folder)  # noqa: PTH208
     except OSError:
         return
-    for path in paths:
+    for number in numbers:
+        path = f"{folder}/{number}"
         try:
-            if MEMORY_NAME not in str(path.readlink()):
+            # pathlib would intern each part of each target: a table that only grows.
+            if MEMORY_NAME not in os.readlink(path):  # noqa: PTH115
                 continue
             words = _map(path)
         except OSError:  # closed meanwhile, or another version's
@@ -48,12 +49,12 @@ def load(address: int) -> int:
     return int(access.load_word_kernel.call(address))
 
 
-def _map(path: pathlib.Path) -> NDArray[np.int64]:
-    descriptor = os.open(path, os.O_RDONLY)
+def _map(path: str) -> NDArray[np.int64]:
+    file = Descriptor(os.open, path, os.O_RDONLY)
     try:
         nbytes = JOURNAL.size_bytes
-        if os.fstat(descriptor).st_size < nbytes:
+        if os.fstat(file.number).st_size < nbytes:
             raise OSError("of another version")
-        return map_file(descriptor, nbytes, writable=False).view(np.int64)
+        return map_file(file.number, nbytes, writable=False).view(np.int64)
     finally:
-        os.close(descriptor)
+        file.close()

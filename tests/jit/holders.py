@@ -159,7 +159,7 @@ def cached_global():
 
 
 REFUSALS = (
-    "a communicator has no 'backend' in @njit code; it has allgatherv, allreduce, barrier",
+    "a communicator has no 'backend' in @njit code; it has allgather, allgatherv, allreduce",
     "a shared region cannot be a global or closure variable of @njit code; pass it",
     "a communicator cannot be pickled: create one in each process, and pass it to an @njit",
     "Cannot cache compiled function",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
-from cobre_kernels.machine import libc
+from cobre_kernels.machine import access, libc
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.tcp.allgatherv import allgatherv_body
 from cobre_kernels.tcp.allreduce import allreduce_body
@@ -147,7 +147,8 @@ def choose_patience_us(config: TcpConfig, ranks_here: int) -> tuple[float, float
 
 def kernels() -> list[Kernel]:
     """Return what is compiled before ranks start."""
-    return [*COMMON_KERNELS, *BODIES.all(), *local.BODIES.all()]
+    looks = access.load_word_kernel  # at journals of other ranks
+    return [*COMMON_KERNELS, *BODIES.all(), *local.BODIES.all(), looks]
 
 
 register_backend(TcpBackend, is_local=False)

@@ -96,8 +96,9 @@ def test_a_killed_rank_ends_the_job_on_both_nodes(two_nodes, killed):
     assert here[0] == 137
     assert here[2].splitlines()[-1].startswith(f"cobre-comm: rank {killed} was ended by signal 9")
     assert there[0] == 1
-    *_, words, last = there[2].splitlines()
-    assert re.search(rf"CollectiveFailed: .*rank {killed} died", words)
+    *words, last = there[2].splitlines()
+    assert re.search(rf"CollectiveFailed: .*rank {killed} died", "\n".join(words))
+    assert words[-1].strip().startswith(f"rank {killed}, its last calls: ")
     assert re.fullmatch(r"cobre-comm: rank \d exited with code 1", last)
     assert all(job.survivors() == [] for job in jobs)
 

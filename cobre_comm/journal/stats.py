@@ -72,7 +72,7 @@ class Stats:
         return self.operations.get(operation, OperationStats(0, 0, 0.0, 0.0, 0, {}, {}))
 
     def __repr__(self) -> str:
-        heads = ("operation", "calls", "bytes", "waiting", "transferring")
+        titles = ("operation", "calls", "bytes", "waiting", "transferring")
         rows = [
             (
                 name,
@@ -90,7 +90,7 @@ class Stats:
             if s.waited_for_s[rank] > NOTEWORTHY * s.total_s
         ]
         return "\n".join(
-            [f"rank {self.rank} of {self.size}", *_aligned([heads, *rows]), *sentences]
+            [f"rank {self.rank} of {self.size}", *_aligned([titles, *rows]), *sentences]
         )
 
 
@@ -141,8 +141,8 @@ def table_of_ranks(title: str, size: int, ranks: Mapping[int, Mapping[str, Opera
         The statistics of the ranks that are known.
     """
     names = list(dict.fromkeys(name for stats in ranks.values() for name in stats))
-    heads = ("operation", "calls", "bytes", "waiting: least", "mean", "most", "transferring: mean")
-    rows, sentences = [heads], []
+    titles = ("operation", "calls", "bytes", "waiting: least", "mean", "most", "transferring: mean")
+    rows, sentences = [titles], []
     for name in names:
         of_name = {rank: stats[name] for rank, stats in ranks.items() if name in stats}
         each = of_name.values()

@@ -127,13 +127,19 @@ def sum_parts(comm, call, span, indices):
 
 
 @routine
-def _chunk(comm, call, span, streams):
-    mpi = comm.mpi
-    half = next_half(mpi)
+def put_own_part(comm, call, span):
+    """Copy this rank's part into the half of this round; return where that begins."""
+    half = next_half(comm.mpi)
     own_bytes = part_bytes(call, comm.rank, span)
     if own_bytes > 0:
-        before = sum_parts(comm, call, span, (0, mpi.node_index[comm.rank]))
+        before = sum_parts(comm, call, span, (0, comm.mpi.node_index[comm.rank]))
         move(half + before, call.send + span[0], own_bytes)
+    return half
+
+
+@routine
+def _chunk(comm, call, span, streams):
+    half = put_own_part(comm, call, span)
     outcome = enter_round(comm, True)
     if outcome == OK and is_leader(comm):
         outcome = _gather_parts(comm, call, span, half)

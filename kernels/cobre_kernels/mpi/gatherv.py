@@ -9,12 +9,12 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import peek, poke
-from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
+from cobre_kernels.machine.copy import copy_out, is_large, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.allgatherv import chunk_bytes, part_bytes, sum_parts
+from cobre_kernels.mpi.allgatherv import chunk_bytes, part_bytes, put_own_part, sum_parts
 from cobre_kernels.mpi.records import is_flat, is_leader, next_half
 from cobre_kernels.mpi.round import enter_eager_round, enter_round, hand_out
 
@@ -69,12 +69,7 @@ def _told(comm, rank, half):
 
 @routine
 def _chunk(comm, call, span):
-    mpi = comm.mpi
-    half = next_half(mpi)
-    own_bytes = part_bytes(call, comm.rank, span)
-    if own_bytes > 0:
-        before = sum_parts(comm, call, span, (0, mpi.node_index[comm.rank]))
-        move(half + before, call.send + span[0], own_bytes)
+    half = put_own_part(comm, call, span)
     outcome = enter_round(comm, True)
     if outcome == OK and is_leader(comm):
         outcome = _to_root(comm, call, span, half)

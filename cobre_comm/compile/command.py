@@ -26,7 +26,7 @@ def _parser() -> Parser:
         """
         cobre-comm compile                        # for all backends that can be used here
         cobre-comm compile --backends shm,tcp     # for these
-        RUN cobre-comm compile                    # in a Dockerfile: docs/launching.md
+        RUN cobre-comm compile                    # in a Dockerfile: docs/howto/containers.md
         """,
         "0 all is in the cache, 1 it is not, 2 wrong arguments, 130 interrupted",
     )

@@ -1,4 +1,4 @@
-"""The suite as the author of another backend meets it: docs/third-backends.md, as it stands."""
+"""The suite as the author of a backend meets it: docs/howto/third-backends.md as it stands."""
 
 import itertools
 import os
@@ -14,7 +14,7 @@ from cobre_comm.testing.conformance import FEATURES, PARTS, ConformanceSuite, Gr
 from cobre_comm.testing.pairwise import choose
 from tests.grid import OUR_GRID
 
-PAGE = (Path(__file__).parents[2] / "docs" / "third-backends.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "third-backends.md").read_text()
 WITHOUT_PYTEST = """
 import sys
 sys.modules["pytest"] = None

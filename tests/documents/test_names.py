@@ -106,7 +106,7 @@ def test_named_modules_and_names_exist(document):
 
 
 def test_what_does_not_exist_is_found():
-    page = Path("docs/page.md")
+    page = Path("docs/howto/page.md")
     text = "Of `shm/gone.py`, `docs/gone/` and `shm/step.py`:\n```\n`other.py`\n```\n"
     assert [path for path in paths(text) if not exists(path)] == ["docs/gone/", "shm/gone.py"]
     assert not is_reachable("gone.md", page)

@@ -11,7 +11,7 @@ import pytest
 
 from cobre_comm.testing.marker.jobs import _jobs
 
-PAGE = (Path(__file__).parents[2] / "docs" / "testing-your-program.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "testing-your-program.md").read_text()
 FAILING = Path(__file__).with_name("failing_tests.txt")
 # Each failure says these, and starts with the first.
 WORDS = {

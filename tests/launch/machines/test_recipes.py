@@ -1,4 +1,4 @@
-"""The commands of docs/launching.md, with stand-ins for what this machine does not have."""
+"""The commands of docs/howto, with stand-ins for what this machine does not have."""
 
 import os
 import re
@@ -12,8 +12,12 @@ import pytest
 from cobre_comm.processes.port import ReservedPort
 from tests.launch.command import DEADLINE_S, EXAMPLES, cobre, environment
 
-TEXT = (Path(__file__).parents[3] / "docs" / "launching.md").read_text()
-SHELL = re.findall(r"```sh\n(.*?)```", TEXT, flags=re.DOTALL)
+PAGES = sorted((Path(__file__).parents[3] / "docs" / "howto").glob("*.md"))
+SHELL = [
+    block
+    for page in PAGES
+    for block in re.findall(r"```sh\n(.*?)```", page.read_text(), flags=re.DOTALL)
+]
 SCONTROL = "#!/bin/bash\necho 127.0.0.1\necho second\n"
 # One process for each node, or with --label for each task.
 SRUN = """#!/bin/bash

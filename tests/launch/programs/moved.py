@@ -1,4 +1,4 @@
-"""Every call of docs/moving-from-mpi.md beside mpi4py's; say so if all results are the same."""
+"""Every call of docs/howto/moving-from-mpi.md beside mpi4py's; are all results the same?"""
 
 import numpy as np
 from mpi4py import MPI

@@ -27,9 +27,10 @@ from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBac
 from cobre_comm.backends.local.backend import heap_zeros_of_each
 from cobre_comm.backends.mpi import abort, library, owned
 from cobre_comm.backends.mpi.memory import MpiMemory, least_buffer_bytes
-from cobre_comm.backends.mpi.node_order import NodeOrder, node_order_of, split_by_node
+from cobre_comm.backends.mpi.node_order import order_over, split_by_node
 from cobre_comm.backends.mpi.rendezvous import await_all, compile_in_turn, share_node
 from cobre_comm.backends.mpi.spec import MPI as SPEC
+from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US, first_journal
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
@@ -108,7 +109,7 @@ class MpiBackend(KernelBackend):
         if self._config.spin_us is None:
             spin_us = SPIN_US if has_room else 0.0
             self._config = dataclasses.replace(self._config, spin_us=spin_us)
-        node_order = node_order_of(world, node)
+        node_order = order_over(world, node)
         is_alone = node_order.nodes == 1
         compile_in_turn(node, node_kernels() if is_alone else _kernels_of_several_nodes())
         bodies = NODE_BODIES if is_alone else BODIES

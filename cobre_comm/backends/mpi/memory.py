@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.mpi import library
-from cobre_comm.backends.mpi.node_order import NodeOrder
 from cobre_comm.backends.mpi.rendezvous import LOOK_S
+from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.common.running_time import running_s
 
 if TYPE_CHECKING:

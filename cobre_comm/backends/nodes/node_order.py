@@ -1,0 +1,69 @@
+"""Which ranks share a node, and the order of ranks that follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class NodeOrder:
+    """The ranks of a communicator, node by node; nodes are in the order of their first ranks.
+
+    Parameters
+    ----------
+    order : ndarray of int64, shape (size,)
+        The ranks of node 0 ascending, then those of node 1, and so on.
+    starts : ndarray of int64, shape (nodes + 1,)
+        Where each node begins in ``order``.
+    node : int
+        Which node this rank is on.
+    """
+
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    node: int
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.starts) - 1
+
+    @property
+    def here(self) -> NDArray[np.int64]:
+        """The ranks of this node."""
+        return self.order[self.starts[self.node] : self.starts[self.node + 1]]
+
+    @property
+    def leader(self) -> int:
+        """The first rank of this node."""
+        return int(self.here[0])
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether every rank has a node of its own."""
+        return self.nodes == len(self.order)
+
+    @property
+    def leaders(self) -> NDArray[np.int64]:
+        """The first rank of each node."""
+        return self.order[self.starts[:-1]]
+
+
+def node_order_of(leaders: ArrayLike, rank: int) -> NodeOrder:
+    """Return the node order, on one rank.
+
+    Parameters
+    ----------
+    leaders : array_like of int, shape (size,)
+        For each rank, the first rank of its node.
+    rank : int
+        This rank.
+    """
+    of = np.asarray(leaders, dtype=np.int64)
+    order = np.argsort(of, kind="stable").astype(np.int64)
+    firsts, counts = np.unique(of, return_counts=True)
+    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+    return NodeOrder(order, starts, int(np.searchsorted(firsts, of[rank])))

@@ -4,10 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 
+DOCS_VENV ?= .venv-docs
+DOCS := $(DOCS_VENV)/bin
+
 FAULTS ?= 5000
 SEED ?= 1
 
-.PHONY: demo quick test test-all campaign check model bench bench-short bench-full bench-tcp bench-mpi clean
+.PHONY: demo quick test test-all campaign check docs docs-external model bench bench-short bench-full bench-tcp bench-mpi clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -53,6 +56,19 @@ check: $(VENV)/.dev  ## formatting, lint, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# The environment of the site is its own. numba-mpi is what one tutorial moves a program away from.
+$(DOCS_VENV)/.docs: pyproject.toml
+	test -x $(DOCS)/python || $(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS)/python -m pip install --quiet --editable '.[docs]' numba-mpi
+	touch $@
+
+docs: $(DOCS_VENV)/.docs  ## the site in build/docs/html: tutorials are run, warnings are errors, links are checked
+	$(DOCS)/sphinx-build --quiet --fail-on-warning -d build/docs/doctrees docs build/docs/html
+	$(DOCS)/python docs/check_links.py build/docs/html
+
+docs-external: $(DOCS_VENV)/.docs  ## ask other servers whether the links of the site lead somewhere
+	$(DOCS)/sphinx-build --quiet -b linkcheck -d build/docs/doctrees docs build/docs/external
+
 model:  ## search the models of the shared-memory protocols (needs spin and a C compiler)
 	$(PYTHON) model/check.py
 
@@ -82,5 +98,5 @@ bench-mpi: $(VENV)/.peers  ## the mpi backend beside mpi4py and numba-mpi: docs/
 	$(BIN)/python -m bench.report bench/results/mpi.json
 
 clean:
-	rm -rf $(VENV) demo bench/results build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS_VENV) demo bench/results build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,111 @@
+"""The directive ``run``: commands that are run when the site is built, with their real output.
+
+The files of the folder that is named as the page lie in the working folder of its commands. A
+command whose exit status is another than ``:exit:`` says is a warning, and fails the build.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.util.docutils import SphinxDirective
+
+MARK = "\x01command\x01"
+# What the ranks of an earlier job, or the machine that builds, would tell.
+FOREIGN = re.compile(r"(COBRE|OMPI|PMI|SLURM|MPI4PY|NUMBA)_")
+
+
+class Run(SphinxDirective):
+    """Show each line of the content as a command, and below it what it has printed."""
+
+    has_content = True
+    option_spec: ClassVar = {
+        "exit": directives.nonnegative_int,
+        "timeout": directives.positive_int,
+        "last": directives.positive_int,
+        "plot": directives.unchanged,
+        "alt": directives.unchanged,
+    }
+
+    def run(self):
+        """Return the block of commands and output, and the plot that they have drawn."""
+        folder = self._folder()
+        commands = "\n".join(self.content).replace("\\\n", "\\\0").split("\n")
+        commands = [command.replace("\0", "\n") for command in commands]
+        status, output = _run(commands, folder, self.options.get("timeout", 60))
+        wanted = self.options.get("exit", 0)
+        shown = _shown(commands, _tidied(output, folder), self.options.get("last"))
+        if status != wanted:
+            message = f"exit status {status} instead of {wanted}:\n{shown}"
+            raise self.error(message)
+        block = nodes.literal_block(shown, shown, language="console", classes=["run"])
+        self.set_source_info(block)
+        return [block, *self._plot(folder)]
+
+    def _folder(self):
+        """Return the working folder of this page, new when its first command runs."""
+        build = Path(self.env.srcdir).parent / "build" / "docs" / "run"
+        folder = build / self.env.docname.replace("/", "-")
+        source = Path(self.env.doc2path(self.env.docname)).with_suffix("")
+        if self.env.temp_data.get("run_folder") != str(folder):
+            self.env.temp_data["run_folder"] = str(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+            if source.is_dir():
+                shutil.copytree(source, folder, ignore=shutil.ignore_patterns("__pycache__"))
+            folder.mkdir(parents=True, exist_ok=True)
+        for path in source.rglob("*.*"):
+            if "__pycache__" not in path.parts:
+                self.env.note_dependency(str(path))
+        return folder
+
+    def _plot(self, folder):
+        name = self.options.get("plot")
+        if name is None:
+            return []
+        page = Path(self.env.doc2path(self.env.docname)).parent
+        uri = os.path.relpath(folder / name, page)
+        return [nodes.image(uri=uri, alt=self.options.get("alt", name), classes=["plot"])]
+
+
+def _run(commands, folder, timeout):
+    """Run commands in one shell; return the exit status of the last one, and all output."""
+    script = "".join(f"printf '{MARK}\\n'\n{command}\n" for command in commands)
+    environment = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    environment.update(COLUMNS="100", NO_COLOR="1", PYTHONUNBUFFERED="1", TERM="dumb")
+    done = subprocess.run(
+        ["bash", "-c", f"{script}status=$?\nwait\nexit $status"],
+        cwd=folder, env=environment, timeout=timeout, check=False, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+def _tidied(output, folder):
+    """Return the output without paths of the machine that has built the site."""
+    compiled = r"cobre-comm: (compiling kernels|kernels compiled).*\n"
+    output = re.sub(compiled, "", output.replace(f"{folder}/", ""))
+    return output.replace(str(folder), ".").replace(sys.prefix, ".venv")
+
+
+def _shown(commands, output, last):
+    blocks = output.split(f"{MARK}\n")[1:]
+    lines = []
+    for command, block in zip(commands, blocks, strict=False):
+        printed = block.rstrip("\n").split("\n") if block.strip() else []
+        if last is not None and len(printed) > last:
+            printed = ["...", *printed[-last:]]
+        lines += [f"$ {command}", *printed]
+    return "\n".join(lines)
+
+
+def setup(app):
+    """Add the directive; pages with commands are read one after the other."""
+    app.add_directive("run", Run)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,0 +1,65 @@
+"""The site: `make docs` builds it into build/docs/html, with warnings as errors."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "_extensions"), str(HERE)]
+
+import cobre_comm  # noqa: E402
+
+project = "cobre_comm"
+author = "The cobre_comm developers"
+project_copyright = "The cobre_comm developers"
+version = release = cobre_comm.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "drawing",  # the last three are ours, in _extensions/
+    "public_names",
+    "run",
+]
+exclude_patterns = ["_extensions", "_static", "figures"]
+nitpicky = True
+nitpick_ignore_regex = [
+    # Docstrings name types of Python and NumPy, whose documents a build without network cannot ask.
+    (r"py:.*", r"(?!cobre_).*"),
+]
+highlight_language = "none"
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+
+autodoc_typehints = "none"  # numpydoc's sections name the types
+autodoc_member_order = "groupwise"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+copybutton_prompt_text = "$ "
+
+html_theme = "pydata_sphinx_theme"
+html_title = "cobre_comm"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": "cobre_comm"},
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+
+# `make docs-external` asks other servers; these refuse programs, or want a login.
+linkcheck_ignore = [r"https://ui\.perfetto\.dev.*"]
+linkcheck_timeout = 15

@@ -68,6 +68,13 @@ def end_children(folder, rank):
             os.kill(pid, signal.SIGKILL)
 
 
+def _is_compiling(frame):
+    """Tell whether a handler interrupts LLVM, whose locks a child would await for ever."""
+    while frame is not None and "llvmlite" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None
+
+
 class Victim:
     """A rank that a fault befalls; each kind of fault is a method.
 
@@ -92,8 +99,10 @@ class Victim:
         self._end_signals = signal_in(self.fault.delay_s, number, every_s)
 
     def end(self):
-        """Send no more signals; give it its memory back."""
+        """Send no more signals; give it its memory back; hear the child that tries."""
         self._end_signals()
+        if "children" in told(self.folder, self.fault.victim):
+            await_fact(self.folder, [self.fault.victim], "refused")
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
         end_children(self.folder, self.fault.victim)
@@ -188,8 +197,10 @@ class Victim:
     def fork_in_handler(self, fork):
         """The child goes on in the kernel; ``work`` ends it when it comes out of there."""
 
-        def handler(*_):
-            if child := fork():
+        def handler(_, frame):
+            if _is_compiling(frame):
+                self._send(ALARM)  # later
+            elif child := fork():
                 self.ledger.tell(children=[child])
 
         self._on_alarm(handler)

@@ -14,6 +14,7 @@ import signal
 import sys
 
 NO_CORE = "-"
+OUTSIDE = 0  # what getppid(2) says of a parent in an outer PID namespace, as long as it lives
 _PR_SET_PDEATHSIG = 1
 
 
@@ -23,7 +24,7 @@ def die_with_parent(parent: int) -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:  # it ended before the call above
+    if os.getppid() not in (parent, OUTSIDE):  # it ended before the call above
         os._exit(128 + signal.SIGKILL)
 
 

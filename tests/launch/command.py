@@ -47,9 +47,13 @@ def _runs(process):
 
 
 class Running:
-    """A launcher in the background; all that it started is gone when the test is over."""
+    """A launcher in the background; all that it started is gone when the test is over.
 
-    def __init__(self, *words, before=COMMAND, extra=None):
+    ``elsewhere``: its processes have numbers of their own, which mean others here.
+    """
+
+    def __init__(self, *words, before=COMMAND, extra=None, elsewhere=False):
+        self._elsewhere = elsewhere
         words = [str(word) for word in words]
         self.process = subprocess.Popen([*before, *words], stdin=subprocess.DEVNULL, text=True,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -75,7 +79,8 @@ class Running:
             self.output += line
             if found := re.search(r"ready (\d+) (.*)", line):
                 pids[int(found[1])] = [int(word) for word in found[2].split()]
-        self.started = [psutil.Process(pid) for known in pids.values() for pid in known]
+        told = [] if self._elsewhere else [pid for known in pids.values() for pid in known]
+        self.started = [psutil.Process(pid) for pid in told]
         self.started += psutil.Process(self.process.pid).children(recursive=True)
         return pids
 

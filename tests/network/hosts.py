@@ -1,13 +1,12 @@
-"""Hosts made of network namespaces, each with one cable to a common switch.
+"""Hosts made of namespaces, each with one cable to a common switch.
 
-A host is a namespace with a loopback and one end of a veth pair, ``eth0``; the other end is a port
-of a bridge in a namespace of its own, the switch. No interface is ever made in the namespace that
-the machine itself uses. Names carry the pid and the start time of the process that made them, so
-the next process finds and removes what a killed one has left behind.
+A host is a room of its own (``rooms.py``), a loopback and one end of a veth pair, ``eth0``; the
+other end is a port of a bridge in a namespace of its own, the switch. No interface is ever made in
+the namespace that the machine itself uses. Names carry the pid and the start time of the process
+that made them, so the next process finds and removes what a killed one has left behind.
 """
 
 import contextlib
-import ctypes
 import itertools
 import json
 import os
@@ -15,13 +14,16 @@ import pathlib
 import shutil
 import subprocess
 
+from tests.network.rooms import Room, entered
+
 NAMESPACES = pathlib.Path("/run/netns")
 PREFIX = "cobre-net"
-CLONE_NEWNET = 0x40000000
+SWITCH_ADDRESS = "10.77.0.254"
 COMMAND_TIMEOUT_S = 20
 # 64 KiB segments pass a bucket of twice that in one piece, and 10 ms of queue is a switch's.
 BURST_BYTES = 128 * 1024
 QUEUE = "10ms"
+PACKETS = 100_000  # under way at a time where packets are delayed
 _TOOL_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 _serial = itertools.count()
 
@@ -71,22 +73,14 @@ def sweep():
             _tool("ip", "netns", "del", name)
 
 
-@contextlib.contextmanager
 def inside(namespace):
-    """Put this thread, and the processes it starts, into a namespace for a while."""
-    libc = ctypes.CDLL(None, use_errno=True)
+    """Return a context in which this thread, and what it starts, has that network alone."""
+    return entered({"net": NAMESPACES / namespace})
 
-    def enter(fd):
-        if libc.setns(fd, CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), f"cannot enter {namespace}")
 
-    home_file = pathlib.Path("/proc/thread-self/ns/net")
-    with home_file.open() as home, (NAMESPACES / namespace).open() as there:
-        enter(there.fileno())
-        try:
-            yield
-        finally:
-            enter(home.fileno())
+def _remove(namespace):
+    if (NAMESPACES / namespace).exists():
+        _tool("ip", "netns", "del", namespace)
 
 
 class Host:
@@ -98,12 +92,15 @@ class Host:
         Name of its namespace, as ``ip netns`` lists it.
     address, address6 : str
         Its IPv4 and IPv6 addresses.
+    room : Room or None
+        Its memory and processes, once it is connected.
     """
 
     def __init__(self, prefix, number):
         self.name = f"{prefix}-h{number}"
         self.address = f"10.77.0.{number + 1}"
         self.address6 = f"fd77::{number + 1}"
+        self.room = None
         self._switch = f"{prefix}-switch"
         self._port = f"port{number}"
 
@@ -118,20 +115,36 @@ class Host:
               "nodad")  # fmt: skip
         for link in ("lo", "eth0"):
             _tool("ip", "-n", self.name, "link", "set", link, "up")
+        try:
+            self.room = Room(self.name.rpartition("-")[2], NAMESPACES / self.name)
+        except OSError as error:
+            raise CannotMakeHosts(str(error)) from error
 
     def inside(self):
         """Return a context in which processes are started on this host."""
-        return inside(self.name)
+        return self.room.inside()
 
-    def shape(self, rate):
-        """Limit the cable in both directions, for example to ``"1gbit"``; None: no limit."""
+    def close(self):
+        """End all that runs on the host; take it away."""
+        if self.room is not None:
+            self.room.close()
+        _remove(self.name)
+
+    def shape(self, rate, delay=None):
+        """Limit the cable in both directions, for example to ``"1gbit"``; None: no limit.
+
+        ``delay``, for example ``"50us"``, is what a packet takes from a host to the switch, and on.
+        """
         for namespace, link in ((self.name, "eth0"), (self._switch, self._port)):
             limited = "tbf" in _tool("tc", "-n", namespace, "qdisc", "show", "dev", link)
-            if rate is not None:
-                _tool("tc", "-n", namespace, "qdisc", "replace", "dev", link, "root", "tbf",
-                      "rate", rate, "burst", BURST_BYTES, "latency", QUEUE)  # fmt: skip
-            elif limited:
+            if limited:
                 _tool("tc", "-n", namespace, "qdisc", "del", "dev", link, "root")
+            if rate is not None:
+                _tool("tc", "-n", namespace, "qdisc", "add", "dev", link, "root", "handle", "1:",
+                      "tbf", "rate", rate, "burst", BURST_BYTES, "latency", QUEUE)  # fmt: skip
+            if rate is not None and delay is not None:
+                _tool("tc", "-n", namespace, "qdisc", "add", "dev", link, "parent", "1:1",
+                      "netem", "delay", delay, "limit", PACKETS)  # fmt: skip
 
     def unplug(self):
         """Pull the cable out of the switch: both ends lose the carrier, no packet tells of it."""
@@ -182,9 +195,14 @@ class Network:
     def _connect(self):
         _tool("ip", "netns", "add", self._switch)
         _tool("ip", "-n", self._switch, "link", "add", "bridge0", "type", "bridge")
+        _tool("ip", "-n", self._switch, "address", "add", f"{SWITCH_ADDRESS}/24", "dev", "bridge0")
         _tool("ip", "-n", self._switch, "link", "set", "bridge0", "up")
         for host in self.hosts:
             host.connect()
+
+    def at_switch(self):
+        """Return a context in which processes are on none of the hosts, and can reach each."""
+        return inside(self._switch)
 
     def restore(self):
         """All cables plugged, none shaped."""
@@ -194,9 +212,9 @@ class Network:
 
     def close(self):
         """Remove the hosts, the cables and the switch."""
-        for name in [*(host.name for host in self.hosts), self._switch]:
-            if (NAMESPACES / name).exists():
-                _tool("ip", "netns", "del", name)
+        for host in self.hosts:
+            host.close()
+        _remove(self._switch)
 
     def __enter__(self):
         return self

@@ -1,6 +1,7 @@
 """The hosts themselves: what the other tests of this package rely on."""
 
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -53,3 +54,29 @@ def test_machine_keeps_its_interfaces(whole_network):
     with whole_network.hosts[0].inside():
         assert interfaces() == "['eth0', 'lo']"
     assert interfaces() == before
+
+
+TELLS = """
+import os, pathlib, socket, time
+path = pathlib.Path("/dev/shm/of-this-host")
+print(os.getpid() < 100, socket.gethostname(), path.exists(), pathlib.Path.cwd(), flush=True)
+path.touch()
+time.sleep(60)
+"""
+
+
+def test_hosts_share_neither_memory_nor_processes():
+    command = [sys.executable, "-c", TELLS]
+    with module.Network(2) as network:
+        started = []
+        for host in network.hosts:
+            with host.inside():
+                started.append(
+                    subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+                )
+            said = started[-1].stdout.readline().split()
+            assert said == ["True", host.name.rpartition("-")[2], "False", str(ROOT)]
+        assert not pathlib.Path("/dev/shm/of-this-host").exists()
+    for process in started:  # a host that is taken away ends all that runs on it
+        assert process.wait(timeout=30) == -signal.SIGKILL
+        process.stdout.close()

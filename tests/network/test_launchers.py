@@ -26,7 +26,7 @@ def start():
             for node, host in reversed(list(enumerate(hosts))):
                 command = "run", "-n", RANKS, *place, "--node-rank", node, *words
                 with host.inside():
-                    jobs.append(stack.enter_context(Running(*command, extra=told)))
+                    jobs.append(stack.enter_context(Running(*command, extra=told, elsewhere=True)))
             return jobs[::-1]
 
         yield start

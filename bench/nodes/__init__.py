@@ -1,0 +1,1 @@
+"""Collectives between nodes made of namespaces, joined by cables of a known rate."""

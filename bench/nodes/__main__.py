@@ -1,0 +1,93 @@
+"""Collectives between nodes: ours, ours of before, Open MPI over tcp, and what a cable must carry.
+
+    python -m bench.nodes [--nodes 2 3] [--ranks 1 2 4] [--rate 1gbit] [--before OTHER/python]
+
+A node is a set of namespaces on this machine (tests/network/hosts.py; needs root) with an own
+/dev/shm; its cable has that rate in each direction. A job of each system takes all rows of a
+layout. Figures are kept in a file, in which a later run replaces its own; `--page` writes the
+table of that file into docs/benchmarks/nodes.md.
+
+Hosts share the cores of this machine: above its cores' worth of bytes, a row measures them and
+not the cables. Then a lower rate tells more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import tempfile
+from pathlib import Path
+
+from bench.nodes.figures import Figures, page
+from bench.nodes.systems import MPI, PEER, TCP, JobFailed, interpreter, run
+from bench.ranks.work import SDDP_BYTES
+from tests.network.hosts import Network
+
+BEFORE = "before"
+ROWS = [
+    # label, operation, bytes, rounds, calls of a round
+    ("allgatherv 64 MB", "allgatherv", 64_000_000, 3, 1),
+    ("allreduce 16 MB", "sum", 16_000_000, 3, 1),
+    ("broadcast 64 MB", "broadcast", 64_000_000, 3, 1),
+    ("barrier", "barrier", 0, 5, 100),
+    ("allreduce 32 B", "sum", 32, 5, 100),
+    ("one SDDP iteration", "sddp", SDDP_BYTES, 1, 1),
+]
+FIELDS = ("label", "operation", "nbytes", "rounds", "calls")
+
+
+def arguments() -> argparse.Namespace:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m bench.nodes", description=__doc__)
+    parser.formatter_class = raw
+    add = parser.add_argument
+    add("--nodes", type=int, nargs="+", default=[2, 3])
+    add("--ranks", type=int, nargs="+", default=[1, 2, 4], help="on each node")
+    add("--rate", default="1gbit", help="of each cable and direction, as for tc")
+    add("--delay", help="of each cable, as for tc: 50us, ...")
+    add("--systems", nargs="+", default=[TCP, PEER], choices=[TCP, MPI, PEER, BEFORE])
+    add("--before", type=Path, help="an interpreter with an earlier version, for `before`")
+    add("--only", default="", metavar="WORD", help="only rows with this in their label")
+    add("--file", type=Path, default=Path("bench/results/nodes.json"), help="of the figures")
+    add("--page", action="store_true", help="measure nothing; write the table into its page")
+    options = parser.parse_args()
+    if BEFORE in options.systems and not options.before:
+        parser.error("--systems before needs --before PYTHON")
+    return options
+
+
+def measure(options: argparse.Namespace, figures: Figures) -> None:
+    rows = [dict(zip(FIELDS, row, strict=True)) for row in ROWS if options.only in row[0]]
+    for nodes in options.nodes:
+        with Network(nodes) as network:
+            for host in network.hosts:
+                host.shape(options.rate, options.delay)
+            for ranks, system in itertools.product(options.ranks, options.systems):
+                python = options.before.absolute() if system == BEFORE else interpreter()
+                backend = TCP if system == BEFORE else system
+                where = {"nodes": nodes, "ranks": ranks, "rate": options.rate,
+                         "delay": options.delay or "", "system": system}  # fmt: skip
+                with tempfile.TemporaryDirectory(prefix="cobre-nodes-") as folder:
+                    try:
+                        told = run(backend, python, network, ranks, rows, Path(folder))
+                    except JobFailed as error:
+                        print(f"{where}: {error}", flush=True)
+                        continue
+                for number, row in enumerate(rows):
+                    figures.add(where, row, told, number)
+                    print(figures.line(where, row["label"]), flush=True)
+                figures.write()
+
+
+def main() -> None:
+    options = arguments()
+    figures = Figures(options.file)
+    if options.page:
+        print(page(figures))
+    else:
+        measure(options, figures)
+        print(figures.table())
+
+
+if __name__ == "__main__":
+    main()

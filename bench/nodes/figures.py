@@ -1,0 +1,171 @@
+"""What was measured between nodes: kept in a file, shown beside what cables must carry."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from itertools import pairwise
+from pathlib import Path
+
+from bench import machine
+from bench.ranks.work import TRAJECTORIES
+from bench.report.text import NONE, number, table
+
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "nodes.md"
+KEY = ("nodes", "ranks", "rate", "delay", "system", "label")
+TITLES = {
+    "tcp": "tcp", "before": "tcp before", "mpi": "mpi", "peer": "Open MPI",
+}  # fmt: skip
+UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+
+
+def bits_per_s(rate: str) -> float:
+    """Return what tc's word for a rate means."""
+    amount, unit = re.fullmatch(r"([\d.]+)([kmg]bit)", rate).groups()
+    return float(amount) * UNITS[unit]
+
+
+def least_bytes(operation: str, nbytes: int, nodes: int, ranks: int) -> float:
+    """Return the bytes that the busiest cable must carry at least, in one direction.
+
+    A node must get what others contribute: of an allgatherv of D bytes in all, D less its own
+    part; of a broadcast, all D; of an allreduce, a result of n bytes which it cannot know.
+    Contributions are equal, but for an SDDP iteration, whose trajectories are cut into blocks.
+    """
+    if operation == "allgatherv":
+        return nbytes * (nodes - 1) / nodes
+    if operation == "sddp":
+        size = nodes * ranks
+        edges = [node * ranks * TRAJECTORIES // size for node in range(nodes + 1)]
+        return nbytes * (1 - min(b - a for a, b in pairwise(edges)) / TRAJECTORIES)
+    return nbytes
+
+
+class Figures:
+    """The figures of a file.
+
+    Parameters
+    ----------
+    path : Path
+        Where they are kept.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        told = json.loads(path.read_text()) if path.exists() else {"figures": []}
+        self._machine = told.get("machine", {})
+        self.all = {tuple(each[name] for name in KEY): each for each in told["figures"]}
+
+    def add(self, where: dict, row: dict, told: list[dict], number: int) -> None:
+        """Take what the ranks of a job have written of a row.
+
+        Parameters
+        ----------
+        where : dict
+            Layout, cables and system.
+        row : dict
+            As ``rank.py`` takes it.
+        told : list of dict
+            What each rank has written.
+        number : int
+            Of the row, among those of the job.
+        """
+        taken = [each["rows"][number] for each in told]
+        by_host = {each["host"]: row for each, row in zip(told, taken, strict=True)}
+        figure = {
+            **where,
+            "label": row["label"],
+            "operation": row["operation"],
+            "nbytes": row["nbytes"],
+            "seconds": _rounded(statistics.median(taken[0]["samples_s"])),
+            "samples": [_rounded(each) for each in taken[0]["samples_s"]],
+            # of each host: from the switch, and to it
+            "received": [round(by_host[host]["received"]) for host in sorted(by_host)],
+            "sent": [round(by_host[host]["sent"]) for host in sorted(by_host)],
+            "commit": machine.description()["commit"] if where["system"] != "before" else "",
+        }
+        self.all[tuple(figure[name] for name in KEY)] = figure
+
+    def line(self, where: dict, label: str) -> str:
+        """Return a figure in a line."""
+        each = self.all[tuple({**where, "label": label}[name] for name in KEY)]
+        layout = f"{each['nodes']} x {each['ranks']}"
+        return (
+            f"{layout:7} {each['system']:7} {label:20} {1e3 * each['seconds']:10.3f} ms  "
+            f"cables {busiest(each) / 1e6:8.3f} MB, least {least(each) / 1e6:8.3f} MB"
+        )
+
+    def write(self) -> None:
+        """Keep all."""
+        self._path.parent.mkdir(exist_ok=True)
+        lines = ",\n".join(json.dumps(self.all[key]) for key in sorted(self.all))
+        self._machine = {
+            k: v
+            for k, v in machine.description().items()
+            if k in ("cpu_model", "cores", "kernel", "versions")
+        }
+        told = json.dumps(self._machine)
+        self._path.write_text(f'{{"machine": {told},\n"figures": [\n{lines}\n]}}\n')
+
+    def table(self, rate: str = "1gbit", delay: str = "") -> str:
+        """Return times in ms and, in parentheses, MB on the busiest cable, beside the least."""
+        known = [
+            each for each in self.all.values() if (each["rate"], each["delay"]) == (rate, delay)
+        ]
+        systems = [name for name in TITLES if any(each["system"] == name for each in known)]
+        rows = []
+        for nodes, ranks, label in dict.fromkeys(
+            (each["nodes"], each["ranks"], each["label"]) for each in sorted(known, key=_order)
+        ):
+            found = {e["system"]: e for e in known
+                     if (e["nodes"], e["ranks"], e["label"]) == (nodes, ranks, label)}  # fmt: skip
+            any_one = next(iter(found.values()))
+            bound = least(any_one)
+            cells = [_cell(found.get(name)) for name in systems]
+            least_cell = (
+                f"{number(8e3 * bound / bits_per_s(rate))} ({number(bound / 1e6)})"
+                if bound > 1000
+                else NONE
+            )
+            rows.append([f"{nodes} x {ranks}", label, *cells, least_cell])
+        return table(
+            ["nodes x ranks", "", *(TITLES[name] for name in systems), "at least"], rows, 2
+        )
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.6g}")
+
+
+def _order(figure: dict) -> tuple:
+    return figure["nodes"], figure["ranks"], -figure["nbytes"], figure["label"]
+
+
+def busiest(figure: dict) -> int:
+    """Return the bytes of the direction of a cable that carried most."""
+    return max(*figure["received"], *figure["sent"])
+
+
+def least(figure: dict) -> float:
+    """Return what the busiest cable must carry."""
+    return least_bytes(*(figure[name] for name in ("operation", "nbytes", "nodes", "ranks")))
+
+
+def _cell(figure: dict | None) -> str:
+    if figure is None:
+        return NONE
+    return f"{number(1e3 * figure['seconds'])} ({number(busiest(figure) / 1e6)})"
+
+
+def page(figures: Figures) -> Path:
+    """Write the tables of the page anew; return it."""
+    text = PAGE.read_text()
+    made = re.sub(
+        r"(<!-- nodes (\w+) ?(\w*) -->\n).*?(<!-- end -->)",
+        lambda mark: f"{mark[1]}{figures.table(mark[2], mark[3])}\n{mark[4]}",
+        text,
+        flags=re.DOTALL,
+    )
+    PAGE.write_text(made)
+    return PAGE

@@ -1,0 +1,115 @@
+"""The namespaces that make of processes on this machine processes of another one.
+
+A *room* is a host's own /dev/shm, process numbers with their /proc, host name and System V memory.
+A process in it keeps it: `cat`, which ends as soon as the process that made the room ends, however
+that is; then the kernel kills everything in the room and gives up what it had mounted.
+"""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import subprocess
+
+CLONE_FS = 0x00000200
+CLONE_NEWNET = 0x40000000
+# In the order in which a thread enters them. Only its children get the new process numbers.
+KINDS = {
+    "net": CLONE_NEWNET,
+    "uts": 0x04000000,
+    "ipc": 0x08000000,
+    "pid_for_children": 0x20000000,
+    "mnt": 0x00020000,
+}
+OWN = {"pid_for_children": "pid"}  # what a thread goes back to may be empty of children
+KEEP = """mount -t tmpfs -o mode=1777 shm /dev/shm &&
+echo "$0" > /proc/sys/kernel/hostname && echo kept && exec cat"""
+# The shell ends at once: nobody waits for the keeper, which ends last.
+MAKE = """exec 3<&0
+unshare --mount --pid --fork --mount-proc --uts --ipc sh -c "$1" "$0" <&3 3<&- & echo $!"""
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result, doing):
+    if result:
+        raise OSError(ctypes.get_errno(), f"cannot {doing}: {os.strerror(ctypes.get_errno())}")
+
+
+@contextlib.contextmanager
+def entered(paths):
+    """Put this thread, and the processes it starts, into namespaces for a while.
+
+    Parameters
+    ----------
+    paths : mapping
+        For each of some of :data:`KINDS` the file of the namespace.
+    """
+    own = pathlib.Path("/proc/thread-self/ns")
+    folder = pathlib.Path.cwd()
+    with contextlib.ExitStack() as stack:
+        home = {kind: stack.enter_context((own / OWN.get(kind, kind)).open()) for kind in paths}
+        there = {kind: stack.enter_context(path.open()) for kind, path in paths.items()}
+        if "mnt" in paths:
+            _check(_libc.unshare(CLONE_FS), "have a folder of this thread's own")
+        _enter(there, folder)
+        try:
+            yield
+        finally:
+            _enter(home, folder)
+
+
+def _enter(files, folder):
+    for kind in KINDS:
+        if kind in files:
+            _check(_libc.setns(files[kind].fileno(), KINDS[kind]), f"enter {files[kind].name}")
+    os.chdir(folder)  # the root is where a thread finds itself in other mounts
+
+
+class Room:
+    """Namespaces of a host, as long as it is open.
+
+    Parameters
+    ----------
+    name : str
+        The host's name inside.
+    network : pathlib.Path
+        Its network namespace, which exists already.
+
+    Raises
+    ------
+    OSError
+        If this user may not have namespaces.
+    """
+
+    def __init__(self, name, network):
+        with entered({"net": network}), subprocess.Popen(
+            ["sh", "-c", MAKE, name, KEEP], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, start_new_session=True,
+        ) as shell:  # fmt: skip
+            keeper = shell.stdout.readline().strip()
+            if shell.stdout.readline() != "kept\n":
+                raise OSError(f"no namespaces for a host: {shell.stderr.read().strip()}")
+            self._keeping, shell.stdin = shell.stdin, None
+        namespaces = pathlib.Path(f"/proc/{keeper}/ns")
+        self._paths = {kind: namespaces / kind for kind in KINDS}
+
+    def inside(self):
+        """Return a context in which processes are started in the room."""
+        return entered(self._paths)
+
+    @property
+    def command(self):
+        """The words before a command that a process outside runs inside."""
+        options = {
+            "net": "net",
+            "uts": "uts",
+            "ipc": "ipc",
+            "pid_for_children": "pid",
+            "mnt": "mount",
+        }
+        chosen = [f"--{options[kind]}={path}" for kind, path in self._paths.items()]
+        return ["nsenter", *chosen, f"--wdns={pathlib.Path.cwd()}", "--"]
+
+    def close(self):
+        """End all that runs inside."""
+        self._keeping.close()

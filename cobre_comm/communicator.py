@@ -53,6 +53,18 @@ class Communicator(Closing, Derived):
     exception leaves a compiled function, numba forgets counts on what the function held. A
     communicator among that is not closed by garbage collection, but by ``close``, by the end of a
     ``with`` block, or at exit.
+
+    Examples
+    --------
+    >>> from numba import njit
+    >>> from cobre_comm import LocalBackend
+    >>> @njit
+    ... def mean(comm, values, total):
+    ...     comm.allreduce(values, total)
+    ...     return total / comm.size
+    >>> with LocalBackend() as comm:
+    ...     mean(comm, np.ones(2), np.empty(2))
+    array([1., 1.])
     """
 
     __slots__ = ()
@@ -60,17 +72,38 @@ class Communicator(Closing, Derived):
     @property
     @abc.abstractmethod
     def rank(self) -> int:
-        """This rank, ``0 <= rank < size``; constant."""
+        """This rank, ``0 <= rank < size``; constant.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().rank
+        0
+        """
 
     @property
     @abc.abstractmethod
     def size(self) -> int:
-        """Number of ranks; constant."""
+        """Number of ranks; constant.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().size
+        1
+        """
 
     @property
     @abc.abstractmethod
     def backend(self) -> str:
-        """Name of the backend: ``"local"``, ``"shm"``, ``"tcp"`` or ``"mpi"``. Python only."""
+        """Name of the backend: ``"local"``, ``"shm"``, ``"tcp"`` or ``"mpi"``. Python only.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().backend
+        'local'
+        """
 
     @abc.abstractmethod
     def allgatherv(self, send: Array, recv: Array, counts: Counts, displs: Counts) -> None:
@@ -101,6 +134,18 @@ class Communicator(Closing, Derived):
             If a rank is lost or late, or ranks disagree.
         InvalidCommunicator
             If the communicator cannot be used any more.
+
+        Examples
+        --------
+        Two elements of rank 0, at the end of ``recv``; of more ranks, a count and a displacement
+        for each:
+
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> recv = np.zeros(4)
+        >>> comm.allgatherv(np.ones(2), recv, [2], [2])
+        >>> recv
+        array([0., 0., 1., 1.])
         """
 
     @abc.abstractmethod
@@ -184,6 +229,15 @@ class Communicator(Closing, Derived):
             If a rank is lost or late, or ranks disagree.
         InvalidCommunicator
             If the communicator cannot be used any more.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend, ReduceOp
+        >>> comm = LocalBackend()
+        >>> costs, lowest = np.array([3.0, 1.0]), np.empty(2)
+        >>> comm.allreduce(costs, lowest, ReduceOp.MIN)
+        >>> lowest
+        array([3., 1.])
         """
 
     @abc.abstractmethod
@@ -208,6 +262,17 @@ class Communicator(Closing, Derived):
             If a rank is lost or late, or ranks disagree.
         InvalidCommunicator
             If the communicator cannot be used any more.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> state = np.zeros(3)
+        >>> if comm.rank == 0:
+        ...     state[:] = 7
+        >>> comm.broadcast(state)
+        >>> state
+        array([7., 7., 7.])
         """
 
     @abc.abstractmethod
@@ -220,6 +285,12 @@ class Communicator(Closing, Derived):
             If a rank is lost or late, or ranks disagree.
         InvalidCommunicator
             If the communicator cannot be used any more.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> comm.barrier()
         """
 
     @abc.abstractmethod
@@ -257,6 +328,13 @@ class Communicator(Closing, Derived):
         R. M. Neal, "Fast exact summation using small and large superaccumulators",
         arXiv:1505.05571 (2015). ``cobre_kernels/collective/exact_sum.py`` has the algorithm. One
         rank adds about as fast as a plain loop; the ranks exchange 560 bytes each.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> comm.exact_sum(np.array([1e308, 1e308, 1.0, -1e308, -1e308]))
+        1.0
         """
 
     def stop_requested(self) -> bool:
@@ -320,11 +398,30 @@ class Communicator(Closing, Derived):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
+        """Leave the group; idempotent. Ranks that wait for this one learn that it has left.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> comm.close()
+        >>> comm.close()
+        """
 
 
 class SharedMemoryProvider(abc.ABC):
-    """Arrays shared by the ranks of a node."""
+    """Arrays shared by the ranks of a node.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend
+    >>> with LocalBackend() as comm:
+    ...     inflows = comm.create_shared_region(3)
+    ...     inflows.as_mut_slice()[:] = 5  # writes nothing on other ranks than the leader
+    ...     inflows.fence()
+    ...     inflows.as_slice()
+    array([5., 5., 5.])
+    """
 
     __slots__ = ()
 
@@ -335,6 +432,12 @@ class SharedMemoryProvider(abc.ABC):
 
         True on local rank 0 where regions are shared, and on every rank where they are heap
         copies, so that each populates its own.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().is_leader
+        True
         """
 
     @abc.abstractmethod
@@ -359,8 +462,22 @@ class SharedMemoryProvider(abc.ABC):
             On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
             The communicator stays usable. Pages are reserved beforehand, so a region never ends
             in a bus error later.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().create_shared_region(1000, np.float32)
+        HeapRegion(count=1000, dtype=float32)
         """
 
     @abc.abstractmethod
     def split_local(self) -> Communicator:
-        """Make a communicator of the ranks that share memory with this one; collective."""
+        """Make a communicator of the ranks that share memory with this one; collective.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> node = LocalBackend().split_local()
+        >>> node.size
+        1
+        """

@@ -22,7 +22,14 @@ def prints_stats() -> bool:
 
 
 class BackendKind(enum.Enum):
-    """Which backend to use; ``AUTO`` takes the first whose condition holds."""
+    """Which backend to use; ``AUTO`` takes the first whose condition holds.
+
+    Examples
+    --------
+    >>> from cobre_comm import BackendKind, create_communicator
+    >>> create_communicator(BackendKind.LOCAL)
+    LocalBackend(rank=0, size=1)
+    """
 
     AUTO = "auto"
     MPI = "mpi"
@@ -32,7 +39,14 @@ class BackendKind(enum.Enum):
 
     @classmethod
     def parse(cls, name: str) -> BackendKind:
-        """Return the member of that name, in upper or lower case; else raise ``InvalidBackend``."""
+        """Return the member of that name, in upper or lower case; else raise ``InvalidBackend``.
+
+        Examples
+        --------
+        >>> from cobre_comm import BackendKind
+        >>> BackendKind.parse("SHM")
+        <BackendKind.SHM: 'shm'>
+        """
         try:
             return cls(name.strip().lower())
         except ValueError:
@@ -122,6 +136,13 @@ class ShmConfig:
     ------
     InitializationFailed
         For a value that cannot work.
+
+    Examples
+    --------
+    >>> from cobre_comm import ShmConfig, create_communicator
+    >>> with create_communicator(ShmConfig(name="/valley", rank=0, size=1)) as comm:
+    ...     comm
+    ShmBackend(rank=0, size=1)
     """
 
     name: str
@@ -151,7 +172,16 @@ class ShmConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> ShmConfig:
-        """Read ``COBRE_SHM_*`` and ``COBRE_COMM_SPIN_US``."""
+        """Read ``COBRE_SHM_*`` and ``COBRE_COMM_SPIN_US``.
+
+        Examples
+        --------
+        >>> from cobre_comm import ShmConfig
+        >>> variables = {"COBRE_SHM_NAME": "/valley", "COBRE_SHM_RANK": "1", "COBRE_SHM_SIZE": "4"}
+        >>> config = ShmConfig.from_env(variables)
+        >>> config.rank, config.size, config.timeout_s
+        (1, 4, 60.0)
+        """
         read = _Reader("shm", os.environ if environ is None else environ)
         read.require("COBRE_SHM_NAME", "COBRE_SHM_RANK", "COBRE_SHM_SIZE")
         return cls(
@@ -195,6 +225,12 @@ class TcpConfig:
     ------
     InitializationFailed, MissingConfiguration
         For a value that cannot work.
+
+    Examples
+    --------
+    >>> from cobre_comm import TcpConfig
+    >>> TcpConfig(coordinator="node-a", rank=1, size=2, token="secret").port
+    29500
     """
 
     rank: int
@@ -225,7 +261,15 @@ class TcpConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> TcpConfig:
-        """Read ``COBRE_TCP_*`` and ``COBRE_COMM_SPIN_US``."""
+        """Read ``COBRE_TCP_*`` and ``COBRE_COMM_SPIN_US``.
+
+        Examples
+        --------
+        >>> from cobre_comm import TcpConfig
+        >>> rank = {"COBRE_TCP_RANK": "1", "COBRE_TCP_SIZE": "4"}
+        >>> TcpConfig.from_env({**rank, "COBRE_TCP_COORDINATOR": "node-a"}).coordinator
+        'node-a'
+        """
         read = _Reader("tcp", os.environ if environ is None else environ)
         read.require("COBRE_TCP_RANK", "COBRE_TCP_SIZE")
         return cls(
@@ -266,6 +310,12 @@ class MpiConfig:
     ------
     InitializationFailed
         For a value that cannot work.
+
+    Examples
+    --------
+    >>> from cobre_comm import MpiConfig
+    >>> MpiConfig(timeout_s=600.0).aborts
+    True
     """
 
     timeout_s: float = 60.0
@@ -286,7 +336,14 @@ class MpiConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> MpiConfig:
-        """Read ``COBRE_MPI_*``, ``COBRE_COMM_SPIN_US`` and ``COBRE_SHM_NUMA_INTERLEAVE``."""
+        """Read ``COBRE_MPI_*``, ``COBRE_COMM_SPIN_US`` and ``COBRE_SHM_NUMA_INTERLEAVE``.
+
+        Examples
+        --------
+        >>> from cobre_comm import MpiConfig
+        >>> MpiConfig.from_env({"COBRE_MPI_ABORT": "0"}).aborts
+        False
+        """
         read = _Reader("mpi", os.environ if environ is None else environ)
         return cls(
             timeout_s=read.number("COBRE_MPI_TIMEOUT_SECS", float, 60.0),

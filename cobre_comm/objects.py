@@ -69,6 +69,13 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
         If ``root`` is not a rank.
     CollectiveFailed, InvalidCommunicator
         As for the other collectives.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend, objects
+    >>> comm = LocalBackend()
+    >>> objects.broadcast(comm, {"case": "valley"} if comm.rank == 0 else None)
+    {'case': 'valley'}
     """
     _check_proven("broadcast", comm)
     root = _checked_root("broadcast", comm, root)
@@ -110,6 +117,13 @@ def allgather(comm: Communicator, obj: Any) -> list[Any]:
         On all ranks, before anything is sent, if the ranks have no token.
     CollectiveFailed, InvalidCommunicator
         As for the other collectives.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend, objects
+    >>> comm = LocalBackend()
+    >>> objects.allgather(comm, f"rank {comm.rank}")
+    ['rank 0']
     """
     return [_unpack(parts) for parts in _exchange("allgather", comm, obj)]
 
@@ -139,6 +153,13 @@ def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
         As :func:`allgather`.
     InvalidRoot
         If ``root`` is not a rank.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend, objects
+    >>> comm = LocalBackend()
+    >>> objects.gather(comm, f"rank {comm.rank}", root=0)
+    ['rank 0']
     """
     root = _checked_root("gather", comm, root)
     everyone = _exchange("gather", comm, obj, root)

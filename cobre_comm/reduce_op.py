@@ -10,6 +10,14 @@ class ReduceOp(enum.IntEnum):
 
     An ``IntEnum``, so it is usable inside ``@njit`` code as it stands. The values are those of
     ``cobre_kernels.collective.fold``.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend, ReduceOp
+    >>> flags = np.array([True, False])
+    >>> LocalBackend().allreduce(flags, flags, ReduceOp.MAX)
+    >>> flags
+    array([ True, False])
     """
 
     SUM = 0

@@ -45,6 +45,18 @@ class SharedRegion(Closing):
         Their type.
     nbytes : int
         Their size in bytes.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend
+    >>> comm = LocalBackend()
+    >>> with comm.create_shared_region(4, np.int64) as region:
+    ...     region.block(2, 4)[:] = comm.rank + 1
+    ...     region.fence()
+    ...     region.as_slice()
+    array([0, 0, 1, 1])
+    >>> region.count, region.nbytes
+    (4, 32)
     """
 
     def __init__(self, comm: RegionOwner, memory: NDArray[Any], identity: int) -> None:
@@ -64,13 +76,30 @@ class SharedRegion(Closing):
         return self._memory
 
     def as_slice(self) -> NDArray[Any]:
-        """Return a read-only view of the whole region, shape ``(count,)``; no copy."""
+        """Return a read-only view of the whole region, shape ``(count,)``; no copy.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().create_shared_region(2).as_slice()
+        array([0., 0.])
+        """
         self._open_memory()
         assert self._readable is not None
         return self._readable
 
     def as_mut_slice(self) -> NDArray[Any]:
-        """Return a writable view of the whole region on the leader, an empty one on others."""
+        """Return a writable view of the whole region on the leader, an empty one on others.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> region = LocalBackend().create_shared_region(2)
+        >>> region.as_mut_slice()[:] = [3, 4]
+        >>> region.fence()
+        >>> region.as_slice()
+        array([3., 4.])
+        """
         memory = self._open_memory()
         return memory if self._comm.is_leader else memory[:0]
 
@@ -83,6 +112,14 @@ class SharedRegion(Closing):
         ------
         ValueError
             Unless ``0 <= start <= stop <= count``.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> region = comm.create_shared_region(2 * comm.size)
+        >>> region.block(2 * comm.rank, 2 * comm.rank + 2)[:] = comm.rank
+        >>> region.fence()
         """
         if not 0 <= start <= stop <= self.count:
             raise outside_region(start, stop, self.count)
@@ -90,10 +127,30 @@ class SharedRegion(Closing):
 
     @abc.abstractmethod
     def fence(self) -> None:
-        """Make all local ranks' writes before it visible to all of them after it; collective."""
+        """Make all local ranks' writes before it visible to all of them after it; collective.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> region = LocalBackend().create_shared_region(1)
+        >>> region.as_mut_slice()[:] = 1
+        >>> region.fence()
+        >>> region.as_slice()
+        array([1.])
+        """
 
     def close(self) -> None:
-        """Give up this rank's hold of the region; idempotent, views live on."""
+        """Give up this rank's hold of the region; idempotent, views live on.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> region = LocalBackend().create_shared_region(2)
+        >>> view = region.as_slice()
+        >>> region.close()
+        >>> view
+        array([0., 0.])
+        """
         self._memory = self._readable = None
 
     def __repr__(self) -> str:
@@ -102,7 +159,14 @@ class SharedRegion(Closing):
 
 
 class HeapRegion(SharedRegion):
-    """A region on the heap of one process: each rank has its own copy."""
+    """A region on the heap of one process: each rank has its own copy.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend
+    >>> LocalBackend().create_shared_region(3)
+    HeapRegion(count=3, dtype=float64)
+    """
 
     def fence(self) -> None:
         """Refuse a closed region or communicator; no other process has to be ordered."""

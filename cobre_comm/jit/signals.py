@@ -42,10 +42,11 @@ def check_signals() -> None:
     --------
     >>> from numba import njit
     >>> from cobre_comm import check_signals
-    >>> @njit(cache=True, nogil=True)
+    >>> @njit(nogil=True)
     ... def solve(steps):
     ...     for _ in range(steps):
     ...         check_signals()
+    >>> solve(1000)
     """
 
 

@@ -37,6 +37,13 @@ class WorkerInfo:
         The backend of its communicator.
     wall_time_s : float
         How long the function ran there.
+
+    Examples
+    --------
+    >>> from cobre_comm import launch
+    >>> worker = launch(lambda comm: None, 1).workers[0]
+    >>> worker.rank, worker.backend
+    (0, 'local')
     """
 
     rank: int
@@ -55,6 +62,16 @@ class LaunchResult:
         What the function returned, by rank.
     workers : list of WorkerInfo
         By rank.
+
+    Examples
+    --------
+    >>> import operator
+    >>> from cobre_comm import launch
+    >>> result = launch(operator.methodcaller("sum", 1.5), 3)
+    >>> result.values
+    [4.5, 4.5, 4.5]
+    >>> [worker.backend for worker in result.workers]
+    ['shm', 'shm', 'shm']
     """
 
     values: list[Any]
@@ -62,12 +79,28 @@ class LaunchResult:
 
     @property
     def value(self) -> Any:
-        """What the function returned on rank 0."""
+        """What the function returned on rank 0.
+
+        Examples
+        --------
+        >>> from cobre_comm import launch
+        >>> launch(lambda comm: comm.size, 1).value
+        1
+        """
         return self.values[0]
 
 
 def report_progress(payload: Any) -> None:
-    """Send a picklable object to ``on_progress`` in the parent; nothing outside a worker."""
+    """Send a picklable object to ``on_progress`` in the parent; nothing outside a worker.
+
+    Examples
+    --------
+    >>> from cobre_comm import launch, report_progress
+    >>> def train(comm):
+    ...     report_progress("iteration 1")
+    >>> launch(train, 1, on_progress=print).value
+    0 iteration 1
+    """
     workers_side.report(payload)
 
 
@@ -119,6 +152,7 @@ def launch(
     Examples
     --------
     >>> import operator
+    >>> from cobre_comm import launch
     >>> launch(operator.attrgetter("rank"), 1).values
     [0]
     """

@@ -41,6 +41,12 @@ class BackendName:
         The list of nodes; empty for the real ones.
     network : bool
         Whether messages between nodes go through sockets.
+
+    Examples
+    --------
+    >>> from cobre_comm.testing import BackendName
+    >>> BackendName("mpi", library="mpich", nodes=(0, 1)).is_mpi
+    True
     """
 
     kind: str
@@ -50,7 +56,14 @@ class BackendName:
 
     @classmethod
     def parse(cls, name: str) -> BackendName:
-        """Take a name apart; those of other distributions' backends are a kind alone."""
+        """Take a name apart; those of other distributions' backends are a kind alone.
+
+        Examples
+        --------
+        >>> from cobre_comm.testing import BackendName
+        >>> BackendName.parse("mpi-mpich:0,1")
+        BackendName(kind='mpi', library='mpich', nodes=(0, 1), network=False)
+        """
         head, colon, tail = name.partition(":")
         kind, dash, library = head.partition("-")
         if kind != "mpi":
@@ -69,11 +82,25 @@ class BackendName:
 
     @property
     def is_mpi(self) -> bool:
-        """Whether mpiexec starts the ranks."""
+        """Whether mpiexec starts the ranks.
+
+        Examples
+        --------
+        >>> from cobre_comm.testing import BackendName
+        >>> BackendName.parse("shm").is_mpi
+        False
+        """
         return self.kind == "mpi"
 
     def environment(self) -> dict[str, str]:
-        """Return the variables by which a rank takes this backend."""
+        """Return the variables by which a rank takes this backend.
+
+        Examples
+        --------
+        >>> from cobre_comm.testing import BackendName
+        >>> BackendName.parse("mpi:0,1").environment()
+        {'COBRE_COMM_BACKEND': 'mpi', 'COBRE_MPI_PRETEND_NODES': '0,1'}
+        """
         chosen = {"COBRE_COMM_BACKEND": self.kind}
         if self.library is not None:
             chosen["MPI4PY_MPIABI"] = self.library
@@ -106,6 +133,12 @@ def node_of_ranks(backend: str, size: int) -> list[int]:
     -------
     list of int
         In rank order; over ``tcp`` and ``local`` every rank is alone.
+
+    Examples
+    --------
+    >>> from cobre_comm.testing import node_of_ranks
+    >>> node_of_ranks("mpi:0,0,1", 4)
+    [0, 0, 1, 0]
     """
     name = BackendName.parse(backend)
     if name.kind == "tcp":
@@ -116,6 +149,13 @@ def node_of_ranks(backend: str, size: int) -> list[int]:
 
 
 def leaders(backend: str, size: int) -> list[bool]:
-    """Return for each rank whether it is the leader of its node."""
+    """Return for each rank whether it is the leader of its node.
+
+    Examples
+    --------
+    >>> from cobre_comm.testing import leaders
+    >>> leaders("mpi:0,0,1", 4)
+    [True, False, True, False]
+    """
     nodes = node_of_ranks(backend, size)
     return [nodes.index(node) == rank for rank, node in enumerate(nodes)]

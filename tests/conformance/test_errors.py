@@ -1,5 +1,8 @@
 import json
 import pickle
+import re
+import traceback
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +21,8 @@ from cobre_comm import (
     MissingConfiguration,
     WorkerError,
 )
+from cobre_comm.cli import main
+from cobre_comm.explain import sections
 
 # Class, arguments, fields, words of the message.
 COMM_ERRORS = [
@@ -101,7 +106,7 @@ def test_pickle_keeps_every_field(base, cls, arguments, fields, words, protocol)
 def test_to_dict(cls, arguments, fields, words):
     error = cls(*arguments)
     told = json.loads(json.dumps(error.to_dict()))
-    assert set(told) == {"kind", "message", "context", "suggestion"}
+    assert set(told) == {"kind", "message", "context", "suggestion", "page"}
     assert told["kind"] == cls.__name__
     assert told["message"] == str(error)
     assert {
@@ -130,6 +135,26 @@ def test_worker_error():
     assert WorkerError(1, -9).inner is None
     assert "SIGKILL" in str(WorkerError(1, -9))
     assert "77" in str(WorkerError(1, 77))
+
+
+def test_every_error_has_a_section_that_its_traceback_names(capsys):
+    errors = [getattr(cobre_comm, name) for name in cobre_comm.__all__]
+    for cls in (e for e in errors if isinstance(e, type) and issubclass(e, Exception)):
+        assert main(["explain", f"cobre_comm.errors.{cls.__name__}"]) == 0
+        assert capsys.readouterr().out.startswith(f"{cls.__name__}\n\n")
+    text = "".join(traceback.format_exception(InvalidRoot(4, 2)))
+    assert text.endswith(
+        "4 is not a rank: pass 0 <= root < 2\nmore: cobre-comm explain InvalidRoot\n"
+    )
+
+
+def test_the_page_has_words_of_messages():
+    code = "".join(path.read_text() for path in Path(cobre_comm.__file__).parent.rglob("*.py"))
+    code = re.sub(r'"\s*f?"', "", code)  # texts that go on
+    quoted = re.findall(r"^`(.+)`$", "\n".join(sections().values()), flags=re.MULTILINE)
+    assert len(quoted) > 30
+    longest = [max(re.split(r"\.\.\.|\d+| N|: ", words), key=len).strip() for words in quoted]
+    assert not [words for words in longest if words not in code]
 
 
 def test_the_two_families_are_apart():

@@ -34,6 +34,13 @@ class LocalBackend(KernelBackend):
     In ``@njit`` code ``barrier`` and ``broadcast`` compile to a look whether the communicator is
     closed, and ``allreduce`` to a copy; ``allgatherv``, ``gatherv`` and ``exact_sum`` run their
     entries.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend
+    >>> with LocalBackend() as comm:
+    ...     comm.sum(3)
+    3
     """
 
     __slots__ = ("_regions",)

@@ -84,6 +84,15 @@ class MpiBackend(KernelBackend):
         If MPI is not initialized with at least MPI_THREAD_FUNNELED, or for another thread, if it
         has a world of one rank where a launcher announces more, if a rank does not come, or if
         the ranks of a node cannot share memory.
+
+    Examples
+    --------
+    Of a program that MPI has started:
+
+    >>> from cobre_comm import MpiBackend
+    >>> with MpiBackend() as comm:
+    ...     comm.sum(3)
+    3
     """
 
     __slots__ = (

@@ -56,6 +56,13 @@ class ShmBackend(KernelBackend):
         If a rank does not attach, or the segment cannot be used.
     AllocationFailed
         If there is a group, and one of its ranks cannot attach.
+
+    Examples
+    --------
+    >>> from cobre_comm import ShmBackend, ShmConfig
+    >>> with ShmBackend(ShmConfig(name="/valley", rank=0, size=1)) as comm:
+    ...     comm.sum(3)
+    3
     """
 
     __slots__ = ("_announce_closed", "_config", "_regions", "_segment")

@@ -64,6 +64,13 @@ class TcpBackend(KernelBackend):
     ------
     InitializationFailed
         If a rank does not come, or cannot be reached.
+
+    Examples
+    --------
+    >>> from cobre_comm import TcpBackend, TcpConfig
+    >>> with TcpBackend(TcpConfig(rank=0, size=1)) as comm:
+    ...     comm.sum(3)
+    3
     """
 
     __slots__ = ("_goodbye", "_links", "_memory", "_regions", "peers_are_proven")

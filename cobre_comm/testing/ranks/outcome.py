@@ -32,6 +32,12 @@ class Outcome:
         Whether the deadline ended the process.
     output : str
         The last of what the process wrote during the body.
+
+    Examples
+    --------
+    >>> from cobre_comm.testing import Outcome
+    >>> Outcome(0, value=7).ok
+    True
     """
 
     rank: int
@@ -45,11 +51,25 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the body returned."""
+        """Whether the body returned.
+
+        Examples
+        --------
+        >>> from cobre_comm.testing import Outcome
+        >>> Outcome(1, ended=True, exit_code=-9).ok
+        False
+        """
         return self.exception is None and not self.ended and not self.timed_out
 
     def describe(self) -> str:
-        """Return a paragraph for a failed rank."""
+        """Return a paragraph for a failed rank.
+
+        Examples
+        --------
+        >>> from cobre_comm.testing import Outcome
+        >>> Outcome(0, value=7).describe()
+        'rank 0 returned 7'
+        """
         if self.exception is not None:
             text = self.traceback or repr(self.exception)
             return f"rank {self.rank} raised:\n{text[-LONGEST_TRACEBACK:]}"
@@ -70,6 +90,14 @@ class RanksFailed(AssertionError):  # a sentence, as CollectiveFailed is
         What became of every rank.
     message : str
         What was expected instead.
+
+    Examples
+    --------
+    >>> from cobre_comm.testing import Outcome, RanksFailed
+    >>> print(RanksFailed([Outcome(0), Outcome(1, exception=OSError("x"))], "1 rank failed"))
+    1 rank failed
+    rank 1 raised:
+    OSError('x')
     """
 
     def __init__(self, outcomes: Sequence[Outcome], message: str = "") -> None:

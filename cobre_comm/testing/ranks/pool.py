@@ -28,6 +28,18 @@ class RankPool(Closing):
         Number of ranks.
     env : mapping, optional
         Further environment variables of every rank.
+
+    Examples
+    --------
+    >>> import operator
+    >>> from cobre_comm.testing import RankPool
+    >>> with RankPool("shm", 2) as pool:
+    ...     pool.run(operator.attrgetter("rank"))
+    ...     pool.run(operator.methodcaller("sum", 3))
+    ...     len(pool.pids)
+    [0, 1]
+    [6, 6]
+    2
     """
 
     def __init__(self, backend: str, size: int, *, env: Mapping[str, str] | None = None) -> None:
@@ -51,6 +63,14 @@ class RankPool(Closing):
 
         With ``expect``, every rank should raise such an exception, and these are returned. If a
         rank does something else, RanksFailed has the traceback of each failed rank.
+
+        Examples
+        --------
+        >>> import operator
+        >>> from cobre_comm.testing import RankPool
+        >>> with RankPool("local", 1) as pool:
+        ...     pool.run(operator.attrgetter("size"))
+        [1]
         """
         outcomes = self.run_outcomes(body, *args, timeout_s=timeout_s, env=env, fresh=fresh)
         return values_of(outcomes) if expect is None else list(exceptions_of(outcomes, expect))
@@ -77,6 +97,14 @@ class RankPool(Closing):
             Environment variables for the communicator; bodies with the same ones share one.
         fresh : bool
             Make a communicator for this body alone and close it afterwards.
+
+        Examples
+        --------
+        >>> import operator
+        >>> from cobre_comm.testing import RankPool
+        >>> with RankPool("local", 1) as pool:
+        ...     pool.run_outcomes(operator.attrgetter("gone"))[0].exception
+        AttributeError("'LocalBackend' object has no attribute 'gone'")
         """
         job = self._started()
         key, environments = self._environments(env or {}, fresh)
@@ -115,11 +143,25 @@ class RankPool(Closing):
 
     @property
     def pids(self) -> list[int]:
-        """Process ids in rank order, once a body has run; empty while nothing runs."""
+        """Process ids in rank order, once a body has run; empty while nothing runs.
+
+        Examples
+        --------
+        >>> from cobre_comm.testing import RankPool
+        >>> RankPool("shm", 2).pids
+        []
+        """
         return self._job.pids if self._job is not None else []
 
     def close(self) -> None:
-        """End the processes; the next body starts new ones."""
+        """End the processes; the next body starts new ones.
+
+        Examples
+        --------
+        >>> from cobre_comm.testing import RankPool
+        >>> pool = RankPool("shm", 2)
+        >>> pool.close()
+        """
         job, self._job = self._job, None
         if job is not None:
             job.close()

@@ -51,6 +51,13 @@ def run_ranks_outcomes(
     -------
     list of Outcome
         In rank order.
+
+    Examples
+    --------
+    >>> import operator
+    >>> from cobre_comm.testing import run_ranks_outcomes
+    >>> run_ranks_outcomes("local", 1, operator.methodcaller("sum", "x"))[0].ok
+    False
     """
     environments = rank_environment(backend, size)
     common, own = (env, [env] * size) if isinstance(env, Mapping) else ({}, env)
@@ -75,6 +82,13 @@ def run_ranks(
     The arguments are those of :func:`run_ranks_outcomes`. With ``expect``, every rank should raise
     such an exception, and these are returned. If a rank does something else, RanksFailed has the
     traceback of each failed rank; the first exception is its cause.
+
+    Examples
+    --------
+    >>> import operator
+    >>> from cobre_comm.testing import run_ranks
+    >>> run_ranks("local", 1, operator.methodcaller("sum", 1.5))
+    [1.5]
     """
     outcomes = run_ranks_outcomes(backend, size, body, *args, timeout_s=timeout_s, env=env)
     return values_of(outcomes) if expect is None else list(exceptions_of(outcomes, expect))

@@ -54,12 +54,26 @@ def _prefix() -> str:
 
 
 def new_job_name() -> str:
-    """Return a random name for the segment of a job; :func:`leftovers` looks for such names."""
+    """Return a random name for the segment of a job; :func:`leftovers` looks for such names.
+
+    Examples
+    --------
+    >>> from cobre_comm.testing import new_job_name
+    >>> new_job_name().startswith("/cobre-test-")
+    True
+    """
     return f"/{_prefix()}{secrets.token_hex(6)}"
 
 
 def leftovers() -> list[str]:
-    """Return the names in shared memory that jobs of this process have left behind."""
+    """Return the names in shared memory that jobs of this process have left behind.
+
+    Examples
+    --------
+    >>> from cobre_comm.testing import leftovers
+    >>> leftovers()
+    []
+    """
     if not SHM_FOLDER.is_dir():
         return []
     return sorted(path.name for path in SHM_FOLDER.glob(f"{_prefix()}*"))
@@ -81,6 +95,12 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
     -------
     list of dict
         One per rank, in rank order.
+
+    Examples
+    --------
+    >>> from cobre_comm.testing import rank_environment
+    >>> [rank["COBRE_SHM_RANK"] for rank in rank_environment("shm", 2)]
+    ['0', '1']
     """
     if backend == "local" and size != 1:
         raise ValueError(f"local has one rank, not {size}")

@@ -239,7 +239,10 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     (usual, votes), *others = keys.most_common()
     tied = any(count == votes for _, count in others)
     at_fault = [r for r, call in calls.items() if tied or call[:2] != usual]
-    described = "; ".join(f"rank {r} {_describe_call(*call)}" for r, call in calls.items())
+    callers: dict[str, list[int]] = {}
+    for rank, call in calls.items():
+        callers.setdefault(_describe_call(*call), []).append(rank)
+    described = "; ".join(f"{_ranks(ranks)} {what}" for what, ranks in callers.items())
     is_one_signature = len({call[0] for call in calls.values()}) == 1
     hint = ""
     if is_one_signature and usual[0] & 0xFF == ALLGATHERV:

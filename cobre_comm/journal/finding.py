@@ -1,22 +1,87 @@
 """Finding the journals of other processes of this machine: among their open descriptors.
 
+A journal lies in nameless memory of its rank, or in the segment of a node, which all ranks of the
+node hold open. ``/proc/PID/fd`` leads to both. Ranks are not asked, so a rank that hangs or is
+stopped is seen like any other.
+
 Source: proc_pid_fd(5). The same user may look, without further privileges.
 """
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import os
 from collections.abc import Iterator
 
 import numpy as np
 from cobre_kernels.collective.journal import JOURNAL, JOURNAL_MAGIC
 from cobre_kernels.machine import access
+from cobre_kernels.shm import control
+from cobre_kernels.shm.control import CONTROL
 from numpy.typing import NDArray
 
 from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.common.mapping import map_file
+from cobre_comm.journal.reading import JOURNAL_BYTES, Journal, read, value
 
 MEMORY_NAME = "cobre_comm.journal"  # of a journal in memory of its own; /proc/PID/fd shows it
+SEGMENTS = ("/dev/shm/", "/memfd:")  # where the link of a segment's descriptor leads
+_NAMELESS = f"/memfd:{MEMORY_NAME}"
+
+
+def shared_files(pid: int) -> Iterator[str]:
+    """Yield the paths of the descriptors of a process that may be of memory with journals."""
+    folder = f"/proc/{pid}/fd"
+    with contextlib.suppress(OSError):  # it has ended, or is another user's
+        for number in os.listdir(folder):  # noqa: PTH208
+            path = f"{folder}/{number}"
+            with contextlib.suppress(OSError):  # it was closed meanwhile
+                # pathlib would intern each part of each target: a table that only grows.
+                if os.readlink(path).startswith(SEGMENTS):  # noqa: PTH115
+                    yield path
+
+
+def journals_in(path: str, pid: int | None = None) -> list[Journal]:
+    """Return the journals in a file that may be any other file of shared memory.
+
+    Parameters
+    ----------
+    path : str
+        Of the descriptor of a process.
+    pid : int, optional
+        The only process whose journals are asked for.
+    """
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            offsets = _offsets(path, file.fileno())
+            if not offsets:
+                return []
+            with contextlib.closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as memory:
+                words = np.frombuffer(memory, np.uint8)
+                address, nbytes = words.ctypes.data, words.size
+                whole = [address + o for o in offsets if o + JOURNAL_BYTES <= nbytes]
+                found = [read(at) for at in whole if pid in (None, load(JOURNAL.at(at).pid))]
+                del words  # it keeps the memory
+    except (OSError, ValueError):  # it is empty, or has been closed meanwhile
+        return []
+    return [journal for journal in found if journal is not None]
+
+
+def _offsets(path: str, fd: int) -> range:
+    """Return where journals begin; nowhere in a file that is not ours, which is never mapped."""
+    if os.readlink(path).startswith(_NAMELESS):  # noqa: PTH115
+        return range(1)
+    head = os.pread(fd, CONTROL.offsets["blocks"], 0)
+    if len(head) < CONTROL.offsets["blocks"]:
+        return range(0)
+    words = np.frombuffer(head, np.int64)
+    header = CONTROL.of(words)
+    if (value(header.published), value(header.version)) != (control.MAGIC, control.LAYOUT_VERSION):
+        return range(0)
+    size = value(header.size)
+    begin = int(control.journals_offset(size))
+    return range(begin, begin + size * JOURNAL_BYTES, JOURNAL_BYTES)
 
 
 def own_journals(pid: int) -> Iterator[NDArray[np.int64]]:
@@ -25,16 +90,9 @@ def own_journals(pid: int) -> Iterator[NDArray[np.int64]]:
     They are mapped as long as the array lives. Yields nothing where the process has ended, is
     another user's, or this is no Linux.
     """
-    folder = f"/proc/{pid}/fd"
-    try:
-        numbers = os.listdir(folder)  # noqa: PTH208
-    except OSError:
-        return
-    for number in numbers:
-        path = f"{folder}/{number}"
+    for path in shared_files(pid):
         try:
-            # pathlib would intern each part of each target: a table that only grows.
-            if MEMORY_NAME not in os.readlink(path):  # noqa: PTH115
+            if not os.readlink(path).startswith(_NAMELESS):  # noqa: PTH115
                 continue
             words = _map(path)
         except OSError:  # closed meanwhile, or another version's

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cobre_kernels.collective.journal import ANOTHER_NODE, CLOSED_WELL
 from cobre_kernels.machine.record import View
 
+from cobre_comm.journal.finding import journals_in, shared_files
 from cobre_comm.journal.reading import Journal, PastCall, read
 
 TOLD_CALLS = 3
@@ -31,7 +32,9 @@ def tell(comm: View, rank: int) -> str:
     _telling.append(token)  # before the address is read: see Journals.leave_segment
     try:
         journal = _read(comm, rank)
-        return _tell_of_other(comm, rank) if journal is None else last_calls(journal)
+        if journal is None:
+            return _tell_of_other(comm, rank)
+        return last_calls(journal) + _elsewhere(journal)
     finally:
         _telling.remove(token)
 
@@ -50,6 +53,20 @@ def last_calls(journal: Journal) -> str:
     if journal.ended == CLOSED_WELL:
         told.insert(0, "closed its communicator")
     return f"rank {journal.rank}, its last calls: {'; '.join(told)}"
+
+
+def _elsewhere(journal: Journal) -> str:
+    """Say which collective of another communicator a rank has entered since, without leaving it."""
+    since = max((call.left_ns or call.entered_ns for call in journal.calls), default=0)
+    for path in shared_files(journal.pid):
+        for other in journals_in(path, journal.pid):
+            call = other.calls[-1] if other.calls else None
+            if call is None or other.communicator == journal.communicator:
+                continue
+            if call.left_ns is None and call.entered_ns > since:
+                which = f"communicator {other.communicator}, of {other.size} ranks"
+                return f"; in {which}: {_tell(call, other)}"
+    return ""
 
 
 def _tell(call: PastCall, journal: Journal) -> str:

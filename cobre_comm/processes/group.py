@@ -73,10 +73,14 @@ class Group:
 
     @property
     def lost_and_running(self) -> list[Rank]:
-        """The ranks that run, and whose loss another one has reported."""
-        reports = [rank.reported for rank in self.ranks]
-        lost = {number for report in reports if report is not None for number in report.lost}
-        return [rank for rank in self.running if rank.rank in lost]
+        """The ranks that run and have reported nothing, and whose loss another one has reported.
+
+        A lost rank that reports the loss of all others is not believed.
+        """
+        told = {rank.rank: rank.reported.lost for rank in self.ranks if rank.reported is not None}
+        lost = {number for ranks in told.values() for number in ranks}
+        believed = {number for rank in told.keys() - lost for number in told[rank]} or lost
+        return [rank for rank in self.running if rank.rank in believed - told.keys()]
 
     def look(self) -> None:
         """Note which ranks have ended, and plan the end of the others if one has failed."""

@@ -53,13 +53,15 @@ class FinalReport:
             self._say(f"still running after {grace_s:g} s, killed: rank {ranks}")
         return 128 + cause
 
-    def by_ranks(self, tails: Mapping[int, bytes]) -> int:
+    def by_ranks(self, tails: Mapping[int, bytes], shown: Iterable[int] = ()) -> int:
         """Say what went wrong, last of all; return the exit status.
 
         Parameters
         ----------
         tails : mapping of int to bytes
             The end of what each rank wrote to its stderr, where that is known.
+        shown : iterable of int
+            The ranks that others had lost, and that were asked where in their code they were.
         """
         endings = self._group.endings
         by_themselves = [e for e in endings if e.at <= self._group.escalation.ended_by_us]
@@ -68,18 +70,30 @@ class FinalReport:
         first = first_failure(by_themselves) or first_failure(endings)
         if first is None:
             return 0
-        self._describe(first, by_themselves, last_words(first, tails.get(first.rank, b"")))
+        reported = [ending for ending in endings if ending.report is not None]
+        silent = set(shown) - {first.rank, *(ending.rank for ending in reported)}
+        speaker = first
+        if first.rank == STARTER:  # it knows no cause, but a rank does
+            speaker = min(reported, key=lambda ending: ending.at, default=first)
+        words = {
+            **{f"rank {r}, which did not come": last_lines(tails.get(r, b"")) for r in silent},
+            name_of(speaker.rank): last_words(speaker, tails.get(speaker.rank, b"")),
+        }
+        self._describe(first, by_themselves, words)
         return exit_status(first.code)
 
-    def _describe(self, first: Ending, others: Iterable[Ending], words: Sequence[str]) -> None:
+    def _describe(
+        self, first: Ending, others: Iterable[Ending], words: Mapping[str, Sequence[str]]
+    ) -> None:
         name = name_of(first.rank)
         began = {rank.rank for rank in self._group.ranks if rank.pid}
         after = [str(e.rank) for e in others if e.code and e.rank in began - {first.rank}]
         if after:
             self._say(f"failed after {name}: rank {', '.join(after)}")
-        if words:
-            self._say(f"the last words of {name}:")
-            self._outlet.put("".join(f"    {line}\n" for line in words).encode())
+        for whose, lines in words.items():
+            if lines:
+                self._say(f"the last words of {whose}:")
+                self._outlet.put("".join(f"    {line}\n" for line in lines).encode())
         if first.rank != STARTER and first.rank not in began:
             self._say(f"{name} was not started by mpiexec")
         else:
@@ -109,5 +123,10 @@ def last_words(ending: Ending, tail: bytes) -> list[str]:
     """Return the traceback that a rank has reported, or else the end of its stderr."""
     if ending.report is not None and ending.report.trace and tail:
         return ending.report.trace.rstrip().splitlines()
+    return last_lines(tail)
+
+
+def last_lines(tail: bytes) -> list[str]:
+    """Return the end of what a rank wrote to its stderr, as a terminal shows it."""
     text = re.sub(r"[^\n]*\r(?!\n)", "", tail.decode(errors="replace"))  # progress bars
     return text.rstrip().splitlines()[-TAIL_LINES:]

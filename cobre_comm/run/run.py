@@ -200,7 +200,10 @@ class _Watch:
             if rank.rank not in self._shown:
                 self._shown.add(rank.rank)
                 if stack_signal.ask(rank.pid):
-                    said = f"cobre-comm: rank {rank.rank} still runs; where in its Python code:\n"
+                    said = (
+                        f"cobre-comm: rank {rank.rank} still runs; where in its Python code, or in "
+                        "compiled code that the first line calls:\n"
+                    )
                     self._output.outlets[1].put(said.encode())
 
     def _look_at_mpi(self) -> None:
@@ -250,4 +253,4 @@ class _Watch:
         report.tell(self._output.problems)
         if self._escalation.cause:
             return report.by_signal(self._options.grace_s)
-        return report.by_ranks(self._output.tails)
+        return report.by_ranks(self._output.tails, self._shown)

@@ -1,3 +1,4 @@
+import itertools
 import re
 import subprocess
 
@@ -13,10 +14,10 @@ from cobre_comm.processes.endings import (
     first_failure,
 )
 from cobre_comm.run.report import last_words, with_abort
-from tests.grid import slow
+from tests.grid import slow, some
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre, lines_of
 
-ACT, MEET, WAIT = (PROGRAMS / f"{name}.py" for name in ("act", "meet", "wait"))
+ACT, MEET, HANG = (PROGRAMS / f"{name}.py" for name in ("act", "meet", "hang"))
 
 
 def lost(rank, *ranks):
@@ -89,13 +90,30 @@ def test_a_slow_culprit_is_blamed_and_not_the_ranks_that_lost_it(way):
     assert done.returncode == 3
 
 
-def test_a_rank_that_others_have_lost_shows_where_it_is():
-    done = cobre("run", "-n", 2, "--timeout", 1, WAIT, "njit")
-    error, asked = "CollectiveFailed: ", "cobre-comm: rank 0 still runs; where in its Python code:"
-    # In any order: a rank reports its failure before it writes its traceback.
-    assert error in done.stderr
-    assert asked in done.stderr
-    assert re.search(rf'\n\[0\]   File "{WAIT}", line \d+ in <module>\n', done.stderr)
+LATE = r"allreduce failed: rank 2 did not come within [\d.]+ s; if that is only slow, raise "
+CALLS = r"rank 2, its last calls: #\d+ barrier\(\) returned [\d.]+ s ago; "
+ASKED = r"cobre-comm: rank 2 still runs; where in its Python code, or in compiled code that the fir"
+WHERE = r"cobre-comm: the last words of rank 2, which did not come:\n( {4}.*\n)*"
+STEPS = rf'      File "{HANG}", line \d+ in <module>\n'
+ENTERED = r"barrier\(\) entered [\d.]+ s ago"
+OTHERWISE = r"ranks disagree: rank 0, rank 1 and rank 3 called allreduce\(.*; rank 2 called barrier"
+HANGS = {
+    "sleeps": [LATE, CALLS, ASKED, WHERE + STEPS],
+    "computes": [LATE, CALLS, ASKED, WHERE + STEPS],
+    "disagrees": [OTHERWISE, rf"rank 2, its last calls: #\d+ {ENTERED}"],
+    "deadlocks": [rf"{CALLS}.*; in communicator 1, of 4 ranks: #1 {ENTERED}"],
+}
+DAILY = [("sleeps", "python", "shm"), ("computes", "njit", "tcp"), ("deadlocks", "python", "shm")]
+
+
+@pytest.mark.parametrize(
+    ("what", "caller", "backend"),
+    some(DAILY, itertools.product(HANGS, ("python", "njit"), ("shm", "tcp"))),
+)
+def test_a_rank_that_does_not_come_is_told_with_its_calls_and_its_line(what, caller, backend):
+    done = cobre("run", "-n", 4, "--backend", backend, "--timeout", 2, HANG, what, caller)
+    for pattern in HANGS[what]:
+        assert re.search(pattern, done.stderr), (pattern, done.stderr)
 
 
 def test_a_process_that_does_not_listen_is_not_asked_where_it_is():

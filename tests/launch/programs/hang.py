@@ -1,0 +1,54 @@
+"""Rank 2 does WHAT while the others wait for it in an allreduce, all called by CALLER."""
+
+import sys
+import time
+
+import numpy as np
+from numba import njit, objmode
+
+from cobre_comm import create_communicator
+
+LONG_S = 60
+ENDLESS = 10**12
+
+
+@njit(cache=True)
+def compute(rounds):
+    total = 0.0
+    for i in range(rounds):
+        total += 1.0 / (i + 1.0)
+    return total
+
+
+def sleep():
+    time.sleep(LONG_S)
+
+
+@njit(cache=True)
+def sleep_compiled():
+    with objmode():
+        time.sleep(LONG_S)
+
+
+def make_step(compute, sleep):
+    def step(comm, node, what, values):
+        comm.barrier()
+        if comm.rank == 2 and what == "sleeps":
+            sleep()
+        elif comm.rank == 2 and what == "computes":
+            values[0] = compute(ENDLESS)
+        elif comm.rank == 2 and what == "disagrees":
+            comm.barrier()
+        elif comm.rank == 2 and what == "deadlocks":
+            node.barrier()
+        comm.allreduce(values, values)
+
+    return step
+
+
+what, caller = sys.argv[1:]
+step = make_step(compute.py_func, sleep)
+if caller == "njit":
+    step = njit(cache=True)(make_step(compute, sleep_compiled))
+comm = create_communicator()
+step(comm, comm.split_local(), what, np.ones(4))

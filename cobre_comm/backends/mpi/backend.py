@@ -14,22 +14,17 @@ from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.mpi import messages, round
-from cobre_kernels.mpi.allgatherv import allgatherv_body
-from cobre_kernels.mpi.allreduce import allreduce_body
-from cobre_kernels.mpi.barrier import barrier_body
-from cobre_kernels.mpi.broadcast import broadcast_body
-from cobre_kernels.mpi.gatherv import gatherv_body
 from cobre_kernels.shm import step
 from numpy.typing import DTypeLike
 
-from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
+from cobre_comm.backends.kernel_backend import COMMON_KERNELS, KernelBackend
 from cobre_comm.backends.local.backend import heap_zeros_of_each
 from cobre_comm.backends.mpi import abort, library, owned
-from cobre_comm.backends.mpi.memory import MpiMemory, least_buffer_bytes
+from cobre_comm.backends.mpi.memory import VERBS, MpiMemory
 from cobre_comm.backends.mpi.node_order import order_over, split_by_node
 from cobre_comm.backends.mpi.rendezvous import await_all, compile_in_turn, share_node
 from cobre_comm.backends.mpi.spec import MPI as SPEC
+from cobre_comm.backends.nodes.memory import BODIES, least_buffer_bytes
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US, first_journal
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
@@ -45,23 +40,13 @@ if TYPE_CHECKING:
 
 STAGING_BYTES = 4 * 2**20  # of a node, where there are several
 
-BODIES = Bodies(
-    barrier_body,
-    broadcast_body,
-    allreduce_body,
-    allgatherv_body,
-    messages.abandon_body,
-    gatherv_body,
-    helpers=(*round.KERNELS, *messages.KERNELS, NODE_BODIES.barrier, NODE_BODIES.abandon),
-)
-
 
 class MpiBackend(KernelBackend):
     """The ranks of an MPI communicator, on any number of nodes.
 
     Ranks that share a node work through shared memory, with the kernels of :class:`ShmBackend`.
     With several nodes, the leader of each speaks for its node, and MPI moves the data between
-    them. Ranks always fold by our own kernels (docs/design/mpi-two-levels.md).
+    them. Ranks always fold by our own kernels (docs/design/nodes.md).
 
     mpi4py initialises MPI for any thread (MPI_THREAD_MULTIPLE), unless ``mpi4py.rc.thread_level``
     says less. With ``"funneled"``, create and use communicators in the thread that has
@@ -146,13 +131,18 @@ class MpiBackend(KernelBackend):
         )
         memory = MpiMemory(self._comm, self._words, self._owned, node_order)
         segment = share_node(memory.node, self._owned.world, self.node, config)
-        memory.use_staging_buffer()
+        memory.use_staging_buffer(self._least)
         self._journals.move_to(segment, first_journal(memory.node), node_order.here.tolist())
         memory.node.journal = self._comm.journal
         self._comm.gives_gil = 1
         self._owned.receive_goodbyes = memory.receive_goodbyes
         self._owned.keep(segment, memory)
         self._segment, self._memory = segment, memory
+
+    def _least(self, value: int) -> int:
+        from mpi4py import MPI
+
+        return int(self._owned.world.allreduce(value, MPI.MIN))
 
     @property
     def backend(self) -> str:
@@ -225,13 +215,13 @@ _ENDED = (states.CLOSED, states.FORKED, states.FINALIZED)
 def _kernels_of_several_nodes() -> list[Kernel]:
     """Return what runs on several nodes, after making MPI's functions known to the compiler."""
     library.make_known()
-    return [*COMMON_KERNELS, *BODIES.all(), *access.KERNELS]
+    return [*COMMON_KERNELS, *BODIES.all(), *VERBS.all(), *access.KERNELS]
 
 
 def kernels() -> list[Kernel]:
     """Return what is compiled before ranks start; needs no MPI."""
     library.make_known(pretend=True)
-    return [*node_kernels(), *BODIES.all()]
+    return [*node_kernels(), *BODIES.all(), *VERBS.all()]
 
 
 register_backend(MpiBackend, is_local=False)

@@ -1,4 +1,4 @@
-"""The private memory of a communicator over several nodes: its records and what they point to."""
+"""What kernels know of MPI: the Mpi record and what it points to."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import time
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from cobre_kernels.collective.comm import COMM, FORKED
-from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES, Record, View, poke_now
-from cobre_kernels.mpi import messages, records, round
-from cobre_kernels.shm import barrier as shm_barrier
-from cobre_kernels.shm import step as shm_step
+from cobre_kernels.machine.record import WORD_BYTES, View
+from cobre_kernels.mpi import calls, exchange, messages, records, verbs
+from cobre_kernels.nodes.records import INLINE_BYTES
 from numpy.typing import NDArray
 
-from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.mpi import library
 from cobre_comm.backends.mpi.rendezvous import LOOK_S
+from cobre_comm.backends.nodes.memory import UNLIMITED, NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.common.running_time import running_s
 
@@ -25,10 +23,19 @@ if TYPE_CHECKING:
 
     from cobre_comm.backends.mpi.owned import OwnedObjects
 
-LARGEST_HALF_BYTES = 2**30  # MPI counts it in a C int
+VERBS = Verbs(
+    exchange=exchange.exchange_kernel,
+    allgatherv=verbs.allgatherv_kernel,
+    broadcast=verbs.broadcast_kernel,
+    alltoallv=verbs.alltoallv_kernel,
+    report=messages.report_kernel,
+    goodbye=messages.goodbye_kernel,
+    waits_end=False,
+    followers_report=True,
+)
 
 
-class MpiMemory:
+class MpiMemory(NodesMemory):
     """The records by which kernels call MPI; they live as long as MPI may write to them.
 
     Parameters
@@ -41,120 +48,46 @@ class MpiMemory:
         Its communicators; gets a further one, of the leaders.
     node_order : NodeOrder
         Which ranks are where.
-
-    Attributes
-    ----------
-    node : View
-        Of the record of this rank among those of its node; to be attached to their segment before
-        :meth:`use_staging_buffer`.
     """
 
     def __init__(
         self, comm: View, words: NDArray[np.int64], owned: OwnedObjects, node_order: NodeOrder
     ) -> None:
-        self._arrays: list[NDArray[np.int64]] = [words]
-        self._comm = comm
-        self._say_goodbye = messages.goodbye_kernel.call  # loaded now: close may run at exit
-        self._world, self._node_order = owned.world, node_order
-        self._arrays.append(comm_words(owned.node.size))
-        self.node = COMM.of(self._arrays[-1])
-        self.node.rank, self.node.size = owned.node.rank, owned.node.size
-        self.node.backend = comm.backend
-        self.node.barrier_body = shm_barrier.barrier_body.address
-        self.node.abandon_body = shm_step.abandon_body.address
-        self._mpi = self._record(records.MPI)
-        self._mpi.node = self.node
-        self._mpi.enter_round_kernel = round.enter_round_kernel.address
-        self._mpi.hand_out_kernel = round.hand_out_kernel.address
+        reach_bytes = UNLIMITED if library.has_large_counts() else calls.LARGEST_INT
+        super().__init__(comm, words, node_order, VERBS, reach_bytes)
+        self.nodes.eager_bytes = INLINE_BYTES if node_order.is_flat else 0
+        self._world, self._peers = owned.world, node_order.nodes - 1
+        self._mpi = comm.mpi = self.record(records.MPI)
         self._describe_library(owned)
-        self._describe_nodes(node_order)
-        first = int(node_order.starts[node_order.node])
-        self.node.names = self._mpi.node_order.address + first * WORD_BYTES
         self._make_messages(owned.world.size, node_order.nodes)
-
-    def _record(self, record: Record, rows: int = 0) -> View:
-        """Return a zeroed record, with room for so many rows of its own."""
-        array = record.array(rows)
-        self._arrays.append(array)
-        return record.of(array)
-
-    def _words(self, count_bytes: int) -> int:
-        """Return the address of so many zeroed bytes."""
-        return self._copy(np.zeros(-(-count_bytes // WORD_BYTES), dtype=np.int64))
-
-    def _copy(self, values: NDArray[np.int64]) -> int:
-        """Return the address of words that hold these values."""
-        array = np.ascontiguousarray(values, dtype=np.int64)
-        self._arrays.append(array)
-        return int(array.ctypes.data)
 
     def _describe_library(self, owned: OwnedObjects) -> None:
         from mpi4py import MPI
 
         mpi, world = self._mpi, owned.world
-        leads = owned.node.rank == 0
-        leaders = world.Split(0 if leads else MPI.UNDEFINED, key=world.rank)
+        leaders = world.Split(0 if self.leads else MPI.UNDEFINED, key=world.rank)
         mpi.handle_bytes = MPI._sizeof(MPI.Comm)
         mpi.world = _handle(world)
         mpi.byte = _handle(MPI.BYTE)
         mpi.in_place = int(MPI.IN_PLACE)
         mpi.any_source = MPI.ANY_SOURCE
-        mpi.status = self._words(MPI._sizeof(MPI.Status))
-        mpi.has_large_counts = library.has_large_counts()
-        if leads:
+        mpi.status = self.room(MPI._sizeof(MPI.Status))
+        if self.leads:
             leaders.Set_errhandler(MPI.ERRORS_RETURN)
             mpi.leaders = _handle(leaders)
             owned.comms.insert(0, cast(MPI.Intracomm, leaders))
         world.Set_errhandler(MPI.ERRORS_RETURN)
 
-    def _describe_nodes(self, node_order: NodeOrder) -> None:
-        mpi, size = self._mpi, len(node_order.order)
-        node_index, node_of = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-        node_index[node_order.order] = np.arange(size)
-        node_of[node_order.order] = np.repeat(
-            np.arange(node_order.nodes), np.diff(node_order.starts)
-        )
-        mpi.nodes, mpi.own_node = node_order.nodes, node_order.node
-        mpi.widest = int(np.diff(node_order.starts).max())
-        mpi.node_order = self._copy(node_order.order)
-        mpi.node_index = self._copy(node_index)
-        mpi.node_starts = self._copy(node_order.starts)
-        mpi.node_of = self._copy(node_of)
-
     def _make_messages(self, size: int, nodes: int) -> None:
         """Take memory for what leaders send and receive."""
         mpi = self._mpi
-        mpi.header = self._record(records.HEADER)
-        mpi.headers = self._words(nodes * records.HEADER.size_bytes)
-        mpi.counts = self._words(4 * size * WORD_BYTES)
-        mpi.reasons = self._words(size * WORD_BYTES)
-        mpi.report_out = self._record(records.MESSAGE, size)
-        mpi.query_out = self._record(records.MESSAGE)
-        mpi.message_in = self._record(records.MESSAGE, size)
-        mpi.sends = self._words(nodes * WORD_BYTES)
-        mpi.answered = self._words(nodes * WORD_BYTES)
-
-    def use_staging_buffer(self) -> None:
-        """Take the slots of the node's segment; all nodes use as much. Collective."""
-        from mpi4py import MPI
-
-        comm, node, mpi = self._comm, self.node, self._mpi
-        offset = records.halves_offset(comm.size)
-        room = node.size * node.buffer_stride - offset
-        half_bytes = min(room // 2 // LINE_BYTES * LINE_BYTES, LARGEST_HALF_BYTES)
-        mpi.staging = node.buffers
-        mpi.halves = node.buffers + offset
-        mpi.half_bytes = self._world.allreduce(half_bytes, MPI.MIN)
-        comm.timeout_ns, comm.spin_ns = node.timeout_ns, node.spin_ns
-        comm.yield_ns, comm.mpi = node.yield_ns, mpi
-
-    def mark_forked(self) -> None:
-        """In a forked child: the record of the node is the parent's."""
-        poke_now(self.node.guard, FORKED)
-
-    def say_goodbye(self) -> None:
-        """Tell the others that this rank closes."""
-        self._say_goodbye(self._comm.address)
+        mpi.counts = self.room(4 * nodes * WORD_BYTES)
+        mpi.reasons = self.room(size * WORD_BYTES)
+        mpi.report_out = self.record(records.MESSAGE, size)
+        mpi.query_out = self.record(records.MESSAGE)
+        mpi.message_in = self.record(records.MESSAGE, size)
+        mpi.sends = self.room(nodes * WORD_BYTES)
+        mpi.answered = self.room(nodes * WORD_BYTES)
 
     def receive_goodbyes(self, limit_s: float) -> bool:
         """Receive the goodbyes that no wait has read: each other leader has sent one.
@@ -180,7 +113,7 @@ class MpiMemory:
             received.address
         )
         deadline = running_s() + limit_s
-        while self._mpi.reports < self._node_order.nodes - 1:
+        while self._mpi.reports < self._peers:
             message = self._world.Improbe(source=MPI.ANY_SOURCE, tag=messages.TAG)
             if message is not None:
                 message.Recv([buffer, MPI.BYTE])
@@ -198,11 +131,3 @@ def _handle(thing: MPI.Comm | MPI.Datatype) -> int:
     from mpi4py import MPI
 
     return ctypes.c_int64(MPI._handleof(thing)).value
-
-
-def least_buffer_bytes(node_order: NodeOrder) -> int:
-    """Return the collective buffer of a rank that the staging buffer of a small node needs."""
-    size, ranks = len(node_order.order), np.diff(node_order.starts)
-    half_bytes = records.least_half_bytes(size, node_order.nodes, int(ranks.max()))
-    staging_bytes = records.halves_offset(size) + 2 * (half_bytes + LINE_BYTES)
-    return int(-(-staging_bytes // int(ranks.min())))

@@ -99,7 +99,7 @@ COMM = Record(
     spin_ns=word("how long a wait spins; it looks around meanwhile"),
     yield_ns=word("how long it then yields the core"),
     portable=word("1: sleep and look, without futex"),
-    generation=word("number of the last step entered"),
+    generation=word("number of the last step entered; over several nodes: collective"),
     wait_generation=word("step in which this rank last blocked"),
     wait_began_ns=word("when it first did; the timeout counts from here, for all ranks awaited"),
     clock_ns=word("when it last read the clock"),
@@ -120,8 +120,9 @@ COMM = Record(
     regions=pointer("Regions", "the regions that this process has mapped"),
     location=part(LOCATION, "where this rank's output lies, in the collective under way"),
     shown_location=part(LOCATION, "where another rank's does, as its cell says"),
-    # Other transports.
+    # Several nodes, and what is between them.
+    nodes=pointer("Nodes", "the nodes, and what their leaders exchange"),
     links=pointer("Links", "links to the other ranks, over sockets"),
-    mpi=pointer("Mpi", "leaders of the nodes, over MPI"),
+    mpi=pointer("Mpi", "links to the other leaders, over MPI"),
     failures=own_rows(FAILURE, "one for each rank, filled at a failure"),
 )

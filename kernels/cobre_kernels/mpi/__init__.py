@@ -1,4 +1,5 @@
-"""Collectives over several nodes: shared memory within a node, MPI between leaders.
+"""MPI as a transport between the leaders of nodes: ``nodes/verbs.py`` says what it has to do.
 
-``round.py`` has the protocol and its states. One file holds the body of each collective.
+A leader exchanges headers by polling (``exchange.py``), and hears failures by messages
+(``messages.py``). Data moves by MPI's blocking collectives (``verbs.py``).
 """

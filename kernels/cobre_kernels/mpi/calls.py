@@ -39,7 +39,7 @@ SIGNATURES = {
 WIDTHS = (4, 8)
 
 # MPI takes lengths and displacements in bytes: two arrays of what leaders give, two of what they
-# get, in memory of our own with a word for each rank. A call in place takes only the first two.
+# get, in memory of our own with a word for each node. A call in place takes only the first two.
 GIVEN, GIVEN_AT, GOT, GOT_AT = range(4)
 LARGEST_INT = 2**31 - 1
 
@@ -90,44 +90,28 @@ _improbe, _mrecv, _isend = _function("MPI_Improbe"), _function("MPI_Mrecv"), _fu
 
 
 @routine
-def array_of(comm, number):
+def _array_of(comm, number):
     """Return the address of one of the four arrays."""
-    return comm.mpi.counts + WORD_BYTES * number * comm.size
+    return comm.mpi.counts + WORD_BYTES * number * comm.nodes.nodes
 
 
 @routine
-def _put(comm, number, index, value):
-    carray(as_pointer(array_of(comm, number)), index + 1, np.int32)[index] = value
+def _as_ints(comm, number, words):
+    """Write a table as an array of C ints; return its address."""
+    nodes, address = comm.nodes.nodes, _array_of(comm, number)
+    ints = carray(as_pointer(address), nodes, np.int32)
+    for node in range(nodes):
+        ints[node] = words[node]
+    return address
 
 
 @routine
-def put_given(comm, leader, length, displacement):
-    """Say how much is given to, or by, a leader, and where it lies."""
-    _put(comm, GIVEN, leader, length)
-    _put(comm, GIVEN_AT, leader, displacement)
-
-
-@routine
-def put_got(comm, leader, length, displacement):
-    """Say how much is got from a leader, and where it goes."""
-    _put(comm, GOT, leader, length)
-    _put(comm, GOT_AT, leader, displacement)
-
-
-@routine
-def put_given_large(comm, leader, length, displacement):
-    """The same as :func:`put_given` as 64-bit counts."""
-    poke(array_of(comm, GIVEN) + WORD_BYTES * leader, length)
-    poke(array_of(comm, GIVEN_AT) + WORD_BYTES * leader, displacement)
-
-
-@routine
-def put_given_by_node(comm, bytes_per_rank):
-    """Say what each node gives, if every rank gives as many bytes, in node order."""
-    mpi = comm.mpi
-    for node in range(mpi.nodes):
-        first, end = mpi.node_starts[node], mpi.node_starts[node + 1]
-        put_given(comm, node, (end - first) * bytes_per_rank, first * bytes_per_rank)
+def _as_counts(comm, number, words):
+    """Write a table as an array of 64-bit counts; return its address."""
+    address = _array_of(comm, number)
+    for node in range(comm.nodes.nodes):
+        poke(address + WORD_BYTES * node, words[node])
+    return address
 
 
 @routine
@@ -140,29 +124,30 @@ def status_of_mpi(comm, code):
 
 
 @routine
-def allgatherv(comm, recv):
-    """Give every leader the parts of ``recv`` that each is said to give."""
-    mpi, byte = comm.mpi, comm.mpi.byte
-    given, given_at = array_of(comm, GIVEN), array_of(comm, GIVEN_AT)
-    code = _allgatherv(mpi, mpi.in_place, 0, byte, recv, given, given_at, byte, mpi.leaders)
-    return status_of_mpi(comm, code)
+def allgatherv(comm, recv, needs_large):
+    """Give every leader the parts of ``recv`` that each is said to give.
 
-
-@routine
-def allgatherv_large(comm, recv):
-    """The same with 64-bit counts; only if the record says has_large_counts."""
-    mpi, byte = comm.mpi, comm.mpi.byte
-    given, given_at = array_of(comm, GIVEN), array_of(comm, GIVEN_AT)
-    code = _allgatherv_c(mpi, mpi.in_place, 0, byte, recv, given, given_at, byte, mpi.leaders)
+    With 64-bit counts if the library has them; else no part reaches so far (``reach_bytes``).
+    """
+    mpi, nodes, byte = comm.mpi, comm.nodes, comm.mpi.byte
+    if needs_large:
+        given = _as_counts(comm, GIVEN, nodes.given)
+        given_at = _as_counts(comm, GIVEN_AT, nodes.given_at)
+        code = _allgatherv_c(mpi, mpi.in_place, 0, byte, recv, given, given_at, byte, mpi.leaders)
+    else:
+        given = _as_ints(comm, GIVEN, nodes.given)
+        given_at = _as_ints(comm, GIVEN_AT, nodes.given_at)
+        code = _allgatherv(mpi, mpi.in_place, 0, byte, recv, given, given_at, byte, mpi.leaders)
     return status_of_mpi(comm, code)
 
 
 @routine
 def alltoallv(comm, send, recv):
     """Give each leader its part of ``send``; get a part of ``recv`` from each."""
-    mpi, byte = comm.mpi, comm.mpi.byte
-    given, given_at = array_of(comm, GIVEN), array_of(comm, GIVEN_AT)
-    got, got_at = array_of(comm, GOT), array_of(comm, GOT_AT)
+    mpi, nodes, byte = comm.mpi, comm.nodes, comm.mpi.byte
+    given = _as_ints(comm, GIVEN, nodes.given)
+    given_at = _as_ints(comm, GIVEN_AT, nodes.given_at)
+    got, got_at = _as_ints(comm, GOT, nodes.got), _as_ints(comm, GOT_AT, nodes.got_at)
     code = _alltoallv(mpi, send, given, given_at, byte, recv, got, got_at, byte, mpi.leaders)
     return status_of_mpi(comm, code)
 

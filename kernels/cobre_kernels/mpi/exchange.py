@@ -5,7 +5,7 @@ and at the timeout. An exchange touches only memory that lives as long as the pr
 ends early may therefore leave its request behind; MPI completes it at any time later.
 """
 
-from cobre_kernels.collective.comm import ARRIVED, GAVE_UP, LATE, UNREACHABLE
+from cobre_kernels.collective.comm import ARRIVED, COMM, GAVE_UP, LATE, UNREACHABLE
 from cobre_kernels.collective.journal import ANOTHER_NODE, note_no_wait, note_slow_wait
 from cobre_kernels.collective.patience import (
     FIRST_NAP_NS,
@@ -21,28 +21,39 @@ from cobre_kernels.collective.patience import (
 from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause
+from cobre_kernels.machine.copy import move
+from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.messages import query_leaders, read_messages
-from cobre_kernels.mpi.records import PREPARED
+from cobre_kernels.nodes.records import ENTERED, PREPARED
+from cobre_kernels.nodes.verbs import Exchange
 
 ANSWER_NS = 500_000_000  # how long the others have to answer a liveness query
 UNFINISHED = -1
 LOOKS_PER_CLOCK = 16
 
 
-@routine
-def exchange(comm, size_bytes):
-    """Give every leader the first bytes of every header; return how that ended."""
-    mpi = comm.mpi
+@kernel(COMM, Exchange)
+def exchange_kernel(comm, call):
+    """Give every leader the first bytes of every header, and what is in it of a payload."""
+    mpi, nodes = comm.mpi, comm.nodes
+    if mpi.reports > 0 and nodes.phase == ENTERED:  # row REFUSE
+        return _outcome_of_reports(comm, False)
+    if call.payload_bytes > 0:
+        move(nodes.header.payload, call.payload, call.payload_bytes)
     mpi.begun += 1
-    headers = mpi.headers[0].address
-    outcome = calls.begin_allgather(comm, mpi.header.address, headers, size_bytes)
+    headers = nodes.headers[0].address
+    outcome = calls.begin_allgather(comm, nodes.header.address, headers, call.size_bytes)
     if outcome == OK:
         outcome = _await_exchange(comm)
-    if outcome == OK:
-        mpi.completed = mpi.begun
-    return outcome
+    if outcome != OK:
+        return outcome
+    mpi.completed = mpi.begun
+    if call.payload != 0:
+        for node in range(nodes.nodes):
+            move(nodes.landing[node], nodes.headers[node].payload, nodes.got[node])
+    return OK
 
 
 @routine
@@ -121,13 +132,13 @@ def _nap(comm):
 def _look_around(comm):
     """Return OK to go on waiting, or the status of the row that ends the wait."""
     mpi, now = comm.mpi, comm.clock_ns
-    is_prepared = mpi.phase == PREPARED
+    is_prepared = comm.nodes.phase == PREPARED
     outcome = OK if is_prepared else run_handlers(comm)
     if outcome != OK:
         return outcome  # row INTERRUPT
     read_messages(comm)
     if mpi.reports > 0 and mpi.reported < mpi.begun:
-        return outcome_of_reports(comm, True)  # row RELEASE
+        return _outcome_of_reports(comm, True)  # row RELEASE
     if is_prepared or not is_overdue(comm):
         return OK
     if mpi.queried_ns == 0:  # row QUERY
@@ -138,7 +149,7 @@ def _look_around(comm):
 
 
 @routine
-def outcome_of_reports(comm, has_waited):
+def _outcome_of_reports(comm, has_waited):
     """Turn what reports have told into failure records; return the status that it means.
 
     To a rank that has not waited itself, or was the late one, the reporter is the missing one.
@@ -166,16 +177,16 @@ def _all_are_late(comm):
 @routine
 def _outcome_of_answers(comm):
     """Name all ranks of the nodes that have not answered; if all have, the network is at fault."""
-    mpi = comm.mpi
+    mpi, nodes = comm.mpi, comm.nodes
     silent = 0
     for rank in range(comm.size):
-        node = mpi.node_of[rank]
-        is_here = node == mpi.own_node or mpi.answered[node] != 0
+        node = nodes.node_of[rank]
+        is_here = node == nodes.own_node or mpi.answered[node] != 0
         comm.failures[rank].reason = ARRIVED if is_here else LATE
         silent += 0 if is_here else 1
     if silent > 0:
         return TIMED_OUT
     for rank in range(comm.size):
-        if mpi.node_of[rank] != mpi.own_node:
+        if nodes.node_of[rank] != nodes.own_node:
             comm.failures[rank].reason = UNREACHABLE
     return LOST_PEER

@@ -9,10 +9,12 @@ import sys
 
 import numpy as np
 from cobre_kernels.machine.record import LINE_BYTES
-from cobre_kernels.mpi import barrier, broadcast, calls, messages, records, round
-from cobre_kernels.mpi.allgatherv import allgatherv_body
-from cobre_kernels.mpi.allreduce import allreduce_body
-from cobre_kernels.mpi.gatherv import gatherv_body
+from cobre_kernels.mpi import calls, exchange, messages, verbs
+from cobre_kernels.mpi.records import MESSAGE, MPI
+from cobre_kernels.nodes import barrier, broadcast, failing, outcome, records, round
+from cobre_kernels.nodes.allgatherv import allgatherv_body
+from cobre_kernels.nodes.allreduce import allreduce_body
+from cobre_kernels.nodes.gatherv import gatherv_body
 
 from tests.kernels import shared_words
 from tests.kernels.threads.recorder import copy_bytes, recorder
@@ -86,30 +88,37 @@ class Node(World):
 
     def _over_mpi(self, node):
         size = self.size
-        comm, mpi = self._record(COMM, size), self._record(records.MPI)
+        comm, mpi, nodes = self._record(COMM, size), self._record(MPI), self._record(records.NODES)
         ctypes.memmove(comm.address, node.address, COMM.size_bytes)
-        comm.mpi, mpi.node = mpi, node
+        comm.mpi, comm.nodes, nodes.node = mpi, nodes, node
         comm.barrier_body = barrier.barrier_body.address
         comm.broadcast_body = broadcast.broadcast_body.address
         comm.allreduce_body = allreduce_body.address
         comm.allgatherv_body = allgatherv_body.address
         comm.gatherv_body = gatherv_body.address
-        comm.abandon_body = messages.abandon_body.address
-        mpi.enter_round_kernel = round.enter_round_kernel.address
-        mpi.hand_out_kernel = round.hand_out_kernel.address
-        mpi.nodes, mpi.widest = 1, size
-        mpi.node_order = mpi.node_index = self._words(range(size))
-        mpi.node_starts, mpi.node_of = self._words([0, size]), self._words([0] * size)
-        mpi.staging = node.buffers
-        mpi.halves = node.buffers + records.halves_offset(size)
+        comm.abandon_body = failing.abandon_body.address
+        nodes.enter_round_kernel = round.enter_round_kernel.address
+        nodes.hand_out_kernel = outcome.hand_out_kernel.address
+        nodes.exchange = exchange.exchange_kernel.address
+        nodes.allgatherv = verbs.allgatherv_kernel.address
+        nodes.broadcast = verbs.broadcast_kernel.address
+        nodes.alltoallv = verbs.alltoallv_kernel.address
+        nodes.report = messages.report_kernel.address
+        nodes.nodes, nodes.widest = 1, size
+        nodes.node_order = nodes.node_index = self._words(range(size))
+        nodes.node_starts, nodes.node_of = self._words([0, size]), self._words([0] * size)
+        nodes.staging = node.buffers
+        nodes.halves = node.buffers + records.halves_offset(size)
         room = size * node.buffer_stride - records.halves_offset(size)
-        mpi.half_bytes = room // 2 // LINE_BYTES * LINE_BYTES
-        mpi.header, mpi.headers = self._record(records.HEADER), self._record(records.HEADER)
-        mpi.counts = self._words([0] * (4 * size))
+        nodes.half_bytes = room // 2 // LINE_BYTES * LINE_BYTES
+        nodes.header, nodes.headers = (self._record(records.HEADER) for _ in range(2))
+        for name in ("landing", "given", "given_at", "got", "got_at"):
+            setattr(nodes, name, self._words([0]))
+        mpi.counts = self._words([0] * 4)
         mpi.reasons, mpi.sends, mpi.answered = (self._words([0] * size) for _ in range(3))
-        mpi.report_out = self._record(records.MESSAGE, size)
-        mpi.query_out = self._record(records.MESSAGE)
-        mpi.message_in = self._record(records.MESSAGE, size)
+        mpi.report_out = self._record(MESSAGE, size)
+        mpi.query_out = self._record(MESSAGE)
+        mpi.message_in = self._record(MESSAGE, size)
         return comm
 
 

@@ -198,9 +198,9 @@ def mistakes():
     def one_parity(comm, rank, generation):
         return slot_of(comm, rank, 0)
 
-    def one_half(mpi):
-        mpi.rounds += 1
-        return mpi.halves
+    def one_half(nodes):
+        nodes.rounds += 1
+        return nodes.halves
 
     def arrival(store):
         return [(step, "store_seq_cst", stands_for[store])]

@@ -19,17 +19,17 @@ LATE_US = 20  # a node that comes so much later is waited for
 def note_node(comm):
     """Let this leader's header tell when the last rank of its node came: now."""
     last = comm.last if comm.arrived != 0 else comm.rank
-    comm.mpi.header.came = libc.realtime_ns() // NS_PER_US << RANK_BITS | last
+    comm.nodes.header.came = libc.realtime_ns() // NS_PER_US << RANK_BITS | last
 
 
 @routine
 def note_last_node(comm):
     """As a leader that has all headers, note which rank came last if it is of another node."""
-    mpi = comm.mpi
-    own = mpi.headers[mpi.own_node].came
+    nodes = comm.nodes
+    own = nodes.headers[nodes.own_node].came
     came = own
-    for node in range(mpi.nodes):
-        came = max(came, mpi.headers[node].came)
+    for node in range(nodes.nodes):
+        came = max(came, nodes.headers[node].came)
     if (came >> RANK_BITS) - (own >> RANK_BITS) > LATE_US:
         comm.arrived = ticks()
         comm.last = min(came & ((1 << RANK_BITS) - 1), comm.size - 1)
@@ -38,8 +38,8 @@ def note_last_node(comm):
 @routine
 def show_last(comm):
     """As a leader, tell the ranks of this node which rank of another one came last."""
-    mpi, staging = comm.mpi, comm.mpi.staging
-    is_other = comm.arrived != 0 and mpi.node_of[comm.last] != mpi.own_node
+    nodes, staging = comm.nodes, comm.nodes.staging
+    is_other = comm.arrived != 0 and nodes.node_of[comm.last] != nodes.own_node
     store_relaxed(staging.arrived, comm.arrived if is_other else 0)
     store_relaxed(staging.last, comm.last)
 
@@ -47,7 +47,7 @@ def show_last(comm):
 @routine
 def take_last(comm):
     """As a follower, take that from the leader; else what this rank saw on its node holds."""
-    arrived = load_relaxed(comm.mpi.staging.arrived)
+    arrived = load_relaxed(comm.nodes.staging.arrived)
     if arrived != 0:
         comm.arrived = arrived
-        comm.last = load_relaxed(comm.mpi.staging.last)
+        comm.last = load_relaxed(comm.nodes.staging.last)

@@ -1,4 +1,4 @@
-"""Gatherv: chunks into the staging buffer, to the root's leader by MPI_Alltoallv, out by the root.
+"""Gatherv: chunks into the staging buffer, to the root's leader, out by the root.
 
 What a node gives is one piece, as in an allgatherv. No other node receives anything.
 """
@@ -10,13 +10,13 @@ from cobre_kernels.collective.gather import agreement, expectation, note_count, 
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.machine.copy import copy_out, is_large, store_fence
-from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.allgatherv import chunk_bytes, part_bytes, put_own_part, sum_parts
-from cobre_kernels.mpi.records import is_flat, is_leader, next_half
-from cobre_kernels.mpi.round import enter_eager_round, enter_round, hand_out
+from cobre_kernels.nodes.allgatherv import chunk_bytes, part_bytes, put_own_part, sum_parts
+from cobre_kernels.nodes.records import is_leader, next_half, part_from, part_to, parts_by_rank
+from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
+from cobre_kernels.nodes.verbs import Scatter
 
 TOLD_BYTES = 2 * WORD_BYTES  # how many elements a rank sends, and what the root expects
 
@@ -38,20 +38,12 @@ def gatherv_body(comm, call):
 
 @routine
 def _agree(comm, call):
-    half = 0 if is_flat(comm) else next_half(comm.mpi)
-    own, expected = _told(comm, comm.rank, half), expectation(comm, call)
-    if is_flat(comm):
-        own = comm.mpi.header.payload
+    half = next_half(comm.nodes)
+    own = _told(comm, comm.rank, half)
     poke(own, call.send_count)
-    poke(own + WORD_BYTES, expected)
-    if is_flat(comm):
-        outcome = enter_eager_round(comm, 0, 0)  # the header has it already
-    else:
-        outcome = enter_round(comm, True)
-        if outcome == OK and is_leader(comm):
-            calls.put_given_by_node(comm, TOLD_BYTES)
-            outcome = calls.allgatherv(comm, half)
-    outcome = hand_out(comm, outcome)
+    poke(own + WORD_BYTES, expectation(comm, call))
+    parts_by_rank(comm.nodes, TOLD_BYTES)
+    outcome = gather_round(comm, half, True)
     if outcome != OK:
         return outcome
     for rank in range(comm.size):
@@ -62,15 +54,13 @@ def _agree(comm, call):
 @routine
 def _told(comm, rank, half):
     """Return the address of what a rank has told."""
-    if is_flat(comm):
-        return comm.mpi.headers[rank].payload
-    return half + comm.mpi.node_index[rank] * TOLD_BYTES
+    return half + comm.nodes.node_index[rank] * TOLD_BYTES
 
 
 @routine
 def _chunk(comm, call, span):
     half = put_own_part(comm, call, span)
-    outcome = enter_round(comm, True)
+    outcome = enter_round(comm, False)
     if outcome == OK and is_leader(comm):
         outcome = _to_root(comm, call, span, half)
     outcome = hand_out(comm, outcome)
@@ -82,21 +72,20 @@ def _chunk(comm, call, span):
 @routine
 def _to_root(comm, call, span, half):
     """Give the root's leader the parts that other nodes have put into their halves."""
-    mpi, root_node, starts = comm.mpi, comm.mpi.node_of[call.root], comm.mpi.node_starts
-    is_target = mpi.own_node == root_node
-    own_begin, begin = 0, 0
-    for node in range(mpi.nodes):
-        length = sum_parts(comm, call, span, (starts[node], starts[node + 1]))
-        is_got = is_target and node != mpi.own_node
-        calls.put_given(comm, node, 0, 0)
-        calls.put_got(comm, node, length if is_got else 0, begin)
-        if node == mpi.own_node:
-            own_begin = begin
+    nodes, root_node = comm.nodes, comm.nodes.node_of[call.root]
+    is_target = nodes.own_node == root_node
+    begin, own_begin, own_bytes = 0, 0, 0
+    for node in range(nodes.nodes):
+        indices = (nodes.node_starts[node], nodes.node_starts[node + 1])
+        length = sum_parts(comm, call, span, indices)
+        part_from(nodes, node, 0, 0)
+        part_to(nodes, node, length if is_target and node != root_node else 0, begin)
+        if node == nodes.own_node:
+            own_begin, own_bytes = begin, length
         begin += length
     if not is_target:
-        own_bytes = sum_parts(comm, call, span, (starts[mpi.own_node], starts[mpi.own_node + 1]))
-        calls.put_given(comm, root_node, own_bytes, own_begin)
-    return calls.alltoallv(comm, half, half)
+        part_from(nodes, root_node, own_bytes, own_begin)
+    return run(nodes.alltoallv, comm, Scatter(half, half))
 
 
 @routine
@@ -104,7 +93,7 @@ def _take_out(comm, call, span, half):
     """Copy every rank's part to its block."""
     offset, streams = 0, is_large(call.recv_count * call.itemsize)
     for index in range(comm.size):
-        rank = comm.mpi.node_order[index]
+        rank = comm.nodes.node_order[index]
         length = part_bytes(call, rank, span)
         if length > 0:
             copy_out(block_of(call, rank) + span[0], half + offset, length, streams)

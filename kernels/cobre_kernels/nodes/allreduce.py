@@ -1,12 +1,16 @@
-"""Allreduce: MPI moves contributions, our fold reduces them in rank order.
+"""Allreduce: the transport moves contributions, our fold reduces them in rank order.
 
-On a flat communicator a few bytes travel with the headers. Up to GATHER_BYTES every rank's
-contribution goes to every node, and every rank folds them all.
+Small contributions go to every node, and every rank folds them all.
 
-Above, stripes move less. A *chunk* is what one round reduces; *stripe* k of it is what leader k
-folds. MPI_Alltoallv gives each leader its stripe of all contributions, MPI_Allgatherv the results
-to all. So a node receives the payload of its own ranks' number and once the result, not the payload
-of every rank. In the half of the staging buffer, S being the bytes of a stripe::
+Large ones go along a chain of nodes, if the transport has one, nodes hold several ranks, and the
+order of nodes is that of ranks: each node folds its ranks into what comes, so a link carries the
+payload twice, however many ranks a node has. In the half of the staging buffer lie the chunk of
+each rank here, and the result.
+
+Else they go by stripes. A *chunk* is what one round reduces; *stripe* k of it is what leader k
+folds. Each leader gets its stripe of all contributions, and gives the result to all. So a node
+receives the payload of its own ranks' number and once the result, not the payload of every rank.
+In the half of the staging buffer, S being the bytes of a stripe::
 
     contributions   for each node, for each rank here: its stripe     nodes * ranks here * S
     received        for each rank in node order: its stripe           size * S
@@ -23,21 +27,23 @@ from cobre_kernels.collective.fold import fold
 from cobre_kernels.collective.regions import may_be_shared
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move
-from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.records import (
+from cobre_kernels.nodes.records import (
     BLOCK_BYTES,
-    EAGER_BYTES,
     STRIPE_LINE_BYTES,
     is_flat,
     is_leader,
     next_half,
+    part_from,
+    part_to,
+    parts_by_rank,
     ranks_of,
 )
-from cobre_kernels.mpi.round import enter_eager_round, enter_round, hand_out
+from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
+from cobre_kernels.nodes.verbs import Chain, Gather, Scatter
 
-GATHER_BYTES = 16384  # of one contribution; above, stripes cost less
+GATHER_BYTES = 16384  # of one contribution; above, stripes and the chain cost less
 
 
 class Chunk(NamedTuple):
@@ -51,44 +57,53 @@ class Chunk(NamedTuple):
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
     """Choose one of the three ways; ``comm.length`` is the payload in bytes."""
-    if is_flat(comm) and comm.length <= EAGER_BYTES:
-        return _eager(comm, call)
-    if comm.length <= min(GATHER_BYTES, comm.mpi.half_bytes // comm.size):
+    nodes = comm.nodes
+    if comm.length <= min(GATHER_BYTES, nodes.half_bytes // comm.size):
         return _gathered(comm, call)
+    if nodes.chain != 0 and nodes.is_ordered != 0 and not is_flat(comm):
+        return _along_chain(comm, call)
     return _reduce_in_stripes(comm, call)
 
 
 @routine
-def _eager(comm, call):
-    size_bytes = comm.length
-    outcome = hand_out(comm, enter_eager_round(comm, call.send, size_bytes))
-    if outcome == OK:
-        headers = comm.mpi.headers
-        move(call.recv, headers[0].payload, size_bytes)
-        for rank in range(1, comm.size):
-            fold(comm, call, call.recv, headers[rank].payload, size_bytes)
-    return outcome
-
-
-@routine
 def _gathered(comm, call):
-    mpi, size_bytes = comm.mpi, comm.length
-    half = next_half(mpi)
-    move(half + mpi.node_index[comm.rank] * size_bytes, call.send, size_bytes)
-    outcome = enter_round(comm, True)
-    if outcome == OK and is_leader(comm):
-        calls.put_given_by_node(comm, size_bytes)
-        outcome = calls.allgatherv(comm, half)
-    outcome = hand_out(comm, outcome)
+    nodes, size_bytes = comm.nodes, comm.length
+    half = next_half(nodes)
+    move(half + nodes.node_index[comm.rank] * size_bytes, call.send, size_bytes)
+    parts_by_rank(nodes, size_bytes)
+    outcome = gather_round(comm, half, True)
     if outcome == OK:
         _fold_contributions(comm, call, call.recv, half, (size_bytes, size_bytes))
     return outcome
 
 
 @routine
+def _along_chain(comm, call):
+    """Reduce chunk by chunk; all nodes have chunks of the same size."""
+    nodes, node = comm.nodes, comm.nodes.node
+    chunk_bytes = nodes.half_bytes // (nodes.widest + 1) // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
+    for begin in range(0, comm.length, chunk_bytes):
+        length = min(chunk_bytes, comm.length - begin)
+        half = next_half(nodes)
+        result = half + node.size * chunk_bytes
+        move(half + node.rank * chunk_bytes, call.send + begin, length)
+        outcome = enter_round(comm, begin == 0)
+        if outcome == OK and is_leader(comm):
+            what = Chain(
+                half, chunk_bytes, node.size, result, length, call.dtype, call.op, call.itemsize
+            )
+            outcome = run(nodes.chain, comm, what)
+        outcome = hand_out(comm, outcome)
+        if outcome != OK:
+            return outcome
+        move(call.recv + begin, result, length)
+    return OK
+
+
+@routine
 def _reduce_in_stripes(comm, call):
     """Reduce chunk by chunk; a stripe is a whole number of lines, and so of elements."""
-    nodes = comm.mpi.nodes
+    nodes = comm.nodes.nodes
     chunk_bytes = nodes * _largest_stripe(comm)
     for begin in range(0, comm.length, chunk_bytes):
         length = min(chunk_bytes, comm.length - begin)
@@ -103,9 +118,9 @@ def _reduce_in_stripes(comm, call):
 @routine
 def _largest_stripe(comm):
     """Return the bytes of the largest stripe that a half has room for; the same on all nodes."""
-    mpi = comm.mpi
-    parts = mpi.nodes * mpi.widest + comm.size + mpi.nodes
-    return mpi.half_bytes // parts // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
+    nodes = comm.nodes
+    parts = nodes.nodes * nodes.widest + comm.size + nodes.nodes
+    return nodes.half_bytes // parts // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
 
 
 @routine
@@ -122,8 +137,8 @@ def _bytes_of(chunk, node):
 @routine
 def _direct(comm, call, chunk):
     """Reduce a chunk of a flat communicator."""
-    received, result = next_half(comm.mpi), call.recv + chunk.begin
-    outcome = enter_round(comm, True)
+    received, result = next_half(comm.nodes), call.recv + chunk.begin
+    outcome = enter_round(comm, chunk.begin == 0)
     if outcome == OK:
         outcome = _scatter(comm, call.send + chunk.begin, received, chunk)
     if outcome == OK:  # what is overwritten has been sent: send may be recv
@@ -133,11 +148,11 @@ def _direct(comm, call, chunk):
 
 @routine
 def _staged(comm, call, chunk):
-    mpi = comm.mpi
-    half = next_half(mpi)
+    nodes = comm.nodes
+    half = next_half(nodes)
     _contribute(comm, half, call.send + chunk.begin, chunk)
-    outcome = enter_round(comm, True)
-    received = half + mpi.nodes * mpi.node.size * chunk.stripe
+    outcome = enter_round(comm, chunk.begin == 0)
+    received = half + nodes.nodes * nodes.node.size * chunk.stripe
     result = received + comm.size * chunk.stripe
     if outcome == OK and is_leader(comm):
         outcome = _scatter_node(comm, half, received, chunk.stripe)
@@ -152,8 +167,8 @@ def _staged(comm, call, chunk):
 @routine
 def _contribute(comm, half, source, chunk):
     """Put the stripes of this rank's chunk where the leader sends them from."""
-    node = comm.mpi.node
-    for k in range(comm.mpi.nodes):
+    node = comm.nodes.node
+    for k in range(comm.nodes.nodes):
         target = half + (k * node.size + node.rank) * chunk.stripe
         move(target, source + _begin_of(chunk, k), _bytes_of(chunk, k))
 
@@ -161,34 +176,34 @@ def _contribute(comm, half, source, chunk):
 @routine
 def _scatter(comm, source, target, chunk):
     """Give leader k stripe k of this rank's chunk, on a flat communicator."""
-    mpi = comm.mpi
-    own_bytes = _bytes_of(chunk, mpi.own_node)
-    for k in range(mpi.nodes):
-        calls.put_given(comm, k, _bytes_of(chunk, k), _begin_of(chunk, k))
-        calls.put_got(comm, k, own_bytes, k * chunk.stripe)
-    return calls.alltoallv(comm, source, target)
+    nodes = comm.nodes
+    own_bytes = _bytes_of(chunk, nodes.own_node)
+    for k in range(nodes.nodes):
+        part_from(nodes, k, _bytes_of(chunk, k), _begin_of(chunk, k))
+        part_to(nodes, k, own_bytes, k * chunk.stripe)
+    return run(nodes.alltoallv, comm, Scatter(source, target))
 
 
 @routine
 def _scatter_node(comm, source, target, stripe):
     """Give leader k stripe k of all ranks of this node; the last ones may be padded."""
-    mpi, given = comm.mpi, comm.mpi.node.size * stripe
-    for k in range(mpi.nodes):
-        calls.put_given(comm, k, given, k * given)
-        calls.put_got(comm, k, ranks_of(mpi, k) * stripe, mpi.node_starts[k] * stripe)
-    return calls.alltoallv(comm, source, target)
+    nodes, given = comm.nodes, comm.nodes.node.size * stripe
+    for k in range(nodes.nodes):
+        part_from(nodes, k, given, k * given)
+        part_to(nodes, k, ranks_of(nodes, k) * stripe, nodes.node_starts[k] * stripe)
+    return run(nodes.alltoallv, comm, Scatter(source, target))
 
 
 @routine
 def _fold_and_spread(comm, call, chunk, received, result):
     """Fold this node's stripe of all contributions; give every leader every stripe."""
-    mpi = comm.mpi
-    span = (_bytes_of(chunk, mpi.own_node), chunk.stripe)
-    own = result + _begin_of(chunk, mpi.own_node)
+    nodes = comm.nodes
+    span = (_bytes_of(chunk, nodes.own_node), chunk.stripe)
+    own = result + _begin_of(chunk, nodes.own_node)
     _fold_contributions(comm, call, own, received, span)
-    for k in range(mpi.nodes):
-        calls.put_given(comm, k, _bytes_of(chunk, k), _begin_of(chunk, k))
-    return calls.allgatherv(comm, result)
+    for k in range(nodes.nodes):
+        part_from(nodes, k, _bytes_of(chunk, k), _begin_of(chunk, k))
+    return run(nodes.allgatherv, comm, Gather(result))
 
 
 @routine
@@ -198,11 +213,11 @@ def _fold_contributions(comm, call, target, received, span):
     Where other ranks of the node may fold into the same memory, only the result goes there.
     """
     length, stride = span
-    node_index = comm.mpi.node_index
+    node_index = comm.nodes.node_index
     is_shared = may_be_shared(comm, target, length)
     for begin in range(0, length, BLOCK_BYTES):
         block = min(BLOCK_BYTES, length - begin)
-        accumulator = comm.mpi.accumulator if is_shared else target + begin
+        accumulator = comm.nodes.accumulator if is_shared else target + begin
         move(accumulator, received + node_index[0] * stride + begin, block)
         for rank in range(1, comm.size):
             source = received + node_index[rank] * stride + begin

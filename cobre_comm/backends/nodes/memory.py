@@ -1,0 +1,206 @@
+"""The private memory of a communicator over several nodes: its records and what they point to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from cobre_kernels.collective.comm import COMM, FORKED
+from cobre_kernels.machine.kernel import Kernel
+from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES, Record, View, poke_now
+from cobre_kernels.nodes import outcome, records, round
+from cobre_kernels.nodes.allgatherv import allgatherv_body
+from cobre_kernels.nodes.allreduce import allreduce_body
+from cobre_kernels.nodes.barrier import barrier_body
+from cobre_kernels.nodes.broadcast import broadcast_body
+from cobre_kernels.nodes.failing import abandon_body
+from cobre_kernels.nodes.gatherv import gatherv_body
+from cobre_kernels.shm.step import announce_closed_kernel
+from numpy.typing import NDArray
+
+from cobre_comm.backends.comm_memory import comm_words
+from cobre_comm.backends.kernel_backend import Bodies
+from cobre_comm.backends.nodes.node_order import NodeOrder
+from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
+
+LARGEST_HALF_BYTES = 2**30  # MPI counts it in a C int
+UNLIMITED = 2**63 - 1
+
+BODIES = Bodies(
+    barrier_body,
+    broadcast_body,
+    allreduce_body,
+    allgatherv_body,
+    abandon_body,
+    gatherv_body,
+    helpers=(
+        round.enter_round_kernel, outcome.hand_out_kernel,
+        NODE_BODIES.barrier, NODE_BODIES.abandon, announce_closed_kernel,
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """What a transport does for leaders (docs/design/nodes.md).
+
+    Parameters
+    ----------
+    exchange, allgatherv, broadcast, alltoallv, report : Kernel
+        The verbs of ``cobre_kernels/nodes/verbs.py``.
+    goodbye : Kernel
+        Tells the other leaders that this one closes.
+    chain : Kernel, optional
+        A verb that not every transport has.
+    waits_end : bool
+        Whether every verb hears signals, reports and the timeout.
+    followers_report : bool
+        Whether ``report`` works on followers too.
+    """
+
+    exchange: Kernel
+    allgatherv: Kernel
+    broadcast: Kernel
+    alltoallv: Kernel
+    report: Kernel
+    goodbye: Kernel
+    chain: Kernel | None = None
+    waits_end: bool = True
+    followers_report: bool = False
+
+    def all(self) -> tuple[Kernel, ...]:
+        """Return the kernels, to be compiled before ranks start."""
+        kernels = (
+            self.exchange, self.allgatherv, self.broadcast, self.alltoallv,
+            self.report, self.goodbye, self.chain,
+        )  # fmt: skip
+        return tuple(one for one in kernels if one is not None)
+
+
+class NodesMemory:
+    """The records by which kernels work on several nodes; keep them as long as kernels may run.
+
+    Parameters
+    ----------
+    comm : View
+        Of the record of the whole communicator, whose memory is ``words``.
+    words : ndarray of int64
+        That memory.
+    node_order : NodeOrder
+        Which ranks are where.
+    verbs : Verbs
+        What moves between leaders.
+    reach_bytes : int
+        The farthest end of a part that ``verbs.allgatherv`` moves.
+
+    Attributes
+    ----------
+    node : View
+        Of the record of this rank among those of its node; to be attached to their segment before
+        :meth:`use_staging_buffer`.
+    nodes : View
+        Of the Nodes record.
+    """
+
+    def __init__(
+        self, comm: View, words: NDArray[np.int64], node_order: NodeOrder, verbs: Verbs,
+        reach_bytes: int = UNLIMITED,
+    ) -> None:  # fmt: skip
+        self._arrays: list[NDArray[np.int64]] = [words]
+        self._comm = comm
+        self._announce_closed = announce_closed_kernel.call  # loaded now: close may run at exit
+        self.leads = node_order.leader == comm.rank
+        self._goodbye = verbs.goodbye.call if self.leads else None
+        ranks = len(node_order.here)
+        self._arrays.append(comm_words(ranks))
+        self.node = node = COMM.of(self._arrays[-1])
+        node.rank, node.size = int(np.searchsorted(node_order.here, comm.rank)), ranks
+        node.backend = comm.backend
+        node.barrier_body, node.abandon_body = (
+            NODE_BODIES.barrier.address, NODE_BODIES.abandon.address,
+        )  # fmt: skip
+        self.nodes = nodes = self.record(records.NODES)
+        nodes.node = node
+        nodes.enter_round_kernel = round.enter_round_kernel.address
+        nodes.hand_out_kernel = outcome.hand_out_kernel.address
+        nodes.exchange = verbs.exchange.address
+        nodes.report = verbs.report.address if self.leads or verbs.followers_report else 0
+        nodes.allgatherv, nodes.alltoallv = verbs.allgatherv.address, verbs.alltoallv.address
+        nodes.broadcast = verbs.broadcast.address
+        nodes.chain = verbs.chain.address if verbs.chain else 0
+        nodes.waits_end, nodes.reach_bytes = verbs.waits_end, reach_bytes
+        self._describe(node_order)
+
+    def record(self, record: Record, rows: int = 0) -> View:
+        """Return a zeroed record, with room for so many rows of its own."""
+        array = record.array(rows)
+        self._arrays.append(array)
+        return record.of(array)
+
+    def room(self, count_bytes: int) -> int:
+        """Return the address of so many zeroed bytes."""
+        return self._copy(np.zeros(-(-count_bytes // WORD_BYTES), dtype=np.int64))
+
+    def _copy(self, values: NDArray[np.int64]) -> int:
+        """Return the address of words that hold these values."""
+        array = np.ascontiguousarray(values, dtype=np.int64)
+        self._arrays.append(array)
+        return int(array.ctypes.data)
+
+    def _describe(self, node_order: NodeOrder) -> None:
+        nodes, order, count = self.nodes, node_order.order, node_order.nodes
+        ranks = np.diff(node_order.starts)
+        node_index, node_of = np.empty_like(order), np.empty_like(order)
+        node_index[order] = np.arange(len(order))
+        node_of[order] = np.repeat(np.arange(count), ranks)
+        nodes.nodes, nodes.own_node = count, node_order.node
+        nodes.widest = int(ranks.max())
+        nodes.is_ordered = bool((node_index == order).all() and (np.diff(order) == 1).all())
+        nodes.node_order = self._copy(order)
+        nodes.node_index, nodes.node_of = self._copy(node_index), self._copy(node_of)
+        nodes.node_starts = self._copy(node_order.starts)
+        first = int(node_order.starts[node_order.node])
+        self.node.names = nodes.node_order.address + first * WORD_BYTES
+        nodes.header = self.record(records.HEADER)
+        nodes.headers = self.room(count * records.HEADER.size_bytes)
+        for name in ("landing", "given", "given_at", "got", "got_at"):
+            setattr(nodes, name, self.room(count * WORD_BYTES))
+
+    def use_staging_buffer(self, least: Callable[[int], int]) -> None:
+        """Take the slots of the node's segment; all nodes use as much. Collective.
+
+        Parameters
+        ----------
+        least : callable
+            Returns the least value of all ranks.
+        """
+        comm, node, nodes = self._comm, self.node, self.nodes
+        offset = records.halves_offset(comm.size)
+        room = node.size * node.buffer_stride - offset
+        nodes.half_bytes = least(min(room // 2 // LINE_BYTES * LINE_BYTES, LARGEST_HALF_BYTES))
+        nodes.staging = node.buffers
+        nodes.halves = node.buffers + offset
+        comm.timeout_ns, comm.spin_ns = node.timeout_ns, node.spin_ns
+        comm.yield_ns, comm.nodes = node.yield_ns, nodes
+
+    def mark_forked(self) -> None:
+        """In a forked child: the record of the node is the parent's."""
+        poke_now(self.node.guard, FORKED)
+
+    def say_goodbye(self) -> None:
+        """Tell the ranks of this node, and as a leader the other leaders, that this rank closes.
+
+        A follower tells no leader: its own one misses it in the next round.
+        """
+        self._announce_closed(self.node.address)
+        if self._goodbye is not None:
+            self._goodbye(self._comm.address)
+
+
+def least_buffer_bytes(node_order: NodeOrder) -> int:
+    """Return the collective buffer of a rank that the staging buffer of a small node needs."""
+    size, ranks = len(node_order.order), np.diff(node_order.starts)
+    half_bytes = records.least_half_bytes(size, node_order.nodes, int(ranks.max()))
+    staging_bytes = records.halves_offset(size) + 2 * (half_bytes + LINE_BYTES)
+    return int(-(-staging_bytes // int(ranks.min())))

@@ -1,0 +1,57 @@
+"""Broadcast: the root's chunk into its staging buffer, to all leaders, out of every buffer.
+
+On a flat communicator the transport moves it straight from buffer to buffer.
+"""
+
+from cobre_kernels.collective.calls import Broadcast
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
+from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.records import is_flat, is_leader, next_half, part_from
+from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
+from cobre_kernels.nodes.verbs import Cast
+
+PIECE_BYTES = 2**30  # of one broadcast; MPI counts it in a C int
+
+
+@kernel(COMM, Broadcast)
+def broadcast_body(comm, call):
+    """Move piece after piece; an empty broadcast has one round too."""
+    piece_bytes = PIECE_BYTES if is_flat(comm) else comm.nodes.half_bytes
+    begin = 0
+    while True:
+        outcome = _piece(comm, call, begin, min(piece_bytes, call.size_bytes - begin))
+        begin += piece_bytes
+        if outcome != OK or begin >= call.size_bytes:
+            if is_large(call.size_bytes):
+                store_fence()
+            return outcome
+
+
+@routine
+def _piece(comm, call, begin, length):
+    nodes, piece = comm.nodes, call.buffer + begin
+    is_direct, is_root = is_flat(comm), comm.rank == call.root
+    buffer = piece if is_direct else next_half(nodes)
+    if is_root and not is_direct:
+        move(buffer, piece, length)
+    outcome = _cross(comm, nodes.node_of[call.root], (buffer, length), begin == 0)
+    if outcome == OK and not is_root and not is_direct:
+        copy_out(piece, buffer, length, is_large(call.size_bytes))
+    return outcome
+
+
+@routine
+def _cross(comm, root_node, span, is_first):
+    """Go through a round that brings a buffer of one node to all; eagerly if it is small."""
+    nodes, (buffer, length) = comm.nodes, span
+    if is_first and length <= nodes.eager_bytes:
+        for node in range(nodes.nodes):
+            part_from(nodes, node, length if node == root_node else 0, 0)
+        return gather_round(comm, buffer, is_first)
+    outcome = enter_round(comm, is_first)
+    if outcome == OK and is_leader(comm):
+        outcome = run(nodes.broadcast, comm, Cast(buffer, length, root_node))
+    return hand_out(comm, outcome)

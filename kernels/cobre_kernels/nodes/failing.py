@@ -1,0 +1,92 @@
+"""How a round fails: on this node, between leaders, or because ranks have called other things."""
+
+from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.comm import ARRIVED, COMM, FAILURE, GAVE_UP
+from cobre_kernels.collective.guard import is_forked
+from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, MPI_FAILED, OK, UNSEEN
+from cobre_kernels.machine.copy import move
+from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.record import WORD_BYTES
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.records import is_leader, leader_of, parts_by_rank
+from cobre_kernels.nodes.verbs import Gather
+from cobre_kernels.shm.step import record_calls
+
+FAILURE_BYTES = FAILURE.size_bytes
+
+
+@routine
+def report_failure(comm, status):
+    """Send a failure report, if it is for this rank to do so.
+
+    A leader reports what happened on its node, unless it is itself at fault; then the others do, if
+    the transport reaches other leaders from there. A child that a signal handler has forked is no
+    rank, and reports nothing.
+    """
+    nodes, own = comm.nodes, comm.failures[comm.rank]
+    is_told = is_leader(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != ARRIVED
+    if nodes.report == 0 or not is_told or is_forked(comm):
+        return
+    gives_up = status in (INTERRUPTED, DISAGREE, MPI_FAILED, UNSEEN)  # this rank alone has failed
+    if gives_up:
+        own.reason = GAVE_UP
+    run(nodes.report, comm, Outcome(INTERRUPTED if gives_up else status))
+    if gives_up:
+        own.reason = ARRIVED
+
+
+@routine
+def fail_on_node(comm, outcome):
+    """Keep how a step of shared memory failed, by the ranks' own numbers, and report it.
+
+    Ranks of other nodes take no part in it: nothing is kept of them.
+    """
+    nodes, node = comm.nodes, comm.nodes.node
+    record_calls(node)
+    for rank in range(comm.size):
+        comm.failures[rank].signature = 0
+    first = nodes.node_starts[nodes.own_node]
+    for index in range(node.size):
+        own = comm.failures[nodes.node_order[first + index]].address
+        move(own, node.failures[index].address, FAILURE_BYTES)
+    comm.waited_ns = node.waited_ns
+    move(comm.pending_exception, node.pending_exception, 3 * WORD_BYTES)
+    report_failure(comm, outcome)
+
+
+@routine
+def exchange_calls(comm):
+    """Learn what every rank called; all leaders are here, for all have seen the same headers."""
+    nodes, node = comm.nodes, comm.nodes.node
+    record_calls(node)
+    first = nodes.staging.failures[nodes.node_starts[nodes.own_node]]
+    move(first.address, node.failures[0].address, node.size * FAILURE_BYTES)
+    parts_by_rank(nodes, FAILURE_BYTES)
+    outcome = run(nodes.allgatherv, comm, Gather(nodes.staging.failures[0].address))
+    if outcome == OK:
+        copy_failures(comm, False)
+        return DISAGREE
+    return outcome
+
+
+@routine
+def copy_failures(comm, to_staging):
+    """Copy the failure records to the staging buffer, where they lie in node order, or from it."""
+    for rank in range(comm.size):
+        own = comm.failures[rank].address
+        staged = comm.nodes.staging.failures[comm.nodes.node_index[rank]].address
+        if to_staging:
+            move(staged, own, FAILURE_BYTES)
+        else:
+            move(own, staged, FAILURE_BYTES)
+
+
+@kernel(COMM, Outcome)
+def abandon_body(comm, call):
+    """Tell the ranks of this node that this one has failed; the round has told other nodes.
+
+    But for a call that was refused before it could begin a round.
+    """
+    if call.status == UNSEEN:
+        report_failure(comm, call.status)
+    return run(comm.nodes.node.abandon_body, comm.nodes.node, call)

@@ -1,0 +1,76 @@
+"""The end of a round: every rank of a node gets what its leader has."""
+
+from cobre_kernels.collective.calls import STOP, Barrier, Outcome
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import (
+    DISAGREE,
+    INTERRUPTED,
+    IS_FORKED,
+    LOST_PEER,
+    OK,
+    TIMED_OUT,
+)
+from cobre_kernels.collective.stop import hear
+from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
+from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.arrival import show_last, take_last
+from cobre_kernels.nodes.failing import copy_failures, fail_on_node, report_failure
+from cobre_kernels.nodes.records import OUTSIDE, is_leader
+
+
+@kernel(COMM, Outcome)
+def hand_out_kernel(comm, call):
+    """Give the ranks of this node the outcome of the leaders, by a step of shared memory."""
+    nodes, node, staging = comm.nodes, comm.nodes.node, comm.nodes.staging
+    if nodes.phase == OUTSIDE:
+        return call.status
+    if is_leader(comm) and call.status not in (OK, DISAGREE):
+        report_failure(comm, call.status)  # always notify: a leader that is PREPARED relies on it
+    if call.status in (INTERRUPTED, IS_FORKED):
+        return call.status  # of this rank alone; the others see that it has gone
+    nodes.phase = OUTSIDE
+    comm.first_step = 0
+    if is_leader(comm):
+        _show_outcome(comm, call.status)
+    else:
+        node.timeout_ns = 0
+    node.signature = comm.signature & STOP  # which the leader may have heard of
+    node.length = node.detail = 0
+    step = run(node.barrier_body, node, Barrier(0, 0))
+    hear(comm, node.signature ^ comm.signature)
+    node.timeout_ns = comm.timeout_ns
+    # A leader that gave up has shown whom it missed (row STRAY), unless it was interrupted.
+    is_told = step == OK or (step == LOST_PEER and load_relaxed(staging.status) != OK)
+    if is_told and not is_leader(comm):
+        return _take_outcome(comm)
+    if step != OK:
+        fail_on_node(comm, step)
+        if step == TIMED_OUT:  # row STRAY
+            _show_outcome(comm, step)
+        return step
+    return call.status
+
+
+@routine
+def _show_outcome(comm, status):
+    """Write the outcome where the ranks of this node read it, once they see this leader's flag."""
+    staging = comm.nodes.staging
+    show_last(comm)
+    if status != OK:
+        copy_failures(comm, True)
+    store_relaxed(staging.status, status)
+    store_relaxed(staging.mpi_error, comm.mpi_error)
+    store_relaxed(staging.waited_ns, comm.waited_ns)
+
+
+@routine
+def _take_outcome(comm):
+    staging = comm.nodes.staging
+    status = load_relaxed(staging.status)
+    take_last(comm)
+    if status != OK:
+        copy_failures(comm, False)
+        comm.mpi_error = load_relaxed(staging.mpi_error)
+        comm.waited_ns = load_relaxed(staging.waited_ns)
+    return status

@@ -1,0 +1,162 @@
+"""The record of a communicator over several nodes, and what is read off it.
+
+Leader k, the first rank of node k, speaks for node k. A communicator is *flat* if every rank is
+alone on its node. The memory in which shared-memory collectives keep their slots is the *staging
+buffer* here::
+
+    STAGING, with a failure record for each node index | even half | odd half
+"""
+
+from cobre_kernels.collective.comm import FAILURE
+from cobre_kernels.machine.record import (
+    LINE_BYTES,
+    Record,
+    memory,
+    own_rows,
+    pointer,
+    rows,
+    shared,
+    table,
+    word,
+)
+from cobre_kernels.machine.routine import routine
+
+INLINE_BYTES = 32
+HEADER_LINE_BYTES = 64
+STRIPE_LINE_BYTES = 64
+BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
+
+# Phases of a round; round.py says what leads from one to the next.
+OUTSIDE = 0
+ENTERED = 1
+PREPARED = 2
+COMMITTED = 3
+
+HEADER = Record(
+    "LeaderHeader",
+    "What a leader says of its node when a round begins; every other leader gets a copy.",
+    line_bytes=HEADER_LINE_BYTES,
+    differs=word("1: the ranks of this node disagree among themselves"),
+    signature=word("what this leader called"),
+    length=word("length of its call"),
+    came=word("when its last rank came, and which one (arrival.py)"),
+    payload=memory(INLINE_BYTES, "room for an eager payload, where the transport puts it there"),
+)
+
+STAGING = Record(
+    "Staging",
+    "Begins the staging buffer; its leader writes it, its ranks read it after the next step.",
+    line_bytes=LINE_BYTES,
+    status=shared("how the round ended between the leaders"),
+    mpi_error=shared("the code that MPI gave"),
+    waited_ns=shared("how long the leader had waited"),
+    arrived=shared("ticks when the last rank of another node had come; 0: none was waited for"),
+    last=shared("which rank that was"),
+    failures=own_rows(FAILURE, "one for each rank, in node order", begins_line=True),
+)
+
+NODES = Record(
+    "Nodes",
+    "What one communicator over several nodes keeps beside its own record; private memory.",
+    enter_round_kernel=word("the kernel of round.py, by address"),
+    hand_out_kernel=word("the kernel of round.py, by address"),
+    # The transport (verbs.py).
+    exchange=word("verb, by address; likewise the next five"),
+    allgatherv=word("of parts that lie in one buffer"),
+    broadcast=word("of one leader's buffer"),
+    alltoallv=word("of parts that differ"),
+    chain=word("of folds; 0: there is none"),
+    report=word("of a failure; 0: this rank reaches no leader"),
+    eager_bytes=word("largest payload of a node that travels behind its header"),
+    waits_end=word("1: every verb hears signals, reports and the timeout"),
+    reach_bytes=word("farthest end of a part in the buffer of allgatherv"),
+    # The nodes.
+    node=pointer("Comm", "this rank among those of its node, in shared memory"),
+    nodes=word("number of nodes"),
+    own_node=word("number of this node"),
+    widest=word("ranks of the node that has most; 1: the communicator is flat"),
+    is_ordered=word("1: the node index of each rank is its number"),
+    node_order=table("the rank at each node index"),
+    node_index=table("the node index of each rank"),
+    node_starts=table("the node index at which each node begins, and where the last one ends"),
+    node_of=table("the node of each rank"),
+    # The staging buffer.
+    staging=pointer("Staging", "its shared words"),
+    halves=word("address of its even half"),
+    half_bytes=word("bytes of a half, the same on all nodes"),
+    rounds=word("rounds that used a half; the parity chooses it"),
+    # What leaders exchange.
+    phase=word("OUTSIDE, ENTERED, PREPARED or COMMITTED"),
+    header=pointer("LeaderHeader", "what this leader sends"),
+    headers=rows("LeaderHeader", "the headers of all leaders"),
+    landing=table("where the eager payload of each node goes"),
+    given=table("bytes that each leader gives, or is given"),
+    given_at=table("where they lie"),
+    got=table("bytes that come from each leader"),
+    got_at=table("where they go"),
+    accumulator=memory(BLOCK_BYTES, "for folds into memory that other ranks fold into"),
+)
+
+
+def halves_offset(size):
+    """Return where the even half begins in the staging buffer of so many ranks."""
+    used = STAGING.offsets["failures"] + size * FAILURE.size_bytes
+    return -(-used // LINE_BYTES) * LINE_BYTES
+
+
+def least_half_bytes(size, nodes, widest):
+    """Return the bytes that a half must have: a line for each stripe of a large allreduce."""
+    return STRIPE_LINE_BYTES * (nodes * widest + size + nodes)
+
+
+@routine
+def is_leader(comm):
+    """Tell whether this rank speaks for its node."""
+    return comm.nodes.node.rank == 0
+
+
+@routine
+def is_flat(comm):
+    """Tell whether every rank is alone on its node."""
+    return comm.nodes.widest == 1
+
+
+@routine
+def leader_of(nodes, node):
+    """Return the rank that speaks for a node."""
+    return nodes.node_order[nodes.node_starts[node]]
+
+
+@routine
+def ranks_of(nodes, node):
+    """Return the number of ranks of a node."""
+    return nodes.node_starts[node + 1] - nodes.node_starts[node]
+
+
+@routine
+def next_half(nodes):
+    """Return the address of the half of the staging buffer that this round uses."""
+    nodes.rounds += 1
+    return nodes.halves + (nodes.rounds & 1) * nodes.half_bytes
+
+
+@routine
+def part_from(nodes, node, length, displacement):
+    """Say how much a leader gives in an allgatherv, or is given in an alltoallv, and from where."""
+    nodes.given[node] = length
+    nodes.given_at[node] = displacement
+
+
+@routine
+def part_to(nodes, node, length, displacement):
+    """Say how much comes from a leader in an alltoallv, and where it goes."""
+    nodes.got[node] = length
+    nodes.got_at[node] = displacement
+
+
+@routine
+def parts_by_rank(nodes, bytes_per_rank):
+    """Say what each node gives if every rank gives as many bytes, in node order."""
+    for node in range(nodes.nodes):
+        length = ranks_of(nodes, node) * bytes_per_rank
+        part_from(nodes, node, length, nodes.node_starts[node] * bytes_per_rank)

@@ -1,0 +1,219 @@
+"""One round of a collective over several nodes, and the protocol between leaders.
+
+Theory of operation
+-------------------
+A collective is a sequence of rounds. No rank leaves a round before all ranks of all nodes have
+entered it. The steps of a round::
+
+    enter      a step of shared memory: the ranks of the node are here and call the same
+    prepare    leaders exchange headers, and small payloads: each learns what all nodes call
+    commit     a second exchange, if data is to move and could wait for ever
+    data       a verb of the transport (verbs.py), from and to where the data belongs
+    hand out   a step of shared memory: the outcome, and what the staging buffer holds
+
+Where verbs may wait for ever (``waits_end`` is 0, over MPI), each round prepares and commits: a
+rank that is lost in between is then missed in a wait that can end. Where every verb hears signals,
+reports and the timeout (``waits_end`` is 1, over sockets), the first round of a collective prepares
+for all, and no round commits.
+
+Messages between leaders::
+
+    header           what the node calls, and an eager payload
+    commit           says nothing but that its sender has all headers
+    failure report   why ranks take no further part, and how far its sender has come
+    goodbye          its sender closes: LEFT
+    liveness query   asks whether the receiver waits for leaders too
+    liveness answer  says so
+
+A leader is OUTSIDE of a round; or has ENTERED it, and waits in the prepare exchange; or is
+PREPARED: it has all headers, and waits in the commit exchange; or is COMMITTED: it moves the data,
+if there are any, and hands out. It *waits* in an exchange, and in a verb whose waits end. A report
+is *fresh* if its sender has not done its part of what the receiver waits in.
+
+=========  =========  ============================  =================================  =========
+row        state      event                         what the leader does               next
+=========  =========  ============================  =================================  =========
+ENTER      OUTSIDE    all ranks of the node are in  begin the prepare exchange         ENTERED
+GO_ON      OUTSIDE    ENTER, not the first round    move data, where waits end         COMMITTED
+REFUSE     OUTSIDE    ENTER, after any report       name the lost, report, hand out    OUTSIDE
+AGREE      ENTERED    headers equal, no data moves  the outcome is OK                  COMMITTED
+DIRECT     ENTERED    headers came, waits end       move data, or exchange calls       COMMITTED
+PREPARE    ENTERED    headers equal, data moves     begin the commit exchange          PREPARED
+DIFFER     ENTERED    headers differ                begin the commit exchange          PREPARED
+INTERRUPT  waiting    a signal handler raised       report GAVE_UP                     OUTSIDE
+FORK       waiting    a signal handler forked       the child leaves, and says nothing OUTSIDE
+QUERY      waiting    the timeout is over           query all leaders                  the same
+HEARD      waiting    liveness answer               note that the node is here         the same
+LATE       waiting    no answer for a while         name the silent, report, hand out  OUTSIDE
+ANSWER     waiting    liveness query                answer                             the same
+RELEASE    waiting    fresh report                  name the lost, report, hand out    OUTSIDE
+KEEP       waiting    another report                keep it for REFUSE                 the same
+COMMIT     PREPARED   the exchange completes        move data, or exchange calls       COMMITTED
+HAND_OUT   COMMITTED  the verb returns, or no data  hand out the outcome               OUTSIDE
+STRAY      COMMITTED  a follower does not fetch it  name it, report, hand that out     OUTSIDE
+FAIL       any        a link or MPI fails           report, hand out                   OUTSIDE
+=========  =========  ============================  =================================  =========
+
+Time limits: ``timeout_ns`` for entering; while waiting ``timeout_ns``, then the time for answers;
+none for PREPARED, which hears no signal either; ``timeout_ns`` for the followers that are to fetch
+an outcome. A follower waits for its leader without a limit: the leader has one, and a follower sees
+that its leader dies or gives up. Data takes as long as MPI takes; where waits end, as bytes move.
+
+Over MPI, no leader enters a blocking call alone. *Always notify*: each row from ENTERED to OUTSIDE
+sends a report, and only RELEASE leads from PREPARED to OUTSIDE. If one leader is COMMITTED to move
+data, all have begun the commit exchange. Then none gave up in the prepare exchange, no report is
+fresh, and all become COMMITTED. If one leader gave up in the prepare exchange, the commit
+exchange completes nowhere, and its report releases all that are PREPARED. A sender whose report is
+not fresh has completed the exchange: so will the receiver, even if the sender has ended meanwhile.
+"""
+
+from typing import NamedTuple
+
+from cobre_kernels.collective.calls import Barrier, Outcome
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.collective.stop import hear
+from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.record import WORD_BYTES
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.arrival import note_last_node, note_node
+from cobre_kernels.nodes.failing import exchange_calls, fail_on_node
+from cobre_kernels.nodes.records import COMMITTED, ENTERED, HEADER, OUTSIDE, PREPARED, is_leader
+from cobre_kernels.nodes.verbs import Exchange, Gather
+
+HEADER_BYTES = HEADER.size_bytes
+COMMIT_BYTES = WORD_BYTES
+
+
+class Opening(NamedTuple):
+    """How a round begins: the first of its collective or not, before data or with a payload."""
+
+    is_first: int
+    moves_data: int
+    payload: int  # 0: this round has no eager payloads
+    payload_bytes: int
+
+
+@routine
+def agree(comm):
+    """Go through a round without data, which is all of its collective."""
+    return hand_out(comm, run(comm.nodes.enter_round_kernel, comm, Opening(True, False, 0, 0)))
+
+
+@routine
+def enter_round(comm, is_first):
+    """Enter a round; on a leader, return what the leaders agreed.
+
+    If that is OK, a leader moves the data. In any case :func:`hand_out` follows.
+    """
+    return run(comm.nodes.enter_round_kernel, comm, Opening(is_first, True, 0, 0))
+
+
+@routine
+def hand_out(comm, outcome):
+    """End the round: every rank of the node gets its leader's outcome, and its data."""
+    return run(comm.nodes.hand_out_kernel, comm, Outcome(outcome))
+
+
+@routine
+def gather_round(comm, buffer, is_first):
+    """Go through a round in which leaders gather parts of a buffer: eagerly, if they are small.
+
+    A leader has said before which part each leader gives. A follower reads its leader's buffer.
+    """
+    nodes = comm.nodes
+    payload, payload_bytes = 0, 0
+    if is_leader(comm) and _are_eager(nodes, is_first):
+        own = nodes.own_node
+        payload, payload_bytes = buffer + nodes.given_at[own], nodes.given[own]
+        for node in range(nodes.nodes):
+            nodes.landing[node] = buffer + nodes.given_at[node]
+            nodes.got[node] = nodes.given[node]
+    opening = Opening(is_first, payload == 0, payload, payload_bytes)
+    outcome = run(nodes.enter_round_kernel, comm, opening)
+    if outcome == OK and is_leader(comm) and payload == 0:
+        outcome = run(nodes.allgatherv, comm, Gather(buffer))
+    return hand_out(comm, outcome)
+
+
+@routine
+def _are_eager(nodes, is_first):
+    """Tell whether all parts are small enough to travel with the headers, if there are headers."""
+    largest = 0
+    for node in range(nodes.nodes):
+        largest = max(largest, nodes.given[node])
+    return largest <= nodes.eager_bytes and (is_first or nodes.waits_end == 0)
+
+
+@kernel(COMM, Opening)
+def enter_round_kernel(comm, call):
+    """Wait for the ranks of this node; leaders then agree with each other."""
+    nodes = comm.nodes
+    nodes.phase = OUTSIDE
+    comm.generation += call.is_first
+    outcome = meet_node(comm)
+    if outcome in (OK, DISAGREE):  # the leaders will hear of either
+        nodes.phase = ENTERED
+        if is_leader(comm):
+            outcome = _agree(comm, call, outcome)
+    else:
+        fail_on_node(comm, outcome)
+    return outcome
+
+
+@routine
+def meet_node(comm):
+    """Go through a step of shared memory: all ranks of the node are here, and call the same."""
+    node = comm.nodes.node
+    node.signature = comm.signature
+    node.length = comm.length
+    node.detail = comm.detail
+    node.arrived = 0
+    node.first_step = node.generation + 1 if comm.first_step != 0 else 0
+    outcome = run(node.barrier_body, node, Barrier(comm.signature, comm.length))
+    if node.arrived != 0:
+        comm.arrived = node.arrived
+        comm.last = node.names[node.last]
+    hear(comm, node.signature ^ comm.signature)
+    return outcome
+
+
+@routine
+def _agree(comm, call, outcome):
+    """Exchange headers with the other leaders; they commit where data could wait for ever."""
+    nodes, header = comm.nodes, comm.nodes.header
+    if nodes.waits_end != 0 and call.is_first == 0:  # row GO_ON
+        nodes.phase = COMMITTED
+        return outcome
+    header.differs = outcome == DISAGREE
+    header.signature = comm.signature
+    header.length = comm.length
+    note_node(comm)
+    if call.payload == 0:
+        for node in range(nodes.nodes):
+            nodes.got[node] = 0
+    outcome = run(nodes.exchange, comm, Exchange(HEADER_BYTES, call.payload, call.payload_bytes))
+    if outcome != OK:
+        return outcome
+    if comm.first_step != 0:
+        note_last_node(comm)
+    same = _headers_are_equal(comm)
+    if nodes.waits_end == 0 and (call.moves_data != 0 or not same):  # rows PREPARE and DIFFER
+        nodes.phase = PREPARED
+        outcome = run(nodes.exchange, comm, Exchange(COMMIT_BYTES, 0, 0))
+        if outcome != OK:
+            return outcome
+    nodes.phase = COMMITTED
+    return OK if same else exchange_calls(comm)
+
+
+@routine
+def _headers_are_equal(comm):
+    for node in range(comm.nodes.nodes):
+        header = comm.nodes.headers[node]
+        if header.differs != 0:
+            return False
+        difference = hear(comm, header.signature ^ comm.signature)
+        if difference != 0 or header.length != comm.length:
+            return False
+    return True

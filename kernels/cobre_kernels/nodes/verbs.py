@@ -1,0 +1,80 @@
+"""The verbs: what a transport does for the leaders of nodes.
+
+A transport is a folder with these kernels. The Nodes record holds their addresses, and
+``backends/nodes/memory.py`` takes them from its ``Verbs``. Each is called on leaders only, by all
+of them with calls that agree, but for ``exchange``, which finds out whether they do.
+
+A verb returns OK, or how it has failed: LOST_PEER, TIMED_OUT, INTERRUPTED, IS_FORKED, MPI_FAILED.
+Where ranks are missing, ``comm.failures`` then say which ones, and why.
+
+==============  ======================  =========================================================
+verb            call                    what it does
+==============  ======================  =========================================================
+``exchange``    :class:`Exchange`       gives every leader ``nodes.header``, and takes theirs to
+                                        ``nodes.headers``. Its payload goes with it; got[k] bytes
+                                        of leader k come to landing[k] if its header is as this
+                                        one. OK says that all are here, equal or not
+``allgatherv``  :class:`Gather`         leader k gives given[k] bytes at given_at[k] of the
+                                        buffer, every other leader takes them to the same place
+``broadcast``   :class:`Cast`           one leader gives its buffer to all
+``alltoallv``   :class:`Scatter`        leader k gets given[k] bytes at given_at[k] of ``send``;
+                                        from it come got[k] bytes to got_at[k] of ``recv``
+``chain``       :class:`Chain`          folds in the order of nodes; 0: the transport has none
+``report``      ``Outcome``             tells the other leaders ``comm.failures``, and how this
+                                        collective has failed; 0: this rank reaches no leader
+==============  ======================  =========================================================
+
+``header``, ``headers``, ``given``, ``got`` and ``landing`` are in the Nodes record; tables have a
+word for each node. A leader's part for itself moves as well, where it does not lie there already.
+
+``exchange`` hears signals, reports and the timeout. Where ``nodes.waits_end`` is 1, so does every
+other verb. Where it is 0, they may wait for ever: leaders then commit first (``round.py``).
+"""
+
+from typing import NamedTuple
+
+
+class Exchange(NamedTuple):
+    """Exchange so many bytes of each header, with a payload behind it."""
+
+    size_bytes: int
+    payload: int
+    payload_bytes: int
+
+
+class Gather(NamedTuple):
+    """Gather parts of a buffer, in place."""
+
+    buffer: int
+
+
+class Cast(NamedTuple):
+    """Broadcast a buffer from the leader of a node."""
+
+    buffer: int
+    size_bytes: int
+    root_node: int
+
+
+class Scatter(NamedTuple):
+    """Give each leader its part of ``send``, and get a part of ``recv`` from each."""
+
+    send: int
+    recv: int
+
+
+class Chain(NamedTuple):
+    """Fold contributions of all ranks, where the order of nodes is the order of ranks.
+
+    Those of this node, so many in rank order, lie ``stride`` bytes apart, and have ``length`` bytes
+    each. ``result`` gets the fold on every leader.
+    """
+
+    contributions: int
+    stride: int
+    ranks: int
+    result: int
+    length: int
+    dtype: int
+    op: int
+    itemsize: int

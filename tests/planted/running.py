@@ -22,9 +22,12 @@ class Tally:
     failed: list = field(default_factory=list)
 
 
-def environment():
-    """Return the environment in which the planted distribution is installed."""
-    path = os.pathsep.join(filter(None, [str(SITE), os.environ.get("PYTHONPATH")]))
+def environment(first=""):
+    """Return the environment in which the planted distribution is installed.
+
+    Packages of a folder come before all others.
+    """
+    path = os.pathsep.join(filter(None, [str(first), str(SITE), os.environ.get("PYTHONPATH")]))
     ours = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PLANTED_"))}
     return {**ours, "PYTHONPATH": path}
 
@@ -56,7 +59,14 @@ def make_sources(names):
     assert done.returncode == 0, done.stderr
 
 
-def run_suite(tests, report, timeout_s):
+def copy_package(name, folder):
+    """Make a copy of the package with one of the faults of ``package``."""
+    command = [sys.executable, "-m", "planted.package_copy", name, folder]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def run_suite(tests, report, timeout_s, first=""):
     """Run tests by name, as ``TestNone::TestBarrier``; return a Tally per function.
 
     Whether a test passes is for the caller to judge, but all of them must have been there.
@@ -66,7 +76,7 @@ def run_suite(tests, report, timeout_s):
         *("-c", "pytest.ini", "--rootdir", ".", "--confcutdir", "."),
         *(f"--junitxml={report}", *(f"{SUITE}::{test}" for test in tests)),
     ]
-    env = {**environment(), "HYPOTHESIS_STORAGE_DIRECTORY": str(report.parent)}
+    env = {**environment(first), "HYPOTHESIS_STORAGE_DIRECTORY": str(report.parent)}
     done = subprocess.run(
         command, cwd=SITE, env=env, capture_output=True, text=True, timeout=timeout_s
     )
@@ -89,7 +99,7 @@ def read_report(report):
 
 
 def load_faults():
-    """Return the faults by name.
+    """Return the faults of kernels by name, and those of the package.
 
     Not imported as ``planted.faults``: that package's folder on this process's path would add
     a backend to those of other tests.
@@ -97,4 +107,4 @@ def load_faults():
     spec = importlib.util.spec_from_file_location("planted_faults", SITE / "planted" / "faults.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.FAULTS
+    return module.FAULTS, module.PACKAGE_FAULTS

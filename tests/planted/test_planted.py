@@ -6,7 +6,13 @@ CATCHERS has the tests that find each fault; `make test` has these tests for the
 import pytest
 from numba import config
 
-from tests.planted.running import compile_faults, load_faults, make_sources, run_suite
+from tests.planted.running import (
+    compile_faults,
+    copy_package,
+    load_faults,
+    make_sources,
+    run_suite,
+)
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -28,7 +34,9 @@ CATCHERS = {
     "dropped-chunk-allreduce": [CHUNKS],
     "dropped-chunk-gatherv": ["TestGatherv::test_many_chunks"],
     "dropped-chunk-broadcast": ["TestBroadcast::test_many_chunks"],
+    "exclusive-or": DTYPES,
     "flushed-subnormals": [LENGTHS],
+    "greater-bool": DTYPES,
     "half-of-complex": DTYPES,
     "in-place-allgatherv": ["TestAllgatherv::test_own_block_in_place"],
     "in-place-allreduce": [LENGTHS],
@@ -48,6 +56,7 @@ CATCHERS = {
     "root-modified": ["TestBroadcast::test_from_every_rank"],
     "rounded-parts": ["TestExactSum::test_every_kind_in_every_split"],
     "send-modified": [LENGTHS],
+    "skipped-zero": ["TestAllreduce::test_special_numbers"],
     "stale-allgatherv": ["TestAllgatherv::test_same_call_with_other_data"],
     "stale-allreduce": ["TestAllreduce::test_same_call_with_other_data"],
     "stale-broadcast": ["TestBroadcast::test_same_call_with_other_data"],
@@ -68,6 +77,16 @@ CATCHERS = {
     "written-gaps": [LAYOUTS],
     "wrong-last": ["TestStats::test_who_came_last"],
 }
+# What compiles into a user's function is wrong there alone; objects have no other caller.
+PACKAGE_CATCHERS = {
+    "block-copied": ["TestRegions::test_populate_by_block"],
+    "block-unchecked": ["TestRegions::test_block_bounds"],
+    "bytes-as-elements": ["TestRegions::test_populate_by_block"],
+    "lost-exception": ["TestSignals::test_interrupted"],
+    "objects-of-others": [f"TestObjects::test_{name}" for name in ("allgather", "gather")],
+    "objects-of-rank-0": ["TestObjects::test_broadcast"],
+    "swapped-extremes": ["TestScalars::test_numbers"],
+}
 # One short test of each collective, for those that have no fault.
 BYSTANDERS = {
     "allgatherv": "TestAllgatherv::test_send_may_be_read_only",
@@ -76,7 +95,7 @@ BYSTANDERS = {
     "gatherv": "TestGatherv::test_far_apart",
     "barrier": "TestBarrier::test_three_in_a_row",
 }
-FAULTS = load_faults()
+FAULTS, PACKAGE_FAULTS = load_faults()
 # For every day: one of each kind.
 FEW = (
     "reverse-fold", "sum-rounded-once", "dropped-chunk-allgatherv", "stale-broadcast", "no-barrier",
@@ -111,6 +130,7 @@ def outcomes(compiled, tmp_path_factory):
 
 def test_every_patch_fits_its_kernel():
     assert set(FAULTS) == set(CATCHERS)
+    assert set(PACKAGE_FAULTS) == set(PACKAGE_CATCHERS)
     make_sources(FAULTS)
 
 
@@ -139,3 +159,14 @@ def test_the_others_pass(outcomes, name):
         tally = outcomes[f"{FAULTS[name].class_name}::{test}"]
         assert tally.passed
         assert not tally.failed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PACKAGE_FAULTS)
+def test_fault_of_the_package_is_found_where_it_is(name, tmp_path):
+    copy_package(name, tmp_path)
+    tests = [f"TestNone::{test}" for test in PACKAGE_CATCHERS[name]]
+    tallies = run_suite(tests, tmp_path / "report.xml", timeout_s=LIMIT_S, first=tmp_path)
+    for test in tests:
+        assert tallies[test].failed, f"{test} passes all the same: {PACKAGE_FAULTS[name].story}"
+        assert not [instance for instance in tallies[test].failed if "python" in instance]

@@ -3,7 +3,7 @@
 Each is a file of ``patches``, named as the fault: what goes wrong, from how many ranks on that can
 show, which kernel has the fault, and a patch of ``cobre_kernels`` as ``diff`` writes it, without
 line numbers. The lines that a hunk takes away or keeps must be there once. ``parts`` in a patch is
-the module of that name here.
+the module of that name here. Those of ``package`` are patches of ``cobre_comm``.
 
 Not among them is a fold that uses a fused multiply-add: a bare sum has no product to fuse, and
 ``fma(x, 1.0, acc)`` rounds as ``acc + x`` does, so that mutant would be right. So would be one that
@@ -14,7 +14,7 @@ accumulator change is that a sum is not rounded at each step: ``sum-rounded-once
 import pathlib
 from dataclasses import dataclass
 
-PATCHES = pathlib.Path(__file__).parent / "patches"
+HERE = pathlib.Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Fault:
     ranks : int
         The smallest number of ranks with which the results differ from the right ones.
     changed : str
-        The kernel that has the fault, as ``broadcast_entry``.
+        The kernel that has the fault, as ``broadcast_entry``; or the call, as ``region.block``.
     path : str
-        The file that is changed, from ``cobre_kernels`` on.
+        The file that is changed, from ``cobre_kernels`` on, or with ``cobre_comm``.
     hunks : tuple of (str, str)
         Lines, and the lines in their place.
     """
@@ -81,4 +81,8 @@ def _lines(hunk, marks):
     return "".join(line[1:] for line in lines if line[0] in marks)
 
 
-FAULTS = {path.stem: read(path) for path in sorted(PATCHES.glob("*.patch"))}
+def _read_all(folder):
+    return {path.stem: read(path) for path in sorted((HERE / folder).glob("*.patch"))}
+
+
+FAULTS, PACKAGE_FAULTS = _read_all("patches"), _read_all("package")

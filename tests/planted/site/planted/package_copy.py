@@ -1,0 +1,24 @@
+"""A copy of the package with one fault: ``python -m planted.package_copy FAULT FOLDER``.
+
+For what compiles into a user's own function, and for what is Python alone: no kernel of a
+communicator has it. The copy has its own ``__pycache__``, so it leaves no faulty code in another.
+"""
+
+import pathlib
+import shutil
+import sys
+
+import cobre_comm
+from planted.faults import PACKAGE_FAULTS
+from planted.mutants import patched
+
+
+def copy_with(fault, folder):
+    true = pathlib.Path(cobre_comm.__file__).parent
+    shutil.copytree(true, folder / true.name, ignore=shutil.ignore_patterns("__pycache__"))
+    path = folder / fault.path
+    path.write_text(patched(path.read_text(), fault.hunks))
+
+
+if __name__ == "__main__":
+    copy_with(PACKAGE_FAULTS[sys.argv[1]], pathlib.Path(sys.argv[2]))

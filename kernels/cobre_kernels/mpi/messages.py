@@ -6,7 +6,7 @@ waits, so a leader that computes neither answers nor hears.
 
 from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import ARRIVED, COMM, DIED, LEFT
-from cobre_kernels.collective.status import OK
+from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
@@ -35,6 +35,8 @@ def _send(comm, message, size_bytes, node):
 def report_kernel(comm, call):
     """Tell the leaders of the other nodes the reasons in this rank's failure records."""
     mpi, nodes, report = comm.mpi, comm.nodes, comm.mpi.report_out
+    if call.status == DISAGREE:
+        return OK  # MPI has told the others what all have called, whatever this rank does now
     report.kind = REPORT
     report.sender = comm.rank
     report.completed = mpi.completed

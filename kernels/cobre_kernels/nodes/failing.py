@@ -85,8 +85,11 @@ def copy_failures(comm, to_staging):
 def abandon_body(comm, call):
     """Tell the ranks of this node that this one has failed; the round has told other nodes.
 
-    But for a call that was refused before it could begin a round.
+    But for a call that was refused before it could begin a round; and where a round has told all
+    that they disagree, so that this leader may end while others still hear of it.
     """
     if call.status == UNSEEN:
         report_failure(comm, call.status)
+    elif call.status == DISAGREE and is_leader(comm):
+        run(comm.nodes.report, comm, call)
     return run(comm.nodes.node.abandon_body, comm.nodes.node, call)

@@ -20,8 +20,9 @@ verb            call                    what it does
 ``alltoallv``   :class:`Scatter`        leader k gets given[k] bytes at given_at[k] of ``send``;
                                         from it come got[k] bytes to got_at[k] of ``recv``
 ``chain``       :class:`Chain`          folds in the order of nodes; 0: the transport has none
-``report``      ``Outcome``             tells the other leaders ``comm.failures``, and how this
-                                        collective has failed; 0: this rank reaches no leader
+``report``      ``Outcome``             tells the other leaders the reasons in ``comm.failures``.
+                                        DISAGREE: that this one has done its part all the same,
+                                        if they need to know. 0: this rank reaches no leader
 ==============  ======================  =========================================================
 
 ``header``, ``headers``, ``given``, ``got`` and ``landing`` are in the Nodes record; tables have a

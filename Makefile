@@ -10,7 +10,7 @@ DOCS := $(DOCS_VENV)/bin
 FAULTS ?= 5000
 SEED ?= 1
 
-.PHONY: demo quick test test-all campaign check docs docs-external model bench bench-short bench-full bench-tcp bench-mpi clean
+.PHONY: demo quick test test-all campaign check docs docs-external release-check model bench bench-short bench-full bench-tcp bench-mpi clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -68,6 +68,9 @@ docs: $(DOCS_VENV)/.docs  ## the site in build/docs/html: tutorials are run, war
 
 docs-external: $(DOCS_VENV)/.docs  ## ask other servers whether the links of the site lead somewhere
 	$(DOCS)/sphinx-build --quiet -b linkcheck -d build/docs/doctrees docs build/docs/external
+
+release-check:  ## what a release must pass, of the last commit; python -m release STEP runs one step
+	$(PYTHON) -m release
 
 model:  ## search the models of the shared-memory protocols (needs spin and a C compiler)
 	$(PYTHON) model/check.py

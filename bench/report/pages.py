@@ -2,12 +2,13 @@
 
 `<!-- table NAME -->` and `<!-- end -->` enclose a table of :data:`TABLES`, `<!-- run NAME -->` and
 `<!-- end -->` what is known of a recorded run, `<!-- targets fresh -->` and `<!-- end -->` the rows
-of the first targets.
+of the first targets, `<!-- misses fresh -->` and `<!-- end -->` all targets that are missed.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from bench.peers import PEERS
 from bench.plan import FRESH, OURS
 from bench.report.data import Record, Results
 from bench.report.head import facts
-from bench.report.targets import COLUMNS, grid
+from bench.report.outcomes import Outcome
+from bench.report.tables import counts
+from bench.report.targets import COLUMNS, grid, others
 from bench.report.text import NONE, duration, number, table
 
 ROOT = Path(__file__).parents[2]
@@ -138,7 +141,7 @@ def fill_pages(results: Results) -> list[Path]:
     for page in PAGES:
         text = page.read_text()
         made = re.sub(
-            r"(<!-- (table|run|targets) ([\w-]+) -->\n).*?(<!-- end -->)",
+            r"(<!-- (table|run|targets|misses) ([\w-]+) -->\n).*?(<!-- end -->)",
             lambda mark: f"{mark[1]}{MAKERS[mark[2]](results, mark[3])}\n{mark[4]}",
             text,
             flags=re.DOTALL,
@@ -173,8 +176,30 @@ def targets_text(results: Results, name: str) -> str:
     return table(header, rows)
 
 
+def misses_text(results: Results, name: str) -> str:
+    """Return the sentences that say how many rows hold, and each miss with its target."""
+    rows = grid(results)
+    parts = {"Missed there": rows, "Missed elsewhere": others(results)}
+    said = [counts(rows)]
+    for title, found in parts.items():
+        missed: dict[str, list[str]] = {}
+        for each in (cell for cells in found.values() for cell in cells if cell.holds is False):
+            missed.setdefault(each.row, []).append(_miss(each))
+        rows_missed = [f"{row}: {', '.join(values)}" for row, values in missed.items()]
+        said.append(f"{title}: {'; '.join(rows_missed) or 'none'}.")
+    return "\n\n".join(textwrap.fill(text, 120, break_on_hyphens=False) for text in said)
+
+
+def _miss(outcome: Outcome) -> str:
+    ranks = f"{outcome.ranks} ranks: " if outcome.ranks else ""
+    sign = "≥" if outcome.at_least else "≤"
+    value = f"{number(outcome.value)} {outcome.unit}".strip()
+    return f"{value} ({ranks}{sign} {number(outcome.limit)})"
+
+
 MAKERS = {
     "table": lambda results, name: TABLES[name].text(results),
     "run": run_text,
     "targets": targets_text,
+    "misses": misses_text,
 }

@@ -30,10 +30,33 @@ def test_conda_and_pip_ask_for_the_same():
     assert listed == asked
 
 
-def test_the_version_stands_once_in_each_place():
+def test_the_recipe_asks_for_the_same():
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = table["project"]
+    recipe = (ROOT / "recipe" / "meta.yaml").read_text()
+    sections = dict(re.findall(r"^  (host|run|run_constrained):\n((?:    - .*\n)+)", recipe, re.M))
+    asked = {
+        name: {normalised(line) for line in found.split("    - ")[1:]}
+        for name, found in sections.items()
+    }
+    asked = {name: {line.strip() for line in lines} for name, lines in asked.items()}
+    python = "python" + project["requires-python"]
+    assert asked["run"] == {python, *map(normalised, project["dependencies"])}
+    assert asked["host"] == {python, "pip", *map(normalised, table["build-system"]["requires"])}
+    assert asked["run_constrained"] == {*project["optional-dependencies"]["mpi"]}
+    [(command, function)] = project["scripts"].items()
+    assert f"- {command} = {function}\n" in recipe
+    assert f"summary: {project['description']}\n" in recipe
+    assert f"license: {project['license']}\n" in recipe
+
+
+def test_the_version_is_the_same_in_each_place():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == cobre_comm.__version__
-    assert f"## {cobre_comm.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    version = project["version"]
+    assert version == cobre_comm.__version__
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f'version = "{version}"' in (ROOT / "recipe" / "meta.yaml").read_text()
 
 
 def test_runtime_dependencies_are_three():

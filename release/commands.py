@@ -1,0 +1,78 @@
+"""Folders of a release, programs that are run for it, and environments of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build" / "release"
+DIST = ROOT / "dist"
+TOOLS = ("build", "check-wheel-contents", "hatchling", "readme-renderer[md]", "twine")
+# What decides about caches and backends comes from the steps, not from the surroundings.
+DECIDED = ("COBRE_", "NUMBA_", "PYTHON", "PIP_CONSTRAINT", "XDG_CACHE_HOME")
+
+
+class StepFailed(SystemExit):
+    """A step of the release did not pass; the text says why."""
+
+
+def project() -> dict[str, object]:
+    """Return the table ``project`` of pyproject.toml."""
+    table: dict[str, object] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return table
+
+
+def fresh(name: str) -> Path:
+    """Return an empty folder below the one of the build."""
+    folder = BUILD / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def run(*words: object, cwd: Path = ROOT, **variables: str) -> str:
+    """Run a program; return what it printed, or raise :class:`StepFailed` with it."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(DECIDED)}
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env={**kept, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise StepFailed(f"{' '.join(map(str, words))}\n{done.stdout}\nfailed: {done.returncode}")
+    return done.stdout
+
+
+def environment(name: str, *requirements: object) -> Path:
+    """Return the folder of programs of a new virtual environment with these installed."""
+    folder = fresh(name)
+    run(sys.executable, "-m", "venv", folder)
+    run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", *requirements)
+    return folder / "bin"
+
+
+def tools() -> Path:
+    """Return the programs that build and check, in an environment that is kept."""
+    folder = BUILD / "tools"
+    return folder / "bin" if (folder / "bin" / "twine").exists() else environment("tools", *TOOLS)
+
+
+def artefacts() -> tuple[Path, Path]:
+    """Return the sdist and the wheel of this version."""
+    version = project()["version"]
+    sdist, wheel = (
+        DIST / f"cobre_comm-{version}.tar.gz",
+        DIST / f"cobre_comm-{version}-py3-none-any.whl",
+    )
+    if not (sdist.exists() and wheel.exists()):
+        raise StepFailed("build first: python -m release build")
+    return sdist, wheel

@@ -1,0 +1,74 @@
+"""Empty environments in which the files of a release are installed, and run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tarfile
+from pathlib import Path
+
+from release.commands import StepFailed, artefacts, environment, fresh, project, run
+
+PROGRAM = """
+import numba, numpy, llvmlite, cobre_comm
+from numba import njit
+
+@njit(cache=True)
+def total(comm, send, recv):
+    comm.allreduce(send, recv)
+    return recv[0]
+
+with cobre_comm.create_communicator() as comm:
+    found = total(comm, numpy.full(1, comm.rank + 1.0), numpy.empty(1))
+    if comm.rank == 0:
+        print(cobre_comm.__file__)
+        print(found, f"numba {numba.__version__}, numpy {numpy.__version__}, llvmlite "
+              f"{llvmlite.__version__}")
+"""
+
+
+def lowest() -> list[str]:
+    """Return the lower bounds of the dependencies as requirements."""
+    asked = [str(each) for each in project()["dependencies"]]  # type: ignore[attr-defined]
+    return [re.sub(r">=([\d.]+)$", r"==\1", each) for each in asked]
+
+
+def run_two_ranks(programs: Path, cache: Path) -> str:
+    """Run a small program on two ranks of an environment; return what it says."""
+    folder = fresh("program")
+    (folder / "program.py").write_text(PROGRAM)
+    said = run(
+        programs / "cobre-comm", "run", "--no-prefix", "-n", 2, "program.py",
+        cwd=folder, XDG_CACHE_HOME=str(cache),
+    )  # fmt: skip
+    lines = [line for line in said.splitlines() if not line.startswith("cobre-comm:")]
+    if not lines[0].startswith(str(programs.parent)) or not lines[1].startswith("3.0 "):
+        raise StepFailed(f"two ranks said: {said}")
+    return lines[1].removeprefix("3.0 ")
+
+
+def check_installs() -> None:
+    """Install sdist and wheel beside the lowest and the newest dependencies; run two ranks."""
+    cache = fresh("cache")
+    for path in artefacts():
+        for bounds, more in (("lowest", lowest()), ("newest", [])):
+            programs = environment("installed", path, *more)
+            print(f"   {path.name}, {bounds}: {run_two_ranks(programs, cache)}", flush=True)
+            run(programs / "cobre-comm", "explain", "CollectiveFailed")
+
+
+def run_quick() -> None:
+    """Run the sdist's quick loop against the package that was installed from the sdist."""
+    sdist, _ = artefacts()
+    programs = environment("quick", f"{sdist}[test]")
+    folder = fresh("sources")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    [source] = folder.iterdir()
+    for name in ("cobre_comm", "kernels"):  # the installed ones are to be found
+        shutil.rmtree(source / name)
+    said = run(
+        programs / "python", "-m", "pytest", "-q", "-m", "quick",
+        cwd=source, XDG_CACHE_HOME=str(fresh("cache-quick")),
+    )  # fmt: skip
+    print(f"   {said.strip().splitlines()[-1]}")

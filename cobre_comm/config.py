@@ -106,6 +106,13 @@ def _check_rank(backend: str, rank: int, size: int) -> None:
         raise InitializationFailed(backend, f"rank {rank} is not between 0 and {size - 1}")
 
 
+def _check_buffer_bytes(backend: str, value: int | None) -> None:
+    if value is not None and not 4096 <= value <= 2**40:
+        raise InitializationFailed(
+            backend, f"buffer_bytes is {value}; pass 4096 to 2**40 bytes per rank"
+        )
+
+
 def _check_duration(backend: str, what: str, value: float) -> None:
     if not 0 <= value <= LONGEST_DURATION:  # also refuses NaN
         raise InitializationFailed(
@@ -165,10 +172,7 @@ class ShmConfig:
         _check_duration("shm", "timeout_s", self.timeout_s)
         if self.spin_us is not None:
             _check_duration("shm", "spin_us", self.spin_us)
-        if self.buffer_bytes is not None and not 4096 <= self.buffer_bytes <= 2**40:
-            raise InitializationFailed(
-                "shm", f"buffer_bytes is {self.buffer_bytes}; pass 4096 to 2**40 bytes per rank"
-            )
+        _check_buffer_bytes("shm", self.buffer_bytes)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> ShmConfig:
@@ -220,6 +224,16 @@ class TcpConfig:
     star_bytes : int or None
         Largest payload that passes through rank 0; a larger one goes around the ring of ranks.
         None chooses. Rank 0's value holds.
+    share : bool
+        Whether ranks that can open each other's shared memory use it. If not, every rank is a node
+        of its own.
+    pretend_nodes : tuple of int
+        For tests: rank r is taken to be on node ``pretend_nodes[r % len(pretend_nodes)]``. Empty:
+        the ranks find out which of them share memory.
+    buffer_bytes : int or None
+        Bytes of collective buffer per rank in shared memory; None chooses.
+    numa_interleave : bool
+        Interleave the pages of shared memory over the NUMA nodes.
 
     Raises
     ------
@@ -243,6 +257,10 @@ class TcpConfig:
     token: str | None = field(default=None, repr=False)
     spin_us: float | None = None
     star_bytes: int | None = None
+    share: bool = True
+    pretend_nodes: tuple[int, ...] = ()
+    buffer_bytes: int | None = None
+    numa_interleave: bool = False
 
     def __post_init__(self) -> None:
         _check_rank("tcp", self.rank, self.size)
@@ -254,6 +272,7 @@ class TcpConfig:
                 "tcp", f"star_bytes is {self.star_bytes}; pass 0 to {LARGEST_STAR_BYTES}"
             )
         _check_duration("tcp", "connect_timeout_ms", self.connect_timeout_ms)
+        _check_buffer_bytes("tcp", self.buffer_bytes)
         if not 0 <= self.port <= 65535:
             raise InitializationFailed("tcp", f"port {self.port} is not between 0 and 65535")
         if self.rank > 0 and not self.coordinator:
@@ -261,7 +280,7 @@ class TcpConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> TcpConfig:
-        """Read ``COBRE_TCP_*`` and ``COBRE_COMM_SPIN_US``.
+        """Read ``COBRE_TCP_*``, ``COBRE_COMM_SPIN_US`` and ``COBRE_SHM_NUMA_INTERLEAVE``.
 
         Examples
         --------
@@ -283,6 +302,10 @@ class TcpConfig:
             token=read.text("COBRE_TCP_TOKEN") or None,
             spin_us=read.optional_number("COBRE_COMM_SPIN_US", float),
             star_bytes=read.optional_number("COBRE_TCP_STAR_BYTES", int),
+            share=read.number("COBRE_TCP_SHARE", int, 1) != 0,
+            pretend_nodes=read.integers("COBRE_TCP_PRETEND_NODES"),
+            buffer_bytes=read.optional_number("COBRE_TCP_BUFFER_BYTES", int),
+            numa_interleave=read.number("COBRE_SHM_NUMA_INTERLEAVE", int, 0) != 0,
         )
 
 
@@ -329,10 +352,7 @@ class MpiConfig:
         _check_duration("mpi", "timeout_s", self.timeout_s)
         if self.spin_us is not None:
             _check_duration("mpi", "spin_us", self.spin_us)
-        if self.buffer_bytes is not None and not 4096 <= self.buffer_bytes <= 2**40:
-            raise InitializationFailed(
-                "mpi", f"buffer_bytes is {self.buffer_bytes}; pass 4096 to 2**40 bytes per rank"
-            )
+        _check_buffer_bytes("mpi", self.buffer_bytes)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> MpiConfig:

@@ -40,9 +40,9 @@ def points(usual, slow_ones=()):
     return [*usual, *(Slow(point) for point in slow_ones)]
 
 
-# On one node mpi is the kernels of shm, started in another way; on several, one rank of each node
-# speaks over MPI, by its own shared memory or through sockets. The usual ones meet each library,
-# and each way, at least once.
+# On one node mpi and tcp are the kernels of shm, started in another way. On several, one rank of
+# each node speaks over MPI, by its own shared memory or through sockets. The usual ones meet each
+# library, and each way, at least once.
 MPI_USUAL = [
     ("mpi-mpich", 2),
     ("mpi-openmpi-net", 3),
@@ -62,31 +62,36 @@ MPI_SLOW = [
     ("mpi-openmpi:0,1,1", 7),
     *(("mpi-mpich:0,1", size) for size in (3, 4, 7)),
 ]
-WITHOUT_MPI = [("local", 1), *((backend, size) for backend in ("shm", "tcp") for size in SIZES)]
+WITHOUT_MPI = [("local", 1), *((name, size) for name in ("shm", "tcp-flat") for size in SIZES)]
 # Seven ranks on few cores take as long as all others; three meet over mpi every day.
-CROWDED = [("shm", 7), ("tcp", 7), ("shm", 3), ("tcp", 3)]
+CROWDED = [("shm", 7), ("tcp-flat", 7), ("shm", 3), ("tcp-flat", 3)]
 OUR_GRID = Grid(
     points=points(
-        [point for point in [*WITHOUT_MPI, *MPI_USUAL] if point not in CROWDED],
+        [point for point in [*WITHOUT_MPI, ("tcp", 4), *MPI_USUAL] if point not in CROWDED],
         [*CROWDED, *MPI_SLOW],
     ),
     thorough_points=[
         *WITHOUT_MPI,
+        ("tcp", 3),
         ("mpi-openmpi", 2),
         ("mpi-openmpi-net", 3),
         ("mpi-mpich-net:0,1", 3),
     ],
     # Wrong arguments: many in each test.
     argument_points=points(
-        [("local", 1), ("shm", 1), ("shm", 3), ("tcp", 1), ("tcp", 3), ("mpi-mpich-net:0,1", 3)],
+        [
+            *(("local", 1), ("shm", 1), ("shm", 3), ("tcp", 1), ("tcp-flat", 3)),
+            ("mpi-mpich-net:0,1", 3),
+        ],
         [("mpi-openmpi", 1), ("mpi-mpich", 3), ("mpi-openmpi-net", 3)],
     ),
     # Each backend once; what is compiled for mpi is the same on all paths.
-    typed_points=[("local", 1), ("shm", 2), ("tcp", 2), ("mpi-mpich", 2)],
+    typed_points=[("local", 1), ("shm", 2), ("tcp-flat", 2), ("mpi-mpich", 2)],
     # Those of several ranks, for cases that choose the number of ranks.
     backends=[
         "shm",
-        "tcp",
+        "tcp-flat",
+        Slow("tcp"),
         "mpi-openmpi-net",
         Slow("mpi-mpich"),
         Slow("mpi-openmpi"),
@@ -98,8 +103,8 @@ OUR_GRID = Grid(
         Slow("mpi-mpich:0,0,1"),
     ],
     # Those that see at once when a rank's process ends; across nodes MPI does not tell.
-    watchful_backends=["shm", "tcp", "mpi-mpich", Slow("mpi-openmpi")],
-    quick_points=[("local", 1), ("shm", 3), ("tcp", 3), ("mpi-mpich-net:0,1", 3)],
+    watchful_backends=["shm", "tcp", "tcp-flat", "mpi-mpich", Slow("mpi-openmpi")],
+    quick_points=[("local", 1), ("shm", 3), ("tcp", 2), ("tcp-flat", 3), ("mpi-mpich-net:0,1", 3)],
     **vars(OURS),
 )
 timeout_of = OUR_GRID.timeout_of

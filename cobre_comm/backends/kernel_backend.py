@@ -141,17 +141,22 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         comm.broadcast = entry.broadcast_entry.address
         comm.allreduce = entry.allreduce_entry.address
         comm.allgatherv = entry.allgatherv_entry.address
+        self._use(bodies)
+        comm.explain = failure.explain_address()
+        comm.refuse = guard.refuse_kernel.address
+        comm.exact_sum = exact_sum.exact_sum_entry.address
+        comm.fold_kernel = fold.fold_kernel.address
+        self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
+
+    def _use(self, bodies: Bodies) -> None:
+        """Let the entries run these bodies."""
+        comm = self._comm
         comm.barrier_body = bodies.barrier.address
         comm.broadcast_body = bodies.broadcast.address
         comm.allreduce_body = bodies.allreduce.address
         comm.allgatherv_body = bodies.allgatherv.address
         comm.abandon_body = bodies.abandon.address
         comm.gatherv_number = number_of(bodies.gatherv)
-        comm.explain = failure.explain_address()
-        comm.refuse = guard.refuse_kernel.address
-        comm.exact_sum = exact_sum.exact_sum_entry.address
-        comm.fold_kernel = fold.fold_kernel.address
-        self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
 
     @property
     def rank(self) -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MPI_LIBRARIES = ("openmpi", "mpich", "impi")
-NODES_VARIABLE = "COBRE_MPI_PRETEND_NODES"
+NODES_VARIABLES = {"mpi": "COBRE_MPI_PRETEND_NODES", "tcp": "COBRE_TCP_PRETEND_NODES"}
 EVERY_RANK_ALONE = tuple(range(64))
 NETWORK = "-net"
+FLAT = "flat"
 # What keeps a library from shared memory, its own and that of what it stands on. Open MPI's are
 # variables because the prterun of its wheel ignores `--mca btl`.
 SOCKETS = {
@@ -19,13 +20,15 @@ SOCKETS = {
 
 @dataclass(frozen=True)
 class BackendName:
-    """The parts of ``KIND``, or of ``mpi[-LIBRARY[-net]][:NODE,NODE,...]``.
+    """The parts of ``KIND``, ``tcp[-flat][:NODE,...]``, or ``mpi[-LIBRARY[-net]][:NODE,...]``.
 
     ``mpi`` alone is the MPI that mpi4py loads here; ``mpi-openmpi``, ``mpi-mpich`` and ``mpi-impi``
     choose one.
     A list of nodes makes rank r of one machine behave as on node ``list[r % len(list)]``:
     ``mpi-mpich:0,1,2,3`` gives each of four ranks a node of its own, ``mpi-openmpi:0,0,1,1`` is
     two nodes of two ranks, ``mpi:0,1`` places the ranks on two nodes in turn.
+
+    ``tcp`` is one node here, and ``tcp-flat`` a node for each rank, because they share no memory.
 
     On one machine an MPI moves messages through its own shared memory. With ``-net`` it takes its
     path between machines: ``mpi-mpich-net`` gives each rank a node of its own,
@@ -41,6 +44,8 @@ class BackendName:
         The list of nodes; empty for the real ones.
     network : bool
         Whether messages between nodes go through sockets.
+    is_flat : bool
+        Whether ranks of tcp share no memory.
 
     Examples
     --------
@@ -53,6 +58,7 @@ class BackendName:
     library: str | None = None
     nodes: tuple[int, ...] = ()
     network: bool = False
+    is_flat: bool = False
 
     @classmethod
     def parse(cls, name: str) -> BackendName:
@@ -62,10 +68,14 @@ class BackendName:
         --------
         >>> from cobre_comm.testing import BackendName
         >>> BackendName.parse("mpi-mpich:0,1")
-        BackendName(kind='mpi', library='mpich', nodes=(0, 1), network=False)
+        BackendName(kind='mpi', library='mpich', nodes=(0, 1), network=False, is_flat=False)
         """
         head, colon, tail = name.partition(":")
         kind, dash, library = head.partition("-")
+        nodes = tuple(int(n) for n in tail.split(",")) if colon else ()
+        if kind == "tcp" and library in ("", FLAT):
+            is_flat = library == FLAT
+            return cls(kind, None, nodes or EVERY_RANK_ALONE * is_flat, is_flat=is_flat)
         if kind != "mpi":
             return cls(name)
         network = library.endswith(NETWORK)
@@ -73,7 +83,6 @@ class BackendName:
         if dash and library not in MPI_LIBRARIES:
             choices = [f"mpi-{each}[{NETWORK}]" for each in MPI_LIBRARIES]
             raise ValueError(f"{name!r}: choose from {', '.join(choices)}")
-        nodes = tuple(int(n) for n in tail.split(",")) if colon else ()
         if network and nodes != tuple(range(len(nodes))):
             raise ValueError(
                 f"{name!r}: on its network path MPICH takes nodes in turn, as in 0,1,2"
@@ -104,8 +113,10 @@ class BackendName:
         chosen = {"COBRE_COMM_BACKEND": self.kind}
         if self.library is not None:
             chosen["MPI4PY_MPIABI"] = self.library
-        if self.nodes:
-            chosen[NODES_VARIABLE] = ",".join(map(str, self.nodes))
+        if self.is_flat:
+            chosen["COBRE_TCP_SHARE"] = "0"
+        elif self.nodes:
+            chosen[NODES_VARIABLES[self.kind]] = ",".join(map(str, self.nodes))
         return chosen | (self._sockets() if self.network else {})
 
     def _sockets(self) -> dict[str, str]:
@@ -132,7 +143,7 @@ def node_of_ranks(backend: str, size: int) -> list[int]:
     Returns
     -------
     list of int
-        In rank order; over ``tcp`` and ``local`` every rank is alone.
+        In rank order.
 
     Examples
     --------
@@ -141,8 +152,8 @@ def node_of_ranks(backend: str, size: int) -> list[int]:
     [0, 0, 1, 0]
     """
     name = BackendName.parse(backend)
-    if name.kind == "tcp":
-        return list(range(size))
+    if name.kind == "tcp" and name.nodes:
+        return list(range(size))  # several nodes over tcp share no memory
     if name.nodes:
         return [name.nodes[rank % len(name.nodes)] for rank in range(size)]
     return [0] * size

@@ -9,8 +9,9 @@ from cobre_comm.testing.cases.faults.judge import promise_of
 from cobre_comm.testing.cases.faults.kinds import ASTRAY, ENDED, KINDS, LATE, LOST
 
 BACKENDS = {
-    "shm": 40, "tcp": 40, "mpi-openmpi": 6, "mpi-mpich": 6, "mpi-openmpi:0,0,1,1": 2,
-    "mpi-mpich:0,0,1,1": 2, "mpi-mpich-net:0,1": 2, "mpi-openmpi-net": 1, "mpi-mpich-net": 1,
+    "shm": 35, "tcp": 15, "tcp-flat": 25, "tcp:0,0,1,1": 5, "mpi-openmpi": 6, "mpi-mpich": 6,
+    "mpi-openmpi:0,0,1,1": 2, "mpi-mpich:0,0,1,1": 2, "mpi-mpich-net:0,1": 2,
+    "mpi-openmpi-net": 1, "mpi-mpich-net": 1,
 }  # fmt: skip
 STARTS = {"hand": 92, "run": 6, "launch": 2}
 RARE = {"launcher": 3, "tiny_memory": 6, "memory": 6, "descriptors": 6, "suspended": 3}
@@ -18,15 +19,15 @@ USUAL = 10
 LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised within a second
 SHORT_S = 1.5  # longer than a busy machine keeps a rank that is well from running
 START_LIMIT_S = 3.0
-ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp",)}
+ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1")}
 # What takes from the process what an MPI itself needs.
 NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory"}
 # What may strike inside MPI's blocking call between nodes; it keeps the other nodes there.
 INSIDE_MPI = {"killed", "terminated", "crashed", "orphan", "orphan_of_libc", "stopped"}
 SAYS_GOODBYE = {"closed", "exit_0", "exit_code", "raised"}
 BY_HAND = {"descriptors", "memory", "tiny_memory", "unauthenticated", "paused"}
-BUFFERS = ({}, {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_TCP_STAR_BYTES": "4096"},
-           {"COBRE_TCP_STAR_BYTES": "0"})  # fmt: skip
+SMALL = ("COBRE_SHM_BUFFER_BYTES", "COBRE_TCP_BUFFER_BYTES", "COBRE_TCP_STAR_BYTES")
+BUFFERS = ({}, dict.fromkeys(SMALL, "4096"), {"COBRE_TCP_STAR_BYTES": "0"})
 WAITS = ({}, {"COBRE_COMM_PORTABLE_WAIT": "1"}, {"COBRE_COMM_SPIN_US": "8000000"},
          {"COBRE_COMM_SPIN_US": "0"})  # fmt: skip
 

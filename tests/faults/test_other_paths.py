@@ -28,7 +28,7 @@ def test_portable_essentials(pools, caller, size):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["shm", slow("tcp"), slow("mpi-mpich:0,1")])
+@pytest.mark.parametrize("backend", ["shm", slow("tcp-flat"), slow("mpi-mpich:0,1")])
 def test_long_spin(pools, backend):
     """Millions of looks at the clock in one wait; each once took a little of the stack."""
     env = {"COBRE_COMM_SPIN_US": "10000000"}
@@ -61,7 +61,7 @@ def test_each_thread_its_own_communicator(comm, caller):
         own.close()
 
 
-@pytest.fixture(scope="module", params=["shm", "tcp", slow("mpi-mpich"), "mpi-mpich:0,1"])
+@pytest.fixture(scope="module", params=["shm", "tcp-flat", slow("mpi-mpich"), "mpi-mpich:0,1"])
 def interpreted(request):
     skip_unless_here(request.param)
     with RankPool(request.param, 2, env=INTERPRETED) as pool:
@@ -90,6 +90,6 @@ def test_without_compilation(interpreted, body, arguments):
 def test_many_small_frames(size):
     """A gigabyte makes one frame; without compilation a few bytes can."""
     env = {"COBRE_TCP_STAR_BYTES": "0"}
-    with RankPool("tcp", size, env=INTERPRETED) as pool:
+    with RankPool("tcp-flat", size, env=INTERPRETED) as pool:
         for frame_bytes in (1, 40, 64):
             pool.run(stress_bodies.small_frames, frame_bytes, env=env)

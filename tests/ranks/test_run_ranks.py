@@ -138,10 +138,11 @@ def test_names_of_backends():
 
 def test_who_shares_memory_with_whom():
     assert node_of_ranks("shm", 3) == node_of_ranks("mpi-mpich", 3) == [0, 0, 0]
-    assert node_of_ranks("tcp", 3) == node_of_ranks("mpi-mpich-net", 3) == [0, 1, 2]
+    assert node_of_ranks("tcp", 3) == [0, 0, 0]
+    assert node_of_ranks("tcp-flat", 3) == node_of_ranks("mpi-mpich-net", 3) == [0, 1, 2]
     assert node_of_ranks("mpi:0,1", 5) == [0, 1, 0, 1, 0]
     assert leaders("mpi-openmpi:0,0,1", 5) == [True, False, True, False, False]
-    assert leaders("tcp", 2) == [True, True]
+    assert leaders("tcp-flat", 2) == [True, True]
 
 
 def test_mpiexec_starts_the_ranks(mpi):

@@ -39,8 +39,19 @@ def attach(comm: View, config: ShmConfig) -> Segment:
     return segment
 
 
-def attach_group(comm: View, config: ShmConfig, group: Group) -> Segment:
+def attach_group(comm: View, config: ShmConfig, group: Group, leader: int = 0) -> Segment:
     """Attach ranks that can talk already, as :func:`attach` does, with a segment without a name.
+
+    Parameters
+    ----------
+    comm : View
+        The record.
+    config : ShmConfig
+        Of this rank among those of its segment.
+    group : Group
+        The ranks of all segments, which agree together.
+    leader : int
+        The rank of the group that is rank 0 of this segment.
 
     Raises
     ------
@@ -60,6 +71,7 @@ def attach_group(comm: View, config: ShmConfig, group: Group) -> Segment:
         group,
         header.segment_bytes(config.size, buffer_bytes),
         prepare,
+        leader=leader,
         interleave=config.numa_interleave,
     )
     _describe(comm, config, segment)

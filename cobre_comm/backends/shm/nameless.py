@@ -68,7 +68,7 @@ def share_segment(
     group : Group
         The ranks, which agree together.
     nbytes : int
-        Length of the segment, the same on all ranks.
+        Length of the segment, the same on all ranks of a leader.
     prepare : callable
         Called with the segment once it is mapped: on the leader first, then on the others.
     leader : int
@@ -133,7 +133,7 @@ def _hand_over(group: Group, leader: int) -> tuple[Descriptor | None, str]:
     offer = np.zeros(4, dtype=np.uint64)  # process, descriptor, device, inode
     file, problem = None, ""
     if group.rank == leader:
-        file, problem = attempt(_make)
+        file, problem = attempt(make_nameless)
         if file is not None:
             status = os.fstat(file.number)
             offer[:] = os.getpid(), file.number, status.st_dev, status.st_ino
@@ -143,7 +143,8 @@ def _hand_over(group: Group, leader: int) -> tuple[Descriptor | None, str]:
     return file, first_problem(group, problem)
 
 
-def _make() -> Descriptor:
+def make_nameless() -> Descriptor:
+    """Return a new, empty file of shared memory that never has a name."""
     if sys.platform != "linux":
         raise OSError("this system has no files without names")
     file = Descriptor(os.open, SHM_FOLDER, os.O_TMPFILE | os.O_RDWR, PRIVATE_MODE)

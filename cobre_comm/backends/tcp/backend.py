@@ -1,4 +1,4 @@
-"""TcpBackend: life cycle of a communicator over sockets."""
+"""TcpBackend: life cycle of a communicator over sockets, and shared memory within a node."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from collections.abc import Callable
 import numpy as np
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
-from cobre_kernels.machine import access, libc
+from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import Kernel
+from cobre_kernels.shm import step
 from cobre_kernels.tcp.allgatherv import allgatherv_body
 from cobre_kernels.tcp.allreduce import allreduce_body
 from cobre_kernels.tcp.barrier import barrier_body
@@ -22,16 +23,25 @@ from cobre_kernels.tcp.progress.neighbours import advance_kernel
 from cobre_kernels.tcp.progress.transfer import transfer_kernel
 from numpy.typing import DTypeLike
 
-from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
+from cobre_comm.backends.kernel_backend import Bodies, KernelBackend
 from cobre_comm.backends.local import backend as local
+from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
+from cobre_comm.backends.shm.attachment import attach_group, first_journal
+from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
+from cobre_comm.backends.shm.backend import kernels as node_kernels
+from cobre_comm.backends.shm.region import ShmRegion, map_region
+from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.backends.tcp.memory import LinkMemory
-from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
+from cobre_comm.backends.tcp.nodes.finding import find_nodes
+from cobre_comm.backends.tcp.nodes.group import MeetingGroup
+from cobre_comm.backends.tcp.rendezvous import Links, Participant, link_all, meet
 from cobre_comm.backends.tcp.spec import TCP
+from cobre_comm.common.agreement import Group
 from cobre_comm.common.cores import usable_cores
-from cobre_comm.config import TcpConfig
-from cobre_comm.errors import InitializationFailed, InvalidCommunicator
+from cobre_comm.config import ShmConfig, TcpConfig
+from cobre_comm.errors import AllocationFailed, InitializationFailed, InvalidCommunicator
 from cobre_comm.jit.register import register_backend
-from cobre_comm.shared_region import HeapRegion
+from cobre_comm.shared_region import HeapRegion, SharedRegion
 
 BODIES = Bodies(
     barrier_body,
@@ -47,23 +57,30 @@ STAR_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
 FAR_STAR_BYTES = 8 * 1024  # a network is slower than loopback
 SPIN_US = 50.0  # when every rank of this machine has a core
 YIELD_US = 50.0  # after the spin, before the first poll
+COMPILE_S = 300.0  # what no rank expected to run, on a slow machine
 
 
 class TcpBackend(KernelBackend):
-    """R processes on one machine or many, over sockets.
+    """R processes on one machine or many, over sockets, and shared memory within a node.
 
-    Small payloads go through rank 0 and back; large ones around a ring of direct links. Nothing is
-    shared between processes: a region is a heap copy on every rank, and every rank its leader.
+    Ranks that can open each other's shared memory form a node. If all ranks do, they work by the
+    kernels of :class:`ShmBackend`, and no socket stays open. Otherwise every rank speaks for
+    itself: small payloads go through rank 0 and back, large ones around a ring of direct links;
+    then a region is a heap copy on every rank, and every rank its leader.
 
     Parameters
     ----------
     config : TcpConfig
-        Where the ranks meet. The constructor returns when all of them have linked.
+        Where the ranks meet. The constructor returns when all of them have come.
+    group : Group, optional
+        The same ranks, where they can talk already and are one node: then they meet nowhere.
 
     Raises
     ------
     InitializationFailed
-        If a rank does not come, or cannot be reached.
+        If a rank does not come or cannot be reached, or if the ranks of a node find no memory.
+    AllocationFailed
+        If there is a group, and one of its ranks cannot attach.
 
     Examples
     --------
@@ -73,48 +90,107 @@ class TcpBackend(KernelBackend):
     3
     """
 
-    __slots__ = ("_goodbye", "_links", "_memory", "_regions", "peers_are_proven")
+    __slots__ = (
+        "_announce_closed", "_config", "_goodbye", "_links", "_memory", "_node_order", "_regions",
+        "_segment", "peers_are_proven",
+    )  # fmt: skip
 
-    def __init__(self, config: TcpConfig) -> None:
-        bodies = BODIES if config.size > 1 else local.BODIES
-        super().__init__(TCP, bodies, config.rank, config.size, is_leader=True)
+    def __init__(self, config: TcpConfig, group: Group | None = None) -> None:
+        super().__init__(TCP, _expected_bodies(config), config.rank, config.size, is_leader=True)
+        self._config = config
         self._regions = itertools.count()
+        self._node_order = node_order_of(range(config.size), config.rank)
         # Whether every peer has shown that it knows the job's secret: then it may send pickles.
         self.peers_are_proven = bool(config.token) or config.size == 1
-        self._goodbye = goodbye_kernel.call  # loaded now: __del__ may run at exit
+        # Loaded now: __del__ may run at exit.
+        self._goodbye, self._announce_closed = goodbye_kernel.call, step.announce_closed_kernel.call
         self._links: Links | None = None
-        if config.star_bytes is None:
-            self._links = rendezvous(config, STAR_BYTES, far_star_bytes=FAR_STAR_BYTES)
-        else:
-            self._links = rendezvous(config, config.star_bytes)
+        self._segment: Segment | None = None
+        self._comm.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
+        if group is not None:
+            self._share(group)
+        elif config.size > 1:
+            self._meet()
+
+    def _meet(self) -> None:
+        """Find the other ranks, and those of them that share memory."""
+        config = self._config
+        star_bytes, far_star_bytes = STAR_BYTES, FAR_STAR_BYTES
+        if config.star_bytes is not None:
+            star_bytes = far_star_bytes = config.star_bytes
+        with meet(config, star_bytes, far_star_bytes=far_star_bytes) as participant:
+            group = MeetingGroup(config.rank, config.size, participant.exchange)
+            order = find_nodes(group, config)
+            if order.nodes == 1:
+                self._use_shared_memory(group)
+                participant.exchange(b"", last=True)
+                participant.links.close()
+            else:
+                self._use_links(participant)
+
+    def _use_shared_memory(self, group: Group) -> None:
         try:
-            self._memory = LinkMemory(self._links, config.size)
+            self._share(group)
+        except AllocationFailed as error:
+            raise InitializationFailed(
+                "tcp",
+                f"the ranks of this machine cannot share memory: {error.message}; give them more, "
+                "or set COBRE_TCP_SHARE=0, so that each has memory of its own",
+            ) from None
+
+    def _share(self, group: Group) -> None:
+        """Make all ranks one node."""
+        config = self._config
+        self._use(NODE_BODIES)
+        self._node_order = node_order_of([0] * config.size, config.rank)
+        self._comm.is_leader = config.rank == 0
+        segment = attach_group(self._comm, _within_node(config, self._node_order), group)
+        self._journals.move_to(segment, first_journal(self._comm), range(config.size))
+        self._segment = segment
+
+    def _use_links(self, participant: Participant) -> None:
+        """Make every rank a node of its own."""
+        if _expected_bodies(self._config) is not BODIES:
+            participant.extend(COMPILE_S)
+        self._use(BODIES)
+        link_all(participant)
+        links = participant.links
+        try:
+            self._memory = LinkMemory(links, self._config.size)
         except MemoryError as error:
-            self._close_links()
             raise InitializationFailed("tcp", f"no memory for star_bytes: {error}") from error
-        self._journals.find(self._links.pids)
-        spin_us, yield_us = choose_patience_us(config, self._links.ranks_here)
+        self._journals.find(links.pids)
+        spin_us, yield_us = choose_patience_us(self._config, links.ranks_here)
         comm = self._comm
         comm.links, comm.gives_gil = self._memory.links, 1
-        comm.timeout_ns = config.timeout_s * libc.NS_PER_S
         comm.spin_ns, comm.yield_ns = spin_us * 1000, yield_us * 1000
+        self._links = links
 
     @property
     def backend(self) -> str:
         """``"tcp"``."""
         return "tcp"
 
-    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> HeapRegion:
-        """Return an array of zeros, a copy on each rank's heap; collective."""
+    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
+        """Return an array of zeros, of which the ranks of a node share one copy; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
         with self._together():
-            memory = local.heap_zeros_of_each(self, elements, element_type)
-        return HeapRegion(self, memory, next(self._regions))
+            if self._segment is None:
+                heap = local.heap_zeros_of_each(self, elements, element_type)
+                return HeapRegion(self, heap, next(self._regions))
+            memory = map_region(
+                self, elements, element_type, leader=self._node_order.leader,
+                interleave=self._config.numa_interleave,
+            )  # fmt: skip
+        return ShmRegion(self, memory, next(self._regions))
 
-    def split_local(self) -> local.LocalBackend:
-        """Return the communicator of this rank alone: no other shares memory with it."""
+    def split_local(self) -> TcpBackend | local.LocalBackend:
+        """Return a communicator of the ranks of this node, in their order."""
         self._agree_on(SPLIT, 0)
-        return local.LocalBackend()
+        if self._segment is None:
+            return local.LocalBackend()
+        with self._together():
+            return TcpBackend(self._config, group=self)
 
     def mark_forked(self) -> None:
         """In a forked child: close its copies of the sockets, which would keep them open."""
@@ -129,13 +205,19 @@ class TcpBackend(KernelBackend):
     def close(self) -> None:
         """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
         guard = self._end()
-        if self._links is None:
-            return
-        is_complete = self._comm.links.address != 0  # else an error has come before
         # A broken one has sent its report, and a forked child is no rank.
-        if is_complete and guard not in (states.BROKEN, states.FORKED):
-            self._goodbye(self._address)
-        self._close_links()
+        leaves = guard not in (states.BROKEN, states.FORKED, states.CLOSED)
+        if self._links is not None:
+            if leaves:
+                self._goodbye(self._address)
+            self._close_links()
+        if self._segment is not None and guard != states.FORKED:
+            if leaves:
+                self._announce_closed(self._address)
+            self._comm.control = 0
+            self._segment.close()
+            self._segment = None
+            self._journals.leave_segment()
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_finalizing():
@@ -143,6 +225,29 @@ class TcpBackend(KernelBackend):
         # Half made, or inside a collective of another thread.
         with contextlib.suppress(AttributeError, InvalidCommunicator):
             self.close()
+
+
+def _expected_bodies(config: TcpConfig) -> Bodies:
+    """Return what runs if the ranks are placed as the configuration lets expect.
+
+    It is compiled before the ranks meet, so that no rank waits for it there.
+    """
+    if config.size == 1:
+        return local.BODIES
+    return NODE_BODIES if config.share and len(set(config.pretend_nodes)) < 2 else BODIES
+
+
+def _within_node(config: TcpConfig, order: NodeOrder) -> ShmConfig:
+    """Return the configuration of this rank among those of its node."""
+    return ShmConfig(
+        name="/node",  # for messages; the segment has none
+        rank=order.here.tolist().index(config.rank),
+        size=len(order.here),
+        timeout_s=config.timeout_s,
+        buffer_bytes=config.buffer_bytes,
+        numa_interleave=config.numa_interleave,
+        spin_us=config.spin_us,
+    )
 
 
 def choose_patience_us(config: TcpConfig, ranks_here: int) -> tuple[float, float]:
@@ -154,8 +259,7 @@ def choose_patience_us(config: TcpConfig, ranks_here: int) -> tuple[float, float
 
 def kernels() -> list[Kernel]:
     """Return what is compiled before ranks start."""
-    looks = access.load_word_kernel  # at journals of other ranks
-    return [*COMMON_KERNELS, *BODIES.all(), *local.BODIES.all(), looks]
+    return [*node_kernels(), *BODIES.all(), *local.BODIES.all()]
 
 
 register_backend(TcpBackend, is_local=False)

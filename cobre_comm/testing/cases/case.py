@@ -86,7 +86,7 @@ class Settings:
         return [nodes.index(node) == rank for rank, node in enumerate(nodes)]
 
 
-OUR_BUFFERS = {"COBRE_SHM_BUFFER_BYTES": "4096", "COBRE_MPI_BUFFER_BYTES": "4096"}
+OUR_BUFFERS = {f"COBRE_{kind}_BUFFER_BYTES": "4096" for kind in ("SHM", "TCP", "MPI")}
 OURS = Settings(
     # Over tcp, through rank 0 (the star) or around the ring.
     smallest_buffers={**OUR_BUFFERS, "COBRE_TCP_STAR_BYTES": "0"},

@@ -105,7 +105,7 @@ def rank_environment(backend: str, size: int) -> list[dict[str, str]]:
     if backend == "local" and size != 1:
         raise ValueError(f"local has one rank, not {size}")
     name = BackendName.parse(backend)
-    rendezvous = Rendezvous(LOOPBACK, _reserve_port(), LOOPBACK) if backend == "tcp" else None
+    rendezvous = Rendezvous(LOOPBACK, _reserve_port(), LOOPBACK) if name.kind == "tcp" else None
     job = Job(size, name.kind, identity=new_job_name()[1:], rendezvous=rendezvous)
     variables = {s.name: s.rank_variables for s in SPECS}.get(name.kind, _of_another)
     return [{**name.environment(), **variables(job, rank)} for rank in range(size)]

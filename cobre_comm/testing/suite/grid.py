@@ -34,7 +34,7 @@ class Trial(NamedTuple):
         name = BackendName.parse(self.backend)
         where = {
             "case": self.case.name,
-            "way": f"{name.library} over nodes" if name.nodes else name.kind,
+            "way": f"{name.library or name.kind} over nodes" if name.nodes else name.kind,
             "ranks": str(self.size),
             POINT: f"{self.backend} {self.size}",
         }

@@ -3,7 +3,7 @@
 Tags up to 0x0A are those of the documents this protocol comes from; the others are ours.
 """
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 
 # Collectives, on data links.
 ALLGATHERV_SEND = 0x01
@@ -22,8 +22,8 @@ ACK = 0x09
 CHALLENGE = 0x0B  # the accepting side's first word: magic, version, nonce
 REFUSED = 0x0C  # why a proven peer is not accepted
 PEERS = 0x0D  # where every rank listens
-READY = 0x0E  # a worker has all its links
-START = 0x0F  # all ranks have all their links
+PART = 0x0E  # what a worker gives in an exchange of all ranks
+PARTS = 0x0F  # what all ranks have given
 
 # On control links, while the job runs.
 SHUTDOWN = 0x0A  # goodbye: the sender closes its communicator

@@ -26,9 +26,11 @@ from cobre_comm.backends.tcp.rendezvous.messages import (
 from cobre_comm.common.running_time import running_s
 from tests.backends.tcp.peer_task import PATIENCE_S, PeerTask
 
+FOUR = messages.Expected(tags.PEERS, 4, 4)
+
 
 def test_expected_frame():
-    with PeerTask(lambda sock, until: receive_frame(sock, 3, tags.PEERS, 4)) as peer:
+    with PeerTask(lambda sock, until: receive_frame(sock, 3, FOUR)) as peer:
         peer.send(pack_frame(tags.PEERS, b"data"))
         assert peer.result() == b"data"
 
@@ -48,7 +50,7 @@ def test_expected_frame():
     ],
 )
 def test_unexpected_frame(data, words):
-    with PeerTask(lambda sock, until: receive_frame(sock, 3, tags.PEERS, 4)) as peer:
+    with PeerTask(lambda sock, until: receive_frame(sock, 3, FOUR)) as peer:
         peer.send(data)
         if not data:
             peer.sock.shutdown(socket.SHUT_WR)
@@ -72,7 +74,7 @@ def test_peers_come_out_as_they_went_in():
         (None, 4000),
     ]
     packed = messages.pack_peers(2**31, 3, 25_000, bytes(range(16)), listeners)
-    assert len(packed) == 5 + messages.peers_bytes(5)
+    assert len(packed) == 5 + messages.peers(5).most
     found = messages.unpack_peers(packed[5:], ("fe80::9%7", 29500, 0, 7))
     assert (found.star_bytes, found.ranks_here, found.link_timeout_ms) == (2**31, 3, 25_000)
     assert found.secret == bytes(range(16))

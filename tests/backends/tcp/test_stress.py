@@ -25,7 +25,7 @@ def settings(star_bytes, timeout_s=TIMEOUT_S):
 
 @pytest.mark.parametrize(("size", "star_bytes"), GRID)
 def test_small_sockets(pools, size, star_bytes):
-    pool, env = pools.get("tcp", size), settings(star_bytes)
+    pool, env = pools.get("tcp-flat", size), settings(star_bytes)
     for seed in range(100, 105):
         pool.run(bodies.work, seed, 40, star_bytes, env=env, fresh=True)
 
@@ -33,19 +33,19 @@ def test_small_sockets(pools, size, star_bytes):
 @pytest.mark.parametrize("size", [2, 3])
 def test_a_few_bytes_at_a_time(pools, size):
     for star_bytes in (0, 4096):
-        pool = pools.get("tcp", size)
+        pool = pools.get("tcp-flat", size)
         pool.run(bodies.work_by_bytes, size, 25, env=settings(star_bytes), fresh=True)
 
 
 def test_failure_report_a_few_bytes_at_a_time(pools):
-    for text in pools.get("tcp", 3).run(bodies.failure_report_by_bytes, 1, fresh=True):
+    for text in pools.get("tcp-flat", 3).run(bodies.failure_report_by_bytes, 1, fresh=True):
         assert "rank 1 called allreduce(SUM, float64, 6 elements)" in text
 
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_disagreement_about_large_payloads(pools, caller, size):
     """No rank reads the rest, so no rank may wait until it is sent."""
-    pool, env = pools.get("tcp", size), settings(2**26)
+    pool, env = pools.get("tcp-flat", size), settings(2**26)
     for error, took_s in pool.run(bodies.disagree, caller, 1_000_000, env=env, fresh=True):
         assert isinstance(error, CollectiveFailed)
         assert "disagree" in str(error)
@@ -54,7 +54,7 @@ def test_disagreement_about_large_payloads(pools, caller, size):
 
 def test_interrupt_while_bytes_come(pools, caller):
     arguments = bodies.interrupted_while_bytes_come, caller, 100_000, 0.5
-    values = pools.get("tcp", 3).run(*arguments, env=settings(100), fresh=True)
+    values = pools.get("tcp-flat", 3).run(*arguments, env=settings(100), fresh=True)
     caught, took_s = values[1]
     assert isinstance(caught, KeyboardInterrupt)
     assert took_s < SOON_S
@@ -66,13 +66,13 @@ def test_interrupt_while_bytes_come(pools, caller):
 def test_control_message_that_came_before_the_step(pools, tmp_path, how):
     """Rank 1 knows of the loss when it enters, and does not wait for rank 0, which is late."""
     arguments = bodies.gone_before_the_next, how, str(tmp_path / "met")
-    rank_0_waited_for_rank_1, error, _ = pools.get("tcp", 3).run(*arguments, fresh=True)
+    rank_0_waited_for_rank_1, error, _ = pools.get("tcp-flat", 3).run(*arguments, fresh=True)
     assert rank_0_waited_for_rank_1
     assert error.ranks == (2,)
 
 
 def test_no_memory_for_the_inboxes():
-    outcomes = run_ranks_outcomes("tcp", 2, bodies.no_memory, connect=False)
+    outcomes = run_ranks_outcomes("tcp-flat", 2, bodies.no_memory, connect=False)
     assert all("star_bytes" in outcome.value for outcome in outcomes)
 
 
@@ -80,7 +80,7 @@ def test_no_memory_for_the_inboxes():
 def test_late_ranks_are_named(pools, absent, tmp_path):
     """All late ranks are named, and no others, whether rank 0 is late or not."""
     arguments = late_ranks.late, "python", "allreduce", absent, str(tmp_path)
-    values = pools.get("tcp", 4).run(*arguments, env=settings(4096, 0.5), fresh=True)
+    values = pools.get("tcp-flat", 4).run(*arguments, env=settings(4096, 0.5), fresh=True)
     for rank in set(range(4)) - set(absent):
         error, *_ = values[rank]
         assert error.ranks == absent
@@ -110,7 +110,7 @@ def test_some_ranks_die(pools, tmp_path):
         folder = tmp_path / str(seed)
         folder.mkdir()
         arguments = seed, victims, draw.uniform(0.0, 0.3), star_bytes, str(folder)
-        outcomes = pools.get("tcp", size).run_outcomes(
+        outcomes = pools.get("tcp-flat", size).run_outcomes(
             bodies.die_somewhere, *arguments, env=settings(star_bytes), fresh=True
         )
         check_survivors(outcomes, victims, seed)

@@ -97,14 +97,15 @@ def exchange_objects(comm):
 
 def _tell_when_attached(folder, then=lambda: None):
     """Let a worker write a file, and do something, as soon as rank 0 has accepted it."""
-    serve = worker.Worker._serve_control
+    control = worker.Worker._open_control
 
-    def attached(self, *arguments):
+    def attached(self):
+        found = control(self)
         tell(folder / str(rank()))
         then()
-        return serve(self, *arguments)
+        return found
 
-    worker.Worker._serve_control = attached
+    worker.Worker._open_control = attached
 
 
 def is_killed(comm, victim, folder):

@@ -31,11 +31,12 @@ def new_job():
 @pytest.fixture
 def worker_attached(monkeypatch):
     """Return an event: rank 0 has accepted a worker that is a thread of this process."""
-    event, serve = threading.Event(), worker.Worker._serve_control
+    event, control = threading.Event(), worker.Worker._open_control
 
-    def attached(self, *arguments):
+    def attached(self):
+        found = control(self)
         event.set()
-        return serve(self, *arguments)
+        return found
 
-    monkeypatch.setattr(worker.Worker, "_serve_control", attached)
+    monkeypatch.setattr(worker.Worker, "_open_control", attached)
     return event

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Iterator
 
 from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous.coordinator import Coordinator
@@ -16,17 +17,21 @@ from cobre_comm.backends.tcp.rendezvous.worker import Worker
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
-__all__ = ["Links", "rendezvous"]
+__all__ = ["Links", "Participant", "link_all", "meet", "rendezvous"]
 
 
-def rendezvous(
+@contextlib.contextmanager
+def meet(
     config: TcpConfig,
     star_bytes: int,
     listener: socket.socket | None = None,
     *,
     far_star_bytes: int | None = None,
-) -> Links:
-    """Find the other ranks; return the links to them.
+) -> Iterator[Participant]:
+    """Attach all ranks to rank 0; in the block they exchange what they need, and link.
+
+    Outside of the block no rank listens. The links stay, unless it raises: then no socket is left
+    open, and the other ranks are told why.
 
     Parameters
     ----------
@@ -43,26 +48,48 @@ def rendezvous(
     Raises
     ------
     InitializationFailed
-        If ranks are missing, refused or lost; no socket is left open then.
+        If ranks are missing, refused or lost.
     """
+    participant = (
+        Coordinator(config, star_bytes, far_star_bytes, listener)
+        if config.rank == 0
+        else Worker(config)
+    )
+    try:
+        with contextlib.closing(participant):
+            try:
+                participant.attach()
+                yield participant
+            except InitializationFailed as error:
+                participant.refuse(error)
+                raise
+    except OSError as error:
+        participant.links.close()
+        raise InitializationFailed("tcp", error) from error
+    except BaseException:
+        participant.links.close()
+        raise
+
+
+def rendezvous(
+    config: TcpConfig,
+    star_bytes: int,
+    listener: socket.socket | None = None,
+    *,
+    far_star_bytes: int | None = None,
+) -> Links:
+    """Find the other ranks as :func:`meet` does, and link to all of them."""
     if config.size == 1:
         if listener is not None:
             listener.close()
         return Links([None], [None], star_bytes=star_bytes)
-    try:
-        if config.rank == 0:
-            return _links_of(Coordinator(config, star_bytes, far_star_bytes, listener))
-        return _links_of(Worker(config))
-    except OSError as error:
-        raise InitializationFailed("tcp", error) from error
-
-
-def _links_of(participant: Participant) -> Links:
-    try:
-        with contextlib.closing(participant):
-            participant.run()
-            participant.watch_processes()
-    except BaseException:
-        participant.links.close()
-        raise
+    with meet(config, star_bytes, listener, far_star_bytes=far_star_bytes) as participant:
+        link_all(participant)
     return participant.links
+
+
+def link_all(participant: Participant) -> None:
+    """Link every rank to all others, and start: the last step of the rendezvous."""
+    participant.link()
+    participant.exchange(b"", last=True)
+    participant.watch_processes()

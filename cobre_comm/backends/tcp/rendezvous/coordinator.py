@@ -1,8 +1,7 @@
-"""Rank 0's part of the rendezvous: attach, tell, link, start."""
+"""Rank 0's part of the rendezvous: attach, tell, link; what ranks exchange passes through it."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import secrets
@@ -15,7 +14,7 @@ from cobre_kernels.tcp import tags
 from cobre_comm.backends.tcp.process import machine_of, this_machine
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.addresses import Address
-from cobre_comm.backends.tcp.rendezvous.event_loop import Task, send
+from cobre_comm.backends.tcp.rendezvous.event_loop import Task
 from cobre_comm.backends.tcp.rendezvous.handshake import Handshake
 from cobre_comm.backends.tcp.rendezvous.participant import LINK_ADVICE, Participant
 from cobre_comm.backends.tcp.rendezvous.protocol import LINK_SHARE
@@ -66,24 +65,34 @@ class Coordinator(Participant):
         self._listeners = [listener] if listener else []
         self._secret = secrets.token_bytes(messages.SECRET_BYTES)
         self._workers: dict[int, _Worker] = {}  # ATTACHED
-        self._ready: set[int] = set()  # READY
-        self._control_tasks: dict[int, Task[None]] = {}
 
-    def run(self) -> None:
-        """Lead every worker from ABSENT to READY, then send START to all."""
-        others, until = self._config.size - 1, self._deadline()
+    def attach(self) -> None:
+        """Lead every worker from ABSENT to TOLD."""
+        self._limit = self._deadline()
         self._listen()
         only_here = all(is_loopback(listener) for listener in self._listeners)
         self._accept(self._key, self._admit, loopback_only=only_here)
-        try:
-            self._until(lambda: len(self._workers) == others, until, self._why_not_attached)
-            self._tell_all(until)
-            self._until(lambda: len(self._ready) == others, until, self._why_not_ready)
-        except InitializationFailed as error:
-            for worker in self._workers.values():
-                messages.send_refused(worker.control, error)
-            raise
-        self._start()
+        others = self._config.size - 1
+        self._until(lambda: len(self._workers) == others, self._limit, self._why_not_attached)
+        self._tell_all()
+
+    def link(self) -> None:
+        """Return at once: the workers open all links, and the next exchange waits for them."""
+
+    def exchange(self, part: bytes, *, last: bool = False) -> list[bytes]:
+        """Receive the parts of all workers, then send them to all."""
+        workers = range(1, self._config.size)
+        self._until(
+            lambda: all(rank in self._frames for rank in workers), self._limit, self._why_not_ready
+        )
+        parts = [part, *(self._frames.pop(rank) for rank in workers)]
+        self._say(dict.fromkeys(workers, messages.pack_parts(parts)), last=last)
+        return parts
+
+    def refuse(self, error: InitializationFailed) -> None:
+        """Tell all workers that have attached."""
+        for worker in self._workers.values():
+            messages.send_refused(worker.control, error)
 
     def _listen(self) -> None:
         host, port = self._config.bind_addr, self._config.port
@@ -110,30 +119,38 @@ class Coordinator(Participant):
             self._workers[peer.rank] = _Worker(peer, address, sock)
             self._serve(peer.rank, messages.watch(sock, peer.rank))
 
-    def _serve(self, rank: int, task: Task[None]) -> None:
-        """Let a task serve the control link of a worker, instead of the one before."""
-        if rank in self._control_tasks:
-            self._loop.cancel(self._control_tasks[rank])
-        self._control_tasks[rank] = task
-        self._loop.start(task)
-
-    def _tell_all(self, until: float) -> None:
+    def _tell_all(self) -> None:
         """Send the peer table to every worker."""
         machines = Counter([this_machine(), *(one.machine for one in self._workers.values())])
         self.links.ranks_here = machines[this_machine()]
         if len(machines) > 1 and self._far_star_bytes is not None:
             self.links.star_bytes = self._far_star_bytes
-        remaining_ms = (until - running_s()) * 1000
-        link_timeout_ms = 0 if until == math.inf else max(1, int(LINK_SHARE * remaining_ms))
-        for rank, worker in self._workers.items():
-            peers = messages.pack_peers(
+        remaining_ms = (self._limit - running_s()) * 1000
+        link_timeout_ms = 0 if self._limit == math.inf else max(1, int(LINK_SHARE * remaining_ms))
+        peers = {
+            rank: messages.pack_peers(
                 self.links.star_bytes,
                 machines[worker.machine],
                 link_timeout_ms,
                 self._secret,
                 self._listeners_for(worker),
             )
-            self._serve(rank, self._tell(rank, worker.control, peers))
+            for rank, worker in self._workers.items()
+        }
+        self._say(peers)
+
+    def _say(self, frames: dict[int, bytes], *, last: bool = False) -> None:
+        """Send a frame to each worker, and receive the next part of each meanwhile."""
+        self._said.clear()
+        for rank, frame in frames.items():
+            control = self._workers[rank].control
+            self._serve(rank, (self._tell if last else self._talk)(rank, control, frame))
+        self._until(lambda: len(self._said) == len(frames), self._limit, self._why_not_ready)
+
+    def _talk(self, rank: int, control: socket.socket, frame: bytes) -> Task[None]:
+        yield from self._tell(rank, control, frame)
+        yield from self._hear(rank, control, messages.PART)
+        yield from messages.watch(control, rank)
 
     def _listeners_for(self, reader: _Worker) -> list[tuple[Address | None, int]]:
         """Return where the ranks 1, 2, ... listen, as one of them can use it.
@@ -148,22 +165,6 @@ class Coordinator(Participant):
             found.append((None if beside else worker.address, worker.handshake.port))
         return found
 
-    def _tell(self, rank: int, control: socket.socket, peers: bytes) -> Task[None]:
-        """Lead a worker from ATTACHED to READY."""
-        try:
-            yield from send(control, peers)
-        except OSError as error:
-            raise messages.lost(rank) from error
-        yield from messages.receive_frame(control, rank, tags.READY)
-        self._ready.add(rank)
-        yield from messages.watch(control, rank)
-
-    def _start(self) -> None:
-        for rank, worker in self._workers.items():
-            self._loop.cancel(self._control_tasks[rank])
-            with contextlib.suppress(OSError):  # the first collective reports a rank lost now
-                worker.control.send(messages.pack_frame(tags.START))
-
     def _why_not_attached(self) -> str:
         absent = ", ".join(str(r) for r in range(1, self._config.size) if r not in self._workers)
         where = " and ".join(_describe(listener) for listener in self._listeners)
@@ -174,7 +175,7 @@ class Coordinator(Participant):
         )
 
     def _why_not_ready(self) -> str:
-        late = ", ".join(str(rank) for rank in sorted(self._workers.keys() - self._ready))
+        late = ", ".join(str(rank) for rank in sorted(self._workers.keys() - self._frames.keys()))
         return (
             f"ranks {late} of {self._config.size} attached, but did not reach all other ranks "
             f"within {self._config.connect_timeout_ms} ms; {LINK_ADVICE}"

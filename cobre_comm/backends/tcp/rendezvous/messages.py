@@ -24,9 +24,10 @@ LONGEST_REASON = 1000  # bytes
 LOST = "ended before all ranks had attached"
 SECRET_BYTES = 16
 _PREFIX = struct.Struct(">IB")
-_NO_TAG = -1
 _TABLE = struct.Struct(">QIQ16s")  # star_bytes, ranks of that machine, link_timeout_ms, job secret
 _ENTRY = struct.Struct(">B16sH")  # family, address, port
+LONGEST_PART = 1024  # bytes of one rank in an exchange
+_PART = struct.Struct(">I")  # length
 
 
 def pack_frame(tag: int, payload: bytes = b"") -> bytes:
@@ -40,8 +41,31 @@ def unpack_prefix(prefix: bytes) -> tuple[int, int]:
     return length - tags.TAG_BYTES, tag
 
 
-def receive_frame(sock: socket.socket, rank: int, tag: int, count: int = 0) -> Task[bytes]:
-    """Receive a frame of that tag and length from an attached rank.
+class Expected(NamedTuple):
+    """A frame that is due: its tag, and how many bytes its payload may have."""
+
+    tag: int
+    least: int
+    most: int
+
+
+PART = Expected(tags.PART, 0, LONGEST_PART)
+_NOTHING = Expected(-1, 0, 0)
+
+
+def peers(size: int) -> Expected:
+    """Return the peer table of that many ranks, which rank 0 sends."""
+    count = _TABLE.size + (size - 1) * _ENTRY.size
+    return Expected(tags.PEERS, count, count)
+
+
+def parts(size: int) -> Expected:
+    """Return the parts of that many ranks, which rank 0 sends."""
+    return Expected(tags.PARTS, size * _PART.size, size * (_PART.size + LONGEST_PART))
+
+
+def receive_frame(sock: socket.socket, rank: int, expected: Expected) -> Task[bytes]:
+    """Receive a frame from an attached rank.
 
     Raises
     ------
@@ -50,8 +74,8 @@ def receive_frame(sock: socket.socket, rank: int, tag: int, count: int = 0) -> T
     """
     try:
         length, seen = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES)))
-        if (seen, length) == (tag, count):
-            return (yield from receive(sock, count))
+        if seen == expected.tag and expected.least <= length <= expected.most:
+            return (yield from receive(sock, length))
         if seen == tags.REFUSED and 0 <= length <= LONGEST_REASON:
             reason = yield from receive(sock, length)
             raise lost(rank, reason.decode(errors="replace"))
@@ -64,7 +88,7 @@ def receive_frame(sock: socket.socket, rank: int, tag: int, count: int = 0) -> T
 
 def watch(sock: socket.socket, rank: int) -> Task[None]:
     """Raise as soon as an attached rank is lost, while no message of it is due."""
-    yield from receive_frame(sock, rank, _NO_TAG)
+    yield from receive_frame(sock, rank, _NOTHING)
 
 
 def lost(rank: int, reason: str = "") -> InitializationFailed:
@@ -109,14 +133,32 @@ def pack_peers(
     return pack_frame(tags.PEERS, table + b"".join(entries))
 
 
-def peers_bytes(size: int) -> int:
-    """Return the length of the payload for that many ranks."""
-    return _TABLE.size + (size - 1) * _ENTRY.size
-
-
 def unpack_peers(payload: bytes, rank_0: tuple[Any, ...]) -> PeerTable:
     """Read the payload, for a worker that reached rank 0 at that socket address."""
     endpoints = [same_host(rank_0, rank_0[1])]
     for family, packed, port in _ENTRY.iter_unpack(payload[_TABLE.size :]):
         endpoints.append(unpack_endpoint(family, packed, port, rank_0))
     return PeerTable._make([*_TABLE.unpack_from(payload), endpoints])
+
+
+def pack_parts(given: Sequence[bytes]) -> bytes:
+    """Return the PARTS frame: what every rank has given, in rank order."""
+    return pack_frame(tags.PARTS, b"".join(_PART.pack(len(part)) + part for part in given))
+
+
+def unpack_parts(payload: bytes, size: int) -> list[bytes]:
+    """Read the payload of PARTS.
+
+    Raises
+    ------
+    InitializationFailed
+        If there is not one part for each rank.
+    """
+    given, begin = [], 0
+    while begin + _PART.size <= len(payload):
+        begin, length = begin + _PART.size, _PART.unpack_from(payload, begin)[0]
+        given.append(payload[begin : begin + length])
+        begin += length
+    if len(given) != size or begin != len(payload):
+        raise InitializationFailed("tcp", f"rank 0 sent {len(given)} parts for {size} ranks")
+    return given

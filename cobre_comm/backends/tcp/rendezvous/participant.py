@@ -9,8 +9,9 @@ import socket
 from collections.abc import Callable
 
 from cobre_comm.backends.tcp.links import Links, accepted_by, opened_by
+from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
-from cobre_comm.backends.tcp.rendezvous.event_loop import Loop
+from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, Task, send
 from cobre_comm.backends.tcp.rendezvous.protocol import MOST_UNAUTHENTICATED
 from cobre_comm.backends.tcp.rendezvous.sockets import close_all, has_room, reserve_descriptors
 from cobre_comm.common.running_time import running_s
@@ -43,16 +44,40 @@ class Participant(abc.ABC):
         self._loop = Loop()
         self._acceptor: Acceptor | None = None
         self._listeners: list[socket.socket] = []
+        self._limit = math.inf  # until when all ranks have to be linked
+        self._talks: dict[int, Task[None]] = {}  # by rank: what serves its control link
+        self._said: set[int] = set()  # ranks that have been sent all that is due
+        self._frames: dict[int, bytes] = {}  # by rank: the frame that has come
 
     @abc.abstractmethod
-    def run(self) -> None:
-        """Return when every rank has all its links.
+    def attach(self) -> None:
+        """Return when every rank is attached to rank 0, and knows it.
 
         Raises
         ------
         InitializationFailed
-            If ranks are missing, refused or lost; the ranks that have attached are told why.
+            If ranks are missing, refused or lost.
         """
+
+    @abc.abstractmethod
+    def link(self) -> None:
+        """Return when this rank has all its links; raises as :meth:`attach`."""
+
+    @abc.abstractmethod
+    def exchange(self, part: bytes, *, last: bool = False) -> list[bytes]:
+        """Give every rank a few bytes; return those of all, in rank order; collective.
+
+        It ends with the rendezvous: at its limit, or when a rank is lost. Raises as :meth:`attach`.
+        After the last one, a rank may close its links: this is no loss any more.
+        """
+
+    @abc.abstractmethod
+    def refuse(self, error: InitializationFailed) -> None:
+        """Tell the attached peers why this rank gives up."""
+
+    def extend(self, seconds: float) -> None:
+        """Let the rendezvous last so much longer."""
+        self._limit += seconds
 
     def close(self) -> None:
         """Cancel all tasks and close all listeners; the links stay."""
@@ -66,6 +91,25 @@ class Participant(abc.ABC):
         if has_room(len(self._processes)):
             for rank, process in self._processes.items():
                 self.links.watch(rank, process)
+
+    def _tell(self, rank: int, control: socket.socket, frame: bytes) -> Task[None]:
+        """Send a frame on a control link."""
+        try:
+            yield from send(control, frame)
+        except OSError as error:
+            raise messages.lost(rank) from error
+        self._said.add(rank)
+
+    def _hear(self, rank: int, control: socket.socket, frame: messages.Expected) -> Task[None]:
+        """Receive a frame on a control link."""
+        self._frames[rank] = yield from messages.receive_frame(control, rank, frame)
+
+    def _serve(self, rank: int, task: Task[None]) -> None:
+        """Let a task serve the control link of a rank, instead of the one before."""
+        if rank in self._talks:
+            self._loop.cancel(self._talks[rank])
+        self._talks[rank] = task
+        self._loop.start(task)
 
     def _deadline(self) -> float:
         """Return when a wait that begins now is over."""

@@ -5,11 +5,16 @@ Rank 0 is the coordinator; every other rank is a worker. Four phases lead from n
 1. Attach: each worker opens a control link to rank 0 and tells at which port it listens.
 2. Tell: when all workers have attached, rank 0 sends the peer table to each of them.
 3. Link: each worker opens its other links, to rank 0 and to every lower worker.
-4. Start: each worker that has all its links sends READY; after the last READY, rank 0 sends START.
+4. Start: an exchange, in which each worker that has all its links takes part.
+
+Before they link, the ranks exchange as often as they need to find their nodes (``tcp/nodes``). In
+an exchange every worker sends PART to rank 0, and rank 0 sends the PARTS of all to every worker. It
+is what makes all ranks take the same steps. Ranks of one node go from there to the start at once:
+they need no links.
 
 Of two ranks the higher one connects and the lower one accepts. Nothing is read from a connection
 before its handshake. Each connection is a task of an event loop, so a silent one delays no other.
-After START no rank listens.
+After the start no rank listens.
 
 States of a connection at its accepting end (``acceptor.py``)
 
@@ -49,9 +54,9 @@ States of a worker as rank 0 sees it (``coordinator.py``)
 state           entered                     left
 =============== =========================== ====================================================
 ABSENT          at the beginning            its control link is ADMITTED: ATTACHED
-ATTACHED        control link ADMITTED       all are ATTACHED: PEERS sent, LINKING
-LINKING         PEERS sent                  READY received: READY
-READY           it has all its links        all are READY: START sent
+ATTACHED        control link ADMITTED       all are ATTACHED: PEERS sent, BUSY
+BUSY            PEERS or PARTS sent         PART received: READY
+READY           it waits in an exchange     all are READY: PARTS sent; BUSY, or started
 (any)                                       its control link ends, or brings REFUSED: rank 0
                                             sends REFUSED to all others and raises
 =============== =========================== ====================================================
@@ -67,8 +72,8 @@ ACK             accepting end               size, its process, proof
 REFUSED         accepting end               proof, sentence
 PEERS           rank 0, on a control link   star bytes, ranks of that machine, time to link,
                                             job secret, address and port of every worker
-READY           a worker, to rank 0         nothing
-START           rank 0, to every worker     nothing
+PART            a worker, to rank 0         what it gives
+PARTS           rank 0, to every worker     length and bytes of the part of each rank
 REFUSED         a rank that gives up, on    sentence; the receiver raises it
                 its control link with rank 0
 =============== =========================== ====================================================

@@ -1,4 +1,4 @@
-"""The part of every rank but 0 in the rendezvous: attach, learn of the peers, link, start."""
+"""The part of every rank but 0 in the rendezvous: attach, learn of the peers, exchange, link."""
 
 from __future__ import annotations
 
@@ -33,24 +33,51 @@ class Worker(Participant):
         super().__init__(config)
         self._opening: set[Attempts] = set()
         self._peers: messages.PeerTable | None = None
-        self._started = False
 
-    def run(self) -> None:
-        """Attach to rank 0, receive PEERS, open all links, send READY, receive START."""
-        control = self._attach()
-        until = self._deadline() + GRACE_S
+    def attach(self) -> None:
+        """Attach to rank 0, receive PEERS."""
+        control = self._open_control()
+        self._limit = self._deadline() + GRACE_S
         try:
-            self._loop.start(self._serve_control(control))
-            self._until(lambda: self._peers is not None, until, self._why_not_started)
-            assert self._peers is not None
-            self._link(self._peers)
-            self._report_ready(control)
-            self._until(lambda: self._started, until, self._why_not_started)
-        except InitializationFailed as error:
-            messages.send_refused(control, error)
-            raise
+            rank_0 = control.getpeername()
+        except OSError as error:
+            raise messages.lost(0) from error
+        self._serve(0, self._hear(0, control, messages.peers(self._config.size)))
+        self._peers = messages.unpack_peers(self._receive(), rank_0)
+        self._serve(0, messages.watch(control, 0))
+        self.links.star_bytes = self._peers.star_bytes
+        self.links.ranks_here = self._peers.ranks_here
 
-    def _attach(self) -> socket.socket:
+    def exchange(self, part: bytes, *, last: bool = False) -> list[bytes]:
+        """Send the part of this rank to rank 0, and receive those of all."""
+        control = self._control()
+
+        def talk() -> Task[None]:
+            yield from self._tell(0, control, messages.pack_frame(tags.PART, part))
+            yield from self._hear(0, control, messages.parts(self._config.size))
+
+        self._serve(0, talk())
+        parts = messages.unpack_parts(self._receive(), self._config.size)
+        if not last:
+            self._serve(0, messages.watch(control, 0))
+        return parts
+
+    def refuse(self, error: InitializationFailed) -> None:
+        """Tell rank 0, if this rank is attached."""
+        if self.links.control[0] is not None:
+            messages.send_refused(self.links.control[0], error)
+
+    def _receive(self) -> bytes:
+        """Return the frame of rank 0 that is due."""
+        self._until(lambda: 0 in self._frames, self._limit, self._why_not_started)
+        return self._frames.pop(0)
+
+    def _control(self) -> socket.socket:
+        control = self.links.control[0]
+        assert control is not None  # attached
+        return control
+
+    def _open_control(self) -> socket.socket:
         """Return the control link to rank 0."""
         config, attempts = self._config, Attempts(0)
         host = config.coordinator or ""  # required of workers
@@ -65,9 +92,7 @@ class Worker(Participant):
 
         self._open(attempts, tags.CONTROL, self._token, lambda: resolve(host, config.port))
         self._until(lambda: not self._opening, self._deadline(), why_not)
-        control = self.links.control[0]
-        assert control is not None
-        return control
+        return self._control()
 
     def _open(
         self, attempts: Attempts, purpose: int, key: bytes, endpoints: Callable[[], list[Endpoint]]
@@ -106,24 +131,11 @@ class Worker(Participant):
         port: int = self._listeners[0].getsockname()[1]
         return port
 
-    def _serve_control(self, control: socket.socket) -> Task[None]:
-        """Receive PEERS and START from rank 0."""
-        try:
-            rank_0 = control.getpeername()
-        except OSError as error:
-            raise messages.lost(0) from error
-        payload = yield from messages.receive_frame(
-            control, 0, tags.PEERS, messages.peers_bytes(self._config.size)
-        )
-        self._peers = messages.unpack_peers(payload, rank_0)
-        self.links.star_bytes = self._peers.star_bytes
-        self.links.ranks_here = self._peers.ranks_here
-        yield from messages.receive_frame(control, 0, tags.START)
-        self._started = True
-
-    def _link(self, peers: messages.PeerTable) -> None:
+    def link(self) -> None:
         """Open the links to lower ranks while accepting the links of higher ranks."""
-        config, key = self._config, self._token + peers.secret
+        config, peers = self._config, self._peers
+        assert peers is not None  # attached
+        key = self._token + peers.secret
         acceptor = self._accept(lambda _: key, self._admit)
         for peer, purpose in opened_by(config.rank, config.size)[1:]:
             self._open(Attempts(peer), purpose, key, [peers.endpoints[peer]].copy)
@@ -137,14 +149,6 @@ class Worker(Participant):
     def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
         self.links.put(peer.rank, peer.purpose, sock, accepted=True)
         self._processes[peer.rank] = peer.process
-
-    def _report_ready(self, control: socket.socket) -> None:
-        try:
-            control.send(
-                messages.pack_frame(tags.READY)
-            )  # a few bytes, the first since the handshake
-        except OSError as error:
-            raise messages.lost(0) from error
 
     def _why_not_linked(self, acceptor: Acceptor) -> str:
         """Name the ranks that this one could not reach, or the ranks that did not reach it."""

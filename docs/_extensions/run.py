@@ -16,9 +16,17 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
+ROOT = Path(__file__).parents[2]
 MARK = "\x01command\x01"
 # What the ranks of an earlier job, or the machine that builds, would tell.
 FOREIGN = re.compile(r"(COBRE|OMPI|PMI|SLURM|MPI4PY|NUMBA)_")
+
+# Open MPI's own mpiexec refuses root, and more ranks than cores, as containers of builds have them.
+MPIEXEC = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
 
 
 class Run(SphinxDirective):
@@ -38,7 +46,7 @@ class Run(SphinxDirective):
         folder = self._folder()
         commands = "\n".join(self.content).replace("\\\n", "\\\0").split("\n")
         commands = [command.replace("\0", "\n") for command in commands]
-        status, output = _run(commands, folder, self.options.get("timeout", 60))
+        status, output = _run(commands, folder, self.options.get("timeout", 120))
         wanted = self.options.get("exit", 0)
         shown = _shown(commands, _tidied(output, folder), self.options.get("last"))
         if status != wanted:
@@ -50,8 +58,7 @@ class Run(SphinxDirective):
 
     def _folder(self):
         """Return the working folder of this page, new when its first command runs."""
-        build = Path(self.env.srcdir).parent / "build" / "docs" / "run"
-        folder = build / self.env.docname.replace("/", "-")
+        folder = ROOT / "build/docs/run" / self.env.docname.replace("/", "-")
         source = Path(self.env.doc2path(self.env.docname)).with_suffix("")
         if self.env.temp_data.get("run_folder") != str(folder):
             self.env.temp_data["run_folder"] = str(folder)
@@ -78,7 +85,7 @@ def _run(commands, folder, timeout):
     script = "".join(f"printf '{MARK}\\n'\n{command}\n" for command in commands)
     environment = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    environment.update(COLUMNS="100", NO_COLOR="1", PYTHONUNBUFFERED="1", TERM="dumb")
+    environment.update(COLUMNS="100", NO_COLOR="1", PYTHONUNBUFFERED="1", TERM="dumb", **MPIEXEC)
     done = subprocess.run(
         ["bash", "-c", f"{script}status=$?\nwait\nexit $status"],
         cwd=folder, env=environment, timeout=timeout, check=False, text=True,
@@ -91,7 +98,8 @@ def _tidied(output, folder):
     """Return the output without paths of the machine that has built the site."""
     compiled = r"cobre-comm: (compiling kernels|kernels compiled).*\n"
     output = re.sub(compiled, "", output.replace(f"{folder}/", ""))
-    return output.replace(str(folder), ".").replace(sys.prefix, ".venv")
+    output = output.replace(str(folder), ".").replace(sys.prefix, ".venv")
+    return output.replace(f"{ROOT}/cobre_comm/", "cobre_comm/")
 
 
 def _shown(commands, output, last):

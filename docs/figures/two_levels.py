@@ -19,10 +19,8 @@ def draw():
             words = f"{number}\nleader" if k == 0 else f"{number}"
             c.box(x + 12 + 68 * k, 80, 60, 46, words, "first" if k == 0 else "second")
             c.arrow(x + 42 + 68 * k, 126, x + 42 + 68 * k, 168)
-    c.arrow(52, 80, 290, 30, kind="first")
-    c.arrow(290, 30, 292, 78, kind="first")
-    c.line(290, 30, 532, 30, "first")
-    c.arrow(532, 30, 532, 78, kind="first")
-    c.arrow(290, 30, 56, 78, kind="first")
-    c.text(410, 20, "headers and data, once for each node", "small")
+    c.line(52, 34, 532, 34, "first")
+    for x in (52, 292, 532):
+        c.arrow(x, 34, x, 78, kind="first")
+    c.text(292, 22, "headers and data between leaders, once for each node", "small")
     return c

@@ -1,0 +1,54 @@
+import hashlib
+
+import numpy as np
+from numba import njit
+from stage import OUTCOMES, STAGES, VOLUME_START, inflows, solve
+
+
+@njit(cache=True)
+def train(inflow, iterations, passes, pool, bounds):
+    """Fill the pool of cuts; note lower bound and simulated cost of each iteration."""
+    volumes = np.empty((passes, STAGES))
+    costs = np.empty(passes)
+    cuts = np.empty((passes, 2))
+    for iteration in range(iterations):
+        count = iteration * passes  # cuts of each stage so far
+        for trajectory in range(passes):  # forward: simulate the present policy
+            np.random.seed(iteration * passes + trajectory)
+            volume, total = VOLUME_START, 0.0
+            for stage in range(STAGES):
+                volumes[trajectory, stage] = volume
+                outcome = np.random.randint(OUTCOMES)
+                cost, _, volume, _ = solve(volume, inflow[stage, outcome], pool[stage + 1, :count])
+                total += cost
+            costs[trajectory] = total
+        for stage in range(STAGES - 1, 0, -1):  # backward: a cut at each visited volume
+            ahead = pool[stage + 1, : count + passes]
+            for trajectory in range(passes):
+                volume = volumes[trajectory, stage]
+                height, saved = 0.0, 0.0
+                for outcome in range(OUTCOMES):
+                    cost, to_go, _, worth = solve(volume, inflow[stage, outcome], ahead)
+                    height += (cost + to_go) / OUTCOMES
+                    saved += worth / OUTCOMES
+                cuts[trajectory] = height + saved * volume, -saved
+            pool[stage, count : count + passes] = cuts
+        lower = 0.0
+        for outcome in range(OUTCOMES):
+            cost, to_go, _, _ = solve(VOLUME_START, inflow[0, outcome], pool[1, : count + passes])
+            lower += (cost + to_go) / OUTCOMES
+        bounds[iteration] = lower, costs.sum() / passes
+
+
+def main(iterations=15, passes=24):
+    pool = np.zeros((STAGES + 1, iterations * passes, 2))
+    bounds = np.empty((iterations, 2))
+    train(inflows(), iterations, passes, pool, bounds)
+    for iteration in (0, 1, 2, 4, 9, 14):
+        lower, simulated = bounds[iteration]
+        print(f"iteration {iteration + 1:2}: lower bound {lower:.6f}, simulated {simulated:.6f}")
+    print("cuts", hashlib.sha256(pool.tobytes()).hexdigest()[:16])
+
+
+if __name__ == "__main__":
+    main()

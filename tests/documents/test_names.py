@@ -13,6 +13,8 @@ DOCUMENTS = sorted(
     for path in [
         ROOT / "README.md",
         *(ROOT / "docs").rglob("*.md"),
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "SECURITY.md",
         ROOT / "bench" / "README.md",
         ROOT / "examples" / "sddp" / "README.md",
     ]
@@ -23,7 +25,7 @@ FILES = {
     for path in (ROOT / folder).rglob("*.*")
     if "__pycache__" not in path.parts
     for one in (path.relative_to(ROOT), *path.relative_to(ROOT).parents)
-} | {"README.md", "pyproject.toml"}
+} | {"CHANGELOG.md", "README.md", "pyproject.toml"}
 # The reader's own script, and what a benchmark writes.
 MADE_LATER = ("script.py", "bench/results/")
 SUFFIXES = "md|pml|py|toml"

@@ -29,6 +29,7 @@ from cobre_comm.processes.escalation import Escalation
 from cobre_comm.processes.guardian import Guardian, remove_name
 from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.rank import Rank
+from cobre_comm.processes.traces import finish_traces
 
 LOOK_S = 0.02  # how often to look for exits that no descriptor tells of
 
@@ -119,9 +120,10 @@ class Group:
         return True
 
     def close(self) -> None:
-        """Reap all, which must have been killed; remove names; let the guardian go."""
+        """Reap all, which must have been killed; remove names; finish traces; end the guardian."""
         for rank in self.ranks:
             self.guardian.forget(rank.pid)
             rank.reap()
         remove_name(self._shm_name)
+        finish_traces(rank.rank for rank in self.ranks)
         self.guardian.end()

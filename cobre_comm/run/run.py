@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pathlib
 import signal
 import time
 from collections.abc import Sequence
@@ -91,18 +89,7 @@ def run(job: Job, command: Sequence[str], options: Options, mpiexec: Mpiexec | N
             watch.until_all_ended()
         finally:
             watch.leave_nothing()
-        _finish_traces(job)
         return watch.report()
-
-
-def _finish_traces(job: Job) -> None:
-    """Make readable what ranks have traced that were killed."""
-    folder = pathlib.Path(os.environ.get("COBRE_COMM_TRACE") or os.devnull)
-    if folder.is_dir() and any(folder.glob("*.calls")):
-        from cobre_comm.journal.chrome import add_what_is_left
-
-        with contextlib.suppress(OSError):  # the files stay as they are
-            add_what_is_left(folder, job.ranks)
 
 
 class _Watch:

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from cobre_comm import WorkerError, launch
+from tests.launch import bodies
 from tests.launch.command import PROGRAMS, cobre
 
 TRACED = PROGRAMS / "traced.py"
@@ -67,9 +69,16 @@ def test_a_rank_that_is_killed_leaves_a_trace_and_the_others_their_failed_call(t
     assert any(event["name"] == "barrier (failed)" for event in events)
 
 
+def test_a_killed_worker_of_launch_leaves_a_trace(tmp_path, monkeypatch):
+    monkeypatch.setenv("COBRE_COMM_TRACE", str(tmp_path))
+    with pytest.raises(WorkerError):
+        launch(bodies.end, 2, "shm", args=("kill", 1))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rank-0.json", "rank-1.json"]
+    assert "its process was killed" in (tmp_path / "rank-1.json").read_text()
+
+
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     done = run(tmp_path / "file", ranks=1)
-    last = done.stderr.splitlines()[-2]
-    assert last.endswith(f"cannot write to COBRE_COMM_TRACE={tmp_path}/file: File exists; "
-                         "name a folder of yours")  # fmt: skip
+    said = f"cannot write to COBRE_COMM_TRACE={tmp_path}/file: File exists; name a folder of yours\n"
+    assert said in done.stderr

@@ -80,5 +80,5 @@ def test_a_killed_worker_of_launch_leaves_a_trace(tmp_path, monkeypatch):
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     done = run(tmp_path / "file", ranks=1)
-    said = f"cannot write to COBRE_COMM_TRACE={tmp_path}/file: File exists; name a folder of yours\n"
+    said = f"COBRE_COMM_TRACE={tmp_path}/file: File exists; name a folder of yours\n"
     assert said in done.stderr

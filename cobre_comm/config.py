@@ -13,7 +13,7 @@ from cobre_comm.errors import InitializationFailed, InvalidBackend, MissingConfi
 MAX_RANKS = 4096
 SHM_NAME_LIMIT = 250
 LONGEST_DURATION = 1e9
-LARGEST_STAR_BYTES = 2**31
+LARGEST_EAGER_BYTES = 2**31
 
 
 def prints_stats() -> bool:
@@ -221,8 +221,8 @@ class TcpConfig:
         Shared secret of the job; never shown.
     spin_us : float or None
         How long a wait spins before it blocks, in microseconds; None chooses.
-    star_bytes : int or None
-        Largest payload that passes through rank 0; a larger one goes around the ring of ranks.
+    eager_bytes : int or None
+        Largest payload of a node that travels behind its header; a larger one follows.
         None chooses. Rank 0's value holds.
     share : bool
         Whether ranks that can open each other's shared memory use it. If not, every rank is a node
@@ -256,7 +256,7 @@ class TcpConfig:
     connect_timeout_ms: int = 30000
     token: str | None = field(default=None, repr=False)
     spin_us: float | None = None
-    star_bytes: int | None = None
+    eager_bytes: int | None = None
     share: bool = True
     pretend_nodes: tuple[int, ...] = ()
     buffer_bytes: int | None = None
@@ -267,9 +267,9 @@ class TcpConfig:
         _check_duration("tcp", "timeout_s", self.timeout_s)
         if self.spin_us is not None:
             _check_duration("tcp", "spin_us", self.spin_us)
-        if self.star_bytes is not None and not 0 <= self.star_bytes <= LARGEST_STAR_BYTES:
+        if self.eager_bytes is not None and not 0 <= self.eager_bytes <= LARGEST_EAGER_BYTES:
             raise InitializationFailed(
-                "tcp", f"star_bytes is {self.star_bytes}; pass 0 to {LARGEST_STAR_BYTES}"
+                "tcp", f"eager_bytes is {self.eager_bytes}; pass 0 to {LARGEST_EAGER_BYTES}"
             )
         _check_duration("tcp", "connect_timeout_ms", self.connect_timeout_ms)
         _check_buffer_bytes("tcp", self.buffer_bytes)
@@ -301,7 +301,7 @@ class TcpConfig:
             connect_timeout_ms=read.number("COBRE_TCP_CONNECT_TIMEOUT_MS", int, 30000),
             token=read.text("COBRE_TCP_TOKEN") or None,
             spin_us=read.optional_number("COBRE_COMM_SPIN_US", float),
-            star_bytes=read.optional_number("COBRE_TCP_STAR_BYTES", int),
+            eager_bytes=read.optional_number("COBRE_TCP_EAGER_BYTES", int),
             share=read.number("COBRE_TCP_SHARE", int, 1) != 0,
             pretend_nodes=read.integers("COBRE_TCP_PRETEND_NODES"),
             buffer_bytes=read.optional_number("COBRE_TCP_BUFFER_BYTES", int),

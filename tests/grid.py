@@ -63,11 +63,12 @@ MPI_SLOW = [
     *(("mpi-mpich:0,1", size) for size in (3, 4, 7)),
 ]
 WITHOUT_MPI = [("local", 1), *((name, size) for name in ("shm", "tcp-flat") for size in SIZES)]
+TCP_OF_NODES = [("tcp", 4), ("tcp:0,0,1,1", 4)]
 # Seven ranks on few cores take as long as all others; three meet over mpi every day.
 CROWDED = [("shm", 7), ("tcp-flat", 7), ("shm", 3), ("tcp-flat", 3)]
 OUR_GRID = Grid(
     points=points(
-        [point for point in [*WITHOUT_MPI, ("tcp", 4), *MPI_USUAL] if point not in CROWDED],
+        [point for point in [*WITHOUT_MPI, *TCP_OF_NODES, *MPI_USUAL] if point not in CROWDED],
         [*CROWDED, *MPI_SLOW],
     ),
     thorough_points=[

@@ -10,7 +10,7 @@ from bench.ranks.sides import Gloo, InRegion, Memcpy, MemcpyOnce, Mpi4py, Ours
 
 LOOPBACK = "127.0.0.1"
 COORDINATOR = "COBRE_BENCH_COORDINATOR"  # variable with the address at which tcp ranks meet
-STAR_BYTES = {"ring": 0, "star": 2**31}  # sides that send everything one way
+EAGER_BYTES = {"ring": 0, "star": 2**31}  # sides that send everything one way
 
 
 class World:
@@ -63,25 +63,25 @@ class MpiWorld(World):
         if name in (IN_REGION, MEMCPY_ONCE):
             made = InRegion if name == IN_REGION else MemcpyOnce
             return made(self.side("shm").comm)
-        if name in STAR_BYTES:
-            return Ours(self.communicator("tcp", STAR_BYTES[name]))
+        if name in EAGER_BYTES:
+            return Ours(self.communicator("tcp", EAGER_BYTES[name]))
         return Memcpy(self.rank) if name == MEMCPY else Mpi4py(self.mpi)
 
-    def communicator(self, backend: str, star_bytes: int | None = None):
+    def communicator(self, backend: str, eager_bytes: int | None = None):
         """Return a communicator of ours over these ranks; over tcp, with such a threshold."""
         from cobre_comm import BackendKind, ShmConfig, create_communicator
 
         if backend == "mpi":
             made = create_communicator(BackendKind.MPI)
         elif backend == "tcp":
-            made = create_communicator(self._tcp_config(star_bytes))
+            made = create_communicator(self._tcp_config(eager_bytes))
         else:
             name = self.comm.bcast(f"/cobre-bench-{os.getpid()}-{secrets.token_hex(4)}")
             made = create_communicator(ShmConfig(name=name, rank=self.rank, size=self.size))
         self._ours.append(made)
         return made
 
-    def _tcp_config(self, star_bytes: int | None):
+    def _tcp_config(self, eager_bytes: int | None):
         from cobre_comm import TcpConfig
         from cobre_comm.processes.port import ReservedPort
 
@@ -94,7 +94,7 @@ class MpiWorld(World):
         port, token = self.comm.bcast(found)
         return TcpConfig(
             rank=self.rank, size=self.size, coordinator=address, bind_addr=address,
-            port=port, token=token, star_bytes=star_bytes,
+            port=port, token=token, eager_bytes=eager_bytes,
         )  # fmt: skip
 
     def close(self) -> None:

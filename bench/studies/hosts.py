@@ -4,8 +4,8 @@
 
 The hosts are network namespaces on this machine (tests/network/hosts.py; needs root), one rank on
 each; their cables are limited to a rate in each direction. The same processes hold two of our
-communicators, one that sends everything around the ring and one that sends everything through
-rank 0 (the star), and MPI.COMM_WORLD, and these take turns block by block.
+communicators, one that sends everything around the ring and one that sends everything behind
+headers (named after the star that it was), and MPI.COMM_WORLD. They take turns block by block.
 
 The cables have no delay, and a burst of 128 kB passes them at once, as it passes a network card: a
 short message that is not repeated costs less than the rate says.

@@ -152,8 +152,6 @@ def node_of_ranks(backend: str, size: int) -> list[int]:
     [0, 0, 1, 0]
     """
     name = BackendName.parse(backend)
-    if name.kind == "tcp" and name.nodes:
-        return list(range(size))  # several nodes over tcp share no memory
     if name.nodes:
         return [name.nodes[rank % len(name.nodes)] for rank in range(size)]
     return [0] * size

@@ -26,8 +26,8 @@ NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory"}
 INSIDE_MPI = {"killed", "terminated", "crashed", "orphan", "orphan_of_libc", "stopped"}
 SAYS_GOODBYE = {"closed", "exit_0", "exit_code", "raised"}
 BY_HAND = {"descriptors", "memory", "tiny_memory", "unauthenticated", "paused"}
-SMALL = ("COBRE_SHM_BUFFER_BYTES", "COBRE_TCP_BUFFER_BYTES", "COBRE_TCP_STAR_BYTES")
-BUFFERS = ({}, dict.fromkeys(SMALL, "4096"), {"COBRE_TCP_STAR_BYTES": "0"})
+SMALL = ("COBRE_SHM_BUFFER_BYTES", "COBRE_TCP_BUFFER_BYTES", "COBRE_TCP_EAGER_BYTES")
+BUFFERS = ({}, dict.fromkeys(SMALL, "4096"), {"COBRE_TCP_EAGER_BYTES": "0"})
 WAITS = ({}, {"COBRE_COMM_PORTABLE_WAIT": "1"}, {"COBRE_COMM_SPIN_US": "8000000"},
          {"COBRE_COMM_SPIN_US": "0"})  # fmt: skip
 

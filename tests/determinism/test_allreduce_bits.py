@@ -28,7 +28,7 @@ def random_chunks(seed):
     return {
         "COBRE_SHM_BUFFER_BYTES": str(4096 * pages),
         "COBRE_MPI_BUFFER_BYTES": str(4096 * draw.choice([1, 2, 7, 64])),
-        "COBRE_TCP_STAR_BYTES": str(draw.choice([0, 500, 4096, 1_000_000])),
+        "COBRE_TCP_EAGER_BYTES": str(draw.choice([0, 500, 4096, 1_000_000])),
     }
 
 

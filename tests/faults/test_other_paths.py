@@ -89,7 +89,7 @@ def test_without_compilation(interpreted, body, arguments):
 @pytest.mark.parametrize("size", [slow(2), 3, slow(4)])
 def test_many_small_frames(size):
     """A gigabyte makes one frame; without compilation a few bytes can."""
-    env = {"COBRE_TCP_STAR_BYTES": "0"}
+    env = {"COBRE_TCP_EAGER_BYTES": "0"}
     with RankPool("tcp-flat", size, env=INTERPRETED) as pool:
         for frame_bytes in (1, 40, 64):
             pool.run(stress_bodies.small_frames, frame_bytes, env=env)

@@ -6,20 +6,20 @@ from tests.grid import slow
 from tests.network import bodies
 
 DEADLINE_S = 60
-# By default the threshold is ours; else everything through rank 0, everything around the ring,
+# By default the threshold is ours; else everything behind headers, everything around the ring,
 # and a threshold between the lengths.
 THRESHOLDS = [None, 2**31, 0, 4096]
 
 
-def star_bytes(threshold):
-    return {} if threshold is None else {"COBRE_TCP_STAR_BYTES": str(threshold)}
+def eager_bytes(threshold):
+    return {} if threshold is None else {"COBRE_TCP_EAGER_BYTES": str(threshold)}
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)
 def test_values(hosted_pool, caller, threshold):
     results = hosted_pool.run(
         bodies.all_collectives, caller, bodies.LENGTHS,
-        env=star_bytes(threshold), timeout_s=DEADLINE_S,
+        env=eager_bytes(threshold), timeout_s=DEADLINE_S,
     )  # fmt: skip
     assert len(set(results)) == 1
 
@@ -28,12 +28,12 @@ def test_python_meets_njit(hosted_pool):
     hosted_pool.run(bodies.all_collectives, "mixed", bodies.LENGTHS, timeout_s=DEADLINE_S)
 
 
-@pytest.mark.parametrize("threshold", [2**31, 0], ids=["star", "ring"])
+@pytest.mark.parametrize("threshold", [2**31, 0], ids=["mesh", "ring"])
 def test_everything_passes_the_switch(hosted_pools, hosts, caller, threshold):
     """A host has no way to another but its cable, and what it must learn came through it."""
     before = [host.traffic() for host in hosts]
     hosted_pools((0, 1, 2)).run(
-        bodies.gather_large, caller, 200_000, env=star_bytes(threshold), timeout_s=DEADLINE_S
+        bodies.gather_large, caller, 200_000, env=eager_bytes(threshold), timeout_s=DEADLINE_S
     )
     for host, (sent, received) in zip(hosts, before, strict=True):
         assert host.links() == ["eth0", "lo"]
@@ -56,7 +56,7 @@ def test_ipv6(hosted_pools, hosts, caller, threshold):
     env = {
         "COBRE_TCP_COORDINATOR": hosts[0].address6,
         "COBRE_TCP_BIND_ADDR": "::",
-        **star_bytes(threshold),
+        **eager_bytes(threshold),
     }
     hosted_pools((0, 1, 1, 2)).run(
         bodies.all_collectives, caller, bodies.LENGTHS, env=env, timeout_s=DEADLINE_S

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import sys
 from collections.abc import Callable
@@ -10,23 +11,17 @@ from collections.abc import Callable
 import numpy as np
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
-from cobre_kernels.machine import libc
+from cobre_kernels.machine import access, libc
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.shm import step
-from cobre_kernels.tcp.allgatherv import allgatherv_body
-from cobre_kernels.tcp.allreduce import allreduce_body
-from cobre_kernels.tcp.barrier import barrier_body
-from cobre_kernels.tcp.broadcast import broadcast_body
-from cobre_kernels.tcp.gatherv import gatherv_body
-from cobre_kernels.tcp.progress.control import abandon_body, goodbye_kernel
-from cobre_kernels.tcp.progress.neighbours import advance_kernel
-from cobre_kernels.tcp.progress.transfer import transfer_kernel
+from cobre_kernels.tcp import verbs
 from numpy.typing import DTypeLike
 
 from cobre_comm.backends.kernel_backend import Bodies, KernelBackend
 from cobre_comm.backends.local import backend as local
+from cobre_comm.backends.nodes.memory import BODIES, NodesMemory, Verbs, least_buffer_bytes
 from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
-from cobre_comm.backends.shm.attachment import attach_group, first_journal
+from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, attach_group, first_journal
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.shm.region import ShmRegion, map_region
@@ -34,7 +29,7 @@ from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.backends.tcp.memory import LinkMemory
 from cobre_comm.backends.tcp.nodes.finding import find_nodes
 from cobre_comm.backends.tcp.nodes.group import MeetingGroup
-from cobre_comm.backends.tcp.rendezvous import Links, Participant, link_all, meet
+from cobre_comm.backends.tcp.rendezvous import Links, Participant, meet
 from cobre_comm.backends.tcp.spec import TCP
 from cobre_comm.common.agreement import Group
 from cobre_comm.common.cores import usable_cores
@@ -43,18 +38,19 @@ from cobre_comm.errors import AllocationFailed, InitializationFailed, InvalidCom
 from cobre_comm.jit.register import register_backend
 from cobre_comm.shared_region import HeapRegion, SharedRegion
 
-BODIES = Bodies(
-    barrier_body,
-    broadcast_body,
-    allreduce_body,
-    allgatherv_body,
-    abandon_body,
-    gatherv_body,
-    helpers=(transfer_kernel, advance_kernel, goodbye_kernel),
+VERBS = Verbs(
+    verbs.exchange_kernel,
+    verbs.allgatherv_kernel,
+    verbs.broadcast_kernel,
+    verbs.alltoallv_kernel,
+    verbs.report_kernel,
+    verbs.goodbye_kernel,
+    verbs.chain_kernel,
 )
+STAGING_BYTES = 4 * 2**20  # of a node, where there are several
 
-STAR_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
-FAR_STAR_BYTES = 8 * 1024  # a network is slower than loopback
+EAGER_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
+FAR_EAGER_BYTES = 8 * 1024  # a network is slower than loopback
 SPIN_US = 50.0  # when every rank of this machine has a core
 YIELD_US = 50.0  # after the spin, before the first poll
 COMPILE_S = 300.0  # what no rank expected to run, on a slow machine
@@ -64,16 +60,18 @@ class TcpBackend(KernelBackend):
     """R processes on one machine or many, over sockets, and shared memory within a node.
 
     Ranks that can open each other's shared memory form a node. If all ranks do, they work by the
-    kernels of :class:`ShmBackend`, and no socket stays open. Otherwise every rank speaks for
-    itself: small payloads go through rank 0 and back, large ones around a ring of direct links;
-    then a region is a heap copy on every rank, and every rank its leader.
+    kernels of :class:`ShmBackend`, and no socket stays open. Otherwise the leader of each node
+    speaks for it over sockets: small payloads go to every other leader at once, large ones around
+    a ring of leaders. Where every rank is alone, a region is a heap copy on each.
 
     Parameters
     ----------
     config : TcpConfig
         Where the ranks meet. The constructor returns when all of them have come.
     group : Group, optional
-        The same ranks, where they can talk already and are one node: then they meet nowhere.
+        Ranks that can talk already, these among them, which are one node: then they meet nowhere.
+    leader : int
+        The first of these in the group.
 
     Raises
     ------
@@ -91,11 +89,11 @@ class TcpBackend(KernelBackend):
     """
 
     __slots__ = (
-        "_announce_closed", "_config", "_goodbye", "_links", "_memory", "_node_order", "_regions",
+        "_announce_closed", "_config", "_links", "_memory", "_node_order", "_nodes", "_regions",
         "_segment", "peers_are_proven",
     )  # fmt: skip
 
-    def __init__(self, config: TcpConfig, group: Group | None = None) -> None:
+    def __init__(self, config: TcpConfig, group: Group | None = None, leader: int = 0) -> None:
         super().__init__(TCP, _expected_bodies(config), config.rank, config.size, is_leader=True)
         self._config = config
         self._regions = itertools.count()
@@ -103,22 +101,23 @@ class TcpBackend(KernelBackend):
         # Whether every peer has shown that it knows the job's secret: then it may send pickles.
         self.peers_are_proven = bool(config.token) or config.size == 1
         # Loaded now: __del__ may run at exit.
-        self._goodbye, self._announce_closed = goodbye_kernel.call, step.announce_closed_kernel.call
+        self._announce_closed = step.announce_closed_kernel.call
         self._links: Links | None = None
+        self._nodes: NodesMemory | None = None
         self._segment: Segment | None = None
         self._comm.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
         if group is not None:
-            self._share(group)
+            self._share(group, leader)
         elif config.size > 1:
             self._meet()
 
     def _meet(self) -> None:
         """Find the other ranks, and those of them that share memory."""
         config = self._config
-        star_bytes, far_star_bytes = STAR_BYTES, FAR_STAR_BYTES
-        if config.star_bytes is not None:
-            star_bytes = far_star_bytes = config.star_bytes
-        with meet(config, star_bytes, far_star_bytes=far_star_bytes) as participant:
+        eager_bytes, far_eager_bytes = EAGER_BYTES, FAR_EAGER_BYTES
+        if config.eager_bytes is not None:
+            eager_bytes = far_eager_bytes = config.eager_bytes
+        with meet(config, eager_bytes, far_eager_bytes=far_eager_bytes) as participant:
             group = MeetingGroup(config.rank, config.size, participant.exchange)
             order = find_nodes(group, config)
             if order.nodes == 1:
@@ -126,7 +125,7 @@ class TcpBackend(KernelBackend):
                 participant.exchange(b"", last=True)
                 participant.links.close()
             else:
-                self._use_links(participant)
+                self._use_links(participant, group, order)
 
     def _use_shared_memory(self, group: Group) -> None:
         try:
@@ -138,32 +137,45 @@ class TcpBackend(KernelBackend):
                 "or set COBRE_TCP_SHARE=0, so that each has memory of its own",
             ) from None
 
-    def _share(self, group: Group) -> None:
+    def _share(self, group: Group, leader: int = 0) -> None:
         """Make all ranks one node."""
         config = self._config
         self._use(NODE_BODIES)
         self._node_order = node_order_of([0] * config.size, config.rank)
         self._comm.is_leader = config.rank == 0
-        segment = attach_group(self._comm, _within_node(config, self._node_order), group)
+        segment = attach_group(self._comm, _within_node(config, self._node_order), group, leader)
         self._journals.move_to(segment, first_journal(self._comm), range(config.size))
         self._segment = segment
 
-    def _use_links(self, participant: Participant) -> None:
-        """Make every rank a node of its own."""
-        if _expected_bodies(self._config) is not BODIES:
+    def _use_links(self, participant: Participant, group: Group, order: NodeOrder) -> None:
+        """Let the leaders of several nodes link."""
+        config, comm = self._config, self._comm
+        if _expected_bodies(config) is not BODIES:
             participant.extend(COMPILE_S)
         self._use(BODIES)
-        link_all(participant)
+        self._node_order = order
+        comm.is_leader = order.leader == config.rank
+        nodes = NodesMemory(comm, self._words, order, VERBS)
+        wanted = config.buffer_bytes or STAGING_BYTES // len(order.here)
+        wanted = max(wanted, least_buffer_bytes(order), SMALLEST_BUFFER_BYTES)
+        config = dataclasses.replace(config, buffer_bytes=wanted)
+        segment = attach_group(nodes.node, _within_node(config, order), group, order.leader)
+        nodes.use_staging_buffer(group.agree)
+        self._journals.move_to(segment, first_journal(nodes.node), order.here.tolist())
+        nodes.node.journal = comm.journal
+        self._segment, self._nodes = segment, nodes
+        participant.start(order.leaders.tolist())
         links = participant.links
-        try:
-            self._memory = LinkMemory(links, self._config.size)
-        except MemoryError as error:
-            raise InitializationFailed("tcp", f"no memory for star_bytes: {error}") from error
         self._journals.find(links.pids)
-        spin_us, yield_us = choose_patience_us(self._config, links.ranks_here)
-        comm = self._comm
+        try:
+            self._memory = LinkMemory(links, order)
+        except MemoryError as error:
+            raise InitializationFailed("tcp", f"no memory for eager_bytes: {error}") from error
+        if order.is_flat:
+            spin_us, yield_us = choose_patience_us(config, links.ranks_here)
+            comm.spin_ns, comm.yield_ns = spin_us * 1000, yield_us * 1000
         comm.links, comm.gives_gil = self._memory.links, 1
-        comm.spin_ns, comm.yield_ns = spin_us * 1000, yield_us * 1000
+        nodes.nodes.eager_bytes = links.eager_bytes
         self._links = links
 
     @property
@@ -175,7 +187,7 @@ class TcpBackend(KernelBackend):
         """Return an array of zeros, of which the ranks of a node share one copy; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
         with self._together():
-            if self._segment is None:
+            if self._node_order.is_flat:
                 heap = local.heap_zeros_of_each(self, elements, element_type)
                 return HeapRegion(self, heap, next(self._regions))
             memory = map_region(
@@ -187,14 +199,18 @@ class TcpBackend(KernelBackend):
     def split_local(self) -> TcpBackend | local.LocalBackend:
         """Return a communicator of the ranks of this node, in their order."""
         self._agree_on(SPLIT, 0)
-        if self._segment is None:
+        if self._node_order.is_flat:
             return local.LocalBackend()
         with self._together():
-            return TcpBackend(self._config, group=self)
+            return TcpBackend(
+                _of_node(self._config, self._node_order), self, self._node_order.leader
+            )
 
     def mark_forked(self) -> None:
         """In a forked child: close its copies of the sockets, which would keep them open."""
         super().mark_forked()
+        if self._nodes is not None:
+            self._nodes.mark_forked()
         self._close_links()
 
     def _close_links(self) -> None:
@@ -207,12 +223,11 @@ class TcpBackend(KernelBackend):
         guard = self._end()
         # A broken one has sent its report, and a forked child is no rank.
         leaves = guard not in (states.BROKEN, states.FORKED, states.CLOSED)
-        if self._links is not None:
-            if leaves:
-                self._goodbye(self._address)
-            self._close_links()
+        if self._nodes is not None and leaves:
+            self._nodes.say_goodbye()
+        self._close_links()
         if self._segment is not None and guard != states.FORKED:
-            if leaves:
+            if self._nodes is None and leaves:
                 self._announce_closed(self._address)
             self._comm.control = 0
             self._segment.close()
@@ -237,12 +252,19 @@ def _expected_bodies(config: TcpConfig) -> Bodies:
     return NODE_BODIES if config.share and len(set(config.pretend_nodes)) < 2 else BODIES
 
 
-def _within_node(config: TcpConfig, order: NodeOrder) -> ShmConfig:
+def _of_node(config: TcpConfig, order: NodeOrder) -> TcpConfig:
     """Return the configuration of this rank among those of its node."""
+    rank = order.here.tolist().index(config.rank)
+    return dataclasses.replace(config, rank=rank, size=len(order.here))
+
+
+def _within_node(config: TcpConfig, order: NodeOrder) -> ShmConfig:
+    """Return what shared memory must know of it."""
+    here = _of_node(config, order)
     return ShmConfig(
         name="/node",  # for messages; the segment has none
-        rank=order.here.tolist().index(config.rank),
-        size=len(order.here),
+        rank=here.rank,
+        size=here.size,
         timeout_s=config.timeout_s,
         buffer_bytes=config.buffer_bytes,
         numa_interleave=config.numa_interleave,
@@ -259,7 +281,7 @@ def choose_patience_us(config: TcpConfig, ranks_here: int) -> tuple[float, float
 
 def kernels() -> list[Kernel]:
     """Return what is compiled before ranks start."""
-    return [*node_kernels(), *BODIES.all(), *local.BODIES.all()]
+    return [*node_kernels(), *BODIES.all(), *verbs.KERNELS, *access.KERNELS, *local.BODIES.all()]
 
 
 register_backend(TcpBackend, is_local=False)

@@ -88,9 +88,9 @@ class Settings:
 
 OUR_BUFFERS = {f"COBRE_{kind}_BUFFER_BYTES": "4096" for kind in ("SHM", "TCP", "MPI")}
 OURS = Settings(
-    # Over tcp, through rank 0 (the star) or around the ring.
-    smallest_buffers={**OUR_BUFFERS, "COBRE_TCP_STAR_BYTES": "0"},
-    small_buffers={**OUR_BUFFERS, "COBRE_TCP_STAR_BYTES": "4096"},
+    # Over tcp, behind the headers or around the ring.
+    smallest_buffers={**OUR_BUFFERS, "COBRE_TCP_EAGER_BYTES": "0"},
+    small_buffers={**OUR_BUFFERS, "COBRE_TCP_EAGER_BYTES": "4096"},
     timeout_variables={s.name: s.timeout_variable for s in SPECS if s.timeout_variable},
 )
 

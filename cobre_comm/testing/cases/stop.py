@@ -8,7 +8,7 @@ import numpy as np
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import BOTH, Case, Slow
 
-LONG = 3000  # of float64; more than a chunk of small buffers, and than goes through a star of 4 KiB
+LONG = 3000  # of float64; more than a chunk of small buffers, and than fits behind a header
 
 
 def operations(comm, call):

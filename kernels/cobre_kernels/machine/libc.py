@@ -82,6 +82,7 @@ restore_thread = _external("PyEval_RestoreThread", types.void(_LONG))
 check_signals = _external("PyErr_CheckSignals", _INT())
 _recv = _external("recv", _LONG(_INT, _LONG, _LONG, _INT))
 _sendmsg = _external("sendmsg", _LONG(_INT, _LONG, _INT))
+_recvmsg = _external("recvmsg", _LONG(_INT, _LONG, _INT))
 _write = _external("write", _LONG(_INT, _LONG, _LONG))
 _poll = _external("poll", _INT(_LONG, _LONG, _INT))
 _errno_location = _external("__errno_location" if IS_LINUX else "__error", _LONG())
@@ -212,6 +213,12 @@ def _result_or_errno(result):
 def receive(fd, address, count):
     """Receive up to ``count`` bytes; return how many, 0 at the end of the stream, or -errno."""
     return _result_or_errno(_recv(fd, address, count, 0))
+
+
+@routine
+def receive_message(fd, message):
+    """Receive to where a ``struct msghdr`` scatters; return as :func:`receive`."""
+    return _result_or_errno(_recvmsg(fd, message, 0))
 
 
 @routine

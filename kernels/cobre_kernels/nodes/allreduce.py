@@ -58,7 +58,8 @@ class Chunk(NamedTuple):
 def allreduce_body(comm, call):
     """Choose one of the three ways; ``comm.length`` is the payload in bytes."""
     nodes = comm.nodes
-    if comm.length <= min(GATHER_BYTES, nodes.half_bytes // comm.size):
+    largest = max(GATHER_BYTES, nodes.eager_bytes // nodes.widest)
+    if comm.length <= min(largest, nodes.half_bytes // comm.size):
         return _gathered(comm, call)
     if nodes.chain != 0 and nodes.is_ordered != 0 and not is_flat(comm):
         return _along_chain(comm, call)

@@ -1,4 +1,4 @@
-"""Collectives over sockets: a star for small payloads, a ring for large ones.
+"""The verbs of the nodes over sockets: what leaders of nodes send each other.
 
 ``protocol.py`` is the theory of operation, ``progress`` what moves bytes and waits.
 """

@@ -1,11 +1,10 @@
-"""The chain: a large reduction in rank order, chunk after chunk.
+"""The chain: a large reduction in rank order over nodes whose ranks follow each other.
 
-Rank 0 sends its chunk to rank 1, which folds its own into it and sends on what comes out, and so
-on: the last rank has the fold of all in rank order. From there results go around the ring. Chunks
-follow each other without a pause, so a link carries each byte at most twice and all links are busy
-at the same time; each rank folds each of its chunks once.
-
-Two ranks are no chain: each sends all of its own to the other, and both fold, rank 0's first.
+Leader 0 folds the contributions of its ranks chunk by chunk and sends each to leader 1, which folds
+those of its own ranks into it and sends on what comes out, and so on: the last leader has the fold
+of all in rank order. From there results go around the ring. Chunks follow each other without a
+pause, so a link carries each byte at most twice, however many ranks a node has, and all links are
+busy at the same time.
 
 A ring reduce-scatter would carry a little less, but would begin the fold of each stripe at another
 rank: other bits than everywhere else.
@@ -13,50 +12,49 @@ rank: other bits than everywhere else.
 
 from cobre_kernels.collective.fold import fold
 from cobre_kernels.collective.status import OK
-from cobre_kernels.machine import libc
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp import frame
-from cobre_kernels.tcp.links import CHUNK_BYTES, STAGING_CHUNKS, is_coordinator
+from cobre_kernels.tcp.links import CHUNK_BYTES, STAGING_CHUNKS
 from cobre_kernels.tcp.progress.neighbours import advance, receive_prefix, send_frame
-from cobre_kernels.tcp.progress.pause import note_progress
-from cobre_kernels.tcp.progress.sockets import BUSY, GARBLED, IDLE, MOVED, without_bytes
-from cobre_kernels.tcp.star import PAIR
-from cobre_kernels.tcp.tags import ALLREDUCE_RECV, ALLREDUCE_SEND
+from cobre_kernels.tcp.progress.pause import begin_verb
+from cobre_kernels.tcp.progress.sockets import (
+    BUSY,
+    GARBLED,
+    IDLE,
+    MOVED,
+    receive_data,
+    without_bytes,
+)
+from cobre_kernels.tcp.tags import PARTIAL, RESULT
 
-CHUNKS_WANTED = 4  # of one payload: the ranks work at the same time, with few system calls
+CHUNKS_WANTED = 4  # of one payload: the nodes work at the same time, with few system calls
 SMALLEST_CHUNK = 128 * 1024
 
 
 @routine
 def reduce_along_chain(comm, call):
-    """Fold ``send`` of all ranks into ``recv``; return a status."""
-    _start(comm)
+    """Fold the contributions of all ranks into ``result``; return a status."""
+    _start(comm, call)
     while True:
         sent = _send(comm, call)
         received = _receive(comm, call)
         outcome = advance(comm, sent, received)
         if outcome != OK or (sent | received) & BUSY == 0:
             return outcome
-        if comm.size == PAIR:
-            _fold_pair(comm, call)
 
 
 @routine
-def _start(comm):
-    """Set what moves: partial folds up to the last rank, results from there to its last but one."""
-    links, last = comm.links, comm.size - 1
-    wanted = -(-comm.length // CHUNKS_WANTED // LINE_BYTES) * LINE_BYTES
+def _start(comm, call):
+    """Set what moves: partial folds up to the last node, results from there to its last but one."""
+    links, node, last = comm.links, comm.nodes.own_node, comm.nodes.nodes - 1
+    wanted = -(-call.length // CHUNKS_WANTED // LINE_BYTES) * LINE_BYTES
     links.chunk_bytes = min(max(wanted, SMALLEST_CHUNK), CHUNK_BYTES)
-    chunks = -(-comm.length // links.chunk_bytes)
-    is_pair = comm.size == PAIR
-    sends_partials, receives_partials = is_pair or comm.rank != last, is_pair or comm.rank != 0
-    sends_results = not is_pair and comm.rank != last - 1
-    receives_results = not is_pair and comm.rank != last
-    _start_cursor(links.outgoing, sends_partials * chunks, sends_results * chunks)
-    _start_cursor(links.incoming, receives_partials * chunks, receives_results * chunks)
-    note_progress(comm)
+    chunks = -(-call.length // links.chunk_bytes)
+    _start_cursor(links.outgoing, chunks * (node != last), chunks * (node != last - 1))
+    _start_cursor(links.incoming, chunks * (node != 0), chunks * (node != last))
+    begin_verb(comm)
 
 
 @routine
@@ -70,15 +68,26 @@ def _start_cursor(cursor, partials_total, results_total):
 
 
 @routine
-def _bytes_of(comm, chunk):
+def _bytes_of(comm, call, chunk):
     """Return the length of a chunk; the last one may be shorter."""
-    return min(comm.links.chunk_bytes, comm.length - chunk * comm.links.chunk_bytes)
+    return min(comm.links.chunk_bytes, call.length - chunk * comm.links.chunk_bytes)
 
 
 @routine
 def _staged(comm, chunk):
     """Return the address where a chunk's partial fold is staged."""
     return comm.links.staging + chunk % STAGING_CHUNKS * CHUNK_BYTES
+
+
+@routine
+def _fold_own(comm, call, chunk, first):
+    """Fold the contributions of this node's ranks, from ``first`` on, into a staged chunk."""
+    partial, length = _staged(comm, chunk), _bytes_of(comm, call, chunk)
+    begin = call.contributions + chunk * comm.links.chunk_bytes
+    if first > 0:
+        move(partial, begin, length)
+    for index in range(first, call.ranks):
+        fold(comm, call, partial, begin + index * call.stride, length)
 
 
 @routine
@@ -105,20 +114,21 @@ def _choose(comm, call):
     """Begin the next frame, a result first; BUSY if none is ready, IDLE if all are sent."""
     links, cursor, incoming = comm.links, comm.links.outgoing, comm.links.incoming
     partials, results = cursor.partials, cursor.results
-    is_source = is_coordinator(comm) or comm.size == PAIR
-    folded = cursor.partials_total if is_source else incoming.partials
+    is_first = comm.nodes.own_node == 0
+    folded = cursor.partials_total if is_first else incoming.partials
     if results < min(cursor.results_total, incoming.results):
-        chunk, tag = results, ALLREDUCE_RECV
-        cursor.next_byte = call.recv + chunk * links.chunk_bytes
+        chunk, tag = results, RESULT
+        cursor.next_byte = call.result + chunk * links.chunk_bytes
     elif partials < min(cursor.partials_total, folded):
-        chunk, tag = partials, ALLREDUCE_SEND
-        own = call.send + chunk * links.chunk_bytes
-        cursor.next_byte = own if is_source else _staged(comm, chunk)
+        chunk, tag = partials, PARTIAL
+        if is_first:
+            _fold_own(comm, call, chunk, 1)
+        cursor.next_byte = _staged(comm, chunk)
     else:
         is_done = partials == cursor.partials_total and results == cursor.results_total
         return IDLE if is_done else BUSY
-    cursor.is_result = 1 if tag == ALLREDUCE_RECV else 0
-    frame.write_prefix(cursor, tag, _bytes_of(comm, chunk))
+    cursor.is_result = 1 if tag == RESULT else 0
+    frame.write_prefix(cursor, tag, _bytes_of(comm, call, chunk))
     return MOVED
 
 
@@ -127,11 +137,8 @@ def _receive(comm, call):
     """Go on with the frame that comes in; fold it when it is complete; return what happened."""
     links, cursor = comm.links, comm.links.incoming
     links.wants_in = 0
-    if cursor.partials == cursor.partials_total:
-        if cursor.results * links.chunk_bytes >= comm.length:
-            return IDLE
-        if cursor.results_total == 0:
-            return BUSY  # of two ranks: the fold waits for this rank's own chunks to be sent
+    if cursor.partials == cursor.partials_total and cursor.results >= cursor.results_total:
+        return IDLE
     links.wants_in = 1
     if cursor.frame_left == 0:
         outcome = _begin_frame(comm, call)
@@ -141,7 +148,7 @@ def _receive(comm, call):
         links.wants_in = 0
         return BUSY
     left = cursor.frame_left
-    got = libc.receive(links.ring_in, cursor.next_byte, left)
+    got = receive_data(links.previous, cursor.next_byte, left)
     if got <= 0:
         return without_bytes(got)
     cursor.next_byte += got
@@ -158,14 +165,14 @@ def _begin_frame(comm, call):
     outcome = receive_prefix(comm)
     if outcome != IDLE:
         return outcome
-    is_result = frame.prefix_tag(cursor) == ALLREDUCE_RECV
+    is_result = frame.prefix_tag(cursor) == RESULT
     chunk = cursor.results if is_result else cursor.partials
     total = cursor.results_total if is_result else cursor.partials_total
-    tag = ALLREDUCE_RECV if is_result else ALLREDUCE_SEND
-    if chunk >= total or not frame.is_prefix(cursor, tag, _bytes_of(comm, chunk)):
+    tag = RESULT if is_result else PARTIAL
+    if chunk >= total or not frame.is_prefix(cursor, tag, _bytes_of(comm, call, chunk)):
         return GARBLED
-    result = call.recv + chunk * comm.links.chunk_bytes
-    cursor.frame_left = _bytes_of(comm, chunk)
+    result = call.result + chunk * comm.links.chunk_bytes
+    cursor.frame_left = _bytes_of(comm, call, chunk)
     cursor.is_result = 1 if is_result else 0
     cursor.next_byte = result if is_result else _staged(comm, chunk)
     return MOVED
@@ -173,7 +180,7 @@ def _begin_frame(comm, call):
 
 @routine
 def _has_room(comm):
-    """Tell whether what was staged where the next partial fold goes is sent on, or in recv."""
+    """Tell whether what was staged where the next partial fold goes is sent on, or is a result."""
     incoming = comm.links.incoming
     sends_on = incoming.results_total > 0
     used = comm.links.outgoing.partials if sends_on else incoming.results
@@ -182,43 +189,15 @@ def _has_room(comm):
 
 @routine
 def _finish_frame(comm, call):
-    """Count a chunk that has come in; fold this rank's own into it if it is a partial fold."""
+    """Count a chunk that has come in; fold this node's own into it if it is a partial fold."""
     cursor = comm.links.incoming
     if cursor.is_result:
         cursor.results += 1
         return
     chunk = cursor.partials
     cursor.partials = chunk + 1
-    if comm.size == PAIR:
-        return
-    begin, length = chunk * comm.links.chunk_bytes, _bytes_of(comm, chunk)
-    partial = _staged(comm, chunk)
-    fold(comm, call, partial, call.send + begin, length)
-    if comm.rank == comm.size - 1:
-        move(call.recv + begin, partial, length)
+    _fold_own(comm, call, chunk, 0)
+    if comm.nodes.own_node == comm.nodes.nodes - 1:
+        partial, length = _staged(comm, chunk), _bytes_of(comm, call, chunk)
+        move(call.result + chunk * comm.links.chunk_bytes, partial, length)
         cursor.results = chunk + 1
-
-
-@routine
-def _fold_pair(comm, call):
-    """Of two ranks, fold the chunks that have come; ``recv`` may be what is still to be sent."""
-    links, cursor = comm.links, comm.links.incoming
-    ready = min(cursor.partials, links.outgoing.partials)
-    while cursor.results < ready:
-        chunk = cursor.results
-        begin = chunk * links.chunk_bytes
-        fold_operands(comm, call, _staged(comm, chunk), begin, _bytes_of(comm, chunk))
-        cursor.results = chunk + 1
-
-
-@routine
-def fold_operands(comm, call, theirs, begin, length):
-    """Of two ranks, fold both operands from byte ``begin`` on, rank 0's first."""
-    send, recv = call.send + begin, call.recv + begin
-    if is_coordinator(comm):
-        if send != recv:
-            move(recv, send, length)
-        fold(comm, call, recv, theirs, length)
-    else:
-        fold(comm, call, theirs, send, length)
-        move(recv, theirs, length)

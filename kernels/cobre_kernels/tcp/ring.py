@@ -1,9 +1,9 @@
-"""The ring: every block goes once around, each rank sending on what it receives.
+"""The ring: every block goes once around, each leader sending on what it receives.
 
-Rank r sends its own block to r + 1, then the blocks of r - 1, r - 2, ... as they come in, byte by
+Leader k sends its own block to k + 1, then the blocks of k - 1, k - 2, ... as they come in, byte by
 byte, without waiting for the end of a block. So every link carries each block at most once, all
-links are busy at the same time, and a payload that lies on one rank alone (a broadcast) becomes a
-pipelined chain. The ranks have agreed on all lengths before.
+links are busy at the same time, and a payload that lies on one node alone (a broadcast) becomes a
+pipelined chain. The leaders have agreed on all lengths before.
 
 Sources: the ring allgather of Chan, Heimlich, Purkayastha, van de Geijn, "Collective
 communication: theory, practice, and experience", 2007, section 4.3, cut through instead of stored
@@ -11,40 +11,47 @@ and forwarded.
 """
 
 from cobre_kernels.collective.status import OK
-from cobre_kernels.machine import libc
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.frame import is_prefix, write_prefix
-from cobre_kernels.tcp.links import next_rank, previous_rank
+from cobre_kernels.tcp.links import next_node, previous_node
 from cobre_kernels.tcp.progress.neighbours import advance, receive_prefix, send_frame
-from cobre_kernels.tcp.progress.pause import note_progress
-from cobre_kernels.tcp.progress.sockets import BUSY, GARBLED, IDLE, MOVED, without_bytes
+from cobre_kernels.tcp.progress.pause import begin_verb
+from cobre_kernels.tcp.progress.sockets import (
+    BUSY,
+    GARBLED,
+    IDLE,
+    MOVED,
+    receive_data,
+    without_bytes,
+)
+from cobre_kernels.tcp.tags import BLOCK
 
 FRAME_BYTES = 2**30  # payload of a frame; a longer one is split
 SYSCALL_BYTES = 512 * 1024  # so that sending and receiving take turns
 
 
 @routine
-def set_block(comm, rank, begin, size_bytes):
-    """Tell where the block of a rank begins, and how many bytes it has."""
-    block = comm.links.blocks[rank]
+def set_block(comm, node, begin, size_bytes):
+    """Tell where the block of a node begins, and how many bytes it has."""
+    block = comm.links.blocks[node]
     block.begin = begin
     block.size_bytes = size_bytes
 
 
 @routine
-def relay(comm, tag):
-    """Move the blocks that are set until every rank has them all; return a status."""
-    links, blocks = comm.links, comm.links.blocks
+def relay(comm):
+    """Move the blocks that are set until every leader has them all; return a status."""
+    links, blocks, own_node = comm.links, comm.links.blocks, comm.nodes.own_node
     everything = 0
-    for rank in range(comm.size):
-        everything += blocks[rank].size_bytes
-    own_bytes = blocks[comm.rank].size_bytes
-    _start(links.incoming, previous_rank(comm), everything - own_bytes)
-    _start(links.outgoing, comm.rank, everything - blocks[next_rank(comm)].size_bytes)
-    note_progress(comm)
+    for node in range(comm.nodes.nodes):
+        everything += blocks[node].size_bytes
+    own_bytes = blocks[own_node].size_bytes
+    _start(links.incoming, previous_node(comm), everything - own_bytes)
+    _start(links.outgoing, own_node, everything - blocks[next_node(comm)].size_bytes)
+    begin_verb(comm)
     while True:
-        sent = _send(comm, own_bytes + links.incoming.done, tag)
-        received = _receive(comm, tag)
+        sent = _send(comm, own_bytes + links.incoming.done)
+        received = _receive(comm)
         outcome = advance(comm, sent, received)
         if outcome != OK or (sent | received) & BUSY == 0:
             return outcome
@@ -63,9 +70,9 @@ def _start(cursor, block, total):
 @routine
 def _next_byte(comm, cursor):
     """Return the address where the cursor is, after stepping over blocks that have moved."""
-    blocks = comm.links.blocks
+    blocks, nodes = comm.links.blocks, comm.nodes.nodes
     while cursor.offset == blocks[cursor.block].size_bytes:
-        cursor.block = (cursor.block + comm.size - 1) % comm.size
+        cursor.block = (cursor.block + nodes - 1) % nodes
         cursor.offset = 0
     return blocks[cursor.block].begin + cursor.offset
 
@@ -86,7 +93,7 @@ def _count(cursor, moved):
 
 
 @routine
-def _send(comm, available, tag):
+def _send(comm, available):
     """Send what there is, up to so many bytes of payload in all; return what happened."""
     cursor = comm.links.outgoing
     comm.links.wants_out = 0
@@ -96,7 +103,7 @@ def _send(comm, available, tag):
     if available == cursor.done:
         return BUSY
     if cursor.frame_left == 0:
-        write_prefix(cursor, tag, min(left, FRAME_BYTES))
+        write_prefix(cursor, BLOCK, min(left, FRAME_BYTES))
     payload = _next_byte(comm, cursor)
     count = min(_most_bytes(comm, cursor), available - cursor.done)
     sent = send_frame(comm, payload, count)
@@ -104,7 +111,7 @@ def _send(comm, available, tag):
 
 
 @routine
-def _receive(comm, tag):
+def _receive(comm):
     """Receive what is there; return what happened."""
     links, cursor = comm.links, comm.links.incoming
     left = cursor.total - cursor.done
@@ -115,11 +122,11 @@ def _receive(comm, tag):
         outcome = receive_prefix(comm)
         if outcome != IDLE:
             return outcome
-        if not is_prefix(cursor, tag, min(left, FRAME_BYTES)):
+        if not is_prefix(cursor, BLOCK, min(left, FRAME_BYTES)):
             return GARBLED
         cursor.frame_left = min(left, FRAME_BYTES)
     payload = _next_byte(comm, cursor)
-    got = libc.receive(links.ring_in, payload, _most_bytes(comm, cursor))
+    got = receive_data(links.previous, payload, _most_bytes(comm, cursor))
     if got <= 0:
         return without_bytes(got)
     cursor.frame_left -= got

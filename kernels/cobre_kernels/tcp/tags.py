@@ -5,16 +5,12 @@ Tags up to 0x0A are those of the documents this protocol comes from; the others 
 
 PROTOCOL_VERSION = 5
 
-# Collectives, on data links.
-ALLGATHERV_SEND = 0x01
-ALLGATHERV_RECV = 0x02
-ALLREDUCE_SEND = 0x03
-ALLREDUCE_RECV = 0x04
-BROADCAST = 0x05
-BARRIER_READY = 0x06
-BARRIER_GO = 0x07
-GATHERV_SEND = 0x12
-GATHERV_RECV = 0x13
+# On data links.
+EXCHANGE = 0x01  # header of an exchange, and eager payload
+STRIPE = 0x02  # header of an alltoallv, and what is for the receiver
+BLOCK = 0x03  # bytes of an allgatherv or a broadcast, around the ring
+PARTIAL = 0x04  # a chunk of a partial fold, along the chain
+RESULT = 0x05  # a chunk of a result
 
 # Start-up.
 HANDSHAKE = 0x08
@@ -35,7 +31,5 @@ TAG_BYTES = 1
 PREFIX_BYTES = LENGTH_BYTES + TAG_BYTES
 
 # Purposes of a link, told in its handshake.
-CONTROL = 0  # one for each pair of ranks: control messages
-STAR = 1  # between rank 0 and every other: headers and small payloads
-RING_DOWN = 2  # bulk data from the accepting rank to the connecting one
-RING_UP = 3  # bulk data from the connecting rank to the accepting one
+CONTROL = 0  # between rank 0 and every other, and between every two leaders
+DATA = 1  # between every two leaders

@@ -26,26 +26,22 @@ RECEIVE_BYTES = 65536
 LATEST_S = 20.0  # when a late rank comes at the latest
 
 
-def data_links(comm):
-    """Return the sockets that carry payloads, those that a rank has."""
-    links = comm._links
-    return [sock for sock in (*links.star, links.ring_out, links.ring_in) if sock is not None]
-
-
 def tighten(comm):
     """Let sockets take little: the least to send, and of what comes a bit.
 
     With less to receive, a full window opens only when TCP probes it, five times a second.
     """
-    for sock in data_links(comm):
+    for sock in comm._links.data.values():
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
     comm.barrier()
 
 
-def lengths_around(star_bytes, itemsize, draw):
+def lengths_around(eager_bytes, itemsize, draw):
     """Numbers of elements where something changes: the threshold, a chunk, the staging buffer."""
-    edge = draw.choice([star_bytes, chain.SMALLEST_CHUNK, chain.CHUNK_BYTES, 4 * chain.CHUNK_BYTES])
+    edge = draw.choice(
+        [eager_bytes, chain.SMALLEST_CHUNK, chain.CHUNK_BYTES, 4 * chain.CHUNK_BYTES]
+    )
     about = [1, draw.randrange(1, 300), (edge + draw.randrange(-9, 10)) // itemsize]
     return max(1, draw.choice(about))
 
@@ -69,7 +65,7 @@ def gather_somehow(comm, caller, draw, dtype, total, seed):
     gather(comm, caller, dtype, layout, seed)
 
 
-def work(comm, seed, count, star_bytes):
+def work(comm, seed, count, eager_bytes):
     """Random collectives from a shared seed, each verified; every rank dawdles in its own way."""
     draw, own = random.Random(seed), random.Random(f"{seed} {comm.rank}")
     tighten(comm)
@@ -78,7 +74,7 @@ def work(comm, seed, count, star_bytes):
             time.sleep(own.random() * MOST_PAUSE_S)
         kind = draw.choice(calling.OPERATIONS)
         caller, dtype = draw.choice(CALLERS), draw.choice(["f8", "i4", "u1"])
-        length = lengths_around(star_bytes, np.dtype(dtype).itemsize, draw)
+        length = lengths_around(eager_bytes, np.dtype(dtype).itemsize, draw)
         if kind == "allgatherv":
             gather_somehow(comm, caller, draw, dtype, length, number)
         elif kind == "allreduce":
@@ -98,16 +94,12 @@ class Trickle:
         self._draw, self._pause_s, self._stop = random.Random(seed), pause_s, False
         self._kept, self._ours, self._threads = [], [], []
         sockets, links = comm._links, comm._memory.links
-        for rank in range(comm.size):
-            links.peers[rank].star_fd = self._pump(sockets.star[rank])
+        for rank in sockets.data:
+            links.peers[rank].data_fd = self._pump(sockets.data[rank])
             links.peers[rank].control_fd = self._pump(sockets.control[rank])
-        links.ring_out = self._pump(sockets.ring_out)
-        links.ring_in = self._pump(sockets.ring_in)
 
     def _pump(self, link):
         """Return the descriptor of the near end."""
-        if link is None:
-            return -1
         near, far = socket.socketpair()
         near.setblocking(False)
         link.setblocking(True)
@@ -243,7 +235,7 @@ def no_memory(comm):
         return str(error)
 
 
-def die_somewhere(comm, seed, victims, pause_s, star_bytes, folder):
+def die_somewhere(comm, seed, victims, pause_s, eager_bytes, folder):
     """All work on what the seed says; the victims kill themselves after a while, all at once."""
     draw, folder = random.Random(seed), pathlib.Path(folder)
     is_victim = comm.rank in victims
@@ -254,7 +246,7 @@ def die_somewhere(comm, seed, victims, pause_s, star_bytes, folder):
     try:
         while True:
             kind, caller = draw.choice(calling.OPERATIONS), draw.choice(CALLERS)
-            length, root = lengths_around(star_bytes, 8, draw), draw.randrange(comm.size)
+            length, root = lengths_around(eager_bytes, 8, draw), draw.randrange(comm.size)
             calling.collective(comm, caller, kind, length, root=root)
     except CollectiveFailed as error:
         at = time.monotonic()

@@ -76,7 +76,7 @@ def test_peers_come_out_as_they_went_in():
     packed = messages.pack_peers(2**31, 3, 25_000, bytes(range(16)), listeners)
     assert len(packed) == 5 + messages.peers(5).most
     found = messages.unpack_peers(packed[5:], ("fe80::9%7", 29500, 0, 7))
-    assert (found.star_bytes, found.ranks_here, found.link_timeout_ms) == (2**31, 3, 25_000)
+    assert (found.eager_bytes, found.ranks_here, found.link_timeout_ms) == (2**31, 3, 25_000)
     assert found.secret == bytes(range(16))
     assert [endpoint.sockaddr for endpoint in found.endpoints] == [
         ("fe80::9%7", 29500, 0, 7),

@@ -13,28 +13,28 @@ from tests.backends.tcp import stress_bodies as bodies
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
-DEFAULT_STAR_BYTES = 65536
-GRID = list(itertools.product([2, 3, 4, 5], [0, 100, 4096, DEFAULT_STAR_BYTES]))
+DEFAULT_EAGER_BYTES = 65536
+GRID = list(itertools.product([2, 3, 4, 5], [0, 100, 4096, DEFAULT_EAGER_BYTES]))
 TIMEOUT_S = 60
 SOON_S = 20.0  # long before the timeout, on a busy machine too
 
 
-def settings(star_bytes, timeout_s=TIMEOUT_S):
-    return {"COBRE_TCP_STAR_BYTES": str(star_bytes), "COBRE_TCP_TIMEOUT_SECS": str(timeout_s)}
+def settings(eager_bytes, timeout_s=TIMEOUT_S):
+    return {"COBRE_TCP_EAGER_BYTES": str(eager_bytes), "COBRE_TCP_TIMEOUT_SECS": str(timeout_s)}
 
 
-@pytest.mark.parametrize(("size", "star_bytes"), GRID)
-def test_small_sockets(pools, size, star_bytes):
-    pool, env = pools.get("tcp-flat", size), settings(star_bytes)
+@pytest.mark.parametrize(("size", "eager_bytes"), GRID)
+def test_small_sockets(pools, size, eager_bytes):
+    pool, env = pools.get("tcp-flat", size), settings(eager_bytes)
     for seed in range(100, 105):
-        pool.run(bodies.work, seed, 40, star_bytes, env=env, fresh=True)
+        pool.run(bodies.work, seed, 40, eager_bytes, env=env, fresh=True)
 
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_a_few_bytes_at_a_time(pools, size):
-    for star_bytes in (0, 4096):
+    for eager_bytes in (0, 4096):
         pool = pools.get("tcp-flat", size)
-        pool.run(bodies.work_by_bytes, size, 25, env=settings(star_bytes), fresh=True)
+        pool.run(bodies.work_by_bytes, size, 25, env=settings(eager_bytes), fresh=True)
 
 
 def test_failure_report_a_few_bytes_at_a_time(pools):
@@ -73,7 +73,7 @@ def test_control_message_that_came_before_the_step(pools, tmp_path, how):
 
 def test_no_memory_for_the_inboxes():
     outcomes = run_ranks_outcomes("tcp-flat", 2, bodies.no_memory, connect=False)
-    assert all("star_bytes" in outcome.value for outcome in outcomes)
+    assert all("eager_bytes" in outcome.value for outcome in outcomes)
 
 
 @pytest.mark.parametrize("absent", [(0,), (0, 1, 3), (1, 2, 3)])
@@ -105,12 +105,12 @@ def check_survivors(outcomes, victims, seed):
 def test_some_ranks_die(pools, tmp_path):
     for seed in range(100, 140):
         draw = random.Random(seed)
-        size, star_bytes = draw.choice([4, 5]), draw.choice([0, 4096, DEFAULT_STAR_BYTES])
+        size, eager_bytes = draw.choice([4, 5]), draw.choice([0, 4096, DEFAULT_EAGER_BYTES])
         victims = tuple(sorted(draw.sample(range(size), draw.choice([1, 2]))))
         folder = tmp_path / str(seed)
         folder.mkdir()
-        arguments = seed, victims, draw.uniform(0.0, 0.3), star_bytes, str(folder)
+        arguments = seed, victims, draw.uniform(0.0, 0.3), eager_bytes, str(folder)
         outcomes = pools.get("tcp-flat", size).run_outcomes(
-            bodies.die_somewhere, *arguments, env=settings(star_bytes), fresh=True
+            bodies.die_somewhere, *arguments, env=settings(eager_bytes), fresh=True
         )
         check_survivors(outcomes, victims, seed)

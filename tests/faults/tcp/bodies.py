@@ -13,7 +13,7 @@ import time
 from cobre_comm import InitializationFailed, objects
 from cobre_comm.backends.tcp.rendezvous import rendezvous, worker
 from cobre_comm.config import TcpConfig
-from tests.faults.tcp.job import STAR_BYTES, check_greetings, descriptors, greet
+from tests.faults.tcp.job import EAGER_BYTES, check_greetings, descriptors, greet
 
 
 class Log(logging.Handler):
@@ -48,11 +48,11 @@ def meet(comm):
     """Return "met", or the error."""
     config = TcpConfig.from_env()
     try:
-        links = rendezvous(config, STAR_BYTES)
+        links = rendezvous(config, EAGER_BYTES)
     except InitializationFailed as error:
         return error
-    greet(links, config.rank, config.size)
-    check_greetings(links, config.rank, config.size)
+    greet(links, config.rank)
+    check_greetings(links, config.rank)
     links.close()
     return "met"
 

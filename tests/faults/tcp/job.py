@@ -16,8 +16,8 @@ from cobre_comm.processes.port import ReservedPort
 from tests.faults.tcp.clients import ACK, Client
 
 TOKEN = "the-secret-of-this-job"
-STAR_BYTES = 4321
-FAR_STAR_BYTES = 77
+EAGER_BYTES = 4321
+FAR_EAGER_BYTES = 77
 LOOPBACK = "127.0.0.1"
 SHORT_MS = 600  # a connect timeout that a test can wait for
 
@@ -69,9 +69,9 @@ class Job:
     def _run(self, rank, config, listener):
         began = time.monotonic()
         try:
-            far = FAR_STAR_BYTES + rank
-            links = rendezvous(config, STAR_BYTES + rank, listener, far_star_bytes=far)
-            greet(links, rank, self.size)
+            far = FAR_EAGER_BYTES + rank
+            links = rendezvous(config, EAGER_BYTES + rank, listener, far_eager_bytes=far)
+            greet(links, rank)
             result = links
         except Exception as error:
             result = error
@@ -94,37 +94,28 @@ class Job:
         self._reserved.close()
 
 
-def named_links(links, rank, size):
-    """Yield (outgoing, peer, purpose, socket) for each direction of each link of a rank."""
-    for peer in range(size):
-        if peer != rank:
-            yield True, peer, tags.CONTROL, links.control[peer]
-            yield False, peer, tags.CONTROL, links.control[peer]
-        if (peer == 0) != (rank == 0):
-            yield True, peer, tags.STAR, links.star[peer]
-            yield False, peer, tags.STAR, links.star[peer]
-    if size > 1:
-        yield True, (rank + 1) % size, tags.RING_DOWN, links.ring_out
-        yield False, (rank - 1) % size, tags.RING_DOWN, links.ring_in
+def named_links(links):
+    """Yield (peer, purpose, socket) for each link of a rank."""
+    for purpose, sockets in ((tags.CONTROL, links.control), (tags.DATA, links.data)):
+        for peer, sock in sockets.items():
+            yield peer, purpose, sock
 
 
-def greet(links, rank, size):
+def greet(links, rank):
     """Send sender, receiver and purpose on every link, at once, as a collective might."""
-    for outgoing, peer, purpose, sock in named_links(links, rank, size):
-        if outgoing:
-            sock.send(bytes([rank, peer, purpose]))
+    for peer, purpose, sock in named_links(links):
+        sock.send(bytes([rank, peer, purpose]))
 
 
-def check_greetings(links, rank, size):
+def check_greetings(links, rank):
     """Receive on every link the greeting of its other end, and nothing else."""
-    for outgoing, peer, purpose, sock in named_links(links, rank, size):
-        if not outgoing:
-            sock.settimeout(20.0)
-            greeting = sock.recv(3, socket.MSG_WAITALL)
-            assert greeting == bytes([peer, rank, purpose]), (rank, peer, purpose, greeting)
-            sock.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
-                assert sock.recv(1) == b""  # the other side may have closed it by now
+    for peer, purpose, sock in named_links(links):
+        sock.settimeout(20.0)
+        greeting = sock.recv(3, socket.MSG_WAITALL)
+        assert greeting == bytes([peer, rank, purpose]), (rank, peer, purpose, greeting)
+        sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            assert sock.recv(1) == b""  # the other side may have closed it by now
 
 
 def check_job(job):
@@ -133,18 +124,16 @@ def check_job(job):
     for rank in range(job.size):
         links = results[rank]
         assert isinstance(links, Links), (rank, links)
-        assert links.star_bytes == STAR_BYTES
+        assert links.eager_bytes == EAGER_BYTES
         check_options(links, rank, job.size)
     for rank in range(job.size):
-        check_greetings(results[rank], rank, job.size)
+        check_greetings(results[rank], rank)
 
 
 def check_options(links, rank, size):
-    assert len(links.control) == len(links.star) == size
-    assert [peer for peer, sock in enumerate(links.control) if sock is None] == [rank]
-    present = [peer for peer, sock in enumerate(links.star) if sock is not None]
-    assert present == (list(range(1, size)) if rank == 0 else [0])
-    for _, _, _, sock in named_links(links, rank, size):
+    others = set(range(size)) - {rank}
+    assert set(links.control) == set(links.data) == others
+    for _, _, sock in named_links(links):
         assert not sock.getblocking()
         assert not sock.get_inheritable()
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -18,7 +18,7 @@ FOREIGN = {"SLURM_PROCID": "5", "OMPI_COMM_WORLD_SIZE": "9", "COBRE_COMM_BACKEND
            "COBRE_SHM_NAME": "/other", "COBRE_SHM_RANK": "7", "COBRE_TCP_COORDINATOR": "elsewhere",
            "COBRE_TCP_PORT": "1", "COBRE_TCP_RANK": "9", "COBRE_TCP_SIZE": "99",
            "COBRE_TCP_TOKEN": "known", "COBRE_TCP_BIND_ADDR": "0.0.0.0"}  # fmt: skip
-TUNING = {"COBRE_TCP_STAR_BYTES": "77", "COBRE_COMM_SPIN_US": "7"}
+TUNING = {"COBRE_TCP_EAGER_BYTES": "77", "COBRE_COMM_SPIN_US": "7"}
 ALWAYS = {"COBRE_JOB_ID": "cobre-.+", "PYTHONUNBUFFERED": "1", **TUNING}
 ALWAYS |= dict.fromkeys(THREAD_VARIABLES, str(max(1, usable_cores() // 2)))
 ON_SHM = {

@@ -17,16 +17,16 @@ from cobre_comm.backends.tcp.rendezvous.worker import Worker
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
-__all__ = ["Links", "Participant", "link_all", "meet", "rendezvous"]
+__all__ = ["Links", "Participant", "meet", "rendezvous"]
 
 
 @contextlib.contextmanager
 def meet(
     config: TcpConfig,
-    star_bytes: int,
+    eager_bytes: int,
     listener: socket.socket | None = None,
     *,
-    far_star_bytes: int | None = None,
+    far_eager_bytes: int | None = None,
 ) -> Iterator[Participant]:
     """Attach all ranks to rank 0; in the block they exchange what they need, and link.
 
@@ -38,12 +38,12 @@ def meet(
     config : TcpConfig
         This rank, and where rank 0 is. A worker waits for rank 0 for at most
         ``connect_timeout_ms``, and for the other workers as long as rank 0 does.
-    star_bytes : int
-        Largest payload that goes through rank 0; rank 0's value holds for all.
+    eager_bytes : int
+        Largest payload of a node that travels behind its header; rank 0's value holds for all.
     listener : socket, optional
         Where rank 0 listens, instead of opening one; it is closed in any case.
-    far_star_bytes : int, optional
-        Holds instead of ``star_bytes`` if the ranks are on several machines.
+    far_eager_bytes : int, optional
+        Holds instead of ``eager_bytes`` if the ranks are on several machines.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def meet(
         If ranks are missing, refused or lost.
     """
     participant = (
-        Coordinator(config, star_bytes, far_star_bytes, listener)
+        Coordinator(config, eager_bytes, far_eager_bytes, listener)
         if config.rank == 0
         else Worker(config)
     )
@@ -73,23 +73,16 @@ def meet(
 
 def rendezvous(
     config: TcpConfig,
-    star_bytes: int,
+    eager_bytes: int,
     listener: socket.socket | None = None,
     *,
-    far_star_bytes: int | None = None,
+    far_eager_bytes: int | None = None,
 ) -> Links:
     """Find the other ranks as :func:`meet` does, and link to all of them."""
     if config.size == 1:
         if listener is not None:
             listener.close()
-        return Links([None], [None], star_bytes=star_bytes)
-    with meet(config, star_bytes, listener, far_star_bytes=far_star_bytes) as participant:
-        link_all(participant)
+        return Links(eager_bytes=eager_bytes)
+    with meet(config, eager_bytes, listener, far_eager_bytes=far_eager_bytes) as participant:
+        participant.start(range(config.size))
     return participant.links
-
-
-def link_all(participant: Participant) -> None:
-    """Link every rank to all others, and start: the last step of the rendezvous."""
-    participant.link()
-    participant.exchange(b"", last=True)
-    participant.watch_processes()

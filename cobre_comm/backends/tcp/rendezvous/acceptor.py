@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TypeAlias
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.tcp.links import accepted_by
 from cobre_comm.backends.tcp.rendezvous.addresses import Address, address_of
 from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, READ, Loop, Task, Wait, pause
 from cobre_comm.backends.tcp.rendezvous.handshake import (
@@ -53,6 +52,8 @@ class Acceptor:
         Returns the key of handshakes for a purpose.
     admit : callable
         Receives every link that is ADMITTED.
+    expected : set of (int, int)
+        Peer and purpose of each link.
     most_unauthenticated : int
         How many UNAUTHENTICATED connections there may be.
     """
@@ -63,10 +64,11 @@ class Acceptor:
         config: TcpConfig,
         key_of: Callable[[int], bytes],
         admit: Admit,
+        expected: Set[tuple[int, int]],
         most_unauthenticated: int,
     ) -> None:
-        self.missing = accepted_by(config.rank, config.size)
-        self._expected = frozenset(self.missing)
+        self.missing = set(expected)
+        self._expected = frozenset(expected)
         self._loop = loop
         self._config = config
         self._key_of = key_of

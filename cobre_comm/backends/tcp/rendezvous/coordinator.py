@@ -7,6 +7,7 @@ import math
 import secrets
 import socket
 from collections import Counter
+from collections.abc import Collection
 from typing import NamedTuple
 
 from cobre_kernels.tcp import tags
@@ -46,7 +47,7 @@ class Coordinator(Participant):
     ----------
     config : TcpConfig
         Of this rank.
-    star_bytes, far_star_bytes : int
+    eager_bytes, far_eager_bytes : int
         Rank 0's value for all; the second, if given, where the ranks are on several machines.
     listener : socket, optional
         Where the workers attach, instead of opening one.
@@ -55,13 +56,13 @@ class Coordinator(Participant):
     def __init__(
         self,
         config: TcpConfig,
-        star_bytes: int,
-        far_star_bytes: int | None,
+        eager_bytes: int,
+        far_eager_bytes: int | None,
         listener: socket.socket | None,
     ) -> None:
         super().__init__(config)
-        self.links.star_bytes = star_bytes
-        self._far_star_bytes = far_star_bytes
+        self.links.eager_bytes = eager_bytes
+        self._far_eager_bytes = far_eager_bytes
         self._listeners = [listener] if listener else []
         self._secret = secrets.token_bytes(messages.SECRET_BYTES)
         self._workers: dict[int, _Worker] = {}  # ATTACHED
@@ -71,12 +72,17 @@ class Coordinator(Participant):
         self._limit = self._deadline()
         self._listen()
         only_here = all(is_loopback(listener) for listener in self._listeners)
-        self._accept(self._key, self._admit, loopback_only=only_here)
+        expected = {
+            (peer, purpose)
+            for peer in range(1, self._config.size)
+            for purpose in (tags.CONTROL, tags.DATA)
+        }
+        self._accept(self._key, self._admit, expected, loopback_only=only_here)
         others = self._config.size - 1
         self._until(lambda: len(self._workers) == others, self._limit, self._why_not_attached)
         self._tell_all()
 
-    def link(self) -> None:
+    def _link(self, leaders: Collection[int]) -> None:
         """Return at once: the workers open all links, and the next exchange waits for them."""
 
     def exchange(self, part: bytes, *, last: bool = False) -> list[bytes]:
@@ -113,7 +119,7 @@ class Coordinator(Participant):
         return self._token if purpose == tags.CONTROL else self._token + self._secret
 
     def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
-        self.links.put(peer.rank, peer.purpose, sock, accepted=True)
+        self.links.put(peer.rank, peer.purpose, sock)
         self._processes[peer.rank] = peer.process
         if peer.purpose == tags.CONTROL:
             self._workers[peer.rank] = _Worker(peer, address, sock)
@@ -123,13 +129,13 @@ class Coordinator(Participant):
         """Send the peer table to every worker."""
         machines = Counter([this_machine(), *(one.machine for one in self._workers.values())])
         self.links.ranks_here = machines[this_machine()]
-        if len(machines) > 1 and self._far_star_bytes is not None:
-            self.links.star_bytes = self._far_star_bytes
+        if len(machines) > 1 and self._far_eager_bytes is not None:
+            self.links.eager_bytes = self._far_eager_bytes
         remaining_ms = (self._limit - running_s()) * 1000
         link_timeout_ms = 0 if self._limit == math.inf else max(1, int(LINK_SHARE * remaining_ms))
         peers = {
             rank: messages.pack_peers(
-                self.links.star_bytes,
+                self.links.eager_bytes,
                 machines[worker.machine],
                 link_timeout_ms,
                 self._secret,

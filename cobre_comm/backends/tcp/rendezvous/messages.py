@@ -24,7 +24,7 @@ LONGEST_REASON = 1000  # bytes
 LOST = "ended before all ranks had attached"
 SECRET_BYTES = 16
 _PREFIX = struct.Struct(">IB")
-_TABLE = struct.Struct(">QIQ16s")  # star_bytes, ranks of that machine, link_timeout_ms, job secret
+_TABLE = struct.Struct(">QIQ16s")  # eager_bytes, ranks of that machine, link_timeout_ms, job secret
 _ENTRY = struct.Struct(">B16sH")  # family, address, port
 LONGEST_PART = 1024  # bytes of one rank in an exchange
 _PART = struct.Struct(">I")  # length
@@ -113,7 +113,7 @@ def send_refused(sock: socket.socket, error: InitializationFailed) -> None:
 class PeerTable(NamedTuple):
     """The facts that a worker must know about its peers."""
 
-    star_bytes: int  # rank 0's value
+    eager_bytes: int  # rank 0's value
     ranks_here: int  # on the worker's machine
     link_timeout_ms: int  # for the worker to open and accept its links; 0: no limit
     secret: bytes  # random; part of the key of all further handshakes
@@ -121,7 +121,7 @@ class PeerTable(NamedTuple):
 
 
 def pack_peers(
-    star_bytes: int,
+    eager_bytes: int,
     ranks_here: int,
     link_timeout_ms: int,
     secret: bytes,
@@ -129,7 +129,7 @@ def pack_peers(
 ) -> bytes:
     """Return the PEERS frame; ``listeners`` are address and port of the ranks 1, 2, ..."""
     entries = (_ENTRY.pack(*pack_address(address), port) for address, port in listeners)
-    table = _TABLE.pack(star_bytes, ranks_here, link_timeout_ms, secret)
+    table = _TABLE.pack(eager_bytes, ranks_here, link_timeout_ms, secret)
     return pack_frame(tags.PEERS, table + b"".join(entries))
 
 

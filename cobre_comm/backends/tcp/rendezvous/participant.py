@@ -6,9 +6,9 @@ import abc
 import logging
 import math
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Set
 
-from cobre_comm.backends.tcp.links import Links, accepted_by, opened_by
+from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, Task, send
@@ -37,7 +37,7 @@ class Participant(abc.ABC):
     """
 
     def __init__(self, config: TcpConfig) -> None:
-        self.links = Links([None] * config.size, [None] * config.size)
+        self.links = Links()
         self._config = config
         self._token = (config.token or "").encode(errors="surrogateescape")
         self._processes: dict[int, bytes] = {}  # by rank: what it told of its process
@@ -60,8 +60,8 @@ class Participant(abc.ABC):
         """
 
     @abc.abstractmethod
-    def link(self) -> None:
-        """Return when this rank has all its links; raises as :meth:`attach`."""
+    def _link(self, leaders: Collection[int]) -> None:
+        """Link these ranks; return when this one has all its links; raises as :meth:`attach`."""
 
     @abc.abstractmethod
     def exchange(self, part: bytes, *, last: bool = False) -> list[bytes]:
@@ -86,11 +86,17 @@ class Participant(abc.ABC):
             self._acceptor.close()
         close_all(self._listeners)
 
-    def watch_processes(self) -> None:
-        """Watch the processes of the peers, unless the limit of open files leaves no room."""
-        if has_room(len(self._processes)):
-            for rank, process in self._processes.items():
-                self.links.watch(rank, process)
+    def start(self, leaders: Collection[int]) -> None:
+        """Link these ranks, and close all other links: the last step; raises as :meth:`attach`.
+
+        Then watch the processes of the peers, unless the limit of open files leaves no room.
+        """
+        self._link(leaders)
+        self.exchange(b"", last=True)
+        self.links.keep_only(leaders if self._config.rank in leaders else ())
+        if has_room(len(self.links.control)):
+            for rank in self.links.control:
+                self.links.watch(rank, self._processes[rank])
 
     def _tell(self, rank: int, control: socket.socket, frame: bytes) -> Task[None]:
         """Send a frame on a control link."""
@@ -132,13 +138,13 @@ class Participant(abc.ABC):
             raise InitializationFailed("tcp", failure())
 
     def _accept(
-        self, key_of: Callable[[int], bytes], admit: Admit, *, loopback_only: bool = False
-    ) -> Acceptor:
+        self, key_of: Callable[[int], bytes], admit: Admit, expected: Set[tuple[int, int]],
+        *, loopback_only: bool = False,
+    ) -> Acceptor:  # fmt: skip
         """Begin to accept links at the listeners."""
-        rank, size = self._config.rank, self._config.size
-        links = len(accepted_by(rank, size)) + len(opened_by(rank, size))
-        most_unauthenticated = reserve_descriptors(links, MOST_UNAUTHENTICATED + size)
-        acceptor = Acceptor(self._loop, self._config, key_of, admit, most_unauthenticated)
+        size = self._config.size
+        most_unauthenticated = reserve_descriptors(2 * size, MOST_UNAUTHENTICATED + size)
+        acceptor = Acceptor(self._loop, self._config, key_of, admit, expected, most_unauthenticated)
         acceptor.serve(self._listeners, loopback_only=loopback_only)
         self._acceptor = acceptor
         return acceptor

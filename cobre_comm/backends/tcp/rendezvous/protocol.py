@@ -4,7 +4,7 @@ Rank 0 is the coordinator; every other rank is a worker. Four phases lead from n
 
 1. Attach: each worker opens a control link to rank 0 and tells at which port it listens.
 2. Tell: when all workers have attached, rank 0 sends the peer table to each of them.
-3. Link: each worker opens its other links, to rank 0 and to every lower worker.
+3. Link: the leader of each node opens its links to the leaders of lower rank.
 4. Start: an exchange, in which each worker that has all its links takes part.
 
 Before they link, the ranks exchange as often as they need to find their nodes (``tcp/nodes``). In
@@ -70,7 +70,7 @@ CHALLENGE       accepting end, first        magic, version, whether all is loopb
 HANDSHAKE       connecting end              the fields of ``Handshake``, proof
 ACK             accepting end               size, its process, proof
 REFUSED         accepting end               proof, sentence
-PEERS           rank 0, on a control link   star bytes, ranks of that machine, time to link,
+PEERS           rank 0, on a control link   eager bytes, ranks of that machine, time to link,
                                             job secret, address and port of every worker
 PART            a worker, to rank 0         what it gives
 PARTS           rank 0, to every worker     length and bytes of the part of each rank

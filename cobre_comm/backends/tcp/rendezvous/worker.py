@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.tcp.links import opened_by
+from cobre_comm.backends.tcp.links import accepted_by, opened_by
 from cobre_comm.backends.tcp.process import this_process
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
@@ -45,7 +45,7 @@ class Worker(Participant):
         self._serve(0, self._hear(0, control, messages.peers(self._config.size)))
         self._peers = messages.unpack_peers(self._receive(), rank_0)
         self._serve(0, messages.watch(control, 0))
-        self.links.star_bytes = self._peers.star_bytes
+        self.links.eager_bytes = self._peers.eager_bytes
         self.links.ranks_here = self._peers.ranks_here
 
     def exchange(self, part: bytes, *, last: bool = False) -> list[bytes]:
@@ -64,7 +64,7 @@ class Worker(Participant):
 
     def refuse(self, error: InitializationFailed) -> None:
         """Tell rank 0, if this rank is attached."""
-        if self.links.control[0] is not None:
+        if 0 in self.links.control:
             messages.send_refused(self.links.control[0], error)
 
     def _receive(self) -> bytes:
@@ -73,9 +73,7 @@ class Worker(Participant):
         return self._frames.pop(0)
 
     def _control(self) -> socket.socket:
-        control = self.links.control[0]
-        assert control is not None  # attached
-        return control
+        return self.links.control[0]  # attached
 
     def _open_control(self) -> socket.socket:
         """Return the control link to rank 0."""
@@ -115,7 +113,7 @@ class Worker(Participant):
             )
 
         def admit(sock: socket.socket, process: bytes) -> None:
-            self.links.put(peer, purpose, sock, accepted=False)
+            self.links.put(peer, purpose, sock)
             self._processes[peer] = process
             self._opening.remove(attempts)
 
@@ -131,13 +129,16 @@ class Worker(Participant):
         port: int = self._listeners[0].getsockname()[1]
         return port
 
-    def link(self) -> None:
-        """Open the links to lower ranks while accepting the links of higher ranks."""
+    def _link(self, leaders: Collection[int]) -> None:
+        """Open the links to lower leaders while accepting the links of higher leaders."""
         config, peers = self._config, self._peers
         assert peers is not None  # attached
         key = self._token + peers.secret
-        acceptor = self._accept(lambda _: key, self._admit)
-        for peer, purpose in opened_by(config.rank, config.size)[1:]:
+        if config.rank not in leaders:
+            return
+        expected = accepted_by(config.rank, leaders)
+        acceptor = self._accept(lambda _: key, self._admit, expected)
+        for peer, purpose in opened_by(config.rank, leaders):
             self._open(Attempts(peer), purpose, key, [peers.endpoints[peer]].copy)
         limit_s = peers.link_timeout_ms / 1000 if peers.link_timeout_ms else math.inf
         self._until(
@@ -147,7 +148,7 @@ class Worker(Participant):
         )
 
     def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
-        self.links.put(peer.rank, peer.purpose, sock, accepted=True)
+        self.links.put(peer.rank, peer.purpose, sock)
         self._processes[peer.rank] = peer.process
 
     def _why_not_linked(self, acceptor: Acceptor) -> str:

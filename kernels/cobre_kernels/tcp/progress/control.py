@@ -1,24 +1,16 @@
 """Control messages: liveness queries and answers, goodbyes, failure reports.
 
-The control link between two ranks carries nothing else. Its messages are small and rare. What they
-mean for a step is decided in ``failing.py``.
+The control link between two leaders carries nothing else. Its messages are small and rare. What
+they mean for a step is decided in ``failing.py``.
 """
 
-from cobre_kernels.collective.calls import Outcome
-from cobre_kernels.collective.comm import COMM, DIED, GARBLED, GAVE_UP, LEFT, UNREACHABLE
-from cobre_kernels.collective.status import INTERRUPTED, OK, UNSEEN
+from cobre_kernels.collective.comm import DIED, GARBLED, GAVE_UP, LEFT, UNREACHABLE
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import swap_bytes
-from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.tcp.frame import (
-    CONTROL_BYTES,
-    CONTROL_OFFSET,
-    control_tag,
-    swap_rows,
-    write_control,
-)
-from cobre_kernels.tcp.links import FAILURE_BYTES, MEMBER, NO_LINK
+from cobre_kernels.tcp.frame import CONTROL_BYTES, CONTROL_OFFSET, control_first, control_tag
+from cobre_kernels.tcp.links import MEMBER, NO_LINK
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS, becomes_ready, receive_all, send_all
 from cobre_kernels.tcp.protocol import QUERY_NS, REST_PATIENCE_MS, SEND_PATIENCE_MS
 from cobre_kernels.tcp.tags import FAILURE, SHUTDOWN, WAITING
@@ -26,42 +18,33 @@ from cobre_kernels.tcp.tags import FAILURE, SHUTDOWN, WAITING
 
 @routine
 def query_liveness(comm, now):
-    """Tell all others that this rank waits in its step; not again within QUERY_NS."""
-    links = comm.links
-    if now - links.queried_ns >= QUERY_NS:
-        links.queried_ns = now
-        write_control(comm, links.control, WAITING, OK, 0)
-        _send_to_all(comm, links.control, 0)
-
-
-@kernel(COMM)
-def goodbye_kernel(comm):
-    """Tell all others that this rank closes, and the last step that it has completed."""
-    write_control(comm, comm.links.control, SHUTDOWN, OK, 0)
-    _send_to_all(comm, comm.links.control, 0)
-    return OK
-
-
-@kernel(COMM, Outcome)
-def abandon_body(comm, call):
-    """Send the failure report: how this step failed, and what is known of every rank.
-
-    Also a rank that adopted another rank's report sends one: either may be read first.
-    """
-    links = comm.links
-    is_own = call.status == INTERRUPTED or call.status == UNSEEN  # of this rank alone
-    rows_bytes = 0 if is_own else comm.size * FAILURE_BYTES
-    write_control(comm, links.report, FAILURE, call.status, rows_bytes)
-    swap_rows(comm.size, links.report_rows, comm.failures)
-    _send_to_all(comm, links.report, rows_bytes)
-    return OK
+    """Tell all others that this leader waits in its step; not again within QUERY_NS."""
+    if now - comm.links.queried_ns >= QUERY_NS:
+        comm.links.queried_ns = now
+        _send_to_all(comm, comm.links.control, WAITING, 0)
 
 
 @routine
-def _send_to_all(comm, message, rows_bytes):
-    """Send a control message, and the rows that follow it, to every rank that is still there."""
+def say_goodbye(comm):
+    """Tell all others the last step that this leader has completed: it takes part in no more."""
+    _send_to_all(comm, comm.links.control, SHUTDOWN, 0)
+
+
+@routine
+def send_report(comm):
+    """Send the failure report: why each rank takes no further part, by the failure records."""
     for rank in range(comm.size):
-        fd = comm.links.peers[rank].control_fd
+        comm.links.report_rows[rank] = swap_bytes(comm.failures[rank].reason)
+    _send_to_all(comm, comm.links.report, FAILURE, comm.size * WORD_BYTES)
+
+
+@routine
+def _send_to_all(comm, message, tag, rows_bytes):
+    """Send a control message about this step, and its rows, to every leader that is still there."""
+    message.first = control_first(tag, rows_bytes)
+    message.step = swap_bytes(comm.generation)
+    for node in range(comm.nodes.nodes):
+        fd = comm.links.peers[node].control_fd
         if fd != NO_LINK:
             begin = message.address + CONTROL_OFFSET
             send_all(comm, fd, begin, CONTROL_BYTES + rows_bytes, SEND_PATIENCE_MS)
@@ -69,29 +52,29 @@ def _send_to_all(comm, message, rows_bytes):
 
 @routine
 def read_all_control(comm):
-    """Read every control link, in case nothing has made this rank look for long."""
+    """Read every control link, in case nothing has made this leader look for long."""
     comm.links.swept = comm.generation
-    for rank in range(comm.size):
-        read_control(comm, rank)
+    for node in range(comm.nodes.nodes):
+        read_control(comm, node)
 
 
 @routine
-def await_control(comm, rank, patience_ms):
-    """Read a rank's control link; wait a little until it has told how the rank ended."""
-    peer = comm.links.peers[rank]
+def await_control(comm, node, patience_ms):
+    """Read a leader's control link; wait a little until it has told how the leader ended."""
+    peer = comm.links.peers[node]
     now = libc.monotonic_ns()
     until = now + patience_ms * NS_PER_MS
-    read_control(comm, rank)
+    read_control(comm, node)
     while peer.condition == MEMBER and now < until:
         becomes_ready(comm, peer.control_fd, libc.POLLIN, -(-(until - now) // NS_PER_MS))
-        read_control(comm, rank)
+        read_control(comm, node)
         now = libc.monotonic_ns()
 
 
 @routine
-def read_control(comm, rank):
-    """Read all that a rank's control link has; note it in the rank's record."""
-    peer = comm.links.peers[rank]
+def read_control(comm, node):
+    """Read all that a leader's control link has; note it in its record."""
+    peer = comm.links.peers[node]
     while peer.control_fd != NO_LINK:
         filled = peer.control_filled
         begin = peer.control.address + CONTROL_OFFSET + filled
@@ -120,33 +103,37 @@ def end_control(peer, reason):
 def _take_in(comm, peer):
     """Note a control message: rows "query", "goodbye" and "report" of the protocol."""
     tag, step = control_tag(peer.control), swap_bytes(peer.control.step)
-    if tag == WAITING:
-        peer.heard_ns = libc.monotonic_ns()
-    elif tag == SHUTDOWN:
-        peer.condition = LEFT
-        peer.completed = step
-    elif tag == FAILURE and _take_report(comm, peer, step):
-        peer.condition = GAVE_UP
-        peer.completed = step - 1
-    else:
-        peer.control_fd = NO_LINK
-        peer.condition = GARBLED
+    if peer.control.first >> 24 << 24 == control_first(tag, _rows_bytes(comm, tag)):
+        if tag == WAITING:
+            peer.heard_ns = libc.monotonic_ns()
+            return
+        if tag == SHUTDOWN:
+            peer.condition = LEFT
+            peer.completed = step
+            return
+        if tag == FAILURE and _take_report(comm, peer, step):
+            peer.condition = GAVE_UP
+            peer.completed = step - 1
+            return
+    peer.control_fd = NO_LINK
+    peer.condition = GARBLED
+
+
+@routine
+def _rows_bytes(comm, tag):
+    return comm.size * WORD_BYTES if tag == FAILURE else 0
 
 
 @routine
 def _take_report(comm, peer, step):
-    """Read the rows of a failure report; keep those of the earliest step; tell if all is well."""
-    links = comm.links
-    rows_bytes = 8 * comm.size * swap_bytes(peer.control.row_words)
-    if rows_bytes == 0:
-        return True
-    begin = links.report_rows[0].address
-    if rows_bytes != comm.size * FAILURE_BYTES:
+    """Read the rows of a failure report; keep those of the earliest step; tell if they came."""
+    links, rows = comm.links, comm.links.report.address + CONTROL_OFFSET + CONTROL_BYTES
+    rows_bytes = _rows_bytes(comm, FAILURE)
+    if not receive_all(comm, peer.control_fd, rows, rows_bytes, REST_PATIENCE_MS):
         return False
-    if not receive_all(comm, peer.control_fd, begin, rows_bytes, REST_PATIENCE_MS):
-        return False
-    if links.reported_status == OK or step < links.reported_step:
-        links.reported_status = swap_bytes(peer.control.status)
+    if links.has_report == 0 or step < links.reported_step:
+        links.has_report = 1
         links.reported_step = step
-        swap_rows(comm.size, links.reported, links.report_rows)
+        for rank in range(comm.size):
+            links.reported[rank] = swap_bytes(links.report_rows[rank])
     return True

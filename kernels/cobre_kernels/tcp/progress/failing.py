@@ -1,10 +1,10 @@
 """How a step fails: by what control links have told, by a link that ends, by the timeout."""
 
 from cobre_kernels.collective.comm import ARRIVED, LATE
-from cobre_kernels.collective.status import DISAGREE, LOST_PEER, OK, TIMED_OUT
-from cobre_kernels.machine.copy import move
+from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.tcp.links import FAILURE_BYTES, MEMBER, NOBODY, is_coordinator
+from cobre_kernels.nodes.records import leader_of
+from cobre_kernels.tcp.links import MEMBER, NOBODY
 from cobre_kernels.tcp.progress.control import await_control, query_liveness
 from cobre_kernels.tcp.protocol import ANSWER_NS, EXPLANATION_MS, QUERY_NS, REPORT_NS
 
@@ -12,41 +12,49 @@ from cobre_kernels.tcp.protocol import ANSWER_NS, EXPLANATION_MS, QUERY_NS, REPO
 @routine
 def failure_of_step(comm):
     """Return OK, or how this step has failed according to what is known of the others."""
-    if _adopt_report(comm):
-        return comm.links.reported_status
+    links = comm.links
+    if links.has_report != 0 and links.reported_step <= comm.generation:
+        return _adopt_report(comm)
+    _clear(comm)
     lost = False
-    for rank in range(comm.size):
-        peer = comm.links.peers[rank]
-        reason = peer.condition
-        if reason != MEMBER and peer.completed >= comm.generation:
-            reason = ARRIVED  # row "goodbye": its part of this step is done
-        lost = lost or reason != ARRIVED
-        comm.failures[rank].reason = reason
+    for node in range(comm.nodes.nodes):
+        peer = links.peers[node]
+        has_done_its_part = peer.completed >= comm.generation  # row "goodbye"
+        if peer.condition != MEMBER and not has_done_its_part:
+            comm.failures[leader_of(comm.nodes, node)].reason = peer.condition
+            lost = True
     return LOST_PEER if lost else OK
 
 
 @routine
-def _adopt_report(comm):
-    """Make the failure report of this step, or of one before, this rank's own: row "report"."""
-    links, status = comm.links, comm.links.reported_status
-    is_known = status in (DISAGREE, TIMED_OUT, LOST_PEER)
-    if not is_known or links.reported_step > comm.generation:
-        return False
-    move(comm.failures[0].address, links.reported[0].address, comm.size * FAILURE_BYTES)
-    comm.waited_ns = comm.timeout_ns  # as if this rank had waited itself
-    return True
+def _clear(comm):
+    for rank in range(comm.size):
+        comm.failures[rank].reason = ARRIVED
 
 
 @routine
-def failure_of_link(comm, rank, reason):
+def _adopt_report(comm):
+    """Make the failure report of this step, or of one before, this leader's own: row "report"."""
+    status = TIMED_OUT
+    for rank in range(comm.size):
+        reason = comm.links.reported[rank]
+        comm.failures[rank].reason = reason
+        if reason != ARRIVED and reason != LATE:
+            status = LOST_PEER
+    comm.waited_ns = comm.timeout_ns  # as if this rank had waited itself
+    return status
+
+
+@routine
+def failure_of_link(comm, node, reason):
     """Return how the step failed when a data link was lost: rows "garbled" and "data link ends".
 
-    The control link tells more: whether the rank has left, has failed, or how all of them did.
+    The control link tells more: whether the leader has left, or how a step has failed.
     """
-    await_control(comm, rank, EXPLANATION_MS)
+    await_control(comm, node, EXPLANATION_MS)
     outcome = failure_of_step(comm)
     if outcome == OK:
-        peer = comm.links.peers[rank]
+        peer = comm.links.peers[node]
         peer.condition = reason
         peer.completed = 0
         outcome = failure_of_step(comm)
@@ -57,9 +65,8 @@ def failure_of_link(comm, rank, reason):
 def failure_by_timeout(comm, now):
     """Query the others, and later name the late ones: rows "silence" to "no report".
 
-    Return OK while answers may still come. Before the ranks have agreed, no rank can have
-    completed the step: a silent rank is late. On the ring a silent rank may have completed it.
-    There only awaited ranks are late, unless no other rank reports which one it is.
+    Return OK while answers may still come. Leaders that are not awaited may have completed the
+    step, so their silence tells nothing.
     """
     links = comm.links
     if links.overdue_since == 0:
@@ -68,40 +75,34 @@ def failure_by_timeout(comm, now):
     overdue_ns = now - links.overdue_since
     if overdue_ns < ANSWER_NS:
         return OK
-    have_agreed = links.awaited_in != NOBODY or links.awaited_out != NOBODY
+    _clear(comm)
     late = False
-    for rank in range(comm.size):
-        is_awaited = _is_awaited(comm, rank)
-        is_late = _is_silent(comm, rank)
-        if have_agreed or is_coordinator(comm):
-            is_late = is_late and is_awaited
-        is_late = is_late or (overdue_ns >= REPORT_NS and is_awaited)
-        late = late or is_late
-        comm.failures[rank].reason = LATE if is_late else ARRIVED
+    for node in range(comm.nodes.nodes):
+        if _is_awaited(comm, node) and (overdue_ns >= REPORT_NS or _is_silent(comm, node)):
+            comm.failures[leader_of(comm.nodes, node)].reason = LATE
+            late = True
     return TIMED_OUT if late else OK
 
 
 @routine
-def _is_awaited(comm, rank):
-    """Tell whether this rank itself waits for that one, on the ring or on the star."""
-    if rank == comm.links.awaited_in or rank == comm.links.awaited_out:
+def _is_awaited(comm, node):
+    """Tell whether this leader itself waits for that one."""
+    if node == comm.links.awaited_in or node == comm.links.awaited_out:
         return True
-    peer = comm.links.peers[rank]
+    peer = comm.links.peers[node]
     return peer.filled < peer.wanted or peer.header_left + peer.payload_left > 0
 
 
 @routine
 def first_awaited(comm):
-    """Return the first rank that this one waits for, or NOBODY."""
-    for rank in range(comm.size):
-        if _is_awaited(comm, rank):
-            return rank
+    """Return the first leader that this one waits for, or NOBODY."""
+    for node in range(comm.nodes.nodes):
+        if _is_awaited(comm, node):
+            return leader_of(comm.nodes, node)
     return NOBODY
 
 
 @routine
-def _is_silent(comm, rank):
-    """Tell whether a rank has not told, since about the timeout, that it waits too."""
-    return (
-        rank != comm.rank and comm.links.peers[rank].heard_ns < comm.links.overdue_since - QUERY_NS
-    )
+def _is_silent(comm, node):
+    """Tell whether a leader has not told, since about the timeout, that it waits too."""
+    return comm.links.peers[node].heard_ns < comm.links.overdue_since - QUERY_NS

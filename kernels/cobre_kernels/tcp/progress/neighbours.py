@@ -1,4 +1,4 @@
-"""Progress steps on the ring: frames of bulk data to the next rank, and from the previous one.
+"""Progress steps on the ring: frames of bulk data to the next leader, and from the previous one.
 
 Ring and chain differ in what they send when. They share how a frame moves, and how a progress step
 ends.
@@ -9,10 +9,9 @@ from typing import NamedTuple
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
-from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.tcp.links import NOBODY, next_rank, previous_rank
+from cobre_kernels.tcp.links import NOBODY, next_node, previous_node
 from cobre_kernels.tcp.progress.failing import failure_of_link
 from cobre_kernels.tcp.progress.pause import note_progress, pause
 from cobre_kernels.tcp.progress.sockets import (
@@ -20,6 +19,7 @@ from cobre_kernels.tcp.progress.sockets import (
     GARBLED,
     IDLE,
     MOVED,
+    receive_data,
     send_two,
     without_bytes,
 )
@@ -27,7 +27,7 @@ from cobre_kernels.tcp.tags import PREFIX_BYTES
 
 
 class Progress(NamedTuple):
-    """What a progress step has brought towards the next rank, and from the previous one."""
+    """What a progress step has brought towards the next leader, and from the previous one."""
 
     sent: int
     received: int
@@ -37,13 +37,13 @@ class Progress(NamedTuple):
 def advance_kernel(comm, call):
     """End a progress step: go on at once if bytes moved, else wait; return a status."""
     links, sent, received = comm.links, call.sent, call.received
-    links.awaited_out = next_rank(comm) if sent & BUSY else NOBODY
-    links.awaited_in = previous_rank(comm) if received & BUSY else NOBODY
+    links.awaited_out = next_node(comm) if sent & BUSY else NOBODY
+    links.awaited_in = previous_node(comm) if received & BUSY else NOBODY
     if sent < 0:
-        return failure_of_link(comm, next_rank(comm), states.DIED)
+        return failure_of_link(comm, next_node(comm), states.DIED)
     if received < 0:
         reason = states.GARBLED if received == GARBLED else states.DIED
-        return failure_of_link(comm, previous_rank(comm), reason)
+        return failure_of_link(comm, previous_node(comm), reason)
     if (sent | received) & MOVED:
         note_progress(comm)
     elif (sent | received) & BUSY:
@@ -63,7 +63,7 @@ def send_frame(comm, payload, count):
     links, cursor = comm.links, comm.links.outgoing
     left = cursor.prefix_left
     prefix = cursor.prefix + PREFIX_BYTES - left
-    sent = send_two(comm, links.ring_out, prefix, left, payload, count)
+    sent = send_two(comm, links.next.data_fd, prefix, left, payload, count)
     if sent < 0:
         links.wants_out = 1
         return sent
@@ -80,7 +80,7 @@ def receive_prefix(comm):
     left = cursor.prefix_left
     if left == 0:
         left = PREFIX_BYTES
-    got = libc.receive(comm.links.ring_in, cursor.prefix + PREFIX_BYTES - left, left)
+    got = receive_data(comm.links.previous, cursor.prefix + PREFIX_BYTES - left, left)
     if got <= 0:
         cursor.prefix_left = left
         return without_bytes(got)

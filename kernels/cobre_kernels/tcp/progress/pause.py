@@ -1,6 +1,6 @@
 """The waiting loop of sockets: spin, yield, block; with timeout, control messages and signals.
 
-A rank that can move no byte pauses here between two progress steps. It blocks in poll(2) on what
+A leader that can move no byte pauses here between two progress steps. It blocks in poll(2) on what
 it waits for and on all control links, so that a death, a failure or a goodbye anywhere ends its
 wait. The timeout counts from when the last byte moved: a slow link is not a late rank.
 """
@@ -38,10 +38,9 @@ from cobre_kernels.tcp.protocol import ANSWER_POLL_MS, EXPLANATION_MS
 
 
 @routine
-def begin_step(comm):
-    """Enter the next step; every body begins so."""
+def begin_verb(comm):
+    """Begin to move bytes; nothing is known yet of how long that takes."""
     links = comm.links
-    comm.generation += 1
     links.awaited_in = NOBODY
     links.awaited_out = NOBODY
     links.wants_in = 0
@@ -73,7 +72,7 @@ def pause(comm):
     if idle_ns < first_spin_ns(comm) + comm.yield_ns:
         libc.sched_yield()
         return OK
-    outcome = failure_of_step(comm)  # by what came while this rank was in an earlier step
+    outcome = failure_of_step(comm)  # by what came while this leader was elsewhere
     return _block(comm) if outcome == OK else outcome
 
 
@@ -125,23 +124,23 @@ def _patience_ms(comm):
 
 @routine
 def _list_descriptors(comm):
-    """Fill the entries for poll: what this rank waits for, then control links and processes."""
+    """Fill the entries for poll: what is awaited, then control links and processes."""
     links = comm.links
     count = 0
-    for rank in range(comm.size):
-        peer = links.peers[rank]
+    for node in range(comm.nodes.nodes):
+        peer = links.peers[node]
         events = libc.POLLIN if peer.filled < peer.wanted else 0
         if peer.header_left + peer.payload_left > 0:
             events |= libc.POLLOUT
         if events != 0:
-            count = _list(links, count, peer.star_fd, events)
+            count = _list(links, count, peer.data_fd, events)
     if links.wants_in != 0:
-        count = _list(links, count, links.ring_in, libc.POLLIN)
+        count = _list(links, count, links.previous.data_fd, libc.POLLIN)
     if links.wants_out != 0:
-        count = _list(links, count, links.ring_out, libc.POLLOUT)
+        count = _list(links, count, links.next.data_fd, libc.POLLOUT)
     data = count
-    for rank in range(comm.size):
-        peer = links.peers[rank]
+    for node in range(comm.nodes.nodes):
+        peer = links.peers[node]
         if peer.control_fd != NO_LINK:
             count = _list(links, count, peer.control_fd, libc.POLLIN)
             if peer.process_fd != NO_LINK:
@@ -176,16 +175,16 @@ def _read_ready_control(comm, first):
     A process that has ended is as a control link that ends, once what it has sent is read.
     """
     index, began = first, libc.monotonic_ns()
-    for rank in range(comm.size):
-        peer = comm.links.peers[rank]
+    for node in range(comm.nodes.nodes):
+        peer = comm.links.peers[node]
         if peer.control_fd != NO_LINK:
             is_watched = peer.process_fd != NO_LINK
             if _events(comm, index) != 0:
-                read_control(comm, rank)
+                read_control(comm, node)
                 if peer.heard_ns > began:
                     query_liveness(comm, began)
             if is_watched and _events(comm, index + 1) != 0:
-                await_control(comm, rank, EXPLANATION_MS)
+                await_control(comm, node, EXPLANATION_MS)
                 end_control(peer, DIED)
             index += 2 if is_watched else 1
     return failure_of_step(comm)

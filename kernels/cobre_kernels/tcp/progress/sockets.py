@@ -1,6 +1,7 @@
 """System calls on the sockets of the links, and what a progress step makes of their results."""
 
 from cobre_kernels.machine import libc
+from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.routine import routine
 
 # What a progress step has brought on one link. BUSY: there is more to move. MOVED may be added.
@@ -17,8 +18,8 @@ def without_bytes(result):
 
 
 @routine
-def send_two(comm, fd, first, first_bytes, second, second_bytes):
-    """Send from two addresses, one after the other; return how many bytes went, or -errno."""
+def _gather(comm, first, first_bytes, second, second_bytes):
+    """Describe two pieces of memory, of which either may be empty; return the address of that."""
     msghdr = comm.links.msghdr
     count = 0
     if first_bytes > 0:
@@ -32,7 +33,31 @@ def send_two(comm, fd, first, first_bytes, second, second_bytes):
         vector.count = second_bytes
         count += 1
     msghdr.count = count
-    return libc.send_message(fd, msghdr.address)
+    return msghdr.address
+
+
+@routine
+def send_two(comm, fd, first, first_bytes, second, second_bytes):
+    """Send from two addresses, one after the other; return how many bytes went, or -errno."""
+    return libc.send_message(fd, _gather(comm, first, first_bytes, second, second_bytes))
+
+
+@routine
+def receive_two(comm, fd, first, first_bytes, second, second_bytes):
+    """Receive to two addresses, one after the other; return how many bytes came, or -errno."""
+    return libc.receive_message(fd, _gather(comm, first, first_bytes, second, second_bytes))
+
+
+@routine
+def receive_data(peer, begin, count):
+    """Receive bulk data, first what came behind a message; return how many bytes, or -errno."""
+    if peer.surplus_bytes == 0:
+        return libc.receive(peer.data_fd, begin, count)
+    count = min(count, peer.surplus_bytes)
+    move(begin, peer.surplus, count)
+    peer.surplus += count
+    peer.surplus_bytes -= count
+    return count
 
 
 @routine

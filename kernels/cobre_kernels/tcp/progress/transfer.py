@@ -1,59 +1,87 @@
-"""Messages on the star: all that are posted move at once.
+"""Messages between leaders: all that are posted move at once.
 
-A message comes into the peer's inbox, header first. The header is compared with this rank's call
-before the payload is believed. One loop moves bytes on all links that are ready, so the slowest
-link sets the time and not the sum of all.
+A header is compared with this leader's. Where they differ, the payload behind it is discarded, so
+that the next frame of the link can be read. One loop moves bytes on all links that
+are ready, so the slowest link sets the time and not the sum of all.
 """
 
 from cobre_kernels.collective import comm as states
-from cobre_kernels.collective.calls import CALLED
-from cobre_kernels.collective.comm import ARRIVED, COMM
-from cobre_kernels.collective.journal import note_arrival
-from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import OK
 from cobre_kernels.collective.stop import hear
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import swap_bytes
-from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.kernel import kernel, run_alone
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.tcp.frame import HEADER_BYTES
-from cobre_kernels.tcp.links import AGREES, DISAGREES, UNREAD, is_coordinator, star_peers
+from cobre_kernels.tcp.frame import (
+    HEADER_BYTES,
+    header_first,
+    payload_bytes_of,
+    read_header,
+    write_header,
+)
 from cobre_kernels.tcp.progress.control import read_all_control
 from cobre_kernels.tcp.progress.failing import failure_of_link
-from cobre_kernels.tcp.progress.pause import note_progress, pause
+from cobre_kernels.tcp.progress.pause import begin_verb, note_progress, pause
 from cobre_kernels.tcp.progress.sockets import (
     BUSY,
     GARBLED,
     IDLE,
     MOVED,
+    receive_two,
     send_two,
     without_bytes,
 )
 from cobre_kernels.tcp.protocol import SWEEP_EVERY
-from cobre_kernels.tcp.star import PAIR
+
+
+@routine
+def post_send(comm, node, tag, payload, size_bytes):
+    """Set up a message to a leader: this leader's header, and a payload."""
+    peer = comm.links.peers[node]
+    write_header(comm, peer.header, tag, size_bytes)
+    peer.header_left = HEADER_BYTES
+    peer.payload = payload
+    peer.payload_left = size_bytes
+
+
+@routine
+def post_recv(comm, node, tag, landing, size_bytes):
+    """Set up the receipt of a message from a leader, with so many bytes of payload."""
+    peer = comm.links.peers[node]
+    peer.first_word = header_first(tag, 0, size_bytes)
+    peer.landing = landing
+    peer.filled = 0
+    peer.wanted = HEADER_BYTES + size_bytes
+
+
+@routine
+def transfer(comm):
+    """Run :func:`transfer_kernel`, which is compiled once."""
+    return run_alone(comm.links.transfer, comm)
 
 
 @kernel(COMM)
 def transfer_kernel(comm):
-    """Move what is posted; return OK, DISAGREE once every peer has told its call, or worse."""
-    first, end = star_peers(comm)
+    """Move what is posted; return OK once all of it has moved, or how the step failed."""
+    begin_verb(comm)
     if comm.generation - comm.links.swept >= SWEEP_EVERY:
         read_all_control(comm)
     while True:
         activity = IDLE
-        for rank in range(first, end):
-            peer = comm.links.peers[rank]
-            outcome = _send(comm, peer)
+        for node in range(comm.nodes.nodes):
+            outcome = _send(comm, node)
             if outcome >= 0:
                 activity |= outcome
-                outcome = _receive(comm, rank)
+                outcome = _receive(comm, node)
                 activity |= max(outcome, 0)
             if outcome < 0:
                 reason = states.GARBLED if outcome == GARBLED else states.DIED
-                return failure_of_link(comm, rank, reason)
+                return failure_of_link(comm, node, reason)
         if activity & MOVED:
             note_progress(comm)
         if activity & BUSY == 0:
-            return _agreement(comm, first, end)
+            return OK
         if activity & MOVED == 0:
             outcome = pause(comm)
             if outcome != OK:
@@ -61,13 +89,14 @@ def transfer_kernel(comm):
 
 
 @routine
-def _send(comm, peer):
-    """Send what the socket takes of the message to a peer."""
+def _send(comm, node):
+    """Send what the socket takes of the message to a leader."""
+    peer = comm.links.peers[node]
     header_left, payload_left = peer.header_left, peer.payload_left
     if header_left + payload_left == 0:
         return IDLE
     header = peer.header.address + HEADER_BYTES - header_left
-    sent = send_two(comm, peer.star_fd, header, header_left, peer.payload, payload_left)
+    sent = send_two(comm, peer.data_fd, header, header_left, peer.payload, payload_left)
     if sent < 0:
         return without_bytes(sent)
     header_sent = min(sent, header_left)
@@ -79,75 +108,61 @@ def _send(comm, peer):
 
 
 @routine
-def _receive(comm, rank):
-    """Receive what has come of a peer's message, and compare its header once it is here."""
-    peer = comm.links.peers[rank]
+def _receive(comm, node):
+    """Receive what has come of a leader's message; compare its header once that is here."""
+    peer = comm.links.peers[node]
     filled, wanted = peer.filled, peer.wanted
     if filled == wanted:
         return IDLE
-    got = libc.receive(peer.star_fd, peer.inbox.address + filled, wanted - filled)
+    header_left = max(HEADER_BYTES - filled, 0)
+    payload_bytes = wanted - filled - header_left
+    header = peer.inbox.address + filled
+    payload = peer.landing + filled + header_left - HEADER_BYTES
+    if header_left == 0:
+        got = libc.receive(peer.data_fd, payload, payload_bytes)
+    elif payload_bytes == 0:
+        got = libc.receive(peer.data_fd, header, header_left)
+    else:
+        got = receive_two(comm, peer.data_fd, header, header_left, payload, payload_bytes)
     if got <= 0:
         return without_bytes(got)
-    filled += got
-    peer.filled = filled
-    if filled >= HEADER_BYTES and peer.agreement == UNREAD:
-        if comm.links.idle_since != 0:
-            note_arrival(comm, rank)
-        if not _is_of_this_step(comm, peer):
-            return GARBLED
-        if peer.agreement == DISAGREES:  # what follows is read at neither end
-            peer.wanted = filled
-            peer.payload_left = 0
-            return MOVED
-    return MOVED | (BUSY if filled < wanted else IDLE)
+    peer.filled = filled + got
+    if header_left > 0 and got >= header_left and not _take_header(comm, node):
+        return GARBLED
+    return MOVED | (BUSY if peer.filled < peer.wanted else IDLE)
 
 
 @routine
-def _is_of_this_step(comm, peer):
-    """Compare a header with this rank's call; tell whether it is of the protocol at all."""
-    header = peer.inbox
+def _take_header(comm, node):
+    """Compare a header with this leader's; tell whether it is of the protocol."""
+    peer, header, row = (
+        comm.links.peers[node],
+        comm.links.peers[node].inbox,
+        comm.nodes.headers[node],
+    )
     if swap_bytes(header.step) != comm.generation:
         return False
-    difference = hear(comm, swap_bytes(header.signature) ^ comm.signature)
-    if difference != 0 or swap_bytes(header.length) != comm.length:
-        peer.agreement = DISAGREES
-        return True
-    peer.agreement = AGREES
-    return header.first == peer.first_word
+    read_header(header, row)
+    difference = hear(comm, row.signature ^ comm.signature)
+    if row.differs == 0 and difference == 0 and row.length == comm.length:
+        return header.first == peer.first_word
+    return _discard_payload(comm, peer)
 
 
 @routine
-def _agreement(comm, first, end):
-    """Return OK, or DISAGREE with all calls in the failure records: row "header differs"."""
-    agree = True
-    for rank in range(first, end):
-        agree = agree and comm.links.peers[rank].agreement != DISAGREES
-    if agree:
-        if comm.size > PAIR:
-            _share_last(comm)
-        return OK
-    own = comm.failures[comm.rank]
-    own.reason = ARRIVED
-    own.signature = comm.signature & CALLED
-    own.length = comm.length
-    own.detail = comm.detail
-    for rank in range(first, end):
-        failure, header = comm.failures[rank], comm.links.peers[rank].inbox
-        failure.reason = ARRIVED
-        failure.signature = swap_bytes(header.signature) & CALLED
-        failure.length = swap_bytes(header.length)
-        failure.detail = swap_bytes(header.detail)
-    return DISAGREE
+def _discard_payload(comm, peer):
+    """Receive the payload of another call where nobody reads it; tell whether it may be one.
 
-
-@routine
-def _share_last(comm):
-    """Let rank 0 tell the others who came last: as the detail of what it sends back."""
-    if is_coordinator(comm):
-        comm.detail = comm.last if comm.arrived != 0 else comm.rank
-    elif comm.arrived != 0:
-        last = swap_bytes(comm.links.peers[0].inbox.detail)
-        if last == comm.rank:
-            comm.arrived = 0
-        elif 0 <= last < comm.size:
-            comm.last = last
+    If less follows than expected, bytes of the next frame may have come too.
+    """
+    payload_bytes = payload_bytes_of(peer.inbox)
+    if not 0 <= payload_bytes <= comm.links.eager_bytes:
+        return False
+    wanted = HEADER_BYTES + payload_bytes
+    if peer.filled > wanted:
+        peer.surplus = peer.landing + payload_bytes
+        peer.surplus_bytes = peer.filled - wanted
+        peer.filled = wanted
+    peer.wanted = wanted
+    peer.landing = comm.links.staging
+    return True

@@ -10,6 +10,7 @@ Source: proc_pid_fd(5). The same user may look, without further privileges.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import mmap
 import os
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from cobre_comm.journal.reading import JOURNAL_BYTES, Journal, read, value
 
 MEMORY_NAME = "cobre_comm.journal"  # of a journal in memory of its own; /proc/PID/fd shows it
 SEGMENTS = ("/dev/shm/", "/memfd:")  # where the link of a segment's descriptor leads
+HEADER_BYTES: int = CONTROL.offsets["blocks"]
 _NAMELESS = f"/memfd:{MEMORY_NAME}"
 
 
@@ -53,27 +55,53 @@ def journals_in(path: str, pid: int | None = None) -> list[Journal]:
         The only process whose journals are asked for.
     """
     try:
+        here = _mapped_here(path)
+        if here is not None:
+            address, nbytes = here
+            head = ctypes.string_at(address, min(nbytes, HEADER_BYTES))
+            return _journals_at(address, nbytes, _offsets(path, head), pid)
         with open(path, "rb") as file:  # noqa: PTH123
-            offsets = _offsets(path, file.fileno())
+            offsets = _offsets(path, os.pread(file.fileno(), HEADER_BYTES, 0))
             if not offsets:
                 return []
             with contextlib.closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as memory:
                 words = np.frombuffer(memory, np.uint8)
-                address, nbytes = words.ctypes.data, words.size
-                whole = [address + o for o in offsets if o + JOURNAL_BYTES <= nbytes]
-                found = [read(at) for at in whole if pid in (None, load(JOURNAL.at(at).pid))]
+                found = _journals_at(words.ctypes.data, words.size, offsets, pid)
                 del words  # it keeps the memory
+                return found
     except (OSError, ValueError):  # it is empty, or has been closed meanwhile
         return []
+
+
+def _mapped_here(path: str) -> tuple[int, int] | None:
+    """Return where this process has mapped a file itself, and how many bytes.
+
+    It must not open such a file again. POSIX drops all record locks of a process on a file when
+    the process closes any descriptor of it, and other ranks would take this one for dead.
+    """
+    status = os.stat(path)  # noqa: PTH116
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    wanted = "00000000", device, str(status.st_ino)
+    with open("/proc/self/maps") as lines:  # noqa: PTH123
+        for line in lines:
+            span, _, *where = line.split(None, 5)[:5]
+            if tuple(where) == wanted:
+                begin, end = (int(edge, 16) for edge in span.split("-"))
+                return begin, end - begin
+    return None
+
+
+def _journals_at(address: int, nbytes: int, offsets: range, pid: int | None) -> list[Journal]:
+    whole = [address + o for o in offsets if o + JOURNAL_BYTES <= nbytes]
+    found = [read(at) for at in whole if pid in (None, load(JOURNAL.at(at).pid))]
     return [journal for journal in found if journal is not None]
 
 
-def _offsets(path: str, fd: int) -> range:
+def _offsets(path: str, head: bytes) -> range:
     """Return where journals begin; nowhere in a file that is not ours, which is never mapped."""
     if os.readlink(path).startswith(_NAMELESS):  # noqa: PTH115
         return range(1)
-    head = os.pread(fd, CONTROL.offsets["blocks"], 0)
-    if len(head) < CONTROL.offsets["blocks"]:
+    if len(head) < HEADER_BYTES:
         return range(0)
     words = np.frombuffer(head, np.int64)
     header = CONTROL.of(words)

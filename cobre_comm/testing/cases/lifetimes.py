@@ -4,17 +4,19 @@ import gc
 import itertools
 import pathlib
 import sys
+import time
 
 import numpy as np
 from numba import njit
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot
-from cobre_comm.testing.cases.case import NEVER, QUICK, Slow, Together
+from cobre_comm.testing.cases.case import BOTH, NEVER, QUICK, Slow, Together
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 from cobre_comm.testing.cases.reference import sentinels
 from cobre_comm.testing.cases.regions import NJIT, SPLIT, case, compiled_fence_and_sum, raises
 
 GROWTH_KIB = 2048  # of memory that the allocator has not given back; 10,000 leaks of 0.2 KiB
+WAIT_S = 0.2  # until the others have looked whether this rank lives
 
 
 def held():
@@ -65,6 +67,16 @@ def fail(comm):
         raises(CollectiveFailed, comm.allreduce, values, values)
     else:
         raises(InvalidRoot, comm.broadcast, np.ones(3), 5)
+
+
+def failures_stay_apart(comm, caller):
+    """To explain the failure of one communicator leaves the others as they were."""
+    with comm.split_local() as child:
+        fail(child)
+    comm.barrier()
+    if comm.rank == 0:
+        time.sleep(WAIT_S)
+    four_in_a_row(comm, caller)
 
 
 def many_alive(comm, count):
@@ -183,6 +195,10 @@ CASES = [
     case(
         "views_outlive_everything", views_outlive_everything, {"order": [Together(ORDERS)]},
         needs=SPLIT,
+    ),
+    case(
+        "failures_stay_apart", failures_stay_apart, callers=BOTH,
+        needs=(*SPLIT, "disagreement"),
     ),
     case("live_regions_hold_no_descriptor", many_alive, {"count": [50]}),
     case("nothing_grows", all_in_turn, {"rounds": [40]}, needs=(*SPLIT, "disagreement")),

@@ -1,6 +1,7 @@
 """Processes that meet as ranks of the tcp backend while something is wrong."""
 
 import contextlib
+import gc
 import logging
 import os
 import pathlib
@@ -10,10 +11,14 @@ import subprocess
 import threading
 import time
 
-from cobre_comm import InitializationFailed, objects
+from cobre_comm import InitializationFailed, TcpBackend, objects
+from cobre_comm.backends.tcp import backend
+from cobre_comm.backends.tcp.nodes import finding
 from cobre_comm.backends.tcp.rendezvous import rendezvous, worker
 from cobre_comm.config import TcpConfig
 from tests.faults.tcp.job import EAGER_BYTES, check_greetings, descriptors, greet
+
+LATE_S = 4.0
 
 
 class Log(logging.Handler):
@@ -155,3 +160,27 @@ def suspended(comm, folder):
     command = f"sleep 0.3; kill -STOP {pid}; sleep 2.5; kill -CONT {pid}; touch {resumed}"
     with subprocess.Popen(["sh", "-c", command]):
         return meet(comm)
+
+
+def struck_while_sharing(comm, victim, moment, how):
+    """One rank is struck after the ranks have attached; return the error, and what it left open."""
+    owner = {"confirmed": finding, "attach_group": backend, "_share": TcpBackend}[moment]
+    genuine, before = getattr(owner, moment), len(descriptors())
+
+    def strike(*arguments):
+        found = genuine(*arguments) if moment == "_share" else None
+        if how == "late":
+            time.sleep(LATE_S)
+        else:
+            os.kill(os.getpid(), signal.SIGKILL if how == "killed" else signal.SIGINT)
+        return found or genuine(*arguments)
+
+    if rank() == victim:
+        setattr(owner, moment, strike)
+    try:
+        TcpBackend(TcpConfig.from_env()).close()
+        result = "met"
+    except (InitializationFailed, KeyboardInterrupt) as error:
+        result = str(error)
+    gc.collect()
+    return result, len(descriptors()) - before

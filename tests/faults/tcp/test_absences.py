@@ -8,7 +8,7 @@ import time
 import pytest
 
 from cobre_comm.backends.tcp.rendezvous import connector
-from cobre_comm.testing import run_ranks_outcomes
+from cobre_comm.testing import leftovers, run_ranks_outcomes
 from tests.faults.tcp import bodies
 from tests.faults.tcp.job import LOOPBACK, SHORT_MS, attach, check
 
@@ -130,3 +130,31 @@ def test_ctrl_c(victim, tmp_path):
     assert waited_s < 10.0
     assert left == 0
     check(outcomes[1 - victim].value, f"rank {victim} {ENDED}")
+
+
+@pytest.mark.parametrize(
+    ("moment", "how", "victim"),
+    [
+        ("confirmed", "killed", 1),
+        ("attach_group", "killed", 2),
+        ("_share", "killed", 0),
+        ("_share", "interrupted", 1),
+        ("attach_group", "interrupted", 0),
+        ("attach_group", "late", 1),
+        ("_share", "late", 0),
+    ],
+)
+def test_rank_is_struck_while_ranks_find_their_nodes(moment, how, victim):
+    """The others raise an error that names it, and nothing stays open or in shared memory."""
+    limit = {"COBRE_TCP_CONNECT_TIMEOUT_MS": "1000" if how == "late" else "20000"}
+    outcomes = run_ranks_outcomes(
+        "tcp", 3, bodies.struck_while_sharing, victim, moment, how, env=limit, connect=False
+    )
+    for outcome in outcomes:
+        if outcome.rank != victim:
+            text, left = outcome.value
+            named = f"rank {victim}" if victim == 0 or how != "late" else f"ranks {victim} of 3"
+            assert named in text, text
+            assert ("CONNECT_TIMEOUT" if how == "late" else ENDED) in text, text
+            assert left <= 0
+    assert not leftovers()

@@ -1,0 +1,113 @@
+"""Which ranks share memory: offers that can be opened, and those that must not be touched."""
+
+import os
+import threading
+
+import pytest
+
+from cobre_comm.backends.shm import segment as segments
+from cobre_comm.backends.tcp.nodes import offer as offers
+from cobre_comm.backends.tcp.nodes.finding import confirmed, find_nodes
+from cobre_comm.backends.tcp.nodes.group import MeetingGroup
+from cobre_comm.config import TcpConfig
+
+PATIENCE_S = 20.0
+
+
+class Meeting:
+    """Ranks that are threads of this process."""
+
+    def __init__(self, size):
+        self._parts, self._barrier = [b""] * size, threading.Barrier(size, timeout=PATIENCE_S)
+
+    def group(self, rank):
+        def exchange(part):
+            self._parts[rank] = part
+            self._barrier.wait()
+            given = list(self._parts)
+            self._barrier.wait()
+            return given
+
+        return MeetingGroup(rank, len(self._parts), exchange)
+
+
+def leaders_of(*changes):
+    """Let a rank for each change of its configuration find the nodes; return all leaders."""
+    size, found = len(changes), {}
+    meeting = Meeting(size)
+
+    def find(rank):
+        config = TcpConfig(rank=rank, size=size, coordinator="here", **changes[rank])
+        order = find_nodes(meeting.group(rank), config)
+        found[rank] = order.leader
+
+    threads = [threading.Thread(target=find, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    return [found[rank] for rank in range(size)]
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_ranks_of_one_machine_find_each_other(monkeypatch, by_name):
+    def refuse():
+        raise OSError("this system has no files without names")
+
+    if by_name:
+        monkeypatch.setattr(offers, "make_nameless", refuse)
+    names = set(segments.SHM_FOLDER.glob("cobre.*"))
+    apart = {"pretend_nodes": (0, 1, 1, 0)}
+    assert leaders_of({}, {}, {}) == [0, 0, 0]
+    assert leaders_of({}, {"share": False}, {}) == [0, 1, 0]
+    assert leaders_of(apart, apart, apart, apart) == [0, 1, 1, 0]
+    assert set(segments.SHM_FOLDER.glob("cobre.*")) <= names
+
+
+def test_rank_without_shared_memory_is_alone(monkeypatch):
+    def refuse(*_):
+        raise OSError("no /dev/shm here")
+
+    monkeypatch.setattr(offers, "make_nameless", refuse)
+    monkeypatch.setattr(offers.segments, "create_named", refuse)
+    assert leaders_of({}, {}) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("found", "leaders"),
+    [
+        ([0, 0, 0], [0, 0, 0]),
+        ([0, 0, 1], [0, 0, 2]),  # rank 2 can open a file of rank 1, and none of rank 0
+        ([0, 1, 1, 0], [0, 1, 1, 0]),
+        ([2, 1, 2], [0, 1, 2]),  # a peer that makes no sense
+    ],
+)
+def test_rank_whose_leader_has_joined_another_is_alone(found, leaders):
+    assert confirmed(found) == leaders
+
+
+def test_only_the_offered_file_is_opened(tmp_path, monkeypatch):
+    file, offer = offers.make_offer(0)
+    assert offers.unpack_offer(offer.pack()) == offer
+    assert offers.can_open(offer)
+    for change in (
+        {"word": bytes(offers.WORD_BYTES)},
+        {"inode": offer.inode + 1},
+        {"device": offer.device + 1},
+        {"number": 10**6},
+        {"pid": 2**40},
+    ):
+        assert not offers.can_open(offer._replace(**change))
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert not offers.can_open(offer)
+    file.close()
+
+
+def test_a_fifo_that_a_peer_points_at_is_not_opened(tmp_path):
+    """To open its reading end would block, and let a writer go on."""
+    os.mkfifo(tmp_path / "fifo")
+    path = os.open(tmp_path / "fifo", os.O_PATH)
+    status = os.fstat(path)
+    offer = offers.Offer(0, os.getpid(), path, status.st_dev, status.st_ino)
+    assert not offers.can_open(offer)
+    os.close(path)

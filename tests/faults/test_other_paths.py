@@ -7,8 +7,10 @@ import pytest
 
 from cobre_comm import ReduceOp
 from cobre_comm.testing import RankPool
-from cobre_comm.testing.cases import allgatherv, allreduce, barrier, identity, regions
+from cobre_comm.testing.cases import identity
 from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.collectives import allgatherv, allreduce, barrier
+from cobre_comm.testing.cases.memory import regions
 from cobre_comm.testing.cases.mixed import sequences
 from tests.backends.tcp import stress_bodies
 from tests.grid import skip_unless_here, slow

@@ -1,8 +1,8 @@
 """What ranks on several hosts do."""
 
 from cobre_comm import ReduceOp
-from cobre_comm.testing.cases import allgatherv, allreduce, broadcast
-from cobre_comm.testing.cases.barrier import three_barriers
+from cobre_comm.testing.cases.collectives import allgatherv, allreduce, broadcast
+from cobre_comm.testing.cases.collectives.barrier import three_barriers
 from cobre_comm.testing.cases.faults.calling import meet_failure, prepare
 from cobre_comm.testing.cases.reference import OPS
 

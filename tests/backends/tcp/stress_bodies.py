@@ -14,8 +14,8 @@ from cobre_kernels.tcp import chain, ring
 
 from cobre_comm import CollectiveFailed, ReduceOp
 from cobre_comm.backends.tcp import backend
-from cobre_comm.testing.cases import allgatherv, allreduce, broadcast
 from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.collectives import allgatherv, allreduce, broadcast
 from cobre_comm.testing.cases.faults import calling
 from cobre_comm.testing.cases.mixed import sequences
 from tests.faults.tcp.bodies import tell

@@ -6,7 +6,7 @@ import pytest
 
 from cobre_comm import TcpBackend, TcpConfig
 from cobre_comm.processes.port import ReservedPort
-from cobre_comm.testing.cases.lifetimes import fail, stays_flat
+from cobre_comm.testing.cases.memory.lifetimes import fail, stays_flat
 from tests.grid import slow
 
 

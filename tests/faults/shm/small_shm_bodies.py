@@ -8,7 +8,8 @@ import numpy as np
 from cobre_comm import AllocationFailed, ReduceOp, create_communicator
 from cobre_comm.backends.shm import rendezvous
 from cobre_comm.testing import leftovers, run_ranks_outcomes
-from cobre_comm.testing.cases import allgatherv, allreduce, regions
+from cobre_comm.testing.cases.collectives import allgatherv, allreduce
+from cobre_comm.testing.cases.memory import regions
 from cobre_comm.testing.cases.mixed import sequences
 
 

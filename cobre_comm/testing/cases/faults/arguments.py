@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 
 from cobre_comm import InvalidBufferSize, InvalidCommunicator, InvalidRoot, ReduceOp
-from cobre_comm.testing.cases.barrier import three_barriers
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import QUICK, WHOLE, Case
+from cobre_comm.testing.cases.collectives.barrier import three_barriers
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 
 WRONG = (TypeError, ValueError)

@@ -4,9 +4,9 @@ import random
 from typing import NamedTuple
 
 from cobre_comm import CommError, ReduceOp
-from cobre_comm.testing.cases import allgatherv, allreduce, broadcast
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import EVERY, NEVER, QUICK, Case, Slow
+from cobre_comm.testing.cases.collectives import allgatherv, allreduce, broadcast
 from cobre_comm.testing.cases.reference import (
     COMPLEX,
     FLOATS,

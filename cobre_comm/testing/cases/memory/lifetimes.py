@@ -11,9 +11,15 @@ from numba import njit
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot
 from cobre_comm.testing.cases.case import BOTH, NEVER, QUICK, Slow, Together
+from cobre_comm.testing.cases.memory.regions import (
+    NJIT,
+    SPLIT,
+    case,
+    compiled_fence_and_sum,
+    raises,
+)
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 from cobre_comm.testing.cases.reference import sentinels
-from cobre_comm.testing.cases.regions import NJIT, SPLIT, case, compiled_fence_and_sum, raises
 
 GROWTH_KIB = 2048  # of memory that the allocator has not given back; 10,000 leaks of 0.2 KiB
 WAIT_S = 0.2  # until the others have looked whether this rank lives

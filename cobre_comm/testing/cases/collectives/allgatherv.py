@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numba.typed import List
 
-from cobre_comm.testing.cases.barrier import nobody_left_early
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import EVERY, QUICK, Case, Together
+from cobre_comm.testing.cases.collectives.barrier import nobody_left_early
 from cobre_comm.testing.cases.reference import (
     PLAIN,
     PYTHON_ONLY,

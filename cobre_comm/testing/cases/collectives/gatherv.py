@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from cobre_comm.testing.cases.allgatherv import Layout, layouts, packed
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import EVERY, QUICK, Case, Together
+from cobre_comm.testing.cases.collectives.allgatherv import Layout, layouts, packed
 from cobre_comm.testing.cases.reference import (
     STRUCTURED,
     allgatherv,

@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit
 
 from cobre_comm import AllocationFailed, ReduceOp
-from cobre_comm.testing.cases import allreduce
 from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Together
+from cobre_comm.testing.cases.collectives import allreduce
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
 from cobre_comm.testing.cases.reference import STRUCTURED, assert_same_bytes, block
 

@@ -1,4 +1,4 @@
-"""Training: plan and memory of a run, forward and backward pass, the loop over all ranks.
+"""Training: its plan, what ranks share, stopping and going on; ``loop`` has what is compiled.
 
 `run_training` in `training.run` is what other programs call.
 """

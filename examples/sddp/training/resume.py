@@ -10,7 +10,7 @@ from checkpoint.file import read_header, verify, write_checkpoint
 from checkpoint.header import CheckpointError, Header, digest_of
 
 from training.cuts import SharedCuts
-from training.memory import TRACE
+from training.loop.memory import TRACE
 from training.plan import Plan
 from training.share import Setting, UsageError, tell
 

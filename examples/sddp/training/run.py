@@ -16,12 +16,12 @@ from stage.pool import pool_digest
 from stage.units import Units
 
 from training.cuts import SharedCuts
-from training.memory import BACKWARD, CUT_TAIL, FORWARD, TRACE, Memory, State, new_memory
+from training.loop.memory import BACKWARD, CUT_TAIL, FORWARD, TRACE, Memory, State, new_memory
+from training.loop.trainer import train
 from training.plan import Options, Plan, make_plan
 from training.resume import Standing, find_checkpoint, load_checkpoint, save_checkpoint
 from training.share import Setting, UsageError, load_case, shared_setting
 from training.stopping import Stopping
-from training.trainer import train
 
 Watch = Callable[[np.void], None]
 """Receives the record of every iteration, in the units of the case."""

@@ -17,7 +17,7 @@ from numba import njit
 from simplex.dual import OPTIMAL
 from simplex.state import PIVOTS
 
-from training.backward import (
+from training.loop.backward import (
     backward_block,
     choose_rising,
     expected_cut,
@@ -26,9 +26,9 @@ from training.backward import (
     value_at,
     write_rising,
 )
-from training.collectives import estimate, fence, gather, my_block, reduce_all
-from training.forward import forward_pass
-from training.memory import (
+from training.loop.collectives import estimate, fence, gather, my_block, reduce_all
+from training.loop.forward import forward_pass
+from training.loop.memory import (
     BACKWARD,
     BOUND,
     COST,

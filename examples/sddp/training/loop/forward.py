@@ -9,7 +9,7 @@ from stage.pool import Pool
 from stage.problem import Problem
 from stage.solve import open_stage, refer_stage, set_point, solve_stage
 
-from training.memory import COST, COUNTED, OPENING, STAGE, STATUS, TAIL, State
+from training.loop.memory import COST, COUNTED, OPENING, STAGE, STATUS, TAIL, State
 from training.plan import Block, Plan
 from training.sampling import draw_opening, listed_path, uniform
 

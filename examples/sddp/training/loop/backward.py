@@ -8,7 +8,7 @@ from simplex.state import RESULT, copy_basis
 from stage.pool import highest_cut, write_cut
 from stage.solve import open_stage, refer_stage, set_point, solve_stage
 
-from training.memory import FAILED_AT, OUTCOME, PRESENT, Memory, State
+from training.loop.memory import FAILED_AT, OUTCOME, PRESENT, Memory, State
 from training.plan import Block, block_of
 
 RISE, ZERO = 5e-9, 1e-12

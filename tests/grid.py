@@ -21,6 +21,10 @@ SIZES = (1, 2, 3, 4, 7)
 EVERY_RANK_ALONE = "0,1,2,3,4,5,6"
 
 
+# Which node each rank is on, beside all on one: one each, 2 + 2, 3 + 1, in turn, 1 + 2 + 4.
+LAYOUTS = [("0,1,2,3", 4), ("0,0,1,1", 4), ("0,0,0,1", 4), ("0,1", 4), ("0,1,1,2,2,2,2", 7)]
+
+
 def slow(value, name=None):
     return pytest.param(value, marks=pytest.mark.slow, id=name or str(value))
 
@@ -57,19 +61,21 @@ MPI_SLOW = [
     ("mpi-openmpi-net:0,1", 7),
     ("mpi-mpich-net", 4),
     ("mpi-mpich-net:0,1", 7),
-    (f"mpi-mpich:{EVERY_RANK_ALONE}", 4),
     (f"mpi-mpich:{EVERY_RANK_ALONE}", 7),
     ("mpi-openmpi:0,1,1", 7),
-    *(("mpi-mpich:0,1", size) for size in (3, 4, 7)),
+    *(("mpi-mpich:0,1", size) for size in (3, 7)),
+    *((f"mpi-mpich:{layout}", size) for layout, size in LAYOUTS),
+    *((f"mpi-openmpi:{layout}", size) for layout, size in LAYOUTS if layout != "0,0,1,1"),
 ]
 WITHOUT_MPI = [("local", 1), *((name, size) for name in ("shm", "tcp-flat") for size in SIZES)]
 TCP_OF_NODES = [("tcp", 4), ("tcp:0,0,1,1", 4)]
+TCP_SLOW = [(f"tcp:{layout}", size) for layout, size in LAYOUTS if layout != "0,0,1,1"]
 # Seven ranks on few cores take as long as all others; three meet over mpi every day.
 CROWDED = [("shm", 7), ("tcp-flat", 7), ("shm", 3), ("tcp-flat", 3)]
 OUR_GRID = Grid(
     points=points(
         [point for point in [*WITHOUT_MPI, *TCP_OF_NODES, *MPI_USUAL] if point not in CROWDED],
-        [*CROWDED, *MPI_SLOW],
+        [*CROWDED, *TCP_SLOW, *MPI_SLOW],
     ),
     thorough_points=[
         *WITHOUT_MPI,

@@ -4,8 +4,11 @@
 
 A node is a set of namespaces on this machine (tests/network/hosts.py; needs root) with an own
 /dev/shm; its cable has that rate in each direction. A job of each system takes all rows of a
-layout. Figures are kept in a file, in which a later run replaces its own; `--page` writes the
-table of that file into docs/benchmarks/nodes.md.
+layout. Figures are kept in a file, in which a later run replaces its own; `bench.nodes.scale`
+writes them into the pages.
+
+Variables of this process that begin with COBRE_TCP_ hold for ours, such as
+COBRE_TCP_BUFFER_BYTES; keep such figures in a file of their own.
 
 Hosts share the cores of this machine: above its cores' worth of bytes, a row measures them and
 not the cables. Then a lower rate tells more.
@@ -18,7 +21,7 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from bench.nodes.figures import Figures, page
+from bench.nodes.figures import Figures
 from bench.nodes.systems import MPI, PEER, TCP, JobFailed, interpreter, run
 from bench.ranks.work import SDDP_BYTES
 from tests.network.hosts import Network
@@ -48,8 +51,8 @@ def arguments() -> argparse.Namespace:
     add("--systems", nargs="+", default=[TCP, PEER], choices=[TCP, MPI, PEER, BEFORE])
     add("--before", type=Path, help="an interpreter with an earlier version, for `before`")
     add("--only", default="", metavar="WORD", help="only rows with this in their label")
+    add("--once", action="store_true", help="one round of each row: of a system that takes long")
     add("--file", type=Path, default=Path("bench/results/nodes.json"), help="of the figures")
-    add("--page", action="store_true", help="measure nothing; write the table into its page")
     options = parser.parse_args()
     if BEFORE in options.systems and not options.before:
         parser.error("--systems before needs --before PYTHON")
@@ -58,6 +61,8 @@ def arguments() -> argparse.Namespace:
 
 def measure(options: argparse.Namespace, figures: Figures) -> None:
     rows = [dict(zip(FIELDS, row, strict=True)) for row in ROWS if options.only in row[0]]
+    if options.once:
+        rows = [{**row, "rounds": 1, "calls": min(row["calls"], 10)} for row in rows]
     for nodes in options.nodes:
         with Network(nodes) as network:
             for host in network.hosts:
@@ -82,11 +87,8 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
 def main() -> None:
     options = arguments()
     figures = Figures(options.file)
-    if options.page:
-        print(page(figures))
-    else:
-        measure(options, figures)
-        print(figures.table())
+    measure(options, figures)
+    print(figures.table(options.rate, options.delay or ""))
 
 
 if __name__ == "__main__":

@@ -133,6 +133,15 @@ class Figures:
             ["nodes x ranks", "", *(TITLES[name] for name in systems), "at least"], rows, 2
         )
 
+    def filled(self, text: str) -> str:
+        """Return a page with its tables made anew."""
+        return re.sub(
+            r"(<!-- nodes (\w+) ?(\w*) -->\n).*?(<!-- end -->)",
+            lambda mark: f"{mark[1]}{self.table(mark[2], mark[3])}\n{mark[4]}",
+            text,
+            flags=re.DOTALL,
+        )
+
 
 def _rounded(seconds: float) -> float:
     return float(f"{seconds:.6g}")
@@ -156,16 +165,3 @@ def _cell(figure: dict | None) -> str:
     if figure is None:
         return NONE
     return f"{number(1e3 * figure['seconds'])} ({number(busiest(figure) / 1e6)})"
-
-
-def page(figures: Figures) -> Path:
-    """Write the tables of the page anew; return it."""
-    text = PAGE.read_text()
-    made = re.sub(
-        r"(<!-- nodes (\w+) ?(\w*) -->\n).*?(<!-- end -->)",
-        lambda mark: f"{mark[1]}{figures.table(mark[2], mark[3])}\n{mark[4]}",
-        text,
-        flags=re.DOTALL,
-    )
-    PAGE.write_text(made)
-    return PAGE

@@ -32,6 +32,9 @@ OPEN_MPI = {
     "PRTE_MCA_prte_keep_fqdn_hostnames": "1",
 }
 
+# Open MPI's folders are named after process numbers, which nodes have in common.
+AGENT = ["#!/bin/sh", "host=$1; shift", 'export TMPDIR="$0.$host"; mkdir "$TMPDIR"']
+
 
 class JobFailed(RuntimeError):
     """Ranks did not end well; says what they wrote."""
@@ -88,7 +91,8 @@ def _crowded(size: int) -> bool:
 def _launchers(hosts: Sequence[Host], ranks: int, program: list[str], output) -> Iterator:
     """Start a launcher of ours on each host."""
     python, *words = program
-    environment = {**inherited_environment(), "COBRE_TCP_TOKEN": secrets.token_hex(32)}
+    tuned = {name: value for name, value in os.environ.items() if name.startswith("COBRE_TCP_")}
+    environment = {**inherited_environment(), **tuned, "COBRE_TCP_TOKEN": secrets.token_hex(32)}
     if _crowded(ranks * len(hosts)):
         environment["COBRE_COMM_SPIN_US"] = "0"
     for number, host in enumerate(hosts):
@@ -104,10 +108,11 @@ def _prterun(system: str, network: Network, ranks: int, program: list[str], outp
     folder = Path(output.name).parent
     agent = folder / "agent"
     cases = [f'{h.address}) exec {shlex.join(h.room.command)} sh -c "$*";;' for h in hosts]
-    agent.write_text("\n".join(["#!/bin/sh", "host=$1; shift", 'case "$host" in', *cases, "esac"]))
+    agent.write_text("\n".join([*AGENT, 'case "$host" in', *cases, "esac"]))
     agent.chmod(0o700)
     chosen = {**inherited_environment(), **environment_of("openmpi", _crowded(size)), **OPEN_MPI}
     chosen |= {"MPI4PY_MPIABI": "openmpi", "PRTE_MCA_plm_ssh_agent": str(agent)}
+    chosen["TMPDIR"] = str(folder)
     if system == MPI:
         chosen["COBRE_COMM_BACKEND"] = MPI
         chosen |= {"COBRE_COMM_SPIN_US": "0"} if _crowded(size) else {}

@@ -5,14 +5,14 @@ import itertools
 import pytest
 
 from cobre_comm.check.sddp import differences, example_folder, train
-from tests.grid import skip_unless_here
+from tests.grid import LAYOUTS, skip_unless_here
 
 BACKENDS = ("shm", "tcp", "mpi-openmpi", "mpi-mpich")
 RUNS = [
     *itertools.product(BACKENDS, (2, 4)),
     ("shm", 1),
     ("mpi-mpich:0,1,2", 3),
-    ("mpi-openmpi:0,1", 4),
+    *((f"{name}:{layout}", size) for name in ("tcp", "mpi-openmpi") for layout, size in LAYOUTS),
 ]
 ALL = ()
 FEW = ("--iterations", "5", "--forward-passes", "5")  # uneven blocks; of seven ranks some are idle
@@ -21,7 +21,7 @@ SMALL, NOISY = "gen_h4_t5_k3", "sddpjl_joint_noise_4"
 CASES = [path.stem for path in sorted(example_folder().glob("cases/*.json"))]
 QUICK = ("shm", 4, SMALL, ALL)
 EVERY_DAY = [
-    ("tcp", 2, SMALL, ALL),
+    ("tcp:0,0,1,1", 4, SMALL, FEW),
     ("mpi-openmpi", 2, NOISY, ALL),
     ("mpi-mpich:0,1,2", 3, SMALL, FEW),
 ]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.nodes import figures, scale
+from bench.nodes.figures import Figures
 from tests.grid import why_not
 
 ROOT = Path(__file__).parents[2]
@@ -30,3 +32,13 @@ def test_a_row_is_measured_beside_its_peer_and_compared(tmp_path):
     assert "times of cobre_comm / the peer's" in said
     compared = output_of("bench.compare", made, made)
     assert compared.startswith("0 of 1 figures")
+
+
+def test_pages_of_nodes_say_what_was_measured_and_is_computed():
+    for page, filled in (
+        (figures.PAGE, Figures(scale.MEASURED).filled),
+        (scale.PAGE, scale.filled),
+    ):
+        text = page.read_text()
+        assert "| -" in filled(text)
+        assert filled(text) == text, f"python -m bench.nodes.scale writes {page} anew"

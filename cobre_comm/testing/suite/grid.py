@@ -34,7 +34,7 @@ class Trial(NamedTuple):
         name = BackendName.parse(self.backend)
         where = {
             "case": self.case.name,
-            "way": f"{name.library or name.kind} over nodes" if name.nodes else name.kind,
+            "way": f"{name.library or name.kind} over nodes" if name.nodes else _one_node(name),
             "ranks": str(self.size),
             POINT: f"{self.backend} {self.size}",
         }
@@ -155,6 +155,11 @@ class Grid(Settings):
                 name = backend.value if isinstance(backend, Slow) else backend
                 if case.where != "one node" or len(set(self.nodes(name, size))) == 1:
                     yield type(backend)((name, size)) if isinstance(backend, Slow) else (name, size)
+
+
+def _one_node(name: BackendName) -> str:
+    """Return the kind, or that of shm, whose collectives tcp and mpi have on one node."""
+    return "shm" if name.kind in ("tcp", "mpi") else name.kind
 
 
 def each_alone(backend: str, size: int) -> list[int]:

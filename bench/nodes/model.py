@@ -1,0 +1,152 @@
+"""What a collective between nodes costs, as formulas.
+
+docs/design/scale.md says what the terms mean and where their numbers come from. A leader moves
+bytes through sockets in one thread, so it, or the cable, is what limits a stream.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from bench.ranks.work import CUT_BYTES, POINT, STAGES, TRAJECTORIES
+
+MIB = 2**20
+EAGER_BYTES = 8192  # of a node, between machines
+GATHER_BYTES = 16384  # of a contribution to an allreduce; above, chain or stripes
+PIECE_BYTES = (128 * 1024, 256 * 1024)  # of the chain's pipeline
+PIECES = 4
+HEADERS = 1448 / 1514  # payload of a full frame of a cable
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Nodes and what lies between them; times in seconds, speeds in bytes a second.
+
+    Attributes
+    ----------
+    nodes, ranks : int
+        How many, and ranks on each.
+    alpha : float
+        From a leader that sends until another one has read it.
+    message : float
+        What a leader spends on one message to one other.
+    step : float
+        A step of shared memory, of all ranks of a node.
+    link : float
+        A cable, in each direction.
+    socket : float
+        What one leader sends, while it receives as much.
+    copy, memory : float
+        Copying by one rank; by all ranks of a node together.
+    fold : float
+        A contribution folded into a sum.
+    half : int
+        Bytes of half a staging buffer.
+    """
+
+    nodes: int
+    ranks: int
+    alpha: float
+    message: float
+    step: float
+    link: float
+    socket: float
+    copy: float
+    memory: float
+    fold: float
+    half: int = 2 * MIB
+
+    @property
+    def size(self) -> int:
+        return self.nodes * self.ranks
+
+    @property
+    def stream(self) -> float:
+        return min(HEADERS * self.link, self.socket)
+
+    @property
+    def copy_of_all(self) -> float:
+        """Copying by each rank, while all ranks of its node copy."""
+        return min(self.copy, self.memory / self.ranks)
+
+
+def barrier(at: Nodes) -> float:
+    """Return the seconds of a barrier: a step, every leader to every leader, a step."""
+    if at.nodes == 1:
+        return at.step
+    return 2 * at.step + at.alpha + 2 * (at.nodes - 1) * at.message
+
+
+def ring(at: Nodes, nbytes: float) -> float:
+    """Return the seconds in which a leader passes on so many bytes."""
+    return (at.nodes - 1) * (at.alpha + at.message) + nbytes / at.stream
+
+
+def allgatherv(at: Nodes, nbytes: float, whole: bool = True) -> float:
+    """Return the seconds of an allgatherv of so many bytes in all.
+
+    ``whole``: a rank copies all of it out of the staging buffer; into a region it need not.
+    """
+    crossing = nbytes * (at.nodes - 1) / at.nodes
+    if nbytes / at.nodes <= EAGER_BYTES:
+        return barrier(at) + crossing / at.stream
+    if at.ranks == 1:
+        return barrier(at) + ring(at, crossing)
+    rounds = math.ceil(nbytes / at.half)
+    wire = rounds * (ring(at, 0) + 2 * at.step) + crossing / at.stream
+    copies = nbytes / at.size / at.copy_of_all + whole * nbytes / at.copy_of_all
+    return barrier(at) + wire + copies
+
+
+def broadcast(at: Nodes, nbytes: float) -> float:
+    """Return the seconds of a broadcast."""
+    if nbytes <= EAGER_BYTES:
+        return barrier(at) + nbytes / at.stream
+    if at.ranks == 1:
+        return barrier(at) + ring(at, nbytes)
+    rounds = math.ceil(nbytes / at.half)
+    wire = rounds * (ring(at, 0) + 2 * at.step) + nbytes / at.stream
+    return barrier(at) + wire + nbytes / at.copy + nbytes / at.copy_of_all
+
+
+def allreduce(at: Nodes, nbytes: float) -> float:
+    """Return the seconds of an allreduce: all to all, along the chain, or in stripes."""
+    if nbytes <= min(GATHER_BYTES, at.half // at.size):
+        crossing = (at.size - at.ranks) * nbytes
+        eager = at.ranks * nbytes <= EAGER_BYTES
+        wire = crossing / at.stream if eager else ring(at, crossing)
+        return barrier(at) + wire + at.size * nbytes / at.fold
+    return stripes(at, nbytes) if at.ranks == 1 else chain(at, nbytes)
+
+
+def chain(at: Nodes, nbytes: float) -> float:
+    """Return the seconds of a fold from node to node, and of its result around the ring."""
+    chunk = min(at.half // (at.ranks + 1), nbytes)
+    rounds = math.ceil(nbytes / chunk)
+    piece = min(max(chunk / PIECES, PIECE_BYTES[0]), PIECE_BYTES[1], chunk)
+    folding = at.ranks * piece / at.fold
+    stage = max(piece / at.stream * (1 if at.nodes == 2 else 2), folding)
+    first = (at.nodes - 1) * (2 * (at.alpha + at.message + piece / at.stream) + folding)
+    rest = (chunk / piece - 1) * stage
+    return barrier(at) + rounds * (first + rest + 2 * at.step + 2 * chunk / at.copy_of_all)
+
+
+def stripes(at: Nodes, nbytes: float) -> float:
+    """Return the seconds in which each leader folds a stripe of all contributions."""
+    parts = at.nodes * at.ranks + at.size + at.nodes
+    rounds = math.ceil(nbytes / (at.nodes * (at.half // parts)))
+    crossing = (at.ranks + 1) * nbytes * (at.nodes - 1) / at.nodes / at.stream
+    scatter = at.alpha + 2 * (at.nodes - 1) * at.message
+    copies = (at.ranks > 1) * 2 * nbytes / at.copy_of_all
+    folding = at.ranks * nbytes / at.fold
+    each = scatter + ring(at, 0) + 2 * at.step
+    return barrier(at) + rounds * each + crossing + copies + folding
+
+
+def iteration(at: Nodes, times: float = 1.0, whole: bool = True) -> float:
+    """Return the seconds of an SDDP iteration of the documents, or of so many times its bytes."""
+    points = times * STAGES * TRAJECTORIES * POINT * 8
+    cuts = times * TRAJECTORIES * CUT_BYTES
+    gathered = allgatherv(at, points, whole) + (STAGES - 1) * allgatherv(at, cuts, whole)
+    return gathered + allreduce(at, 32) + allreduce(at, 8)

@@ -32,8 +32,8 @@ class Communicator(Closing, Derived):
     :class:`~cobre_comm.InvalidCommunicator` naming the first cause.
 
     On a closed communicator every collective raises :class:`~cobre_comm.InvalidCommunicator`, and
-    so do ``create_shared_region``, ``split_local`` and the ``fence`` of its regions. ``rank`` and
-    ``size`` stay readable.
+    so do ``create_shared_region``, ``split``, ``split_local`` and the ``fence`` of its regions.
+    ``rank`` and ``size`` stay readable.
 
     ``rank``, ``size``, ``is_leader`` and the collectives work inside ``@njit`` code too, on the
     same object, with the same checks and the same exceptions. Pass it as an argument: numba does
@@ -367,6 +367,59 @@ class Communicator(Closing, Derived):
         2
         """
         return False  # of a backend that takes no signals
+
+    @abc.abstractmethod
+    def split(self, color: int | None, key: int = 0) -> Communicator | None:
+        """Make a communicator of the ranks that give the same color; collective. Python only.
+
+        Its ranks are ordered by ``key``, and by their rank here where keys are equal. It is
+        independent: either of the two may be closed first, it may be split again, and it has
+        statistics and regions of its own. Which of its ranks share memory is found anew. Its
+        errors name ranks by their numbers in it.
+
+        Parameters
+        ----------
+        color : int or None
+            Any number of 64 bits, also a negative one or one of NumPy; no bool. None: this rank
+            gets no communicator, but takes part in the split.
+        key : int
+            Likewise.
+
+        Returns
+        -------
+        Communicator or None
+            None for color None.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a color or a key that cannot be used, before anything is sent.
+        AllocationFailed
+            On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
+            This communicator stays usable.
+        InitializationFailed
+            On all ranks alike, if those of a color cannot connect (``tcp``, ``mpi``); likewise.
+        CollectiveFailed
+            If a rank is lost, late or interrupted meanwhile, or ranks disagree.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+
+        Examples
+        --------
+        Ranks in pairs; of more than one rank, ``pair.size`` is 2:
+
+        >>> from cobre_comm import LocalBackend
+        >>> with LocalBackend() as comm:
+        ...     pair = comm.split(comm.rank // 2)
+        >>> pair.rank, pair.size
+        (0, 1)
+
+        The other way round, and rank 0 without a communicator:
+
+        >>> comm = LocalBackend()
+        >>> print(comm.split(None if comm.rank == 0 else 0, key=-comm.rank))
+        None
+        """
 
     @abc.abstractmethod
     def stats(self) -> Stats:

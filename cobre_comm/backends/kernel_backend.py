@@ -33,6 +33,7 @@ from cobre_kernels.collective.calls import (
     FENCE,
     GATHERV,
     HASH_MASK,
+    SPLIT_COLOR,
     STOP,
     Barrier,
     ExactSum,
@@ -47,6 +48,7 @@ from cobre_comm import failure, slow_path
 from cobre_comm.backends import fast_methods
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.journals import Journals
+from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
 from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
@@ -266,6 +268,20 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         signature = CREATE_REGION | (shape & HASH_MASK) << 32
         self._agree_on(signature, elements * element_type.itemsize)
         return elements, element_type
+
+    def split(self, color: int | None, key: int = 0) -> KernelBackend | None:
+        """Return a communicator of the ranks that give the same color, ordered by (key, rank)."""
+        color, key = check_color(color, key)
+        self._agree_on(SPLIT_COLOR, 0)
+        with self._together():
+            made, error = self._make_part(find_part(self, color, key))
+        if error is not None:
+            raise error
+        return made
+
+    def _make_part(self, part: Part) -> tuple[KernelBackend | None, Exception | None]:
+        """Make the communicator of a part; return an error that all ranks have agreed on."""
+        raise NotImplementedError
 
     @contextlib.contextmanager
     def _together(self) -> Iterator[None]:

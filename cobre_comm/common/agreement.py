@@ -38,6 +38,14 @@ class Group(Protocol):
         """Give every rank the bytes of the root; collective."""
 
 
+def gather_rows(group: Group, row: NDArray[Any]) -> NDArray[Any]:
+    """Return the rows that all ranks give, of one length and dtype, in rank order; collective."""
+    rows = np.empty((group.size, row.size), dtype=row.dtype)
+    counts = np.full(group.size, row.size)
+    group.allgatherv(row, rows, counts, row.size * np.arange(group.size))
+    return rows
+
+
 def attempt(make: Callable[[], T]) -> tuple[T | None, str]:
     """Return what a function makes, or why it makes nothing.
 

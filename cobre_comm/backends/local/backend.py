@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
+from cobre_comm.backends.split import check_color
 from cobre_comm.common.agreement import Group, agree_on_memory, attempt
 from cobre_comm.communicator import Array
 from cobre_comm.errors import AllocationFailed
@@ -64,6 +65,12 @@ class LocalBackend(KernelBackend):
         """Tell whether this process has been asked to stop."""
         self.check_usable()
         return bool(peek_now(self._comm.stop.requested))
+
+    def split(self, color: int | None, key: int = 0) -> LocalBackend | None:
+        """Return another communicator of this rank alone, or None for color None."""
+        color, _ = check_color(color, key)
+        self.check_usable()
+        return None if color is None else LocalBackend()
 
     def split_local(self) -> LocalBackend:
         """Return another communicator of this rank alone."""

@@ -24,6 +24,7 @@ from cobre_comm.backends.mpi.memory import VERBS, MpiMemory
 from cobre_comm.backends.mpi.node_order import order_over, split_by_node
 from cobre_comm.backends.mpi.rendezvous import await_all, compile_in_turn, share_node
 from cobre_comm.backends.mpi.spec import MPI as SPEC
+from cobre_comm.backends.mpi.split import beside, config_of_part, split_off
 from cobre_comm.backends.nodes.memory import BODIES, least_buffer_bytes
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US, first_journal
@@ -31,6 +32,7 @@ from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.shm.region import ShmRegion, map_region
 from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.config import MpiConfig
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.jit.register import register_backend
@@ -167,6 +169,24 @@ class MpiBackend(KernelBackend):
         self._agree_on(SPLIT, 0)
         with self._together():
             return MpiBackend(self.node, dataclasses.replace(self._config, pretend_nodes=()))
+
+    def _make_part(self, part: Part) -> tuple[MpiBackend | None, Exception | None]:
+        node = self._comm if self._memory is None else self._memory.node
+        config = config_of_part(self._config, part, node.buffer_stride)
+        world, split_off_comms = self._owned.world, []
+
+        def make() -> MpiBackend | None:
+            comm = split_off(world, part, config.timeout_s)
+            split_off_comms.append(comm)
+            return None if comm is None else MpiBackend(comm, config)
+
+        made, error = make_in_step(self, "mpi", lambda look: beside(make, look))
+        for comm in split_off_comms:
+            if error is None:
+                owned.children_of(world).append(owned.OwnedPart(comm))
+            else:
+                owned.OwnedPart(comm).leave_to_finalize()
+        return made, error
 
     def mark_forked(self) -> None:
         """In a forked child: neither the communicator nor its node's is this process's own."""

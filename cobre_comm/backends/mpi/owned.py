@@ -82,10 +82,15 @@ class OwnedObjects:
 
     def free(self) -> None:
         """Free everything; collective."""
+        _owned.remove(self)
+        parts = children_of(self.world)
+        free_closed(parts, self.world)
+        if parts:  # they outlive this, and MPI_Finalize ends them
+            self.comms.remove(self.world)
         children = children_of(self.node)
         free_closed(children, self.node)
         if children:  # the node's communicator is their parent, and goes with the last of them
-            children[-1].comms.append(self.node)
+            cast(OwnedObjects, children[-1]).comms.append(self.node)
             self.comms.remove(self.node)
         self.free_handles()
 
@@ -95,27 +100,63 @@ class OwnedObjects:
             comm.Free()
 
 
-def children_of(parent: MPI.Intracomm) -> list[OwnedObjects]:
+class OwnedPart:
+    """What one split has made on this rank, in the list of its parent; every rank has one of it.
+
+    Parameters
+    ----------
+    comm : MPI.Intracomm or None
+        The communicator of a color, as MPI has split it off; None for color None.
+    """
+
+    def __init__(self, comm: MPI.Intracomm | None) -> None:
+        self._comm = comm
+        self._made = [] if comm is None else [one for one in _owned if one in children_of(comm)]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether this rank has closed what was made over it."""
+        return all(one.is_closed for one in self._made)
+
+    def receive_goodbyes(self, limit_s: float) -> bool:
+        """Receive the goodbyes of the other ranks; return whether all have come."""
+        return all(one.receive_goodbyes(limit_s) for one in self._made)
+
+    def leave_to_finalize(self) -> None:
+        """Become BROKEN, because another rank may have nothing to free."""
+        for one in self._made:
+            one.is_closed = False
+
+    def free(self) -> None:
+        """Free everything; all ranks of the parent do so together."""
+        for one in self._made:
+            one.free()
+        if self._comm is not None:
+            children_of(self._comm).clear()
+            self._comm.Free()
+
+
+Child = OwnedObjects | OwnedPart
+
+
+def children_of(parent: MPI.Intracomm) -> list[Child]:
     """Return the list of what was made over ``parent``, which keeps it as an attribute."""
     if parent.Get_attr(_children_key()) is None:
         parent.Set_attr(_children_key(), [])
-    return cast(list[OwnedObjects], parent.Get_attr(_children_key()))
+    return cast(list[Child], parent.Get_attr(_children_key()))
 
 
-def free_closed(children: list[OwnedObjects], over: MPI.Intracomm) -> None:
+def free_closed(children: list[Child], over: MPI.Intracomm) -> None:
     """Free the children that all ranks have closed; collective over ``over``."""
     closed = _where_all(over, children, [one.is_closed for one in children])
     deadline = running_s() + GOODBYE_S
     received = [one.receive_goodbyes(max(deadline - running_s(), 0.0)) for one in closed]
     for one in _where_all(over, closed, received):
         children.remove(one)
-        _owned.remove(one)
         one.free()
 
 
-def _where_all(
-    over: MPI.Intracomm, children: list[OwnedObjects], flags: list[bool]
-) -> list[OwnedObjects]:
+def _where_all(over: MPI.Intracomm, children: list[Child], flags: list[bool]) -> list[Child]:
     """Return the children whose flag is set on every rank; collective over ``over``."""
     if not children:
         return []
@@ -140,11 +181,11 @@ def register(owned: OwnedObjects, parent: MPI.Intracomm, owner: Owner) -> None:
 def _children_key() -> int:
     from mpi4py import MPI
 
-    def deleted(comm: MPI.Comm, key: int, children: list[OwnedObjects]) -> None:
+    def deleted(comm: MPI.Comm, key: int, children: list[Child]) -> None:
         """The parent is being freed, which is collective, so its closed children can be."""
-        left = [one for one in children if one in _owned]
+        left = [one for one in _owned if one in children]
         if left:
-            free_closed(left, left[0].world)
+            free_closed([*left], left[0].world)
 
     return MPI.Comm.Create_keyval(delete_fn=deleted)
 

@@ -21,7 +21,7 @@ from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import attempt, first_problem
 from cobre_comm.common.running_time import running_s
 from cobre_comm.config import MpiConfig, ShmConfig
-from cobre_comm.errors import InitializationFailed
+from cobre_comm.errors import AllocationFailed, InitializationFailed
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -85,8 +85,18 @@ def share_node(comm: View, world: MPI.Intracomm, node: MPI.Intracomm, config: Mp
         numa_interleave=config.numa_interleave,
         spin_us=config.spin_us,
     )
-    segment, problem = attempt(lambda: attach_group(comm, shm, MpiGroup(node)))
+    shortage = None
+
+    def share() -> Segment:
+        nonlocal shortage
+        try:
+            return attach_group(comm, shm, MpiGroup(node))
+        except AllocationFailed as error:
+            shortage = error
+            raise
+
+    segment, problem = attempt(share)
     found = first_problem(MpiGroup(world), problem)
     if found or segment is None:
-        raise InitializationFailed("mpi", found)
+        raise InitializationFailed("mpi", found) from shortage
     return segment

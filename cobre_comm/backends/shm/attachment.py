@@ -78,6 +78,12 @@ def attach_group(comm: View, config: ShmConfig, group: Group, leader: int = 0) -
     return segment
 
 
+def attach_nowhere(group: Group, leader: int) -> None:
+    """Take every step of :func:`attach_group` on ranks that get no record: they share a page."""
+    group.agree(LARGEST_BUFFER_BYTES)
+    share_segment(group, PAGE_BYTES, leader=leader).close()
+
+
 def _describe(comm: View, config: ShmConfig, segment: Segment) -> None:
     buffer_bytes = header.load(header.words(segment).buffer_bytes)
     comm.control = segment.address

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import sys
 from collections.abc import Callable
@@ -21,9 +22,10 @@ from cobre_kernels.shm.gatherv import gatherv_body
 from numpy.typing import DTypeLike
 
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
-from cobre_comm.backends.shm.attachment import attach, attach_group, first_journal
+from cobre_comm.backends.shm.attachment import attach, attach_group, attach_nowhere, first_journal
 from cobre_comm.backends.shm.region import ShmRegion, map_region
 from cobre_comm.backends.shm.spec import SHM
+from cobre_comm.backends.split import Part
 from cobre_comm.common.agreement import Group
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import InvalidCommunicator
@@ -48,7 +50,10 @@ class ShmBackend(KernelBackend):
     config : ShmConfig
         Where the ranks meet. The constructor returns when all of them have attached.
     group : Group, optional
-        The same ranks, where they can talk already: then they need no name to meet by.
+        The same ranks, where they can talk already: then they need no name to meet by. Or more
+        ranks, all of which do this at the same time.
+    leader : int
+        Which of the group is rank 0 here.
 
     Raises
     ------
@@ -67,7 +72,7 @@ class ShmBackend(KernelBackend):
 
     __slots__ = ("_announce_closed", "_config", "_regions", "_segment")
 
-    def __init__(self, config: ShmConfig, group: Group | None = None) -> None:
+    def __init__(self, config: ShmConfig, group: Group | None = None, leader: int = 0) -> None:
         super().__init__(SHM, BODIES, config.rank, config.size, is_leader=config.rank == 0)
         self._config = config
         self._regions = itertools.count()
@@ -76,7 +81,7 @@ class ShmBackend(KernelBackend):
         if group is None:
             self._segment = attach(self._comm, config)
         else:
-            self._segment = attach_group(self._comm, config, group)
+            self._segment = attach_group(self._comm, config, group, leader)
         self._journals.move_to(self._segment, first_journal(self._comm), range(config.size))
 
     @property
@@ -97,6 +102,20 @@ class ShmBackend(KernelBackend):
         self._agree_on(SPLIT, 0)
         with self._together():
             return ShmBackend(self._config, group=self)
+
+    def _make_part(self, part: Part) -> tuple[ShmBackend | None, None]:
+        if not part.has_color:
+            attach_nowhere(self, part.leader)
+            return None, None
+        # As much memory for all parts together, and as little spinning, as this communicator has.
+        config = dataclasses.replace(
+            self._config,
+            rank=part.rank,
+            size=part.size,
+            buffer_bytes=self._comm.buffer_stride,
+            spin_us=self._comm.spin_ns / 1000,
+        )
+        return ShmBackend(config, self, part.leader), None
 
     def close(self) -> None:
         """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""

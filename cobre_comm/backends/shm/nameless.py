@@ -38,14 +38,18 @@ import pathlib
 import secrets
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cobre_comm.backends.shm import segment as segments
 from cobre_comm.backends.shm.segment import PRIVATE_MODE, SHM_FOLDER, Segment
-from cobre_comm.common.agreement import Group, agree_on_memory, attempt, first_problem
+from cobre_comm.common.agreement import (
+    Group,
+    agree_on_memory,
+    attempt,
+    first_problem,
+    gather_rows,
+)
 from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.errors import AllocationFailed
 
@@ -120,14 +124,6 @@ def _share_file(group: Group, leader: int, nbytes: int) -> Descriptor:
     raise AllocationFailed(nbytes, problem)
 
 
-def _of_leader(group: Group, leader: int, words: NDArray[Any]) -> NDArray[Any]:
-    """Return what the leader of this rank gives; collective."""
-    given = np.empty((group.size, words.size), dtype=words.dtype)
-    counts = np.full(group.size, words.size)
-    group.allgatherv(words, given, counts, words.size * np.arange(group.size))
-    return np.asarray(given[leader])
-
-
 def _hand_over(group: Group, leader: int) -> tuple[Descriptor | None, str]:
     """HAND OVER; return the file, and the problem of the first rank that has one."""
     offer = np.zeros(4, dtype=np.uint64)  # process, descriptor, device, inode
@@ -137,7 +133,7 @@ def _hand_over(group: Group, leader: int) -> tuple[Descriptor | None, str]:
         if file is not None:
             status = os.fstat(file.number)
             offer[:] = os.getpid(), file.number, status.st_dev, status.st_ino
-    offer = _of_leader(group, leader, offer)
+    offer = gather_rows(group, offer)[leader]
     if group.rank != leader:
         file, problem = attempt(lambda: _receive(*offer.tolist()))
     return file, first_problem(group, problem)
@@ -169,7 +165,7 @@ def _check_identity(status: os.stat_result, device: int, inode: int) -> None:
 def _share_by_name(group: Group, leader: int) -> tuple[Descriptor | None, str]:
     """BY NAME; return the file, and the problem of the first rank that has one."""
     drawn = f"/cobre.{secrets.token_urlsafe(NAME_RANDOM_BYTES)}".encode()  # as long as macOS allows
-    letters = _of_leader(group, leader, np.array(list(drawn), dtype=np.uint8))
+    letters = gather_rows(group, np.array(list(drawn), dtype=np.uint8))[leader]
     name = letters.tobytes().decode()
     file, problem = None, ""
     try:

@@ -21,16 +21,29 @@ from cobre_comm.backends.kernel_backend import Bodies, KernelBackend
 from cobre_comm.backends.local import backend as local
 from cobre_comm.backends.nodes.memory import BODIES, NodesMemory, Verbs, least_buffer_bytes
 from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
-from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, attach_group, first_journal
+from cobre_comm.backends.shm.attachment import (
+    SMALLEST_BUFFER_BYTES,
+    attach_group,
+    attach_nowhere,
+    first_journal,
+)
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.shm.region import ShmRegion, map_region
 from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.backends.tcp.memory import LinkMemory
 from cobre_comm.backends.tcp.nodes.finding import find_nodes
 from cobre_comm.backends.tcp.nodes.group import MeetingGroup
 from cobre_comm.backends.tcp.rendezvous import Links, Participant, meet
 from cobre_comm.backends.tcp.spec import TCP
+from cobre_comm.backends.tcp.split import (
+    NEW_JOB,
+    Meeting,
+    arranged,
+    config_of_part,
+    opened_listener,
+)
 from cobre_comm.common.agreement import Group
 from cobre_comm.common.cores import usable_cores
 from cobre_comm.config import ShmConfig, TcpConfig
@@ -72,6 +85,8 @@ class TcpBackend(KernelBackend):
         Ranks that can talk already, these among them, which are one node: then they meet nowhere.
     leader : int
         The first of these in the group.
+    meeting : Meeting
+        How the ranks of one color meet, where a communicator is split.
 
     Raises
     ------
@@ -93,7 +108,13 @@ class TcpBackend(KernelBackend):
         "_segment", "peers_are_proven",
     )  # fmt: skip
 
-    def __init__(self, config: TcpConfig, group: Group | None = None, leader: int = 0) -> None:
+    def __init__(
+        self,
+        config: TcpConfig,
+        group: Group | None = None,
+        leader: int = 0,
+        meeting: Meeting = NEW_JOB,
+    ) -> None:
         super().__init__(TCP, _expected_bodies(config), config.rank, config.size, is_leader=True)
         self._config = config
         self._regions = itertools.count()
@@ -109,15 +130,21 @@ class TcpBackend(KernelBackend):
         if group is not None:
             self._share(group, leader)
         elif config.size > 1:
-            self._meet()
+            self._meet(meeting)
 
-    def _meet(self) -> None:
+    def _meet(self, meeting: Meeting) -> None:
         """Find the other ranks, and those of them that share memory."""
         config = self._config
         eager_bytes, far_eager_bytes = EAGER_BYTES, FAR_EAGER_BYTES
         if config.eager_bytes is not None:
             eager_bytes = far_eager_bytes = config.eager_bytes
-        with meet(config, eager_bytes, far_eager_bytes=far_eager_bytes) as participant:
+        with meet(
+            config,
+            eager_bytes,
+            meeting.listener,
+            far_eager_bytes=far_eager_bytes,
+            meanwhile=meeting.meanwhile,
+        ) as participant:
             group = MeetingGroup(config.rank, config.size, participant.exchange)
             order = find_nodes(group, config)
             if order.nodes == 1:
@@ -202,9 +229,37 @@ class TcpBackend(KernelBackend):
         if self._node_order.is_flat:
             return local.LocalBackend()
         with self._together():
-            return TcpBackend(
-                _of_node(self._config, self._node_order), self, self._node_order.leader
-            )
+            config = _of_node(self._config, self._node_order)
+            return self._as_proven(TcpBackend(config, self, self._node_order.leader))
+
+    def _as_proven(self, made: TcpBackend) -> TcpBackend:
+        """Return a communicator of ranks of this one; its token proves nothing more."""
+        made.peers_are_proven = self.peers_are_proven
+        return made
+
+    def _make_part(self, part: Part) -> tuple[TcpBackend | None, Exception | None]:
+        node = self._comm if self._nodes is None else self._nodes.node
+        config = config_of_part(
+            self._config, part, node.buffer_stride or None, self._comm.spin_ns / 1000
+        )
+        if self._segment is not None and self._nodes is None:
+            if not part.has_color:
+                attach_nowhere(self, part.leader)
+                return None, None
+            return self._as_proven(TcpBackend(config, self, part.leader)), None
+        where = {} if self._links is None else self._links.where
+        with opened_listener(part, where) as (listener, problem):
+            config = arranged(self, part, config, where, listener)
+
+            def make(look: Callable[[], None]) -> TcpBackend | None:
+                if problem:
+                    raise InitializationFailed("tcp", problem)
+                if not part.has_color:
+                    return None
+                made = TcpBackend(config, meeting=Meeting(listener, look))
+                return self._as_proven(made)
+
+            return make_in_step(self, "tcp", make)
 
     def mark_forked(self) -> None:
         """In a forked child: close its copies of the sockets, which would keep them open."""

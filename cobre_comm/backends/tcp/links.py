@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 from cobre_kernels.tcp import tags
 
@@ -31,6 +32,9 @@ class Links:
         How many ranks of the job run on this machine, this one included.
     eager_bytes : int
         Rank 0's value.
+    where : dict of int
+        By rank: the socket address at which this rank has found that rank, of any port there; for
+        this rank itself the one at which it has listened, if it is one.
     """
 
     control: dict[int, socket.socket] = field(default_factory=dict)
@@ -39,6 +43,7 @@ class Links:
     pids: dict[int, int] = field(default_factory=dict)
     ranks_here: int = 1
     eager_bytes: int = 0
+    where: dict[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def put(self, peer: int, purpose: int, sock: socket.socket) -> None:
         """Enter a link to a peer."""

@@ -17,7 +17,7 @@ USUAL_S = 60.0  # what a case may take without saying so
 FEATURES = {
     "njit": "be an argument of compiled code",
     "regions": "make shared regions",
-    "split": "split_local",
+    "split": "split and split_local",
     "liveness": "see by itself that the process of a rank has ended",
     "timeouts": "give up waiting for a live rank after a limit",
     "disagreement": "see that ranks call different things",

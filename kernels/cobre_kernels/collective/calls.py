@@ -25,6 +25,7 @@ EXACT_SUM = 8  # an allreduce of EXACT, for what the caller is told
 ALLGATHER = 9  # an allgatherv of equal blocks, likewise
 GATHERV = 10
 REGION_BLOCK = 11  # no collective: the bounds of a part of a region, likewise
+SPLIT_COLOR = 12
 
 OPERATIONS = {
     BARRIER: "barrier",
@@ -38,6 +39,7 @@ OPERATIONS = {
     ALLGATHER: "allgather",
     GATHERV: "gatherv",
     REGION_BLOCK: "block",
+    SPLIT_COLOR: "split",
 }
 
 HASH_MASK = 0x3FFFFFFF

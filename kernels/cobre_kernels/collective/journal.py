@@ -36,7 +36,7 @@ from cobre_kernels.machine.ticks import ticks
 
 JOURNAL_MAGIC = 0x314E524A45524243  # "CBREJRN1", little-endian
 CALLS = 64  # a power of two
-OPERATION_ROWS = 12  # numbers of operations are below
+OPERATION_ROWS = 13  # numbers of operations are below
 JOB_WORDS = 8
 NOBODY = -1
 ANOTHER_NODE = -2  # some rank of another node, which one is not known

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous.coordinator import Coordinator
@@ -27,6 +27,7 @@ def meet(
     listener: socket.socket | None = None,
     *,
     far_eager_bytes: int | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Iterator[Participant]:
     """Attach all ranks to rank 0; in the block they exchange what they need, and link.
 
@@ -44,6 +45,8 @@ def meet(
         Where rank 0 listens, instead of opening one; it is closed in any case.
     far_eager_bytes : int, optional
         Holds instead of ``eager_bytes`` if the ranks are on several machines.
+    meanwhile : callable, optional
+        Called every ``LOOK_S``; what it raises ends the rendezvous.
 
     Raises
     ------
@@ -58,7 +61,9 @@ def meet(
     try:
         with contextlib.closing(participant):
             try:
+                participant.meanwhile = meanwhile
                 participant.attach()
+                participant.links.where = participant.where()
                 yield participant
             except InitializationFailed as error:
                 participant.refuse(error)

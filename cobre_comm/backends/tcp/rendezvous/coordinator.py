@@ -8,7 +8,7 @@ import secrets
 import socket
 from collections import Counter
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cobre_kernels.tcp import tags
 
@@ -99,6 +99,13 @@ class Coordinator(Participant):
         """Tell all workers that have attached."""
         for worker in self._workers.values():
             messages.send_refused(worker.control, error)
+
+    def where(self) -> dict[int, tuple[Any, ...]]:
+        """Return where rank 0 has found each other, and where it has listened itself."""
+        found = {rank: worker.control.getpeername() for rank, worker in self._workers.items()}
+        if len(self._listeners) == 1:
+            found[0] = self._listeners[0].getsockname()
+        return found
 
     def _listen(self) -> None:
         host, port = self._config.bind_addr, self._config.port

@@ -7,6 +7,7 @@ import logging
 import math
 import socket
 from collections.abc import Callable, Collection, Set
+from typing import Any
 
 from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import messages
@@ -19,6 +20,7 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
 LOG_WAIT_AFTER_S = 10.0
+LOOK_S = 0.02  # for what else this rank looks after meanwhile
 LINK_ADVICE = (
     "every rank must be able to connect to every other (a firewall?), or raise "
     "COBRE_TCP_CONNECT_TIMEOUT_MS"
@@ -48,6 +50,8 @@ class Participant(abc.ABC):
         self._talks: dict[int, Task[None]] = {}  # by rank: what serves its control link
         self._said: set[int] = set()  # ranks that have been sent all that is due
         self._frames: dict[int, bytes] = {}  # by rank: the frame that has come
+        self.meanwhile: Callable[[], None] | None = None
+        self._next_look = 0.0
 
     @abc.abstractmethod
     def attach(self) -> None:
@@ -70,6 +74,10 @@ class Participant(abc.ABC):
         It ends with the rendezvous: at its limit, or when a rank is lost. Raises as :meth:`attach`.
         After the last one, a rank may close its links: this is no loss any more.
         """
+
+    @abc.abstractmethod
+    def where(self) -> dict[int, tuple[Any, ...]]:
+        """Return where this rank has found each other, and where it has listened itself."""
 
     @abc.abstractmethod
     def refuse(self, error: InitializationFailed) -> None:
@@ -128,14 +136,23 @@ class Participant(abc.ABC):
         A human may be starting the other ranks, so after a while the log mentions the wait.
         """
         soon = running_s() + LOG_WAIT_AFTER_S
-        if until > soon and not self._loop.run(done, soon):
+        if until > soon and not self._run(done, soon):
             limit_s = self._config.connect_timeout_ms / 1000
             _logger.warning(
                 "tcp rank %d still waits for the others after %g s (limit: %s)",
                 self._config.rank, LOG_WAIT_AFTER_S, f"{limit_s:g} s" if limit_s else "none",
             )  # fmt: skip
-        if not self._loop.run(done, until):
+        if not self._run(done, until):
             raise InitializationFailed("tcp", failure())
+
+    def _run(self, done: Callable[[], bool], until: float) -> bool:
+        """Run all tasks until ``done()``; return False if ``until`` came first."""
+        while self.meanwhile is not None and self._next_look < until:
+            if self._loop.run(done, self._next_look):
+                return True
+            self.meanwhile()
+            self._next_look = running_s() + LOOK_S
+        return self._loop.run(done, until)
 
     def _accept(
         self, key_of: Callable[[int], bytes], admit: Admit, expected: Set[tuple[int, int]],

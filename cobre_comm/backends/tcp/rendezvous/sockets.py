@@ -90,6 +90,11 @@ def listen_for_peers(control: socket.socket, *, loopback_only: bool) -> socket.s
     if loopback_only:
         host, _, *scope = control.getsockname()
         return listen(Endpoint(control.family, (host, 0, *scope)))
+    return listen_anywhere()
+
+
+def listen_anywhere() -> socket.socket:
+    """Return a socket that listens at a free port of every address of this machine."""
     with contextlib.suppress(OSError):  # no IPv6 here
         return listen(Endpoint(socket.AF_INET6, ("::", 0)))
     return listen(Endpoint(socket.AF_INET, ("0.0.0.0", 0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import socket
 from collections.abc import Callable, Collection
+from typing import Any
 
 from cobre_kernels.tcp import tags
 
@@ -61,6 +62,12 @@ class Worker(Participant):
         if not last:
             self._serve(0, messages.watch(control, 0))
         return parts
+
+    def where(self) -> dict[int, tuple[Any, ...]]:
+        """Return where this rank has found each other, and where it has listened itself."""
+        assert self._peers is not None
+        found = {rank: endpoint.sockaddr for rank, endpoint in enumerate(self._peers.endpoints)}
+        return {**found, self._config.rank: self._listeners[0].getsockname()}
 
     def refuse(self, error: InitializationFailed) -> None:
         """Tell rank 0, if this rank is attached."""

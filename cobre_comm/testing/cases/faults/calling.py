@@ -29,6 +29,8 @@ def collective(comm, caller, operation, length=5, *, dtype="f8", op=ReduceOp.SUM
         is_root, tables = comm.rank == root, (np.full(size, length), length * np.arange(size))
         rest = (np.zeros(size * length, dtype), *tables) if is_root else (None, None, None)
         made.gatherv(comm, np.ones(length, dtype), *rest, root)
+    elif operation == "split":
+        comm.split(root)
     elif operation == "sum":
         made.sum(comm, np.dtype(dtype).type(1).item())
     else:

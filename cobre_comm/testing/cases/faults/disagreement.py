@@ -24,6 +24,10 @@ PLANS = {
         [call("barrier"), call("allreduce"), call("barrier")],
         ["rank 0 and rank 2 called barrier", "rank 1 called allreduce"],
     ),
+    "split": (
+        [call("split"), call("barrier"), call("split")],
+        ["rank 0 and rank 2 called split", "rank 1 called barrier"],
+    ),
     "three operations": (
         [call("broadcast"), call("allreduce"), call("allgatherv")],
         ["rank 0 called broadcast", "rank 1 called allreduce", "rank 2 called allgatherv"],
@@ -85,7 +89,7 @@ PLANS = {
         ["float64", "float32"],
     ),
 }
-AT_FAULT = {"operations": (1,)}  # the odd one, where the others agree
+AT_FAULT = {"operations": (1,), "split": (1,)}  # the odd one, where the others agree
 
 
 def disagree(comm, caller, name):

@@ -241,7 +241,7 @@ class _Case:
         self.nothing()
         told = self.accounts[self.fault.victim].get("refused", [])
         word = "thread" if self.fault.kind == "second_thread" else "fork"
-        count = len(OPERATIONS) + 2 if self.fault.kind.startswith("use_in_child") else 1
+        count = len(OPERATIONS) + 3 if self.fault.kind.startswith("use_in_child") else 1
         right = len(told) == count and all(word in text for text in told)
         self.must(right, f"the other is told {told}")
 

@@ -88,6 +88,8 @@ def take(comm, step, caller):
         _compare(step, came, sum(data(r, number, n).sum() for r in range(size)))
     elif step.operation == "region":
         _share(comm, step)
+    elif step.operation == "split":
+        comm.split(comm.rank % 2).close()
     else:
         made.barrier(comm)
 

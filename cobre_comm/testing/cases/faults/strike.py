@@ -267,7 +267,11 @@ class Victim:
     def _child_tries(self):
         """Note what a forked child is told when it does what a rank does."""
         refused, comm = [], self.comm
-        others = (comm.split_local, lambda: comm.create_shared_region(3, np.float64))
+        others = (
+            comm.split_local,
+            partial(comm.split, 0),
+            lambda: comm.create_shared_region(3, np.float64),
+        )
         try:
             for call in (*(partial(collective, comm, "python", n) for n in OPERATIONS), *others):
                 try:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Slow
-from cobre_comm.testing.cases.faults.fault import REGION, STEP, Fault
+from cobre_comm.testing.cases.faults.fault import REGION, SPLIT, STEP, Fault
 from cobre_comm.testing.cases.faults.judge import Seen, judge
 from cobre_comm.testing.cases.faults.work import work
 
@@ -91,6 +91,18 @@ CASES = [
         "interrupted",
         [at("interrupted", 0), at("alarmed", 1), *slow("interrupted", 1, moment=REGION)],
         ("signals", "regions"),
+    ),
+    case(
+        "killed_in_a_split", [at("killed", 0, SPLIT), *slow("killed", 1, 2, moment=SPLIT)],
+        ("liveness", "regions", "split"), where="watchful",
+    ),
+    case(
+        "interrupted_in_a_split", [at("interrupted", 2, SPLIT), *slow("alarmed", 0, moment=SPLIT)],
+        ("signals", "regions", "split"),
+    ),
+    case(
+        "late_for_a_split", [at("late", 1, SPLIT, limit_s=LIMIT_S)],
+        ("timeouts", "regions", "split"), limit_s=LIMIT_S,
     ),
     case(
         "astray", [at(f"astray_{what}", n, step=2 * n) for n, what in enumerate(ASTRAY)],

@@ -15,6 +15,7 @@ from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective
 from cobre_comm.testing.cases.faults.fault import (
     CLOSE,
     REGION,
+    SPLIT,
     START,
     STEP,
     Ledger,
@@ -72,7 +73,7 @@ class _Worker:
         self.before = descriptors()
         self.draw = random.Random(f"{fault.seed} {rank}")
         self.victim = None
-        self._moment_of_step = REGION if fault.moment == REGION else STEP
+        self._moment_of_step = fault.moment if fault.moment in (REGION, SPLIT) else STEP
 
     def do_all(self):
         try:
@@ -128,6 +129,8 @@ class _Worker:
         """Return the step at which the fault strikes."""
         if self.fault.moment == REGION:
             return step._replace(operation="region", length=steps.REGION_ELEMENTS[-1])
+        if self.fault.moment == SPLIT:
+            return step._replace(operation="split")
         if self.kind.operation:
             return step._replace(operation=self.kind.operation, length=5, dtype="f8",
                                  op=steps.ReduceOp.SUM, root=0)  # fmt: skip

@@ -1,0 +1,72 @@
+"""The ranks of one color, as MPI splits them off: theory of operation.
+
+MPI makes communicators by calls that block until all ranks have come, and hear of no signal. So
+a thread makes them. The rank itself stays in step with the ranks of the parent: an interrupt, or
+the end of a rank, ends the split on all others. The thread of a rank that waits in MPI for a lost
+one stays there. Where MPI allows calls from one thread alone, the rank makes them itself, and hears
+of nothing meanwhile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from cobre_comm.backends.mpi.owned import children_of, free_closed
+from cobre_comm.backends.mpi.rendezvous import await_all
+from cobre_comm.backends.split import LOOK_S, Part
+from cobre_comm.config import MpiConfig
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+T = TypeVar("T")
+
+
+def beside(make: Callable[[], T], look: Callable[[], None]) -> T:
+    """Return what a function makes in a thread of its own, looking about meanwhile."""
+    from mpi4py import MPI
+
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        return make()
+    made: list[T] = []
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            made.append(make())
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(LOOK_S)
+        if thread.is_alive():
+            look()
+    for error in failures:
+        raise error
+    return made.pop()
+
+
+def config_of_part(config: MpiConfig, part: Part, buffer_bytes: int) -> MpiConfig:
+    """Return the configuration of a part: the same nodes, and no more memory for all parts."""
+    pretend = config.pretend_nodes
+    nodes = tuple(pretend[rank % len(pretend)] for rank in part.ranks) if pretend else ()
+    return dataclasses.replace(config, pretend_nodes=nodes, buffer_bytes=buffer_bytes)
+
+
+def split_off(world: MPI.Intracomm, part: Part, timeout_s: float) -> MPI.Intracomm | None:
+    """Return the communicator of a part, None for color None; collective over ``world``.
+
+    What earlier splits of it have made, and all ranks have closed, is freed.
+    """
+    from mpi4py import MPI
+
+    await_all(world, timeout_s)
+    free_closed(children_of(world), world)
+    comm = world.Split(part.leader if part.has_color else MPI.UNDEFINED, part.rank)
+    return cast(MPI.Intracomm, comm) if part.has_color else None

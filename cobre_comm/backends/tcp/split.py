@@ -1,0 +1,101 @@
+"""Where the ranks of one color meet: a rendezvous of their own, which the parent has arranged.
+
+Ranks that are one node share memory already, and need none. Otherwise the first rank of a color
+listens at a free port of the address at which it has listened for the parent. The parent's
+collectives carry the port and a fresh random token. The other ranks find that rank where they have
+found it before, so a split asks nothing new of firewalls but free ports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import secrets
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cobre_comm.backends.split import Part
+from cobre_comm.backends.tcp.rendezvous.addresses import same_host
+from cobre_comm.backends.tcp.rendezvous.sockets import listen, listen_anywhere
+from cobre_comm.common.agreement import Group, gather_rows
+from cobre_comm.config import TcpConfig
+
+TOKEN_WORDS = 4
+NO_PORT = 0
+NOWHERE = "-"  # until it is known
+
+Where = Mapping[int, tuple[Any, ...]]  # by rank: a socket address of any port there
+
+
+class Meeting(NamedTuple):
+    """How a rendezvous differs from that of a new job.
+
+    Parameters
+    ----------
+    listener : socket or None
+        Where rank 0 listens, instead of opening one.
+    meanwhile : callable or None
+        What every rank does now and then; what it raises ends the rendezvous.
+    """
+
+    listener: socket.socket | None = None
+    meanwhile: Callable[[], None] | None = None
+
+
+NEW_JOB = Meeting()
+
+
+@contextlib.contextmanager
+def opened_listener(part: Part, where: Where) -> Iterator[tuple[socket.socket | None, str]]:
+    """Open the listener of a part on its first rank; yield it, or why there is none."""
+    listener, problem = None, ""
+    try:
+        if part.has_color and part.rank == 0 and part.size > 1:
+            here = where.get(part.leader)
+            listener = listen(same_host(here, NO_PORT)) if here else listen_anywhere()
+    except OSError as error:
+        problem = f"cannot listen for the ranks of its color: {error}"
+    with contextlib.closing(listener) if listener else contextlib.nullcontext():
+        yield listener, problem
+
+
+def config_of_part(
+    config: TcpConfig, part: Part, buffer_bytes: int | None, spin_us: float
+) -> TcpConfig:
+    """Return the configuration of a part: no more memory for all parts, and no more spinning."""
+    pretend = config.pretend_nodes
+    return dataclasses.replace(
+        config,
+        rank=part.rank,
+        size=part.size,
+        pretend_nodes=tuple(pretend[rank % len(pretend)] for rank in part.ranks) if pretend else (),
+        buffer_bytes=buffer_bytes,
+        spin_us=spin_us,
+        coordinator=NOWHERE,
+    )
+
+
+def arranged(
+    group: Group, part: Part, config: TcpConfig, where: Where, listener: socket.socket | None
+) -> TcpConfig:
+    """Return the configuration with the place where the ranks of a color meet; collective."""
+    offer = np.zeros(1 + TOKEN_WORDS, dtype=np.int64)
+    if listener is not None:
+        offer[0] = listener.getsockname()[1]
+        offer[1:] = np.frombuffer(secrets.token_bytes(offer[1:].nbytes), dtype=np.int64)
+    port, *token = gather_rows(group, offer)[part.leader]
+    return dataclasses.replace(
+        config,
+        coordinator=_host(where[part.leader]) if part.rank else None,
+        port=int(port),
+        token=np.array(token).tobytes().hex(),
+    )
+
+
+def _host(sockaddr: tuple[Any, ...]) -> str:
+    """Return the host of a socket address; a link-local one with its scope."""
+    scope = sockaddr[3] if len(sockaddr) == 4 else 0
+    return f"{sockaddr[0]}%{scope}" if scope else str(sockaddr[0])

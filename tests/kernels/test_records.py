@@ -100,7 +100,7 @@ def numbered(module, first, last):
 
 CODES = {
     "status": numbered(status, "OK", "MPI_FAILED"),
-    "operation": numbered(calls, "BARRIER", "REGION_BLOCK"),
+    "operation": numbered(calls, "BARRIER", "SPLIT_COLOR"),
     "dtype": numbered(dtypes, "OTHER", "EXACT"),
     "guard": numbered(comm, "FORKED", "FINALIZED"),
     "reason": numbered(comm, "ARRIVED", "UNREACHABLE"),

@@ -110,8 +110,9 @@ class OwnedPart:
     """
 
     def __init__(self, comm: MPI.Intracomm | None) -> None:
-        self._comm = comm
         self._made = [] if comm is None else [one for one in _owned if one in children_of(comm)]
+        for one in self._made:
+            one.comms.append(cast("MPI.Intracomm", comm))  # goes with it, also before MPI_Finalize
 
     @property
     def is_closed(self) -> bool:
@@ -131,9 +132,6 @@ class OwnedPart:
         """Free everything; all ranks of the parent do so together."""
         for one in self._made:
             one.free()
-        if self._comm is not None:
-            children_of(self._comm).clear()
-            self._comm.Free()
 
 
 Child = OwnedObjects | OwnedPart

@@ -10,7 +10,6 @@ Source: proc_pid_fd(5). The same user may look, without further privileges.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import mmap
 import os
 from collections.abc import Iterator
@@ -57,9 +56,7 @@ def journals_in(path: str, pid: int | None = None) -> list[Journal]:
     try:
         here = _mapped_here(path)
         if here is not None:
-            address, nbytes = here
-            head = ctypes.string_at(address, min(nbytes, HEADER_BYTES))
-            return _journals_at(address, nbytes, _offsets(path, head), pid)
+            return _copied_from_here(path, *here, pid)
         with open(path, "rb") as file:  # noqa: PTH123
             offsets = _offsets(path, os.pread(file.fileno(), HEADER_BYTES, 0))
             if not offsets:
@@ -89,6 +86,20 @@ def _mapped_here(path: str) -> tuple[int, int] | None:
                 begin, end = (int(edge, 16) for edge in span.split("-"))
                 return begin, end - begin
     return None
+
+
+def _copied_from_here(path: str, address: int, nbytes: int, pid: int | None) -> list[Journal]:
+    """Return the journals in memory of this process, which another thread may unmap any time.
+
+    The kernel reads it for us, and fails with an error where it is gone.
+    """
+    with open("/proc/self/mem", "rb") as memory:  # noqa: PTH123
+        offsets = _offsets(path, os.pread(memory.fileno(), min(nbytes, HEADER_BYTES), address))
+        whole = [address + o for o in offsets if o + JOURNAL_BYTES <= nbytes]
+        copies = [os.pread(memory.fileno(), JOURNAL_BYTES, at) for at in whole]
+    words = [np.frombuffer(copy, np.uint8) for copy in copies]
+    found = [_journals_at(copy.ctypes.data, copy.size, range(1), pid) for copy in words]
+    return [journal for some in found for journal in some]
 
 
 def _journals_at(address: int, nbytes: int, offsets: range, pid: int | None) -> list[Journal]:

@@ -70,7 +70,7 @@ class FinalReport:
         first = first_failure(by_themselves) or first_failure(endings)
         if first is None:
             return 0
-        reported = [ending for ending in endings if ending.report is not None]
+        reported = [ending for ending in endings if ending.report and ending.report.trace]
         silent = set(shown) - {first.rank, *(ending.rank for ending in reported)}
         speaker = first
         if first.rank == STARTER:  # it knows no cause, but a rank does

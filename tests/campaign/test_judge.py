@@ -35,7 +35,7 @@ def right(kind):
         accounts[VICTIM] |= caught()
     if promise == REFUSED:
         word = "another thread" if kind == "second_thread" else "after a fork"
-        accounts[VICTIM]["refused"] = [word] * (6 if kind.startswith("use_in_child") else 1)
+        accounts[VICTIM]["refused"] = [word] * (7 if kind.startswith("use_in_child") else 1)
     if promise == LOST and kind != "closed":
         del accounts[VICTIM]["done"]
     codes = [exit_code if rank == VICTIM else 0 for rank in range(SIZE)]

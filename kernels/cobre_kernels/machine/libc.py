@@ -48,6 +48,7 @@ SCRATCH_WORDS = 4  # what a timespec or a struct flock needs, in private memory 
 # Sockets. MSG_NOSIGNAL is the option SO_NOSIGPIPE on macOS.
 MSG_NOSIGNAL = 0x4000 if IS_LINUX else 0
 EINTR = 4
+EBADF = 9
 EAGAIN = 11 if IS_LINUX else 35
 ETIMEDOUT = 110 if IS_LINUX else 60
 EHOSTUNREACH = 113 if IS_LINUX else 65

@@ -63,6 +63,8 @@ garbled             a frame that is not     as "data link ends", but loses that 
 data link ends      end of stream, error    waits EXPLANATION_MS for one of the next three rows,
                                             else loses that leader as DIED: LOST_PEER
 control link ends   end of stream, error    loses that leader as DIED or UNREACHABLE: LOST_PEER
+link closed here    EBADF: this process has     gives up itself: LOST_PEER, which names this leader
+                    closed its descriptor
 process ends        its descriptor (pidfd)  as "data link ends"; on one machine, where another
                                             process may hold the sockets of a dead leader
 goodbye             SHUTDOWN of step t      t >= s: that leader has done its part; else loses it as

@@ -52,7 +52,7 @@ NODE_1 = ["--nnodes", 2, "--node-rank", 1, "--coordinator", "[::1]:4000", "--tok
 @pytest.mark.parametrize(
     ("words", "ranks", "expected", "gone"),
     [
-        (["--timeout", "7.5"], (0, 1), ON_SHM, "COBRE_TCP_(?!STAR|TIMEOUT)"),
+        (["--timeout", "7.5"], (0, 1), ON_SHM, "COBRE_TCP_(?!EAGER|TIMEOUT)"),
         (["--backend", "tcp", "--timeout", "2.5"], (0, 1), ON_TCP, "COBRE_SHM"),
         (["--timeout", "2.5", *NODE_1], (2, 3), ON_NODE_1, "COBRE_SHM"),
     ],

@@ -10,7 +10,7 @@ from cobre_kernels.machine.atomics import swap_bytes
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.frame import CONTROL_BYTES, CONTROL_OFFSET, control_first, control_tag
-from cobre_kernels.tcp.links import MEMBER, NO_LINK
+from cobre_kernels.tcp.links import CLOSED_HERE, MEMBER, NO_LINK
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS, becomes_ready, receive_all, send_all
 from cobre_kernels.tcp.protocol import QUERY_NS, REST_PATIENCE_MS, SEND_PATIENCE_MS
 from cobre_kernels.tcp.tags import FAILURE, SHUTDOWN, WAITING
@@ -82,6 +82,8 @@ def read_control(comm, node):
         if got == -libc.EAGAIN or got == -libc.EINTR:
             return
         if got <= 0:
+            if got == -libc.EBADF:
+                end_control(peer, CLOSED_HERE)
             is_silent = got == -libc.ETIMEDOUT or got == -libc.EHOSTUNREACH
             end_control(peer, UNREACHABLE if is_silent else DIED)
         elif filled + got < CONTROL_BYTES:

@@ -1,10 +1,10 @@
 """How a step fails: by what control links have told, by a link that ends, by the timeout."""
 
-from cobre_kernels.collective.comm import ARRIVED, LATE
+from cobre_kernels.collective.comm import ARRIVED, GAVE_UP, LATE
 from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import leader_of
-from cobre_kernels.tcp.links import MEMBER, NOBODY
+from cobre_kernels.tcp.links import CLOSED_HERE, MEMBER, NOBODY
 from cobre_kernels.tcp.progress.control import await_control, query_liveness
 from cobre_kernels.tcp.protocol import ANSWER_NS, EXPLANATION_MS, QUERY_NS, REPORT_NS
 
@@ -20,7 +20,10 @@ def failure_of_step(comm):
     for node in range(comm.nodes.nodes):
         peer = links.peers[node]
         has_done_its_part = peer.completed >= comm.generation  # row "goodbye"
-        if peer.condition != MEMBER and not has_done_its_part:
+        if peer.condition == CLOSED_HERE:  # no fault of the other leader
+            comm.failures[comm.rank].reason = GAVE_UP
+            lost = True
+        elif peer.condition != MEMBER and not has_done_its_part:
             comm.failures[leader_of(comm.nodes, node)].reason = peer.condition
             lost = True
     return LOST_PEER if lost else OK

@@ -190,7 +190,7 @@ class TcpBackend(KernelBackend):
         nodes.use_staging_buffer(group.agree)
         self._journals.move_to(segment, first_journal(nodes.node), order.here.tolist())
         nodes.node.journal = comm.journal
-        self._segment, self._nodes = segment, nodes
+        self._segment = segment
         participant.start(order.leaders.tolist())
         links = participant.links
         self._journals.find(links.pids)
@@ -203,7 +203,7 @@ class TcpBackend(KernelBackend):
             comm.spin_ns, comm.yield_ns = spin_us * 1000, yield_us * 1000
         comm.links, comm.gives_gil = self._memory.links, 1
         nodes.nodes.eager_bytes = links.eager_bytes
-        self._links = links
+        self._links, self._nodes = links, nodes  # now goodbyes have a way
 
     @property
     def backend(self) -> str:
@@ -282,7 +282,7 @@ class TcpBackend(KernelBackend):
             self._nodes.say_goodbye()
         self._close_links()
         if self._segment is not None and guard != states.FORKED:
-            if self._nodes is None and leaves:
+            if self._comm.control.address and leaves:
                 self._announce_closed(self._address)
             self._comm.control = 0
             self._segment.close()

@@ -41,7 +41,8 @@ class Stream:
     screen : Screen
         Shared by all streams of the job.
     log : LogFile, optional
-        Gets all that comes, as it comes.
+        Gets all that comes, byte for byte. A line goes there when it is whole, so that the two
+        streams of a rank, which share its file, do not cut each other's lines.
 
     Attributes
     ----------
@@ -73,13 +74,12 @@ class Stream:
     def feed(self, data: bytes) -> None:
         """Take what the rank wrote; queue its whole lines."""
         self.tail = (self.tail + data)[-TAIL_BYTES:]
-        if self._log is not None:
-            self._log.write(data)
         text = self._partial + data
         # A \r at the end may be half of a \r\n.
         end = max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1
         self._partial, self._partial_since = text[end:], time.monotonic()
         if end:
+            self._record(text[:end])
             self._emit(text[:end])
         if len(self._partial) > LONGEST_LINE_BYTES:
             self.finish()
@@ -87,6 +87,7 @@ class Stream:
     def show_partial(self) -> None:
         """Show the unfinished line as it is."""
         text, self._partial = self._partial, b""
+        self._record(text)
         self._emit(text)
         if text.endswith(b"\r"):
             self._screen.overwritable = self
@@ -97,10 +98,15 @@ class Stream:
         """Queue what is left, as a line."""
         if self._partial:
             text, self._partial = self._partial, b""
+            self._record(text)
             self._emit(text if text.endswith(b"\r") else text + b"\n")
         elif self._screen.unfinished is self:
             self._screen.unfinished = None
             self.outlet.put(b"\n")
+
+    def _record(self, text: bytes) -> None:
+        if self._log is not None:
+            self._log.write(text)
 
     def _emit(self, text: bytes) -> None:
         """Queue whole lines, or an unfinished one that is to be shown."""

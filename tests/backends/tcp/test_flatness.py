@@ -20,6 +20,7 @@ def meet_and_fail(rank, port):
         fail(comm)
 
 
+@pytest.mark.timeout(1100)
 @pytest.mark.ranks(1, backends=["local"], timeout=1060)
 @pytest.mark.parametrize("rounds", [80, slow(10_000)])
 def test_pairs_leave_nothing(comm, rounds):

@@ -66,6 +66,17 @@ def test_each_rank_has_a_file_and_quiet_ones_nothing_else(tmp_path):
         assert len(written) == 40
 
 
+def test_streams_of_one_file_do_not_cut_each_others_lines():
+    written = []
+    log, outlet = SimpleNamespace(write=written.append), FakeOutlet(is_terminal=False)
+    out, err = (Stream(outlet, b"", Screen(), log) for _ in range(2))
+    for stream, data in ((out, b"a li"), (err, b"an error"), (out, b"ne\nthe r"), (err, b"\n")):
+        stream.feed(data)
+    assert written == [b"a line\n", b"an error\n"]
+    out.finish()
+    assert written[2:] == [b"the r"]
+
+
 def test_the_error_of_a_quiet_rank_is_shown_and_a_full_disk_ends_nothing(tmp_path):
     (tmp_path / "rank-0.log").symlink_to("/dev/full")
     done = cobre("run", "-n", 2, "--quiet-ranks", "0,1", "--log-dir", tmp_path, ACT, "raise", 1)

@@ -3,11 +3,13 @@
 import errno
 import os
 import socket
+import struct
 import time
 
 import pytest
 
-from cobre_comm.backends.tcp.rendezvous import connector
+from cobre_comm.backends.tcp.rendezvous import connector, messages
+from cobre_comm.errors import InitializationFailed
 from cobre_comm.testing import leftovers, run_ranks_outcomes
 from tests.faults.tcp import bodies
 from tests.faults.tcp.job import LOOPBACK, SHORT_MS, attach, check
@@ -82,6 +84,17 @@ def test_worker_ends_before_the_job_has_begun(new_job, worker_attached, linking)
     results = job.wait()
     for rank in (0, 1):
         check(results[rank], f"rank 2 {ENDED}")
+
+
+def test_rank_that_ended_between_two_messages_is_named():
+    """A link that its peer has reset no longer knows where the peer was."""
+    with socket.create_server((LOOPBACK, 0)) as server:
+        peer = socket.create_connection(server.getsockname())
+        with server.accept()[0] as link:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.close()
+            with pytest.raises(InitializationFailed, match=f"rank 2 {ENDED}"):
+                messages.peer_of(link, 2)
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])

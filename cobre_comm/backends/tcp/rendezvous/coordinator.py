@@ -102,7 +102,7 @@ class Coordinator(Participant):
 
     def where(self) -> dict[int, tuple[Any, ...]]:
         """Return where rank 0 has found each other, and where it has listened itself."""
-        found = {rank: worker.control.getpeername() for rank, worker in self._workers.items()}
+        found = {rank: messages.peer_of(one.control, rank) for rank, one in self._workers.items()}
         if len(self._listeners) == 1:
             found[0] = self._listeners[0].getsockname()
         return found

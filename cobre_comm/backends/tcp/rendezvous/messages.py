@@ -99,6 +99,15 @@ def lost(rank: int, reason: str = "") -> InitializationFailed:
     return InitializationFailed("tcp", text, [rank])
 
 
+def peer_of(sock: socket.socket, rank: int) -> tuple[Any, ...]:
+    """Return where an attached rank is, as its link says; raise if the rank has ended."""
+    try:
+        peer: tuple[Any, ...] = sock.getpeername()
+    except OSError as error:
+        raise lost(rank) from error
+    return peer
+
+
 def pack_reason(reason: str) -> bytes:
     """Return a sentence as bytes that fit into a frame."""
     return reason.encode(errors="replace")[:LONGEST_REASON]

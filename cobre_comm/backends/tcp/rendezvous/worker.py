@@ -39,10 +39,7 @@ class Worker(Participant):
         """Attach to rank 0, receive PEERS."""
         control = self._open_control()
         self._limit = self._deadline() + GRACE_S
-        try:
-            rank_0 = control.getpeername()
-        except OSError as error:
-            raise messages.lost(0) from error
+        rank_0 = messages.peer_of(control, 0)
         self._serve(0, self._hear(0, control, messages.peers(self._config.size)))
         self._peers = messages.unpack_peers(self._receive(), rank_0)
         self._serve(0, messages.watch(control, 0))

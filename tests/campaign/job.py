@@ -98,9 +98,11 @@ class Job:
 
     def __init__(self, fault, folder, margin_s):
         self.fault, self.folder, self.margin_s = fault, folder, margin_s
-        self.kind = BackendName.parse(fault.backend).kind
+        name = BackendName.parse(fault.backend)
+        self.kind = name.kind
         self.env = {
-            **fault.env, **SINGLE_THREADED, TIMEOUT_VARIABLES[self.kind]: str(fault.limit_s),
+            **name.environment(), **fault.env, **SINGLE_THREADED,
+            TIMEOUT_VARIABLES[self.kind]: str(fault.limit_s),
             "TMPDIR": str(folder),
         }  # fmt: skip
         if fault.moment == START:
@@ -181,7 +183,7 @@ class Job:
 
     def _by_run(self):
         command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(self.fault.size),
-                   "--backend", self.fault.backend, "--timeout", str(self.fault.limit_s),
+                   "--backend", self.kind, "--timeout", str(self.fault.limit_s),
                    "-m", "tests.campaign.rank", str(self.folder)]  # fmt: skip
         return self._fork("launcher", self.env, lambda: os.execve(
             command[0], command, {**inherited_environment(), **self.env}))  # fmt: skip

@@ -1,5 +1,6 @@
 """A rank that a launcher starts, and the program that calls ``launch``."""
 
+import os
 import pathlib
 import pickle
 import sys
@@ -18,8 +19,6 @@ def be_rank(comm, folder):
 
 
 def _rank(comm):
-    import os
-
     kind = os.environ["COBRE_COMM_BACKEND"].upper()
     return comm.rank if comm is not None else int(os.environ[f"COBRE_{kind}_RANK"])
 
@@ -28,9 +27,9 @@ def launching(folder):
     """Return the exit code of a program that launches the ranks."""
     from cobre_comm import WorkerError, launch
 
-    fault = fault_of(folder)
+    fault, kind = fault_of(folder), os.environ["COBRE_COMM_BACKEND"]
     try:
-        launch(be_rank, fault.size, backend=fault.backend, args=(folder,), timeout=fault.limit_s)
+        launch(be_rank, fault.size, backend=kind, args=(folder,), timeout=fault.limit_s)
     except WorkerError as error:
         print(f"rank {error.rank}: {error}", file=sys.stderr)
         return 128 - error.exit_code if error.exit_code < 0 else error.exit_code or 1

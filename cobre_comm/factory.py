@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.backends.announced import announced
+from cobre_comm.backends.tcp.foreign import foreign_job
 from cobre_comm.common import report_pipe
 from cobre_comm.common.graceful import VARIABLE, graceful_signals
 from cobre_comm.config import BackendKind, MpiConfig, ShmConfig, TcpConfig
@@ -132,10 +133,15 @@ def _create_any(kind: BackendKind | Config | str | None) -> Communicator:
 
 def _detect(environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the backend that ``auto`` takes, and why."""
+    job = foreign_job(environ)
     for spec in reversed(SPECS):
         variable = spec.detect(environ)
+        if variable == "SLURM_PROCID" and job is not None and not job.has_pmi:
+            continue  # an MPI would find each task alone
         if variable and spec.is_available():
             return spec.name, f"{variable} is set"
+    if job is not None and BY_NAME["tcp"].is_available():
+        return "tcp", f"the launcher of {job.name} announces {job.size} ranks"
     others = announced(environ)
     if others.size > 1:
         raise InitializationFailed(

@@ -22,13 +22,15 @@ _SIZE_VARIABLES: dict[str, tuple[str, ...]] = {
     "SLURM_STEP_NUM_TASKS": ("SLURM_PROCID",),
     "SLURM_NTASKS": ("SLURM_PROCID",),
 }
+_SRUN = (
+    "start it by `srun`, which tells each task its step and nodes (SLURM_STEP_ID, "
+    "SLURM_STEP_NODELIST), or by `cobre-comm run -n {size} script.py`"
+)
 _HOW_TO_START = {
-    "WORLD_SIZE": "start the script by `cobre-comm run -n {size} script.py` instead of torchrun",
-    "SLURM_STEP_NUM_TASKS": "install mpi4py and an MPI, and start the script by `srun --mpi=pmix` "
-    "(or pmi2); or set COBRE_COMM_BACKEND=tcp, COBRE_TCP_COORDINATOR to the first node, "
-    "COBRE_TCP_RANK=$SLURM_PROCID and COBRE_TCP_SIZE=$SLURM_NTASKS for each task",
+    "WORLD_SIZE": "set MASTER_PORT too, as torchrun does",
+    "SLURM_STEP_NUM_TASKS": _SRUN,
+    "SLURM_NTASKS": _SRUN,
 }
-_HOW_TO_START["SLURM_NTASKS"] = _HOW_TO_START["SLURM_STEP_NUM_TASKS"]
 _HOW_TO_START_MPI = "install mpi4py and the MPI whose mpiexec starts the ranks"
 
 

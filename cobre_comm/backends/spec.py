@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -72,6 +73,9 @@ class BackendSpec:
         start.
     config : type or None
         The configuration that implies this backend; None where there is nothing to configure.
+    configured : callable or None
+        Returns a context that gives the configuration which an environment tells, while ranks meet;
+        None: the class itself reads the environment.
     timeout_variable : str
         The variable that raises the longest wait of a collective.
     auto_variables : tuple of str
@@ -91,6 +95,7 @@ class BackendSpec:
     module: str
     class_name: str
     config: type | None = None
+    configured: Callable[[Mapping[str, str]], AbstractContextManager[Any]] | None = None
     timeout_variable: str = ""
     auto_variables: tuple[str, ...] = ()
     place_variables: tuple[str, ...] = ()
@@ -106,6 +111,9 @@ class BackendSpec:
         cls = getattr(importlib.import_module(self.module), self.class_name)
         if self.config is None:
             return cast("Communicator", cls())
+        if config is None and self.configured is not None:
+            with self.configured(os.environ) as told:
+                return cast("Communicator", cls(config=told))
         chosen = self.config.from_env() if config is None else config  # type: ignore[attr-defined]
         return cast("Communicator", cls(config=chosen))
 

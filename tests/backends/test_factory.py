@@ -111,7 +111,7 @@ def test_auto_without_mpi_does_not_take_it(monkeypatch):
     assert detected(monkeypatch, {"SLURM_PROCID": "3", **SHM}, has_mpi=False)[0] == "shm"
 
 
-TORCH = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "here", "MASTER_PORT": "29500"}
+TORCH = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "here"}  # and no port
 TASK = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_STEP_ID": "0"}
 
 

@@ -1,6 +1,7 @@
 """The specification of the ``tcp`` backend."""
 
 from cobre_comm.backends.spec import BackendSpec, Job
+from cobre_comm.backends.tcp.foreign import configured
 from cobre_comm.config import TcpConfig
 
 
@@ -23,6 +24,7 @@ TCP = BackendSpec(
     module="cobre_comm.backends.tcp.backend",
     class_name="TcpBackend",
     config=TcpConfig,
+    configured=configured,
     timeout_variable="COBRE_TCP_TIMEOUT_SECS",
     auto_variables=("COBRE_TCP_COORDINATOR",),
     place_variables=(

@@ -1,0 +1,105 @@
+"""The secret of a job whose launcher hands none to its ranks: rank 0 makes it, a file tells it.
+
+The file has mode 0600, is complete when it appears under its name, and goes when the ranks have
+met. Whoever can read it is this user, or root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from cobre_comm.errors import InitializationFailed
+
+_LOOK_S = 0.02  # doubling, up to the second
+_LONGEST_LOOK_S = 1.0
+_INSTEAD = (
+    "set COBRE_TCP_TOKEN_DIR to a folder that all ranks see, or give all of them a secret: "
+    "export COBRE_TCP_TOKEN=$(openssl rand -hex 32)"
+)
+
+
+@contextlib.contextmanager
+def token_of_job(folder: str, name: str, rank: int, timeout_s: float) -> Iterator[str]:
+    """Give the secret of a job to one of its ranks, while they meet.
+
+    Parameters
+    ----------
+    folder : str
+        Which all ranks see; empty: the working directory.
+    name : str
+        Of the file.
+    rank : int
+        Rank 0 makes the file, and removes it in the end.
+    timeout_s : float
+        How long another rank waits for it; 0: without a limit.
+
+    Raises
+    ------
+    InitializationFailed
+        If rank 0 cannot write the file, if it does not appear, or if it is another user's.
+    """
+    path = Path(folder or ".").absolute() / name
+    if rank > 0:
+        yield _awaited(path, timeout_s)
+        return
+    token = secrets.token_hex(32)
+    _write(path, token)
+    try:
+        yield token
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _write(path: Path, token: str) -> None:
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    try:
+        try:
+            with os.fdopen(
+                os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w"
+            ) as file:
+                file.write(token)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise InitializationFailed(
+            "tcp",
+            f"rank 0 cannot tell the others the job's secret by {path}: {error.strerror}; "
+            f"{_INSTEAD}",
+        ) from None
+
+
+def _awaited(path: Path, timeout_s: float) -> str:
+    start, look_s = time.monotonic(), _LOOK_S
+    while True:
+        try:
+            with path.open() as file:
+                return _checked(path, os.fstat(file.fileno()), file.read())
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise InitializationFailed(
+                "tcp", f"cannot read the job's secret, {path}: {error.strerror}; {_INSTEAD}"
+            ) from None
+        if 0 < timeout_s < time.monotonic() - start:
+            raise InitializationFailed(
+                "tcp",
+                f"rank 0 has not written {path} within {timeout_s:g} s: it has not started, or "
+                f"it does not see this folder; {_INSTEAD}",
+            )
+        time.sleep(look_s)
+        look_s = min(2 * look_s, _LONGEST_LOOK_S)
+
+
+def _checked(path: Path, status: os.stat_result, token: str) -> str:
+    if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
+        raise InitializationFailed(
+            "tcp", f"{path} belongs to another user, or others can read it; remove it; {_INSTEAD}"
+        )
+    return token

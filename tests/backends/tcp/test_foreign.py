@@ -1,0 +1,122 @@
+"""Ranks that another launcher than ours has started: what they are told, and how they meet."""
+
+import os
+import secrets
+import subprocess
+import sys
+
+import pytest
+
+from cobre_comm import InitializationFailed, factory
+from cobre_comm.backends.mpi import library
+from cobre_comm.backends.tcp.foreign import configured, first_host, foreign_job
+from tests.launch.command import DEADLINE_S, EXAMPLES, environment
+
+STEP = {
+    "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "3",
+    "SLURM_NTASKS": "3", "SLURM_STEP_NODELIST": "127.0.0.1,second",
+}  # fmt: skip
+TORCH = {"RANK": "0", "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+
+
+@pytest.mark.parametrize(
+    ("nodelist", "first"),
+    [
+        ("n1", "n1"),
+        ("n[01-04,7],gpu1", "n01"),
+        ("gpu1,n[1-2]", "gpu1"),
+        ("tux[3,5]", "tux3"),
+        ("r[2-3]c[01-12]", "r2c01"),
+    ],
+)
+def test_first_host(nodelist, first):
+    assert first_host(nodelist) == first
+
+
+@pytest.mark.parametrize("change", [{"SLURM_STEP_ID": "1"}, {"SLURM_JOB_ID": "8"}])
+def test_steps_and_jobs_of_one_node_meet_apart(change):
+    one, other = foreign_job(STEP), foreign_job(STEP | change)
+    assert one.port != other.port
+    assert one.name != other.name
+
+
+def test_a_requeued_job_does_not_read_what_the_first_run_left():
+    assert foreign_job(STEP).name != foreign_job(STEP | {"SLURM_RESTART_COUNT": "1"}).name
+
+
+@pytest.mark.parametrize(
+    ("environ", "has_mpi", "backend"),
+    [
+        (STEP, True, "tcp"),  # srun has given MPI nothing to find its ranks by
+        (STEP | {"SLURM_MPI_TYPE": "pmi2"}, True, "mpi"),
+        (STEP | {"SLURM_MPI_TYPE": "pmi2"}, False, "tcp"),
+        (STEP | {"PMIX_RANK": "0"}, True, "mpi"),
+        (STEP | {"COBRE_SHM_NAME": "/x"}, True, "shm"),  # our launcher, inside a task
+        (STEP | {"SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "1"}, False, "local"),
+        (TORCH, True, "tcp"),
+        (TORCH | {"WORLD_SIZE": "1"}, True, "local"),
+    ],
+)
+def test_auto(monkeypatch, environ, has_mpi, backend):
+    monkeypatch.setattr(library, "why_not", lambda: "" if has_mpi else "no MPI")
+    assert factory._detect(environ)[0] == backend
+
+
+def test_what_the_user_has_set_holds():
+    mine = {"COBRE_TCP_PORT": "4000", "COBRE_TCP_TOKEN": "mine", "COBRE_TCP_COORDINATOR": "ib0"}
+    with configured(STEP | mine) as config:
+        assert (config.port, config.token, config.coordinator) == (4000, "mine", "ib0")
+        assert (config.rank, config.size, config.connect_timeout_ms) == (0, 3, 300000)
+
+
+@pytest.mark.parametrize("announced", [STEP, TORCH], ids=["slurm", "torchrun"])
+def test_ranks_meet_and_leave_nothing(tmp_path, announced):
+    unique = {"SLURM_JOB_ID": str(os.getpid()), "MASTER_PORT": str(os.getpid())}
+    started = [
+        subprocess.Popen(
+            [sys.executable, EXAMPLES / "hello_ranks.py"], cwd=tmp_path, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env=environment(**announced | {n: unique[n] for n in unique if n in announced}
+                            | {"SLURM_PROCID": rank, "RANK": rank}),
+        )
+        for rank in "120"
+    ]  # fmt: skip
+    try:
+        said = "".join(process.communicate(timeout=DEADLINE_S)[0] for process in started)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    assert sorted(said.splitlines()) == [
+        "3 ranks, whose numbers add up to 3",
+        *(f"hello from rank {rank} of 3 on tcp" for rank in range(3)),
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
+def refusal(folder, rank, **more):
+    environ = STEP | {"SLURM_PROCID": rank, "COBRE_TCP_TOKEN_DIR": str(folder)} | more
+    says = pytest.raises(InitializationFailed, match="export COBRE_TCP_TOKEN=")
+    with says as caught, configured(environ):
+        pytest.fail("there is no secret")
+    return str(caught.value)
+
+
+def test_no_secret_says_what_to_do(tmp_path):
+    assert "No such file" in refusal(tmp_path / "missing", "0")
+    late = refusal(tmp_path, "1", COBRE_TCP_CONNECT_TIMEOUT_MS="1")
+    assert "rank 0 has not written" in late
+    assert str(tmp_path) in late
+
+
+def test_a_secret_that_others_can_read_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("cobre_comm.backends.tcp.foreign._made", iter([0, 0, 0]))
+    with configured(STEP | {"COBRE_TCP_TOKEN_DIR": str(tmp_path)}) as config:
+        [file] = tmp_path.iterdir()
+        assert file.stat().st_mode & 0o777 == 0o600
+        with configured(STEP | {"COBRE_TCP_TOKEN_DIR": str(tmp_path), "SLURM_PROCID": "2"}) as peer:
+            assert peer.token == config.token
+        assert config.token not in repr(config)
+    file.write_text(secrets.token_hex(8))
+    file.chmod(0o640)
+    assert "others can read it" in refusal(tmp_path, "1")

@@ -45,6 +45,7 @@ WORDS = {
     "Staging.waited_ns": STEP,
     "Staging.arrived": STEP,
     "Staging.last": STEP,
+    "Pulse.beats": STEP,
     "Region.number": LISTED,
     "Region.begin": LISTED,
     "Region.end": LISTED,

@@ -180,6 +180,8 @@ class NodesMemory:
         room = node.size * node.buffer_stride - offset
         nodes.half_bytes = least(min(room // 2 // LINE_BYTES * LINE_BYTES, LARGEST_HALF_BYTES))
         nodes.staging = node.buffers
+        if not self.leads:
+            node.pulse = nodes.staging.pulse
         nodes.halves = node.buffers + offset
         comm.timeout_ns, comm.spin_ns = node.timeout_ns, node.spin_ns
         comm.yield_ns, comm.nodes = node.yield_ns, nodes

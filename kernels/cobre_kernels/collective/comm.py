@@ -103,6 +103,8 @@ COMM = Record(
     wait_generation=word("step in which this rank last blocked"),
     wait_began_ns=word("when it first did; the timeout counts from here, for all ranks awaited"),
     clock_ns=word("when it last read the clock"),
+    pulse=pointer("Pulse", "of the leader of this node; 0: this rank watches none (pulse.py)"),
+    beats_heard=word("its beats when this rank last looked"),
     scratch=memory(32, "a timespec, or a struct flock"),
     # Failing.
     failure=word("status of the collective that broke the communicator"),

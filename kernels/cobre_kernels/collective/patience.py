@@ -11,6 +11,7 @@ machine starves waits longer, but not for ever: each look takes a tick from its 
 """
 
 from cobre_kernels.collective.guard import is_forked
+from cobre_kernels.collective.pulse import heed_pulse
 from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import poke
@@ -44,6 +45,7 @@ def read_clock(comm):
 @routine
 def is_overdue(comm):
     """Tell whether the timeout was over when this wait last read the clock."""
+    heed_pulse(comm)
     return 0 < comm.timeout_ns <= comm.clock_ns - comm.wait_began_ns
 
 

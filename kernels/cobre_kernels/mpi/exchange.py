@@ -5,7 +5,7 @@ and at the timeout. An exchange touches only memory that lives as long as the pr
 ends early may therefore leave its request behind; MPI completes it at any time later.
 """
 
-from cobre_kernels.collective.comm import ARRIVED, COMM, GAVE_UP, LATE, UNREACHABLE
+from cobre_kernels.collective.comm import ARRIVED, COMM, LATE, UNREACHABLE
 from cobre_kernels.collective.journal import ANOTHER_NODE, note_no_wait, note_slow_wait
 from cobre_kernels.collective.patience import (
     FIRST_NAP_NS,
@@ -26,6 +26,7 @@ from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.messages import query_leaders, read_messages
+from cobre_kernels.nodes.failing import adopt_reasons
 from cobre_kernels.nodes.records import ENTERED, PREPARED
 from cobre_kernels.nodes.verbs import Exchange
 
@@ -39,7 +40,7 @@ def exchange_kernel(comm, call):
     """Give every leader the first bytes of every header, and what is in it of a payload."""
     mpi, nodes = comm.mpi, comm.nodes
     if mpi.reports > 0 and nodes.phase == ENTERED:  # row REFUSE
-        return _outcome_of_reports(comm, False)
+        return adopt_reasons(comm, mpi.reasons, mpi.reporter, False)
     if call.payload_bytes > 0:
         move(nodes.header.payload, call.payload, call.payload_bytes)
     mpi.begun += 1
@@ -138,7 +139,7 @@ def _look_around(comm):
         return outcome  # row INTERRUPT
     read_messages(comm)
     if mpi.reports > 0 and mpi.reported < mpi.begun:
-        return _outcome_of_reports(comm, True)  # row RELEASE
+        return adopt_reasons(comm, mpi.reasons, mpi.reporter, True)  # row RELEASE
     if is_prepared or not is_overdue(comm):
         return OK
     if mpi.queried_ns == 0:  # row QUERY
@@ -146,32 +147,6 @@ def _look_around(comm):
         query_leaders(comm)
         return OK
     return OK if now - mpi.queried_ns < ANSWER_NS else _outcome_of_answers(comm)  # row LATE
-
-
-@routine
-def _outcome_of_reports(comm, has_waited):
-    """Turn what reports have told into failure records; return the status that it means.
-
-    To a rank that has not waited itself, or was the late one, the reporter is the missing one.
-    """
-    mpi = comm.mpi
-    are_late = _all_are_late(comm)
-    if are_late and (not has_waited or mpi.reasons[comm.rank] == LATE):
-        comm.failures[mpi.reporter].reason = GAVE_UP
-        return LOST_PEER
-    for rank in range(comm.size):
-        comm.failures[rank].reason = mpi.reasons[rank]
-    return TIMED_OUT if are_late else LOST_PEER
-
-
-@routine
-def _all_are_late(comm):
-    """Tell whether reports know of no rank that is lost for another reason than lateness."""
-    for rank in range(comm.size):
-        reason = comm.mpi.reasons[rank]
-        if reason != ARRIVED and reason != LATE:
-            return False
-    return True
 
 
 @routine

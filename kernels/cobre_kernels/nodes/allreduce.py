@@ -5,7 +5,8 @@ Small contributions go to every node, and every rank folds them all.
 Large ones go along a chain of nodes, if the transport has one, nodes hold several ranks, and the
 order of nodes is that of ranks: each node folds its ranks into what comes, so a link carries the
 payload twice, however many ranks a node has. In the half of the staging buffer lie the chunk of
-each rank here, and the result.
+each rank here, and the result. Two ranks on nodes of their own use it too, from buffer to buffer:
+each sends the other its payload.
 
 Else they go by stripes. A *chunk* is what one round reduces; *stripe* k of it is what leader k
 folds. Each leader gets its stripe of all contributions, and gives the result to all. So a node
@@ -34,6 +35,7 @@ from cobre_kernels.nodes.records import (
     STRIPE_LINE_BYTES,
     is_flat,
     is_leader,
+    is_pair,
     next_half,
     part_from,
     part_to,
@@ -61,6 +63,8 @@ def allreduce_body(comm, call):
     largest = max(GATHER_BYTES, nodes.eager_bytes // nodes.widest)
     if comm.length <= min(largest, nodes.half_bytes // comm.size):
         return _gathered(comm, call)
+    if nodes.chain != 0 and is_pair(comm):
+        return _chain_round(comm, call, (call.send, 0, call.recv), (0, comm.length))
     if nodes.chain != 0 and nodes.is_ordered != 0 and not is_flat(comm):
         return _along_chain(comm, call)
     return _reduce_in_stripes(comm, call)
@@ -88,17 +92,25 @@ def _along_chain(comm, call):
         half = next_half(nodes)
         result = half + node.size * chunk_bytes
         move(half + node.rank * chunk_bytes, call.send + begin, length)
-        outcome = enter_round(comm, begin == 0)
-        if outcome == OK and is_leader(comm):
-            what = Chain(
-                half, chunk_bytes, node.size, result, length, call.dtype, call.op, call.itemsize
-            )
-            outcome = run(nodes.chain, comm, what)
-        outcome = hand_out(comm, outcome)
+        outcome = _chain_round(comm, call, (half, chunk_bytes, result), (begin, length))
         if outcome != OK:
             return outcome
         move(call.recv + begin, result, length)
     return OK
+
+
+@routine
+def _chain_round(comm, call, memory, span):
+    """Go through a round that reduces a chunk along the chain."""
+    (contributions, stride, result), (begin, length) = memory, span
+    outcome = enter_round(comm, begin == 0)
+    if outcome == OK and is_leader(comm):
+        ranks = comm.nodes.node.size
+        what = Chain(
+            contributions, stride, ranks, result, length, call.dtype, call.op, call.itemsize
+        )
+        outcome = run(comm.nodes.chain, comm, what)
+    return hand_out(comm, outcome)
 
 
 @routine

@@ -1,9 +1,17 @@
 """How a round fails: on this node, between leaders, or because ranks have called other things."""
 
 from cobre_kernels.collective.calls import Outcome
-from cobre_kernels.collective.comm import ARRIVED, COMM, FAILURE, GAVE_UP
+from cobre_kernels.collective.comm import ARRIVED, COMM, FAILURE, GAVE_UP, LATE
 from cobre_kernels.collective.guard import is_forked
-from cobre_kernels.collective.status import DISAGREE, INTERRUPTED, MPI_FAILED, OK, UNSEEN
+from cobre_kernels.collective.status import (
+    DISAGREE,
+    INTERRUPTED,
+    LOST_PEER,
+    MPI_FAILED,
+    OK,
+    TIMED_OUT,
+    UNSEEN,
+)
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
@@ -52,6 +60,25 @@ def fail_on_node(comm, outcome):
     comm.waited_ns = node.waited_ns
     move(comm.pending_exception, node.pending_exception, 3 * WORD_BYTES)
     report_failure(comm, outcome)
+
+
+@routine
+def adopt_reasons(comm, reasons, reporter, has_waited):
+    """Turn the reasons of a failure report into failure records; return the status that they mean.
+
+    To a rank that has not waited itself, or was the late one, the reporter is the missing one.
+    """
+    status = TIMED_OUT
+    for rank in range(comm.size):
+        if reasons[rank] != ARRIVED and reasons[rank] != LATE:
+            status = LOST_PEER
+    is_meant = status == LOST_PEER or (has_waited and reasons[comm.rank] != LATE)
+    for rank in range(comm.size):
+        comm.failures[rank].reason = reasons[rank] if is_meant else ARRIVED
+    if not is_meant:
+        comm.failures[reporter].reason = GAVE_UP
+        status = LOST_PEER
+    return status
 
 
 @routine

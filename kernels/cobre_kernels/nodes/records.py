@@ -8,11 +8,13 @@ buffer* here::
 """
 
 from cobre_kernels.collective.comm import FAILURE
+from cobre_kernels.collective.pulse import PULSE
 from cobre_kernels.machine.record import (
     LINE_BYTES,
     Record,
     memory,
     own_rows,
+    part,
     pointer,
     rows,
     shared,
@@ -52,6 +54,7 @@ STAGING = Record(
     waited_ns=shared("how long the leader had waited"),
     arrived=shared("ticks when the last rank of another node had come; 0: none was waited for"),
     last=shared("which rank that was"),
+    pulse=part(PULSE, "of the leader, where its verbs hear the timeout"),
     failures=own_rows(FAILURE, "one for each rank, in node order", begins_line=True),
 )
 
@@ -119,6 +122,12 @@ def is_leader(comm):
 def is_flat(comm):
     """Tell whether every rank is alone on its node."""
     return comm.nodes.widest == 1
+
+
+@routine
+def is_pair(comm):
+    """Tell whether there are two ranks, each alone on its node."""
+    return is_flat(comm) and comm.nodes.nodes == 2
 
 
 @routine

@@ -56,8 +56,10 @@ FAIL       any        a link or MPI fails           report, hand out            
 
 Time limits: ``timeout_ns`` for entering; while waiting ``timeout_ns``, then the time for answers;
 none for PREPARED, which hears no signal either; ``timeout_ns`` for the followers that are to fetch
-an outcome. A follower waits for its leader without a limit: the leader has one, and a follower sees
-that its leader dies or gives up. Data takes as long as MPI takes; where waits end, as bytes move.
+an outcome. A follower sees that its leader dies or gives up. Where waits end, the leader's pulse
+beats as long as it waits or bytes move, and a follower names a leader LATE whose pulse stops for
+``timeout_ns`` (``collective/pulse.py``). Over MPI a follower waits for its leader without a limit:
+data takes as long as MPI takes.
 
 Over MPI, no leader enters a blocking call alone. *Always notify*: each row from ENTERED to OUTSIDE
 sends a report, and only RELEASE leads from PREPARED to OUTSIDE. If one leader is COMMITTED to move

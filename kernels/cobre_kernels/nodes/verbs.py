@@ -68,7 +68,8 @@ class Chain(NamedTuple):
     """Fold contributions of all ranks, where the order of nodes is the order of ranks.
 
     Those of this node, so many in rank order, lie ``stride`` bytes apart, and have ``length`` bytes
-    each. ``result`` gets the fold on every leader.
+    each. ``result`` gets the fold on every leader; of two leaders alone on their nodes, it may be
+    where the contribution lies.
     """
 
     contributions: int

@@ -6,6 +6,9 @@ of all in rank order. From there results go around the ring. Chunks follow each 
 pause, so a link carries each byte at most twice, however many ranks a node has, and all links are
 busy at the same time.
 
+Two ranks that are alone on their nodes are no chain: each sends all of its own to the other, and
+both fold, rank 0's first.
+
 A ring reduce-scatter would carry a little less, but would begin the fold of each stripe at another
 rank: other bits than everywhere else.
 """
@@ -15,6 +18,7 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.records import is_pair
 from cobre_kernels.tcp import frame
 from cobre_kernels.tcp.links import CHUNK_BYTES, STAGING_CHUNKS
 from cobre_kernels.tcp.progress.neighbours import advance, receive_prefix, send_frame
@@ -40,6 +44,8 @@ def reduce_along_chain(comm, call):
     while True:
         sent = _send(comm, call)
         received = _receive(comm, call)
+        if is_pair(comm):
+            _fold_pair(comm, call)
         outcome = advance(comm, sent, received)
         if outcome != OK or (sent | received) & BUSY == 0:
             return outcome
@@ -52,8 +58,12 @@ def _start(comm, call):
     wanted = -(-call.length // CHUNKS_WANTED // LINE_BYTES) * LINE_BYTES
     links.chunk_bytes = min(max(wanted, SMALLEST_CHUNK), CHUNK_BYTES)
     chunks = -(-call.length // links.chunk_bytes)
-    _start_cursor(links.outgoing, chunks * (node != last), chunks * (node != last - 1))
-    _start_cursor(links.incoming, chunks * (node != 0), chunks * (node != last))
+    if is_pair(comm):
+        _start_cursor(links.outgoing, chunks, 0)
+        _start_cursor(links.incoming, chunks, 0)
+    else:
+        _start_cursor(links.outgoing, chunks * (node != last), chunks * (node != last - 1))
+        _start_cursor(links.incoming, chunks * (node != 0), chunks * (node != last))
     begin_verb(comm)
 
 
@@ -114,22 +124,29 @@ def _choose(comm, call):
     """Begin the next frame, a result first; BUSY if none is ready, IDLE if all are sent."""
     links, cursor, incoming = comm.links, comm.links.outgoing, comm.links.incoming
     partials, results = cursor.partials, cursor.results
-    is_first = comm.nodes.own_node == 0
-    folded = cursor.partials_total if is_first else incoming.partials
+    is_source = comm.nodes.own_node == 0 or is_pair(comm)
+    folded = cursor.partials_total if is_source else incoming.partials
     if results < min(cursor.results_total, incoming.results):
         chunk, tag = results, RESULT
         cursor.next_byte = call.result + chunk * links.chunk_bytes
     elif partials < min(cursor.partials_total, folded):
         chunk, tag = partials, PARTIAL
-        if is_first:
-            _fold_own(comm, call, chunk, 1)
-        cursor.next_byte = _staged(comm, chunk)
+        cursor.next_byte = _partial(comm, call, chunk) if is_source else _staged(comm, chunk)
     else:
         is_done = partials == cursor.partials_total and results == cursor.results_total
         return IDLE if is_done else BUSY
     cursor.is_result = 1 if tag == RESULT else 0
     frame.write_prefix(cursor, tag, _bytes_of(comm, call, chunk))
     return MOVED
+
+
+@routine
+def _partial(comm, call, chunk):
+    """Return the address of a chunk's fold over this node's ranks alone."""
+    if call.ranks == 1:
+        return call.contributions + chunk * comm.links.chunk_bytes
+    _fold_own(comm, call, chunk, 1)
+    return _staged(comm, chunk)
 
 
 @routine
@@ -196,8 +213,29 @@ def _finish_frame(comm, call):
         return
     chunk = cursor.partials
     cursor.partials = chunk + 1
+    if is_pair(comm):
+        return
     _fold_own(comm, call, chunk, 0)
     if comm.nodes.own_node == comm.nodes.nodes - 1:
         partial, length = _staged(comm, chunk), _bytes_of(comm, call, chunk)
         move(call.result + chunk * comm.links.chunk_bytes, partial, length)
+        cursor.results = chunk + 1
+
+
+@routine
+def _fold_pair(comm, call):
+    """Of two ranks, fold the chunks that have come; ``result`` may be what is still to be sent."""
+    links, cursor = comm.links, comm.links.incoming
+    ready = min(cursor.partials, links.outgoing.partials)
+    while cursor.results < ready:
+        chunk = cursor.results
+        begin, length = chunk * links.chunk_bytes, _bytes_of(comm, call, chunk)
+        theirs, own, result = _staged(comm, chunk), call.contributions + begin, call.result + begin
+        if comm.nodes.own_node == 0:
+            if own != result:
+                move(result, own, length)
+            fold(comm, call, result, theirs, length)
+        else:
+            fold(comm, call, theirs, own, length)
+            move(result, theirs, length)
         cursor.results = chunk + 1

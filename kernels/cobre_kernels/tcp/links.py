@@ -125,6 +125,7 @@ LINKS = Record(
     report_rows=table("its reasons, in the byte order of the network"),
     has_report=word("1: a report has come"),
     reported_step=word("step of the earliest one"),
+    reporter=word("rank that sent it"),
     reported=table("why each rank takes no further part, by that report"),
     msghdr=part(MSGHDR, "for sendmsg(2) and recvmsg(2)"),
     peers=own_rows(PEER, "one for each node", begins_line=True),

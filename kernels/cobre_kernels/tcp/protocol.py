@@ -70,7 +70,9 @@ process ends        its descriptor (pidfd)  as "data link ends"; on one machine,
 goodbye             SHUTDOWN of step t      t >= s: that leader has done its part; else loses it as
                                             LEFT: LOST_PEER
 report              FAILURE of step t       t <= s: adopts it: TIMED_OUT if it knows of late ranks
-                                            only, else LOST_PEER. t > s: it has done its part
+                                            only, else LOST_PEER; if this leader is the late one,
+                                            loses the reporter as GAVE_UP. t > s: it has done its
+                                            part
 query               WAITING                 notes when; sends WAITING itself if it is blocked, not
                                             again within QUERY_NS
 silence             no byte for timeout_ns  is OVERDUE: sends WAITING to all

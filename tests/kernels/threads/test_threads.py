@@ -28,6 +28,7 @@ DATA = {("data", what, how) for what in ("load", "store") for how in ("plain", "
 UNSEEN = (
     "Comm.guard",
     "StopFlag.requested",
+    "Pulse.beats",
     "Word.value",
     "Region.number",
     "Region.begin",

@@ -9,6 +9,7 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import swap_bytes
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.records import leader_of
 from cobre_kernels.tcp.frame import CONTROL_BYTES, CONTROL_OFFSET, control_first, control_tag
 from cobre_kernels.tcp.links import CLOSED_HERE, MEMBER, NO_LINK
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS, becomes_ready, receive_all, send_all
@@ -90,7 +91,7 @@ def read_control(comm, node):
             peer.control_filled = filled + got
         else:
             peer.control_filled = 0
-            _take_in(comm, peer)
+            _take_in(comm, node)
 
 
 @routine
@@ -102,8 +103,9 @@ def end_control(peer, reason):
 
 
 @routine
-def _take_in(comm, peer):
+def _take_in(comm, node):
     """Note a control message: rows "query", "goodbye" and "report" of the protocol."""
+    peer = comm.links.peers[node]
     tag, step = control_tag(peer.control), swap_bytes(peer.control.step)
     if peer.control.first >> 24 << 24 == control_first(tag, _rows_bytes(comm, tag)):
         if tag == WAITING:
@@ -113,7 +115,7 @@ def _take_in(comm, peer):
             peer.condition = LEFT
             peer.completed = step
             return
-        if tag == FAILURE and _take_report(comm, peer, step):
+        if tag == FAILURE and _take_report(comm, node, step):
             peer.condition = GAVE_UP
             peer.completed = step - 1
             return
@@ -127,15 +129,16 @@ def _rows_bytes(comm, tag):
 
 
 @routine
-def _take_report(comm, peer, step):
+def _take_report(comm, node, step):
     """Read the rows of a failure report; keep those of the earliest step; tell if they came."""
     links, rows = comm.links, comm.links.report.address + CONTROL_OFFSET + CONTROL_BYTES
     rows_bytes = _rows_bytes(comm, FAILURE)
-    if not receive_all(comm, peer.control_fd, rows, rows_bytes, REST_PATIENCE_MS):
+    if not receive_all(comm, links.peers[node].control_fd, rows, rows_bytes, REST_PATIENCE_MS):
         return False
     if links.has_report == 0 or step < links.reported_step:
         links.has_report = 1
         links.reported_step = step
+        links.reporter = leader_of(comm.nodes, node)
         for rank in range(comm.size):
             links.reported[rank] = swap_bytes(links.report_rows[rank])
     return True

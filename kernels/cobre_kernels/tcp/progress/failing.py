@@ -3,6 +3,7 @@
 from cobre_kernels.collective.comm import ARRIVED, GAVE_UP, LATE
 from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.failing import adopt_reasons
 from cobre_kernels.nodes.records import leader_of
 from cobre_kernels.tcp.links import CLOSED_HERE, MEMBER, NOBODY
 from cobre_kernels.tcp.progress.control import await_control, query_liveness
@@ -38,14 +39,8 @@ def _clear(comm):
 @routine
 def _adopt_report(comm):
     """Make the failure report of this step, or of one before, this leader's own: row "report"."""
-    status = TIMED_OUT
-    for rank in range(comm.size):
-        reason = comm.links.reported[rank]
-        comm.failures[rank].reason = reason
-        if reason != ARRIVED and reason != LATE:
-            status = LOST_PEER
     comm.waited_ns = comm.timeout_ns  # as if this rank had waited itself
-    return status
+    return adopt_reasons(comm, comm.links.reported, comm.links.reporter, True)
 
 
 @routine

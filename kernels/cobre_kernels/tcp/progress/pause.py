@@ -17,6 +17,7 @@ from cobre_kernels.collective.patience import (
     run_handlers,
     spins_on,
 )
+from cobre_kernels.collective.pulse import beat
 from cobre_kernels.collective.status import OK, TIMED_OUT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause
@@ -54,6 +55,7 @@ def note_progress(comm):
     """Bytes have moved: waiting begins anew."""
     comm.links.idle_since = 0
     comm.links.overdue_since = 0
+    beat(comm)
     if comm.wait_began_ns != 0:
         note_no_wait(comm)
     comm.wait_began_ns = 0
@@ -89,6 +91,7 @@ def _block(comm):
     if links.looked_ns == 0:
         links.looked_ns = comm.clock_ns
     while True:
+        beat(comm)
         data, count = _list_descriptors(comm)
         spins = spins_on(comm)
         ready = libc.poll(links.polls[0].address, count, 0 if spins else _patience_ms(comm))

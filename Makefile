@@ -7,6 +7,12 @@ CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 DOCS_VENV ?= .venv-docs
 DOCS := $(DOCS_VENV)/bin
 
+# How many files of tests run at a time. Ranks wait often: two keep two cores busy.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+# Ranks load what they import as bytecode, whatever the surroundings say.
+export PYTHONDONTWRITEBYTECODE :=
+
 FAULTS ?= 5000
 SEED ?= 1
 
@@ -39,13 +45,13 @@ demo: $(VENV)/.examples  ## train the reference SDDP policy on 4 processes over 
 	echo "demo took $$(( $$(date +%s) - start )) s; plot: demo/convergence.png, numbers: demo/result.json"
 
 quick: $(VENV)/.test  ## every collective, backend and caller once, the launcher, the example
-	$(BIN)/python -m pytest -m quick
+	$(PYTEST) -m quick
 
 test: $(VENV)/.test  ## every pair of backend, ranks, caller, dtype and so on; not the full product
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: $(VENV)/.test  ## the full product, for hours
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 campaign: $(VENV)/.test  ## thousands of faults in real jobs, in about an hour: docs/faults.md
 	$(BIN)/python -m tests.campaign --faults $(FAULTS) --seed $(SEED) --page docs/faults.md

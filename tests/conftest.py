@@ -27,6 +27,18 @@ def pytest_sessionstart(session):
         warm_up(NAMES, os.environ)
 
 
+def pytest_collection_modifyitems(items):
+    """Say what one worker of pytest-xdist runs: the tests of a folder, or of a pool of ranks.
+
+    The folder that compiles most comes first, so that no worker ends long after the others.
+    """
+    for item in items:
+        trial = getattr(item, "callspec", None) and item.callspec.params.get("trial")
+        words = (trial.backend, trial.size) if trial else item.path.parts[-3:-1]
+        item.add_marker(pytest.mark.xdist_group(" ".join(map(str, words))))
+    items.sort(key=lambda item: item.path.parent.name != "planted")
+
+
 @pytest.fixture(params=usual_and_slow(OUR_GRID.backends))
 def backend(request):
     return skip_unless_here(request.param)

@@ -7,7 +7,7 @@ import pytest
 
 from cobre_comm import cli
 from cobre_comm.compile import warm
-from tests.launch.command import environment
+from tests.launch.command import SOON_S, environment
 
 
 def names():
@@ -46,7 +46,7 @@ def nothing_left_behind():
     before = names()
     children = set(psutil.Process().children(recursive=True))
     yield
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + SOON_S
     while (left := names() - before) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert left == set()

@@ -326,8 +326,8 @@ class Communicator(Closing, Derived):
         Notes
         -----
         R. M. Neal, "Fast exact summation using small and large superaccumulators",
-        arXiv:1505.05571 (2015). ``cobre_kernels/collective/exact_sum.py`` has the algorithm. One
-        rank adds about as fast as a plain loop; the ranks exchange 560 bytes each.
+        arXiv:1505.05571 (2015). ``cobre_kernels/collective/reduction/exact_sum.py`` has the
+        algorithm. One rank adds about as fast as a plain loop; the ranks exchange 560 bytes each.
 
         Examples
         --------

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from cobre_kernels.collective import entry, fold
+from cobre_kernels.collective import entry
 from cobre_kernels.collective.calls import ALLREDUCE
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.reduction import fold
+from cobre_kernels.machine.compiling.progress import progress
 from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.machine.progress import progress
 from cobre_kernels.machine.record import View
 
 _bodies: list[Kernel] = []  # of gatherv

@@ -15,7 +15,7 @@ from release.files import build_once, export
 
 EDITS = {
     "pyproject.toml": ('\nversion = "', '\nversion = "1!'),
-    "kernels/cobre_kernels/collective/fold.py": (
+    "kernels/cobre_kernels/collective/reduction/fold.py": (
         "store(acc, i, load(acc, i) + load(x, i))",
         "store(acc, i, load(acc, i) - load(x, i))",
     ),

@@ -13,10 +13,11 @@ import time
 from statistics import median
 
 import numpy as np
-from cobre_kernels.collective import checks, dtypes, fold
+from cobre_kernels.collective import checks, dtypes
 from cobre_kernels.collective.calls import ALLREDUCE, BARRIER, Allreduce, Barrier, signature_of
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.guard import acquire, release
+from cobre_kernels.collective.reduction import fold
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine

@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from cobre_kernels.collective import comm as states
-from cobre_kernels.collective import (
-    entry,
-    exact_sum,
-    fast_path,
-    fold,
-    guard,
-    journal,
-    status,
-    trace,
-)
+from cobre_kernels.collective import entry, fast_path, guard, journal, status, trace
 from cobre_kernels.collective.calls import (
     ALLGATHERV,
     ALLREDUCE,
@@ -39,8 +30,9 @@ from cobre_kernels.collective.calls import (
     ExactSum,
 )
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.reduction import exact_sum, fold
+from cobre_kernels.machine.compiling.progress import progress
 from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.machine.progress import progress
 from cobre_kernels.machine.record import peek_now, poke_now
 from numpy.typing import DTypeLike
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from cobre_kernels.machine.cache_folder import kernel_folder
+from cobre_kernels.machine.compiling.cache_folder import kernel_folder
 
 from cobre_comm.backends import SPECS
 from cobre_comm.common.cores import usable_cores
@@ -34,7 +34,7 @@ def _cache_files(functions: Iterable[Any]) -> set[pathlib.Path]:
     RuntimeError
         If numba finds no place to keep them.
     """
-    from cobre_kernels.machine.disk_cache import cache_of
+    from cobre_kernels.machine.compiling.disk_cache import cache_of
 
     found: set[pathlib.Path] = set()
     for function in functions:
@@ -50,7 +50,7 @@ def _compile(todo: Sequence[Callable[[], object]]) -> None:
     none imports numba again; where that is unsafe (macOS) this process does it all. The first goes
     before the fork: what it is made of, most others are made of too.
     """
-    from cobre_kernels.machine.progress import progress
+    from cobre_kernels.machine.compiling.progress import progress
 
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     workers = min(usable_cores(), len(todo)) if sys.platform == "linux" else 1
@@ -104,8 +104,8 @@ def _in_order(kernels: Iterable[Any]) -> list[Callable[[], object]]:
 
     An entry first, then what each backend has of its own, then what all have, the longest last.
     """
-    from cobre_kernels.collective import exact_sum, fold
     from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
+    from cobre_kernels.collective.reduction import exact_sum, fold
 
     from cobre_comm.backends.kernel_backend import COMMON_KERNELS
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cobre_kernels.machine.cache_folder import cache_folder
+from cobre_kernels.machine.compiling.cache_folder import cache_folder
 
 PATIENCE_S = 300.0  # several times what a compilation takes; its process may have been stopped
 _LOOK_S = 0.05

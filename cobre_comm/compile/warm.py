@@ -17,8 +17,13 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 
-from cobre_kernels.machine.cache_folder import COMPILED_BY, cache_folder, kernel_folder, version_key
-from cobre_kernels.machine.hashing import hash_of
+from cobre_kernels.machine.compiling.cache_folder import (
+    COMPILED_BY,
+    cache_folder,
+    kernel_folder,
+    version_key,
+)
+from cobre_kernels.machine.compiling.hashing import hash_of
 
 from cobre_comm.compile.lock import one_compiles_first
 from cobre_comm.processes.interpreter import interpreter_command, tied_command

@@ -9,7 +9,7 @@ import numpy as np
 from cobre_kernels.collective import dtypes, status
 from cobre_kernels.collective.calls import ALLGATHER, ALLREDUCE, Allreduce
 from cobre_kernels.collective.comm import IDLE
-from cobre_kernels.collective.fold import MAX, MIN, SUM
+from cobre_kernels.collective.reduction.fold import MAX, MIN, SUM
 from cobre_kernels.machine.atomics import WORD_BYTES, load_acquire
 from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import run

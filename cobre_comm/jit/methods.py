@@ -28,9 +28,9 @@ from cobre_kernels.collective.calls import (
 )
 from cobre_kernels.collective.checks import check_allreduce
 from cobre_kernels.collective.comm import IDLE
-from cobre_kernels.collective.exact_sum import WORDS
-from cobre_kernels.collective.fold import LAND
 from cobre_kernels.collective.guard import usability
+from cobre_kernels.collective.reduction.exact_sum import WORDS
+from cobre_kernels.collective.reduction.fold import LAND
 from cobre_kernels.machine.atomics import copy_bytes, load_acquire, load_relaxed
 from cobre_kernels.machine.kernel import run
 from numba.core import types

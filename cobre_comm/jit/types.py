@@ -12,7 +12,7 @@ import functools
 import pathlib
 from typing import Any
 
-from cobre_kernels.machine.hashing import hash_of, kernel_sources
+from cobre_kernels.machine.compiling.hashing import hash_of, kernel_sources
 from numba.core import types
 
 

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from cobre_kernels.machine.pipeline import RoutineCompiler
+from cobre_kernels.machine.compiling.pipeline import RoutineCompiler
 from numba.core import event
 
 from cobre_comm.compile.lock import one_compiles_first

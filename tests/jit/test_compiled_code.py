@@ -11,7 +11,8 @@ import sys
 import cobre_kernels
 import numpy as np
 import pytest
-from cobre_kernels.machine import hashing, record_types
+from cobre_kernels.machine import record_types
+from cobre_kernels.machine.compiling import hashing
 from numba import njit
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator, LocalBackend

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cobre_kernels.collective import calls, checks, dtypes
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.fold import Fold, fold_kernel, rare_fold_kernel
+from cobre_kernels.collective.reduction.fold import Fold, fold_kernel, rare_fold_kernel
 from cobre_kernels.machine.kernel import kernel
 
 from cobre_comm import LocalBackend, ReduceOp

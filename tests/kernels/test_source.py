@@ -36,13 +36,13 @@ def test_releases_name_their_partner_where_they_stand():
 
 
 def test_kernels_touch_memory_only_through_the_files_that_are_for_it():
-    arrays = {"collective/exact_sum", "machine/libc", "mpi/calls"}  # none is given a word
+    arrays = {"collective/reduction/exact_sum", "machine/libc", "mpi/calls"}  # none is given a word
     collectives = "allgatherv", "allreduce", "broadcast", "gatherv"
     allowed = {
         "carray": arrays,
         "as_pointer": arrays | {"machine/elements", "machine/kernel", "machine/record_types"},
         "from_address": {"machine/elements", "machine/record"},
-        "element_access": {"collective/fold"},
+        "element_access": {"collective/reduction/fold"},
         "copy_bytes": {"machine/copy", "local"},
         "cell_of": {f"shm/{name}" for name in ("wait", "step", "region", *collectives)},
     }
@@ -53,7 +53,7 @@ def test_kernels_touch_memory_only_through_the_files_that_are_for_it():
 
 
 def test_other_kernels_have_no_shared_memory():
-    alone = [KERNELS / "local.py", KERNELS / "collective" / "exact_sum.py"]
+    alone = [KERNELS / "local.py", KERNELS / "collective" / "reduction" / "exact_sum.py"]
     others = [*KERNELS.glob("tcp/**/*.py"), *alone]
     assert len(others) > 10
     for path in others:

@@ -1,6 +1,7 @@
 """Run-time checks of arguments that every backend makes before it communicates."""
 
-from cobre_kernels.collective import dtypes, fold, status
+from cobre_kernels.collective import dtypes, status
+from cobre_kernels.collective.reduction import fold
 from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.routine import routine
 

@@ -25,7 +25,6 @@ from cobre_kernels.collective.calls import (
     Broadcast,
 )
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.fold import SUM
 from cobre_kernels.collective.objects import (
     ALIGNED,
     C_CONTIGUOUS,
@@ -35,6 +34,7 @@ from cobre_kernels.collective.objects import (
     count_of,
     plain_dtype,
 )
+from cobre_kernels.collective.reduction.fold import SUM
 from cobre_kernels.collective.status import OK, UNUSUAL_ARGUMENTS
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import peek

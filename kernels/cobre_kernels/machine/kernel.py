@@ -12,8 +12,8 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
 
-from cobre_kernels.machine.disk_cache import cache_of
-from cobre_kernels.machine.pipeline import KernelCompiler
+from cobre_kernels.machine.compiling.disk_cache import cache_of
+from cobre_kernels.machine.compiling.pipeline import KernelCompiler
 from cobre_kernels.machine.record_types import RecordType
 
 _I64 = ir.IntType(64)

@@ -22,7 +22,7 @@ from numba.extending import (
     unbox,
 )
 
-from cobre_kernels.machine.hashing import source_hash
+from cobre_kernels.machine.compiling.hashing import source_hash
 from cobre_kernels.machine.record import RECORDS, WORD_BYTES
 
 

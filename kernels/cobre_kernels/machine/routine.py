@@ -8,7 +8,7 @@ tests call its ``py_func``.
 
 from numba import njit, types
 
-from cobre_kernels.machine.pipeline import RoutineCompiler
+from cobre_kernels.machine.compiling.pipeline import RoutineCompiler
 
 UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 

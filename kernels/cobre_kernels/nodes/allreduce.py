@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from cobre_kernels.collective.calls import Allreduce
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.fold import fold
+from cobre_kernels.collective.reduction.fold import fold
 from cobre_kernels.collective.regions import may_be_shared
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move

@@ -11,7 +11,7 @@ results (``region.py``). While a rank folds into ``recv``, no other rank may.
 
 from cobre_kernels.collective.calls import Allreduce
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.fold import fold
+from cobre_kernels.collective.reduction.fold import fold
 from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.copy import FAR_BYTES, move

@@ -13,7 +13,7 @@ A ring reduce-scatter would carry a little less, but would begin the fold of eac
 rank: other bits than everywhere else.
 """
 
-from cobre_kernels.collective.fold import fold
+from cobre_kernels.collective.reduction.fold import fold
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.record import LINE_BYTES

@@ -16,7 +16,8 @@ from tests.kernels.threads import recorder as recording  # first: it replaces th
 from tests.kernels.threads.recorder import recorder
 from tests.kernels.threads.world import REGION_BYTES, World
 
-from cobre_kernels.collective import calls, dtypes, entry, fold, status  # isort: skip
+from cobre_kernels.collective import calls, dtypes, entry, status  # isort: skip
+from cobre_kernels.collective.reduction import fold  # isort: skip
 from cobre_kernels.machine import copy, libc  # isort: skip
 from cobre_kernels.shm import slot, step, wait  # isort: skip
 from tests.kernels.threads.node import Node  # isort: skip

@@ -9,7 +9,7 @@ from tests.kernels.threads.recorder import recorder
 
 from cobre_kernels.collective import journal  # isort: skip
 from cobre_kernels.collective.comm import COMM, IDLE  # isort: skip
-from cobre_kernels.collective.fold import Fold, fold_kernel  # isort: skip
+from cobre_kernels.collective.reduction.fold import Fold, fold_kernel  # isort: skip
 from cobre_kernels.collective.stop import STOP_FLAG  # isort: skip
 from cobre_kernels.machine.kernel import kernel  # isort: skip
 from cobre_kernels.machine.record import poke_now  # isort: skip

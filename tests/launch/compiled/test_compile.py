@@ -7,8 +7,8 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from cobre_kernels.machine import progress
-from cobre_kernels.machine.progress import MESSAGE
+from cobre_kernels.machine.compiling import progress
+from cobre_kernels.machine.compiling.progress import MESSAGE
 from numba.core import event
 
 from cobre_comm import available_backends

@@ -5,8 +5,8 @@ import threading
 import time
 
 import pytest
-from cobre_kernels.machine import cache_folder
-from cobre_kernels.machine.cache_folder import kernel_folder
+from cobre_kernels.machine.compiling import cache_folder
+from cobre_kernels.machine.compiling.cache_folder import kernel_folder
 
 from cobre_comm.backends import SPECS
 from cobre_comm.compile import kernels as compile_kernels

@@ -4,7 +4,7 @@ A mutant sees this module as ``parts``. Every ``call`` is the one that the kerne
 """
 
 import numpy as np
-from cobre_kernels.collective import dtypes, exact_sum
+from cobre_kernels.collective import dtypes
 from cobre_kernels.collective.calls import (  # noqa: F401  # some are for the mutants
     BARRIER,
     FENCE,
@@ -18,7 +18,8 @@ from cobre_kernels.collective.checks import (
     displacement_of,
     hash_tables,
 )
-from cobre_kernels.collective.fold import SUM
+from cobre_kernels.collective.reduction import exact_sum
+from cobre_kernels.collective.reduction.fold import SUM
 from cobre_kernels.collective.status import DISAGREE, OK  # noqa: F401
 from cobre_kernels.machine.atomics import load_relaxed, peek, poke
 from cobre_kernels.machine.kernel import as_pointer

@@ -21,7 +21,7 @@ from numba import carray
 from cobre_kernels.collective import dtypes
 from cobre_kernels.collective.calls import EXACT_SUM, Allreduce, ExactSum, Refusal
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.fold import SUM
+from cobre_kernels.collective.reduction.fold import SUM
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import WORD_BYTES
 from cobre_kernels.machine.kernel import as_pointer, kernel, run

@@ -5,7 +5,7 @@ import os
 from numba.core.caching import FunctionCache
 from numba.core.runtime import rtsys
 
-from cobre_kernels.machine.cache_folder import kernel_folder
+from cobre_kernels.machine.compiling.cache_folder import kernel_folder
 
 
 class _Locator:

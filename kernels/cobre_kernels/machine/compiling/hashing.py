@@ -12,7 +12,7 @@ import pathlib
 
 def kernel_sources():
     """Return every source file of this package."""
-    return list(pathlib.Path(__file__).parents[1].rglob("*.py"))
+    return list(pathlib.Path(__file__).parents[2].rglob("*.py"))
 
 
 def hash_of(sources):

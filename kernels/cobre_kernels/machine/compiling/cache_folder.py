@@ -18,7 +18,7 @@ import platform
 import stat
 import sys
 
-from cobre_kernels.machine.hashing import source_hash
+from cobre_kernels.machine.compiling.hashing import source_hash
 
 COMPILED_BY = ("numba", "llvmlite", "numpy")
 CHOOSES_PLACE = ("NUMBA_CACHE_DIR", "NUMBA_CACHE_LOCATOR_CLASSES")

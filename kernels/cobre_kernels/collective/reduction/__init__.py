@@ -1,0 +1,1 @@
+"""The arithmetic of reductions: the fold of each operation, and the exact sum."""

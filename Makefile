@@ -7,7 +7,7 @@ CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 DOCS_VENV ?= .venv-docs
 DOCS := $(DOCS_VENV)/bin
 
-# How many files of tests run at a time. Ranks wait often: two keep two cores busy.
+# How many tests run at a time. Ranks often wait: two tests keep two cores busy.
 WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # Ranks load what they import as bytecode, whatever the surroundings say.

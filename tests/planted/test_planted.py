@@ -77,7 +77,7 @@ CATCHERS = {
     "written-gaps": [LAYOUTS],
     "wrong-last": ["TestStats::test_who_came_last"],
 }
-# What compiles into a user's function is wrong there alone; objects have no other caller.
+# What compiles into a user's function is wrong there alone; what is Python, for every caller.
 PACKAGE_CATCHERS = {
     "block-copied": ["TestRegions::test_populate_by_block"],
     "block-unchecked": ["TestRegions::test_block_bounds"],
@@ -85,6 +85,7 @@ PACKAGE_CATCHERS = {
     "lost-exception": ["TestSignals::test_interrupted"],
     "objects-of-others": [f"TestObjects::test_{name}" for name in ("allgather", "gather")],
     "objects-of-rank-0": ["TestObjects::test_broadcast"],
+    "split-without-key": ["TestSplit::test_plans"],
     "swapped-extremes": ["TestScalars::test_numbers"],
 }
 # One short test of each collective, for those that have no fault.
@@ -169,4 +170,5 @@ def test_fault_of_the_package_is_found_where_it_is(name, tmp_path):
     tallies = run_suite(tests, tmp_path / "report.xml", timeout_s=LIMIT_S, first=tmp_path)
     for test in tests:
         assert tallies[test].failed, f"{test} passes all the same: {PACKAGE_FAULTS[name].story}"
-        assert not [instance for instance in tallies[test].failed if "python" in instance]
+        if "/jit/" in PACKAGE_FAULTS[name].path:
+            assert not [instance for instance in tallies[test].failed if "python" in instance]

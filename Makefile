@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 FAULTS ?= 5000
 SEED ?= 1
 
-.PHONY: demo quick test test-all campaign check docs docs-external release-check model bench bench-short bench-full bench-tcp bench-mpi clean
+.PHONY: demo quick test test-all campaign check docs docs-external release-check places model bench bench-short bench-full bench-tcp bench-mpi clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -77,6 +77,12 @@ docs-external: $(DOCS_VENV)/.docs  ## ask other servers whether the links of the
 
 release-check:  ## what a release must pass, of the last commit; python -m release STEP runs one step
 	$(PYTHON) -m release
+
+places: $(VENV)/.dev  ## where users run (Slurm, Dask, ...), set up in a scratch folder: docs/howto/places.md
+	$(BIN)/python -m places --keep
+
+place-%: $(VENV)/.dev  ## one of them: place-slurm, place-dask, ...
+	$(BIN)/python -m places $* --keep
 
 model:  ## search the models of the shared-memory protocols (needs spin and a C compiler)
 	$(PYTHON) model/check.py

@@ -111,8 +111,9 @@ def launch(
     args: tuple[Any, ...] = (),
     timeout: float | None = None,
     on_progress: OnProgress | None = None,
+    executor: Any = None,
 ) -> LaunchResult:
-    """Call ``fn(comm, *args)`` on ``size`` ranks of this machine.
+    """Call ``fn(comm, *args)`` on ``size`` ranks of this machine, or of an executor's workers.
 
     Parameters
     ----------
@@ -134,6 +135,10 @@ def launch(
     on_progress : callable, optional
         Called in this process with (rank, payload) for each :func:`report_progress`, in order per
         rank. If it raises, the job ends and the exception propagates.
+    executor : dask.distributed.Client or concurrent.futures.Executor, optional
+        Where the ranks run: one in each of ``size`` workers, on one machine or several. Workers
+        must be processes, and free at the same time. Ranks meet over ``tcp`` and share memory where
+        they can; the workers take other tasks afterwards. The executor sends ``fn`` in its own way.
 
     Returns
     -------
@@ -156,12 +161,16 @@ def launch(
     >>> launch(operator.attrgetter("rank"), 1).values
     [0]
     """
-    job = _check(size, backend, timeout)
+    if executor is not None and backend not in ("auto", "tcp", BackendKind.AUTO, BackendKind.TCP):
+        raise ValueError(f"ranks in the workers of an executor meet over tcp, not {backend!r}")
+    job = _check(size, "tcp" if executor is not None else backend, timeout)
     if not isinstance(args, tuple):
         raise TypeError(f"args must be a tuple, got {type(args).__name__}; write args=(x,)")
     if not callable(fn):
         raise TypeError(f"fn must be callable, got {fn!r}")
     check_not_nested()
+    if executor is not None:
+        return _call_on(executor, job, (fn, args), on_progress)
     if job.backend == "local":
         return _call_here(fn, args, on_progress)
     check_start_method()
@@ -224,6 +233,25 @@ def _call_here(
             raise
         raise WorkerError(0, exit_code_of(error), error) from error
     return LaunchResult([value], [WorkerInfo(0, os.getpid(), "local", wall_time_s)])
+
+
+def _call_on(
+    executor: Any,
+    job: Job,
+    call: tuple[Callable[..., Any], tuple[Any, ...]],
+    on_progress: OnProgress | None,
+) -> LaunchResult:
+    from cobre_comm.launching.executor import call_on_executor
+
+    try:
+        done = call_on_executor(executor, job.size, call, job.timeout_s, on_progress)
+    except KeyboardInterrupt:
+        raise interrupted(job.size) from None
+    infos = [
+        WorkerInfo(rank, pid, said.backend, said.wall_time_s)
+        for rank, (pid, said) in enumerate(done)
+    ]
+    return LaunchResult([said.value for _, said in done], infos)
 
 
 def _call_in_workers(job: Job, order: Order, on_progress: OnProgress | None) -> LaunchResult:

@@ -1,7 +1,8 @@
 """Jobs that another launcher than ours has started: Slurm's ``srun``, and torchrun.
 
 Such a launcher tells each process its rank, the size and a machine. The port is made of the job's
-name; the secret comes from ``COBRE_TCP_TOKEN``, or by a file (``token_file.py``).
+name; the secret comes from ``COBRE_TCP_TOKEN``, or from rank 0 by a file (``token_file.py``), with
+the machine that rank 0 is on.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+import secrets
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from cobre_comm.backends.tcp.token_file import token_of_job
+from cobre_comm.backends.tcp.token_file import told_by_file
 from cobre_comm.config import TcpConfig
 
 # Every process may have to compile first, and none knows when the last one is started.
@@ -80,13 +82,15 @@ def _announces(size: str, others: tuple[str, ...], environ: Mapping[str, str]) -
 def _step(environ: Mapping[str, str]) -> ForeignJob:
     """Return a step of a Slurm job."""
     job, step = environ["SLURM_JOB_ID"], environ["SLURM_STEP_ID"]
+    nodes, is_first = environ["SLURM_STEP_NODELIST"], environ["SLURM_PROCID"] == "0"
     # A requeued job keeps its number, and its steps begin again.
     words = (environ.get("SLURM_CLUSTER_NAME", ""), job, environ.get("SLURM_RESTART_COUNT", "0"))
     return ForeignJob(
         name=".".join(("slurm", *words, step)),
         rank=environ["SLURM_PROCID"],
         size=environ["SLURM_STEP_NUM_TASKS"],
-        coordinator=first_host(environ["SLURM_STEP_NODELIST"]),
+        # Sorted, so rank 0 may be elsewhere if the user has placed tasks; but it knows where it is.
+        coordinator=(is_first and environ.get("SLURMD_NODENAME")) or first_host(nodes),
         port=_port(int(job) * 61 + int(step)),  # apart for the steps of a job, and for neighbours
         folder=environ.get("SLURM_SUBMIT_DIR", ""),
         has_pmi=environ.get("SLURM_MPI_TYPE", "none") != "none" or "PMIX_RANK" in environ,
@@ -137,5 +141,9 @@ def configured(environ: Mapping[str, str]) -> Iterator[TcpConfig]:
         return
     folder = environ.get("COBRE_TCP_TOKEN_DIR") or job.folder
     name = f".cobre.{job.name}.{next(_made)}.token"
-    with token_of_job(folder, name, config.rank, config.connect_timeout_ms / 1000) as token:
-        yield replace(config, token=token)
+    words = f"{config.coordinator} {secrets.token_hex(32)}"
+    timeout_s = config.connect_timeout_ms / 1000
+    with told_by_file(folder, name, config.rank, words, timeout_s) as told:
+        coordinator, _, token = told.partition(" ")
+        coordinator = environ.get("COBRE_TCP_COORDINATOR") or coordinator
+        yield replace(config, token=token, coordinator=coordinator)

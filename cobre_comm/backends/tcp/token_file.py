@@ -1,4 +1,4 @@
-"""The secret of a job whose launcher hands none to its ranks: rank 0 makes it, a file tells it.
+"""What rank 0 tells the others where their launcher hands them no secret: a file holds it.
 
 The file has mode 0600, is complete when it appears under its name, and goes when the ranks have
 met. Whoever can read it is this user, or root.
@@ -25,8 +25,8 @@ _INSTEAD = (
 
 
 @contextlib.contextmanager
-def token_of_job(folder: str, name: str, rank: int, timeout_s: float) -> Iterator[str]:
-    """Give the secret of a job to one of its ranks, while they meet.
+def told_by_file(folder: str, name: str, rank: int, words: str, timeout_s: float) -> Iterator[str]:
+    """Give the words of rank 0 to one of the ranks, while they meet.
 
     Parameters
     ----------
@@ -36,6 +36,8 @@ def token_of_job(folder: str, name: str, rank: int, timeout_s: float) -> Iterato
         Of the file.
     rank : int
         Rank 0 makes the file, and removes it in the end.
+    words : str
+        What it holds if this is rank 0.
     timeout_s : float
         How long another rank waits for it; 0: without a limit.
 
@@ -48,22 +50,21 @@ def token_of_job(folder: str, name: str, rank: int, timeout_s: float) -> Iterato
     if rank > 0:
         yield _awaited(path, timeout_s)
         return
-    token = secrets.token_hex(32)
-    _write(path, token)
+    _write(path, words)
     try:
-        yield token
+        yield words
     finally:
         path.unlink(missing_ok=True)
 
 
-def _write(path: Path, token: str) -> None:
+def _write(path: Path, words: str) -> None:
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
         try:
             with os.fdopen(
                 os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w"
             ) as file:
-                file.write(token)
+                file.write(words)
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
@@ -97,9 +98,9 @@ def _awaited(path: Path, timeout_s: float) -> str:
         look_s = min(2 * look_s, _LONGEST_LOOK_S)
 
 
-def _checked(path: Path, status: os.stat_result, token: str) -> str:
+def _checked(path: Path, status: os.stat_result, words: str) -> str:
     if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise InitializationFailed(
             "tcp", f"{path} belongs to another user, or others can read it; remove it; {_INSTEAD}"
         )
-    return token
+    return words

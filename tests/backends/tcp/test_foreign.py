@@ -111,11 +111,13 @@ def test_no_secret_says_what_to_do(tmp_path):
 
 def test_a_secret_that_others_can_read_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("cobre_comm.backends.tcp.foreign._made", iter([0, 0, 0]))
-    with configured(STEP | {"COBRE_TCP_TOKEN_DIR": str(tmp_path)}) as config:
+    here = {"COBRE_TCP_TOKEN_DIR": str(tmp_path), "SLURMD_NODENAME": "second"}
+    with configured(STEP | here) as config:
         [file] = tmp_path.iterdir()
         assert file.stat().st_mode & 0o777 == 0o600
-        with configured(STEP | {"COBRE_TCP_TOKEN_DIR": str(tmp_path), "SLURM_PROCID": "2"}) as peer:
+        with configured(STEP | here | {"SLURM_PROCID": "2", "SLURMD_NODENAME": "third"}) as peer:
             assert peer.token == config.token
+            assert peer.coordinator == "second"  # where rank 0 is, which the list does not tell
         assert config.token not in repr(config)
     file.write_text(secrets.token_hex(8))
     file.chmod(0o640)

@@ -1,0 +1,112 @@
+"""The task that a worker of an executor runs: be a rank, and leave the worker as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pickle
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from cobre_comm.backends.tcp.backend import TcpBackend
+from cobre_comm.config import TcpConfig
+from cobre_comm.launching.executor.invitation import (
+    Go,
+    Hello,
+    Invitation,
+    connect,
+    hang_up,
+    receive,
+)
+from cobre_comm.launching.messages import Done, Failed, Progress
+from cobre_comm.launching.pickling import dumps
+from cobre_comm.launching.worker import call_to_value, is_worker, reporting
+from cobre_comm.processes.port import ReservedPort
+
+
+def run_rank(invitation: Invitation, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Be one rank of a launch; all that is to be told goes by the connection."""
+    if is_worker():
+        raise RuntimeError("this worker is a rank of another launch; ranks need a process each")
+    with connect(invitation) as connection, ReservedPort("0.0.0.0") as reserved:
+        machine = socket.gethostname()
+        connection.send_bytes(
+            pickle.dumps(Hello(invitation.rank, os.getpid(), machine, reserved.port))
+        )
+        try:
+            told = receive(connection)
+        except (EOFError, OSError):
+            return  # not all workers have come
+        if isinstance(told, Go):
+            connection.send_bytes(_outcome(connection, invitation, told, fn, args))
+
+
+def _outcome(
+    connection: Connection,
+    invitation: Invitation,
+    told: Go,
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+) -> bytes:
+    """Return what the launcher is told in the end."""
+
+    def reporter(payload: Any) -> None:
+        if invitation.wants_progress:
+            connection.send_bytes(dumps(Progress(payload)))
+
+    interruption = _Interruption(connection)
+    try:
+        try:
+            with (
+                reporting(reporter),
+                TcpBackend(TcpConfig.from_env(os.environ | told.variables)) as comm,
+            ):
+                start = time.perf_counter()
+                value = call_to_value(fn, comm, args)
+                done = dumps(Done(value, comm.backend, time.perf_counter() - start))
+        finally:
+            interruption.end()
+    except BaseException as error:  # the worker goes on with other tasks
+        return pickle.dumps(Failed.of(error))
+    return done
+
+
+class _Interruption:
+    """Raises KeyboardInterrupt in the thread of the task when the launcher lets go of it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._task = threading.get_ident()
+        self._active = True
+        self._thread = threading.Thread(target=self._listen, daemon=True, name="cobre-interruption")
+        self._thread.start()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(EOFError, OSError):
+            self._connection.recv_bytes()  # the launcher says nothing more than that it ends
+        with self._lock:
+            if self._active:
+                self._interrupt()
+
+    def _interrupt(self) -> None:
+        takes_signals = callable(signal.getsignal(signal.SIGINT))
+        if self._task == threading.main_thread().ident and takes_signals:
+            signal.pthread_kill(self._task, signal.SIGINT)  # also ends a sleep
+        else:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(self._task), ctypes.py_object(KeyboardInterrupt)
+            )
+
+    def end(self) -> None:
+        """Nothing interrupts the worker from now on."""
+        with self._lock:
+            self._active = False
+        hang_up(self._connection, socket.SHUT_RD)
+        self._thread.join()

@@ -1,0 +1,49 @@
+"""Run places, print their tables, keep what was seen: ``python -m places slurm dask``."""
+
+import argparse
+import contextlib
+import importlib
+import signal
+import sys
+
+from places import page
+from places.frame import Missing, Place, scratch
+
+PLACES = {"slurm": "places.slurm.place", "dask": "places.dask"}
+
+
+def main():
+    """Run what was asked for; exit with 1 if a row failed, with 3 if a place cannot be had here."""
+    parser = argparse.ArgumentParser(prog="python -m places", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="PLACE", help=f"of {', '.join(PLACES)}; all")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the tables into docs/howto/places.md"
+    )
+    options = parser.parse_args()
+    unknown = set(options.names) - set(PLACES)
+    if unknown:
+        parser.error(
+            f"no place is called {', '.join(sorted(unknown))}; there are {', '.join(PLACES)}"
+        )
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    return max(_run(name, keep=options.keep) for name in options.names or PLACES)
+
+
+def _run(name, *, keep):
+    place = Place(name)
+    print(f"-- {name}", flush=True)
+    try:
+        with scratch(name) as folder, contextlib.ExitStack() as stack:
+            place.versions = importlib.import_module(PLACES[name]).run_place(place, folder, stack)
+    except Missing as reason:
+        print(f"{name} cannot be had here: {reason}")
+        return 3
+    if keep:
+        page.keep(place)
+    failed = [row.what for row in place.rows if not row.good]
+    print(f"{len(place.rows) - len(failed)} of {len(place.rows)} rows good", *failed, sep="; not ")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

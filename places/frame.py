@@ -1,0 +1,134 @@
+"""What all places need: rows of a table, tools, a scratch folder, commands with a deadline."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).parents[1]
+HELLO = ROOT / "examples" / "hello_ranks.py"
+PROGRAMS = ROOT / "places" / "programs"
+STEPS = PROGRAMS / "steps.py"
+TRAIN = ROOT / "examples" / "sddp" / "train.py"
+CASE = ROOT / "examples" / "sddp" / "cases" / "fast_hydro_thermal_2.json"
+_TOOL_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+_OURS = ("COBRE_", "PMI_", "OMPI_", "SLURM_")
+SHOWN = 300  # characters of what a job that failed has said
+
+
+class Missing(Exception):
+    """This machine cannot have the place; one line says what is missing."""
+
+
+class Row(NamedTuple):
+    """One thing that was tried."""
+
+    what: str
+    command: str
+    seen: str
+    seconds: float
+    good: bool
+
+
+class Failed(Exception):
+    """A job did something else than it should; the message says what was seen."""
+
+
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    output: str
+
+
+class Place:
+    """Rows of one place, as they come."""
+
+    def __init__(self, name):
+        self.name = name
+        self.versions = ""
+        self.rows = []
+
+    @contextlib.contextmanager
+    def row(self, what, command):
+        """Time one row; the body adds to the list it gets what it has seen, or raises Failed."""
+        start, seen = time.monotonic(), []
+        good = False
+        try:
+            yield seen
+            good = True
+        except Failed as failure:
+            seen.append(str(failure))
+        except subprocess.TimeoutExpired as late:
+            seen.append(f"not ended after {late.timeout:.0f} s")
+        row = Row(what, command, "; ".join(seen), round(time.monotonic() - start, 1), good)
+        self.rows.append(row)
+        print(f"{'ok  ' if good else 'FAIL'} {row.seconds:6.1f} s  {what}: {row.seen}", flush=True)
+
+
+def tool(name, package):
+    """Return the path of a program, or say which Debian package has it."""
+    path = shutil.which(name, path=_TOOL_PATH)
+    if path is None:
+        raise Missing(f"{name} is missing: apt-get install {package}")
+    return path
+
+
+def need_root():
+    """Refuse another user in one line."""
+    if os.getuid() != 0:
+        raise Missing("namespaces of several hosts need root: sudo make ...")
+
+
+def environment(**extra):
+    """Return this environment without what is about ranks."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    return kept | {"PATH": f"{pathlib.Path(sys.executable).parent}{os.pathsep}{_TOOL_PATH}"} | extra
+
+
+def run(*words, within_s=120, cwd=None, **extra):
+    """Run a command to its end, stdout and stderr together; kill its group if it takes longer."""
+    command = [str(word) for word in words]
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, env=environment(**extra), cwd=cwd, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            output, _ = process.communicate(timeout=within_s)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return Done(process.returncode, output)
+
+
+def expect(condition, done):
+    """Raise Failed with the end of what a command has said."""
+    if not condition:
+        raise Failed(f"exit code {done.code}: {' / '.join(done.output.split(chr(10)))[-SHOWN:]}")
+
+
+def wait_until(condition, within_s, what):
+    """Look until something holds."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Failed(f"{what} not within {within_s} s")
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def scratch(name):
+    """Give a folder that every user can enter, and remove it."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"cobre-place-{name}-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

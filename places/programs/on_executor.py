@@ -1,0 +1,108 @@
+"""Launches in the workers of an executor; prints one line of JSON: what was seen of each.
+
+``on_executor.py pool|loky|dask SIZE CASE`` has workers of its own, ``on_executor.py tcp://...``
+those of a running Dask.
+"""
+
+import concurrent.futures
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from cobre_comm import WorkerError, launch, report_progress
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sddp"
+
+
+def meets(comm):
+    """Return who is where, having reported it."""
+    with comm.split_local() as node:
+        report_progress(node.size)
+    return comm.sum(comm.rank), os.getpid()
+
+
+def fails(comm):
+    """Fail on one rank."""
+    if comm.rank == 1:
+        raise KeyError("no valley")
+    comm.barrier()
+
+
+def dies(comm):
+    """End one rank without a word."""
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    comm.barrier()
+
+
+def goes_on(comm):
+    """Meet until somebody ends it."""
+    report_progress("begun")
+    while True:
+        comm.barrier()
+
+
+def trains(comm, case):
+    """Return the hash of what the example learns."""
+    sys.path.insert(0, str(EXAMPLE))
+    from training.plan import Options
+    from training.run import run_case
+    from training.share import load_case
+
+    options = Options(20, None, 0, None, None, 10)
+    return run_case(load_case(comm, Path(case), []), comm, options).cuts_sha256
+
+
+def executor(kind, size):
+    """Return an executor, or a client, with so many workers."""
+    if kind == "pool":
+        return concurrent.futures.ProcessPoolExecutor(size)
+    if kind == "loky":
+        import loky
+
+        return loky.get_reusable_executor(max_workers=size)
+    from dask.distributed import Client, LocalCluster
+
+    if kind != "dask":
+        return Client(kind)
+    return Client(LocalCluster(n_workers=size, threads_per_worker=1, dashboard_address=None))
+
+
+def interrupt(rank, payload):
+    """Interrupt this program, once."""
+    if rank == 0:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+def main(kind, size, case):
+    """Try everything on one executor."""
+    seen = {}
+
+    def attempt(name, *arguments, **options):
+        start = time.monotonic()
+        try:
+            said = launch(*arguments, executor=workers, **options).values
+        except (WorkerError, ValueError, KeyboardInterrupt) as error:
+            said = f"{type(error).__name__}: {error}"
+        seen[name] = said, round(time.monotonic() - start, 2)
+
+    workers, heard = executor(kind, size), []
+    attempt("first", meets, size, on_progress=lambda rank, node: heard.append(node))
+    attempt("again", meets, size)
+    attempt("more", meets, size + 1)
+    attempt("fails", fails, size)
+    attempt("interrupted", goes_on, size, on_progress=interrupt)
+    attempt("after", meets, size)
+    attempt("sddp", trains, size, args=(case,))
+    attempt("dies", dies, size)
+    print(json.dumps(seen | {"nodes": heard}), flush=True)
+    if kind == "dask":
+        workers.cluster.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

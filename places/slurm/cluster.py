@@ -1,0 +1,198 @@
+"""Slurm on hosts made of namespaces: a head, where users type, and nodes with a slurmd each.
+
+Every host has its own network, processes, host name and /dev/shm; files are shared. All that runs
+on a host ends with it. munge has its own key and socket, so a Slurm of this machine is not touched.
+"""
+
+import contextlib
+import pathlib
+import secrets
+import shutil
+import subprocess
+
+from places.frame import Missing, environment, expect, need_root, run, tool, wait_until
+from tests.network.hosts import CannotMakeHosts, Network
+
+CPUS = 4
+PACKAGES = {
+    "slurmctld": "slurm-wlm",
+    "slurmd": "slurm-wlm",
+    "srun": "slurm-wlm",
+    "munged": "munge",
+    "ip": "iproute2",
+}
+CONF = """\
+ClusterName=places
+SlurmctldHost=h0({head})
+SlurmUser=root
+SlurmctldPort=16817
+SlurmdPort=16818
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool.%n
+SlurmctldPidFile={folder}/ctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmctldLogFile={folder}/ctld.log
+SlurmdLogFile={folder}/slurmd.%n.log
+JobCompType=jobcomp/none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+ReturnToService=2
+KillWait=3
+SlurmdTimeout=10
+TmpFS={folder}/tmp.%n
+"""
+PARTITION = "PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP\n"
+NODE = "NodeName={name} NodeAddr={address} CPUs={cpus} RealMemory=4000\n"
+
+
+class Cluster:
+    """One Slurm, as long as the stack is open.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Scratch.
+    nodes : int
+        How many beside the head.
+    stack : contextlib.ExitStack
+        Ends it.
+    """
+
+    def __init__(self, folder, nodes, stack):
+        need_root()
+        for name, package in PACKAGES.items():
+            tool(name, package)
+        self.folder = folder
+        try:
+            self._network = stack.enter_context(Network(nodes + 1))
+        except CannotMakeHosts as reason:
+            raise Missing(f"no hosts of network namespaces here: {reason}") from None
+        self.head, *self.nodes = self._network.hosts
+        self._daemons = []
+        stack.callback(self._reap)
+        self.has_pmix = self._link_pmix()
+        self._configure()
+        files = {"socket": "socket", "key-file": "key", "pid-file": "pid", "log-file": "log",
+                 "seed-file": "seed"}  # fmt: skip
+        options = [f"--{name}={folder}/munge.{end}" for name, end in files.items()]
+        self._start(self.head, tool("munged", "munge"), "--foreground", "--force", *options)
+        wait_until((folder / "munge.socket").exists, 20, "munged's socket")
+        self._start(self.head, tool("slurmctld", "slurmctld"), "-D")
+        for number in range(1, nodes + 1):
+            self.boot(number)
+        self.wait_idle(nodes)
+
+    def _link_pmix(self):
+        """Give PMIx the name by which Slurm's plugin looks for it, which Debian has in no package.
+
+        The folder with that name stands in the place of Debian's on the hosts, and nowhere else.
+        """
+        found = sorted(pathlib.Path("/usr/lib").glob("*/pmix2/lib"))
+        for folder in found:
+            mine = self.folder / "pmix"
+            shutil.copytree(folder, mine, symlinks=True)
+            (mine / "libpmix.so").symlink_to("libpmix.so.2")
+            self._bind(mine, folder)
+        return bool(found)
+
+    def _bind(self, mine, theirs):
+        """Let a file or folder stand in the place of another one, on all hosts."""
+        for host in [self.head, *self.nodes]:
+            with host.inside():
+                subprocess.run(["mount", "--bind", mine, theirs], check=True)
+
+    def _configure(self):
+        folder, hosts = self.folder, [self.head, *self.nodes]
+        (folder / "state").mkdir()
+        key = folder / "munge.key"
+        key.touch(0o600)
+        key.write_bytes(secrets.token_bytes(128))
+        conf = CONF.format(head=self.head.address, folder=folder)
+        lines = ["127.0.0.1 localhost\n"]
+        for number, host in enumerate(hosts):
+            lines.append(f"{host.address} h{number}\n")
+            if number:
+                conf += NODE.format(name=f"h{number}", address=host.address, cpus=CPUS)
+                (folder / f"spool.h{number}").mkdir()
+                (folder / f"tmp.h{number}").mkdir()
+        (folder / "hosts").write_text("".join(lines))
+        (folder / "slurm.conf").write_text(conf + PARTITION)
+        self._bind(folder / "hosts", "/etc/hosts")
+
+    def _start(self, host, *words):
+        with host.inside(), (self.folder / "daemons.log").open("a") as log:
+            self._daemons.append(subprocess.Popen(
+                [str(word) for word in words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=self._environment(), cwd=self.folder, start_new_session=True,
+            ))  # fmt: skip
+
+    def _environment(self, **extra):
+        return environment(SLURM_CONF=str(self.folder / "slurm.conf"), **extra)
+
+    def boot(self, number):
+        """Start the slurmd of a node."""
+        self._start(self.nodes[number - 1], tool("slurmd", "slurmd"), "-D", "-N", f"h{number}")
+
+    def power_off(self, number):
+        """End all that runs on a node; its cable hangs loose."""
+        self.nodes[number - 1].unplug()
+        self.nodes[number - 1].room.close()
+
+    def _reap(self):
+        """Let hosts end their daemons."""
+        for host in [*self.nodes, self.head]:
+            host.close()
+        for daemon in self._daemons:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                daemon.wait(10)
+
+    def run(self, *words, within_s=120, **extra):
+        """Run a command where users type."""
+        with self.head.inside():
+            return run(*words, within_s=within_s, cwd=self.folder,
+                       SLURM_CONF=str(self.folder / "slurm.conf"), **extra)  # fmt: skip
+
+    def run_here(self, *words):
+        """Run a command where this thread is."""
+        return run(*words, within_s=20, cwd=self.folder)
+
+    def submit(self, script, *options):
+        """Give a batch script to Slurm; return the job's number and the file of its output."""
+        done = self.run("sbatch", "--parsable", "--output=job.%j", *options, "--wrap", script)
+        expect(done.code == 0, done)
+        job = done.output.strip()
+        return job, self.folder / f"job.{job}"
+
+    def state(self, job):
+        """Return Slurm's word for where a job is; empty once it is forgotten."""
+        return self.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T").output.strip()
+
+    def wait_idle(self, nodes):
+        """Wait until so many nodes are idle."""
+
+        def idle():
+            return self.run("sinfo", "-h", "-t", "idle", "-o", "%D").output.strip() == str(nodes)
+
+        wait_until(idle, 40, f"{nodes} idle nodes")
+
+    def left(self):
+        """Return what jobs have left: processes and names in /dev/shm on nodes, files of tokens."""
+        found = [path.name for path in self.folder.glob(".cobre*")]
+        for number, host in enumerate(self.nodes, 1):
+            done = run(
+                *host.room.command,
+                "sh",
+                "-c",
+                "ls /dev/shm; cat /proc/[0-9]*/comm | grep -a python",
+            )
+            found += [f"h{number}: {line}" for line in done.output.splitlines()]
+        return found

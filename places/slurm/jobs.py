@@ -1,0 +1,215 @@
+"""Jobs on a Slurm of four nodes: what users type, and what befalls a job."""
+
+import json
+import re
+import sys
+
+from places.frame import CASE, HELLO, STEPS, TRAIN, Failed, expect, wait_until
+
+PYTHON = sys.executable
+MPIS = {"pmi2": "mpich", "pmix": "openmpi"}
+WAYS_OF_PMIX = {"PMIX_MCA_gds": "hash"}  # memory of PMIx itself is no part of what is tried
+
+
+def rows(cluster, place):
+    """Add all rows."""
+    without_mpi(cluster, place)
+    training(cluster, place)
+    with_mpi(cluster, place)
+    signals(cluster, place)
+    faults(cluster, place)
+
+
+def greeted(done, ranks, backend="tcp"):
+    """Check that so many ranks have met and added up their numbers."""
+    for rank in range(ranks):
+        expect(f"hello from rank {rank} of {ranks} on {backend}\n" in done.output, done)
+    expect(
+        f"{ranks} ranks, whose numbers add up to {ranks * (ranks - 1) // 2}" in done.output, done
+    )
+    expect(done.code == 0, done)
+    return f"{ranks} ranks on {backend} met"
+
+
+def nothing_left(cluster):
+    """Check the nodes, and say so."""
+    wait_until(lambda: not cluster.left(), 20, f"nodes as before ({cluster.left()[:3]})")
+    return "nothing left"
+
+
+def without_mpi(cluster, place):
+    """`srun` and nothing else."""
+    with place.row("tasks of four nodes", "srun -N 4 -n 8 python hello_ranks.py") as seen:
+        seen.append(greeted(cluster.run("srun", "-N", 4, "-n", 8, PYTHON, HELLO), 8))
+        seen.append(nothing_left(cluster))
+    command = "SLURM_HOSTFILE=hosts srun -N 3 -n 7 -m arbitrary python steps.py 0"
+    with place.row("3, 3 and 1 tasks, rank 0 on the second node", command) as seen:
+        order = cluster.folder / "order"
+        order.write_text("h2\nh2\nh2\nh1\nh1\nh1\nh3\n")
+        done = cluster.run("srun", "-N", 3, "-n", 7, "-m", "arbitrary", PYTHON, STEPS, 0,
+                           SLURM_HOSTFILE=str(order))  # fmt: skip
+        expect(done.code == 0, done)
+        sizes = sorted(re.findall(r"rank (\d) of 7 on tcp, \d of (\d)", done.output))
+        expect([int(size) for _, size in sizes] == [3, 3, 3, 3, 3, 3, 1], done)
+        seen.append("ranks that share memory: 3 + 3 + 1")
+    with place.row(
+        "two steps of a job at once", "sbatch: srun -n 4 ... & srun -n 4 ... & wait"
+    ) as seen:
+        step = f"srun --exact -N 2 -n 4 -c 1 {PYTHON} {STEPS} 2"
+        job, output = cluster.submit(f"{step} & {step} & wait", "-N", "2", "-n", "8")
+        await_end(cluster, job, 90)
+        said = output.read_text()
+        if (
+            len(re.findall(r"rank \d of 4 on tcp", said)) != 8
+            or len(re.findall("ended after", said)) != 8
+        ):
+            raise Failed(said[-300:])
+        seen.append("each of 4 ranks, in one time")
+    with place.row(
+        "a launcher on each node", "srun -N 2 -n 2 cobre-comm run -n 2 --nnodes 2 ..."
+    ) as seen:
+        place_of_node = f"--node-rank $SLURM_NODEID --coordinator {cluster.nodes[0].address}"
+        command = f"cobre-comm run -n 2 --nnodes 2 {place_of_node} {HELLO}"
+        done = cluster.run(
+            "srun", "-N", 2, "-n", 2, "sh", "-c", command, COBRE_TCP_TOKEN="of this job"
+        )
+        done = done._replace(output=re.sub(r"(?m)^\[\d+\] ", "", done.output))
+        seen.append(greeted(done, 4))
+
+
+def training(cluster, place):
+    """The example, with the cuts of one rank alone."""
+    with place.row("SDDP: one hash", "srun -n 4 python examples/sddp/train.py") as seen:
+        hashes = set()
+        for tasks in ((1, 1), (1, 4), (2, 4)):
+            out = cluster.folder / f"result.{tasks[0]}.{tasks[1]}.json"
+            words = PYTHON, TRAIN, CASE, "--quiet", "--iterations", 20, "--out", out
+            done = cluster.run("srun", "-N", tasks[0], "-n", tasks[1], *words, within_s=400)
+            expect(done.code == 0, done)
+            hashes.add(json.loads(out.read_text())["cuts_sha256"])
+        if len(hashes) > 1:
+            raise Failed(f"several: {hashes}")
+        seen.append(f"1 rank, 1 x 4, 2 x 2: {hashes.pop()[:12]}")
+
+
+def with_mpi(cluster, place):
+    """An MPI that srun offers a PMI."""
+    for pmi, library in MPIS.items():
+        for nodes, ranks in ((1, 2), (2, 4)):
+            command = f"srun --mpi={pmi} -N {nodes} -n {ranks} python hello_ranks.py"
+            with place.row(f"{library}, {nodes} x {ranks // nodes}", command) as seen:
+                if pmi == "pmix" and not cluster.has_pmix:
+                    raise Failed("not run: apt-get install libpmix2")
+                done = cluster.run("srun", f"--mpi={pmi}", "-N", nodes, "-n", ranks, PYTHON, HELLO,
+                                   within_s=100, MPI4PY_MPIABI=library, **WAYS_OF_PMIX)  # fmt: skip
+                seen.append(greeted(done, ranks, "mpi"))
+    cancel_all(cluster)
+
+
+def cancel_all(cluster):
+    """Leave no job, also none of a row that failed."""
+    cluster.run("scancel", "-u", "root")
+    wait_until(lambda: not cluster.run("squeue", "-h").output.strip(), 60, "an empty queue")
+
+
+def await_end(cluster, job, within_s):
+    """Wait until a job is over."""
+    done = ("COMPLETED", "CANCELLED", "FAILED", "NODE_FAIL", "TIMEOUT", "")
+    wait_until(lambda: cluster.state(job) in done, within_s, f"end of job {job}")
+
+
+def started(cluster, seconds, *options, ranks=4, **extra):
+    """Start a job of many steps on two nodes; return it when its ranks have met."""
+    settings = "".join(f"{name}={value} " for name, value in extra.items())
+    job, output = cluster.submit(
+        f"{settings}srun {PYTHON} {STEPS} {seconds}", "-N", "2", "-n", str(ranks), *options
+    )
+    met(output, ranks)
+    return job, output
+
+
+def met(output, ranks):
+    """Wait until so many ranks have said that they have met."""
+
+    def said():
+        text = output.read_text() if output.exists() else ""
+        return len(re.findall(r"rank \d of \d on tcp", text)) >= ranks
+
+    wait_until(said, 100, "a job whose ranks have met")
+
+
+def signals(cluster, place):
+    """What Slurm does to a job that should end or wait."""
+    with place.row("scancel", "scancel JOB") as seen:
+        job, _ = started(cluster, 60)
+        cluster.run("scancel", job)
+        await_end(cluster, job, 30)
+        seen.append(nothing_left(cluster))
+    with place.row(
+        "a stop before the end", "sbatch --signal=USR1@... ; COBRE_COMM_GRACEFUL=SIGUSR1"
+    ) as seen:
+        job, output = started(cluster, 60, COBRE_COMM_GRACEFUL="SIGUSR1")
+        cluster.run("scancel", "--signal=USR1", job)
+        await_end(cluster, job, 30)
+        steps = set(re.findall(r"stopped after (\d+) steps", output.read_text()))
+        if len(steps) != 1 or len(re.findall("stopped after", output.read_text())) != 4:
+            raise Failed(output.read_text()[-300:])
+        seen.append("all 4 ranks stopped after the same step")
+    with place.row(
+        "suspend for 8 s, resume", "COBRE_TCP_TIMEOUT_SECS=4; scontrol suspend, resume"
+    ) as seen:
+        job, output = started(cluster, 12, COBRE_TCP_TIMEOUT_SECS="4")
+        cluster.run("scontrol", "suspend", job)
+        cluster.run("sleep", 8)
+        if cluster.state(job) != "SUSPENDED":
+            raise Failed(f"it is {cluster.state(job)}")
+        cluster.run("scontrol", "resume", job)
+        await_end(cluster, job, 40)
+        longest = re.findall(r"ended after \d+ steps, longest ([\d.]+) s", output.read_text())
+        if len(longest) != 4:
+            raise Failed(output.read_text()[-300:])
+        seen.append(
+            f"went on; longest pause {max(map(float, longest)):.0f} s; a collective may take 4 s"
+        )
+    with place.row("requeue", "scontrol requeue JOB") as seen:
+        job, output = started(cluster, 8, "--requeue", "--begin=now")
+        output.unlink()
+        cluster.run("scontrol", "requeue", job)
+        nothing_left(cluster)
+        cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+        met(output, 4)
+        await_end(cluster, job, 90)
+        if len(re.findall("ended after", output.read_text())) != 4:
+            raise Failed(output.read_text()[-300:])
+        seen.append("ended, began again, ended well")
+
+
+def faults(cluster, place):
+    """A rank and a node that are lost."""
+    with place.row("a rank is killed", "kill -9 of one rank, without --kill-on-bad-exit") as seen:
+        job, output = started(cluster, 60)
+        with cluster.nodes[1].inside():
+            victim = cluster.run_here(
+                "pgrep", "-n", "-f", "places/programs/steps.py"
+            ).output.strip()
+            cluster.run_here("kill", "-9", victim)
+        await_end(cluster, job, 30)
+        raised = re.findall(r"raised CollectiveFailed: ranks \((\d),?\)", output.read_text())
+        if len(raised) != 3 or len(set(raised)) != 1:
+            raise Failed(output.read_text()[-300:])
+        seen += [f"3 ranks raised CollectiveFailed, naming rank {raised[0]}", nothing_left(cluster)]
+    with place.row("a node goes down", "power off node 2 of 2, srun --no-kill") as seen:
+        step = f"COBRE_TCP_TIMEOUT_SECS=10 srun --no-kill {PYTHON} {STEPS} 120"
+        job, output = cluster.submit(step, "-N", "2", "-n", "4", "--no-kill", "-w", "h3,h4")
+        met(output, 4)
+        cluster.power_off(4)
+        wait_until(
+            lambda: len(re.findall("raised", output.read_text())) >= 2, 60, "errors of 2 ranks"
+        )
+        raised = re.findall(r"(rank \d raised .*)", output.read_text())
+        seen += sorted(raised)
+        cancel_all(cluster)
+        left = [name for name in cluster.left() if not name.startswith("h4")]
+        if left:
+            raise Failed(f"left: {left}")
+        seen.append("nothing left")

@@ -1,0 +1,132 @@
+"""Ranks in the workers of an executor."""
+
+import concurrent.futures
+import multiprocessing
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from cobre_comm import WorkerError, launch
+from cobre_comm.launching.executor import hosts
+from tests.launch import bodies
+
+RANKS = 3
+
+
+@pytest.fixture(scope="module")
+def pool():
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(RANKS, mp_context=spawn) as pool:
+        list(pool.map(time.sleep, [0.1] * RANKS))  # starts them all
+        yield pool
+
+
+@pytest.fixture(autouse=True)
+def workers_stay_usable(request):
+    if "pool" not in request.fixturenames:
+        yield
+        return
+    pool = request.getfixturevalue("pool")
+    yield
+    result = launch(bodies.add, RANKS, args=(10,), executor=pool)
+    assert result.values == [60.0] * RANKS
+    assert {worker.pid for worker in result.workers} == set(pool._processes)
+    assert {worker.backend for worker in result.workers} == {"tcp"}
+
+
+def test_progress_comes_back_in_order_per_rank(pool):
+    heard = []
+    result = launch(bodies.progress, RANKS, args=(3,), executor=pool,
+                    on_progress=lambda rank, payload: heard.append((rank, payload)))  # fmt: skip
+    assert result.values == ["done"] * RANKS
+    for rank in range(RANKS):
+        assert [payload for who, payload in heard if who == rank] == [(rank, n) for n in range(3)]
+
+
+def test_the_first_failure_and_its_cause(pool):
+    with pytest.raises(WorkerError) as caught:
+        launch(bodies.end, RANKS, args=("raise", 1), executor=pool)
+    assert caught.value.rank == 1
+    assert caught.value.inner.args == ("the first cause",)
+
+
+def test_a_value_that_cannot_be_sent(pool):
+    with pytest.raises(WorkerError):
+        launch(bodies.unpicklable, RANKS, executor=pool)
+
+
+def test_an_interrupted_caller_takes_its_ranks_back(pool):
+    once = iter([threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))])
+    with pytest.raises(KeyboardInterrupt, match=f"ended its {RANKS} ranks"):
+        launch(bodies.until_asked, RANKS, executor=pool,
+               on_progress=lambda rank, payload: [timer.start() for timer in once])  # fmt: skip
+
+
+def test_fewer_workers_than_ranks_are_refused(pool):
+    with pytest.raises(ValueError, match=f"{RANKS} workers, and {RANKS + 1} ranks"):
+        launch(bodies.add, RANKS + 1, args=(1,), executor=pool)
+
+
+def test_busy_workers_are_an_error_that_counts_them(pool, monkeypatch):
+    monkeypatch.setattr("cobre_comm.launching.executor.call.COME_S", 2.0)
+    busy = [pool.submit(time.sleep, 4), pool.submit(time.sleep, 4)]
+    with pytest.raises(RuntimeError, match=f"1 of {RANKS} workers of the executor have come"):
+        launch(bodies.add, RANKS, args=(1,), executor=pool)
+    concurrent.futures.wait(busy)
+
+
+def test_a_worker_that_dies_is_an_error_of_a_rank_without_a_cause():
+    spawn = multiprocessing.get_context("spawn")
+    with (
+        concurrent.futures.ProcessPoolExecutor(RANKS, mp_context=spawn) as pool,
+        pytest.raises(WorkerError) as caught,
+    ):
+        launch(bodies.end, RANKS, args=("kill", 2), executor=pool)
+    assert caught.value.inner is None  # the pool then ends its others: their end may be seen first
+
+
+@pytest.mark.parametrize(
+    ("executor", "error", "says"),
+    [
+        (concurrent.futures.ThreadPoolExecutor(2), TypeError, "threads of one process"),
+        ("a pool", TypeError, "must be a concurrent.futures.Executor"),
+    ],
+)
+def test_what_cannot_hold_ranks(executor, error, says):
+    with pytest.raises(error, match=says):
+        launch(bodies.add, 2, args=(1,), executor=executor)
+
+
+def test_only_tcp(pool):
+    with pytest.raises(ValueError, match="meet over tcp, not 'shm'"):
+        launch(bodies.add, 2, "shm", args=(1,), executor=pool)
+
+
+class Client:
+    """What of Dask's client is used to choose workers."""
+
+    __module__ = "distributed.client"
+
+    def __init__(self, *addresses):
+        self.submitted = []
+        self._addresses = addresses
+
+    def nthreads(self):
+        return dict.fromkeys(self._addresses, 1)
+
+    def submit(self, *call, **options):
+        self.submitted.append((call, options["workers"]))
+
+
+def test_each_rank_goes_to_a_worker_of_dask_of_its_own():
+    client = Client("tcp://127.0.0.1:2", "tcp://127.0.0.1:1", "tcp://127.0.0.1:3")
+    submits, here = hosts.submitters(client, 2)
+    for submit in submits:
+        submit(print)
+    assert client.submitted == [((print,), [f"tcp://127.0.0.1:{n}"]) for n in (1, 2)]
+    assert here == "127.0.0.1"
+    with pytest.raises(TypeError, match="threads of one process"):
+        hosts.submitters(Client("inproc://10.0.0.1/1/1"), 1)

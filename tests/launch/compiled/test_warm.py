@@ -12,7 +12,7 @@ from cobre_comm.backends import SPECS
 from cobre_comm.compile import kernels as compile_kernels
 from cobre_comm.compile import warm
 from cobre_comm.compile.lock import one_compiles_first
-from tests.launch.command import EXAMPLES, cobre, environment
+from tests.launch.command import EXAMPLES, PROGRAMS, cobre, environment
 
 
 @pytest.fixture
@@ -162,6 +162,17 @@ def test_marker_lists_the_files_of_numbas_cache(backend, own):
         "fast_path._allreduce",
         "fast_path._barrier",
     }
+
+
+@pytest.mark.parametrize(
+    ("backend", "settings"),
+    [("shm", {}), ("tcp", {}), ("tcp", {"COBRE_TCP_PRETEND_NODES": "0,0,1"})],
+)
+def test_no_collective_uses_a_kernel_that_is_not_compiled_before_ranks_start(backend, settings):
+    """The cache cannot tell: another test may have compiled it."""
+    program = PROGRAMS / "loads.py"
+    ran = cobre("run", "-n", 3, "--backend", backend, program, **settings)
+    assert [line.partition("] ")[2] for line in ran.stdout.splitlines()] == ["True []"] * 3
 
 
 def test_no_compilation_where_numba_cannot_cache(monkeypatch, tmp_path):

@@ -61,7 +61,7 @@ def create_communicator(
     ----------
     kind : BackendKind, ShmConfig, TcpConfig, MpiConfig, str or None
         Which backend, or a configuration that implies it. None reads ``COBRE_COMM_BACKEND``
-        (default ``auto``). The other variables are listed in the README.
+        (default ``auto``). The reference lists all variables of the environment.
     graceful : str or iterable of signals, optional
         Signals that ask to stop (:meth:`Communicator.stop_requested`) instead of doing what they
         do, until the communicator is closed: ``"SIGTERM,SIGUSR1"`` or ``[signal.SIGTERM]``. None

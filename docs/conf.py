@@ -48,6 +48,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("start", "glossary", "changelog")}  # sections of one page
 html_theme_options = {
     "logo": {"text": "cobre_comm"},
     "header_links_before_dropdown": 6,

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import os
 import pathlib
+import re
 import signal
 import socket
 import sys
@@ -224,12 +225,13 @@ def _received():
 
 
 def names_in_shared_memory(comm):
-    """Return the names of this user's MPI jobs in shared memory while a region is in use."""
+    """Return the names of our memory that this rank has mapped while a region is in use."""
     ours = create_communicator()
     with ours.create_shared_region(1000) as region:
         region.fence()
-        pattern = f"cobre-{os.getuid()}-mpi-*"
-        names = [str(path) for path in pathlib.Path("/dev/shm").glob(pattern)]
+        maps = pathlib.Path("/proc/self/maps").read_text()
+        mapped = set(re.findall(r"/dev/shm/cobre-\S*", maps))
+        names = [name for name in mapped if pathlib.Path(name).exists()]
     ours.barrier()
     ours.close()
     return names

@@ -13,6 +13,7 @@ from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 from cobre_comm.testing.ranks.litter import remove_litter, unused_files
 from cobre_comm.testing.ranks.surroundings import inherited_environment
 from tests.grid import why_not
+from tests.launch.command import SOON_S
 
 LIBRARIES = ["openmpi", "mpich"]
 
@@ -58,6 +59,14 @@ def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.
     if job.returncode != 0:
         remove_litter(made)
     return ended
+
+
+def left_since(before, library):
+    """Return the orphans that were not there before, and stay; those of other jobs come and go."""
+    deadline = time.monotonic() + SOON_S
+    while (left := orphans(library) - before) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
 
 
 def orphans(library):

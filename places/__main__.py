@@ -9,7 +9,12 @@ import sys
 from places import page
 from places.frame import Missing, Place, scratch
 
-PLACES = {"slurm": "places.slurm.place", "dask": "places.dask"}
+PLACES = {
+    "slurm": "places.slurm.place",
+    "dask": "places.dask",
+    "pythons": "places.pythons",
+    "containers": "places.containers.place",
+}
 
 
 def main():

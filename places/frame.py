@@ -89,7 +89,8 @@ def need_root():
 def environment(**extra):
     """Return this environment without what is about ranks."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    return kept | {"PATH": f"{pathlib.Path(sys.executable).parent}{os.pathsep}{_TOOL_PATH}"} | extra
+    path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), _TOOL_PATH])
+    return kept | {"PATH": path} | extra
 
 
 def run(*words, within_s=120, cwd=None, **extra):

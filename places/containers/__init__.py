@@ -1,0 +1,1 @@
+"""Containers of podman, with the limits that engines and clusters put on them."""

@@ -1,0 +1,123 @@
+"""The place: containers with little memory, few rights and no init."""
+
+import re
+import time
+
+from places.containers.engine import Engine
+from places.frame import CASE, Failed, Missing, expect, run, tool
+from tests.network.hosts import CannotMakeHosts, Network
+
+COBRE = "cobre-comm", "run", "-n", 2
+HELLO = "/examples/hello_ranks.py"
+STEPS = "/programs/steps.py"
+READ_ONLY = "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--user=1000:1000"
+
+
+def run_place(place, folder, stack):
+    """Build the image and try it; return the versions."""
+    engine = Engine(folder, stack)
+    engine.import_debian()
+    with place.row(
+        "an image with compiled kernels", "podman build -f examples/Containerfile"
+    ) as seen:
+        done = engine.build()
+        seen.append(re.findall(r"kernels compiled in .*", done.output)[-1])
+    small(engine, place)
+    endings(engine, place)
+    try:
+        tool("ip", "iproute2")
+        two(engine, place, stack.enter_context(Network(2)))
+    except (CannotMakeHosts, Missing) as reason:
+        print(f"left out: two containers: {reason}")
+    return run("podman", "--version").output.strip()
+
+
+def small(engine, place):
+    """Little memory, few rights."""
+    rows = {
+        "default seccomp, 64 MiB of /dev/shm": (),
+        "read-only, no capability, a user without a home": READ_ONLY,
+        "1 MiB of /dev/shm": ("--shm-size=1m",),
+    }
+    for what, options in rows.items():
+        command = " ".join(["podman run", *options, "cobre-comm run -n 2 hello_ranks.py"])
+        with place.row(what, command) as seen:
+            done = engine.run(*COBRE, HELLO, options=options)
+            if "compiling kernels" in done.output:
+                raise Failed("the kernels of the image were not taken")
+            if done.code == 0 and "2 ranks, whose numbers add up to 1" in done.output:
+                seen.append("2 ranks on shm met, nothing compiled")
+            else:
+                expect("--shm-size=1m" in options and "InitializationFailed" in done.output, done)
+                seen.append(re.findall(r"InitializationFailed: .*", done.output)[0][:120])
+    with place.row(
+        "a region of 100 MiB in 64 MiB", "podman run cobre-comm run -n 2 region.py 100"
+    ) as seen:
+        done = engine.run(*COBRE, "/programs/region.py", 100)
+        expect(done.output.count("raised AllocationFailed: 100 MiB") == 2, done)
+        seen.append("AllocationFailed on both ranks")
+    with place.row("SDDP", "podman run cobre-comm run -n 2 train.py") as seen:
+        case = f"/examples/sddp/cases/{CASE.name}"
+        script = ("cobre-comm run -n 2 /examples/sddp/train.py " + case
+                  + " --quiet --iterations 20 --out /tmp/r && cat /tmp/r")  # fmt: skip
+        done = engine.run("sh", "-c", script, within_s=500)
+        expect(done.code == 0, done)
+        seen.append(re.findall(r'"cuts_sha256": "(\w{12})', done.output)[0])
+
+
+def endings(engine, place):
+    """Pause, and a rank that dies where process 1 is no init."""
+    with place.row(
+        "pause for 8 s, unpause", "COBRE_SHM_TIMEOUT_SECS=4; podman pause, unpause"
+    ) as seen:
+        options = "--name=paused", "--env=COBRE_SHM_TIMEOUT_SECS=4"
+        job = engine.start(*COBRE, STEPS, 14, options=options)
+        _met(job, 2)
+        engine.tell("pause", "paused")
+        time.sleep(8)
+        engine.tell("unpause", "paused")
+        said, _ = job.communicate(timeout=60)
+        longest = re.findall(r"ended after \d+ steps, longest ([\d.]+) s", said)
+        if len(longest) != 2 or max(map(float, longest)) < 7:
+            raise Failed(said[-300:])
+        seen.append(f"went on; longest pause {max(map(float, longest)):.0f} s")
+    with place.row("a rank is killed, PID 1 is the launcher", "podman exec kill -9") as seen:
+        job = engine.start(*COBRE, STEPS, 60, options=("--name=killed",))
+        _met(job, 2)
+        script = "import os,sys; [os.kill(int(p), 9) for p in sys.argv[1:2]]"
+        listed = engine.tell("top", "killed", "pid", "args")
+        victim = re.findall(r"(?m)^(\d+)\s+.*python\S* /programs/steps.py", listed)[-1]
+        start = time.monotonic()
+        engine.tell("exec", "killed", "python3", "-c", script, victim)
+        said, _ = job.communicate(timeout=30)
+        expect(
+            job.returncode == 137 and "raised CollectiveFailed" in said, run("echo", said[-200:])
+        )
+        seen.append(
+            f"the other rank raised; over after {time.monotonic() - start:.1f} s with code 137"
+        )
+        expect(not engine.tell("ps", "-q").strip(), run("echo", "a container is left"))
+
+
+def two(engine, place, network):
+    """Two containers, each on a host of its own."""
+    with place.row("two containers on a network", "cobre-comm run -n 2 --nnodes 2 in each") as seen:
+        jobs = []
+        for node, host in enumerate(network.hosts):
+            told = "--nnodes", 2, "--node-rank", node, "--coordinator", network.hosts[0].address
+            words = "cobre-comm", "run", "-n", 2, *told, HELLO
+            jobs.append(engine.start(*words, options=("--env=COBRE_TCP_TOKEN=secret",),
+                                     network=f"ns:/run/netns/{host.name}"))  # fmt: skip
+        said = "".join(job.communicate(timeout=200)[0] for job in jobs)
+        if "4 ranks, whose numbers add up to 6" not in said:
+            raise Failed(said[-300:])
+        seen.append("4 ranks on tcp met")
+
+
+def _met(job, ranks):
+    """Read until so many ranks have met."""
+    while ranks:
+        line = job.stdout.readline()
+        if not line:
+            raise Failed("the job ended before its ranks met")
+        ranks -= " on shm, " in line

@@ -1,0 +1,24 @@
+#!/usr/bin/env python3
+"""runc, without the limits of resources that a root without CAP_SYS_RESOURCE cannot set."""
+
+import itertools
+import json
+import os
+import pathlib
+import sys
+
+
+def drop_limits(file):
+    """Rewrite the description of a container, or of a process in one."""
+    told = json.loads(file.read_text())
+    told.get("process", told).pop("rlimits", None)
+    file.write_text(json.dumps(told))
+
+
+words = sys.argv[1:]
+for word, value in itertools.pairwise(words):
+    if word == "--bundle":
+        drop_limits(pathlib.Path(value) / "config.json")
+    elif word == "--process":
+        drop_limits(pathlib.Path(value))
+os.execvp("runc", ["runc", *words])

@@ -17,7 +17,9 @@ from bench.peers import PEERS, environment_of
 OURS = "cobre_comm"
 BACKENDS = ("shm", "tcp", "mpi")  # sides of ours
 IN_REGION = "region"  # ours over shm, where what ranks receive lies in a region
-COMPARED = (*BACKENDS, IN_REGION, "ring", "persistent")  # whose ratios to the others are told
+FLAT = "flat"  # ours over tcp, where every rank is a node of its own: all goes through sockets
+OVER_SHM = "over shm"  # what our other backends are measured beside, where all share memory
+COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", "persistent")  # whose ratios to the others are told
 FRESH = "fresh data"  # the setting in which ranks write other data between the calls
 SAME = "the same data"  # what that of the other figures is called beside it
 PEER, GLOO = "peer", "gloo"  # PEER is the MPI library that started the ranks

@@ -1,15 +1,16 @@
 """The tcp and mpi backends on one machine, beside what they replace. Measured with --full.
 
-*Over sockets*: Open MPI restricted to its tcp transport, in the same processes; gloo in processes
-of its own. *Over MPI*: mpi4py in the same processes; with a node for each rank everything of ours
-goes through MPI too, and with two nodes of two ranks only what passes between them. Beside it: data
-that are written before each call, as a program's are.
+*On one node*: tcp beside shm, whose kernels it uses where ranks share memory. *Over sockets*: every
+rank a node of its own, beside Open MPI restricted to its tcp transport, in the same processes; gloo
+in processes of its own. *Over MPI*: mpi4py in the same processes; with a node for each rank
+everything of ours goes through MPI too, and with two nodes of two ranks only what passes between
+them. Beside it: data that are written before each call, as a program's are.
 """
 
 from bench.cases.grid import RANKS, figures_of, jobs_of, parametrize, rows
 from bench.cases.test_collectives import ALLGATHERV, ALLREDUCE, BARRIER, BROADCAST, ITERATION, MIB
 from bench.peers import LIBRARIES
-from bench.plan import GLOO, PEER, Job
+from bench.plan import FLAT, GLOO, OVER_SHM, PEER, Job
 from bench.ranks.collectives import Collective
 
 VISIBLE_BYTES = 512 * 1024  # what shows clearly in an interface's counters
@@ -22,15 +23,17 @@ MPI_ROWS = [
     ITERATION,
 ]
 FRESH_ROWS = [case for case in MPI_ROWS if case.operation == "sddp" or case.nbytes >= 10_000]
-OVER_MPI = "over MPI"
+OVER_MPI, ON_ONE_NODE = "over MPI", "on one node"
 NODES = {2: ["0,1"], 4: ["0,1,2,3", "0,0,1,1"]}
 
 
 def over_tcp():
     visible = {case: "lo" for case in TCP_ROWS if case.nbytes >= VISIBLE_BYTES}
-    asked = [Collective(c, ("tcp", PEER), interface=visible.get(c, "")) for c in TCP_ROWS]
+    asked = [Collective(c, (FLAT, PEER), interface=visible.get(c, "")) for c in TCP_ROWS]
     jobs = jobs_of(RANKS, ["openmpi"], sockets=True)
     yield from figures_of(jobs, asked)
+    together = [Collective(case, ("tcp", OVER_SHM)) for case in TCP_ROWS]
+    yield from figures_of(jobs_of(RANKS, ["openmpi"]), together, setting=ON_ONE_NODE)
     alone = [Collective(case, (GLOO,)) for case in TCP_ROWS]
     gloo = [Job(ranks, GLOO) for ranks in RANKS]
     yield from figures_of(gloo, alone, setting=jobs[0].setting)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 
-from bench.plan import BACKENDS, IN_REGION, MEMCPY, MEMCPY_ONCE
+from bench.plan import BACKENDS, FLAT, IN_REGION, MEMCPY, MEMCPY_ONCE, OVER_SHM
 from bench.ranks.sides import Gloo, InRegion, Memcpy, MemcpyOnce, Mpi4py, Ours
 
 LOOPBACK = "127.0.0.1"
 COORDINATOR = "COBRE_BENCH_COORDINATOR"  # variable with the address at which tcp ranks meet
-EAGER_BYTES = {"ring": 0, "star": 2**31}  # sides that send everything one way
+# Sides of ours with a node for each rank; the last two send everything one way.
+EAGER_BYTES = {FLAT: None, "ring": 0, "star": 2**31}
 
 
 class World:
@@ -60,28 +61,30 @@ class MpiWorld(World):
     def _make_side(self, name: str):
         if name in BACKENDS:
             return Ours(self.communicator(name))
+        if name == OVER_SHM:
+            return self.side("shm")
         if name in (IN_REGION, MEMCPY_ONCE):
             made = InRegion if name == IN_REGION else MemcpyOnce
             return made(self.side("shm").comm)
         if name in EAGER_BYTES:
-            return Ours(self.communicator("tcp", EAGER_BYTES[name]))
+            return Ours(self.communicator("tcp", share=False, eager_bytes=EAGER_BYTES[name]))
         return Memcpy(self.rank) if name == MEMCPY else Mpi4py(self.mpi)
 
-    def communicator(self, backend: str, eager_bytes: int | None = None):
-        """Return a communicator of ours over these ranks; over tcp, with such a threshold."""
+    def communicator(self, backend: str, **tcp):
+        """Return a communicator of ours over these ranks; over tcp, with such fields."""
         from cobre_comm import BackendKind, ShmConfig, create_communicator
 
         if backend == "mpi":
             made = create_communicator(BackendKind.MPI)
         elif backend == "tcp":
-            made = create_communicator(self._tcp_config(eager_bytes))
+            made = create_communicator(self._tcp_config(tcp))
         else:
             name = self.comm.bcast(f"/cobre-bench-{os.getpid()}-{secrets.token_hex(4)}")
             made = create_communicator(ShmConfig(name=name, rank=self.rank, size=self.size))
         self._ours.append(made)
         return made
 
-    def _tcp_config(self, eager_bytes: int | None):
+    def _tcp_config(self, fields: dict):
         from cobre_comm import TcpConfig
         from cobre_comm.processes.port import ReservedPort
 
@@ -94,7 +97,7 @@ class MpiWorld(World):
         port, token = self.comm.bcast(found)
         return TcpConfig(
             rank=self.rank, size=self.size, coordinator=address, bind_addr=address,
-            port=port, token=token, eager_bytes=eager_bytes,
+            port=port, token=token, **fields,
         )  # fmt: skip
 
     def close(self) -> None:

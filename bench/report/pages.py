@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.peers import PEERS
-from bench.plan import FRESH, OURS
+from bench.plan import FLAT, FRESH, OURS, OVER_SHM
 from bench.report.data import Record, Results
 from bench.report.head import facts
 from bench.report.outcomes import Outcome
@@ -114,9 +114,15 @@ HOSTS = "hosts of 1 Gb/s"
 TABLES = {
     "tcp": Table(
         (
-            *columns(SOCKETS, [(2, "openmpi"), (4, "openmpi")]),
+            *columns(SOCKETS, [(2, "openmpi"), (4, "openmpi")], side=FLAT),
             Column("2 ranks, gloo", 2, None, SOCKETS, None, "gloo"),
             Column("4 ranks, gloo", 4, None, SOCKETS, None, "gloo"),
+        )
+    ),
+    "one-node": Table(
+        tuple(
+            Column(f"{ranks} ranks, tcp / shm", ranks, "openmpi", "on one node", OVER_SHM)
+            for ranks in (2, 4)
         )
     ),
     "hosts": Table(

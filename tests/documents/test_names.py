@@ -21,8 +21,8 @@ DOCUMENTS = sorted(
 )
 FILES = {
     one.as_posix()
-    for folder in ("bench", "cobre_comm", "docs", "examples", "kernels", "model", "tests")
-    for path in (ROOT / folder).rglob("*.*")
+    for folder in ("bench", "cobre_comm", "docs", "examples", "kernels", "model", "places", "tests")
+    for path in (ROOT / folder).rglob("*")
     if "__pycache__" not in path.parts
     for one in (path.relative_to(ROOT), *path.relative_to(ROOT).parents)
 } | {"CHANGELOG.md", "README.md", "pyproject.toml"}

@@ -58,7 +58,7 @@ def _any(dice):
     if moment == START or kind == "tiny_memory":
         limit_s = START_LIMIT_S
     if kind == "suspended":
-        limit_s = 1.0
+        limit_s = 3.0  # a busy machine loads kernels for more than a second
     waits = dice.choices(WAITS, (14, 2, 1, 1))[0]
     return Fault(
         kind=kind, victim=dice.randrange(size), size=size, backend=backend,

@@ -56,11 +56,15 @@ test-all: $(VENV)/.test  ## the full product, for hours
 campaign: $(VENV)/.test  ## thousands of faults in real jobs, in about an hour: docs/faults.md
 	$(BIN)/python -m tests.campaign --faults $(FAULTS) --seed $(SEED) --page docs/faults.md
 
-check: $(VENV)/.dev  ## formatting, lint, types and the direction of imports
+check: $(VENV)/.dev  ## formatting, lint, types, the direction of imports, and the files that GitHub reads
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.citation-file-format CITATION.cff
 
 # The environment of the site is its own. numba-mpi is what one tutorial moves a program away from.
 $(DOCS_VENV)/.docs: pyproject.toml

@@ -73,6 +73,7 @@ def attach_group(comm: View, config: ShmConfig, group: Group, leader: int = 0) -
         prepare,
         leader=leader,
         interleave=config.numa_interleave,
+        is_alone=config.size == 1,
     )
     _describe(comm, config, segment)
     return segment

@@ -1,7 +1,8 @@
 """Shared memory without a name, for ranks that can talk already: theory of operation.
 
 A file in /dev/shm counts against its size, which a container limits; a memfd would not. One
-that never had a name cannot be squatted, mistaken for another job's, or left behind. The
+that never had a name cannot be squatted, mistaken for another job's, or left behind. A rank that is
+alone on its node takes a memfd, and needs no /dev/shm. The
 leader makes an empty one and hands it to the other ranks. Then it reserves the pages, and all map.
 All ranks take the same step, because each ends with an agreement. Where a group has several nodes,
 each node's leader makes a file for its own ranks, and the ranks of all nodes agree together.
@@ -33,6 +34,7 @@ Sources: open(2) on O_TMPFILE, proc_pid_fd(5), proc(5) on hidepid, pid_namespace
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pathlib
 import secrets
@@ -64,6 +66,7 @@ def share_segment(
     *,
     leader: int = 0,
     interleave: bool = False,
+    is_alone: bool = False,
 ) -> Segment:
     """Return a new segment that all ranks of one leader have mapped; collective.
 
@@ -79,13 +82,15 @@ def share_segment(
         The rank that makes the segment of this rank.
     interleave : bool
         Whether its pages are spread over NUMA nodes.
+    is_alone : bool
+        Whether this rank's leader is this rank, and no other's: then it needs no /dev/shm.
 
     Raises
     ------
     AllocationFailed
         On all ranks, if one of them fails; it says which, and why.
     """
-    file = _share_file(group, leader, nbytes)
+    file = _share_file(group, leader, nbytes, is_alone)
     leads = group.rank == leader
 
     def lead() -> Segment:
@@ -112,10 +117,11 @@ def _prepared(segment: Segment, prepare: Callable[[Segment], None]) -> Segment:
     return segment
 
 
-def _share_file(group: Group, leader: int, nbytes: int) -> Descriptor:
+def _share_file(group: Group, leader: int, nbytes: int, is_alone: bool) -> Descriptor:
     """Return the leader's new, empty file without a name; collective."""
     problem = ""
-    for way in (_hand_over, _share_by_name):
+    hand_over = functools.partial(_hand_over, make=make_private if is_alone else make_nameless)
+    for way in (hand_over, _share_by_name):
         file, problem = way(group, leader)
         if file is not None:
             if not problem:
@@ -124,12 +130,14 @@ def _share_file(group: Group, leader: int, nbytes: int) -> Descriptor:
     raise AllocationFailed(nbytes, problem)
 
 
-def _hand_over(group: Group, leader: int) -> tuple[Descriptor | None, str]:
+def _hand_over(
+    group: Group, leader: int, make: Callable[[], Descriptor]
+) -> tuple[Descriptor | None, str]:
     """HAND OVER; return the file, and the problem of the first rank that has one."""
     offer = np.zeros(4, dtype=np.uint64)  # process, descriptor, device, inode
     file, problem = None, ""
     if group.rank == leader:
-        file, problem = attempt(make_nameless)
+        file, problem = attempt(make)
         if file is not None:
             status = os.fstat(file.number)
             offer[:] = os.getpid(), file.number, status.st_dev, status.st_ino
@@ -146,6 +154,13 @@ def make_nameless() -> Descriptor:
     file = Descriptor(os.open, SHM_FOLDER, os.O_TMPFILE | os.O_RDWR, PRIVATE_MODE)
     os.fchmod(file.number, PRIVATE_MODE)  # for any umask
     return file
+
+
+def make_private() -> Descriptor:
+    """Return a new, empty file for a rank that shares it with no other."""
+    if sys.platform != "linux":
+        raise OSError("this system has no files without names")
+    return Descriptor(os.memfd_create, "cobre_comm")
 
 
 def _receive(pid: int, number: int, device: int, inode: int) -> Descriptor:

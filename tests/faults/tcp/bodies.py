@@ -14,6 +14,7 @@ import time
 import numpy as np
 
 from cobre_comm import CollectiveFailed, InitializationFailed, TcpBackend, objects
+from cobre_comm.backends.shm import nameless, segment
 from cobre_comm.backends.tcp import backend
 from cobre_comm.backends.tcp.nodes import finding
 from cobre_comm.backends.tcp.rendezvous import rendezvous, worker
@@ -180,6 +181,26 @@ def leader_is_stopped(comm, folder):
         except CollectiveFailed as error:
             tell(folder / str(comm.rank))
             return error.ranks
+
+
+def without_shared_memory(comm, how):
+    """Meet where no file may grow, or none can be made in /dev/shm; return a sum, or the error."""
+
+    def refuse(*_):
+        raise OSError("no /dev/shm here")
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if how == "full":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    else:
+        nameless.SHM_FOLDER, segment.create_named = pathlib.Path("/nowhere"), refuse
+    try:
+        with TcpBackend(TcpConfig.from_env()) as made:
+            return made.sum(made.rank)
+    except InitializationFailed as error:
+        return str(error)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def struck_while_sharing(comm, victim, moment, how):

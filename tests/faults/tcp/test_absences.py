@@ -180,3 +180,19 @@ def test_stopped_leader_is_late_to_its_own_node_and_to_the_others(tmp_path):
         "tcp:0,0,1,1", 4, bodies.leader_is_stopped, str(tmp_path), env=limit
     )
     assert [outcome.value for outcome in outcomes] == [(2,), (0,), (0,), (0,)]
+
+
+@pytest.mark.parametrize("share", ["0", "1"])
+def test_ranks_without_dev_shm_are_nodes_of_their_own(share):
+    outcomes = run_ranks_outcomes(
+        "tcp", 3, bodies.without_shared_memory, "missing", env={"COBRE_TCP_SHARE": share},
+        connect=False,
+    )  # fmt: skip
+    assert [outcome.value for outcome in outcomes] == [3, 3, 3]
+
+
+def test_ranks_with_a_full_dev_shm_are_told_how_to_do_without():
+    outcomes = run_ranks_outcomes("tcp", 2, bodies.without_shared_memory, "full", connect=False)
+    for outcome in outcomes:
+        assert "cannot share memory" in outcome.value
+        assert "COBRE_TCP_SHARE=0" in outcome.value

@@ -15,7 +15,7 @@ from cobre_comm.errors import WorkerError
 from cobre_comm.launching import worker as workers_side
 from cobre_comm.launching.interrupt import forwarded, interrupted
 from cobre_comm.launching.order import Order, pack
-from cobre_comm.launching.refusals import check_importable, check_not_nested, check_start_method
+from cobre_comm.launching.refusals import check_importable, check_not_nested
 from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
 
 OnProgress = Callable[[int, Any], None]
@@ -173,7 +173,6 @@ def launch(
         return _call_on(executor, job, (fn, args), on_progress)
     if job.backend == "local":
         return _call_here(fn, args, on_progress)
-    check_start_method()
     check_importable(fn)
     order = pack(fn, args, wants_progress=on_progress is not None)
     try:

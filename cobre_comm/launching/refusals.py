@@ -23,15 +23,6 @@ def check_not_nested() -> None:
         )
 
 
-def check_start_method() -> None:
-    """Raise ``RuntimeError`` in a program that forks."""
-    if multiprocessing.get_start_method(allow_none=True) == "fork":
-        raise RuntimeError(
-            "this program uses multiprocessing's start method 'fork', which breaks compiled code "
-            "and threads in workers; choose 'spawn' (multiprocessing.set_start_method) for launch"
-        )
-
-
 def check_importable(fn: Callable[..., Any]) -> None:
     """Refuse what a new process could not find by its name, and what has no other way there."""
     while isinstance(fn, functools.partial):

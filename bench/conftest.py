@@ -37,6 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # Where a job has failed its tests have nothing to record, and say so.
     config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")
+    # pytest-benchmark says so where every measurement failed; as an error it would hide why.
+    config.addinivalue_line("filterwarnings", "default:Not saving anything")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import Counter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective import dtypes, status
@@ -53,6 +53,19 @@ def _ranks(numbers: list[int]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+class _Worded(NamedTuple):
+    """An exception of ours, and whom its rank has lost."""
+
+    error: BaseException
+    lost: tuple[int, ...] = ()
+    they_run: bool = False
+
+    def raised(self) -> BaseException:
+        """Return the exception, which is raised now: it counts as this process's last loss."""
+        report_pipe.note_lost(self.lost, they_run=self.they_run)
+        return self.error
+
+
 class Failure(Exception):  # numba raises no other
     """The exception that @njit code raises; instantiating it gives the true exception.
 
@@ -66,7 +79,11 @@ class Failure(Exception):  # numba raises no other
         """Return the explained exception."""
         if values:  # CPython may hand an instance of another class back to the first one
             return cast(BaseException, values[0])
-        return exception_for(*_explained.values)
+        worded = _explained.worded
+        if _explained.is_made:  # numba drops what it has made first; a kept one would hold frames
+            del _explained.worded
+        _explained.is_made = True
+        return cast(_Worded, worded).raised()
 
 
 _explained = threading.local()
@@ -74,17 +91,22 @@ _explained = threading.local()
 
 @ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)
 def explain(address: int, operation: int, outcome: int, a: int, b: int) -> None:
-    """Keep what this thread raises next; compiled code calls this function by its address.
+    """Word what this thread may raise next; compiled code calls this function by its address.
+
+    The call holds its communicator until here: when ``Failure`` is instantiated, the record of one
+    that nothing else holds is freed.
 
     Where a kernel is missing, load it; compiled code then calls the entry again, and raises only if
     that has failed.
     """
-    _explained.values = address, operation, outcome, a, b
-    if outcome == status.NOT_LOADED:
-        try:
+    _explained.is_made = False
+    try:
+        if outcome == status.NOT_LOADED:
             load(address, operation)
-        except BaseException as error:  # a KeyboardInterrupt, too, goes through compiled code
-            _explained.error = error
+        else:
+            _explained.worded = _word(address, operation, outcome, a, b)
+    except BaseException as error:  # a KeyboardInterrupt, too, goes through compiled code
+        _explained.worded = _Worded(error)
 
 
 def explain_address() -> int:
@@ -93,7 +115,7 @@ def explain_address() -> int:
 
 
 def exception_for(address: int, operation: int, outcome: int, a: int, b: int) -> BaseException:
-    """Make the exception of a status other than OK.
+    """Make the exception of a status other than OK, to be raised now.
 
     Parameters
     ----------
@@ -109,27 +131,28 @@ def exception_for(address: int, operation: int, outcome: int, a: int, b: int) ->
         and for ``gatherv`` likewise, or the root;
         for ``allgather`` the length that recv must have, and has; for ``block`` start and stop.
     """
+    return _word(address, operation, outcome, a, b).raised()
+
+
+def _word(address: int, operation: int, outcome: int, a: int, b: int) -> _Worded:
     if operation == REGION_BLOCK:
-        return outside_region(a, b, outcome)
-    if outcome == status.NOT_LOADED:
-        return cast(BaseException, _explained.error)
+        return _Worded(outside_region(a, b, outcome))
     comm = COMM.at(address)
     if outcome >= status.FIRST_BREAKING:
         failure = _collective_failure(comm, outcome)
         lost = getattr(failure, "ranks", ())
         they_run = all(comm.failures[r].reason in (states.LEFT, states.GAVE_UP) for r in lost)
-        report_pipe.note_lost(lost, they_run=they_run)
         for rank in lost:
             failure.add_note(tell(comm, rank))
-        return failure
+        return _Worded(failure, lost, they_run)
     if outcome == status.IS_BROKEN:
         first = _collective_failure(comm, comm.failure)
         cause = str(first) or type(first).__name__
         message = f"this communicator broke in an earlier collective: {cause}"
-        return InvalidCommunicator(message, getattr(first, "ranks", ()))
+        return _Worded(InvalidCommunicator(message, getattr(first, "ranks", ())))
     if outcome >= status.IS_BROKEN:
-        return InvalidCommunicator(_why_unusable(outcome))
-    return _argument_error(comm.size, operation, outcome, a, b)
+        return _Worded(InvalidCommunicator(_why_unusable(outcome)))
+    return _Worded(_argument_error(comm.size, operation, outcome, a, b))
 
 
 # What is wrong with the arguments of a refused call, by its status.

@@ -1,9 +1,9 @@
 """Mappings of files that go with their last view, and hold no descriptor.
 
-``mmap.mmap`` keeps a descriptor of its own as long as it lives (it can be told not to from Python
-3.13 on). A program with a thousand regions would meet its limit of open files.
+``mmap.mmap`` keeps a descriptor of the file that it maps as long as it lives (it can be told not to
+from Python 3.13 on). A program with a thousand regions would meet its limit of open files.
 
-Sources: mmap(2), munmap(2).
+Sources: mmap(2).
 """
 
 from __future__ import annotations
@@ -13,42 +13,33 @@ import functools
 import mmap
 import os
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 FAILED = ctypes.c_void_p(-1).value
+_FIXED = 0x10  # MAP_FIXED of Linux and macOS; the module mmap does not name it
+_PLACE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
 
 
-class Mapping:
+class Mapping(mmap.mmap):
     """Pages of this process, unmapped when the last array over them goes.
 
-    Parameters
-    ----------
-    address, nbytes : int
-        Where they are, and what an array over them shows.
+    No Python runs then: an exception of a signal's handler that came there would be lost. Only the
+    pages of a region have a ``listing``, which goes before them.
     """
 
-    # Of a mapping that is half made, because its rank was interrupted.
-    strike_off: Callable[[], None] | None = None
-    _unmap: Callable[..., Any] | None = None
+    listing: Listing | None = None
 
-    def __init__(self, address: int, nbytes: int) -> None:
-        self._pages = address, nbytes
-        self._unmap = libc().munmap  # loaded now: __del__ may run at exit
-        self.__array_interface__ = {
-            "data": (address, False),
-            "shape": (nbytes,),
-            "typestr": "|u1",
-            "version": 3,
-        }
+
+class Listing:
+    """Calls a function when it goes: what is listed by its address must not outlive its pages."""
+
+    def __init__(self, strike_off: Callable[[], None]) -> None:
+        self._strike_off = strike_off
 
     def __del__(self) -> None:
-        if self.strike_off is not None:
-            self.strike_off()
-        if self._unmap is not None:
-            self._unmap(*self._pages)
+        self._strike_off()
 
 
 @functools.cache
@@ -59,7 +50,6 @@ def libc() -> ctypes.CDLL:
     library.mmap.argtypes = [
         ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
     ]  # fmt: skip
-    library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
     return library
 
 
@@ -68,9 +58,17 @@ def map_file(fd: int, nbytes: int, *, writable: bool = True) -> NDArray[np.uint8
 
     Memory that is not writable is said to be in any case: a store to it ends the process.
     """
+    memory = np.frombuffer(Mapping(-1, nbytes, flags=_PLACE), np.uint8)
     access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
-    address = libc().mmap(None, nbytes, access, mmap.MAP_SHARED, fd, 0)
+    # In the place of pages that are the mapping's own, which need no descriptor.
+    address = libc().mmap(memory.ctypes.data, nbytes, access, mmap.MAP_SHARED | _FIXED, fd, 0)
     if address == FAILED:
         code = ctypes.get_errno()
         raise OSError(code, f"{os.strerror(code)} when {nbytes} bytes were to be mapped")
-    return np.asarray(Mapping(address, nbytes))
+    return memory
+
+
+def mapping_of(memory: NDArray[np.uint8]) -> Mapping | None:
+    """Return what an array of :func:`map_file` lies in; None of other memory."""
+    pages = getattr(memory.base, "obj", None)
+    return pages if isinstance(pages, Mapping) else None

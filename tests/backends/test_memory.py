@@ -1,9 +1,14 @@
 """Large things: one copy in memory, and payloads of more than 2**31 bytes."""
 
+import mmap
+import sys
+from pathlib import Path
+
 import numpy as np
 import psutil
 import pytest
 
+from cobre_comm.common.mapping import map_file
 from tests.grid import EVERY_RANK_ALONE, slow
 
 GIB = 2**30
@@ -67,3 +72,19 @@ def test_beyond_31_bits(comm):
     assert (buffer[: -1 : 2**20] == 9).all()
     assert buffer[-1] == 4
     assert np.count_nonzero(buffer) == len(range(0, len(buffer), 2**20)) + 1
+
+
+def test_an_interrupt_is_not_lost_in_a_mapping_that_goes(tmp_path):
+    """No Python runs then: Python ignores what a handler raises within ``__del__``."""
+    with (tmp_path / "file").open("wb+") as file:
+        file.truncate(mmap.PAGESIZE)
+        memory, ran = map_file(file.fileno(), mmap.PAGESIZE), []
+    address = memory.ctypes.data
+    sys.setprofile(lambda frame, event, _: event == "call" and ran.append(frame.f_code.co_name))
+    try:
+        del memory
+    finally:
+        sys.setprofile(None)
+    assert not ran
+    if sys.platform == "linux":
+        assert f"{address:x}-" not in Path("/proc/self/maps").read_text()

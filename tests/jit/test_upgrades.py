@@ -31,7 +31,7 @@ def run(path, **values):
 
 def test_a_kernels_index_that_names_a_class_of_another_version(tmp_path):
     program, calls = tmp_path / "kernels.py", tmp_path / "old_calls.py"
-    for name in ("Old", "New"):
+    for name in ("Old", "Newer"):  # sources of one age, but of two sizes: Python compiles both
         calls.write_text(f"from typing import NamedTuple\nclass {name}(NamedTuple):\n    x: int\n")
         assert run(program, name=name) == "42"
         assert [*(tmp_path / "__pycache__").glob("kernels.add-*.nbi")]

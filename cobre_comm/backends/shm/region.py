@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cobre_comm.backends.region_table import REGION_TABLE, draw_number
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.common.agreement import Group
-from cobre_comm.common.mapping import Mapping
+from cobre_comm.common.mapping import Listing, mapping_of
 from cobre_comm.shared_region import MappedRegion
 
 
@@ -34,6 +34,7 @@ def map_region(
 
 def list_region(memory: NDArray[np.uint8], number: int) -> None:
     """Let kernels find mapped memory as the region of this number, until it is unmapped."""
-    mapping = memory.base
-    if isinstance(mapping, Mapping):
-        mapping.strike_off = REGION_TABLE.add(number, int(memory.ctypes.data), memory.nbytes)
+    mapping = mapping_of(memory)
+    if mapping is not None:
+        strike_off = REGION_TABLE.add(number, int(memory.ctypes.data), memory.nbytes)
+        mapping.listing = Listing(strike_off)

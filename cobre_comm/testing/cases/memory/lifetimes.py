@@ -77,10 +77,30 @@ def fail(comm):
         raises(InvalidRoot, comm.broadcast, np.ones(3), 5)
 
 
+@njit(cache=True)
+def compiled_broadcast(comm, buf, root):
+    comm.broadcast(buf, root)
+
+
+def fail_in_compiled_code(comm):
+    """Have a collective fail of a communicator that goes with the call."""
+    with comm.split_local() as child:
+        root = child.rank if child.size > 1 else 5
+    values, told = np.ones(3), ""
+    try:  # a function in between, as raises is one, would hold the communicator
+        compiled_broadcast(comm.split_local(), values, root)
+    except (CollectiveFailed, InvalidRoot) as error:
+        told = str(error)
+    assert "root" in told, told
+
+
 def failures_stay_apart(comm, caller):
     """To explain the failure of one communicator leaves the others as they were."""
-    with comm.split_local() as child:
-        fail(child)
+    if caller == "njit":
+        fail_in_compiled_code(comm)
+    else:
+        with comm.split_local() as child:
+            fail(child)
     comm.barrier()
     if comm.rank == 0:
         time.sleep(WAIT_S)

@@ -1,12 +1,14 @@
 """The directive ``run``: commands that are run when the site is built, with their real output.
 
 The files of the folder that is named as the page lie in the working folder of its commands. A
-command whose exit status is another than ``:exit:`` says is a warning, and fails the build.
+command that fails ends them, and fails the build if ``:exit:`` says another status, 0 by default.
+What a command prints never does: a busy machine builds the site too, later.
 """
 
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -46,7 +48,7 @@ class Run(SphinxDirective):
         folder = self._folder()
         commands = "\n".join(self.content).replace("\\\n", "\\\0").split("\n")
         commands = [command.replace("\0", "\n") for command in commands]
-        status, output = _run(commands, folder, self.options.get("timeout", 120))
+        status, output = _run(commands, folder, self.options.get("timeout", 600))
         wanted = self.options.get("exit", 0)
         shown = _shown(commands, _tidied(output, folder), self.options.get("last"))
         if status != wanted:
@@ -83,15 +85,23 @@ class Run(SphinxDirective):
 def _run(commands, folder, timeout):
     """Run commands in one shell; return the exit status of the last one, and all output."""
     script = "".join(f"printf '{MARK}\\n'\n{command}\n" for command in commands)
+    script = f"trap 'status=$?; wait; exit $status' EXIT\nset -e\n{script}"
     environment = {k: v for k, v in os.environ.items() if not FOREIGN.match(k)}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     environment.update(COLUMNS="100", NO_COLOR="1", PYTHONUNBUFFERED="1", TERM="dumb", **MPIEXEC)
-    done = subprocess.run(
-        ["bash", "-c", f"{script}status=$?\nwait\nexit $status"],
-        cwd=folder, env=environment, timeout=timeout, check=False, text=True,
+    shell = subprocess.Popen(
+        ["bash", "-c", script],
+        cwd=folder, env=environment, text=True, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    return done.returncode, done.stdout
+    try:
+        output, _ = shell.communicate(timeout=timeout)
+    except BaseException as error:  # also an interrupt: the shell has a session of its own
+        os.killpg(shell.pid, signal.SIGKILL)
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+        output, _ = shell.communicate()
+    return shell.returncode, output
 
 
 def _tidied(output, folder):

@@ -128,7 +128,7 @@ def first_host(nodelist: str) -> str:
 def configured(environ: Mapping[str, str]) -> Iterator[TcpConfig]:
     """Give the configuration that the environment tells, while the ranks meet.
 
-    What the user has set holds, whatever the launcher tells.
+    What the user has set comes before what the launcher tells.
     """
     job = None if environ.get("COBRE_TCP_RANK") else foreign_job(environ)
     if job is None:

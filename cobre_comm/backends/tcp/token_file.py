@@ -1,7 +1,7 @@
 """What rank 0 tells the others where their launcher hands them no secret: a file holds it.
 
 The file has mode 0600, is complete when it appears under its name, and goes when the ranks have
-met. Whoever can read it is this user, or root.
+met. Only this user and root can read it.
 """
 
 from __future__ import annotations

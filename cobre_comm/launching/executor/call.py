@@ -82,7 +82,7 @@ class Guests(Closing):
                 threading.Thread(target=self._hear, args=(sock, address[0]), daemon=True).start()
 
     def _hear(self, sock: socket.socket, address: str) -> None:
-        """Pass on what one worker says, None when it has gone; a stranger says nothing."""
+        """Pass on what one authenticated worker says; None when it has gone."""
         with (
             contextlib.suppress(AuthenticationError, EOFError, OSError),
             accept(sock, self._secret) as connection,

@@ -62,7 +62,7 @@ def connect(invitation: Invitation) -> Connection:
 
 
 def accept(sock: socket.socket, secret: bytes) -> Connection:
-    """Return the launcher's end of an accepted connection; raises for a stranger."""
+    """Return the launcher's end of an accepted connection; raises if it is unauthenticated."""
     connection = Connection(sock.detach())
     deliver_challenge(connection, secret)
     answer_challenge(connection, secret)

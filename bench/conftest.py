@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -38,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Where a job has failed its tests have nothing to record, and say so.
     config.addinivalue_line("filterwarnings", "ignore:Benchmark fixture was not used")
     # pytest-benchmark says so where every measurement failed; as an error it would hide why.
-    config.addinivalue_line("filterwarnings", "default:Not saving anything")
+    warnings.filterwarnings("default", "Not saving anything")  # said after pytest's own filters end
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -35,14 +35,15 @@ def report(results, broken, skipped, options):
 
 def _preface(options, results):
     minutes = sum(result.took_s for result in results) / 60 / max(1, options.workers)
-    beside = f", {options.busy} computing processes beside" if options.busy else ""
+    busy = f" --busy {options.busy}" if options.busy else ""
+    beside = f", with {options.busy} computing processes beside" if options.busy else ""
     return [
         "# The fault campaign", "",
         "Real jobs of 2 to 5 ranks, each with one fault at a random moment. A fault is missed if a",
         "survivor does not learn in time who is at fault, if data before it were wrong, if a rank",
         "gives no account, or if a process, a descriptor or a name in shared memory is left.", "",
         *LEFT_OUT, "",
-        f"`python -m tests.campaign --faults {options.faults} --seed {options.seed}`: "
+        f"`python -m tests.campaign --faults {options.faults} --seed {options.seed}{busy}`: "
         f"about {minutes:.0f} minutes{beside}. Cells are faults, with misses after a slash.", "",
     ]  # fmt: skip
 

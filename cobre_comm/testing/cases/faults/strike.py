@@ -231,7 +231,9 @@ class Victim:
 
     def in_prange(self):
         """A call with a wrong length in a loop whose threads cannot raise."""
-        numba.config.THREADING_LAYER = "workqueue"  # it has threads of its own, also of one
+        # It has threads of its own, also of one. A compilation reads the variables again.
+        os.environ["NUMBA_THREADING_LAYER"] = "workqueue"
+        numba.config.reload_config()
         last_is_wrong(self.comm, np.ones((0, 3)))  # compiles
         self._now()
         last_is_wrong(self.comm, np.ones((8, 3)))

@@ -141,6 +141,12 @@ def _add_nodes(parser: Parser) -> None:
 
 def main(words: Sequence[str]) -> int:
     """Check everything that can be checked, then start; return the exit status."""
+    from cobre_comm.run.init import below_init
+
+    return below_init(lambda: _main(words))
+
+
+def _main(words: Sequence[str]) -> int:
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.processes.interpreter import interpreter_command
     from cobre_comm.processes.port import with_rendezvous

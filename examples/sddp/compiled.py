@@ -52,9 +52,9 @@ def forget_stale_code(folder: Path = Path(__file__).parent) -> bool:
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
         return False
     stale = [*folder.rglob("__pycache__/*.nbi"), *folder.rglob("__pycache__/*.nbc")]
-    for file in stale:
-        file.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # a read-only folder has no cache either
+    with contextlib.suppress(OSError):  # numba does not use the cache of a read-only folder
+        for file in stale:
+            file.unlink(missing_ok=True)
         cache.mkdir(exist_ok=True)
         draft = stamp.with_suffix(f".{os.getpid()}")
         draft.write_text(digest.hexdigest())

@@ -1,6 +1,8 @@
 """Compiled code of other sources is forgotten; one rank compiles for all."""
 
+import errno
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -24,6 +26,17 @@ def test_changed_sources_empty_the_cache(tmp_path):
     assert forget_stale_code(tmp_path)
     assert not cached.exists()
     assert not forget_stale_code(tmp_path)
+
+
+def test_a_read_only_folder_keeps_its_cache(tmp_path, monkeypatch):
+    def refuse(path, missing_ok):
+        raise OSError(errno.EROFS, "Read-only file system", path)
+
+    cached = tmp_path / "__pycache__" / "solve.reoptimise-1.py311.nbi"
+    cached.parent.mkdir()
+    cached.write_bytes(b"code")
+    monkeypatch.setattr(pathlib.Path, "unlink", refuse)
+    assert forget_stale_code(tmp_path)
 
 
 def test_training_writes_to_nothing_that_lies_in_the_common_temporary_folder(tmp_path):

@@ -22,8 +22,8 @@ START_LIMIT_S = 3.0
 ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1")}
 # What takes from the process what an MPI itself needs.
 NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory"}
-# What may strike inside MPI's blocking call between nodes; it keeps the other nodes there.
-INSIDE_MPI = {"killed", "terminated", "crashed", "orphan", "orphan_of_libc", "stopped"}
+# What may strike a rank that calls MPI between nodes: its launcher, or MPI itself, ends the job.
+INSIDE_MPI = {"killed", "terminated", "crashed", "orphan", "orphan_of_libc"}
 SAYS_GOODBYE = {"closed", "exit_0", "exit_code", "raised"}
 BY_HAND = {"descriptors", "memory", "tiny_memory", "unauthenticated", "paused"}
 SMALL = ("COBRE_SHM_BUFFER_BYTES", "COBRE_TCP_BUFFER_BYTES", "COBRE_TCP_EAGER_BYTES")
@@ -98,7 +98,7 @@ def _can_be(fault):
 
 
 def _can_be_with_mpi(fault):
-    """MPI's own start, and its calls between nodes, end only when every rank has come."""
+    """MPI's own start ends only when every rank has come; between nodes it tells of no death."""
     if fault.kind in NOT_WITH_MPI or fault.kind.startswith("launcher"):
         return False
     if fault.moment == START:
@@ -106,6 +106,8 @@ def _can_be_with_mpi(fault):
     nodes = node_of_ranks(fault.backend, fault.size)
     if len(set(nodes)) == 1:
         return True
+    if fault.kind == "stopped":
+        return len(set(nodes)) < fault.size  # on a flat one, data keeps the others waiting
     if fault.victim != nodes.index(nodes[fault.victim]):  # a follower calls MPI at the end alone
         return fault.moment != CLOSE or fault.kind not in INSIDE_MPI
     is_alone = nodes.count(nodes[fault.victim]) == 1

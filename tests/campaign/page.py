@@ -8,8 +8,8 @@ from dataclasses import asdict
 from cobre_comm.testing.cases.faults.judge import percentiles
 
 LEFT_OUT = (
-    "Left out over MPI: the kill or stop of a rank that calls MPI between nodes, or that meets the",
-    "others. There MPI's own blocking calls end only when every rank has come (`guarantees.md`).",
+    "Left out over MPI: the kill of a rank that calls MPI between nodes; the stop of one where",
+    "every rank is alone on its node (`guarantees.md`); either while ranks meet.",
     "Left out too: what an MPI itself does not survive, as closed descriptors or memory that ends.",
 )
 EDGES_MS = (1, 3, 10, 30, 100, 300, 1000, 3000)

@@ -189,7 +189,7 @@ def has_large_counts() -> bool:
     """Whether the library has the functions of MPI 4 whose counts have 64 bits."""
     from mpi4py import MPI
 
-    return hasattr(ctypes.CDLL(MPI.__file__), "MPI_Allgatherv_c")
+    return hasattr(ctypes.CDLL(MPI.__file__), "MPI_Iallgatherv_c")
 
 
 def _address(function: Any) -> int:

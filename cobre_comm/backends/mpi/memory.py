@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from cobre_kernels.machine.record import WORD_BYTES, View
-from cobre_kernels.mpi import calls, exchange, messages, records, verbs
+from cobre_kernels.mpi import calls, messages, records, verbs
 from cobre_kernels.nodes.records import INLINE_BYTES
 from numpy.typing import NDArray
 
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from cobre_comm.backends.mpi.owned import OwnedObjects
 
 VERBS = Verbs(
-    exchange=exchange.exchange_kernel,
+    exchange=verbs.exchange_kernel,
     allgatherv=verbs.allgatherv_kernel,
     broadcast=verbs.broadcast_kernel,
     alltoallv=verbs.alltoallv_kernel,
     report=messages.report_kernel,
     goodbye=messages.goodbye_kernel,
-    waits_end=False,
     followers_report=True,
 )
 
@@ -55,6 +54,8 @@ class MpiMemory(NodesMemory):
     ) -> None:
         reach_bytes = UNLIMITED if library.has_large_counts() else calls.LARGEST_INT
         super().__init__(comm, words, node_order, VERBS, reach_bytes)
+        # On a flat one MPI moves data between the buffers of callers, which may not outlive a wait.
+        self.nodes.waits_end = not node_order.is_flat
         self.nodes.eager_bytes = INLINE_BYTES if node_order.is_flat else 0
         self._world, self._peers = owned.world, node_order.nodes - 1
         self._mpi = comm.mpi = self.record(records.MPI)

@@ -53,8 +53,6 @@ class Verbs:
         Tells the other leaders that this one closes.
     chain : Kernel, optional
         A verb that not every transport has.
-    waits_end : bool
-        Whether every verb hears signals, reports and the timeout.
     followers_report : bool
         Whether ``report`` works on followers too.
     """
@@ -66,7 +64,6 @@ class Verbs:
     report: Kernel
     goodbye: Kernel
     chain: Kernel | None = None
-    waits_end: bool = True
     followers_report: bool = False
 
     def all(self) -> tuple[Kernel, ...]:
@@ -129,7 +126,7 @@ class NodesMemory:
         nodes.allgatherv, nodes.alltoallv = verbs.allgatherv.address, verbs.alltoallv.address
         nodes.broadcast = verbs.broadcast.address
         nodes.chain = verbs.chain.address if verbs.chain else 0
-        nodes.waits_end, nodes.reach_bytes = verbs.waits_end, reach_bytes
+        nodes.waits_end, nodes.reach_bytes = True, reach_bytes
         self._describe(node_order)
 
     def record(self, record: Record, rows: int = 0) -> View:

@@ -11,7 +11,7 @@ machine starves waits longer, but not for ever: each look takes a tick from its 
 """
 
 from cobre_kernels.collective.guard import is_forked
-from cobre_kernels.collective.pulse import heed_pulse
+from cobre_kernels.collective.pulse import beat, heed_pulse
 from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import poke
@@ -32,7 +32,11 @@ def begin_wait(comm):
 
 @routine
 def read_clock(comm):
-    """Note the time in ``comm.clock_ns``; tell whether this rank has not run for a while."""
+    """Note the time in ``comm.clock_ns``; tell whether this rank has not run for a while.
+
+    A leader that waits for other nodes shows its own that it does.
+    """
+    beat(comm)
     now = libc.monotonic_ns()
     gap_ns = now - comm.clock_ns
     comm.clock_ns = now

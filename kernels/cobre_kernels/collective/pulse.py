@@ -18,7 +18,9 @@ PULSE = Record(
 
 @routine
 def beat(comm):
-    """As the leader, show that this rank goes on."""
+    """As the leader of a node, show that this rank goes on."""
+    if comm.nodes.address == 0:
+        return
     beats = comm.nodes.staging.pulse.beats
     store_relaxed(beats, load_relaxed(beats) + 1)
 

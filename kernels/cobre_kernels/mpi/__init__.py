@@ -1,5 +1,5 @@
 """MPI as a transport between the leaders of nodes: ``nodes/verbs.py`` says what it has to do.
 
-A leader exchanges headers by polling (``exchange.py``), and hears failures by messages
-(``messages.py``). Data moves by MPI's blocking collectives (``verbs.py``).
+Headers and data move by MPI's nonblocking collectives (``verbs.py``). A leader polls them
+(``waiting.py``), and hears failures by messages (``messages.py``).
 """

@@ -6,8 +6,8 @@ ours that carries the width; the Mpi record says which one holds. So a kernel is
 all implementations, and no address or handle is in cached code.
 
 :func:`make_known` must have been called before a kernel is compiled or loaded. Arguments are
-integers: addresses, handles, counts. Collectives return a status, other functions MPI's error
-code, 0 for success.
+integers: addresses, handles, counts. What begins a collective returns a status, other functions
+MPI's error code, 0 for success.
 
 Source: MPI 4.1, chapters 3, 6 and 19.3.5 on ABI-relevant types.
 """
@@ -26,11 +26,11 @@ from cobre_kernels.machine.routine import routine
 
 # p: pointer, i: int, h: handle, n: a count of 64 bits (MPI_Count).
 SIGNATURES = {
-    "MPI_Allgatherv": "pihppphh",
-    "MPI_Allgatherv_c": "pnhppphh",
-    "MPI_Alltoallv": "ppphppphh",
-    "MPI_Bcast": "pihih",
     "MPI_Iallgather": "pihpihhp",
+    "MPI_Iallgatherv": "pihppphhp",
+    "MPI_Iallgatherv_c": "pnhppphhp",
+    "MPI_Ialltoallv": "ppphppphhp",
+    "MPI_Ibcast": "pihihp",
     "MPI_Improbe": "iihppp",
     "MPI_Isend": "pihiihp",
     "MPI_Mrecv": "pihpp",
@@ -83,9 +83,9 @@ def _function(name):
     return call
 
 
-_allgatherv, _allgatherv_c = _function("MPI_Allgatherv"), _function("MPI_Allgatherv_c")
-_alltoallv, _bcast = _function("MPI_Alltoallv"), _function("MPI_Bcast")
 _iallgather, _test = _function("MPI_Iallgather"), _function("MPI_Test")
+_iallgatherv, _iallgatherv_c = _function("MPI_Iallgatherv"), _function("MPI_Iallgatherv_c")
+_ialltoallv, _ibcast = _function("MPI_Ialltoallv"), _function("MPI_Ibcast")
 _improbe, _mrecv, _isend = _function("MPI_Improbe"), _function("MPI_Mrecv"), _function("MPI_Isend")
 
 
@@ -124,46 +124,50 @@ def status_of_mpi(comm, code):
 
 
 @routine
-def allgatherv(comm, recv, needs_large):
-    """Give every leader the parts of ``recv`` that each is said to give.
-
-    With 64-bit counts if the library has them; else no part reaches so far (``reach_bytes``).
-    """
-    mpi, nodes, byte = comm.mpi, comm.nodes, comm.mpi.byte
-    if needs_large:
-        given = _as_counts(comm, GIVEN, nodes.given)
-        given_at = _as_counts(comm, GIVEN_AT, nodes.given_at)
-        code = _allgatherv_c(mpi, mpi.in_place, 0, byte, recv, given, given_at, byte, mpi.leaders)
-    else:
-        given = _as_ints(comm, GIVEN, nodes.given)
-        given_at = _as_ints(comm, GIVEN_AT, nodes.given_at)
-        code = _allgatherv(mpi, mpi.in_place, 0, byte, recv, given, given_at, byte, mpi.leaders)
+def begin_allgather(comm, send, recv, count):
+    """Begin an allgather among leaders; :func:`test` of ``mpi.request`` ends it, as those below."""
+    mpi, byte = comm.mpi, comm.mpi.byte
+    code = _iallgather(mpi, send, count, byte, recv, count, byte, mpi.leaders, mpi.request)
     return status_of_mpi(comm, code)
 
 
 @routine
-def alltoallv(comm, send, recv):
-    """Give each leader its part of ``send``; get a part of ``recv`` from each."""
+def begin_allgatherv(comm, recv, needs_large):
+    """Begin to give every leader the parts of ``recv`` that each is said to give.
+
+    With 64-bit counts if the library has them; else no part reaches so far (``reach_bytes``).
+    """
+    mpi, nodes, byte, leaders = comm.mpi, comm.nodes, comm.mpi.byte, comm.mpi.leaders
+    own, request = mpi.in_place, mpi.request
+    if needs_large:
+        given = _as_counts(comm, GIVEN, nodes.given)
+        given_at = _as_counts(comm, GIVEN_AT, nodes.given_at)
+        code = _iallgatherv_c(mpi, own, 0, byte, recv, given, given_at, byte, leaders, request)
+    else:
+        given = _as_ints(comm, GIVEN, nodes.given)
+        given_at = _as_ints(comm, GIVEN_AT, nodes.given_at)
+        code = _iallgatherv(mpi, own, 0, byte, recv, given, given_at, byte, leaders, request)
+    return status_of_mpi(comm, code)
+
+
+@routine
+def begin_alltoallv(comm, send, recv):
+    """Begin to give each leader its part of ``send``, and to get a part of ``recv`` from each."""
     mpi, nodes, byte = comm.mpi, comm.nodes, comm.mpi.byte
     given = _as_ints(comm, GIVEN, nodes.given)
     given_at = _as_ints(comm, GIVEN_AT, nodes.given_at)
     got, got_at = _as_ints(comm, GOT, nodes.got), _as_ints(comm, GOT_AT, nodes.got_at)
-    code = _alltoallv(mpi, send, given, given_at, byte, recv, got, got_at, byte, mpi.leaders)
+    code = _ialltoallv(
+        mpi, send, given, given_at, byte, recv, got, got_at, byte, mpi.leaders, mpi.request
+    )
     return status_of_mpi(comm, code)
 
 
 @routine
-def bcast(comm, buffer, count, root):
-    """Broadcast among leaders."""
+def begin_bcast(comm, buffer, count, root):
+    """Begin a broadcast among leaders."""
     mpi = comm.mpi
-    return status_of_mpi(comm, _bcast(mpi, buffer, count, mpi.byte, root, mpi.leaders))
-
-
-@routine
-def begin_allgather(comm, send, recv, count):
-    """Begin an allgather among leaders; :func:`test` of ``mpi.request`` ends it."""
-    mpi, byte = comm.mpi, comm.mpi.byte
-    code = _iallgather(mpi, send, count, byte, recv, count, byte, mpi.leaders, mpi.request)
+    code = _ibcast(mpi, buffer, count, mpi.byte, root, mpi.leaders, mpi.request)
     return status_of_mpi(comm, code)
 
 

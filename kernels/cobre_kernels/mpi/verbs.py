@@ -1,9 +1,31 @@
-"""The verbs that move data, by MPI's blocking collectives: they end when MPI ends them."""
+"""The verbs over MPI, each a nonblocking collective among leaders and a wait for it."""
 
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.mpi import calls
-from cobre_kernels.nodes.verbs import Cast, Gather, Scatter
+from cobre_kernels.mpi.waiting import complete
+from cobre_kernels.nodes.failing import adopt_reasons
+from cobre_kernels.nodes.records import ENTERED
+from cobre_kernels.nodes.verbs import Cast, Exchange, Gather, Scatter
+
+
+@kernel(COMM, Exchange)
+def exchange_kernel(comm, call):
+    """Give every leader the first bytes of every header, and what is in it of a payload."""
+    mpi, nodes = comm.mpi, comm.nodes
+    if mpi.reports > 0 and nodes.phase == ENTERED:  # row REFUSE
+        return adopt_reasons(comm, mpi.reasons, mpi.reporter, False)
+    if call.payload_bytes > 0:
+        move(nodes.header.payload, call.payload, call.payload_bytes)
+    headers = nodes.headers[0].address
+    outcome = calls.begin_allgather(comm, nodes.header.address, headers, call.size_bytes)
+    outcome = complete(comm, outcome)
+    if outcome == OK and call.payload != 0:
+        for node in range(nodes.nodes):
+            move(nodes.landing[node], nodes.headers[node].payload, nodes.got[node])
+    return outcome
 
 
 @kernel(COMM, Gather)
@@ -13,16 +35,17 @@ def allgatherv_kernel(comm, call):
     reach = 0
     for node in range(nodes.nodes):
         reach = max(reach, nodes.given_at[node] + nodes.given[node])
-    return calls.allgatherv(comm, call.buffer, reach > calls.LARGEST_INT)
+    needs_large = reach > calls.LARGEST_INT
+    return complete(comm, calls.begin_allgatherv(comm, call.buffer, needs_large))
 
 
 @kernel(COMM, Cast)
 def broadcast_kernel(comm, call):
     """Broadcast a buffer."""
-    return calls.bcast(comm, call.buffer, call.size_bytes, call.root_node)
+    return complete(comm, calls.begin_bcast(comm, call.buffer, call.size_bytes, call.root_node))
 
 
 @kernel(COMM, Scatter)
 def alltoallv_kernel(comm, call):
     """Exchange parts."""
-    return calls.alltoallv(comm, call.send, call.recv)
+    return complete(comm, calls.begin_alltoallv(comm, call.send, call.recv))

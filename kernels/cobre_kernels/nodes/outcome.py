@@ -36,7 +36,7 @@ def hand_out_kernel(comm, call):
     if is_leader(comm):
         _show_outcome(comm, call.status)
     elif comm.timeout_ns > 0:
-        node.timeout_ns = comm.timeout_ns + PULSE_NS if nodes.waits_end != 0 else 0
+        node.timeout_ns = comm.timeout_ns + PULSE_NS
     node.signature = comm.signature & STOP  # which the leader may have heard of
     node.length = node.detail = 0
     step = run(node.barrier_body, node, Barrier(0, 0))

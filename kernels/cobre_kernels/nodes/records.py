@@ -54,7 +54,7 @@ STAGING = Record(
     waited_ns=shared("how long the leader had waited"),
     arrived=shared("ticks when the last rank of another node had come; 0: none was waited for"),
     last=shared("which rank that was"),
-    pulse=part(PULSE, "of the leader, where its verbs hear the timeout"),
+    pulse=part(PULSE, "of the leader"),
     failures=own_rows(FAILURE, "one for each rank, in node order", begins_line=True),
 )
 

@@ -7,14 +7,15 @@ entered it. The steps of a round::
 
     enter      a step of shared memory: the ranks of the node are here and call the same
     prepare    leaders exchange headers, and small payloads: each learns what all nodes call
-    commit     a second exchange, if data is to move and could wait for ever
+    commit     a second exchange, if data is to move and cannot be left
     data       a verb of the transport (verbs.py), from and to where the data belongs
     hand out   a step of shared memory: the outcome, and what the staging buffer holds
 
-Where verbs may wait for ever (``waits_end`` is 0, over MPI), each round prepares and commits: a
-rank that is lost in between is then missed in a wait that can end. Where every verb hears signals,
-reports and the timeout (``waits_end`` is 1, over sockets), the first round of a collective prepares
-for all, and no round commits.
+Where every verb hears signals, reports and the timeout (``waits_end`` is 1), the first round of a
+collective prepares for all, and no round commits. Where MPI moves data between the buffers of
+callers (``waits_end`` is 0: over MPI, every rank alone on its node), no rank may leave while MPI
+may write there. Then each round prepares and commits: a rank that is lost in between is missed in
+a wait that can end.
 
 Messages between leaders::
 
@@ -56,12 +57,11 @@ FAIL       any        a link or MPI fails           report, hand out            
 
 Time limits: ``timeout_ns`` for entering; while waiting ``timeout_ns``, then the time for answers;
 none for PREPARED, which hears no signal either; ``timeout_ns`` for the followers that are to fetch
-an outcome. A follower sees that its leader dies or gives up. Where waits end, the leader's pulse
-beats as long as it waits or bytes move, and a follower names a leader LATE whose pulse stops for
-``timeout_ns`` (``collective/pulse.py``). Over MPI a follower waits for its leader without a limit:
-data takes as long as MPI takes.
+an outcome. A follower sees that its leader dies or gives up. The leader's pulse beats as long as
+it waits or bytes move, and a follower names a leader LATE whose pulse stops for ``timeout_ns``
+(``collective/pulse.py``).
 
-Over MPI, no leader enters a blocking call alone. *Always notify*: each row from ENTERED to OUTSIDE
+No leader enters alone what it cannot leave. *Always notify*: each row from ENTERED to OUTSIDE
 sends a report, and only RELEASE leads from PREPARED to OUTSIDE. If one leader is COMMITTED to move
 data, all have begun the commit exchange. Then none gave up in the prepare exchange, no report is
 fresh, and all become COMMITTED. If one leader gave up in the prepare exchange, the commit

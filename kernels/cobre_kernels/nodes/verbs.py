@@ -29,7 +29,8 @@ verb            call                    what it does
 word for each node. A leader's part for itself moves as well, where it does not lie there already.
 
 ``exchange`` hears signals, reports and the timeout. Where ``nodes.waits_end`` is 1, so does every
-other verb. Where it is 0, they may wait for ever: leaders then commit first (``round.py``).
+other verb. Where it is 0, they may wait for ever: leaders then commit first (``round.py``). What a
+verb that has ended early leaves behind may touch only memory that lives as long as the process.
 """
 
 from typing import NamedTuple

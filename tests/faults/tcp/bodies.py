@@ -11,9 +11,7 @@ import subprocess
 import threading
 import time
 
-import numpy as np
-
-from cobre_comm import CollectiveFailed, InitializationFailed, TcpBackend, objects
+from cobre_comm import InitializationFailed, TcpBackend, objects
 from cobre_comm.backends.shm import nameless, segment
 from cobre_comm.backends.tcp import backend
 from cobre_comm.backends.tcp.nodes import finding
@@ -163,24 +161,6 @@ def suspended(comm, folder):
     command = f"sleep 0.3; kill -STOP {pid}; sleep 2.5; kill -CONT {pid}; touch {resumed}"
     with subprocess.Popen(["sh", "-c", command]):
         return meet(comm)
-
-
-def leader_is_stopped(comm, folder):
-    """Rank 0 is stopped while it waits for the other node; return which ranks this one names."""
-    folder = pathlib.Path(folder)
-    comm.barrier()
-    stop = f"""
-        cd {folder}; sleep 0.3; kill -STOP {os.getpid()}; touch stopped
-        for look in $(seq 300); do [ -e 1 -a -e 2 -a -e 3 ] && break; sleep 0.1; done
-        kill -CONT {os.getpid()}"""
-    with subprocess.Popen(["sh", "-c", stop if comm.rank == 0 else ":"]):
-        if comm.rank > 1:
-            wait_for(folder / "stopped")
-        try:
-            comm.allreduce(np.ones(2**20), np.empty(2**20))  # no header is all of it
-        except CollectiveFailed as error:
-            tell(folder / str(comm.rank))
-            return error.ranks
 
 
 def without_shared_memory(comm, how):

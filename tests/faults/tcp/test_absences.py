@@ -173,15 +173,6 @@ def test_rank_is_struck_while_ranks_find_their_nodes(moment, how, victim):
     assert not leftovers()
 
 
-def test_stopped_leader_is_late_to_its_own_node_and_to_the_others(tmp_path):
-    """When it goes on, it does not name itself: the leader that gave up is missing to it."""
-    limit = {"COBRE_TCP_TIMEOUT_SECS": "2"}
-    outcomes = run_ranks_outcomes(
-        "tcp:0,0,1,1", 4, bodies.leader_is_stopped, str(tmp_path), env=limit
-    )
-    assert [outcome.value for outcome in outcomes] == [(2,), (0,), (0,), (0,)]
-
-
 @pytest.mark.parametrize("share", ["0", "1"])
 def test_ranks_without_dev_shm_are_nodes_of_their_own(share):
     outcomes = run_ranks_outcomes(

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 from cobre_kernels.machine.record import LINE_BYTES
-from cobre_kernels.mpi import calls, exchange, messages, verbs
+from cobre_kernels.mpi import calls, messages, verbs
 from cobre_kernels.mpi.records import MESSAGE, MPI
 from cobre_kernels.nodes import barrier, broadcast, failing, outcome, records, round
 from cobre_kernels.nodes.allgatherv import allgatherv_body
@@ -41,20 +41,20 @@ def _iallgather(mpi, send, count, byte, recv, recv_count, recv_byte, comm, reque
     return 0
 
 
-def _alltoallv(mpi, send, given, given_at, byte, recv, got, got_at, recv_byte, comm):
+def _ialltoallv(mpi, send, given, given_at, byte, recv, got, got_at, recv_byte, comm, request):
     copy_bytes(recv + _ints(got_at), send + _ints(given_at), _ints(given))
     return 0
 
 
-def _allgatherv(mpi, send, count, byte, recv, given, given_at, recv_byte, comm):
+def _iallgatherv(mpi, send, count, byte, recv, given, given_at, recv_byte, comm, request):
     return _written(recv + _ints(given_at), _ints(given))
 
 
 STAND_INS = {
     "_iallgather": _iallgather,
-    "_allgatherv": _allgatherv,
-    "_alltoallv": _alltoallv,
-    "_bcast": lambda mpi, buffer, count, byte, root, comm: _written(buffer, count),
+    "_iallgatherv": _iallgatherv,
+    "_ialltoallv": _ialltoallv,
+    "_ibcast": lambda mpi, buffer, count, byte, root, comm, request: _written(buffer, count),
     "_test": lambda mpi, request, flag, status: _set_flag(flag, 1),
     "_improbe": lambda mpi, source, tag, comm, flag, message, status: _set_flag(flag, 0),
 }
@@ -99,12 +99,12 @@ class Node(World):
         comm.abandon_body = failing.abandon_body.address
         nodes.enter_round_kernel = round.enter_round_kernel.address
         nodes.hand_out_kernel = outcome.hand_out_kernel.address
-        nodes.exchange = exchange.exchange_kernel.address
+        nodes.exchange = verbs.exchange_kernel.address
         nodes.allgatherv = verbs.allgatherv_kernel.address
         nodes.broadcast = verbs.broadcast_kernel.address
         nodes.alltoallv = verbs.alltoallv_kernel.address
         nodes.report = messages.report_kernel.address
-        nodes.nodes, nodes.widest = 1, size
+        nodes.nodes, nodes.widest, nodes.waits_end = 1, size, 1
         nodes.node_order = nodes.node_index = self._words(range(size))
         nodes.node_starts, nodes.node_of = self._words([0, size]), self._words([0] * size)
         nodes.staging = node.buffers

@@ -82,7 +82,6 @@ CASES = [
     ),
     case("closed", [at("closed", 0), *slow("closed", 2)], ("regions",)),
     case("late", [at("late", 1, limit_s=LIMIT_S)], ("timeouts", "regions"), limit_s=LIMIT_S),
-    # Not between nodes over MPI: a rank that stops while MPI moves data keeps the others in MPI.
     case(
         "stopped", [at("stopped", 0, limit_s=LIMIT_S)], ("timeouts", "regions"),
         limit_s=LIMIT_S, where="watchful",

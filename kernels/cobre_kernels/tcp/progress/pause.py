@@ -91,7 +91,6 @@ def _block(comm):
     if links.looked_ns == 0:
         links.looked_ns = comm.clock_ns
     while True:
-        beat(comm)
         data, count = _list_descriptors(comm)
         spins = spins_on(comm)
         ready = libc.poll(links.polls[0].address, count, 0 if spins else _patience_ms(comm))

@@ -1,11 +1,14 @@
-"""An exchange: every leader gives a few bytes to every leader, and no wait for it is blind.
+"""How a leader waits for MPI: it polls, and no wait for another leader is blind.
 
 A leader spins, yields and naps, and looks around every TICK_NS: for signals, for control messages
-and at the timeout. An exchange touches only memory that lives as long as the process. A wait that
-ends early may therefore leave its request behind; MPI completes it at any time later.
+and at the timeout. While data moves it yields in place of naps, because MPI moves them as it polls.
+
+A wait that ends early leaves its request behind; MPI completes it at any time later. So only what
+touches memory that lives as long as the process may end early: an exchange, and data in staging
+buffers. A *bound* wait is for data in the buffers of callers, or for the commit before it.
 """
 
-from cobre_kernels.collective.comm import ARRIVED, COMM, LATE, UNREACHABLE
+from cobre_kernels.collective.comm import ARRIVED, LATE, UNREACHABLE
 from cobre_kernels.collective.journal import ANOTHER_NODE, note_no_wait, note_slow_wait
 from cobre_kernels.collective.patience import (
     FIRST_NAP_NS,
@@ -21,50 +24,31 @@ from cobre_kernels.collective.patience import (
 from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause
-from cobre_kernels.machine.copy import move
-from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.messages import query_leaders, read_messages
 from cobre_kernels.nodes.failing import adopt_reasons
-from cobre_kernels.nodes.records import ENTERED, PREPARED
-from cobre_kernels.nodes.verbs import Exchange
+from cobre_kernels.nodes.records import COMMITTED, ENTERED, leader_of
 
 ANSWER_NS = 500_000_000  # how long the others have to answer a liveness query
 UNFINISHED = -1
 LOOKS_PER_CLOCK = 16
 
 
-@kernel(COMM, Exchange)
-def exchange_kernel(comm, call):
-    """Give every leader the first bytes of every header, and what is in it of a payload."""
-    mpi, nodes = comm.mpi, comm.nodes
-    if mpi.reports > 0 and nodes.phase == ENTERED:  # row REFUSE
-        return adopt_reasons(comm, mpi.reasons, mpi.reporter, False)
-    if call.payload_bytes > 0:
-        move(nodes.header.payload, call.payload, call.payload_bytes)
-    mpi.begun += 1
-    headers = nodes.headers[0].address
-    outcome = calls.begin_allgather(comm, nodes.header.address, headers, call.size_bytes)
-    if outcome == OK:
-        outcome = _await_exchange(comm)
-    if outcome != OK:
-        return outcome
-    mpi.completed = mpi.begun
-    if call.payload != 0:
-        for node in range(nodes.nodes):
-            move(nodes.landing[node], nodes.headers[node].payload, nodes.got[node])
-    return OK
-
-
 @routine
-def _await_exchange(comm):
-    outcome = _poll(comm, first_spin_ns(comm), False)
+def complete(comm, outcome):
+    """Wait until the request that has begun is complete, if it could begin; return the outcome."""
+    mpi = comm.mpi
+    mpi.begun += 1
+    if outcome == OK:
+        outcome = _poll(comm, first_spin_ns(comm), False)
     if outcome == UNFINISHED:
         outcome = _poll(comm, comm.yield_ns, True)
     if outcome == UNFINISHED:
-        outcome = _nap(comm)
+        outcome = _wait(comm)
         note_no_wait(comm)
+    if outcome == OK:
+        mpi.completed = mpi.begun
     return outcome
 
 
@@ -96,15 +80,16 @@ def _poll(comm, duration_ns, yields):
 
 
 @routine
-def _nap(comm):
+def _wait(comm):
     begin_wait(comm)
     note_slow_wait(comm, ANOTHER_NODE)
     looked = 0
     nap_ns = FIRST_NAP_NS
     comm.mpi.queried_ns = 0
     while True:
-        if spins_on(comm):
-            found = _poll(comm, TICK_NS, False)
+        moves_data = comm.nodes.phase == COMMITTED
+        if moves_data or spins_on(comm):
+            found = _poll(comm, TICK_NS, moves_data)
             if found != UNFINISHED:
                 return found
         else:
@@ -116,11 +101,11 @@ def _nap(comm):
         if comm.clock_ns - looked >= TICK_NS or comm.mpi.queried_ns != 0:
             looked = comm.clock_ns
             outcome = _look_around(comm)
-            # What a handler raised is not lost where the exchange completes meanwhile; and a
+            # What a handler raised is not lost where the request completes meanwhile; and a
             # child would take messages of its parent from the library.
             if outcome in (INTERRUPTED, IS_FORKED):
                 return outcome
-        # A complete exchange counts, also after a control message: row REFUSE covers that.
+        # A complete request counts, also after a control message: row REFUSE covers that.
         found = _look(comm)
         if found != UNFINISHED:
             return found
@@ -132,15 +117,17 @@ def _nap(comm):
 @routine
 def _look_around(comm):
     """Return OK to go on waiting, or the status of the row that ends the wait."""
-    mpi, now = comm.mpi, comm.clock_ns
-    is_prepared = comm.nodes.phase == PREPARED
-    outcome = OK if is_prepared else run_handlers(comm)
+    mpi, nodes, now = comm.mpi, comm.nodes, comm.clock_ns
+    is_bound = nodes.waits_end == 0 and nodes.phase != ENTERED
+    outcome = OK if is_bound else run_handlers(comm)
     if outcome != OK:
         return outcome  # row INTERRUPT
     read_messages(comm)
+    if is_bound and nodes.phase == COMMITTED:
+        return OK
     if mpi.reports > 0 and mpi.reported < mpi.begun:
         return adopt_reasons(comm, mpi.reasons, mpi.reporter, True)  # row RELEASE
-    if is_prepared or not is_overdue(comm):
+    if is_bound or not is_overdue(comm):
         return OK
     if mpi.queried_ns == 0:  # row QUERY
         mpi.queried_ns = now
@@ -151,16 +138,24 @@ def _look_around(comm):
 
 @routine
 def _outcome_of_answers(comm):
-    """Name all ranks of the nodes that have not answered; if all have, the network is at fault."""
+    """Name the leaders that have not answered.
+
+    If all have, data may go on moving, slowly; in an exchange the network is at fault.
+    """
     mpi, nodes = comm.mpi, comm.nodes
     silent = 0
     for rank in range(comm.size):
-        node = nodes.node_of[rank]
-        is_here = node == nodes.own_node or mpi.answered[node] != 0
-        comm.failures[rank].reason = ARRIVED if is_here else LATE
-        silent += 0 if is_here else 1
+        comm.failures[rank].reason = ARRIVED
+    for node in range(nodes.nodes):
+        if node != nodes.own_node and mpi.answered[node] == 0:
+            comm.failures[leader_of(nodes, node)].reason = LATE
+            silent += 1
     if silent > 0:
         return TIMED_OUT
+    if nodes.phase == COMMITTED:
+        mpi.queried_ns = 0
+        comm.wait_began_ns = comm.clock_ns
+        return OK
     for rank in range(comm.size):
         if nodes.node_of[rank] != nodes.own_node:
             comm.failures[rank].reason = UNREACHABLE

@@ -9,7 +9,7 @@ DOCS := $(DOCS_VENV)/bin
 
 # How many tests run at a time. Ranks often wait: two tests keep two cores busy.
 WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 # Ranks load what they import as bytecode, whatever the surroundings say.
 export PYTHONDONTWRITEBYTECODE :=
 

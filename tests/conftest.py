@@ -1,6 +1,7 @@
 """What test functions share; the classes of the suite have these from their grid."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -9,6 +10,8 @@ from cobre_comm.backends import NAMES
 from cobre_comm.compile.warm import warm_up
 from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 
+TABLE = "tests/conformance/test_table.py"
+POINT = re.compile(r"(?:local|shm|tcp|mpi)[-a-z]*(?::[\d,]+)?-\d+")  # a backend and its ranks
 pytest_plugins = ["cobre_comm.testing.plugin"]
 
 
@@ -27,16 +30,27 @@ def pytest_sessionstart(session):
         warm_up(NAMES, os.environ)
 
 
-def pytest_collection_modifyitems(items):
-    """Say what one worker of pytest-xdist runs: the tests of a folder, or of a pool of ranks.
+def group_of(nodeid):
+    """Return what one worker of pytest-xdist runs: the tests of a folder, or of a pool of ranks."""
+    path, _, name = nodeid.partition("::")
+    return POINT.findall(name)[-1] if path == TABLE else path.rpartition("/")[0]
 
-    The folder that compiles most comes first, so that no worker ends long after the others.
-    """
-    for item in items:
-        trial = getattr(item, "callspec", None) and item.callspec.params.get("trial")
-        words = (trial.backend, trial.size) if trial else item.path.parts[-3:-1]
-        item.add_marker(pytest.mark.xdist_group(" ".join(map(str, words))))
-    items.sort(key=lambda item: item.path.parent.name != "planted")
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Have one worker run all of a group: pytest 9 does not let the mark `xdist_group` do it."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid)
+
+    return Groups(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """Put short groups last, so that no worker ends long after the others."""
+    items.sort(key=lambda item: (item.path.parent.name != "planted", item.path.match(TABLE)))
 
 
 @pytest.fixture(params=usual_and_slow(OUR_GRID.backends))

@@ -15,19 +15,12 @@ import numpy as np
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective import entry, fast_path, guard, journal, status, trace
 from cobre_kernels.collective.calls import (
-    ALLGATHERV,
-    ALLREDUCE,
     BARRIER,
-    BROADCAST,
     CREATE_REGION,
-    EXACT_SUM,
     FENCE,
-    GATHERV,
     HASH_MASK,
     SPLIT_COLOR,
     STOP,
-    Barrier,
-    ExactSum,
 )
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction import exact_sum, fold
@@ -40,14 +33,15 @@ from cobre_comm import failure, slow_path
 from cobre_comm.backends import fast_methods
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.journals import Journals
+from cobre_comm.backends.python_calls import PythonCalls, serve_slowly
 from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
-from cobre_comm.communicator import Array, Communicator, Counts, SharedMemoryProvider
+from cobre_comm.communicator import SharedMemoryProvider
 from cobre_comm.config import prints_stats
-from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
+from cobre_comm.errors import CommError, InvalidCommunicator
 from cobre_comm.journal.stats import Stats
-from cobre_comm.loading import load, number_of
+from cobre_comm.loading import number_of
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import region_layout
 
@@ -87,18 +81,11 @@ class Bodies:
         return [*self.helpers, *named]
 
 
-class _Words:
-    """Where the fast methods find the record: in the first slot of an object."""
-
-    __slots__ = ("_words",)
-
-
-class KernelBackend(_Words, Communicator, SharedMemoryProvider):
+class KernelBackend(PythonCalls, SharedMemoryProvider):
     """A communicator whose collectives are kernels on a record of private memory.
 
     Each backend's class gets fast methods in place of the Python methods of the same names
-    (``fast_methods.py``). They serve plain arguments. For all others, and after a status other
-    than OK, they call :func:`_slowly`.
+    (``fast_methods.py``). They serve plain arguments; ``python_calls.py`` serves all others.
     """
 
     __slots__ = (
@@ -130,7 +117,7 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
     def _compile(self, bodies: Bodies) -> None:
         """Note the addresses of the kernels, which are compiled now or found in numba's cache."""
         comm = self._comm
-        comm.python = fast_methods.install(_backend_class(type(self)), _slowly)
+        comm.python = fast_methods.install(_backend_class(type(self)), serve_slowly)
         comm.barrier = entry.barrier_entry.address
         comm.broadcast = entry.broadcast_entry.address
         comm.allreduce = entry.allreduce_entry.address
@@ -167,77 +154,6 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
         """Whether this rank populates a region as a whole."""
         return bool(self._comm.is_leader)
 
-    def barrier(self) -> None:
-        """Return when all ranks have entered."""
-        self._agree_on(BARRIER, 0)
-
-    def broadcast(self, buf: Array, root: int = 0) -> None:
-        """Give every rank the bytes of the root."""
-        root = slow_path.as_integer("broadcast", "root", root)
-        call = slow_path.broadcast_call(buf, root, self._rank)
-        try:
-            outcome = entry.broadcast_entry.call(self._address, call)
-        except OverflowError:  # the integer does not fit into 64 bits
-            raise InvalidRoot(root, self._size) from None
-        if outcome:
-            self._raise(BROADCAST, outcome, buf, root)
-
-    def allreduce(self, send: Array, recv: Array, op: ReduceOp = ReduceOp.SUM) -> None:
-        """Reduce element by element over all ranks, in rank order; every rank gets the result."""
-        op = slow_path.as_reduce_op(op)
-        call = slow_path.allreduce_call(send, recv, op)
-        if op > ReduceOp.MAX:
-            load(self._address, ALLREDUCE)
-        outcome = entry.allreduce_entry.call(self._address, call)
-        if outcome:
-            self._raise(ALLREDUCE, outcome, send, recv)
-
-    def allgatherv(self, send: Array, recv: Array, counts: Counts, displs: Counts) -> None:
-        """Gather blocks of different lengths from all ranks, on all ranks."""
-        counts = slow_path.as_table("allgatherv", "counts", counts)
-        displs = slow_path.as_table("allgatherv", "displs", displs)
-        call = slow_path.allgatherv_call(send, recv, counts, displs)
-        outcome = entry.allgatherv_entry.call(self._address, call)
-        if outcome:
-            self._raise(ALLGATHERV, outcome, send, recv, counts, displs)
-
-    def gatherv(
-        self,
-        send: Array,
-        recv: Array | None,
-        counts: Counts | None,
-        displs: Counts | None,
-        root: int = 0,
-    ) -> None:
-        """Gather blocks of different lengths from all ranks, on the root."""
-        root = slow_path.as_integer("gatherv", "root", root)
-        if root == self._rank:
-            counts = slow_path.as_table("gatherv", "counts", counts)
-            displs = slow_path.as_table("gatherv", "displs", displs)
-            call = slow_path.root_call(send, recv, counts, displs, root)
-        else:
-            counts = displs = None
-            call = slow_path.sender_call(send, root)
-        load(self._address, GATHERV)
-        try:
-            outcome = entry.gatherv_entry.call(self._address, call)
-        except OverflowError:  # the integer does not fit into 64 bits
-            raise InvalidRoot(root, self._size) from None
-        if outcome == status.BAD_ROOT:
-            raise InvalidRoot(root, self._size)
-        if outcome:
-            self._raise(GATHERV, outcome, send, recv, counts, displs)
-
-    def exact_sum(self, values: Array) -> float:
-        """Return the sum of every element on every rank, rounded once."""
-        array, dtype = slow_path.exact_sum_values(values)
-        digits = np.zeros(exact_sum.WORDS, dtype=np.int64)
-        call = ExactSum(array.ctypes.data, array.size, dtype, digits.ctypes.data)
-        outcome = exact_sum.exact_sum_entry.call(self._address, call)
-        if outcome:
-            self._raise(EXACT_SUM, outcome)
-        return float(digits.view(np.float64)[0])
-
     def stop_requested(self) -> bool:
         """Tell whether a rank has been asked to stop, as all ranks know since a collective."""
         self.check_usable()
@@ -246,12 +162,6 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
     def take_signals(self, numbers: Iterable[int]) -> None:
         """Have these signals ask this process to stop, until the communicator is closed."""
         self._give_back = STOP_SIGNALS.take(numbers)
-
-    def _agree_on(self, signature: int, length: int) -> None:
-        """Wait for the other ranks, which must give the same signature and length."""
-        outcome = entry.barrier_entry.call(self._address, Barrier(signature, length))
-        if outcome:
-            self._raise(signature & 0xFF, outcome)
 
     def _agree_on_region(self, count: int, dtype: DTypeLike) -> tuple[int, np.dtype[Any]]:
         """Check the arguments of a new region, and that all ranks give the same ones."""
@@ -314,10 +224,6 @@ class KernelBackend(_Words, Communicator, SharedMemoryProvider):
     def _guard(self, value: int) -> None:
         poke_now(self._comm.guard, value)
 
-    def _raise(self, operation: int, outcome: int, *values: Any) -> NoReturn:
-        numbers = slow_path.numbers_of(operation, outcome, self._rank, *values)
-        raise failure.exception_for(self._address, operation, outcome, *numbers)
-
     def stats(self) -> Stats:
         """Return what this rank has spent on each operation, and for whom it has waited."""
         refusal = _REFUSALS.get(self._guard, 0)
@@ -366,29 +272,6 @@ def _backend_class(cls: type) -> type:
     """Return the backend's own class among the bases of a class that a user may have made."""
     bases = cls.__mro__
     return bases[bases.index(KernelBackend) - 1]
-
-
-_SERVED_BY: dict[int, Callable[..., None]] = {
-    BARRIER: KernelBackend.barrier,
-    BROADCAST: KernelBackend.broadcast,
-    ALLREDUCE: KernelBackend.allreduce,
-    ALLGATHERV: KernelBackend.allgatherv,
-}
-
-
-def _slowly(
-    comm: KernelBackend, operation: int, outcome: int, names: tuple[str, ...] | None, *values: Any
-) -> None:
-    """Serve a call that the fast path leaves, or raise what its outcome means."""
-    if outcome > status.OK:  # then the values are in the order of the parameters
-        comm._raise(operation, outcome, *values)
-    serve = _SERVED_BY[operation]
-    if names is None:
-        serve(comm, *values)
-    else:
-        first_named = len(values) - len(names)
-        keywords = dict(zip(names, values[first_named:], strict=True))
-        serve(comm, *values[:first_named], **keywords)
 
 
 _REFUSALS = {

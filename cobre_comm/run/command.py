@@ -215,8 +215,8 @@ def _mpiexec(job: Job, *, bound: bool) -> Mpiexec:
 def _options(chosen: argparse.Namespace, job: Job) -> Options:
     """Return how ranks are started; the files of ``--log-dir`` are opened, last of all checks."""
     from cobre_comm.common.graceful import VARIABLE, graceful_signals
-    from cobre_comm.run.log_file import open_logs
-    from cobre_comm.run.output import Shown, parse_ranks
+    from cobre_comm.run.output.destinations import Shown, parse_ranks
+    from cobre_comm.run.output.log_file import open_logs
     from cobre_comm.run.run import Options
 
     asking = graceful_signals(os.environ.get(VARIABLE, ""))

@@ -16,7 +16,7 @@ from cobre_comm.processes.endings import (
     name_of,
 )
 from cobre_comm.processes.group import Group
-from cobre_comm.run.outlet import Outlet
+from cobre_comm.run.output.outlet import Outlet
 
 TAIL_LINES = 40
 

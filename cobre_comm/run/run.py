@@ -21,7 +21,7 @@ from cobre_comm.processes.mpi.start import MpiStart
 from cobre_comm.processes.mpi.variables import of_batch_job
 from cobre_comm.processes.rank import RankProcess
 from cobre_comm.run.descriptors import SPARE_DESCRIPTORS, allow
-from cobre_comm.run.output import Output, Shown
+from cobre_comm.run.output.destinations import Output, Shown
 from cobre_comm.run.report import FinalReport
 from cobre_comm.run.signals import (
     ENDING_SIGNALS,

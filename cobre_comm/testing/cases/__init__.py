@@ -1,8 +1,8 @@
 """The one table of what collectives must do: a file for each collective, a row for each promise.
 
 The conformance suite and ``cobre-comm check`` read it. ``collectives`` has each call by itself,
-``memory`` shared regions, ``mixed`` many calls after one another, ``faults`` what must come out
-when a rank is wrong, late or gone. What ranks do needs no pytest.
+``memory`` shared regions, ``mixed`` many calls after one another, ``errors`` wrong calls,
+``faults`` ranks that are late or gone. What ranks do needs no pytest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def table() -> dict[str, tuple[Case, ...]]:
     Those of ``faults`` come last, for some of them end ranks.
     """
     found = {}
-    for folder in (".collectives", ".memory", "", ".mixed", ".faults"):
+    for folder in (".collectives", ".memory", "", ".mixed", ".errors", ".faults"):
         package = importlib.import_module(__name__ + folder)
         for module in pkgutil.iter_modules(package.__path__):
             cases = importlib.import_module(f"{package.__name__}.{module.name}")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.grid import some
+
 README = Path(__file__).parents[3] / "README.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
 
@@ -23,8 +25,7 @@ def run_example(number, folder, *command):
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("number", [0, 1], ids=["python", "njit"])
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize(("number", "ranks"), some([(0, 1), (1, 2)], [(0, 2), (1, 1)]))
 def test_example(number, ranks, tmp_path):
     lines = run_example(number, tmp_path, "-m", "cobre_comm", "run", "-n", str(ranks))
     assert len(lines) == ranks

@@ -50,15 +50,17 @@ def test_one_rank_goes_through_mpiexec_too(a_library):
     assert done.stderr.splitlines()[-1] == "cobre-comm: rank 0 exited with code 5"
 
 
-@pytest.mark.parametrize(
-    ("way", "status", "words"),
-    [
-        ("abort", 5, "rank 1 exited with code 5"),
-        ("kill", 137, "rank 1 was ended by signal 9 (SIGKILL)"),
-        ("exit", 3, "rank 1 exited with code 3"),
-    ],
-)
-def test_first_failure_ends_the_job_with_its_code(library, way, status, words):
+WAYS = {  # how rank 1 ends: the exit status of the job, and its last words
+    "abort": (5, "rank 1 exited with code 5"),
+    "kill": (137, "rank 1 was ended by signal 9 (SIGKILL)"),
+    "exit": (3, "rank 1 exited with code 3"),
+}
+
+
+# What ends by itself, tests/launch/run/test_every_backend.py has every day.
+@pytest.mark.parametrize("way", ["abort", slow("kill"), slow("exit")])
+def test_first_failure_ends_the_job_with_its_code(library, way):
+    status, words = WAYS[way]
     with Running(*RUN, 3, ENDS, way, 1, extra=library) as job:
         job.wait_ready(3)
         code, _, errors = job.finish()

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from cobre_comm.common.cores import usable_cores
-from cobre_comm.run.lines import Screen, Stream, rank_prefix
-from cobre_comm.run.outlet import Outlet
+from cobre_comm.run.output.lines import Screen, Stream, rank_prefix
+from cobre_comm.run.output.outlet import Outlet
 from tests.launch.command import (
     COMMAND,
     DEADLINE_S,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import time
 
-from cobre_comm.run.log_file import LogFile
-from cobre_comm.run.outlet import Outlet
+from cobre_comm.run.output.log_file import LogFile
+from cobre_comm.run.output.outlet import Outlet
 
 LONGEST_LINE_BYTES = 4 * 2**20  # a longer one is cut
 TAIL_BYTES = 2**16  # kept for the final report

@@ -12,10 +12,10 @@ from cobre_comm.processes.endings import STARTER
 from cobre_comm.processes.loop import Loop
 from cobre_comm.processes.rank import Standard
 from cobre_comm.run.descriptors import STDERR, STDOUT
-from cobre_comm.run.lines import Screen, Stream, rank_prefix
-from cobre_comm.run.log_file import LogFile
-from cobre_comm.run.outlet import Outlet
-from cobre_comm.run.relay import Relay
+from cobre_comm.run.output.lines import Screen, Stream, rank_prefix
+from cobre_comm.run.output.log_file import LogFile
+from cobre_comm.run.output.outlet import Outlet
+from cobre_comm.run.output.relay import Relay
 
 _OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3  # of what tcgetattr returns
 _FALLBACK_SIZE = (80, 24)

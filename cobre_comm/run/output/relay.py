@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from functools import partial
 
 from cobre_comm.processes.loop import Loop
-from cobre_comm.run.lines import Stream
-from cobre_comm.run.outlet import Outlet
+from cobre_comm.run.output.lines import Stream
+from cobre_comm.run.output.outlet import Outlet
 
 READ_BYTES = 2**16  # a pipe's capacity: ranks take turns
 

@@ -1,0 +1,181 @@
+"""Arguments that are wrong: each raises what it should and leaves the communicator usable."""
+
+import warnings
+
+import numpy as np
+from numba import njit
+
+from cobre_comm import InvalidBufferSize, InvalidCommunicator, InvalidRoot, ReduceOp
+from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.case import QUICK, WHOLE, Case
+from cobre_comm.testing.cases.collectives.barrier import three_barriers
+from cobre_comm.testing.cases.errors import wrong_calls
+from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
+
+
+def _check(comm, caller, operation, name, arguments, error):
+    """Fail unless a wrong call raises what it should, and says where."""
+    label = f"{operation}, {name}, {caller}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            getattr(calls(caller, comm.rank), operation)(comm, *arguments)
+    except error as caught:
+        told = str(caught)
+    except Exception as caught:
+        raise AssertionError(f"{label}: {type(caught).__name__}: {caught}"[:300]) from caught
+    else:
+        raise AssertionError(f"{label}: nothing was raised")
+    says_where = caller == "njit" or told.startswith((operation, "root "))
+    assert says_where, f"{label}: the message does not say where: {told}"
+
+
+def wrong_arguments(comm, caller, operation):
+    cases = {
+        "allgatherv": lambda: wrong_calls.allgatherv(comm.rank, comm.size),
+        "allreduce": wrong_calls.allreduce,
+        "broadcast": lambda: wrong_calls.broadcast(comm.rank, comm.size),
+        "gatherv": lambda: wrong_calls.gatherv(comm.rank, comm.size),
+        "allgather": lambda: wrong_calls.allgather(comm.rank, comm.size),
+        "sum": wrong_calls.number,
+        "max": wrong_calls.number,
+    }[operation]
+    for name, arguments, error in cases():
+        _check(comm, caller, operation, name, arguments, error)
+    four_in_a_row(comm, caller)
+
+
+def wrong_python_arguments(comm):
+    for operation, name, arguments, error in wrong_calls.python(comm.rank, comm.size):
+        _check(comm, "python", operation, name, arguments, error)
+    four_in_a_row(comm, "python")
+
+
+def usable_after_each(comm, caller):
+    """One misuse, one collective that works, and again."""
+    for name, arguments, error in wrong_calls.allreduce():
+        _check(comm, caller, "allreduce", name, arguments, error)
+        three_barriers(comm, caller)
+
+
+def fields_of_argument_errors(comm, caller):
+    made = calls(caller, comm.rank)
+    size = comm.size
+    tables = np.full(size, 2), 2 * np.arange(size)
+    caught = {}
+    for name, call in {
+        "root": lambda: made.broadcast(comm, np.zeros(2), size + 3),
+        "lengths": lambda: made.allreduce(comm, np.zeros(4), np.zeros(3), ReduceOp.SUM),
+        "send": lambda: made.allgatherv(comm, np.zeros(5), np.zeros(2 * size), *tables),
+        "tables": lambda: made.allgatherv(
+            comm, np.zeros(2), np.zeros(2 * size), np.append(tables[0], 1), tables[1]
+        ),
+        "negative": lambda: made.allgatherv(
+            comm, np.zeros(2), np.zeros(2 * size), tables[0], tables[1] - 1
+        ),
+        "empty": lambda: made.allreduce(comm, np.zeros(0), np.zeros(0), ReduceOp.SUM),
+    }.items():
+        try:
+            call()
+        except (InvalidRoot, InvalidBufferSize) as error:
+            caught[name] = error
+    assert (caught["root"].root, caught["root"].size) == (size + 3, size)
+    lengths = caught["lengths"]
+    assert (lengths.operation, {lengths.expected, lengths.actual}) == ("allreduce", {3, 4})
+    send = caught["send"]
+    assert (send.operation, send.expected, send.actual) == ("allgatherv", 2, 5)
+    assert (caught["tables"].expected, caught["tables"].actual) == (size, size + 1)
+    assert (caught["negative"].expected, caught["negative"].actual) == (0, -1)
+    assert (caught["empty"].expected, caught["empty"].actual) == (1, 0)
+
+
+def tables_of_every_kind(comm, caller):
+    """Vectors of integers of every kind; and elements whose fields are in any order, or overlap."""
+    made, size = calls(caller, comm.rank), comm.size
+    anyhow = {"names": ["a", "b"], "formats": ["f8", "i4"], "itemsize": 16}
+    for offsets in ([8, 0], [0, 4]):
+        send = np.full(2, comm.rank + 1, np.uint8).repeat(16).view({**anyhow, "offsets": offsets})
+        for counts, displs in (
+            ((np.int32(2), *[np.uint64(2)] * (size - 1)), np.arange(0, 2 * size, 2)),
+            ([2] * size, tuple(range(0, 2 * size, 2))),
+            (np.full(size, 2, np.uint64), np.arange(0, 4 * size, 2)[:size]),
+        ):
+            recv = np.zeros(2 * size, send.dtype)
+            with warnings.catch_warnings(action="ignore"):  # numba is to drop its lists one day
+                made.allgatherv(comm, send, recv, counts, displs)
+            assert recv.tobytes() == bytes(r + 1 for r in range(size) for _ in range(32))
+
+
+@njit(cache=True, nogil=True)
+def _caught_in_compiled_code(comm, send, recv):
+    try:
+        comm.allreduce(send, recv, ReduceOp.SUM)
+    except Exception:
+        return 1
+    return 0
+
+
+def try_except_in_compiled_code(comm):
+    assert _caught_in_compiled_code(comm, np.ones(4), np.ones(3)) == 1
+    assert _caught_in_compiled_code(comm, np.ones(4), np.ones(4)) == 0
+    four_in_a_row(comm, "njit")
+    comm.close()
+    assert _caught_in_compiled_code(comm, np.ones(4), np.ones(4)) == 1
+
+
+def closed(comm, caller):
+    """Every collective of a closed communicator says that it is closed."""
+    comm.barrier()
+    comm.close()
+    comm.close()
+    made, size = calls(caller, comm.rank), comm.size
+    tables = np.ones(size, np.int64), np.arange(size)
+    told = {}
+    for name, arguments in {
+        "barrier": (),
+        "broadcast": (np.zeros(2), 0),
+        "allreduce": (np.zeros(2), np.zeros(2), ReduceOp.SUM),
+        "allgatherv": (np.zeros(1), np.zeros(size), *tables),
+        "exact_sum": (np.zeros(2),),
+        "allgather": (np.zeros(1), np.zeros(size)),
+        "gatherv": (np.zeros(1), np.zeros(size), *tables),
+        "sum": (1,),
+        "min": (1.0,),
+        "max": (1,),
+    }.items():
+        try:
+            getattr(made, name)(comm, *arguments)
+        except InvalidCommunicator as error:
+            told[name] = str(error)
+    assert 0 <= comm.rank < comm.size == size
+    assert all("closed" in text for text in told.values())
+    return sorted(told)
+
+
+def all_are_closed(ran):
+    silent = {*OPERATIONS, "barrier", "exact_sum", "min"} - set(ran.values[0])
+    assert not silent, f"after close(), {', '.join(sorted(silent))} raised no error"
+
+
+def case(name, body, over=None, **fields):
+    fields = {"check": QUICK, **fields}
+    return Case(name, body, over or {}, where="arguments", column="errors", **fields)
+
+
+OPERATIONS = ["allgatherv", "allreduce", "broadcast", "allgather", "gatherv", "sum", "max"]
+CASES = [
+    case("wrong_arguments", wrong_arguments, {"operation": OPERATIONS}, callers=("python",)),
+    case(
+        "wrong_arguments_in_njit", wrong_arguments, {"operation": OPERATIONS}, callers=("njit",),
+        check=WHOLE, timeout_s=120,
+    ),
+    case("arguments_that_only_python_has", wrong_python_arguments, callers=()),
+    case("usable_after_each", usable_after_each, check=WHOLE),
+    case("fields", fields_of_argument_errors),
+    case("tables_of_every_kind", tables_of_every_kind, check=WHOLE),
+    case(
+        "try_except_in_compiled_code", try_except_in_compiled_code, callers=(), needs=("njit",),
+        fresh=True, check=WHOLE,
+    ),
+    case("closed", closed, fresh=True, expect=all_are_closed),
+]  # fmt: skip

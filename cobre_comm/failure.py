@@ -21,7 +21,7 @@ from cobre_kernels.collective.calls import (
     unpack_signature,
 )
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.machine.record import View, peek_now
+from cobre_kernels.machine.record import View, peek_now, poke_now
 
 from cobre_comm.common import report_pipe
 from cobre_comm.derived import RECV_HINT
@@ -294,10 +294,20 @@ def _describe_call(signature: int, length: int, detail: int) -> str:
 
 
 def _pending_exception(comm: View) -> BaseException:
-    """Return what a signal handler raised while a kernel waited."""
-    pointer = peek_now(comm.pending_exception + 8)
-    if pointer:
-        value = ctypes.cast(pointer, ctypes.py_object).value
-        if isinstance(value, BaseException):
-            return value
-    return KeyboardInterrupt()
+    """Return what a signal handler raised while a kernel waited; of it the record keeps its words.
+
+    An exception holds frames, and they hold the communicator: the collector would not see that it
+    is held by nothing else, because it does not see what a record holds.
+    """
+    kind = comm.pending_exception
+    held = [peek_now(kind + word) for word in range(0, 24, 8)]  # type, value, traceback
+    value = ctypes.cast(held[1], ctypes.py_object).value if held[1] else None
+    if not isinstance(value, BaseException):
+        return KeyboardInterrupt(*(() if value is None else (value,)))
+    words = str(value) or type(value).__name__
+    ctypes.pythonapi.Py_IncRef(ctypes.c_void_p(id(words)))
+    for word, kept in enumerate((0, id(words), 0)):
+        poke_now(kind + 8 * word, kept)
+    for address in filter(None, held):
+        ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(address))
+    return value

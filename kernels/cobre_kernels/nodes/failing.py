@@ -12,6 +12,7 @@ from cobre_kernels.collective.status import (
     TIMED_OUT,
     UNSEEN,
 )
+from cobre_kernels.machine.atomics import poke
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
@@ -59,6 +60,8 @@ def fail_on_node(comm, outcome):
         move(own, node.failures[index].address, FAILURE_BYTES)
     comm.waited_ns = node.waited_ns
     move(comm.pending_exception, node.pending_exception, 3 * WORD_BYTES)
+    for word in range(3):  # one record owns them
+        poke(node.pending_exception + word * WORD_BYTES, 0)
     report_failure(comm, outcome)
 
 

@@ -1,10 +1,13 @@
 """Regions and communicators go in any order, and nothing of them is left."""
 
+import contextlib
 import gc
 import itertools
 import pathlib
+import signal
 import sys
 import time
+import weakref
 
 import numpy as np
 from numba import njit
@@ -105,6 +108,39 @@ def failures_stay_apart(comm, caller):
     if comm.rank == 0:
         time.sleep(WAIT_S)
     four_in_a_row(comm, caller)
+
+
+@njit(cache=True)
+def compiled_barrier(comm):
+    comm.barrier()
+
+
+def alarm(number, frame):
+    raise TimeoutError("from the handler")
+
+
+def interrupted_goes(comm, caller):
+    """What a handler raised does not keep the communicator whose wait it has ended."""
+    barrier = compiled_barrier if caller == "njit" else type(comm).barrier
+    own = comm.split_local()
+    gone, is_struck, told = weakref.ref(own), own.rank == 0 and own.size > 1, ""
+    barrier(comm)  # compiles
+    if is_struck:
+        before = signal.signal(signal.SIGALRM, alarm)
+        signal.setitimer(signal.ITIMER_REAL, WAIT_S)
+        try:
+            barrier(own)
+        except TimeoutError as error:
+            told = str(error)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        with contextlib.suppress(InvalidCommunicator):
+            own.barrier()
+    comm.barrier()  # until then the others hold theirs
+    del own
+    gc.collect()
+    assert (told == "from the handler") == is_struck
+    assert gone() is None
 
 
 def many_alive(comm, count):
@@ -229,6 +265,7 @@ CASES = [
         "failures_stay_apart", failures_stay_apart, callers=BOTH,
         needs=(*SPLIT, "disagreement"),
     ),
+    case("interrupted_communicators_go", interrupted_goes, callers=BOTH, needs=(*SPLIT, "signals")),
     case("live_regions_hold_no_descriptor", many_alive, {"count": [50]}),
     case("nothing_grows", all_in_turn, {"rounds": [40]}, needs=(*SPLIT, "disagreement")),
     case(

@@ -2,8 +2,9 @@
 
 It reads a pipe whose other end only the launcher holds. If the pipe ends without a goodbye, the
 launcher was killed: the guardian then kills the process group of every rank, the ranks' own
-children included, and removes the job's name in shared memory. The kernel's death signal (see
-``exec_shim``) does the same for the ranks themselves, on Linux only, and sooner.
+children included, and removes the name in shared memory by which ranks meet. Regions have none.
+The kernel's death signal (see ``exec_shim``) does the same for the ranks themselves, on Linux only,
+and sooner.
 
 The guardian is also a witness. Slurm may send a signal to all processes of a step, or to the
 launcher alone. Like a rank, the guardian is a child of the launcher in a session of its own: a

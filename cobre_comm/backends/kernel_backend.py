@@ -27,6 +27,7 @@ from cobre_kernels.collective.reduction import exact_sum, fold
 from cobre_kernels.machine.compiling.progress import progress
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import peek_now, poke_now
+from cobre_kernels.nodes import records  # noqa: F401  # whose table every wait's clock reads
 from numpy.typing import DTypeLike
 
 from cobre_comm import failure, slow_path

@@ -14,6 +14,9 @@ PLACES = {
     "dask": "places.dask",
     "pythons": "places.pythons",
     "containers": "places.containers.place",
+    "impi": "places.impi",
+    "torchrun": "places.torchrun",
+    "arm64": "places.arm64",
 }
 
 
@@ -24,6 +27,9 @@ def main():
     parser.add_argument(
         "--keep", action="store_true", help="write the tables into docs/howto/places.md"
     )
+    parser.add_argument(
+        "--under", metavar="FOLDER", help="set up there, use what is set up there, and leave it"
+    )
     options = parser.parse_args()
     unknown = set(options.names) - set(PLACES)
     if unknown:
@@ -31,19 +37,23 @@ def main():
             f"no place is called {', '.join(sorted(unknown))}; there are {', '.join(PLACES)}"
         )
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    return max(_run(name, keep=options.keep) for name in options.names or PLACES)
+    try:
+        return max(_run(name, options) for name in options.names or PLACES)
+    except KeyboardInterrupt:
+        print("interrupted; what was set up is gone")
+        return 130
 
 
-def _run(name, *, keep):
+def _run(name, options):
     place = Place(name)
     print(f"-- {name}", flush=True)
     try:
-        with scratch(name) as folder, contextlib.ExitStack() as stack:
+        with scratch(name, options.under) as folder, contextlib.ExitStack() as stack:
             place.versions = importlib.import_module(PLACES[name]).run_place(place, folder, stack)
     except Missing as reason:
         print(f"{name} cannot be had here: {reason}")
         return 3
-    if keep:
+    if options.keep:
         page.keep(place)
     failed = [row.what for row in place.rows if not row.good]
     print(f"{len(place.rows) - len(failed)} of {len(place.rows)} rows good", *failed, sep="; not ")

@@ -1,8 +1,11 @@
 """What all places need: rows of a table, tools, a scratch folder, commands with a deadline."""
 
 import contextlib
+import functools
+import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -115,6 +118,60 @@ def expect(condition, done):
         raise Failed(f"exit code {done.code}: {' / '.join(done.output.split(chr(10)))[-SHOWN:]}")
 
 
+@functools.cache
+def hash_here():
+    """Return the hash of what the example learns on one rank of this machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "result.json"
+        words = sys.executable, TRAIN, CASE, "--quiet", "--iterations", 20, "--out", out
+        done = run(*words, within_s=400)
+        expect(done.code == 0, done)
+        return json.loads(out.read_text())["cuts_sha256"]
+
+
+def same_hash(found):
+    """Return the beginning of a hash that is the one of this machine."""
+    if found != hash_here():
+        raise Failed(f"{found[:12]}, but one rank here has {hash_here()[:12]}")
+    return f"{found[:12]}, as on one rank without this"
+
+
+def trained(start, out):
+    """Train the example by ``start(*words)``; return the beginning of the hash, if it is right."""
+    done = start(TRAIN, CASE, "--quiet", "--iterations", 20, "--out", out)
+    expect(done.code == 0, done)
+    return same_hash(json.loads(out.read_text())["cuts_sha256"])
+
+
+def kill_one(words, ranks, within_s=60, **extra):
+    """Start ``words`` with steps of ranks, kill the youngest one; return what is seen then."""
+    name = f"{STEPS} 600.{os.getpid()}"
+    with subprocess.Popen(
+        [str(word) for word in (*words, *name.split())], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(**extra),
+        start_new_session=True,
+    ) as job:  # fmt: skip
+        said = ""
+        try:
+            while len(re.findall(r"rank \d+ of \d+ on ", said)) < ranks:
+                line = job.stdout.readline()
+                if not line:
+                    raise Failed(f"the job ended before its ranks met: {said[-SHOWN:]}")
+                said += line
+            run("kill", "-9", run("pgrep", "-n", "-f", name).output.strip())
+            start = time.monotonic()
+            said += job.communicate(timeout=within_s)[0]
+            took = time.monotonic() - start
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
+    raised = re.findall(r"rank \d+ raised \w+: ranks \([^)]*\)", said)
+    wait_until(lambda: not run("pgrep", "-f", name).output, 20, "end of all ranks")
+    if job.returncode == 0:
+        raise Failed(f"exit code 0: {said[-SHOWN:]}")
+    return f"{'; '.join(sorted(raised))}; code {job.returncode} after {took:.1f} s, nothing left"
+
+
 def wait_until(condition, within_s, what):
     """Look until something holds."""
     deadline = time.monotonic() + within_s
@@ -125,8 +182,13 @@ def wait_until(condition, within_s, what):
 
 
 @contextlib.contextmanager
-def scratch(name):
-    """Give a folder that every user can enter, and remove it."""
+def scratch(name, under=None):
+    """Give a folder that every user can enter, and remove it; one under a given folder stays."""
+    if under is not None:
+        folder = pathlib.Path(under).resolve() / name
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+        return
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"cobre-place-{name}-"))
     folder.chmod(0o755)
     try:

@@ -30,6 +30,6 @@ def keep(place):
 
 
 def _line(row):
-    seen = row.seen.replace("|", "\\|").replace("<", "&lt;")
+    seen = " ".join(row.seen.split()).replace("|", "\\|").replace("<", "&lt;")
     seen = seen if row.good else f"**not as it should be:** {seen}"
     return f"| {row.what} | `{row.command}` | {seen} | {row.seconds:.0f} |"

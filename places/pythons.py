@@ -1,41 +1,53 @@
-"""The place: every Python that is supported and found here, with numba's lowest and newest.
+"""The place: every supported Python, of this machine or of a newer Debian, with two numbas.
 
 All share one cache folder: compiled code of one must never run in another.
 """
 
-import json
 import os
 import pathlib
 import shutil
+import sys
 
-from places.frame import CASE, HELLO, ROOT, TRAIN, Failed, Missing, environment, expect, run
+from places.debian import Debian
+from places.frame import HELLO, ROOT, Failed, Missing, environment, expect, kill_one, run, trained
 
 # The first numba that runs on each.
 LOWEST = {11: "0.61.0", 12: "0.61.0", 13: "0.61.0", 14: "0.63.0"}
 VERSIONS = """import numba, numpy, platform as p
 print("Python", p.python_version(), "numba", numba.__version__, "NumPy", numpy.__version__)"""
-COBRE = "cobre-comm", "run", "-n", 2
+SHM = "-m", "cobre_comm", "run", "-n", 2, "--backend", "shm"
 
 
 def run_place(place, folder, stack):
     """Try each interpreter; return what stands for versions."""
-    found = {minor: path for minor in LOWEST if (path := _interpreter(minor))}
-    if not found:
-        raise Missing("no Python 3.11 or later on PATH or among pyenv's")
-    hashes = set()
-    for minor, path in found.items():
+    wheels = folder / "wheels"
+    done = run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", wheels, ROOT,
+               within_s=200)  # fmt: skip
+    expect(done.code == 0, done)
+    found = _interpreters(folder)
+    for minor, python in found.items():
         for numba in ("", f"=={LOWEST[minor]}"):
-            hashes.add(_try(place, folder, minor, path, numba))
-    with place.row("SDDP: one hash", "each of these") as seen:
-        if len(hashes) != 1:
-            raise Failed(f"several: {hashes}")
-        seen.append(hashes.pop()[:12])
+            _try(place, folder, minor, python, numba)
     absent = [f"3.{minor}" for minor in LOWEST if minor not in found]
     return f"Pythons found: {len(found)}; not here: {', '.join(absent) or 'none'}"
 
 
+def _interpreters(folder):
+    """Return the words that start each Python: of pyenv, on PATH, or of Debian's newest suite."""
+    found = {minor: [path] for minor in LOWEST if (path := _interpreter(minor))}
+    if missing := [minor for minor in LOWEST if minor not in found]:
+        packages = [f"python3.{minor}-venv" for minor in missing]
+        try:
+            debian = Debian(folder / "debian", "sid", packages, [ROOT, folder])
+        except Missing as reason:
+            print(f"left out: {', '.join(packages)}: {reason}")
+            return found
+        found |= {minor: debian.command(f"/usr/bin/python3.{minor}") for minor in missing}
+    return found
+
+
 def _interpreter(minor):
-    """Return the path of a Python 3.minor that runs, or None."""
+    """Return the path of a Python 3.minor that runs on this machine, or None."""
     root = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
     candidates = sorted(root.glob(f"versions/3.{minor}.*/bin/python"), reverse=True)
     on_path = shutil.which(f"python3.{minor}")
@@ -45,31 +57,32 @@ def _interpreter(minor):
     return None
 
 
-def _try(place, folder, minor, path, numba):
-    """Add the row of one Python and one numba; return the hash of the example."""
-    name = f"3.{minor}.{numba.removeprefix('==') or 'newest'}"
-    home = folder / name
-    python = home / "bin" / "python"
+def _try(place, folder, minor, python, numba):
+    """Add the row of one Python and one numba; the newest one also trains and loses a rank."""
+    home = folder / f"3.{minor}.{numba.removeprefix('==') or 'newest'}"
     command = f"python3.{minor}, numba{numba}: cobre-comm run -n 2 ..."
     with place.row(f"Python 3.{minor}, {'lowest' if numba else 'newest'} numba", command) as seen:
-        run(path, "-m", "venv", home)
-        install = python, "-m", "pip", "install", "-q", "-e", f"{ROOT}[check]", f"numba{numba}"
-        done = run(*install, within_s=400)
+        done = run(*python, "-m", "venv", "--clear", home)
         expect(done.code == 0, done)
-        extra = {"XDG_CACHE_HOME": str(folder / "cache"), "PATH": _path(home)}
-        seen.append(run(python, "-c", VERSIONS).output.strip())
+        inside = *python[:-1], home / "bin" / "python"
+        wheel = next((folder / "wheels").glob("*.whl"))
+        install = "-m", "pip", "install", "-q", "--no-compile", wheel, f"numba{numba}"
+        done = run(*inside, *install, within_s=400)
+        expect(done.code == 0, done)
+        extra = {"XDG_CACHE_HOME": str(folder / f"cache.{os.getpid()}"), "PATH": _path(home)}
+        seen.append(run(*inside, "-c", VERSIONS).output.strip())
         for first in (True, False):
-            done = run(*COBRE, "--backend", "shm", HELLO, within_s=400, **extra)
+            done = run(*inside, *SHM, HELLO, within_s=400, **extra)
             expect(done.code == 0 and "2 ranks, whose numbers add up to 1" in done.output, done)
             if ("kernels compiled" in done.output) != first:
                 raise Failed("kernels of another version were taken, or its own were not")
-        out = folder / "result.json"
-        words = TRAIN, CASE, "--quiet", "--iterations", 20, "--out", out
-        done = run(*COBRE, *words, within_s=600, **extra)
-        expect(done.code == 0, done)
-        seen.append("its own kernels; hello and SDDP on shm good")
-        return json.loads(out.read_text())["cuts_sha256"]
-    return ""
+        seen.append("hello on shm good, its own kernels")
+        if not numba:
+            start = *inside, *SHM
+            job = folder / "result.json"
+            hashed = trained(lambda *words: run(*start, *words, within_s=600, **extra), job)
+            seen.append(f"SDDP {hashed}")
+            seen.append(f"a rank is killed: {kill_one(start, 2, **extra)}")
 
 
 def _path(home):

@@ -12,7 +12,7 @@ from typing import Any
 
 import cobre_comm
 from cobre_comm.testing.backend_name import BackendName
-from cobre_comm.testing.ranks.surroundings import inherited_environment
+from cobre_comm.testing.ranks.surroundings import inherited_environment, scaled_limit
 
 COMPARED = (
     "lower_bound",
@@ -76,7 +76,8 @@ def train(
         command += ["--backend", name.kind, str(folder / "train.py"), str(path)]
         command += ["--quiet", "--out", str(out), *options]
         environment = {**inherited_environment(), **name.environment(), **(env or {})}
-        text = _run(command, environment, timeout_s)
+        limit_s = None if timeout_s is None else scaled_limit(timeout_s)
+        text = _run(command, environment, limit_s)
         if not out.exists():
             raise TrainingFailed(f"{backend}, {ranks} ranks: {text[-2000:]}")
         result: dict[str, Any] = json.loads(out.read_text())

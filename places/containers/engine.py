@@ -39,6 +39,8 @@ class Engine:
 
     def import_debian(self):
         """Make the image that the other one is built on."""
+        if not self._podman_run("image", "exists", "debian").code:
+            return
         base = self._folder / "debian"
         options = "--variant=minbase", "--include=python3,python3-venv"
         debootstrap = tool("debootstrap", "debootstrap")
@@ -56,6 +58,7 @@ class Engine:
     def build(self):
         """Build the image of the example, of wheels that this machine's pip has fetched."""
         context = self._folder / "context"
+        shutil.rmtree(context, ignore_errors=True)
         context.mkdir()
         shutil.copy(ROOT / "examples" / "Containerfile", context)
         pip = sys.executable, "-m", "pip"
@@ -73,7 +76,8 @@ class Engine:
 
     def command(self, *words, options=(), network="none"):
         """Return the command that runs words in a container."""
-        mounts = [f"--volume={ROOT}/examples:/examples:ro", f"--volume={PROGRAMS}:/programs:ro"]
+        mounts = [f"--volume={ROOT}/examples:/examples:ro", f"--volume={PROGRAMS}:/programs:ro",
+                  f"--volume={ROOT}/tests/launch/programs:/tests:ro"]  # fmt: skip
         network = f"--network={network}"
         return [
             str(w)

@@ -4,7 +4,7 @@ import re
 import time
 
 from places.containers.engine import Engine
-from places.frame import CASE, Failed, Missing, expect, run, tool
+from places.frame import CASE, Failed, Missing, expect, run, same_hash, tool
 from tests.network.hosts import CannotMakeHosts, Network
 
 COBRE = "cobre-comm", "run", "-n", 2
@@ -24,6 +24,7 @@ def run_place(place, folder, stack):
         seen.append(re.findall(r"kernels compiled in .*", done.output)[-1])
     small(engine, place)
     endings(engine, place)
+    process_1(engine, place)
     try:
         tool("ip", "iproute2")
         two(engine, place, stack.enter_context(Network(2)))
@@ -56,13 +57,13 @@ def small(engine, place):
         done = engine.run(*COBRE, "/programs/region.py", 100)
         expect(done.output.count("raised AllocationFailed: 100 MiB") == 2, done)
         seen.append("AllocationFailed on both ranks")
-    with place.row("SDDP", "podman run cobre-comm run -n 2 train.py") as seen:
+    with place.row("SDDP: one hash", "podman run cobre-comm run -n 2 train.py") as seen:
         case = f"/examples/sddp/cases/{CASE.name}"
         script = ("cobre-comm run -n 2 /examples/sddp/train.py " + case
                   + " --quiet --iterations 20 --out /tmp/r && cat /tmp/r")  # fmt: skip
         done = engine.run("sh", "-c", script, within_s=500)
         expect(done.code == 0, done)
-        seen.append(re.findall(r'"cuts_sha256": "(\w{12})', done.output)[0])
+        seen.append(same_hash(re.findall(r'"cuts_sha256": "(\w+)', done.output)[0]))
 
 
 def endings(engine, place):
@@ -99,19 +100,48 @@ def endings(engine, place):
         expect(not engine.tell("ps", "-q").strip(), run("echo", "a container is left"))
 
 
+def process_1(engine, place):
+    """A launcher that gets the orphans, and ranks that see no process of others."""
+    with place.row(
+        "orphans, PID 1 is the launcher", "podman run cobre-comm run -n 2 orphans.py"
+    ) as seen:
+        done = engine.run(*COBRE, "/tests/orphans.py")
+        expect(done.code == 0 and done.output.count("0 zombies") == 2, done)
+        expect(not engine.tell("ps", "-q").strip(), run("echo", "a container is left"))
+        seen.append("all reaped while the job ran, none left after it")
+    hidden = "--security-opt=proc-opts=hidepid=2"
+    with place.row(
+        "no /proc of other users", f"podman run {hidden} cobre-comm run -n 2 ..."
+    ) as seen:
+        for backend in ("shm", "tcp"):
+            done = engine.run(*COBRE, "--backend", backend, HELLO, options=[hidden, *READ_ONLY])
+            seen.append(_met_on(backend, done))
+
+
+def _met_on(backend, done):
+    expect(f"rank 1 of 2 on {backend}" in done.output and done.code == 0, done)
+    return f"2 ranks on {backend} met"
+
+
 def two(engine, place, network):
     """Two containers, each on a host of its own."""
     with place.row("two containers on a network", "cobre-comm run -n 2 --nnodes 2 in each") as seen:
-        jobs = []
-        for node, host in enumerate(network.hosts):
-            told = "--nnodes", 2, "--node-rank", node, "--coordinator", network.hosts[0].address
-            words = "cobre-comm", "run", "-n", 2, *told, HELLO
-            jobs.append(engine.start(*words, options=("--env=COBRE_TCP_TOKEN=secret",),
-                                     network=f"ns:/run/netns/{host.name}"))  # fmt: skip
+        jobs = _on_nodes(engine, network, HELLO)
         said = "".join(job.communicate(timeout=200)[0] for job in jobs)
         if "4 ranks, whose numbers add up to 6" not in said:
             raise Failed(said[-300:])
         seen.append("4 ranks on tcp met")
+
+
+def _on_nodes(engine, network, *program):
+    """Start a container for each of two nodes."""
+    jobs = []
+    for node, host in enumerate(network.hosts):
+        told = "--nnodes", 2, "--node-rank", node, "--coordinator", network.hosts[0].address
+        options = "--env=COBRE_TCP_TOKEN=secret", f"--name=node{node}"
+        jobs.append(engine.start("cobre-comm", "run", "-n", 2, *told, *program, options=options,
+                                 network=f"ns:/run/netns/{host.name}"))  # fmt: skip
+    return jobs
 
 
 def _met(job, ranks):

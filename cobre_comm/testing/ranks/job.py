@@ -15,7 +15,7 @@ from cobre_comm.common.closing import Closing
 from cobre_comm.processes.loop import Loop, Outbox
 from cobre_comm.processes.rank import Rank, RankProcess, Standard
 from cobre_comm.testing.ranks.outcome import Outcome
-from cobre_comm.testing.ranks.surroundings import inherited_environment
+from cobre_comm.testing.ranks.surroundings import inherited_environment, scaled_limit
 
 COMMAND = [sys.executable, "-m", "cobre_comm.testing.ranks.worker"]
 SINGLE_THREADED = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -132,7 +132,7 @@ class RankJob(Closing):
         """Hand out bodies; return what became of each. What is busy at the deadline is ended."""
         for member, order in zip(self.members, orders, strict=True):
             member.send(order)
-        if not self._step_until(self._is_idle, timeout_s):
+        if not self._step_until(self._is_idle, scaled_limit(timeout_s)):
             busy = [member for member in self.members if member.outcome is None]
             for member in busy:
                 member.ask_where()

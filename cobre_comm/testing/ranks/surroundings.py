@@ -22,6 +22,8 @@ PRIVATE_PREFIXES = (
     "PMI_", "SLURM_",
 )  # fmt: skip
 
+LIMITS = "COBRE_TEST_LIMITS"
+
 _reserved: deque[ReservedPort] = deque()
 
 
@@ -30,6 +32,11 @@ def inherited_environment() -> dict[str, str]:
     return {
         name: value for name, value in os.environ.items() if not name.startswith(PRIVATE_PREFIXES)
     }
+
+
+def scaled_limit(seconds: float) -> float:
+    """Return how long a test may take here: ``COBRE_TEST_LIMITS`` times as long."""
+    return seconds * float(os.environ.get(LIMITS) or 1)
 
 
 def startable_mpi(library: str | None) -> tuple[str, str]:

@@ -1,0 +1,117 @@
+"""The place: a Debian of aarch64 under emulation, with wheels of aarch64.
+
+Emulation shows that code and protocols are right, and that bits are the same. It runs on this
+machine's memory, so it says nothing of weak ordering; that, a test reads in compiled code.
+"""
+
+import contextlib
+import pathlib
+import re
+import sys
+
+from places.debian import Debian
+from places.frame import HELLO, ROOT, Missing, expect, kill_one, need_root, run, tool, trained
+
+QEMU = "/usr/bin/qemu-aarch64-static"
+KNOWN = pathlib.Path("/proc/sys/fs/binfmt_misc")
+MAGIC = (
+    r":cobre-aarch64:M::\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00"
+    r":\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
+    f":{QEMU}:F"
+)
+LOOP = "import time; t = time.process_time(); sum(range(3_000_000)); print(time.process_time() - t)"
+VERSIONS = """import numba, numpy, platform as p
+print(p.machine(), "Python", p.python_version(), end=" ")
+print("numba", numba.__version__, "NumPy", numpy.__version__)"""
+ORDERINGS = "tests/kernels/test_atomics.py"
+
+
+def run_place(place, folder, stack):
+    """Set it up and run jobs; return the versions."""
+    need_root()
+    tool("qemu-aarch64-static", "qemu-user-static")
+    site = folder / "site"
+    debian = Debian(folder / "debian", "bookworm", ["python3"], [ROOT, folder], arch="arm64")
+    if not site.exists():
+        _install(site)
+    stack.enter_context(_emulation())
+    python = debian.command("/usr/bin/python3", cwd=folder)
+    factor = _factor(place, python)
+    extra = {
+        "PYTHONPATH": str(site),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "HOME": "/root",
+        "LANG": "C.UTF-8",
+        "COBRE_TEST_LIMITS": str(factor),
+    }
+    cobre = *python, "-m", "cobre_comm"
+    for backend in ("local", "shm", "tcp"):
+        ranks = 1 if backend == "local" else 2
+        words = "run", "-n", ranks, "--backend", backend, HELLO
+        with place.row(
+            f"{ranks} x {backend}", f"cobre-comm {' '.join(map(str, words[:-1]))} hello_ranks.py"
+        ) as seen:
+            done = run(*cobre, *words, within_s=400, **extra)
+            expect(
+                f"rank {ranks - 1} of {ranks} on {backend}" in done.output and not done.code, done
+            )
+            seen.append(f"{ranks} ranks met")
+    with place.row("SDDP: one hash", "cobre-comm run -n 2 train.py") as seen:
+        start = *cobre, "run", "-n", 2
+        seen.append(
+            trained(lambda *words: run(*start, *words, within_s=600, **extra), folder / "out.json")
+        )
+    with place.row("a rank is killed", "kill -9 of one rank of 2") as seen:
+        seen.append(kill_one([*cobre, "run", "-n", 2], 2, 60 * factor, **extra))
+    with place.row("the quick loop", "cobre-comm check --quick --backends local,shm,tcp") as seen:
+        words = "check", "--quick", "--backends", "local,shm,tcp"
+        done = run(*cobre, *words, within_s=900, **extra)
+        seen += re.findall(r"(?m)^(.* checks passed), ", done.output)
+        expect(done.code == 0 and len(seen) == 3, done)
+    with place.row("orderings in code compiled for aarch64", f"pytest {ORDERINGS}") as seen:
+        done = run(sys.executable, "-m", "pytest", "-q", ORDERINGS, cwd=ROOT)
+        expect(done.code == 0 and "skipped" not in done.output, done)
+        seen.append(re.findall(r"\d+ passed", done.output)[0] + ", without emulation")
+    return run(*python, "-c", VERSIONS, **extra).output.strip()
+
+
+def _install(site):
+    """Unpack wheels of aarch64, and ours; nothing of them runs here."""
+    platforms = [f"--platform=manylinux_2_{n}_aarch64" for n in (17, 27, 28)]
+    chosen = "--only-binary=:all:", "--python-version=3.11", "--implementation=cp", *platforms
+    pip = sys.executable, "-m", "pip", "install", "-q", "--target", site
+    wheels = site.parent / "wheels"
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", wheels, ROOT, within_s=200)
+    for words in ([*chosen, "numba", "rich", "pytest"], ["--no-deps", *wheels.glob("*.whl")]):
+        done = run(*pip, *words, within_s=400)
+        if done.code:
+            raise Missing(f"wheels of aarch64: {done.output.splitlines()[-1]}")
+
+
+@contextlib.contextmanager
+def _emulation():
+    """Have the kernel start programs of aarch64 by QEMU, unless it does."""
+    if any("aarch64" in path.name for path in KNOWN.iterdir()):
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        if not (KNOWN / "register").exists():
+            done = run("mount", "-t", "binfmt_misc", "none", KNOWN)
+            if done.code:
+                raise Missing(f"the kernel starts no foreign programs: {done.output.strip()}")
+            stack.callback(run, "umount", KNOWN)
+        (KNOWN / "register").write_text(MAGIC)
+        stack.callback((KNOWN / "cobre-aarch64").write_text, "-1")
+        yield
+
+
+def _factor(place, python):
+    """Return how many times slower emulation is, and at least 1."""
+    with place.row("how slow emulation is", "python -c 'sum(range(3_000_000))'") as seen:
+        here = float(run(sys.executable, "-c", LOOP).output)
+        done = run(*python, "-c", LOOP)
+        expect(done.code == 0, done)
+        factor = max(1.0, round(float(done.output) / here, 1))
+        seen.append(f"{factor} times; limits of tests are multiplied by it")
+        return factor
+    return 1.0

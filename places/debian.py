@@ -1,0 +1,88 @@
+"""A Debian in a folder, unpacked from its packages: another suite, or another processor's."""
+
+import functools
+import pathlib
+import shutil
+import subprocess
+
+from places.frame import Missing, run, tool
+
+MIRROR = "http://deb.debian.org/debian/"
+MERGED = "bin", "sbin", "lib", "lib64"
+# Only this process, and what it starts, sees what is mounted. $0 is the folder, $1 the command's
+# folder, up to -- what it sees of this machine.
+ENTER = """set -e; root=$0 cwd=$1; shift
+mount --rbind /proc "$root/proc"; mount --rbind /dev "$root/dev"; mount -t tmpfs tmpfs "$root/tmp"
+while [ "$1" != -- ]; do mkdir -p "$root$1"; mount --bind "$1" "$root$1"; shift; done; shift
+exec chroot "$root" /usr/bin/env -C "$cwd" "$@" """
+
+
+class Debian:
+    """Programs of another Debian, which see a few folders of this machine.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where it is unpacked; one that is there is used.
+    suite : str
+        For example ``"bookworm"`` or ``"sid"``.
+    packages : sequence of str
+        What it has besides the essential ones.
+    seen : sequence of pathlib.Path
+        Folders of this machine that its programs see under the same names.
+    arch : str, optional
+        Debian's name of a processor.
+
+    Raises
+    ------
+    Missing
+        If the packages cannot be fetched.
+    """
+
+    def __init__(self, folder, suite, packages, seen, arch="amd64"):
+        self._root, self._seen = folder, seen
+        if not (folder / "unpacked").exists():
+            self._fetch(suite, packages, arch)
+
+    def _fetch(self, suite, packages, arch):
+        """Unpack packages without running what they would run: no processor is emulated."""
+        words = "--download-only", "--variant=minbase", f"--arch={arch}"
+        chosen = f"--include={','.join(packages)}"
+        shutil.rmtree(self._root, ignore_errors=True)
+        done = run(tool("debootstrap", "debootstrap"), *words, chosen, suite, self._root, MIRROR,
+                   within_s=600)  # fmt: skip
+        found = sorted((self._root / "var/cache/apt/archives").glob("*.deb"))
+        if done.code or not found:
+            raise Missing(f"debootstrap cannot fetch {suite}: {done.output.splitlines()[-1]}")
+        for name in MERGED:
+            (self._root / "usr" / name).mkdir(parents=True, exist_ok=True)
+            if not (self._root / name).exists():
+                (self._root / name).symlink_to(f"usr/{name}")
+        for package in found:
+            self._unpack(package)
+        for name in ("etc/resolv.conf", "etc/ssl/certs/ca-certificates.crt", "etc/pip.conf"):
+            here = pathlib.Path("/", name)
+            (self._root / name).parent.mkdir(parents=True, exist_ok=True)
+            if here.exists():
+                shutil.copy(here, self._root / name)
+        (self._root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
+        (self._root / "unpacked").touch()
+
+    def _unpack(self, package):
+        with subprocess.Popen(
+            ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
+        ) as tar:
+            words = "tar", "-x", "--keep-directory-symlink", "-C", self._root
+            subprocess.run(words, stdin=tar.stdout, check=True)
+        package.unlink()
+
+    def command(self, *words, cwd="/"):
+        """Return the command that runs words in this Debian."""
+        enter = "unshare", "--mount", "sh", "-c", ENTER
+        return [*enter, self._root, cwd, *self._seen, "--", *words]
+
+    @functools.cached_property
+    def pythons(self):
+        """The Pythons that are here: the path inside for each 3.minor."""
+        return {int(path.name.split(".")[1]): f"/usr/bin/{path.name}"
+                for path in (self._root / "usr/bin").glob("python3.*[0-9]")}  # fmt: skip

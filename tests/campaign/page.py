@@ -38,7 +38,7 @@ def _preface(options, results):
     busy = f" --busy {options.busy}" if options.busy else ""
     beside = f", with {options.busy} computing processes beside" if options.busy else ""
     return [
-        "# The fault campaign", "",
+        "# The fault campaign" + (", on a busy machine" if busy else ""), "",
         "Real jobs of 2 to 5 ranks, each with one fault at a random moment. A fault is missed if a",
         "survivor does not learn in time who is at fault, if data before it were wrong, if a rank",
         "gives no account, or if a process, a descriptor or a name in shared memory is left.", "",

@@ -41,7 +41,7 @@ FORMULAS = {
     "sddp": lambda at, nbytes: iteration(at),
 }
 # This machine's: all nodes share two cores, so ranks beyond them wait for their turn.
-CORES, SWITCH, ALPHA, MESSAGE = 2, 15e-6, 60e-6, 10e-6
+CORES, SWITCH, ALPHA, MESSAGE = 2, 4e-6, 3e-6, 1e-6
 SOCKET, COPY, FOLD = 1.0e9, 6e9, 3e9
 
 

@@ -8,7 +8,7 @@ from cobre_comm import CollectiveFailed, InvalidCommunicator
 from cobre_comm.testing.cases.faults.calling import hide, last_is_wrong
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def ranks_of(comm, count):
     total = 0
     for _ in prange(count):
@@ -22,7 +22,7 @@ def plainly(comm, rows):
         comm.allreduce(rows[i], rows[i])
 
 
-@njit(parallel=True)
+@njit(parallel=True, cache=True)
 def hidden(comm, rows, results):
     for i in prange(len(rows)):
         hide(comm, rows[i], results[i])

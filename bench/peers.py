@@ -69,12 +69,3 @@ def require(peer: str) -> None:
     if found.vendor != library:
         advice = INSTALL.get(library, f"pip install {library}")
         raise InitializationFailed("mpi", f"{PEERS[peer]} is not there, but {found}: {advice}")
-
-
-def is_there(peer: str) -> bool:
-    """Whether a peer can be measured."""
-    try:
-        require(peer)
-    except InitializationFailed:
-        return False
-    return True

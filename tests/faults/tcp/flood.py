@@ -14,6 +14,8 @@ from cobre_kernels.tcp.tags import PROTOCOL_VERSION
 from tests.faults.tcp.clients import Client, frame, handshake
 
 MOST_HELD = 40  # per thread, left open without a word
+THREADS = 4  # each a fuzzer
+LIMIT_S = 2.0  # of one connection
 REFUSED_PAUSE_S = 0.001  # where no process listens any more
 
 
@@ -134,9 +136,9 @@ class Fuzzer:
 class Flood:
     """Several fuzzers at once; a context manager that leaves when all have ended."""
 
-    def __init__(self, port, count, token, size, *, seed=1, threads=4, limit_s=2.0):
-        share = -(-count // threads)
-        self.fuzzers = [Fuzzer(port, share, seed + k, token, size, limit_s) for k in range(threads)]
+    def __init__(self, port, count, token, size, *, seed):
+        share = -(-count // THREADS)
+        self.fuzzers = [Fuzzer(port, share, seed + k, token, size, LIMIT_S) for k in range(THREADS)]
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=fuzzer.run, args=(self._stop,)) for fuzzer in self.fuzzers

@@ -55,7 +55,6 @@ class Offer(NamedTuple):
 
 
 NOTHING = Offer(ALONE)
-OFFER_BYTES = _OFFER.size
 
 
 def unpack_offer(data: bytes) -> Offer:

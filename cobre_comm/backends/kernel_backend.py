@@ -90,8 +90,8 @@ class KernelBackend(PythonCalls, SharedMemoryProvider):
     """
 
     __slots__ = (
-        "__weakref__", "_address", "_comm", "_give_back", "_journals", "_rank", "_sends", "_shut",
-        "_size", "_trace",
+        "__weakref__", "_address", "_comm", "_give_back", "_journals", "_name", "_rank", "_sends",
+        "_shut", "_size", "_trace",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +104,7 @@ class KernelBackend(PythonCalls, SharedMemoryProvider):
         self._comm = comm = COMM.at(self._address)
         comm.rank, comm.size, comm.is_leader = rank, size, is_leader
         comm.backend = spec.number
+        self._name = spec.name
         self._give_back: Callable[[], None] = lambda: None
         self._sends = np.zeros(size, dtype=np.int64)
         comm.sends = self._sends.ctypes.data
@@ -139,6 +140,11 @@ class KernelBackend(PythonCalls, SharedMemoryProvider):
         comm.allgatherv_body = bodies.allgatherv.address
         comm.abandon_body = bodies.abandon.address
         comm.gatherv_number = number_of(bodies.gatherv)
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend."""
+        return self._name
 
     @property
     def rank(self) -> int:
@@ -271,8 +277,7 @@ class KernelBackend(PythonCalls, SharedMemoryProvider):
 
 def _backend_class(cls: type) -> type:
     """Return the backend's own class among the bases of a class that a user may have made."""
-    bases = cls.__mro__
-    return bases[bases.index(KernelBackend) - 1]
+    return next((each for each in cls.__mro__ if "_numba_type_" in each.__dict__), cls)
 
 
 _REFUSALS = {

@@ -50,11 +50,6 @@ class LocalBackend(KernelBackend):
         super().__init__(LOCAL, BODIES, 0, 1, is_leader=True)
         self._regions = itertools.count()
 
-    @property
-    def backend(self) -> str:
-        """``"local"``."""
-        return "local"
-
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> HeapRegion:
         """Return an array of zeros on this process's heap."""
         elements, element_type = region_layout(count, dtype)

@@ -4,34 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
-import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.shm import step
-from numpy.typing import DTypeLike
 
-from cobre_comm.backends.kernel_backend import COMMON_KERNELS, KernelBackend
-from cobre_comm.backends.local.backend import heap_zeros_of_each
+from cobre_comm.backends.kernel_backend import COMMON_KERNELS
 from cobre_comm.backends.mpi import abort, library, owned
+from cobre_comm.backends.mpi.group import MpiGroup
 from cobre_comm.backends.mpi.memory import VERBS, MpiMemory
 from cobre_comm.backends.mpi.node_order import order_over, split_by_node
 from cobre_comm.backends.mpi.rendezvous import await_all, compile_in_turn, share_node
 from cobre_comm.backends.mpi.spec import MPI as SPEC
 from cobre_comm.backends.mpi.split import beside, config_of_part, split_off
-from cobre_comm.backends.nodes.memory import BODIES, least_buffer_bytes
+from cobre_comm.backends.nodes.backend import NodesBackend, with_staging_buffer
+from cobre_comm.backends.nodes.memory import BODIES
 from cobre_comm.backends.nodes.node_order import NodeOrder
-from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES, SPIN_US, first_journal
+from cobre_comm.backends.shm.attachment import SPIN_US
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
-from cobre_comm.backends.shm.region import ShmRegion, map_region
-from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.config import MpiConfig
 from cobre_comm.errors import InvalidCommunicator
@@ -40,10 +33,8 @@ from cobre_comm.jit.register import register_backend
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-STAGING_BYTES = 4 * 2**20  # of a node, where there are several
 
-
-class MpiBackend(KernelBackend):
+class MpiBackend(NodesBackend):
     """The ranks of an MPI communicator, on any number of nodes.
 
     Ranks that share a node work through shared memory, with the kernels of :class:`ShmBackend`.
@@ -82,18 +73,14 @@ class MpiBackend(KernelBackend):
     3
     """
 
-    __slots__ = (
-        "_announce_closed", "_config", "_is_flat", "_leader", "_memory", "_owned", "_regions",
-        "_segment", "node",
-    )  # fmt: skip
+    __slots__ = ("_owned", "node")
+    _config: MpiConfig
 
     def __init__(self, comm: MPI.Intracomm | None = None, config: MpiConfig | None = None) -> None:
         self._config = MpiConfig.from_env() if config is None else config
         parent = library.usable_parent(comm)
         if self._config.aborts and parent.Get_size() > 1:
             abort.install()
-        self._memory: MpiMemory | None = None
-        self._segment: Segment | None = None
         with library.errors_named():
             self._connect(parent)
 
@@ -109,60 +96,23 @@ class MpiBackend(KernelBackend):
         is_alone = node_order.nodes == 1
         compile_in_turn(node, node_kernels() if is_alone else _kernels_of_several_nodes())
         bodies = NODE_BODIES if is_alone else BODIES
-        super().__init__(SPEC, bodies, world.rank, world.size, is_leader=node.rank == 0)
+        super().__init__(SPEC, bodies, node_order, world.rank)
         self.node = node
         self._owned = owned.OwnedObjects(world, node)
         owned.register(self._owned, parent, self)
-        self._regions = itertools.count()
-        self._leader, self._is_flat = node_order.leader, node_order.is_flat
-        # Loaded now: __del__ may run at exit.
-        self._announce_closed = step.announce_closed_kernel.call
         if is_alone:
-            self._segment = share_node(self._comm, world, node, self._config)
-            self._journals.move_to(self._segment, first_journal(self._comm), range(world.size))
+            self._use_segment(share_node(self._comm, world, node, self._config))
         else:
             self._reach_other_nodes(node_order)
 
     def _reach_other_nodes(self, node_order: NodeOrder) -> None:
-        config = self._config
-        wanted = config.buffer_bytes or max(
-            STAGING_BYTES // len(node_order.here), SMALLEST_BUFFER_BYTES
-        )
-        config = dataclasses.replace(
-            config, buffer_bytes=max(wanted, least_buffer_bytes(node_order))
-        )
         memory = MpiMemory(self._comm, self._words, self._owned, node_order)
+        config = with_staging_buffer(self._config, node_order)
         segment = share_node(memory.node, self._owned.world, self.node, config)
-        memory.use_staging_buffer(self._least)
-        self._journals.move_to(segment, first_journal(memory.node), node_order.here.tolist())
-        memory.node.journal = self._comm.journal
-        self._comm.gives_gil = 1
+        self._use_nodes(memory, segment, MpiGroup(self._owned.world).agree)
         self._owned.receive_goodbyes = memory.receive_goodbyes
         self._owned.keep(segment, memory)
-        self._segment, self._memory = segment, memory
-
-    def _least(self, value: int) -> int:
-        from mpi4py import MPI
-
-        return int(self._owned.world.allreduce(value, MPI.MIN))
-
-    @property
-    def backend(self) -> str:
-        """``"mpi"``."""
-        return "mpi"
-
-    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> ShmRegion:
-        """Return an array of zeros, of which the ranks of a node share one copy; collective."""
-        elements, element_type = self._agree_on_region(count, dtype)
-        with self._together():
-            if self._is_flat:
-                memory = heap_zeros_of_each(self, elements, element_type)
-            else:
-                memory = map_region(
-                    self, elements, element_type, leader=self._leader,
-                    interleave=self._config.numa_interleave,
-                )  # fmt: skip
-        return ShmRegion(self, memory, next(self._regions))
+        self._memory = memory
 
     def split_local(self) -> MpiBackend:
         """Return a communicator of the ranks of this node, in their order."""
@@ -171,8 +121,7 @@ class MpiBackend(KernelBackend):
             return MpiBackend(self.node, dataclasses.replace(self._config, pretend_nodes=()))
 
     def _make_part(self, part: Part) -> tuple[MpiBackend | None, Exception | None]:
-        node = self._comm if self._memory is None else self._memory.node
-        config = config_of_part(self._config, part, node.buffer_stride)
+        config = config_of_part(self._config, part, self._attached.buffer_stride)
         world, split_off_comms = self._owned.world, []
 
         def make() -> MpiBackend | None:
@@ -188,31 +137,12 @@ class MpiBackend(KernelBackend):
                 owned.OwnedPart(comm).leave_to_finalize()
         return made, error
 
-    def mark_forked(self) -> None:
-        """In a forked child: neither the communicator nor its node's is this process's own."""
-        super().mark_forked()
-        if self._memory is not None:
-            self._memory.mark_forked()
-
     def close(self) -> None:
         """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
-        found = self._end()
-        if found in _ENDED or self._segment is None:
-            return
-        # A broken one has said so already, and a request of it may still be under way.
-        is_whole = found != states.BROKEN
-        if self._memory is not None:
-            if is_whole:
-                self._memory.say_goodbye()
-            self._owned.is_closed = is_whole
-        else:
-            if is_whole:
-                self._announce_closed(self._address)
-            self._comm.control = 0
+        super().close()
+        # Of a broken one over several nodes, a request may still be under way.
+        if self._segment is None and (self._guard == states.CLOSED or self._memory is None):
             self._owned.is_closed = True
-        self._segment.close()
-        self._segment = None
-        self._journals.leave_segment()
 
     def finalized(self) -> None:
         """Become unusable, because MPI is about to be finalized."""
@@ -220,16 +150,6 @@ class MpiBackend(KernelBackend):
             self.close()
         if self._guard in (states.CLOSED, states.BROKEN):
             self._guard = states.FINALIZED
-
-    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if is_finalizing():
-            return  # closed at exit already, or the kernel drops the lock in a moment
-        # Half made, or inside a collective of another thread.
-        with contextlib.suppress(AttributeError, InvalidCommunicator):
-            self.close()
-
-
-_ENDED = (states.CLOSED, states.FORKED, states.FINALIZED)
 
 
 def _kernels_of_several_nodes() -> list[Kernel]:

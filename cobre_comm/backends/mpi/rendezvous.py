@@ -15,12 +15,13 @@ from cobre_kernels.machine.record import View
 
 from cobre_comm.backends.fast_methods import load
 from cobre_comm.backends.mpi.group import MpiGroup
+from cobre_comm.backends.nodes.backend import within_node
 from cobre_comm.backends.shm.attachment import attach_group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import attempt, first_problem
 from cobre_comm.common.running_time import running_s
-from cobre_comm.config import MpiConfig, ShmConfig
+from cobre_comm.config import MpiConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 
 if TYPE_CHECKING:
@@ -76,15 +77,7 @@ def compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
 
 def share_node(comm: View, world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig) -> Segment:
     """Attach the ranks of a node to one segment; on failure all ranks of all nodes raise."""
-    shm = ShmConfig(
-        name="/node",  # for messages; the segment has none
-        rank=node.rank,
-        size=node.size,
-        timeout_s=config.timeout_s,
-        buffer_bytes=config.buffer_bytes,
-        numa_interleave=config.numa_interleave,
-        spin_us=config.spin_us,
-    )
+    shm = within_node(config, node.rank, node.size)
     shortage = None
 
     def share() -> Segment:

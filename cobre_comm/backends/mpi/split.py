@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from cobre_comm.backends.mpi.owned import children_of, free_closed
 from cobre_comm.backends.mpi.rendezvous import await_all
+from cobre_comm.backends.nodes.backend import nodes_of_part
 from cobre_comm.backends.split import LOOK_S, Part
 from cobre_comm.config import MpiConfig
 
@@ -54,8 +55,7 @@ def beside(make: Callable[[], T], look: Callable[[], None]) -> T:
 
 def config_of_part(config: MpiConfig, part: Part, buffer_bytes: int) -> MpiConfig:
     """Return the configuration of a part: the same nodes, and no more memory for all parts."""
-    pretend = config.pretend_nodes
-    nodes = tuple(pretend[rank % len(pretend)] for rank in part.ranks) if pretend else ()
+    nodes = nodes_of_part(config.pretend_nodes, part)
     return dataclasses.replace(config, pretend_nodes=nodes, buffer_bytes=buffer_bytes)
 
 

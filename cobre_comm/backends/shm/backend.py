@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import itertools
-import sys
-from collections.abc import Callable
 
 import numpy as np
-from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
@@ -21,14 +16,14 @@ from cobre_kernels.shm.broadcast import broadcast_body
 from cobre_kernels.shm.gatherv import gatherv_body
 from numpy.typing import DTypeLike
 
-from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
-from cobre_comm.backends.shm.attachment import attach, attach_group, attach_nowhere, first_journal
-from cobre_comm.backends.shm.region import ShmRegion, map_region
+from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies
+from cobre_comm.backends.shm.attachment import attach, attach_group, attach_nowhere
+from cobre_comm.backends.shm.base import SegmentBackend
+from cobre_comm.backends.shm.region import ShmRegion
 from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.backends.split import Part
 from cobre_comm.common.agreement import Group
 from cobre_comm.config import ShmConfig
-from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.jit.register import register_backend, register_region
 from cobre_comm.shared_region import MappedRegion
 
@@ -42,7 +37,7 @@ BODIES = Bodies(
 )
 
 
-class ShmBackend(KernelBackend):
+class ShmBackend(SegmentBackend):
     """R processes on one machine, over POSIX shared memory, atomics and futex.
 
     Parameters
@@ -70,32 +65,22 @@ class ShmBackend(KernelBackend):
     3
     """
 
-    __slots__ = ("_announce_closed", "_config", "_regions", "_segment")
+    __slots__ = ()
+    _config: ShmConfig
 
     def __init__(self, config: ShmConfig, group: Group | None = None, leader: int = 0) -> None:
         super().__init__(SHM, BODIES, config.rank, config.size, is_leader=config.rank == 0)
         self._config = config
-        self._regions = itertools.count()
-        # Loaded now: __del__ may run at exit.
-        self._announce_closed = step.announce_closed_kernel.call
         if group is None:
-            self._segment = attach(self._comm, config)
+            self._use_segment(attach(self._comm, config))
         else:
-            self._segment = attach_group(self._comm, config, group, leader)
-        self._journals.move_to(self._segment, first_journal(self._comm), range(config.size))
-
-    @property
-    def backend(self) -> str:
-        """``"shm"``."""
-        return "shm"
+            self._use_segment(attach_group(self._comm, config, group, leader))
 
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> ShmRegion:
         """Return an array of zeros, of which all ranks share one copy; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
-        interleave = self._config.numa_interleave
         with self._together():
-            memory = map_region(self, elements, element_type, interleave=interleave)
-        return ShmRegion(self, memory, next(self._regions))
+            return self._map_region(elements, element_type)
 
     def split_local(self) -> ShmBackend:
         """Return an independent communicator of the same ranks."""
@@ -116,25 +101,6 @@ class ShmBackend(KernelBackend):
             spin_us=self._comm.spin_ns / 1000,
         )
         return ShmBackend(config, self, part.leader), None
-
-    def close(self) -> None:
-        """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
-        found = self._end()
-        if found in (states.CLOSED, states.FORKED) or not self._comm.control.address:
-            return
-        if found != states.BROKEN:  # a broken one has said so already
-            self._announce_closed(self._address)
-        self._comm.control = 0
-        self._segment.close()
-        del self._segment
-        self._journals.leave_segment()
-
-    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if is_finalizing():
-            return  # closed at exit already, or the kernel drops the lock in a moment
-        # Half made, or inside a collective of another thread.
-        with contextlib.suppress(AttributeError, InvalidCommunicator):
-            self.close()
 
 
 def kernels() -> list[Kernel]:

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import itertools
-import sys
 from collections.abc import Callable
 
-import numpy as np
-from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access, libc
 from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.shm import step
 from cobre_kernels.tcp import verbs
-from numpy.typing import DTypeLike
 
-from cobre_comm.backends.kernel_backend import Bodies, KernelBackend
+from cobre_comm.backends.kernel_backend import Bodies
 from cobre_comm.backends.local import backend as local
-from cobre_comm.backends.nodes.memory import BODIES, NodesMemory, Verbs, least_buffer_bytes
+from cobre_comm.backends.nodes.backend import NodesBackend, with_staging_buffer, within_node
+from cobre_comm.backends.nodes.memory import BODIES, NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
-from cobre_comm.backends.shm.attachment import (
-    SMALLEST_BUFFER_BYTES,
-    attach_group,
-    attach_nowhere,
-    first_journal,
-)
+from cobre_comm.backends.shm.attachment import attach_group, attach_nowhere
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
-from cobre_comm.backends.shm.region import ShmRegion, map_region
-from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.backends.tcp.memory import LinkMemory
 from cobre_comm.backends.tcp.nodes.finding import find_nodes
@@ -46,10 +33,9 @@ from cobre_comm.backends.tcp.split import (
 )
 from cobre_comm.common.agreement import Group
 from cobre_comm.common.cores import usable_cores
-from cobre_comm.config import ShmConfig, TcpConfig
-from cobre_comm.errors import AllocationFailed, InitializationFailed, InvalidCommunicator
+from cobre_comm.config import TcpConfig
+from cobre_comm.errors import AllocationFailed, InitializationFailed
 from cobre_comm.jit.register import register_backend
-from cobre_comm.shared_region import HeapRegion, SharedRegion
 
 VERBS = Verbs(
     verbs.exchange_kernel,
@@ -60,8 +46,6 @@ VERBS = Verbs(
     verbs.goodbye_kernel,
     verbs.chain_kernel,
 )
-STAGING_BYTES = 4 * 2**20  # of a node, where there are several
-
 EAGER_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
 FAR_EAGER_BYTES = 8 * 1024  # a network is slower than loopback
 SPIN_US = 50.0  # when every rank of this machine has a core
@@ -69,7 +53,7 @@ YIELD_US = 50.0  # after the spin, before the first poll
 COMPILE_S = 300.0  # what no rank expected to run, on a slow machine
 
 
-class TcpBackend(KernelBackend):
+class TcpBackend(NodesBackend):
     """R processes on one machine or many, over sockets, and shared memory within a node.
 
     Ranks that can open each other's shared memory form a node. If all ranks do, they work by the
@@ -103,10 +87,8 @@ class TcpBackend(KernelBackend):
     3
     """
 
-    __slots__ = (
-        "_announce_closed", "_config", "_links", "_memory", "_node_order", "_nodes", "_regions",
-        "_segment", "peers_are_proven",
-    )  # fmt: skip
+    __slots__ = ("_link_memory", "_links", "peers_are_proven")
+    _config: TcpConfig
 
     def __init__(
         self,
@@ -115,17 +97,12 @@ class TcpBackend(KernelBackend):
         leader: int = 0,
         meeting: Meeting = NEW_JOB,
     ) -> None:
-        super().__init__(TCP, _expected_bodies(config), config.rank, config.size, is_leader=True)
+        alone = node_order_of(range(config.size), config.rank)
+        super().__init__(TCP, _expected_bodies(config), alone, config.rank)
         self._config = config
-        self._regions = itertools.count()
-        self._node_order = node_order_of(range(config.size), config.rank)
         # Whether every peer has shown that it knows the job's secret: then it may send pickles.
         self.peers_are_proven = bool(config.token) or config.size == 1
-        # Loaded now: __del__ may run at exit.
-        self._announce_closed = step.announce_closed_kernel.call
         self._links: Links | None = None
-        self._nodes: NodesMemory | None = None
-        self._segment: Segment | None = None
         self._comm.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
         if group is not None:
             self._share(group, leader)
@@ -166,13 +143,10 @@ class TcpBackend(KernelBackend):
 
     def _share(self, group: Group, leader: int = 0) -> None:
         """Make all ranks one node."""
-        config = self._config
         self._use(NODE_BODIES)
-        self._node_order = node_order_of([0] * config.size, config.rank)
-        self._comm.is_leader = config.rank == 0
-        segment = attach_group(self._comm, _within_node(config, self._node_order), group, leader)
-        self._journals.move_to(segment, first_journal(self._comm), range(config.size))
-        self._segment = segment
+        self._place(node_order_of([0] * self._size, self._rank))
+        here = within_node(self._config, self._rank, self._size)
+        self._use_segment(attach_group(self._comm, here, group, leader))
 
     def _use_links(self, participant: Participant, group: Group, order: NodeOrder) -> None:
         """Let the leaders of several nodes link."""
@@ -180,48 +154,25 @@ class TcpBackend(KernelBackend):
         if _expected_bodies(config) is not BODIES:
             participant.extend(COMPILE_S)
         self._use(BODIES)
-        self._node_order = order
-        comm.is_leader = order.leader == config.rank
-        nodes = NodesMemory(comm, self._words, order, VERBS)
-        wanted = config.buffer_bytes or STAGING_BYTES // len(order.here)
-        wanted = max(wanted, least_buffer_bytes(order), SMALLEST_BUFFER_BYTES)
-        config = dataclasses.replace(config, buffer_bytes=wanted)
-        segment = attach_group(nodes.node, _within_node(config, order), group, order.leader)
-        nodes.use_staging_buffer(group.agree)
-        self._journals.move_to(segment, first_journal(nodes.node), order.here.tolist())
-        nodes.node.journal = comm.journal
-        self._segment = segment
+        self._place(order)
+        memory = NodesMemory(comm, self._words, order, VERBS)
+        within = with_staging_buffer(config, order)
+        here = within_node(within, memory.node.rank, memory.node.size)
+        segment = attach_group(memory.node, here, group, order.leader)
+        self._use_nodes(memory, segment, group.agree)
         participant.start(order.leaders.tolist())
         links = participant.links
         self._journals.find(links.pids)
         try:
-            self._memory = LinkMemory(links, order)
+            self._link_memory = LinkMemory(links, order)
         except MemoryError as error:
             raise InitializationFailed("tcp", f"no memory for eager_bytes: {error}") from error
         if order.is_flat:
             spin_us, yield_us = choose_patience_us(config, links.ranks_here)
             comm.spin_ns, comm.yield_ns = spin_us * 1000, yield_us * 1000
-        comm.links, comm.gives_gil = self._memory.links, 1
-        nodes.nodes.eager_bytes = links.eager_bytes
-        self._links, self._nodes = links, nodes  # now goodbyes have a way
-
-    @property
-    def backend(self) -> str:
-        """``"tcp"``."""
-        return "tcp"
-
-    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
-        """Return an array of zeros, of which the ranks of a node share one copy; collective."""
-        elements, element_type = self._agree_on_region(count, dtype)
-        with self._together():
-            if self._node_order.is_flat:
-                heap = local.heap_zeros_of_each(self, elements, element_type)
-                return HeapRegion(self, heap, next(self._regions))
-            memory = map_region(
-                self, elements, element_type, leader=self._node_order.leader,
-                interleave=self._config.numa_interleave,
-            )  # fmt: skip
-        return ShmRegion(self, memory, next(self._regions))
+        comm.links = self._link_memory.links
+        memory.nodes.eager_bytes = links.eager_bytes
+        self._links, self._memory = links, memory  # now goodbyes have a way
 
     def split_local(self) -> TcpBackend | local.LocalBackend:
         """Return a communicator of the ranks of this node, in their order."""
@@ -229,7 +180,9 @@ class TcpBackend(KernelBackend):
         if self._node_order.is_flat:
             return local.LocalBackend()
         with self._together():
-            config = _of_node(self._config, self._node_order)
+            config = dataclasses.replace(
+                self._config, rank=self._attached.rank, size=self._attached.size
+            )
             return self._as_proven(TcpBackend(config, self, self._node_order.leader))
 
     def _as_proven(self, made: TcpBackend) -> TcpBackend:
@@ -238,11 +191,10 @@ class TcpBackend(KernelBackend):
         return made
 
     def _make_part(self, part: Part) -> tuple[TcpBackend | None, Exception | None]:
-        node = self._comm if self._nodes is None else self._nodes.node
         config = config_of_part(
-            self._config, part, node.buffer_stride or None, self._comm.spin_ns / 1000
+            self._config, part, self._attached.buffer_stride or None, self._comm.spin_ns / 1000
         )
-        if self._segment is not None and self._nodes is None:
+        if self._segment is not None and self._memory is None:
             if not part.has_color:
                 attach_nowhere(self, part.leader)
                 return None, None
@@ -264,8 +216,6 @@ class TcpBackend(KernelBackend):
     def mark_forked(self) -> None:
         """In a forked child: close its copies of the sockets, which would keep them open."""
         super().mark_forked()
-        if self._nodes is not None:
-            self._nodes.mark_forked()
         self._close_links()
 
     def _close_links(self) -> None:
@@ -275,26 +225,8 @@ class TcpBackend(KernelBackend):
 
     def close(self) -> None:
         """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
-        guard = self._end()
-        # A broken one has sent its report, and a forked child is no rank.
-        leaves = guard not in (states.BROKEN, states.FORKED, states.CLOSED)
-        if self._nodes is not None and leaves:
-            self._nodes.say_goodbye()
+        super().close()
         self._close_links()
-        if self._segment is not None and guard != states.FORKED:
-            if self._comm.control.address and leaves:
-                self._announce_closed(self._address)
-            self._comm.control = 0
-            self._segment.close()
-            self._segment = None
-            self._journals.leave_segment()
-
-    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if is_finalizing():
-            return  # closed at exit already, or the kernel ends the connections in a moment
-        # Half made, or inside a collective of another thread.
-        with contextlib.suppress(AttributeError, InvalidCommunicator):
-            self.close()
 
 
 def _expected_bodies(config: TcpConfig) -> Bodies:
@@ -305,26 +237,6 @@ def _expected_bodies(config: TcpConfig) -> Bodies:
     if config.size == 1:
         return local.BODIES
     return NODE_BODIES if config.share and len(set(config.pretend_nodes)) < 2 else BODIES
-
-
-def _of_node(config: TcpConfig, order: NodeOrder) -> TcpConfig:
-    """Return the configuration of this rank among those of its node."""
-    rank = order.here.tolist().index(config.rank)
-    return dataclasses.replace(config, rank=rank, size=len(order.here))
-
-
-def _within_node(config: TcpConfig, order: NodeOrder) -> ShmConfig:
-    """Return what shared memory must know of it."""
-    here = _of_node(config, order)
-    return ShmConfig(
-        name="/node",  # for messages; the segment has none
-        rank=here.rank,
-        size=here.size,
-        timeout_s=config.timeout_s,
-        buffer_bytes=config.buffer_bytes,
-        numa_interleave=config.numa_interleave,
-        spin_us=config.spin_us,
-    )
 
 
 def choose_patience_us(config: TcpConfig, ranks_here: int) -> tuple[float, float]:

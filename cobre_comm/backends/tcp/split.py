@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cobre_comm.backends.nodes.backend import nodes_of_part
 from cobre_comm.backends.split import Part
 from cobre_comm.backends.tcp.rendezvous.addresses import same_host
 from cobre_comm.backends.tcp.rendezvous.sockets import listen, listen_anywhere
@@ -66,12 +67,11 @@ def config_of_part(
     config: TcpConfig, part: Part, buffer_bytes: int | None, spin_us: float
 ) -> TcpConfig:
     """Return the configuration of a part: no more memory for all parts, and no more spinning."""
-    pretend = config.pretend_nodes
     return dataclasses.replace(
         config,
         rank=part.rank,
         size=part.size,
-        pretend_nodes=tuple(pretend[rank % len(pretend)] for rank in part.ranks) if pretend else (),
+        pretend_nodes=nodes_of_part(config.pretend_nodes, part),
         buffer_bytes=buffer_bytes,
         spin_us=spin_us,
         coordinator=NOWHERE,

@@ -12,7 +12,7 @@ RUNS = [
     *itertools.product(BACKENDS, (2, 4)),
     ("shm", 1),
     ("mpi-mpich:0,1,2", 3),
-    *((f"{name}:{layout}", size) for name in ("tcp", "mpi-openmpi") for layout, size in LAYOUTS),
+    *((f"{name}:{layout}", size) for name in BACKENDS[1:] for layout, size in LAYOUTS),
 ]
 ALL = ()
 FEW = ("--iterations", "5", "--forward-passes", "5")  # uneven blocks; of seven ranks some are idle

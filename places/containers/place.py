@@ -12,6 +12,8 @@ HELLO = "/examples/hello_ranks.py"
 STEPS = "/programs/steps.py"
 READ_ONLY = "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--user=1000:1000"
 
+NO_PROC = "mount -t tmpfs none /proc; exec setpriv --reuid=1000 --regid=1000 --clear-groups"
+
 
 def run_place(place, folder, stack):
     """Build the image and try it; return the versions."""
@@ -116,6 +118,11 @@ def process_1(engine, place):
         for backend in ("shm", "tcp"):
             done = engine.run(*COBRE, "--backend", backend, HELLO, options=[hidden, *READ_ONLY])
             seen.append(_met_on(backend, done))
+    with place.row("no /proc at all", f"{NO_PROC} cobre-comm run -n 2 ...") as seen:
+        for backend in ("shm", "tcp"):
+            words = "sh", "-c", NO_PROC + ' "$@"', "sh", *COBRE, "--backend", backend, HELLO
+            options = "--user=0", "--cap-add=SYS_ADMIN"
+            seen.append(_met_on(backend, engine.run(*words, options=options)))
 
 
 def _met_on(backend, done):
@@ -131,6 +138,18 @@ def two(engine, place, network):
         if "4 ranks, whose numbers add up to 6" not in said:
             raise Failed(said[-300:])
         seen.append("4 ranks on tcp met")
+    with place.row("one of two containers is killed", "podman kill --signal KILL") as seen:
+        first, other = _on_nodes(engine, network, STEPS, 100)
+        _met(first, 2, "tcp")
+        engine.tell("kill", "--signal", "KILL", "node1")
+        start = time.monotonic()
+        said = first.communicate(timeout=100)[0]
+        other.communicate(timeout=30)
+        raised = sorted(re.findall(r"rank \d raised .*", said))
+        if len(raised) != 2 or first.returncode == 0:
+            raise Failed(said[-300:])
+        seen += [*raised, f"over after {time.monotonic() - start:.1f} s, nothing left"]
+        expect(not engine.tell("ps", "-q").strip(), run("echo", "a container is left"))
 
 
 def _on_nodes(engine, network, *program):
@@ -144,10 +163,10 @@ def _on_nodes(engine, network, *program):
     return jobs
 
 
-def _met(job, ranks):
+def _met(job, ranks, backend="shm"):
     """Read until so many ranks have met."""
     while ranks:
         line = job.stdout.readline()
         if not line:
             raise Failed("the job ended before its ranks met")
-        ranks -= " on shm, " in line
+        ranks -= f" on {backend}, " in line

@@ -1,19 +1,24 @@
 """What rank 0 tells the others where their launcher hands them no secret: a file holds it.
 
 The file has mode 0600, is complete when it appears under its name, and goes when the ranks have
-met. Only this user and root can read it.
+met. Only this user and root can read it. Rank 0 locks it: one that a killed rank 0 has left has no
+lock, and the ranks of its machine wait for the next one. Some file systems do not show the lock of
+another machine, so nobody looks for that.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
+from cobre_comm.backends.tcp.process import this_machine
 from cobre_comm.errors import InitializationFailed
 
 _LOOK_S = 0.02  # doubling, up to the second
@@ -50,21 +55,23 @@ def told_by_file(folder: str, name: str, rank: int, words: str, timeout_s: float
     if rank > 0:
         yield _awaited(path, timeout_s)
         return
-    _write(path, words)
-    try:
+    with contextlib.ExitStack() as stack:
+        _write(path, f"{this_machine().hex()} {words}", stack)
+        stack.callback(path.unlink, missing_ok=True)
         yield words
-    finally:
-        path.unlink(missing_ok=True)
 
 
-def _write(path: Path, words: str) -> None:
+def _write(path: Path, words: str, stack: contextlib.ExitStack) -> None:
+    """Have the file appear, complete and locked until the stack ends."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
         try:
-            with os.fdopen(
-                os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w"
-            ) as file:
-                file.write(words)
+            descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            file = stack.enter_context(os.fdopen(descriptor, "w"))
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.write(words)
+            file.flush()
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
@@ -81,7 +88,10 @@ def _awaited(path: Path, timeout_s: float) -> str:
     while True:
         try:
             with path.open() as file:
-                return _checked(path, os.fstat(file.fileno()), file.read())
+                machine, _, words = file.read().partition(" ")
+                _check_owner(path, os.fstat(file.fileno()))
+                if machine != this_machine().hex() or _is_locked(file):
+                    return words
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -98,9 +108,17 @@ def _awaited(path: Path, timeout_s: float) -> str:
         look_s = min(2 * look_s, _LONGEST_LOOK_S)
 
 
-def _checked(path: Path, status: os.stat_result, words: str) -> str:
+def _is_locked(file: IO[str]) -> bool:
+    """Tell whether rank 0 holds the file, or nobody can tell."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
+
+
+def _check_owner(path: Path, status: os.stat_result) -> None:
     if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise InitializationFailed(
             "tcp", f"{path} belongs to another user, or others can read it; remove it; {_INSTEAD}"
         )
-    return words

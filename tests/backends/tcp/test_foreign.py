@@ -10,6 +10,7 @@ import pytest
 from cobre_comm import InitializationFailed, factory
 from cobre_comm.backends.mpi import library
 from cobre_comm.backends.tcp.foreign import configured, first_host, foreign_job
+from cobre_comm.backends.tcp.process import this_machine
 from tests.launch.command import DEADLINE_S, EXAMPLES, environment
 
 STEP = {
@@ -107,6 +108,14 @@ def test_no_secret_says_what_to_do(tmp_path):
     late = refusal(tmp_path, "1", COBRE_TCP_CONNECT_TIMEOUT_MS="1")
     assert "rank 0 has not written" in late
     assert str(tmp_path) in late
+
+
+def test_what_a_killed_rank_0_has_left_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("cobre_comm.backends.tcp.foreign._made", iter([0]))
+    left = tmp_path / f".cobre.{foreign_job(STEP).name}.0.token"
+    left.touch(mode=0o600)
+    left.write_text(f"{this_machine().hex()} 127.0.0.1 of-another-job")
+    assert "rank 0 has not written" in refusal(tmp_path, "1", COBRE_TCP_CONNECT_TIMEOUT_MS="1")
 
 
 def test_a_secret_that_others_can_read_is_refused(tmp_path, monkeypatch):

@@ -8,11 +8,11 @@ ORPHANS = 3
 
 
 def zombies():
-    """Return the processes that have ended and that nobody has reaped."""
+    """Return the orphans that nobody has reaped; a rank that has ended is the launcher's."""
     states = (
         path.read_text().rpartition(")")[2].split() for path in Path("/proc").glob("[0-9]*/stat")
     )
-    return [fields for fields in states if fields[0] == "Z"]
+    return [fields for fields in states if fields[:2] == ["Z", "1"]]
 
 
 for _ in range(ORPHANS):

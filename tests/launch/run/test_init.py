@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.launch.command import COMMAND, PROGRAMS, SOON_S, Running, cobre
+from tests.launch.command import COMMAND, EXAMPLES, PROGRAMS, SOON_S, Running, cobre
 
 NAMESPACE = [
     "unshare",
@@ -52,3 +52,9 @@ def test_a_signal_to_process_1_ends_the_ranks():
         launcher.send_signal(signal.SIGTERM)
         status, _, errors = job.finish(SOON_S)
     assert (status, "Traceback" in errors) == (143, False), errors
+
+
+def test_ranks_meet_without_proc():
+    hidden = [*NAMESPACE, "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh", *COMMAND]
+    done = cobre("run", "-n", 2, "--backend", "tcp", EXAMPLES / "hello_ranks.py", before=hidden)
+    assert "2 ranks, whose numbers add up to 1" in done.stdout, done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import pathlib
 import resource
 import socket
@@ -134,7 +135,11 @@ def has_room(count: int) -> bool:
 
 
 def _open_files() -> int:
-    return len(list(pathlib.Path("/dev/fd").iterdir()))
+    try:
+        return len(list(pathlib.Path("/dev/fd").iterdir()))
+    except OSError:  # no /proc: a file that is opened now has the lowest number that is free
+        with pathlib.Path(os.devnull).open() as file:
+            return file.fileno() + 1
 
 
 def _raise_limit(wanted: int) -> int:

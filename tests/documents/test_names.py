@@ -25,7 +25,7 @@ FILES = {
     for path in (ROOT / folder).rglob("*")
     if "__pycache__" not in path.parts
     for one in (path.relative_to(ROOT), *path.relative_to(ROOT).parents)
-} | {"CHANGELOG.md", "README.md", "pyproject.toml"}
+} | {"CHANGELOG.md", "CONTRIBUTING.md", "README.md", "pyproject.toml"}
 # The reader's own script, and what a benchmark writes.
 MADE_LATER = ("script.py", "bench/results/")
 SUFFIXES = "md|pml|py|toml"

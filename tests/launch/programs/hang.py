@@ -9,6 +9,7 @@ from numba import njit, objmode
 from cobre_comm import create_communicator
 
 LONG_S = 60
+LATER_S = 1.0  # than the others, whose wait is to end first
 ENDLESS = 10**12
 
 
@@ -20,26 +21,27 @@ def compute(rounds):
     return total
 
 
-def sleep():
-    time.sleep(LONG_S)
+def sleep(seconds):
+    time.sleep(seconds)
 
 
 @njit(cache=True)
-def sleep_compiled():
+def sleep_compiled(seconds):
     with objmode():
-        time.sleep(LONG_S)
+        time.sleep(seconds)
 
 
 def make_step(compute, sleep):
     def step(comm, node, what, values):
         comm.barrier()
         if comm.rank == 2 and what == "sleeps":
-            sleep()
+            sleep(LONG_S)
         elif comm.rank == 2 and what == "computes":
             values[0] = compute(ENDLESS)
         elif comm.rank == 2 and what == "disagrees":
             comm.barrier()
         elif comm.rank == 2 and what == "deadlocks":
+            sleep(LATER_S)
             node.barrier()
         comm.allreduce(values, values)
 

@@ -111,7 +111,7 @@ DAILY = [("sleeps", "python", "shm"), ("computes", "njit", "tcp"), ("deadlocks",
     some(DAILY, itertools.product(HANGS, ("python", "njit"), ("shm", "tcp"))),
 )
 def test_a_rank_that_does_not_come_is_told_with_its_calls_and_its_line(what, caller, backend):
-    done = cobre("run", "-n", 4, "--backend", backend, "--timeout", 2, HANG, what, caller)
+    done = cobre("run", "-n", 4, "--backend", backend, "--timeout", 4, HANG, what, caller)
     for pattern in HANGS[what]:
         assert re.search(pattern, done.stderr), (pattern, done.stderr)
 

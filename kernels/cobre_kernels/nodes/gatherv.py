@@ -85,7 +85,11 @@ def _to_root(comm, call, span, half):
         begin += length
     if not is_target:
         part_from(nodes, root_node, own_bytes, own_begin)
-    return run(nodes.alltoallv, comm, Scatter(half, half))
+    # The root gives nothing, the others get nothing. MPI forbids one buffer for both, and Open MPI
+    # takes it for MPI_IN_PLACE.
+    nothing = nodes.header.address
+    ends = Scatter(nothing, half) if is_target else Scatter(half, nothing)
+    return run(nodes.alltoallv, comm, ends)
 
 
 @routine

@@ -59,7 +59,7 @@ class Cast(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """Give each leader its part of ``send``, and get a part of ``recv`` from each."""
+    """Give each leader its part of ``send``, and get a part of ``recv`` from each: two buffers."""
 
     send: int
     recv: int

@@ -50,7 +50,12 @@ def pytest_xdist_make_scheduler(config, log):
 
 def pytest_collection_modifyitems(items):
     """Put short groups last, so that no worker ends long after the others."""
-    items.sort(key=lambda item: (item.path.parent.name != "planted", item.path.match(TABLE)))
+
+    def order(item):
+        is_planted, in_table = item.path.parent.name == "planted", item.path.match(TABLE)
+        return not is_planted, in_table, in_table and "mpi" not in group_of(item.nodeid)
+
+    items.sort(key=order)
 
 
 @pytest.fixture(params=usual_and_slow(OUR_GRID.backends))

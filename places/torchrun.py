@@ -41,12 +41,10 @@ def run_place(place, folder, stack):
     with place.row("a worker fails, and is started again", "torchrun --max_restarts 1") as seen:
         done = run(torchrun, *ONE, "--max_restarts", 1, "--nproc_per_node", 4, "--no_python",
                    sys.executable, "-c", RESTARTS, HELLO, cwd=folder)  # fmt: skip
-        seen.append(f"{_greeted(done.output)} at the second try")
-    before = set(folder.glob(".cobre*"))  # of rank 0 that torchrun has ended before the ranks met
+        seen.append(f"{_greeted(done.output)} at the second try; {_nothing_left(folder)}")
     with place.row("a rank is killed", "kill -9 of one rank of 4") as seen:
         seen.append(kill_one([*start, "--no_python", sys.executable], 4))
-        if left := set(folder.glob(".cobre*")) - before:
-            raise Failed(f"left: {left}")
+        _nothing_left(folder)
     try:
         tool("ip", "iproute2")
         _on_hosts(place, folder, torchrun, stack.enter_context(Network(2)).hosts)
@@ -62,6 +60,12 @@ def _greeted(said):
     if "4 ranks, whose numbers add up to 6" not in said or "rank 3 of 4 on tcp" not in said:
         raise Failed(said[-300:])
     return "4 ranks on tcp met"
+
+
+def _nothing_left(folder):
+    if left := list(folder.glob(".cobre*")):
+        raise Failed(f"left: {left}")
+    return "no file left"
 
 
 def _on_hosts(place, folder, torchrun, hosts):

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from cobre_comm.backends.tcp.token_file import told_by_file
+from cobre_comm.backends.tcp.token_file import PREFIX, SUFFIX, told_by_file
 from cobre_comm.config import TcpConfig
 
 # Every process may have to compile first, and none knows when the last one is started.
@@ -140,7 +140,7 @@ def configured(environ: Mapping[str, str]) -> Iterator[TcpConfig]:
         yield config
         return
     folder = environ.get("COBRE_TCP_TOKEN_DIR") or job.folder
-    name = f".cobre.{job.name}.{next(_made)}.token"
+    name = f"{PREFIX}{job.name}.{next(_made)}{SUFFIX}"
     words = f"{config.coordinator} {secrets.token_hex(32)}"
     timeout_s = config.connect_timeout_ms / 1000
     with told_by_file(folder, name, config.rank, words, timeout_s) as told:

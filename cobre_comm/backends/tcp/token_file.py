@@ -2,8 +2,9 @@
 
 The file has mode 0600, is complete when it appears under its name, and goes when the ranks have
 met. Only this user and root can read it. Rank 0 locks it: one that a killed rank 0 has left has no
-lock, and the ranks of its machine wait for the next one. Some file systems do not show the lock of
-another machine, so nobody looks for that.
+lock. The ranks of its machine wait for the next one, and the next rank 0 that writes a file to that
+folder removes it. Some file systems do not show the lock of another machine, so nobody looks for
+that.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import IO
 from cobre_comm.backends.tcp.process import this_machine
 from cobre_comm.errors import InitializationFailed
 
+PREFIX, SUFFIX = ".cobre.", ".token"
 _LOOK_S = 0.02  # doubling, up to the second
 _LONGEST_LOOK_S = 1.0
 _INSTEAD = (
@@ -55,6 +57,7 @@ def told_by_file(folder: str, name: str, rank: int, words: str, timeout_s: float
     if rank > 0:
         yield _awaited(path, timeout_s)
         return
+    _remove_left(path.parent)
     with contextlib.ExitStack() as stack:
         _write(path, f"{this_machine().hex()} {words}", stack)
         stack.callback(path.unlink, missing_ok=True)
@@ -81,6 +84,23 @@ def _write(path: Path, words: str, stack: contextlib.ExitStack) -> None:
             f"rank 0 cannot tell the others the job's secret by {path}: {error.strerror}; "
             f"{_INSTEAD}",
         ) from None
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove the files that killed ranks 0 of this user and machine have left in a folder."""
+    for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
+        with contextlib.suppress(OSError, InitializationFailed), path.open() as file:
+            machine, _, _ = file.read().partition(" ")
+            _check_owner(path, os.fstat(file.fileno()))
+            if machine != this_machine().hex() or _is_locked(file):
+                continue
+            # Another rank 0 may have put its own there meanwhile, under the same name.
+            aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+            path.rename(aside)
+            if aside.stat().st_ino == os.fstat(file.fileno()).st_ino:
+                aside.unlink()
+            else:
+                aside.rename(path)
 
 
 def _awaited(path: Path, timeout_s: float) -> str:

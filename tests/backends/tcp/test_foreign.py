@@ -118,6 +118,20 @@ def test_what_a_killed_rank_0_has_left_is_not_read(tmp_path, monkeypatch):
     assert "rank 0 has not written" in refusal(tmp_path, "1", COBRE_TCP_CONNECT_TIMEOUT_MS="1")
 
 
+def test_the_next_rank_0_removes_what_killed_ones_have_left(tmp_path):
+    here = {"COBRE_TCP_TOKEN_DIR": str(tmp_path)}
+    with configured(STEP | here):
+        [held] = tmp_path.iterdir()
+        left, elsewhere = tmp_path / ".cobre.of-a-killed-job.token", tmp_path / ".cobre.far.token"
+        for file, machine in ((left, this_machine().hex()), (elsewhere, "another")):
+            file.touch(mode=0o600)
+            file.write_text(f"{machine} 127.0.0.1 secret")
+        with configured(STEP | here | {"SLURM_JOB_ID": "8"}):
+            assert not left.exists()
+            assert held.exists()
+        assert set(tmp_path.iterdir()) == {held, elsewhere}
+
+
 def test_a_secret_that_others_can_read_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("cobre_comm.backends.tcp.foreign._made", iter([0, 0, 0]))
     here = {"COBRE_TCP_TOKEN_DIR": str(tmp_path), "SLURMD_NODENAME": "second"}

@@ -115,9 +115,11 @@ def _chain_round(comm, call, memory, span):
 
 @routine
 def _reduce_in_stripes(comm, call):
-    """Reduce chunk by chunk; a stripe is a whole number of lines, and so of elements."""
+    """Reduce chunk by chunk, all as long; a stripe is whole lines, and so whole elements."""
     nodes = comm.nodes.nodes
-    chunk_bytes = nodes * _largest_stripe(comm)
+    chunks = -(-comm.length // (nodes * _largest_stripe(comm)))
+    line_bytes = nodes * STRIPE_LINE_BYTES  # of all stripes
+    chunk_bytes = -(-comm.length // (chunks * line_bytes)) * line_bytes
     for begin in range(0, comm.length, chunk_bytes):
         length = min(chunk_bytes, comm.length - begin)
         lines = -(-length // STRIPE_LINE_BYTES)
@@ -132,7 +134,7 @@ def _reduce_in_stripes(comm, call):
 def _largest_stripe(comm):
     """Return the bytes of the largest stripe that a half has room for; the same on all nodes."""
     nodes = comm.nodes
-    parts = nodes.nodes * nodes.widest + comm.size + nodes.nodes
+    parts = comm.size if is_flat(comm) else nodes.nodes * nodes.widest + comm.size + nodes.nodes
     return nodes.half_bytes // parts // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
 
 

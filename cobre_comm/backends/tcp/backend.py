@@ -58,8 +58,9 @@ class TcpBackend(NodesBackend):
 
     Ranks that can open each other's shared memory form a node. If all ranks do, they work by the
     kernels of :class:`ShmBackend`, and no socket stays open. Otherwise the leader of each node
-    speaks for it over sockets: small payloads go to every other leader at once, large ones around
-    a ring of leaders. Where every rank is alone, a region is a heap copy on each.
+    speaks for it over sockets: small payloads go to every other leader at once. Large ones go
+    around a ring of leaders; those of an allreduce go along a chain of them, or a stripe to each.
+    Where every rank is alone, a region is a heap copy on each.
 
     Parameters
     ----------

@@ -55,6 +55,9 @@ STRAY      COMMITTED  a follower does not fetch it  name it, report, hand that o
 FAIL       any        a link or MPI fails           report, hand out                   OUTSIDE
 =========  =========  ============================  =================================  =========
 
+REFUSE is MPI's, whose exchanges begin on all leaders or on none. Over sockets a leader begins the
+exchange, and finds the report as it waits: RELEASE.
+
 Time limits: ``timeout_ns`` for entering; while waiting ``timeout_ns``, then the time for answers;
 none for PREPARED, which hears no signal either; ``timeout_ns`` for the followers that are to fetch
 an outcome. A follower sees that its leader dies or gives up. The leader's pulse beats as long as

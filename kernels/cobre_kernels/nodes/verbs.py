@@ -1,8 +1,8 @@
 """The verbs: what a transport does for the leaders of nodes.
 
 A transport is a folder with these kernels. The Nodes record holds their addresses, and
-``backends/nodes/memory.py`` takes them from its ``Verbs``. Each is called on leaders only, by all
-of them with calls that agree, but for ``exchange``, which finds out whether they do.
+``backends/nodes/memory.py`` takes them from its ``Verbs``. The first five are called on leaders
+only, by all of them with calls that agree, but for ``exchange``, which finds out whether they do.
 
 A verb returns OK, or how it has failed: LOST_PEER, TIMED_OUT, INTERRUPTED, IS_FORKED, MPI_FAILED.
 Where ranks are missing, ``comm.failures`` then say which ones, and why.
@@ -23,6 +23,8 @@ verb            call                    what it does
 ``report``      ``Outcome``             tells the other leaders the reasons in ``comm.failures``.
                                         DISAGREE: that this one has done its part all the same,
                                         if they need to know. 0: this rank reaches no leader
+``goodbye``     none                    tells the other leaders that this one closes. Its caller is
+                                        ``close``, so its address is not in the record
 ==============  ======================  =========================================================
 
 ``header``, ``headers``, ``given``, ``got`` and ``landing`` are in the Nodes record; tables have a

@@ -63,13 +63,16 @@ def take_on_hosts(comm, hosts: list[str], *args: object) -> dict:
 
 
 def start(rate: str, job: Job, measurements: list, options: Options) -> dict:
-    """Make the hosts and start, on the first one, the ranks that then move to their own."""
+    """Make the hosts and start, on the first one, the ranks that then move to their own.
+
+    Hosts lend their networks alone: processes elsewhere could be no children of this one.
+    """
     with Network(job.ranks) as network:
         for host in network.hosts:
             host.shape(rate)
         environment = {**OPEN_MPI, COORDINATOR: network.hosts[0].address}
         names = [host.name for host in network.hosts]
-        with network.hosts[0].inside():
+        with inside(names[0]):
             args = names, job.library, job.program, measurements, options
             return run_job(job, take_on_hosts, *args, environment=environment)
 

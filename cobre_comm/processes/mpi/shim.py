@@ -35,11 +35,16 @@ _IGNORED = (
 
 
 def connect(name: str, launcher: int) -> socket.socket:
-    """Return a connection to the launcher; end if another process has that name."""
+    """Return a connection to the launcher; end if that cannot be it, or cannot be the parent."""
     link = socket.socket(socket.AF_UNIX)
     link.connect(f"\0{name}")
     peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     pid, user, _ = struct.unpack("3i", peer)
+    if pid == 0:
+        sys.exit(
+            "cobre-comm: the launcher has process numbers of another namespace than this rank, "
+            "which can be no child of it; start both in one container"
+        )
     if (pid, user) != (launcher, os.getuid()):
         sys.exit(f"cobre-comm: another process ({pid}) answers in place of the launcher")
     return link

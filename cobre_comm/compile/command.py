@@ -22,7 +22,9 @@ def _parser() -> Parser:
         "compile",
         "Compile the kernels into the user's cache, while an image is built or a node is set up: a "
         "quarter of a minute on two cores, once for a machine, a user and a version. The same "
-        "user finds them on a processor of the same kind, from any virtual environment.",
+        "user finds them on a processor of the same kind, from any virtual environment. A job "
+        "then compiles nothing of ours, neither at its start nor at its first gatherv, PROD, LAND "
+        "or LOR.",
         """
         cobre-comm compile                        # for all backends that can be used here
         cobre-comm compile --backends shm,tcp     # for these
@@ -45,10 +47,10 @@ def main(words: Sequence[str]) -> int:
         backends = _backends(parser.parse_args(words).backends)
     except ValueError as error:
         parser.error(str(error))
-    from cobre_comm.compile.warm import warm_up
+    from cobre_comm.compile.warm import RARE, warm_up
 
     try:
-        cold = warm_up(backends, os.environ)
+        cold = warm_up([*backends, RARE], os.environ)
     except KeyboardInterrupt:
         print(f"{PROG}: interrupted", file=sys.stderr)
         return 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import multiprocessing
 import os
 import pathlib
@@ -15,6 +16,7 @@ from cobre_kernels.machine.compiling.cache_folder import kernel_folder
 
 from cobre_comm.backends import SPECS
 from cobre_comm.common.cores import usable_cores
+from cobre_comm.compile.warm import RARE
 
 VERSIONS_KEPT = 8  # several clones and environments of one user
 
@@ -86,8 +88,11 @@ def _take_turns(todo: Sequence[Callable[[], object]], left: Any, from_end: bool)
 
 
 def main(markers: Mapping[str, str]) -> None:
-    """Compile, or find in the cache, what these backends need; then write each one's marker."""
+    """Compile, or find in the cache, what each name stands for; then write each one's marker."""
+    kernels: dict[str, Sequence[Any]]
     kernels = {spec.name: spec.kernels() for spec in SPECS if spec.name in markers}
+    if RARE in markers:
+        kernels[RARE] = rare_kernels()
     different = {kernel.function: kernel for some in kernels.values() for kernel in some}
     try:
         _cache_files(_functions(different.values()))
@@ -97,6 +102,16 @@ def main(markers: Mapping[str, str]) -> None:
     for backend, marker in markers.items():
         _write(pathlib.Path(marker), _cache_files(_functions(kernels[backend])))
     _forget_old_versions(kernel_folder(os.environ))
+
+
+def rare_kernels() -> list[Any]:
+    """Return what is compiled on first use (``loading.py``), on whichever backend."""
+    from cobre_kernels.collective import entry
+    from cobre_kernels.collective.reduction import fold
+
+    bodies = [importlib.import_module(spec.module).BODIES for spec in SPECS]
+    gathers = dict.fromkeys(each.gatherv for each in bodies)  # tcp and mpi have the same
+    return [entry.gatherv_entry, *gathers, fold.rare_fold_kernel]
 
 
 def _in_order(kernels: Iterable[Any]) -> list[Callable[[], object]]:

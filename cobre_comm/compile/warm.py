@@ -28,25 +28,27 @@ from cobre_kernels.machine.compiling.hashing import hash_of
 from cobre_comm.compile.lock import one_compiles_first
 from cobre_comm.processes.interpreter import interpreter_command, tied_command
 
+RARE = "rare-kernels"  # of all backends: what a program compiles when it first calls it
 _CPU_BYTES = 4096  # the first processor of /proc/cpuinfo, features included
 
 
 def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
-    """Make sure that the kernels of ``backends`` are in numba's disk cache, if there can be one.
+    """Make sure that kernels are in numba's disk cache, if there can be one.
 
     A failure to fill the cache is not an error: ranks then compile for themselves.
 
     Parameters
     ----------
     backends : iterable of str
-        Names of built-in backends. What several need is compiled once, by one process for all.
+        Names of built-in backends, also :data:`RARE`. What several need is compiled once, by one
+        process for all.
     environ : mapping
         Of the process that compiles; variables of numba decide about what it makes, and where.
 
     Returns
     -------
     list of str
-        Those of the backends whose kernels are not in a cache now.
+        Those whose kernels are not in a cache now.
     """
     if environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return list(backends)

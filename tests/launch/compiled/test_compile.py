@@ -14,7 +14,7 @@ from numba.core import event
 from cobre_comm import available_backends
 from cobre_comm.cli import main
 from cobre_comm.compile import warm
-from tests.launch.command import EXAMPLES, cobre
+from tests.launch.command import EXAMPLES, PROGRAMS, cobre
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def asked(monkeypatch, tmp_path):
 def test_everything_that_can_be_used(asked, capsys):
     assert main(["compile"]) == 0
     usable = [name for name in ("local", "shm", "tcp", "mpi") if name in available_backends()]
-    assert asked == usable
+    assert asked == [*usable, warm.RARE]
     assert capsys.readouterr().out == f"compiled: {', '.join(usable)}\n"
 
 
 def test_some(asked, capsys):
     assert main(["compile", "--backends", "tcp, SHM,tcp"]) == 0
-    assert asked == ["tcp", "shm"]
+    assert asked == ["tcp", "shm", warm.RARE]
     assert capsys.readouterr().out == "compiled: tcp, shm\n"
 
 
@@ -69,7 +69,7 @@ def test_no_cache_is_an_error(capsys, monkeypatch):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert main(["compile", "--backends", "local,shm"]) == 1
     [line] = capsys.readouterr().err.splitlines()
-    assert "not in a cache: local, shm; " in line
+    assert f"not in a cache: local, shm, {warm.RARE}; " in line
     assert "set NUMBA_CACHE_DIR" in line
 
 
@@ -114,6 +114,7 @@ def test_jobs_find_everything_compiled(by, tmp_path):
     assert (first, last[:32]) == (MESSAGE, "cobre-comm: kernels compiled in ")
     compiled = set(tmp_path.rglob("*.nb?"))
     for backend in ("shm", "tcp") if by == "compile" else (by,):
-        again = cobre(*job, backend, EXAMPLES / "hello_ranks.py", NUMBA_CACHE_DIR=str(tmp_path))
+        program = PROGRAMS / "loads.py" if by == "compile" else EXAMPLES / "hello_ranks.py"
+        again = cobre(*job, backend, program, NUMBA_CACHE_DIR=str(tmp_path))
         assert again.stderr == ""
         assert set(tmp_path.rglob("*.nb?")) == compiled

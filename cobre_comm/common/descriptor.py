@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import operator
 import os
 from collections.abc import Callable
 
@@ -10,7 +13,8 @@ class Descriptor:
     """An open file, closed with its last holder at the latest, wherever an interrupt comes.
 
     Python runs signal handlers between any two of its own steps. So the number goes from the call
-    that opens into the list, and from the list into the call that closes, within one step.
+    that opens into the list, and from the list into the call that closes, within one step. What a
+    handler raises within a ``__del__`` written in Python is lost: here it is the call in C itself.
 
     Parameters
     ----------
@@ -22,6 +26,7 @@ class Descriptor:
 
     def __init__(self, opens: Callable[..., int], *arguments: object) -> None:
         self._numbers: list[int | None] = [None]
+        self._close = functools.partial(any, map(os.close, iter(self._numbers.pop, None)))
         self._numbers.extend(map(opens, *((argument,) for argument in arguments)))
 
     @property
@@ -30,12 +35,9 @@ class Descriptor:
         number = self._numbers[-1] if self._numbers else None
         return -1 if number is None else number
 
-    def close(self, close: Callable[[int], None] = os.close) -> None:
+    def close(self) -> None:
         """Close it; idempotent."""
-        # An OSError: the program has closed it behind our back. An IndexError: closed before.
-        try:  # noqa: SIM105  # contextlib may have gone: __del__ runs at exit too
-            any(map(close, iter(self._numbers.pop, None)))
-        except (OSError, IndexError):
-            pass
+        with contextlib.suppress(OSError):  # the program has closed it behind our back
+            self._close()
 
-    __del__ = close
+    __del__ = property(operator.attrgetter("_close"))

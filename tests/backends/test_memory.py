@@ -1,6 +1,7 @@
 """Large things: one copy in memory, and payloads of more than 2**31 bytes."""
 
 import mmap
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
+from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.common.mapping import map_file
 from tests.grid import EVERY_RANK_ALONE, slow
 
@@ -74,17 +76,42 @@ def test_beyond_31_bits(comm):
     assert np.count_nonzero(buffer) == len(range(0, len(buffer), 2**20)) + 1
 
 
+def names_of_calls_while(drop):
+    """Return which Python functions run while something goes; in C, none."""
+    ran = []
+    sys.setprofile(lambda frame, event, _: event == "call" and ran.append(frame.f_code.co_name))
+    try:
+        drop()
+    finally:
+        sys.setprofile(None)
+    return ran
+
+
 def test_an_interrupt_is_not_lost_in_a_mapping_that_goes(tmp_path):
     """No Python runs then: Python ignores what a handler raises within ``__del__``."""
     with (tmp_path / "file").open("wb+") as file:
         file.truncate(mmap.PAGESIZE)
-        memory, ran = map_file(file.fileno(), mmap.PAGESIZE), []
-    address = memory.ctypes.data
-    sys.setprofile(lambda frame, event, _: event == "call" and ran.append(frame.f_code.co_name))
-    try:
-        del memory
-    finally:
-        sys.setprofile(None)
-    assert not ran
+        held = [map_file(file.fileno(), mmap.PAGESIZE)]
+    address = held[0].ctypes.data
+    assert names_of_calls_while(held.clear) == []
     if sys.platform == "linux":
         assert f"{address:x}-" not in Path("/proc/self/maps").read_text()
+
+
+def test_nor_in_a_descriptor_that_goes():
+    held = [Descriptor(os.open, os.devnull, os.O_RDONLY)]
+    number = held[0].number
+    os.fstat(number)
+    assert names_of_calls_while(held.clear) == []
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
+
+
+def test_a_descriptor_is_closed_once():
+    file = Descriptor(os.open, os.devnull, os.O_RDONLY)
+    file.close()
+    with open(os.devnull) as other:  # noqa: PTH123  # takes the same number
+        file.close()
+        assert file.number == -1
+        del file
+        other.read()

@@ -226,7 +226,7 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
         lost = {r: _REASONS[reason] for r, reason in reasons.items() if reason in _REASONS}
         message = "; ".join(f"rank {r} {what}" for r, what in lost.items())
         return CollectiveFailed(operation, 0, f"{message}, while others waited for it", lost)
-    late = [r for r, reason in reasons.items() if reason != states.ARRIVED]
+    late = [r for r, reason in reasons.items() if reason != states.PRESENT]
     variable = TIMEOUT_VARIABLES.get(comm.backend, "the timeout")
     return CollectiveFailed(
         operation,

@@ -102,7 +102,7 @@ def _calls(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
     calls = rows[rows[:, 0] > 0]
     times = (_microseconds(calls[:, column], rows, about["unix_ns"]) for column in (4, 5, 6))
     place = f'"pid":{about["rank"]},"tid":{about["communicator"]}'
-    for call, entered, left, arrived in zip(calls.tolist(), *times, strict=True):
+    for call, entered, left, came in zip(calls.tolist(), *times, strict=True):
         number, signature, count, size_bytes, _, _, waited, last = call
         name, details = _described(signature)
         yield (
@@ -112,7 +112,7 @@ def _calls(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
         if waited:
             yield (
                 f'{{"name":"wait for rank {last}","ph":"X","ts":{entered:.3f},'
-                f'"dur":{arrived - entered:.3f},{place}}}'
+                f'"dur":{came - entered:.3f},{place}}}'
             )
 
 

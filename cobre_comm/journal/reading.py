@@ -44,7 +44,7 @@ class PastCall(NamedTuple):
         When it entered.
     left_ns : int or None
         When it had its result; None if it has none.
-    arrived_ns : int or None
+    came_ns : int or None
         When the last rank had come, if it waited.
     last : int or None
         Which rank that was.
@@ -58,7 +58,7 @@ class PastCall(NamedTuple):
     nbytes: int
     entered_ns: int
     left_ns: int | None
-    arrived_ns: int | None
+    came_ns: int | None
     last: int | None
 
     def __str__(self) -> str:
@@ -176,7 +176,7 @@ class Copied:
 
     def _past_call(self, row: View) -> PastCall:
         operation, dtype, argument = describe(value(row.signature))
-        left, arrived = value(row.left), value(row.arrived)
+        left, came = value(row.left), value(row.came)
         return PastCall(
             number=value(row.number),
             operation=operation,
@@ -186,8 +186,8 @@ class Copied:
             nbytes=value(row.size_bytes),
             entered_ns=self.time_ns(value(row.entered)),
             left_ns=self.time_ns(left) if left else None,
-            arrived_ns=self.time_ns(arrived) if arrived else None,
-            last=value(row.last) if arrived else None,
+            came_ns=self.time_ns(came) if came else None,
+            last=value(row.last) if came else None,
         )
 
 

@@ -19,7 +19,7 @@ JOURNAL = {
     "called": ADDED,
 }
 NOTED = dict.fromkeys(
-    ("number", "signature", "count", "size_bytes", "entered", "left", "arrived", "last"), ADDED
+    ("number", "signature", "count", "size_bytes", "entered", "left", "came", "last"), ADDED
 )
 OPERATION = {
     **dict.fromkeys(("calls", "size_bytes", "ticks", "waited_calls", "waited_ticks"), ADDED),
@@ -43,7 +43,7 @@ WORDS = {
     "Staging.status": STEP,
     "Staging.mpi_error": STEP,
     "Staging.waited_ns": STEP,
-    "Staging.arrived": STEP,
+    "Staging.came": STEP,
     "Staging.last": STEP,
     "Pulse.beats": STEP,
     "Region.number": LISTED,

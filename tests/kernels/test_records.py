@@ -103,7 +103,7 @@ CODES = {
     "operation": numbered(calls, "BARRIER", "SPLIT_COLOR"),
     "dtype": numbered(dtypes, "OTHER", "EXACT"),
     "guard": numbered(comm, "FORKED", "FINALIZED"),
-    "reason": numbered(comm, "ARRIVED", "UNREACHABLE"),
+    "reason": numbered(comm, "PRESENT", "UNREACHABLE"),
     "condition": numbered(control, "MEMBER", "FAILED"),
 }
 

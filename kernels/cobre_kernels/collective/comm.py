@@ -25,7 +25,7 @@ IDLE = 4
 FINALIZED = 5  # MPI has been finalized
 
 # Why a rank takes no part in a step.
-ARRIVED = 0  # it does take part
+PRESENT = 0  # it takes part, or may still come
 LATE = 1
 DIED = 2
 LEFT = 3  # closed its communicator
@@ -36,7 +36,7 @@ UNREACHABLE = 6  # its machine, or the network, does not answer
 FAILURE = Record(
     "Failure",
     "What one rank did when a collective failed. Written by the rank that keeps it.",
-    reason=word("why the rank takes no part: ARRIVED, LATE, DIED, LEFT, ..."),
+    reason=word("why the rank takes no part: PRESENT, LATE, DIED, LEFT, ..."),
     signature=word("what it called; 0 if that is not known"),
     length=word("length of its call"),
     detail=word("detail of its call"),
@@ -90,7 +90,7 @@ COMM = Record(
     names=table("the number of each rank in the whole communicator"),
     waits=rows("Waited", "how this rank waited for each one, operation after operation"),
     first_step=word("generation of the first step of the call"),
-    arrived=word("ticks when the last rank had come to it; 0: this rank waited for nobody"),
+    came=word("ticks when the last rank had come to it; 0: this rank waited for nobody"),
     last=word("the rank that came last, if this one waited"),
     trace=pointer("Trace", "where calls gather on their way to a file (trace.py)"),
     trace_call=word("kernel that adds a call there; 0: nobody has asked for a trace"),

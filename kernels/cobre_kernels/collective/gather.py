@@ -6,7 +6,7 @@ counts beside it. Every rank compares, so all of them see a disagreement in the 
 
 from cobre_kernels.collective.calls import CALLED, Gatherv
 from cobre_kernels.collective.checks import block_of, count_of, mix
-from cobre_kernels.collective.comm import ARRIVED
+from cobre_kernels.collective.comm import PRESENT
 from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.machine.copy import move
@@ -40,7 +40,7 @@ def agreement(comm, expected):
         return OK
     for rank in range(comm.size):
         failure = comm.failures[rank]
-        failure.reason, failure.signature = ARRIVED, comm.signature & CALLED
+        failure.reason, failure.signature = PRESENT, comm.signature & CALLED
         failure.length, failure.detail = comm.length, peek(comm.sends + rank * WORD_BYTES)
     return DISAGREE
 

@@ -50,7 +50,7 @@ NOTED_CALL = Record(
     size_bytes=shared("bytes that it contributes; of a broadcast, those of the root"),
     entered=shared("ticks when it entered"),
     left=shared("ticks when it had its result; 0: it has none yet"),
-    arrived=shared("ticks when the last rank had come; 0: it waited for nobody"),
+    came=shared("ticks when the last rank had come; 0: it waited for nobody"),
     last=shared("the rank that came last, if it waited"),
 )
 
@@ -148,7 +148,7 @@ def noted_call(journal, number):
 def note_entered(comm, size_bytes):
     """Note a call that begins. The releases pair with the loads in copy_journal_kernel."""
     comm.first_step = comm.generation + 1
-    comm.arrived = 0
+    comm.came = 0
     journal = comm.journal
     number = load_relaxed(journal.called) + 1
     store_release(journal.called, number)
@@ -157,7 +157,7 @@ def note_entered(comm, size_bytes):
     store_release(noted.count, comm.detail)
     store_release(noted.size_bytes, size_bytes)
     store_release(noted.left, 0)
-    store_release(noted.arrived, 0)
+    store_release(noted.came, 0)
     store_release(noted.entered, ticks())
     store_release(noted.number, number)
 
@@ -175,8 +175,8 @@ def note_left(comm):
     _add(operation.calls, 1)
     _add(operation.size_bytes, load_relaxed(noted.size_bytes))
     _add(operation.ticks, left - entered)
-    if comm.arrived != 0:
-        _count_wait(comm, operation, noted, comm.arrived - entered)
+    if comm.came != 0:
+        _count_wait(comm, operation, noted, comm.came - entered)
 
 
 @routine
@@ -197,7 +197,7 @@ def _count_wait(comm, operation, noted, waited):
     """Count who came last. The releases pair with the loads in copy_journal_kernel."""
     last = comm.last
     store_release(noted.last, last)
-    store_release(noted.arrived, comm.arrived)
+    store_release(noted.came, comm.came)
     _add(operation.waited_calls, 1)
     _add(operation.waited_ticks, waited)
     waits = comm.waits[_row_of(comm.signature) * comm.size + last]
@@ -213,7 +213,7 @@ def _count_wait(comm, operation, noted, waited):
 def note_arrival(comm, rank):
     """Note that a rank has come for which this one has waited, if it was in the first step."""
     if comm.generation == comm.first_step:
-        comm.arrived = ticks()
+        comm.came = ticks()
         comm.last = rank
 
 

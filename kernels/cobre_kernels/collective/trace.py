@@ -28,7 +28,7 @@ TRACED_CALL = Record(
     size_bytes=word("bytes that the rank contributed"),
     entered=word("ticks when it entered"),
     left=word("ticks when it had its result"),
-    arrived=word("ticks when the last rank had come; 0: it waited for nobody"),
+    came=word("ticks when the last rank had come; 0: it waited for nobody"),
     last=word("the rank that came last, if it waited"),
 )
 
@@ -58,7 +58,7 @@ def trace_call_kernel(comm):
     row.size_bytes = load_relaxed(noted.size_bytes)
     row.entered = load_relaxed(noted.entered)
     row.left = load_relaxed(noted.left)
-    row.arrived = load_relaxed(noted.arrived)
+    row.came = load_relaxed(noted.came)
     row.last = load_relaxed(noted.last)
     trace.used += 1
     if trace.used == trace.capacity:

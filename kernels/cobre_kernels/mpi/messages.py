@@ -5,7 +5,7 @@ waits, so a leader that computes neither answers nor hears.
 """
 
 from cobre_kernels.collective.calls import Outcome
-from cobre_kernels.collective.comm import ARRIVED, COMM, DIED, LEFT
+from cobre_kernels.collective.comm import COMM, DIED, LEFT, PRESENT
 from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import kernel, run
@@ -126,5 +126,5 @@ def _take_report(comm, report):
     mpi.reports += 1
     for rank in range(comm.size):
         reason = report.reasons[rank].reason
-        if reason != ARRIVED:
+        if reason != PRESENT:
             mpi.reasons[rank] = reason

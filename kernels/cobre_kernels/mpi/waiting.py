@@ -8,7 +8,7 @@ touches memory that lives as long as the process may end early: an exchange, and
 buffers. A *bound* wait is for data in the buffers of callers, or for the commit before it.
 """
 
-from cobre_kernels.collective.comm import ARRIVED, LATE, UNREACHABLE
+from cobre_kernels.collective.comm import LATE, PRESENT, UNREACHABLE
 from cobre_kernels.collective.journal import ANOTHER_NODE, note_no_wait, note_slow_wait
 from cobre_kernels.collective.patience import (
     FIRST_NAP_NS,
@@ -145,7 +145,7 @@ def _outcome_of_answers(comm):
     mpi, nodes = comm.mpi, comm.nodes
     silent = 0
     for rank in range(comm.size):
-        comm.failures[rank].reason = ARRIVED
+        comm.failures[rank].reason = PRESENT
     for node in range(nodes.nodes):
         if node != nodes.own_node and mpi.answered[node] == 0:
             comm.failures[leader_of(nodes, node)].reason = LATE

@@ -18,7 +18,7 @@ LATE_US = 20  # a node that comes so much later is waited for
 @routine
 def note_node(comm):
     """Let this leader's header tell when the last rank of its node came: now."""
-    last = comm.last if comm.arrived != 0 else comm.rank
+    last = comm.last if comm.came != 0 else comm.rank
     comm.nodes.header.came = libc.realtime_ns() // NS_PER_US << RANK_BITS | last
 
 
@@ -31,7 +31,7 @@ def note_last_node(comm):
     for node in range(nodes.nodes):
         came = max(came, nodes.headers[node].came)
     if (came >> RANK_BITS) - (own >> RANK_BITS) > LATE_US:
-        comm.arrived = ticks()
+        comm.came = ticks()
         comm.last = min(came & ((1 << RANK_BITS) - 1), comm.size - 1)
 
 
@@ -39,15 +39,15 @@ def note_last_node(comm):
 def show_last(comm):
     """As a leader, tell the ranks of this node which rank of another one came last."""
     nodes, staging = comm.nodes, comm.nodes.staging
-    is_other = comm.arrived != 0 and nodes.node_of[comm.last] != nodes.own_node
-    store_relaxed(staging.arrived, comm.arrived if is_other else 0)
+    is_other = comm.came != 0 and nodes.node_of[comm.last] != nodes.own_node
+    store_relaxed(staging.came, comm.came if is_other else 0)
     store_relaxed(staging.last, comm.last)
 
 
 @routine
 def take_last(comm):
     """As a follower, take that from the leader; else what this rank saw on its node holds."""
-    arrived = load_relaxed(comm.nodes.staging.arrived)
-    if arrived != 0:
-        comm.arrived = arrived
+    came = load_relaxed(comm.nodes.staging.came)
+    if came != 0:
+        comm.came = came
         comm.last = load_relaxed(comm.nodes.staging.last)

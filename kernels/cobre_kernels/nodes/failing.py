@@ -1,7 +1,7 @@
 """How a round fails: on this node, between leaders, or because ranks have called other things."""
 
 from cobre_kernels.collective.calls import Outcome
-from cobre_kernels.collective.comm import ARRIVED, COMM, FAILURE, GAVE_UP, LATE
+from cobre_kernels.collective.comm import COMM, FAILURE, GAVE_UP, LATE, PRESENT
 from cobre_kernels.collective.guard import is_forked
 from cobre_kernels.collective.status import (
     DISAGREE,
@@ -33,7 +33,7 @@ def report_failure(comm, status):
     rank, and reports nothing.
     """
     nodes, own = comm.nodes, comm.failures[comm.rank]
-    is_told = is_leader(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != ARRIVED
+    is_told = is_leader(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != PRESENT
     if nodes.report == 0 or not is_told or is_forked(comm):
         return
     gives_up = status in (INTERRUPTED, DISAGREE, MPI_FAILED, UNSEEN)  # this rank alone has failed
@@ -41,7 +41,7 @@ def report_failure(comm, status):
         own.reason = GAVE_UP
     run(nodes.report, comm, Outcome(INTERRUPTED if gives_up else status))
     if gives_up:
-        own.reason = ARRIVED
+        own.reason = PRESENT
 
 
 @routine
@@ -73,11 +73,11 @@ def adopt_reasons(comm, reasons, reporter, has_waited):
     """
     status = TIMED_OUT
     for rank in range(comm.size):
-        if reasons[rank] != ARRIVED and reasons[rank] != LATE:
+        if reasons[rank] != PRESENT and reasons[rank] != LATE:
             status = LOST_PEER
     is_meant = status == LOST_PEER or (has_waited and reasons[comm.rank] != LATE)
     for rank in range(comm.size):
-        comm.failures[rank].reason = reasons[rank] if is_meant else ARRIVED
+        comm.failures[rank].reason = reasons[rank] if is_meant else PRESENT
     if not is_meant:
         comm.failures[reporter].reason = GAVE_UP
         status = LOST_PEER

@@ -52,7 +52,7 @@ STAGING = Record(
     status=shared("how the round ended between the leaders"),
     mpi_error=shared("the code that MPI gave"),
     waited_ns=shared("how long the leader had waited"),
-    arrived=shared("ticks when the last rank of another node had come; 0: none was waited for"),
+    came=shared("ticks when the last rank of another node had come; 0: none was waited for"),
     last=shared("which rank that was"),
     pulse=part(PULSE, "of the leader"),
     failures=own_rows(FAILURE, "one for each rank, in node order", begins_line=True),

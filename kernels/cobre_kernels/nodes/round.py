@@ -173,11 +173,11 @@ def meet_node(comm):
     node.signature = comm.signature
     node.length = comm.length
     node.detail = comm.detail
-    node.arrived = 0
+    node.came = 0
     node.first_step = node.generation + 1 if comm.first_step != 0 else 0
     outcome = run(node.barrier_body, node, Barrier(comm.signature, comm.length))
-    if node.arrived != 0:
-        comm.arrived = node.arrived
+    if node.came != 0:
+        comm.came = node.came
         comm.last = node.names[node.last]
     hear(comm, node.signature ^ comm.signature)
     return outcome

@@ -37,9 +37,9 @@ def publish(comm, generation):
     store_relaxed(cell.signature, comm.signature)
     store_relaxed(cell.length, comm.length)
     store_relaxed(cell.detail, comm.detail)
-    # Release: pairs with the load-acquire in await_rank and wait.has_arrived, and publishes the
-    # three words above, the payload and the slot. Sequentially consistent because of the load of
-    # sleepers below: see wait._sleep.
+    # Sequentially consistent, because of the load of sleepers below (wait._sleep). As a release it
+    # pairs with the load-acquire in await_rank and wait.has_arrived: it publishes the three words
+    # above, the payload and the slot.
     store_seq_cst(cell.arrived, generation)
     if load_seq_cst(comm.control.blocks[comm.rank].sleepers) != 0:
         libc.futex_wake_all(cell.arrived)

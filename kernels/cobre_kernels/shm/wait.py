@@ -5,7 +5,7 @@ what a signal handler did. After a first short spin it does not hold the GIL and
 tick.
 """
 
-from cobre_kernels.collective.comm import ARRIVED, DIED, GAVE_UP, LATE, LEFT
+from cobre_kernels.collective.comm import DIED, GAVE_UP, LATE, LEFT, PRESENT
 from cobre_kernels.collective.journal import note_arrival, note_no_wait, note_slow_wait
 from cobre_kernels.collective.patience import (
     FIRST_NAP_NS,
@@ -155,14 +155,14 @@ def _look_around(comm, generation, overdue):
     lost = False
     late = False
     for rank in range(comm.size):
-        reason = ARRIVED
+        reason = PRESENT
         if not has_arrived(comm, rank, generation):
             reason = _why_missing(comm, rank, generation)
-        if reason == ARRIVED and overdue:
+        if reason == PRESENT and overdue:
             if not has_arrived(comm, rank, generation):
                 reason = LATE
                 late = True
-        elif reason != ARRIVED:
+        elif reason != PRESENT:
             lost = True
         comm.failures[rank].reason = reason
     if lost:
@@ -172,8 +172,8 @@ def _look_around(comm, generation, overdue):
 
 @routine
 def _why_missing(comm, rank, generation):
-    """Return DIED, LEFT or GAVE_UP, or ARRIVED if the rank may still come."""
-    reason = ARRIVED
+    """Return DIED, LEFT or GAVE_UP, or PRESENT if the rank may still come."""
+    reason = PRESENT
     condition = load_acquire(comm.control.blocks[rank].condition)
     if condition != MEMBER:
         reason = _reason_of(condition)
@@ -181,8 +181,8 @@ def _why_missing(comm, rank, generation):
         # What it announced before it gave up the lock can be read now, if not before.
         reason = _reason_of(load_acquire(comm.control.blocks[rank].condition))
     # It may have arrived just before it ended; then it is not missing.
-    if reason != ARRIVED and has_arrived(comm, rank, generation):
-        return ARRIVED
+    if reason != PRESENT and has_arrived(comm, rank, generation):
+        return PRESENT
     return reason
 
 

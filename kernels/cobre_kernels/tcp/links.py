@@ -1,6 +1,6 @@
 """The links between leaders: records in the private memory of a leader's process."""
 
-from cobre_kernels.collective.comm import ARRIVED
+from cobre_kernels.collective.comm import PRESENT
 from cobre_kernels.machine.record import (
     LINE_BYTES,
     Record,
@@ -15,7 +15,7 @@ from cobre_kernels.machine.record import (
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.frame import CONTROL_MESSAGE, HEADER
 
-MEMBER = ARRIVED  # the condition of a peer; any other is the reason why it takes no further part
+MEMBER = PRESENT  # the condition of a peer; any other is the reason why it takes no further part
 CLOSED_HERE = -1  # a condition too: this process has closed its end of the link itself
 NOBODY = -1
 NO_LINK = -1  # in place of a descriptor

@@ -1,6 +1,6 @@
 """How a step fails: by what control links have told, by a link that ends, by the timeout."""
 
-from cobre_kernels.collective.comm import ARRIVED, GAVE_UP, LATE
+from cobre_kernels.collective.comm import GAVE_UP, LATE, PRESENT
 from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.failing import adopt_reasons
@@ -33,7 +33,7 @@ def failure_of_step(comm):
 @routine
 def _clear(comm):
     for rank in range(comm.size):
-        comm.failures[rank].reason = ARRIVED
+        comm.failures[rank].reason = PRESENT
 
 
 @routine

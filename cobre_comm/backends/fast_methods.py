@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path, slow_kernel
-from cobre_kernels.collective.objects import PYTHON, layout_is_known
+from cobre_kernels.collective.from_python.fast_path import FAST_PATHS, fast_path, slow_kernel
+from cobre_kernels.collective.from_python.objects import PYTHON, layout_is_known
 from cobre_kernels.machine.kernel import Kernel
 from numpy.typing import NDArray
 

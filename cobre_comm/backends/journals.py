@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from cobre_kernels.collective import journal
-from cobre_kernels.collective.journal import JOURNAL, WAITED, Owner, open_journal_kernel
+from cobre_kernels.collective.seeing import journal
+from cobre_kernels.collective.seeing.journal import JOURNAL, WAITED, Owner, open_journal_kernel
 from cobre_kernels.machine.record import WORD_BYTES, View
 from numpy.typing import NDArray
 

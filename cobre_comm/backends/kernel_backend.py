@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from cobre_kernels.collective import comm as states
-from cobre_kernels.collective import entry, fast_path, guard, journal, status, trace
+from cobre_kernels.collective import entry, guard, status
 from cobre_kernels.collective.calls import (
     BARRIER,
     CREATE_REGION,
@@ -23,7 +23,9 @@ from cobre_kernels.collective.calls import (
     STOP,
 )
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.from_python import fast_path
 from cobre_kernels.collective.reduction import exact_sum, fold
+from cobre_kernels.collective.seeing import journal, trace
 from cobre_kernels.machine.compiling.progress import progress
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import peek_now, poke_now

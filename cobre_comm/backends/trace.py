@@ -13,7 +13,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-from cobre_kernels.collective.trace import TRACE, TRACED_CALL, trace_call_kernel, write_trace_kernel
+from cobre_kernels.collective.seeing.trace import (
+    TRACE,
+    TRACED_CALL,
+    trace_call_kernel,
+    write_trace_kernel,
+)
 from cobre_kernels.machine.record import WORD_BYTES, View
 
 from cobre_comm.backends.journals import job_name

@@ -1,7 +1,7 @@
 """A clock for waits in Python, which stands still while this process does not run.
 
-It is the clock of the kernels' waits (``cobre_kernels/collective/patience.py``): a job, a container
-or a machine that is suspended and resumed has kept nobody waiting.
+It is the clock of the kernels' waits (``cobre_kernels/collective/waiting/patience.py``): a job, a
+container or a machine that is suspended and resumed has kept nobody waiting.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ VERSIONS_KEPT = 8  # several clones and environments of one user
 
 
 def _functions(kernels: Iterable[Any]) -> list[Any]:
-    from cobre_kernels.collective.fast_path import FAST_PATHS
+    from cobre_kernels.collective.from_python.fast_path import FAST_PATHS
 
     fast_paths = [function for function, _ in FAST_PATHS.values()]
     return [kernel.function for kernel in kernels] + fast_paths
@@ -119,7 +119,7 @@ def _in_order(kernels: Iterable[Any]) -> list[Callable[[], object]]:
 
     An entry first, then what each backend has of its own, then what all have, the longest last.
     """
-    from cobre_kernels.collective.fast_path import FAST_PATHS, fast_path
+    from cobre_kernels.collective.from_python.fast_path import FAST_PATHS, fast_path
     from cobre_kernels.collective.reduction import exact_sum, fold
 
     from cobre_comm.backends.kernel_backend import COMMON_KERNELS

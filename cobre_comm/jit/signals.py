@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any, cast
 
-from cobre_kernels.collective.patience import TICK_NS
+from cobre_kernels.collective.waiting.patience import TICK_NS
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_relaxed, peek, store_relaxed
 from llvmlite import ir

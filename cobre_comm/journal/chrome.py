@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cobre_kernels.collective.trace import TRACED_CALL
+from cobre_kernels.collective.seeing.trace import TRACED_CALL
 from cobre_kernels.machine.record import WORD_BYTES
 from numpy.typing import NDArray
 

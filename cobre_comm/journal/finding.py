@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator
 
 import numpy as np
-from cobre_kernels.collective.journal import JOURNAL, JOURNAL_MAGIC
+from cobre_kernels.collective.seeing.journal import JOURNAL, JOURNAL_MAGIC
 from cobre_kernels.machine import access
 from cobre_kernels.shm import control
 from cobre_kernels.shm.control import CONTROL

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from cobre_kernels.collective import dtypes, journal
+from cobre_kernels.collective import dtypes
 from cobre_kernels.collective.calls import (
     ALLREDUCE,
     BROADCAST,
@@ -16,7 +16,8 @@ from cobre_kernels.collective.calls import (
     OPERATIONS,
     unpack_signature,
 )
-from cobre_kernels.collective.journal import JOURNAL, Copy, copy_journal_kernel
+from cobre_kernels.collective.seeing import journal
+from cobre_kernels.collective.seeing.journal import JOURNAL, Copy, copy_journal_kernel
 from cobre_kernels.machine.record import View, peek_now
 from numpy.typing import NDArray
 

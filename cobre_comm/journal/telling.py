@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cobre_kernels.collective.journal import ANOTHER_NODE, CLOSED_WELL
+from cobre_kernels.collective.seeing.journal import ANOTHER_NODE, CLOSED_WELL
 from cobre_kernels.machine.record import View
 
 from cobre_comm.journal.finding import journals_in, shared_files

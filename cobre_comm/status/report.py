@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from cobre_kernels.collective.journal import ANOTHER_NODE, CLOSED_WELL
+from cobre_kernels.collective.seeing.journal import ANOTHER_NODE, CLOSED_WELL
 
 from cobre_comm.backends import SPECS
 from cobre_comm.status.find import SeenRank

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cobre_kernels.collective import journal
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.journal import CALLS, JOURNAL, Copy
+from cobre_kernels.collective.seeing import journal
+from cobre_kernels.collective.seeing.journal import CALLS, JOURNAL, Copy
 from cobre_kernels.machine.record import peek_now, poke_now
 
 WORDS = ("number", "signature", "count", "size_bytes", "entered")

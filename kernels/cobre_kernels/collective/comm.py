@@ -84,7 +84,7 @@ COMM = Record(
     sends=word("address of a word for each rank: how many elements it sends, in a gatherv"),
     gives_gil=word("1: collectives of this backend run without the GIL"),
     thread=word("what takes the GIL back after this collective; 0: it was not given away"),
-    # Seeing (journal.py).
+    # Seeing (seeing/journal.py).
     journal=pointer("Journal", "where this rank notes its calls"),
     journals=table("address of each rank's journal; 0: this process does not see it"),
     names=table("the number of each rank in the whole communicator"),
@@ -92,7 +92,7 @@ COMM = Record(
     first_step=word("generation of the first step of the call"),
     came=word("ticks when the last rank had come to it; 0: this rank waited for nobody"),
     last=word("the rank that came last, if this one waited"),
-    trace=pointer("Trace", "where calls gather on their way to a file (trace.py)"),
+    trace=pointer("Trace", "where calls gather on their way to a file (seeing/trace.py)"),
     trace_call=word("kernel that adds a call there; 0: nobody has asked for a trace"),
     # Waiting.
     timeout_ns=word("longest wait for a live peer; 0: no limit"),
@@ -103,7 +103,7 @@ COMM = Record(
     wait_generation=word("step in which this rank last blocked"),
     wait_began_ns=word("when it first did; the timeout counts from here, for all ranks awaited"),
     clock_ns=word("when it last read the clock"),
-    pulse=pointer("Pulse", "of the leader of this node; 0: this rank watches none (pulse.py)"),
+    pulse=pointer("Pulse", "of this node's leader; 0: this rank watches none (waiting/pulse.py)"),
     beats_heard=word("its beats when this rank last looked"),
     scratch=memory(32, "a timespec, or a struct flock"),
     # Failing.

@@ -24,8 +24,8 @@ from cobre_kernels.collective.calls import (
 )
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.guard import acquire, is_forked, release, release_broken
-from cobre_kernels.collective.journal import note_entered, note_left
 from cobre_kernels.collective.reduction.fold import LAND, MAX, fold
+from cobre_kernels.collective.seeing.journal import note_entered, note_left
 from cobre_kernels.collective.status import NOT_LOADED, OK
 from cobre_kernels.collective.stop import mark_of
 from cobre_kernels.machine import libc

@@ -4,7 +4,7 @@ from cobre_kernels.collective import comm as states
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import Outcome, Refusal
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.journal import CLOSED_WELL, note_end
+from cobre_kernels.collective.seeing.journal import CLOSED_WELL, note_end
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import compare_exchange, load_acquire, store_release
 from cobre_kernels.machine.kernel import kernel, run

@@ -2,7 +2,7 @@
 
 x86-64: the time stamp counter. aarch64: the virtual counter, by name, because there LLVM's own
 intrinsic reads one that traps. How long a tick is follows from two readings of ticks and of the
-monotonic clock; the journal keeps the first (``collective/journal.py``).
+monotonic clock; the journal keeps the first (``collective/seeing/journal.py``).
 
 Sources: "LLVM Language Reference" on llvm.readcyclecounter and llvm.read_volatile_register; Intel's
 manual, volume 3, "Time-Stamp Counter" (invariant TSC); Arm's manual on CNTVCT_EL0.

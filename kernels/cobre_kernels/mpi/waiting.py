@@ -9,8 +9,9 @@ buffers. A *bound* wait is for data in the buffers of callers, or for the commit
 """
 
 from cobre_kernels.collective.comm import LATE, PRESENT, UNREACHABLE
-from cobre_kernels.collective.journal import ANOTHER_NODE, note_no_wait, note_slow_wait
-from cobre_kernels.collective.patience import (
+from cobre_kernels.collective.seeing.journal import ANOTHER_NODE, note_no_wait, note_slow_wait
+from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, LOST_PEER, OK, TIMED_OUT
+from cobre_kernels.collective.waiting.patience import (
     FIRST_NAP_NS,
     LONGEST_NAP_NS,
     TICK_NS,
@@ -21,7 +22,6 @@ from cobre_kernels.collective.patience import (
     run_handlers,
     spins_on,
 )
-from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause
 from cobre_kernels.machine.routine import routine

@@ -8,7 +8,7 @@ buffer* here::
 """
 
 from cobre_kernels.collective.comm import FAILURE
-from cobre_kernels.collective.pulse import PULSE
+from cobre_kernels.collective.waiting.pulse import PULSE
 from cobre_kernels.machine.record import (
     LINE_BYTES,
     Record,

@@ -62,7 +62,7 @@ Time limits: ``timeout_ns`` for entering; while waiting ``timeout_ns``, then the
 none for PREPARED, which hears no signal either; ``timeout_ns`` for the followers that are to fetch
 an outcome. A follower sees that its leader dies or gives up. The leader's pulse beats as long as
 it waits or bytes move, and a follower names a leader LATE whose pulse stops for ``timeout_ns``
-(``collective/pulse.py``).
+(``collective/waiting/pulse.py``).
 
 No leader enters alone what it cannot leave. *Always notify*: each row from ENTERED to OUTSIDE
 sends a report, and only RELEASE leads from PREPARED to OUTSIDE. If one leader is COMMITTED to move

@@ -22,7 +22,7 @@ Two ranks use the first slot of each buffer, by turns (``slot.py``).
 Words that different ranks write are 128 bytes apart.
 """
 
-from cobre_kernels.collective.journal import JOURNAL
+from cobre_kernels.collective.seeing.journal import JOURNAL
 from cobre_kernels.machine.record import LINE_BYTES, Record, memory, own_rows, shared
 
 PAGE_BYTES = 4096

@@ -6,8 +6,9 @@ tick.
 """
 
 from cobre_kernels.collective.comm import DIED, GAVE_UP, LATE, LEFT, PRESENT
-from cobre_kernels.collective.journal import note_arrival, note_no_wait, note_slow_wait
-from cobre_kernels.collective.patience import (
+from cobre_kernels.collective.seeing.journal import note_arrival, note_no_wait, note_slow_wait
+from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
+from cobre_kernels.collective.waiting.patience import (
     FIRST_NAP_NS,
     LONGEST_NAP_NS,
     TICK_NS,
@@ -19,7 +20,6 @@ from cobre_kernels.collective.patience import (
     run_handlers,
     spins_on,
 )
-from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause, fetch_add, load_acquire, load_seq_cst
 from cobre_kernels.machine.routine import routine

@@ -7,7 +7,7 @@ import numpy as np
 from tests.kernels.threads import recorder as recording  # first: it replaces the atomics
 from tests.kernels.threads.recorder import recorder
 
-from cobre_kernels.collective import journal  # isort: skip
+from cobre_kernels.collective.seeing import journal  # isort: skip
 from cobre_kernels.collective.comm import COMM, IDLE  # isort: skip
 from cobre_kernels.collective.reduction.fold import Fold, fold_kernel  # isort: skip
 from cobre_kernels.collective.stop import STOP_FLAG  # isort: skip

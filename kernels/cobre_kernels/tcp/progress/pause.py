@@ -6,8 +6,9 @@ wait. The timeout counts from when the last byte moved: a slow link is not a lat
 """
 
 from cobre_kernels.collective.comm import DIED
-from cobre_kernels.collective.journal import note_no_wait, note_slow_wait
-from cobre_kernels.collective.patience import (
+from cobre_kernels.collective.seeing.journal import note_no_wait, note_slow_wait
+from cobre_kernels.collective.status import OK, TIMED_OUT
+from cobre_kernels.collective.waiting.patience import (
     TICK_NS,
     begin_wait,
     first_spin_ns,
@@ -17,8 +18,7 @@ from cobre_kernels.collective.patience import (
     run_handlers,
     spins_on,
 )
-from cobre_kernels.collective.pulse import beat
-from cobre_kernels.collective.status import OK, TIMED_OUT
+from cobre_kernels.collective.waiting.pulse import beat
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause
 from cobre_kernels.machine.routine import routine

@@ -8,7 +8,7 @@ calls that it lacks are counted.
 """
 
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.journal import noted_call
+from cobre_kernels.collective.seeing.journal import noted_call
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_relaxed

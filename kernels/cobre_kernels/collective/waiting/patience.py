@@ -11,8 +11,8 @@ machine starves waits longer, but not for ever: each look takes a tick from its 
 """
 
 from cobre_kernels.collective.guard import is_forked
-from cobre_kernels.collective.pulse import beat, heed_pulse
 from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, OK
+from cobre_kernels.collective.waiting.pulse import beat, heed_pulse
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import poke
 from cobre_kernels.machine.routine import routine

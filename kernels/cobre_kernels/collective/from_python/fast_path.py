@@ -25,7 +25,7 @@ from cobre_kernels.collective.calls import (
     Broadcast,
 )
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.objects import (
+from cobre_kernels.collective.from_python.objects import (
     ALIGNED,
     C_CONTIGUOUS,
     LOW_32,

@@ -1,0 +1,1 @@
+"""How a call in Python reaches an entry without any Python: what CPython and NumPy pass, read."""

@@ -1,0 +1,1 @@
+"""What a rank notes of its calls, for itself and for others."""

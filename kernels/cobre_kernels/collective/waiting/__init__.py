@@ -1,0 +1,1 @@
+"""What every transport does while it waits."""

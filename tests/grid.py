@@ -4,11 +4,13 @@ import pytest
 
 from cobre_comm.testing.cases.case import OURS
 from cobre_comm.testing.conformance import Grid, Slow
+from cobre_comm.testing.pairwise import choose
 from cobre_comm.testing.suite.here import skip_unless_here, why_not
 
 __all__ = [
     "EVERY_RANK_ALONE",
     "OUR_GRID",
+    "pairs",
     "skip_unless_here",
     "slow",
     "some",
@@ -38,6 +40,11 @@ def some(quick, everything):
     """Return parameters of which only some are for a quick run."""
     rest = [values for values in everything if values not in quick]
     return [*quick, *(pytest.param(*values, marks=pytest.mark.slow) for values in rest)]
+
+
+def pairs(rows, alone=()):
+    """Return those of some mappings in which every pair of values occurs that is in any of them."""
+    return [rows[number] for number in sorted(choose(rows, alone=alone))]
 
 
 def points(usual, slow_ones=()):

@@ -10,6 +10,7 @@ from cobre_comm.testing.cases.faults.kinds import KINDS
 from tests.campaign.__main__ import main
 from tests.campaign.draw import SHORT_S, draw
 from tests.campaign.job import end_warm_ranks, perform
+from tests.grid import skip_unless_here, some
 
 
 def campaign(*words):
@@ -33,7 +34,7 @@ def test_each_kind_over_shared_memory_and_sockets():
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_minutes_of_faults():
-    done = campaign("--faults", "100000", "--minutes", "4", "--seed", "5")
+    done = campaign("--faults", "100000", "--minutes", "2", "--seed", "5")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -46,15 +47,21 @@ def test_a_worker_that_ends_is_a_miss(monkeypatch, capsys):
     assert "MISS" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
-def test_a_follower_stops_before_it_fetches_the_outcome(mpi):
-    """Its leader, the root of a broadcast, waits for nothing else by then."""
+# A follower, before it fetches the outcome of a broadcast: its leader, the root, does not wait for
+# that. Or a leader, which is late to its own node, and to the others.
+STOPPED = [("mpi-openmpi", 3), ("mpi-mpich", 3), ("tcp", 0), ("mpi-openmpi", 0)]
+EACH = [(name, victim) for name in ("tcp", "mpi-openmpi", "mpi-mpich") for victim in range(4)]
+
+
+@pytest.mark.parametrize(("backend", "victim"), some(STOPPED, EACH))
+def test_a_rank_of_a_node_is_stopped(backend, victim):
     fault = Fault(
-        kind="stopped", victim=3, size=4, backend=f"mpi-{mpi}:0,0,1,1", caller="python",
-        moment=STEP, step=1, delay_s=0.00015, seed=1677125871, limit_s=SHORT_S,
+        kind="stopped", victim=victim, size=4, backend=f"{skip_unless_here(backend)}:0,0,1,1",
+        caller="python", moment=STEP, step=1, delay_s=0.00015, seed=1677125871, limit_s=SHORT_S,
     )  # fmt: skip
     try:
         result = perform(0, fault, margin_s=2.0)
     finally:
         end_warm_ranks()
     assert not result.verdict.problems, result
+    assert victim not in result.accounts[victim]["caught"]["ranks"]  # but who gave it up

@@ -5,7 +5,8 @@ import itertools
 import pytest
 
 from cobre_comm.check.sddp import differences, example_folder, train
-from tests.grid import LAYOUTS, skip_unless_here
+from cobre_comm.testing.suite.grid import way_of
+from tests.grid import LAYOUTS, pairs, skip_unless_here
 
 BACKENDS = ("shm", "tcp", "mpi-openmpi", "mpi-mpich")
 RUNS = [
@@ -25,8 +26,17 @@ EVERY_DAY = [
     ("mpi-openmpi", 2, SMALL, FEW),
     ("mpi-mpich:0,1,2", 3, SMALL, FEW),
 ]
+# Every case with every number of ranks and every way to speak; every backend and layout once.
+CHOSEN = pairs(
+    [
+        {"way": way_of(backend), "ranks": ranks, "case": case, "backend": backend}
+        for backend, ranks in RUNS
+        for case in CASES
+    ],
+    alone=["backend"],
+)
 FULL = [
-    *((*run, case, MOST.get(case, ALL)) for run in RUNS for case in CASES),
+    *((run["backend"], run["ranks"], run["case"], MOST.get(run["case"], ALL)) for run in CHOSEN),
     *((backend, ranks, SMALL, FEW) for backend in BACKENDS for ranks in (3, 7)),
 ]
 # The example starts no threads of its own; these bound what NumPy and numba might use.

@@ -172,7 +172,7 @@ def uninterrupted() -> dict[str, Any]:
     return sddp.train("local", 1, LARGE, ("--iterations", ITERATIONS))
 
 
-SEEDS = [pytest.param(s, marks=[pytest.mark.slow] * (s > 0)) for s in range(50)]
+SEEDS = [pytest.param(s, marks=[pytest.mark.slow] * (s > 0)) for s in range(16)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

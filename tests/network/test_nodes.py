@@ -3,6 +3,7 @@
 Values and regions on every layout; and what befalls a leader or a follower is told to all ranks.
 """
 
+import itertools
 import os
 import signal
 import time
@@ -13,6 +14,7 @@ import pytest
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing.cases.faults.calling import OPERATIONS
 from cobre_comm.testing.cases.faults.survivors import check_later
+from tests.grid import pairs
 from tests.network import bodies
 from tests.network.test_cut_cable import once_flowing, repeat_until_failure
 
@@ -27,7 +29,6 @@ LAYOUTS = {
     "interleaved": (0, 1, 0, 1),
     "1+2+4": (0, 1, 1, 2, 2, 2, 2),
 }
-TIMES = 20
 LIMIT_S = 2  # of repeat_until_failure
 STOPPED_S = 4 * LIMIT_S
 # A victim that leads its node, which is rank 0's or not; and one that follows.
@@ -117,16 +118,26 @@ class Stroke:
                 assert named & self.others, f"rank {outcome.rank}: {caught}"
 
 
-@pytest.mark.parametrize("turn", range(TIMES))
-@pytest.mark.parametrize("victims", [LEADERS, FOLLOWERS], ids=["leader", "follower"])
-@pytest.mark.parametrize("kind", ["killed", "stopped", "cut"])
-def test_struck(hosted_pools, hosts, kind, victims, turn):
-    layout = list(victims)[turn % len(victims)]
-    pool, stroke = hosted_pools(LAYOUTS[layout]), Stroke(kind, LAYOUTS[layout], victims[layout])
-    operation = OPERATIONS[(turn + turn // len(victims)) % len(OPERATIONS)]
-    caller, length = ("python", "njit")[turn // 2 % 2], (5, 20_000)[turn // 4 % 2]
+FACTORS = {
+    "kind": ["killed", "stopped", "cut"],
+    "place": ["leader", "follower"],
+    "layout": [*LEADERS],
+    "operation": OPERATIONS,
+    "caller": ["python", "njit"],
+    "length": [5, 20_000],
+}
+STRUCK = pairs(
+    [dict(zip(FACTORS, row, strict=True)) for row in itertools.product(*FACTORS.values())]
+)
+
+
+@pytest.mark.parametrize("turn", range(len(STRUCK)))
+def test_struck(hosted_pools, hosts, turn):
+    kind, place, layout, operation, caller, length = STRUCK[turn].values()
+    victim = (LEADERS if place == "leader" else FOLLOWERS)[layout]
+    pool, stroke = hosted_pools(LAYOUTS[layout]), Stroke(kind, LAYOUTS[layout], victim)
     pool.run(bodies.gather_large, caller, 10, timeout_s=DEADLINE_S)
-    host = hosts[LAYOUTS[layout][stroke.victim]]
+    host = hosts[LAYOUTS[layout][victim]]
     with once_flowing(host, 100_000 + 10_000 * turn, *stroke.actions(pool, hosts)):
         outcomes = repeat_until_failure(pool, caller, operation, length)
     stroke.check(outcomes)

@@ -31,10 +31,9 @@ class Trial(NamedTuple):
     @property
     def factors(self) -> dict[str, str]:
         """The value of each of its factors."""
-        name = BackendName.parse(self.backend)
         where = {
             "case": self.case.name,
-            "way": f"{name.library or name.kind} over nodes" if name.nodes else _one_node(name),
+            "way": way_of(self.backend),
             "ranks": str(self.size),
             POINT: f"{self.backend} {self.size}",
         }
@@ -157,8 +156,11 @@ class Grid(Settings):
                     yield type(backend)((name, size)) if isinstance(backend, Slow) else (name, size)
 
 
-def _one_node(name: BackendName) -> str:
-    """Return the kind, or that of shm, whose collectives tcp and mpi have on one node."""
+def way_of(backend: str) -> str:
+    """Return how ranks speak to each other; tcp and mpi have the collectives of shm on one node."""
+    name = BackendName.parse(backend)
+    if name.nodes:
+        return f"{name.library or name.kind} over nodes"
     return "shm" if name.kind in ("tcp", "mpi") else name.kind
 
 

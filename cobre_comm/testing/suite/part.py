@@ -1,4 +1,4 @@
-"""A file of the table as a class of tests: a method for each case, pairs of its values chosen."""
+"""A file of the table as a class of tests: a method for each case, with some of its values."""
 
 from __future__ import annotations
 
@@ -87,20 +87,24 @@ _marked: dict[Any, list[Any]] = {}
 
 
 def marked_trials(grid: Grid, cases: Sequence[Case]) -> list[Any]:
-    """Return all trials of some cases as parameters: few are chosen, and the others marked slow.
+    """Return trials of some cases as parameters, marked as quick, as slow, or as neither.
 
-    Chosen is every value for a quick run, and every pair of values for a usual one. A case meets
-    every way in which ranks speak to each other, not every MPI with every placement of ranks.
+    A quick run has every value, a usual one every pair of values, all trials together every triple.
+    A case meets every way in which ranks speak to each other, not every MPI with every placement of
+    ranks.
     """
     key = id(grid), id(cases)
     if key not in _marked:
         trials = [trial for case in cases for trial in grid.trials(case)]
         quick = _choose([n for n, trial in enumerate(trials) if grid.is_quick(trial)], trials, 1)
         usual = [n for n, trial in enumerate(trials) if not trial.is_slow]
-        chosen = _choose(usual, trials, 2, quick)
+        pairs = _choose(usual, trials, 2, quick)
+        triples = _choose(range(len(trials)), trials, 3, pairs)
         _marked[key] = [
-            pytest.param(trial, id=trial.name, marks=list(_marks(trial, n in quick, n in chosen)))
-            for n, trial in enumerate(trials)
+            pytest.param(
+                trials[n], id=trials[n].name, marks=list(_marks(trials[n], n in quick, n in pairs))
+            )
+            for n in sorted(triples)
         ]
     return _marked[key]
 
@@ -113,10 +117,10 @@ def _choose(
     return {numbers[n] for n in choose(rows, strength, before, alone=[POINT])}
 
 
-def _marks(trial: Trial, is_quick: bool, is_chosen: bool) -> Iterable[pytest.MarkDecorator]:
+def _marks(trial: Trial, is_quick: bool, is_usual: bool) -> Iterable[pytest.MarkDecorator]:
     if is_quick:
         yield pytest.mark.quick
-    if not is_chosen:
+    if not is_usual:
         yield pytest.mark.slow
     if trial.case.timeout_s > USUAL_S:
         yield pytest.mark.timeout(trial.case.timeout_s + USUAL_S)

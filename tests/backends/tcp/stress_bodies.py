@@ -1,4 +1,4 @@
-"""What ranks do where sockets take little at a time, ranks dawdle, and some die."""
+"""What ranks do where sockets take little at a time, and ranks dawdle."""
 
 import contextlib
 import os
@@ -12,13 +12,12 @@ import time
 import numpy as np
 from cobre_kernels.tcp import chain, ring
 
-from cobre_comm import CollectiveFailed, ReduceOp
+from cobre_comm import ReduceOp
 from cobre_comm.backends.tcp import backend
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.collectives import allgatherv, allreduce, broadcast
 from cobre_comm.testing.cases.faults import calling
 from cobre_comm.testing.cases.mixed import sequences
-from tests.faults.tcp.bodies import tell
 
 CALLERS = ["python", "njit"]
 MOST_PAUSE_S = 0.004
@@ -234,30 +233,3 @@ def no_memory(comm):
         create_communicator()
     except InitializationFailed as error:
         return str(error)
-
-
-def die_somewhere(comm, seed, victims, pause_s, eager_bytes, folder):
-    """All work on what the seed says; the victims kill themselves after a while, all at once."""
-    draw, folder = random.Random(seed), pathlib.Path(folder)
-    is_victim = comm.rank in victims
-    comm.barrier()
-    if is_victim:
-        path = folder / f"struck {comm.rank}"
-        threading.Thread(target=_kill_self, args=(time.monotonic() + pause_s, path)).start()
-    try:
-        while True:
-            kind, caller = draw.choice(calling.OPERATIONS), draw.choice(CALLERS)
-            length, root = lengths_around(eager_bytes, 8, draw), draw.randrange(comm.size)
-            calling.collective(comm, caller, kind, length, root=root)
-    except CollectiveFailed as error:
-        at = time.monotonic()
-        if is_victim:  # it may see the other one die
-            time.sleep(60.0)
-        struck_at = [float(path.read_text()) for path in folder.glob("struck *")]
-        return error, at - min(struck_at)  # the other one may be about to die
-
-
-def _kill_self(at, path):
-    time.sleep(max(0.0, at - time.monotonic()))
-    tell(path, repr(time.monotonic()))
-    os.kill(os.getpid(), signal.SIGKILL)

@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 import time
 
-from cobre_comm.testing.cases.case import NEVER, Case
+from cobre_comm.testing.cases.case import NEVER, Case, Slow
 from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective, meet_failure, prepare
 from cobre_comm.testing.cases.faults.survivors import check_calls, check_later, check_timeout
 
@@ -60,8 +60,12 @@ def case(name, body, over, **fields):
 
 CASES = [
     case(
-        "timeout", late, {"operation": [*OPERATIONS, "gatherv"], "absent": [(1, 3)]}, sizes=(4,),
-        limit_s=LIMIT_S, folder=True, expect=absent_are_named,
+        "timeout", late,
+        {
+            "operation": [*OPERATIONS, "gatherv"],
+            "absent": [(1, 3), Slow((0,)), Slow((1, 2, 3))],
+        },
+        sizes=(4,), limit_s=LIMIT_S, folder=True, expect=absent_are_named,
     ),
     case("no_limit", no_limit, {"pause_s": [1.0]}, callers=(), sizes=(2,), limit_s=0),
     case("suspended_job", suspended, {"pause_s": [3.0]}, sizes=(3,), limit_s=2),

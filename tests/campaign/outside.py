@@ -10,7 +10,7 @@ import time
 
 from cobre_comm.testing.cases.faults.fault import Ledger, await_fact, told
 from cobre_comm.testing.cases.faults.kinds import KINDS
-from tests.faults.tcp.flood import Fuzzer
+from tests.campaign.fuzzer import Fuzzer
 
 PAUSES = 6  # at most, in one job
 LONGEST_PAUSE_S = 0.15
@@ -63,7 +63,7 @@ def visit(fault, port, token):
         for number in {port} | set(_listening()):
             if number not in visited:
                 visited.add(number)
-                fuzzer = Fuzzer(number, 10**6, fault.seed, token, fault.size, 0.2)
+                fuzzer = Fuzzer(number, fault.seed, token, fault.size, 0.2)
                 threading.Thread(target=fuzzer.run, args=(stop,), daemon=True).start()
         time.sleep(0.002)
 

@@ -2,13 +2,20 @@ import contextlib
 
 import pytest
 
-from tests.grid import slow
 from tests.network.hosts import CannotMakeHosts, Network
 from tests.network.pool import HostedPool
 
 HOSTS = 3
-# Which host each rank is on; some ranks share one, rank 0's or another.
-PLACEMENTS = [(0, 1, 2), slow((0, 0, 1, 2)), (0, 1, 1, 2)]
+# Which host each rank is on.
+LAYOUTS = {
+    "one host": (0, 0, 0, 0),
+    "one each": (0, 1, 2),
+    "2+2": (0, 0, 1, 1),
+    "3+1": (0, 0, 0, 1),
+    "1+2+1": (0, 1, 1, 2),
+    "interleaved": (0, 1, 0, 1),
+    "1+2+4": (0, 1, 1, 2, 2, 2, 2),
+}
 
 
 @pytest.fixture(scope="package")
@@ -42,11 +49,6 @@ def hosted_pools(whole_network):
     yield get
     for pool in pools.values():
         pool.close()
-
-
-@pytest.fixture(params=PLACEMENTS, ids=lambda placement: "".join(str(n) for n in placement))
-def hosted_pool(request, hosted_pools, hosts):
-    return hosted_pools(request.param)
 
 
 @pytest.fixture(params=["python", pytest.param("njit", marks=pytest.mark.slow)])

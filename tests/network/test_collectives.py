@@ -1,9 +1,12 @@
 """Ranks on several hosts get the right values, and only the switch is between them."""
 
+import itertools
+
 import pytest
 
-from tests.grid import slow
+from tests.grid import pairs, slow, some
 from tests.network import bodies
+from tests.network.conftest import LAYOUTS
 
 DEADLINE_S = 60
 # By default the threshold is ours; else everything behind headers, everything around the ring,
@@ -15,17 +18,22 @@ def eager_bytes(threshold):
     return {} if threshold is None else {"COBRE_TCP_EAGER_BYTES": str(threshold)}
 
 
-@pytest.mark.parametrize("threshold", THRESHOLDS)
-def test_values(hosted_pool, caller, threshold):
-    results = hosted_pool.run(
+FACTORS = {
+    "threshold": THRESHOLDS,
+    "layout": [*LAYOUTS],
+    "caller": ["python", "njit", "mixed"],
+}
+PRODUCT = [dict(zip(FACTORS, row, strict=True)) for row in itertools.product(*FACTORS.values())]
+DAILY = [(None, "one each", "python"), (0, "1+2+1", "mixed"), (4096, "1+2+1", "python")]
+
+
+@pytest.mark.parametrize(tuple(FACTORS), some(DAILY, [tuple(r.values()) for r in pairs(PRODUCT)]))
+def test_values(hosted_pools, hosts, threshold, layout, caller):
+    results = hosted_pools(LAYOUTS[layout]).run(
         bodies.all_collectives, caller, bodies.LENGTHS,
         env=eager_bytes(threshold), timeout_s=DEADLINE_S,
     )  # fmt: skip
     assert len(set(results)) == 1
-
-
-def test_python_meets_njit(hosted_pool):
-    hosted_pool.run(bodies.all_collectives, "mixed", bodies.LENGTHS, timeout_s=DEADLINE_S)
 
 
 @pytest.mark.parametrize("threshold", [2**31, 0], ids=["mesh", "ring"])

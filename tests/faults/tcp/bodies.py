@@ -63,23 +63,15 @@ def meet(comm):
     return "met"
 
 
-def meet_when(comm, path, late_rank):
-    """One rank comes when the file is there; return the result, the log and the memory taken."""
-    log = Log()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if rank() == late_rank:
-        wait_for(pathlib.Path(path))
-    result = meet(comm)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return result, log.lines, after - before
-
-
 def few_descriptors(comm, path):
-    """Rank 0 may open a hundred files more; the last rank comes late."""
+    """Rank 0 may open a hundred files more; the last rank comes late. Return result and log."""
+    log = Log()
     if rank() == 0:
         limit = len(descriptors()) + 100
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-    return meet_when(comm, path, 2)[:2]
+    if rank() == 2:
+        wait_for(pathlib.Path(path))
+    return meet(comm), log.lines
 
 
 def too_few_descriptors(comm):

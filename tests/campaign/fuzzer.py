@@ -6,26 +6,21 @@ No job may accept any of them: a proven handshake has a wrong field, one with ri
 import contextlib
 import random
 import struct
-import threading
 import time
 
 from cobre_kernels.tcp.tags import PROTOCOL_VERSION
 
 from tests.faults.tcp.clients import Client, frame, handshake
 
-MOST_HELD = 40  # per thread, left open without a word
-THREADS = 4  # each a fuzzer
-LIMIT_S = 2.0  # of one connection
+MOST_HELD = 40  # left open without a word
 REFUSED_PAUSE_S = 0.001  # where no process listens any more
 
 
 class Fuzzer:
-    """One thread of a flood."""
+    """Connects to a port again and again."""
 
-    def __init__(self, port, count, seed, token, size, limit_s):
-        self.sent = 0
-        self.refused = 0
-        self._port, self._count, self._limit_s = port, count, limit_s
+    def __init__(self, port, seed, token, size, limit_s):
+        self._port, self._limit_s = port, limit_s
         self._token, self._size = token.encode(), size
         self._random = random.Random(seed)
         self._held = []
@@ -36,9 +31,7 @@ class Fuzzer:
         ]  # fmt: skip
 
     def run(self, stop):
-        for _ in range(self._count):
-            if stop.is_set():
-                break
+        while not stop.is_set():
             # The job drops most connections while the fuzzer still sends.
             with contextlib.suppress(OSError, EOFError, AssertionError):
                 self._visit()
@@ -51,7 +44,6 @@ class Fuzzer:
         except ConnectionRefusedError:
             time.sleep(REFUSED_PAUSE_S)
             return
-        self.sent += 1
         try:
             self._random.choice(self._kinds)(client)
         finally:
@@ -130,35 +122,3 @@ class Fuzzer:
     def _answer(self, client):
         tag, _ = client.frame()
         assert tag == 0x0C, "a false handshake was accepted"
-        self.refused += 1
-
-
-class Flood:
-    """Several fuzzers at once; a context manager that leaves when all have ended."""
-
-    def __init__(self, port, count, token, size, *, seed):
-        share = -(-count // THREADS)
-        self.fuzzers = [Fuzzer(port, share, seed + k, token, size, LIMIT_S) for k in range(THREADS)]
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=fuzzer.run, args=(self._stop,)) for fuzzer in self.fuzzers
-        ]
-
-    def total(self, counter):
-        """Return the sum of "sent", or of "refused"."""
-        return sum(getattr(fuzzer, counter) for fuzzer in self.fuzzers)
-
-    def __enter__(self):
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self.wait(30.0)
-
-    def wait(self, limit_s):
-        """Wait until all connections have been thrown."""
-        for thread in self._threads:
-            thread.join(limit_s)
-            assert not thread.is_alive(), "the flood does not end"

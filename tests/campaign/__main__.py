@@ -31,7 +31,9 @@ def _arguments(words):
     parser.add_argument("--faults", type=int, default=300, help="how many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--index", type=int, action="append", help="only this one, and its account")
-    parser.add_argument("--each", action="store_true", help="each kind once on each backend")
+    parser.add_argument(
+        "--each", action="store_true", help="each kind once, and each promise on each backend"
+    )
     parser.add_argument("--first", type=int, default=0, help="the number to begin with")
     parser.add_argument("--only", action="append", help="kinds that begin with this word")
     parser.add_argument("--backend", action="append", help="backends that begin with this word")
@@ -67,9 +69,10 @@ def chosen(options):
 
 
 def traits(fault):
-    """Return what `--each` has once: kinds by backends, and promises by ways to wait."""
+    """Return what `--each` has once: kinds, and promises by backends and by ways to wait."""
     waits = [item for item in fault.env.items() if item[0].startswith("COBRE_COMM_")]
-    return {(fault.kind, fault.backend, fault.start), (promise_of(fault), *waits)}
+    promise = promise_of(fault)
+    return {fault.kind, (promise, fault.backend, fault.start), (promise, *waits)}
 
 
 def warm():

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from cobre_comm import CollectiveFailed
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import EVERY, NEVER, QUICK, Case, Slow
 from cobre_comm.testing.cases.reference import block, numbers
@@ -170,33 +169,12 @@ def wrong_values(comm, caller):
     assert exact_sum(comm, np.ones(2)) == 2.0 * comm.size
 
 
-def disagree(comm, caller):
-    """All but rank 0 add digits of their own in an allreduce of the same length."""
-    made = calls(caller, comm.rank)
-    try:
-        if comm.rank == 0:
-            made.exact_sum(comm, np.ones(3))
-        else:
-            digits = np.ones(70, np.int64)
-            made.allreduce(comm, digits, digits)
-    except Exception as error:
-        return error
-    return None
-
-
 def is_fsum(ran):
     """Every rank holds what ``math.fsum`` makes of all values."""
     kind, count, seed, dtype = ran.cell.arguments
     right = math.fsum(everything(kind, seed, count).astype(dtype)).hex()
     wrong = {rank: value for rank, value in enumerate(ran.values) if value != right}
     assert not wrong, f"should be {right}; ranks have {wrong}"
-
-
-def all_learn_of_the_sum(ran):
-    for error in ran.values:
-        assert isinstance(error, CollectiveFailed), repr(error)
-        assert "rank 0 called exact_sum" in str(error)
-    assert ran.values[0].operation == "exact_sum"
 
 
 CASES = [
@@ -219,8 +197,4 @@ CASES = [
     ),
     Case("shapes_and_dtypes", sum_shapes),
     Case("wrong_values", wrong_values, where="arguments", column="errors", check=QUICK),
-    Case(
-        "an_allreduce_of_the_same_length_is_not_a_sum", disagree, sizes=(3,), fresh=True,
-        limit_s=10, needs=("disagreement",), expect=all_learn_of_the_sum, column="errors",
-    ),
 ]  # fmt: skip

@@ -31,6 +31,8 @@ def collective(comm, caller, operation, length=5, *, dtype="f8", op=ReduceOp.SUM
         made.gatherv(comm, np.ones(length, dtype), *rest, root)
     elif operation == "split":
         comm.split(root)
+    elif operation == "exact_sum":
+        made.exact_sum(comm, np.ones(length))
     elif operation == "sum":
         made.sum(comm, np.dtype(dtype).type(1).item())
     else:

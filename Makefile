@@ -47,10 +47,10 @@ demo: $(VENV)/.examples  ## train the reference SDDP policy on 4 processes over 
 quick: $(VENV)/.test  ## every collective, backend and caller once, the launcher, the example
 	$(PYTEST) -m quick
 
-test: $(VENV)/.test  ## every pair of backend, ranks, caller, dtype and so on; not the full product
+test: $(VENV)/.test  ## every pair of backend, ranks, caller, dtype and so on
 	$(PYTEST) -m "not slow"
 
-test-all: $(VENV)/.test  ## the full product, for hours
+test-all: $(VENV)/.test  ## every three of them together, every planted fault, long runs: over an hour
 	$(PYTEST)
 
 campaign: $(VENV)/.test  ## thousands of faults in real jobs, in about an hour: docs/faults.md

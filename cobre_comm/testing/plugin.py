@@ -22,7 +22,7 @@ MARKERS = (
     "ranks(*sizes, backends=['shm'], timeout=60, env={}): run the test on every rank of a job, "
     "with its communicator as `comm`, once for each backend and number of ranks",
     "quick: every collective, backend and caller once, for `pytest -m quick`",
-    "slow: long grids, for `pytest -m slow` or no -m at all",
+    "slow: more combinations, for `pytest -m slow` or no -m at all",
 )
 
 SUITE = "cobre_comm.testing.suite"  # without which `pools` is a fixture of others

@@ -1,4 +1,4 @@
-"""A few faults of the campaign every day, some minutes of it in the full product."""
+"""A few faults of the campaign every day, some minutes of it in `make test-all`."""
 
 import subprocess
 import sys

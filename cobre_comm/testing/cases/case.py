@@ -20,7 +20,7 @@ QUICK, WHOLE, NEVER = "quick", "whole", "never"
 
 @dataclass(frozen=True)
 class Slow:
-    """A value that is tried in the full product alone, and never by ``cobre-comm check``."""
+    """A value that is tried where there is much time, and never by ``cobre-comm check``."""
 
     value: Any
 

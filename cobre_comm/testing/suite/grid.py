@@ -45,8 +45,8 @@ class Grid(Settings):
     """The points on which each kind of case is tried.
 
     A point is a tuple ``(backend, size)``. Where a case chooses the number of ranks by itself (2,
-    3 or 4, most often) there are names of backends instead. ``Slow(point)`` is for the full
-    product alone.
+    3 or 4, most often) there are names of backends instead. ``Slow(point)`` is tried
+    where there is much time.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What ranks do where sockets take little at a time, and ranks dawdle."""
+"""What ranks do where sockets take little at a time."""
 
 import contextlib
 import os
@@ -9,18 +9,14 @@ import socket
 import threading
 import time
 
-import numpy as np
 from cobre_kernels.tcp import chain, ring
 
 from cobre_comm import ReduceOp
 from cobre_comm.backends.tcp import backend
-from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.collectives import allgatherv, allreduce, broadcast
 from cobre_comm.testing.cases.faults import calling
 from cobre_comm.testing.cases.mixed import sequences
 
-CALLERS = ["python", "njit"]
-MOST_PAUSE_S = 0.004
 RECEIVE_BYTES = 65536
 LATEST_S = 20.0  # when a late rank comes at the latest
 
@@ -36,54 +32,10 @@ def tighten(comm):
     comm.barrier()
 
 
-def lengths_around(eager_bytes, itemsize, draw):
-    """Numbers of elements where something changes: the threshold, a chunk, the staging buffer."""
-    edge = draw.choice(
-        [eager_bytes, chain.SMALLEST_CHUNK, chain.CHUNK_BYTES, 4 * chain.CHUNK_BYTES]
-    )
-    about = [1, draw.randrange(1, 300), (edge + draw.randrange(-9, 10)) // itemsize]
-    return max(1, draw.choice(about))
-
-
-def blocks(size, total, draw):
-    """Counts that add up to about ``total``: equal, all on one rank, or anyhow."""
-    kind = draw.choice(["equal", "one", "any", "none"])
-    if kind == "equal":
-        return [total // size] * size
-    if kind == "one":
-        owner = draw.randrange(size)
-        return [total if rank == owner else 0 for rank in range(size)]
-    if kind == "any":
-        return [draw.randrange(2 * total // size + 1) for _ in range(size)]
-    return [0] * size
-
-
-def gather_somehow(comm, caller, draw, dtype, total, seed):
-    layout = allgatherv.scattered(draw, blocks(comm.size, total, draw))
-    gather = draw.choice([allgatherv.gather, allgatherv.gather_own_block])
-    gather(comm, caller, dtype, layout, seed)
-
-
-def work(comm, seed, count, eager_bytes):
-    """Random collectives from a shared seed, each verified; every rank dawdles in its own way."""
-    draw, own = random.Random(seed), random.Random(f"{seed} {comm.rank}")
+def work(comm, seed, count):
+    """Random collectives, each verified, some of a MiB: more than a chunk and than a buffer."""
     tighten(comm)
-    for number in range(count):
-        if own.random() < 0.2:
-            time.sleep(own.random() * MOST_PAUSE_S)
-        kind = draw.choice(calling.OPERATIONS)
-        caller, dtype = draw.choice(CALLERS), draw.choice(["f8", "i4", "u1"])
-        length = lengths_around(eager_bytes, np.dtype(dtype).itemsize, draw)
-        if kind == "allgatherv":
-            gather_somehow(comm, caller, draw, dtype, length, number)
-        elif kind == "allreduce":
-            reduce = draw.choice([allreduce.reduce, allreduce.reduce_in_place])
-            reduce(comm, caller, dtype, draw.choice(list(ReduceOp)), length, number)
-        elif kind == "broadcast":
-            length = draw.choice([0, length])
-            broadcast.cast(comm, caller, dtype, length, draw.randrange(comm.size), number)
-        else:
-            calls(caller).barrier(comm)
+    sequences.random_operations(comm, "either", seed, count, 150_000)
 
 
 class Trickle:

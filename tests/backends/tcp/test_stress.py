@@ -1,4 +1,4 @@
-"""Sockets take little at a time, ranks dawdle: results are right, or errors are true."""
+"""Sockets take little at a time: results are right, or errors are true."""
 
 import itertools
 
@@ -23,7 +23,7 @@ def settings(eager_bytes):
 def test_small_sockets(pools, size, eager_bytes):
     pool, env = pools.get("tcp-flat", size), settings(eager_bytes)
     for seed in range(100, 105):
-        pool.run(bodies.work, seed, 40, eager_bytes, env=env, fresh=True)
+        pool.run(bodies.work, seed, 40, env=env, fresh=True)
 
 
 @pytest.mark.parametrize("size", [2, 3])

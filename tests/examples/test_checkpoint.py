@@ -20,7 +20,7 @@ from training.share import UsageError
 from cobre_comm.check import sddp
 
 LARGE, SMALL = "gen_h8_t12_k10", "gen_h4_t5_k3"
-ITERATIONS = "60"
+ITERATIONS = "40"
 LONGEST_S = 100.0
 
 
@@ -154,7 +154,7 @@ def kill_in_the_middle(process: "subprocess.Popen[bytes]", path: Path, draw: ran
     """Kill a rank or the launcher some time after training began; return what was killed."""
     await_checkpoint(process, path)
     family = ranks_of(process.pid) if process.poll() is None else []
-    time.sleep(draw.uniform(0.0, 1.5))
+    time.sleep(draw.uniform(0.0, 1.0))
     target = draw.choice(["launcher", "rank"])
     if target == "launcher":
         process.kill()

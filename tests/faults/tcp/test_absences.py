@@ -13,6 +13,7 @@ from cobre_comm.errors import InitializationFailed
 from cobre_comm.testing import leftovers, run_ranks_outcomes
 from tests.faults.tcp import bodies
 from tests.faults.tcp.job import LOOPBACK, SHORT_MS, attach, check
+from tests.grid import slow
 
 SHORT_S = SHORT_MS / 1000
 ENDED = "ended before all ranks had attached"
@@ -97,7 +98,7 @@ def test_rank_that_ended_between_two_messages_is_named():
                 messages.peer_of(link, 2)
 
 
-@pytest.mark.parametrize("victim", [0, 1, 2])
+@pytest.mark.parametrize("victim", [0, slow(1), 2])
 def test_rank_is_killed_after_it_attached(victim, tmp_path):
     outcomes = run_ranks_outcomes("tcp", 4, bodies.is_killed, victim, str(tmp_path), connect=False)
     for outcome in outcomes[:3]:  # the last one was late and found no rank 0
@@ -149,12 +150,12 @@ def test_ctrl_c(victim, tmp_path):
     ("moment", "how", "victim"),
     [
         ("confirmed", "killed", 1),
-        ("attach_group", "killed", 2),
-        ("_share", "killed", 0),
-        ("_share", "interrupted", 1),
         ("attach_group", "interrupted", 0),
-        ("attach_group", "late", 1),
         ("_share", "late", 0),
+        pytest.param("attach_group", "killed", 2, marks=pytest.mark.slow),
+        pytest.param("_share", "killed", 0, marks=pytest.mark.slow),
+        pytest.param("_share", "interrupted", 1, marks=pytest.mark.slow),
+        pytest.param("attach_group", "late", 1, marks=pytest.mark.slow),
     ],
 )
 def test_rank_is_struck_while_ranks_find_their_nodes(moment, how, victim):
@@ -173,7 +174,7 @@ def test_rank_is_struck_while_ranks_find_their_nodes(moment, how, victim):
     assert not leftovers()
 
 
-@pytest.mark.parametrize("share", ["0", "1"])
+@pytest.mark.parametrize("share", [slow("0"), "1"])
 def test_ranks_without_dev_shm_are_nodes_of_their_own(share):
     outcomes = run_ranks_outcomes(
         "tcp", 3, bodies.without_shared_memory, "missing", env={"COBRE_TCP_SHARE": share},

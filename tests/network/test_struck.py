@@ -113,7 +113,7 @@ def named(outcome):
 @pytest.mark.parametrize("turn", range(len(STRUCK)))
 def test_struck(hosted_pools, hosts, turn):
     """All others name the lost ranks alone; a node behind a cut cable names some beyond it."""
-    kind, (layout, victim), caller, operation, length = STRUCK[turn]
+    kind, (layout, victim), operation, caller, length = STRUCK[turn]
     stroke = Stroke(kind, LAYOUTS[layout], victim)
     outcomes = stroke.run(
         hosted_pools(LAYOUTS[layout]), hosts, 100_000 + 10_000 * turn, caller, operation, length

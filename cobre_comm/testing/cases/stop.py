@@ -3,42 +3,23 @@
 import signal
 import threading
 
-import numpy as np
-
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import BOTH, Case, Slow
+from cobre_comm.testing.cases.faults.calling import collective
 
 LONG = 3000  # of float64; more than a chunk of small buffers, and than fits behind a header
 
 
-def operations(comm, call):
-    """Return a use of each collective, by name."""
-    small, large = np.arange(3.0), np.arange(float(LONG))
-    everyone, counts = np.zeros(3 * comm.size), np.full(comm.size, 3)
-    return {
-        "barrier": lambda: call.barrier(comm),
-        "allreduce": lambda: call.allreduce(comm, small, np.zeros(3)),
-        "long allreduce": lambda: call.allreduce(comm, large, np.zeros(LONG)),
-        "allgatherv": lambda: call.allgatherv(
-            comm, small, everyone, counts, np.cumsum(counts) - counts
-        ),
-        "broadcast": lambda: call.broadcast(comm, small, comm.size - 1),
-        "long broadcast": lambda: call.broadcast(comm, large, 0),
-        "exact_sum": lambda: call.exact_sum(comm, small),
-    }
-
-
 def asked(comm, caller, name, who):
     """One rank gets a signal before the second step; return what this one is told after each."""
-    told = []
-    call = calls(caller, comm.rank)
-    use = operations(comm, call)[name]
+    told, last = [], comm.size - 1
+    is_long, operation = name.startswith("long "), name.removeprefix("long ")
     comm.take_signals([signal.SIGTERM])
     for step in range(3):
         if step == 1 and comm.rank == who % comm.size:
             signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
-        use()
-        told.append(call.stop_requested(comm))
+        collective(comm, caller, operation, LONG if is_long else 3, root=0 if is_long else last)
+        told.append(calls(caller, comm.rank).stop_requested(comm))
     return told
 
 

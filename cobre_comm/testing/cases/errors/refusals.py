@@ -1,51 +1,15 @@
-"""The errors that ranks meet: their fields, on all ranks, and through pickle."""
-
-import pickle
+"""A call that one rank finds wrong by itself: the others do not hang for it, and name that rank."""
 
 import numpy as np
 
-from cobre_comm import (
-    AllocationFailed,
-    CollectiveFailed,
-    CommError,
-    InvalidBufferSize,
-    InvalidCommunicator,
-    InvalidRoot,
-    ReduceOp,
-)
+from cobre_comm import CollectiveFailed, CommError, ReduceOp
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import NEVER, QUICK, Case
+from cobre_comm.testing.cases.memory.regions import raises
 
 # What a rank finds wrong by itself, and what it does afterwards.
 REFUSED = ["InvalidRoot", "InvalidBufferSize", "TypeError", "ValueError"]
 THEN = ["barrier", "close"]
-
-
-def _told(call, *arguments):
-    """Return the error, its fields and its text as this rank sees them."""
-    try:
-        call(*arguments)
-    except CommError as error:
-        return error, dict(vars(error)), str(error)
-    raise AssertionError("nothing was raised")
-
-
-def raise_one(comm, caller, name):
-    """Every rank meets the same error."""
-    made, one, two = calls(caller, comm.rank), np.ones(4), np.zeros(4)
-    if name == "InvalidRoot":
-        return _told(made.broadcast, comm, one, 1000)
-    if name == "InvalidBufferSize":
-        return _told(made.allreduce, comm, one, np.zeros(3), ReduceOp.SUM)
-    if name == "InvalidCommunicator":
-        comm.close()
-        return _told(made.allreduce, comm, one, two, ReduceOp.SUM)
-    length = 4 + comm.rank
-    return _told(made.allreduce, comm, np.ones(length), np.zeros(length), ReduceOp.SUM)
-
-
-def raise_allocation_failed(comm, count):
-    return _told(comm.create_shared_region, count, np.float64)
 
 
 def _refused(comm, made, name):
@@ -77,7 +41,7 @@ def refused_on_one(comm, caller, name, then):
         if then == "close":
             comm.close()
         else:
-            _told(made.barrier, comm)
+            raises(CommError, made.barrier, comm)
     return first
 
 
@@ -91,31 +55,8 @@ def refused_region_on_one(comm):
     else:
         first = None
     if comm.rank == 1:
-        _told(comm.barrier)
+        raises(CommError, comm.barrier)
     return first
-
-
-FIELDS = {
-    "InvalidRoot": (InvalidRoot, {"root": 1000, "size": 2}),
-    "InvalidBufferSize": (InvalidBufferSize, {"operation": "allreduce"}),
-    "InvalidCommunicator": (InvalidCommunicator, {}),
-    "CollectiveFailed": (CollectiveFailed, {"mpi_error_code": 0, "operation": "allreduce"}),
-    "AllocationFailed": (AllocationFailed, {"requested_bytes": 2**61}),
-}
-
-
-def fields_and_pickle_agree(ran):
-    """Compare what a rank caught with what it pickled, which came through once more."""
-    [name] = ran.cell.arguments
-    cls, fields = FIELDS["AllocationFailed" if name == 2**58 else name]
-    for caught, attributes, text in ran.values:
-        assert type(caught) is cls
-        assert isinstance(caught, CommError)
-        assert {name: getattr(caught, name) for name in fields} == fields
-        assert vars(caught) == attributes
-        assert str(caught) == text != ""
-        again = pickle.loads(pickle.dumps(caught))
-        assert (type(again), vars(again), str(again)) == (cls, attributes, text)
 
 
 def others_name_rank_1(ran):
@@ -135,14 +76,6 @@ def case(name, body, over, expect, **fields):
 
 REFUSED_ON_ONE = {"needs": ("disagreement",), "buffers": ("small",), "expect": others_name_rank_1}
 CASES = [
-    case(
-        "fields_and_pickle", raise_one, {"name": [*FIELDS][:-1]}, fields_and_pickle_agree,
-        sizes=(2,),
-    ),
-    case(
-        "allocation_failed", raise_allocation_failed, {"count": [2**58]}, fields_and_pickle_agree,
-        sizes=(2,), callers=(), needs=("regions",),
-    ),
     case(
         "others_do_not_hang_for_a_refused_argument", refused_on_one,
         {"name": REFUSED, "then": THEN}, **REFUSED_ON_ONE,

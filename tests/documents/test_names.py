@@ -88,22 +88,14 @@ def resolves(name):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
-def test_named_files_exist(document):
-    named = paths((ROOT / document).read_text())
-    assert not [path for path in named if not exists(path)]
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
-def test_relative_links_lead_somewhere(document):
-    links = re.findall(r"\]\(([^)\s]+)\)", fences_removed((ROOT / document).read_text()))
+def test_what_a_document_names_exists(document):
+    text = (ROOT / document).read_text()
+    assert not [path for path in paths(text) if not exists(path)]
+    links = re.findall(r"\]\(([^)\s]+)\)", fences_removed(text))
     relative = [link for link in links if not link.startswith("http")]
     assert not [link for link in relative if not is_reachable(link, document)]
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
-def test_named_modules_and_names_exist(document):
-    text = " ".join(spans((ROOT / document).read_text()))
-    named = set(re.findall(r"(?<![\w./-])cobre_(?:comm|kernels)(?:\.\w+)+", text))
+    code = " ".join(spans(text))
+    named = set(re.findall(r"(?<![\w./-])cobre_(?:comm|kernels)(?:\.\w+)+", code))
     assert not [name for name in named if not resolves(name)]
 
 

@@ -63,7 +63,9 @@ def test_each_thread_its_own_communicator(comm, caller):
         own.close()
 
 
-@pytest.fixture(scope="module", params=["shm", "tcp-flat", slow("mpi-mpich"), "mpi-mpich:0,1"])
+@pytest.fixture(
+    scope="module", params=["shm", *map(slow, ("tcp-flat", "mpi-mpich")), "mpi-mpich:0,1"]
+)
 def interpreted(request):
     skip_unless_here(request.param)
     with RankPool(request.param, 2, env=INTERPRETED) as pool:

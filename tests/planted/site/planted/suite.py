@@ -25,7 +25,7 @@ def grid_of(*sizes):
 
 
 class TestNone(ConformanceSuite):
-    grid = grid_of(2, 4)
+    grid = grid_of(2, 3)
     fault = ""
 
 

@@ -1,3 +1,5 @@
+import re
+
 import psutil
 import pytest
 
@@ -55,7 +57,8 @@ def test_an_abort_ends_the_job_with_its_code(library):
         job.wait_ready(3)
         code, _, errors = job.finish()
         assert code == 5
-        assert errors.splitlines()[-1].startswith("cobre-comm: rank 1 exited with code 5")
+        # Its MPI ends all ranks with that code, and one of the others may be seen first.
+        assert re.fullmatch(r"cobre-comm: rank \d exited with code 5", errors.splitlines()[-1])
         assert job.survivors() == []
 
 

@@ -84,9 +84,9 @@ OUR_GRID = Grid(
         [point for point in [*WITHOUT_MPI, *TCP_OF_NODES, *MPI_USUAL] if point not in CROWDED],
         [*CROWDED, *TCP_SLOW, *MPI_SLOW],
     ),
+    # Many minutes: every transport, one rank, many, and numbers between.
     thorough_points=[
-        *WITHOUT_MPI,
-        ("tcp", 3),
+        *(("local", 1), ("shm", 2), ("shm", 7), ("tcp-flat", 3), ("tcp", 3)),
         ("mpi-openmpi", 2),
         ("mpi-openmpi-net", 3),
         ("mpi-mpich-net:0,1", 3),

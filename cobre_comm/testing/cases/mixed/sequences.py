@@ -98,6 +98,6 @@ CASES = [
     Case(
         "ten_thousand_random_operations", random_operations,
         {"seed": [Slow(777)], "count": [10_000], "longest": [3000]}, where="thorough",
-        timeout_s=1000, check=NEVER, **RANDOM,
+        timeout_s=1000, check=NEVER, **{**RANDOM, "callers": ("either",)},
     ),
 ]  # fmt: skip

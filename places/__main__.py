@@ -56,7 +56,8 @@ def _run(name, options):
     if options.keep:
         page.keep(place)
     failed = [row.what for row in place.rows if not row.good]
-    print(f"{len(place.rows) - len(failed)} of {len(place.rows)} rows good", *failed, sep="; not ")
+    count = f"{len(place.rows) - len(failed)} of {len(place.rows)} rows good"
+    print(f"{count}, {place.seconds:.0f} s", *failed, sep="; not ", flush=True)
     return 1 if failed else 0
 
 

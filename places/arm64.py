@@ -10,7 +10,21 @@ import re
 import sys
 
 from places.debian import Debian
-from places.frame import HELLO, ROOT, Missing, expect, kill_one, need_root, run, tool, trained
+from places.frame import (
+    CASE,
+    HELLO,
+    ROOT,
+    TRAIN,
+    Done,
+    Missing,
+    begun,
+    expect,
+    kill_one,
+    need_root,
+    run,
+    tool,
+    trained,
+)
 
 QEMU = "/usr/bin/qemu-aarch64-static"
 KNOWN = pathlib.Path("/proc/sys/fs/binfmt_misc")
@@ -19,10 +33,12 @@ MAGIC = (
     r":\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
     f":{QEMU}:F"
 )
-LOOP = "import time; t = time.process_time(); sum(range(3_000_000)); print(time.process_time() - t)"
+SUM = "import time; t = time.process_time(); sum(range(3_000_000)); print(time.process_time() - t)"
 VERSIONS = """import numba, numpy, platform as p
 print(p.machine(), "Python", p.python_version(), end=" ")
 print("numba", numba.__version__, "NumPy", numpy.__version__)"""
+# `make quick`, but for MPI, which is not here, and the example, which is a row of its own.
+LOOP = "tests/conformance", "tests/launch/workers"
 ORDERINGS = "tests/kernels/test_atomics.py"
 
 
@@ -31,11 +47,11 @@ def run_place(place, folder, stack):
     need_root()
     tool("qemu-aarch64-static", "qemu-user-static")
     site = folder / "site"
-    debian = Debian(folder / "debian", "bookworm", ["python3"], [ROOT, folder], arch="arm64")
+    debian = Debian(folder / "debian", "bookworm", ["python3"], [ROOT, folder], "arm64")
     if not site.exists():
         _install(site)
     stack.enter_context(_emulation())
-    python = debian.command("/usr/bin/python3", cwd=folder)
+    python = debian.command("/usr/bin/python3", cwd=ROOT)
     factor = _factor(place, python)
     extra = {
         "PYTHONPATH": str(site),
@@ -45,34 +61,48 @@ def run_place(place, folder, stack):
         "COBRE_TEST_LIMITS": str(factor),
     }
     cobre = *python, "-m", "cobre_comm"
+    with place.row("kernels", "cobre-comm compile") as seen:
+        done = run(*cobre, "compile", within_s=400 * factor, **extra)
+        expect(done.code == 0, done)
+        seen += re.findall(r"kernels compiled in .*", done.output)
     for backend in ("local", "shm", "tcp"):
         ranks = 1 if backend == "local" else 2
         words = "run", "-n", ranks, "--backend", backend, HELLO
         with place.row(
             f"{ranks} x {backend}", f"cobre-comm {' '.join(map(str, words[:-1]))} hello_ranks.py"
         ) as seen:
-            done = run(*cobre, *words, within_s=400, **extra)
+            done = run(*cobre, *words, within_s=100 * factor, **extra)
             expect(
                 f"rank {ranks - 1} of {ranks} on {backend}" in done.output and not done.code, done
             )
             seen.append(f"{ranks} ranks met")
-    with place.row("SDDP: one hash", "cobre-comm run -n 2 train.py") as seen:
-        start = *cobre, "run", "-n", 2
-        seen.append(
-            trained(lambda *words: run(*start, *words, within_s=600, **extra), folder / "out.json")
-        )
-    with place.row("a rank is killed", "kill -9 of one rank of 2") as seen:
-        seen.append(kill_one([*cobre, "run", "-n", 2], 2, 60 * factor, **extra))
-    with place.row("the quick loop", "cobre-comm check --quick --backends local,shm,tcp") as seen:
-        words = "check", "--quick", "--backends", "local,shm,tcp"
-        done = run(*cobre, *words, within_s=900, **extra)
-        seen += re.findall(r"(?m)^(.* checks passed), ", done.output)
-        expect(done.code == 0 and len(seen) == 3, done)
+    words = "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "quick", "-k", "not mpi"
+    with (
+        place.row("the quick loop", f"pytest -m quick -k 'not mpi' {' '.join(LOOP)}") as seen,
+        begun(*python, *words, *LOOP, **extra) as loop,
+    ):
+        _train(place, [*cobre, "run", "-n"], factor, folder, extra)  # on the other core
+        output, _ = loop.communicate(timeout=300 * factor)
+        expect(loop.returncode == 0 and "skipped" not in output, Done(loop.returncode, output))
+        seen += re.findall(r"\d+ passed.* in [\d.]+s", output)
     with place.row("orderings in code compiled for aarch64", f"pytest {ORDERINGS}") as seen:
         done = run(sys.executable, "-m", "pytest", "-q", ORDERINGS, cwd=ROOT)
         expect(done.code == 0 and "skipped" not in done.output, done)
         seen.append(re.findall(r"\d+ passed", done.output)[0] + ", without emulation")
     return run(*python, "-c", VERSIONS, **extra).output.strip()
+
+
+def _train(place, start, factor, folder, extra):
+    """The example, and a rank that is killed."""
+    with place.row("SDDP: one hash", "cobre-comm run -n 2 train.py") as seen:
+        words = TRAIN, CASE, "--quiet", "--iterations", 0  # one rank compiles for both
+        done = run(*start, 1, "--backend", "shm", *words, within_s=300 * factor, **extra)
+        expect(done.code == 0, done)
+        limit_s = 100 * factor
+        out = folder / "result.json"
+        seen.append(trained(lambda *words: run(*start, 2, *words, within_s=limit_s, **extra), out))
+    with place.row("a rank is killed", "kill -9 of one rank of 2") as seen:
+        seen.append(kill_one([*start, 2], 2, 60 * factor, **extra))
 
 
 def _install(site):
@@ -82,7 +112,10 @@ def _install(site):
     pip = sys.executable, "-m", "pip", "install", "-q", "--target", site
     wheels = site.parent / "wheels"
     run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", wheels, ROOT, within_s=200)
-    for words in ([*chosen, "numba", "rich", "pytest"], ["--no-deps", *wheels.glob("*.whl")]):
+    for words in (
+        [*chosen, "numba", "psutil", "pytest", "pytest-timeout"],
+        ["--no-deps", *wheels.glob("*.whl")],
+    ):
         done = run(*pip, *words, within_s=400)
         if done.code:
             raise Missing(f"wheels of aarch64: {done.output.splitlines()[-1]}")
@@ -108,8 +141,8 @@ def _emulation():
 def _factor(place, python):
     """Return how many times slower emulation is, and at least 1."""
     with place.row("how slow emulation is", "python -c 'sum(range(3_000_000))'") as seen:
-        here = float(run(sys.executable, "-c", LOOP).output)
-        done = run(*python, "-c", LOOP)
+        here = float(run(sys.executable, "-c", SUM).output)
+        done = run(*python, "-c", SUM)
         expect(done.code == 0, done)
         factor = max(1.0, round(float(done.output) / here, 1))
         seen.append(f"{factor} times; limits of tests are multiplied by it")

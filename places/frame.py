@@ -57,6 +57,12 @@ class Place:
         self.name = name
         self.versions = ""
         self.rows = []
+        self._start = time.monotonic()
+
+    @property
+    def seconds(self):
+        """Since its beginning, what sets it up included."""
+        return time.monotonic() - self._start
 
     @contextlib.contextmanager
     def row(self, what, command):
@@ -96,19 +102,26 @@ def environment(**extra):
     return kept | {"PATH": path} | extra
 
 
-def run(*words, within_s=120, cwd=None, **extra):
-    """Run a command to its end, stdout and stderr together; kill its group if it takes longer."""
+@contextlib.contextmanager
+def begun(*words, cwd=None, **extra):
+    """Start a command, stdout and stderr in one pipe; kill its group if the body raises."""
     command = [str(word) for word in words]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, env=environment(**extra), cwd=cwd, start_new_session=True,
     ) as process:  # fmt: skip
         try:
-            output, _ = process.communicate(timeout=within_s)
+            yield process
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise
+
+
+def run(*words, within_s=120, cwd=None, **extra):
+    """Run a command to its end; kill its group if it takes longer."""
+    with begun(*words, cwd=cwd, **extra) as process:
+        output, _ = process.communicate(timeout=within_s)
     return Done(process.returncode, output)
 
 

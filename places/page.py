@@ -12,9 +12,9 @@ PAGE = ROOT / "docs" / "howto" / "places.md"
 def keep(place):
     """Replace the table of a place on the page."""
     versions = ", ".join([place.versions, f"Python {platform.python_version()}"])
-    seconds = sum(row.seconds for row in place.rows)
+    took = f"{place.seconds:.0f} s with setting up"
     lines = [
-        f"`make place-{place.name}`, {datetime.date.today()}: {versions}; {seconds:.0f} s.",
+        f"`make place-{place.name}`, {datetime.date.today()}: {versions}; {took}.",
         "",
         "| what | command | seen | s |",
         "|---|---|---|---|",

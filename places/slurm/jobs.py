@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import time
 
 from places.frame import CASE, HELLO, STEPS, TRAIN, Failed, expect, wait_until
 
@@ -141,9 +142,13 @@ def met(output, ranks):
 def signals(cluster, place):
     """What Slurm does to a job that should end or wait."""
     with place.row("scancel", "scancel JOB") as seen:
-        job, _ = started(cluster, 60)
+        job, output = started(cluster, 60)
+        start = time.monotonic()
         cluster.run("scancel", job)
         await_end(cluster, job, 30)
+        if "CANCELLED" not in output.read_text():
+            raise Failed(output.read_text()[-300:])
+        seen += ["Slurm says CANCELLED", f"over after {time.monotonic() - start:.1f} s"]
         seen.append(nothing_left(cluster))
     with place.row(
         "a stop before the end", "sbatch --signal=USR1@... ; COBRE_COMM_GRACEFUL=SIGUSR1"
@@ -193,21 +198,25 @@ def faults(cluster, place):
                 "pgrep", "-n", "-f", "places/programs/steps.py"
             ).output.strip()
             cluster.run_here("kill", "-9", victim)
+        start = time.monotonic()
         await_end(cluster, job, 30)
+        took = f"over after {time.monotonic() - start:.1f} s"
         raised = re.findall(r"raised CollectiveFailed: ranks \((\d),?\)", output.read_text())
         if len(raised) != 3 or len(set(raised)) != 1:
             raise Failed(output.read_text()[-300:])
-        seen += [f"3 ranks raised CollectiveFailed, naming rank {raised[0]}", nothing_left(cluster)]
+        seen += [f"3 ranks raised CollectiveFailed, naming rank {raised[0]}", took]
+        seen.append(nothing_left(cluster))
     with place.row("a node goes down", "power off node 2 of 2, srun --no-kill") as seen:
         step = f"COBRE_TCP_TIMEOUT_SECS=10 srun --no-kill {PYTHON} {STEPS} 120"
         job, output = cluster.submit(step, "-N", "2", "-n", "4", "--no-kill", "-w", "h3,h4")
         met(output, 4)
         cluster.power_off(4)
+        start = time.monotonic()
         wait_until(
             lambda: len(re.findall("raised", output.read_text())) >= 2, 60, "errors of 2 ranks"
         )
         raised = re.findall(r"(rank \d raised .*)", output.read_text())
-        seen += sorted(raised)
+        seen += [*sorted(raised), f"known after {time.monotonic() - start:.1f} s"]
         cancel_all(cluster)
         left = [name for name in cluster.left() if not name.startswith("h4")]
         if left:

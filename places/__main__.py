@@ -36,6 +36,8 @@ def main():
         parser.error(
             f"no place is called {', '.join(sorted(unknown))}; there are {', '.join(PLACES)}"
         )
+    # What a shell starts in the background begins with SIGINT ignored, and passes that on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         return max(_run(name, options) for name in options.names or PLACES)

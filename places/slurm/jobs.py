@@ -181,6 +181,8 @@ def signals(cluster, place):
         output.unlink()
         cluster.run("scontrol", "requeue", job)
         nothing_left(cluster)
+        # Slurm puts it off for two minutes once all of its first run has ended.
+        wait_until(lambda: cluster.state(job) == "PENDING", 60, "a job that waits to begin again")
         cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
         met(output, 4)
         await_end(cluster, job, 90)

@@ -134,7 +134,7 @@ def chain(at: Nodes, nbytes: float) -> float:
 
 def stripes(at: Nodes, nbytes: float) -> float:
     """Return the seconds in which each leader folds a stripe of all contributions."""
-    parts = at.size if at.ranks == 1 else at.nodes * at.ranks + at.size + at.nodes
+    parts = at.nodes * at.ranks + at.size + at.nodes
     rounds = math.ceil(nbytes / (at.nodes * (at.half // parts)))
     crossing = (at.ranks + 1) * nbytes * (at.nodes - 1) / at.nodes / at.stream
     scatter = at.alpha + 2 * (at.nodes - 1) * at.message

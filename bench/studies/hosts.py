@@ -45,7 +45,7 @@ def cases(size: int) -> list[Case]:
     rows = [(name, f"{megabytes} MB", megabytes * 1_000_000) for name, megabytes in long]
     rows += [
         (name, f"{kilobytes} kB", kilobytes * 1000)
-        for kilobytes in (64, 16, 4)
+        for kilobytes in (64, 32, 16, 8, 4)
         for name in ("allgatherv", "broadcast", "allreduce")
     ]
     made = []

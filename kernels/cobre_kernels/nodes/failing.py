@@ -86,29 +86,29 @@ def adopt_reasons(comm, reasons, reporter, has_waited):
 
 @routine
 def exchange_calls(comm):
-    """Learn what every rank called; all leaders are here, for all have seen the same headers.
-
-    The calls lie in a half, which no rank uses any more, and not where the outcome is handed out:
-    a transport that is left may still read and write them then.
-    """
-    nodes, node, half = comm.nodes, comm.nodes.node, comm.nodes.halves
+    """Learn what every rank called; all leaders are here, for all have seen the same headers."""
+    nodes, node = comm.nodes, comm.nodes.node
     record_calls(node)
-    first = half + nodes.node_starts[nodes.own_node] * FAILURE_BYTES
-    move(first, node.failures[0].address, node.size * FAILURE_BYTES)
+    first = nodes.staging.failures[nodes.node_starts[nodes.own_node]]
+    move(first.address, node.failures[0].address, node.size * FAILURE_BYTES)
     parts_by_rank(nodes, FAILURE_BYTES)
-    outcome = run(nodes.allgatherv, comm, Gather(half))
+    outcome = run(nodes.allgatherv, comm, Gather(nodes.staging.failures[0].address))
     if outcome == OK:
-        take_failures(comm, half)
+        copy_failures(comm, False)
         return DISAGREE
     return outcome
 
 
 @routine
-def take_failures(comm, staged):
-    """Copy failure records that lie in node order to those of this rank."""
-    for index in range(comm.size):
-        own = comm.failures[comm.nodes.node_order[index]].address
-        move(own, staged + index * FAILURE_BYTES, FAILURE_BYTES)
+def copy_failures(comm, to_staging):
+    """Copy the failure records to the staging buffer, where they lie in node order, or from it."""
+    for rank in range(comm.size):
+        own = comm.failures[rank].address
+        staged = comm.nodes.staging.failures[comm.nodes.node_index[rank]].address
+        if to_staging:
+            move(staged, own, FAILURE_BYTES)
+        else:
+            move(own, staged, FAILURE_BYTES)
 
 
 @kernel(COMM, Outcome)

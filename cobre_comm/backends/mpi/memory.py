@@ -85,7 +85,10 @@ class MpiMemory(NodesMemory):
         mpi.counts = self.room(4 * nodes * WORD_BYTES)
         mpi.reasons = self.room(size * WORD_BYTES)
         mpi.report_out = self.record(records.MESSAGE, size)
-        mpi.query_out = self.record(records.MESSAGE)
+        for name, kind in (("query_out", messages.QUERY), ("answer_out", messages.ANSWER)):
+            message = self.record(records.MESSAGE)
+            message.kind, message.sender = kind, self._world.rank
+            setattr(mpi, name, message)
         mpi.message_in = self.record(records.MESSAGE, size)
         mpi.sends = self.room(nodes * WORD_BYTES)
         mpi.answered = self.room(nodes * WORD_BYTES)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from cobre_kernels.collective.comm import COMM, FORKED
+from cobre_kernels.collective.comm import COMM, FAILURE, FORKED
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES, Record, View, poke_now
 from cobre_kernels.nodes import outcome, records, round
@@ -161,6 +161,7 @@ class NodesMemory:
         self.node.names = nodes.node_order.address + first * WORD_BYTES
         nodes.header = self.record(records.HEADER)
         nodes.headers = self.room(count * records.HEADER.size_bytes)
+        nodes.calls = self.room(len(order) * FAILURE.size_bytes)
         for name in ("landing", "given", "given_at", "got", "got_at"):
             setattr(nodes, name, self.room(count * WORD_BYTES))
 

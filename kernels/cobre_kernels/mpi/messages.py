@@ -33,10 +33,13 @@ def _send(comm, message, size_bytes, node):
 
 @kernel(COMM, Outcome)
 def report_kernel(comm, call):
-    """Tell the leaders of the other nodes the reasons in this rank's failure records."""
+    """Tell the leaders of the other nodes the reasons in this rank's failure records, once.
+
+    MPI may still read an earlier report, and a rank that has failed has nothing to add.
+    """
     mpi, nodes, report = comm.mpi, comm.nodes, comm.mpi.report_out
-    if call.status == DISAGREE:
-        return OK  # MPI has told the others what all have called, whatever this rank does now
+    if call.status == DISAGREE or report.kind == REPORT:
+        return OK  # after DISAGREE, MPI has told the others what all have called
     report.kind = REPORT
     report.sender = comm.rank
     report.completed = mpi.completed
@@ -86,16 +89,13 @@ def query_leaders(comm):
     for node in range(comm.nodes.nodes):
         mpi.answered[node] = 0
         if node != comm.nodes.own_node:
-            _send_liveness(comm, QUERY, node)
+            _send_liveness(comm, mpi.query_out, node)
 
 
 @routine
-def _send_liveness(comm, kind, node):
-    """Send a query or an answer; one this short has left when the call returns."""
-    mpi, message = comm.mpi, comm.mpi.query_out
-    message.kind = kind
-    message.sender = comm.rank
-    calls.test(mpi, _send(comm, message, LIVENESS_BYTES, node))
+def _send_liveness(comm, message, node):
+    """Send a query or an answer; MPI may still read it later, and its words never change."""
+    calls.test(comm.mpi, _send(comm, message, LIVENESS_BYTES, node))
 
 
 @routine
@@ -111,7 +111,7 @@ def read_messages(comm):
         if message.kind == REPORT:
             _take_report(comm, message)
         elif message.kind == QUERY:  # row ANSWER
-            _send_liveness(comm, ANSWER, node)
+            _send_liveness(comm, mpi.answer_out, node)
         else:  # row HEARD
             mpi.answered[node] = 1
 

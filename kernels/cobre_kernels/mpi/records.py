@@ -39,7 +39,8 @@ MPI = Record(
     queried_ns=word("when this leader sent liveness queries; 0: not in this wait"),
     answered=table("1 for each node whose leader has answered"),
     report_out=pointer("Message", "the report that this rank sends"),
-    query_out=pointer("Message", "the query or answer that this rank sends"),
+    query_out=pointer("Message", "the query that this rank sends"),
+    answer_out=pointer("Message", "the answer that this rank sends"),
     message_in=pointer("Message", "the message that this rank receives"),
     sends=word("address of the handle of the last send to each node"),
 )

@@ -86,29 +86,29 @@ def adopt_reasons(comm, reasons, reporter, has_waited):
 
 @routine
 def exchange_calls(comm):
-    """Learn what every rank called; all leaders are here, for all have seen the same headers."""
+    """Learn what every rank called; all leaders are here, for all have seen the same headers.
+
+    The calls move in the leader's own memory: when this verb is left, the transport may still use
+    it, and in the staging buffer may lie what came behind a short payload.
+    """
     nodes, node = comm.nodes, comm.nodes.node
     record_calls(node)
-    first = nodes.staging.failures[nodes.node_starts[nodes.own_node]]
+    first = nodes.calls[nodes.node_starts[nodes.own_node]]
     move(first.address, node.failures[0].address, node.size * FAILURE_BYTES)
     parts_by_rank(nodes, FAILURE_BYTES)
-    outcome = run(nodes.allgatherv, comm, Gather(nodes.staging.failures[0].address))
+    outcome = run(nodes.allgatherv, comm, Gather(nodes.calls[0].address))
     if outcome == OK:
-        copy_failures(comm, False)
+        take_failures(comm, nodes.calls[0].address)
         return DISAGREE
     return outcome
 
 
 @routine
-def copy_failures(comm, to_staging):
-    """Copy the failure records to the staging buffer, where they lie in node order, or from it."""
-    for rank in range(comm.size):
-        own = comm.failures[rank].address
-        staged = comm.nodes.staging.failures[comm.nodes.node_index[rank]].address
-        if to_staging:
-            move(staged, own, FAILURE_BYTES)
-        else:
-            move(own, staged, FAILURE_BYTES)
+def take_failures(comm, rows):
+    """Copy failure records that lie in node order to those of this rank."""
+    for index in range(comm.size):
+        own = comm.failures[comm.nodes.node_order[index]].address
+        move(own, rows + index * FAILURE_BYTES, FAILURE_BYTES)
 
 
 @kernel(COMM, Outcome)

@@ -12,10 +12,16 @@ from cobre_kernels.collective.status import (
 )
 from cobre_kernels.collective.stop import hear
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
+from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.arrival import show_last, take_last
-from cobre_kernels.nodes.failing import copy_failures, fail_on_node, report_failure
+from cobre_kernels.nodes.failing import (
+    FAILURE_BYTES,
+    fail_on_node,
+    report_failure,
+    take_failures,
+)
 from cobre_kernels.nodes.records import OUTSIDE, is_leader
 
 PULSE_NS = 500_000_000  # a leader that learns how another one ended may miss some beats
@@ -60,7 +66,9 @@ def _show_outcome(comm, status):
     staging = comm.nodes.staging
     show_last(comm)
     if status != OK:
-        copy_failures(comm, True)
+        for rank in range(comm.size):
+            staged = staging.failures[comm.nodes.node_index[rank]].address
+            move(staged, comm.failures[rank].address, FAILURE_BYTES)
     store_relaxed(staging.status, status)
     store_relaxed(staging.mpi_error, comm.mpi_error)
     store_relaxed(staging.waited_ns, comm.waited_ns)
@@ -72,7 +80,7 @@ def _take_outcome(comm):
     status = load_relaxed(staging.status)
     take_last(comm)
     if status != OK:
-        copy_failures(comm, False)
+        take_failures(comm, staging.failures[0].address)
         comm.mpi_error = load_relaxed(staging.mpi_error)
         comm.waited_ns = load_relaxed(staging.waited_ns)
     return status

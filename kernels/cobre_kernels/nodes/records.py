@@ -97,6 +97,7 @@ NODES = Record(
     given_at=table("where they lie"),
     got=table("bytes that come from each leader"),
     got_at=table("where they go"),
+    calls=rows("Failure", "what each rank called, in node order, where they disagree"),
     accumulator=memory(BLOCK_BYTES, "for folds into memory that other ranks fold into"),
 )
 

@@ -8,7 +8,8 @@ import ctypes
 import sys
 
 import numpy as np
-from cobre_kernels.machine.record import LINE_BYTES
+from cobre_kernels.collective.comm import FAILURE
+from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES
 from cobre_kernels.mpi import calls, messages, verbs
 from cobre_kernels.mpi.records import MESSAGE, MPI
 from cobre_kernels.nodes import barrier, broadcast, failing, outcome, records, round
@@ -19,6 +20,8 @@ from cobre_kernels.nodes.gatherv import gatherv_body
 from tests.kernels import shared_words
 from tests.kernels.threads.recorder import copy_bytes, recorder
 from tests.kernels.threads.world import COMM, World
+
+MPI_ERROR = 17
 
 
 def _ints(address):
@@ -48,6 +51,12 @@ def _ialltoallv(mpi, send, given, given_at, byte, recv, got, got_at, recv_byte, 
 
 def _iallgatherv(mpi, send, count, byte, recv, given, given_at, recv_byte, comm, request):
     return _written(recv + _ints(given_at), _ints(given))
+
+
+def _iallgatherv_left(mpi, send, count, byte, recv, given, given_at, recv_byte, comm, request):
+    with recorder.lock:
+        recorder.races.leave(recorder.ranks.own, recv + _ints(given_at), _ints(given))
+    return MPI_ERROR
 
 
 STAND_INS = {
@@ -112,14 +121,23 @@ class Node(World):
         room = size * node.buffer_stride - records.halves_offset(size)
         nodes.half_bytes = room // 2 // LINE_BYTES * LINE_BYTES
         nodes.header, nodes.headers = (self._record(records.HEADER) for _ in range(2))
+        nodes.calls = self._words([0] * (size * FAILURE.size_bytes // WORD_BYTES))
         for name in ("landing", "given", "given_at", "got", "got_at"):
             setattr(nodes, name, self._words([0]))
         mpi.counts = self._words([0] * 4)
         mpi.reasons, mpi.sends, mpi.answered = (self._words([0] * size) for _ in range(3))
         mpi.report_out = self._record(MESSAGE, size)
-        mpi.query_out = self._record(MESSAGE)
+        mpi.query_out, mpi.answer_out = (self._record(MESSAGE) for _ in range(2))
         mpi.message_in = self._record(MESSAGE, size)
         return comm
+
+
+class NodeThatIsLeft(Node):
+    """As Node, but what gathers fails, and MPI may read what it was given at any time later."""
+
+    def __init__(self, size, **world):
+        super().__init__(size, **world)
+        calls._iallgatherv = _iallgatherv_left
 
 
 assert "mpi4py" not in sys.modules  # the stand-ins are for a process without MPI

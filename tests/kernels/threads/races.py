@@ -24,9 +24,10 @@ class Races:
     """
 
     def __init__(self, size, begin, end):
-        self._clocks = [[0] * size for _ in range(size)]
-        for thread in range(size):
-            self._clocks[thread][thread] = 1
+        self._left = size  # what works on when the threads have left it; nobody awaits it
+        self._clocks = [[0] * (size + 1) for _ in range(size + 1)]
+        for thread, clock in enumerate(self._clocks):
+            clock[thread] = 1
         self._begin, self._end = begin, end
         self._released = {}
         self._writes = {}
@@ -46,6 +47,11 @@ class Races:
             for word in range(first, last + 1):
                 self._mark(thread, word * WORD_BYTES, False)
                 self._access(thread, word * WORD_BYTES, is_write)
+
+    def leave(self, thread, address, count):
+        """Note that so many bytes are read at any time from now on."""
+        self._learn(self._left, self._clocks[thread])
+        self.data(self._left, address, count, False)
 
     def streams(self, thread, address):
         """Note stores past the caches, which only a fence orders."""

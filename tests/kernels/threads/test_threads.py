@@ -11,7 +11,7 @@ from cobre_kernels.shm.control import CONTROL, RANK_BLOCK
 from tests.kernels import programs
 from tests.kernels.shared_words import WORDS
 
-FAILURES = ("disagreement", "left", "late", "node disagreement")
+FAILURES = ("disagreement", "left", "late", "node disagreement", "node disagreement left")
 SCENARIOS = (
     "barriers",
     "broadcasts",

@@ -20,7 +20,7 @@ from cobre_kernels.collective import calls, dtypes, entry, status  # isort: skip
 from cobre_kernels.collective.reduction import fold  # isort: skip
 from cobre_kernels.machine import copy, libc  # isort: skip
 from cobre_kernels.shm import slot, step, wait  # isort: skip
-from tests.kernels.threads.node import Node  # isort: skip
+from tests.kernels.threads.node import Node, NodeThatIsLeft  # isort: skip
 
 SIZE = 4  # more than FOLD_ALL_RANKS
 LATE_S = 0.02
@@ -173,6 +173,10 @@ def disagreement(comm):
     assert synchronise(comm) == status.IS_BROKEN
 
 
+def disagreement_left(comm):
+    assert synchronise(comm, comm.rank % 2) == status.MPI_FAILED
+
+
 def late(comm):
     if comm.rank == 0:
         time.sleep(0.4)
@@ -271,6 +275,7 @@ def main():
     results["rounds"] = report(rounds, Node)
     results["node gathervs"] = report(gathervs, Node)
     results["node disagreement"] = report(disagreement, Node)
+    results["node disagreement left"] = report(disagreement_left, NodeThatIsLeft)
     results["planted"] = {name: planted(*mistake) for name, mistake in mistakes().items()}
     json.dump(results, sys.stdout)
 

@@ -43,13 +43,29 @@ def suspended(comm, caller, pause_s):
         collective(comm, caller, "allreduce")
 
 
+def least_named(rank, absent, nodes):
+    """Return sets of absent ranks, one of which a rank names: docs/guarantees.md."""
+    missing, told = {}, {}
+    for node in set(nodes):
+        missing[node] = {each for each in absent if nodes[each] == node}
+        leader = nodes.index(node)
+        told[node] = {leader} if leader in missing[node] else missing[node]
+    if missing[nodes[rank]]:
+        return [missing[nodes[rank]]]
+    reporting = [node for node in told if 0 < len(missing[node]) < nodes.count(node)]
+    return [told[node] for node in reporting] or [set().union(*told.values())]
+
+
 def absent_are_named(ran):
     operation, absent = ran.cell.arguments
+    nodes = ran.settings.nodes(ran.backend, ran.size)
     for rank in set(range(ran.size)) - set(absent):
         caught, waited_s, later, took = ran.values[rank]
-        check_timeout(caught, absent, ran.settings.timeout_variable(ran.backend))
+        check_timeout(caught, ran.settings.timeout_variable(ran.backend))
+        assert set(caught.ranks) <= set(absent)
+        assert any(named <= set(caught.ranks) for named in least_named(rank, absent, nodes))
         assert caught.operation == operation
-        check_calls(caught, absent)
+        check_calls(caught, caught.ranks)
         assert waited_s > 0.9 * LIMIT_S
         check_later(later, took, str(caught))
 

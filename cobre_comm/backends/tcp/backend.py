@@ -8,7 +8,8 @@ from collections.abc import Callable
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access, libc
 from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.tcp import verbs
+from cobre_kernels.tcp import chain, messages, ring
+from cobre_kernels.tcp.progress import control, neighbours
 
 from cobre_comm.backends.kernel_backend import Bodies
 from cobre_comm.backends.local import backend as local
@@ -38,13 +39,13 @@ from cobre_comm.errors import AllocationFailed, InitializationFailed
 from cobre_comm.jit.register import register_backend
 
 VERBS = Verbs(
-    verbs.exchange_kernel,
-    verbs.allgatherv_kernel,
-    verbs.broadcast_kernel,
-    verbs.alltoallv_kernel,
-    verbs.report_kernel,
-    verbs.goodbye_kernel,
-    verbs.chain_kernel,
+    messages.exchange_kernel,
+    ring.allgatherv_kernel,
+    ring.broadcast_kernel,
+    messages.alltoallv_kernel,
+    control.report_kernel,
+    control.goodbye_kernel,
+    chain.chain_kernel,
 )
 EAGER_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
 FAR_EAGER_BYTES = 8 * 1024  # a network is slower than loopback
@@ -249,7 +250,9 @@ def choose_patience_us(config: TcpConfig, ranks_here: int) -> tuple[float, float
 
 def kernels() -> list[Kernel]:
     """Return what is compiled before ranks start."""
-    return [*node_kernels(), *BODIES.all(), *verbs.KERNELS, *access.KERNELS, *local.BODIES.all()]
+    progress = (messages.transfer_kernel, neighbours.advance_kernel)
+    bodies = (*BODIES.all(), *local.BODIES.all())
+    return [*node_kernels(), *bodies, *VERBS.all(), *progress, *access.KERNELS]
 
 
 register_backend(TcpBackend, is_local=False)

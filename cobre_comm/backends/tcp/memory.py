@@ -9,8 +9,8 @@ import numpy as np
 from cobre_kernels.machine.record import WORD_BYTES, Record
 from cobre_kernels.tcp import links as records
 from cobre_kernels.tcp.frame import CONTROL_MESSAGE
+from cobre_kernels.tcp.messages import transfer_kernel
 from cobre_kernels.tcp.progress.neighbours import advance_kernel
-from cobre_kernels.tcp.progress.transfer import transfer_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.backends.nodes.node_order import NodeOrder

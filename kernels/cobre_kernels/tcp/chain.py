@@ -1,4 +1,4 @@
-"""The chain: a large reduction in rank order over nodes whose ranks follow each other.
+"""The verb chain: a large reduction in rank order over nodes whose ranks follow each other.
 
 Leader 0 folds the contributions of its ranks chunk by chunk and sends each to leader 1, which folds
 those of its own ranks into it and sends on what comes out, and so on: the last leader has the fold
@@ -13,12 +13,15 @@ A ring reduce-scatter would carry a little less, but would begin the fold of eac
 rank: other bits than everywhere else.
 """
 
+from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import fold
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move
+from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import is_pair
+from cobre_kernels.nodes.verbs import Chain
 from cobre_kernels.tcp import frame
 from cobre_kernels.tcp.links import CHUNK_BYTES, STAGING_CHUNKS
 from cobre_kernels.tcp.progress.neighbours import advance, receive_prefix, send_frame
@@ -37,9 +40,9 @@ CHUNKS_WANTED = 4  # of one payload: the nodes work at the same time, with few s
 SMALLEST_CHUNK = 128 * 1024
 
 
-@routine
-def reduce_along_chain(comm, call):
-    """Fold the contributions of all ranks into ``result``; return a status."""
+@kernel(COMM, Chain)
+def chain_kernel(comm, call):
+    """Fold the contributions of all ranks into ``result``."""
     _start(comm, call)
     while True:
         sent = _send(comm, call)

@@ -1,4 +1,4 @@
-"""The ring: every block goes once around, each leader sending on what it receives.
+"""The verbs allgatherv and broadcast: every block goes once around the ring of leaders.
 
 Leader k sends its own block to k + 1, then the blocks of k - 1, k - 2, ... as they come in, byte by
 byte, without waiting for the end of a block. So every link carries each block at most once, all
@@ -10,8 +10,11 @@ communication: theory, practice, and experience", 2007, section 4.3, cut through
 and forwarded.
 """
 
+from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
+from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.verbs import Cast, Gather
 from cobre_kernels.tcp.frame import is_prefix, write_prefix
 from cobre_kernels.tcp.links import next_node, previous_node
 from cobre_kernels.tcp.progress.neighbours import advance, receive_prefix, send_frame
@@ -30,8 +33,25 @@ FRAME_BYTES = 2**30  # payload of a frame; a longer one is split
 SYSCALL_BYTES = 512 * 1024  # so that sending and receiving take turns
 
 
+@kernel(COMM, Gather)
+def allgatherv_kernel(comm, call):
+    """Relay what every node gives."""
+    nodes = comm.nodes
+    for node in range(nodes.nodes):
+        _set_block(comm, node, call.buffer + nodes.given_at[node], nodes.given[node])
+    return _relay(comm)
+
+
+@kernel(COMM, Cast)
+def broadcast_kernel(comm, call):
+    """Relay what the root's node alone gives."""
+    for node in range(comm.nodes.nodes):
+        _set_block(comm, node, call.buffer, call.size_bytes if node == call.root_node else 0)
+    return _relay(comm)
+
+
 @routine
-def set_block(comm, node, begin, size_bytes):
+def _set_block(comm, node, begin, size_bytes):
     """Tell where the block of a node begins, and how many bytes it has."""
     block = comm.links.blocks[node]
     block.begin = begin
@@ -39,7 +59,7 @@ def set_block(comm, node, begin, size_bytes):
 
 
 @routine
-def relay(comm):
+def _relay(comm):
     """Move the blocks that are set until every leader has them all; return a status."""
     links, blocks, own_node = comm.links, comm.links.blocks, comm.nodes.own_node
     everything = 0

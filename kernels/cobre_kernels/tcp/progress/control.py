@@ -1,12 +1,15 @@
-"""Control messages: liveness queries and answers, goodbyes, failure reports.
+"""Control messages: liveness queries and answers, and the verbs goodbye and report.
 
 The control link between two leaders carries nothing else. Its messages are small and rare. What
 they mean for a step is decided in ``failing.py``.
 """
 
-from cobre_kernels.collective.comm import DIED, GARBLED, GAVE_UP, LEFT, UNREACHABLE
+from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.comm import COMM, DIED, GARBLED, GAVE_UP, LEFT, UNREACHABLE
+from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import swap_bytes
+from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import leader_of
@@ -25,18 +28,32 @@ def query_liveness(comm, now):
         _send_to_all(comm, comm.links.control, WAITING, 0)
 
 
-@routine
-def say_goodbye(comm):
+@kernel(COMM)
+def goodbye_kernel(comm):
     """Tell all others the last step that this leader has completed: it takes part in no more."""
+    _say_goodbye(comm)
+    return OK
+
+
+@routine
+def _say_goodbye(comm):
     _send_to_all(comm, comm.links.control, SHUTDOWN, 0)
 
 
-@routine
-def send_report(comm):
-    """Send the failure report: why each rank takes no further part, by the failure records."""
+@kernel(COMM, Outcome)
+def report_kernel(comm, call):
+    """Send the failure report: why each rank takes no further part, by the failure records.
+
+    After a disagreement, of which all have heard, a goodbye. Also a leader that adopted another
+    report sends one: either may be read first.
+    """
+    if call.status == DISAGREE:
+        _say_goodbye(comm)
+        return OK
     for rank in range(comm.size):
         comm.links.report_rows[rank] = swap_bytes(comm.failures[rank].reason)
     _send_to_all(comm, comm.links.report, FAILURE, comm.size * WORD_BYTES)
+    return OK
 
 
 @routine

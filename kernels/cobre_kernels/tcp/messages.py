@@ -1,4 +1,4 @@
-"""Messages between leaders: all that are posted move at once.
+"""The verbs exchange and alltoallv: messages between all leaders, which all move at once.
 
 A header is compared with this leader's. Where they differ, the payload behind it is discarded, so
 that the next frame of the link can be read. One loop moves bytes on all links that
@@ -11,8 +11,10 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.collective.stop import hear
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import swap_bytes
+from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run_alone
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.verbs import Exchange, Scatter
 from cobre_kernels.tcp.frame import (
     HEADER_BYTES,
     header_first,
@@ -33,10 +35,39 @@ from cobre_kernels.tcp.progress.sockets import (
     without_bytes,
 )
 from cobre_kernels.tcp.protocol import SWEEP_EVERY
+from cobre_kernels.tcp.tags import EXCHANGE, STRIPE
+
+
+@kernel(COMM, Exchange)
+def exchange_kernel(comm, call):
+    """Send header and payload to every other leader, and receive theirs, all at the same time."""
+    nodes, own = comm.nodes, comm.nodes.own_node
+    for node in range(nodes.nodes):
+        if node != own:
+            _post_recv(comm, node, EXCHANGE, nodes.landing[node], nodes.got[node])
+            _post_send(comm, node, EXCHANGE, call.payload, call.payload_bytes)
+    move(nodes.headers[own].address, nodes.header.address, call.size_bytes)
+    if nodes.landing[own] != call.payload and call.payload_bytes > 0:
+        move(nodes.landing[own], call.payload, call.payload_bytes)
+    return run_alone(comm.links.transfer, comm)
+
+
+@kernel(COMM, Scatter)
+def alltoallv_kernel(comm, call):
+    """Send and receive likewise; a header before each part costs little beside it."""
+    nodes, own = comm.nodes, comm.nodes.own_node
+    for node in range(nodes.nodes):
+        if node != own:
+            _post_recv(comm, node, STRIPE, call.recv + nodes.got_at[node], nodes.got[node])
+            _post_send(comm, node, STRIPE, call.send + nodes.given_at[node], nodes.given[node])
+    source, target = call.send + nodes.given_at[own], call.recv + nodes.got_at[own]
+    if source != target:
+        move(target, source, nodes.given[own])
+    return run_alone(comm.links.transfer, comm)
 
 
 @routine
-def post_send(comm, node, tag, payload, size_bytes):
+def _post_send(comm, node, tag, payload, size_bytes):
     """Set up a message to a leader: this leader's header, and a payload."""
     peer = comm.links.peers[node]
     write_header(comm, peer.header, tag, size_bytes)
@@ -46,7 +77,7 @@ def post_send(comm, node, tag, payload, size_bytes):
 
 
 @routine
-def post_recv(comm, node, tag, landing, size_bytes):
+def _post_recv(comm, node, tag, landing, size_bytes):
     """Set up the receipt of a message from a leader, with so many bytes of payload."""
     peer = comm.links.peers[node]
     peer.first_word = header_first(tag, 0, size_bytes)
@@ -55,15 +86,12 @@ def post_recv(comm, node, tag, landing, size_bytes):
     peer.wanted = HEADER_BYTES + size_bytes
 
 
-@routine
-def transfer(comm):
-    """Run :func:`transfer_kernel`, which is compiled once."""
-    return run_alone(comm.links.transfer, comm)
-
-
 @kernel(COMM)
 def transfer_kernel(comm):
-    """Move what is posted; return OK once all of it has moved, or how the step failed."""
+    """Move what is posted; return OK once all of it has moved, or how the step failed.
+
+    Compiled once, for both verbs.
+    """
     begin_verb(comm)
     if comm.generation - comm.links.swept >= SWEEP_EVERY:
         read_all_control(comm)

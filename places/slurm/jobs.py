@@ -181,14 +181,18 @@ def signals(cluster, place):
         output.unlink()
         cluster.run("scontrol", "requeue", job)
         nothing_left(cluster)
-        # Slurm puts it off for two minutes once all of its first run has ended.
-        wait_until(lambda: cluster.state(job) == "PENDING", 60, "a job that waits to begin again")
-        cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+        wait_until(lambda: begins_again(cluster, job), 60, "a job that runs again")
         met(output, 4)
         await_end(cluster, job, 90)
         if len(re.findall("ended after", output.read_text())) != 4:
             raise Failed(output.read_text()[-300:])
         seen.append("ended, began again, ended well")
+
+
+def begins_again(cluster, job):
+    """Tell whether a requeued job runs: Slurm puts it off once all of its first run has ended."""
+    cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    return cluster.state(job) == "RUNNING"
 
 
 def faults(cluster, place):

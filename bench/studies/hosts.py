@@ -25,18 +25,11 @@ from bench.ranks.work import Case
 from bench.ranks.world import COORDINATOR
 from bench.report.pages import TABLES
 from bench.studies.study import measure, parser_of
-from tests.network.hosts import Network, inside
+from tests.network.hosts import CABLE, MPI_ON_CABLE, Network, inside
 
-CABLE = "eth0"
 VISIBLE_BYTES = 1_000_000
 SETTING = "hosts of 1 Gb/s"
-# prterun waits on the same interface, for ranks that are elsewhere.
-OPEN_MPI = {
-    **OPEN_MPI_OVER_TCP,
-    "OMPI_MCA_btl_tcp_if_include": CABLE,
-    "PMIX_MCA_ptl_base_if_include": CABLE,
-    "PMIX_MCA_ptl_base_remote_connections": "1",
-}
+OPEN_MPI = {**OPEN_MPI_OVER_TCP, **MPI_ON_CABLE}
 
 
 def cases(size: int) -> list[Case]:

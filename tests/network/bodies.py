@@ -1,12 +1,21 @@
 """What ranks on several hosts do."""
 
+import contextlib
+
 from cobre_comm import ReduceOp
 from cobre_comm.testing.cases.collectives import allgatherv, allreduce, broadcast
 from cobre_comm.testing.cases.collectives.barrier import three_barriers
 from cobre_comm.testing.cases.faults.calling import meet_failure, prepare
 from cobre_comm.testing.cases.reference import OPS
+from tests.network.hosts import inside
 
 LENGTHS = [1, 13, 5_000, 100_003]
+_for_good = contextlib.ExitStack()
+
+
+def move_to(_, host):
+    """Have only the network of that host from now on."""
+    _for_good.enter_context(inside(host))
 
 
 def all_collectives(comm, caller, lengths):
@@ -31,9 +40,9 @@ def gather_large(comm, caller, count):
 
 
 def repeat_until_failure(comm, caller, operation, length):
-    """Return what was raised, what later calls raised, and how long those took."""
+    """Return what was raised, when, what later calls raised, and how long those took."""
     prepare(comm, caller)
     while True:
-        caught, _, later, took = meet_failure(comm, caller, operation, length=length)
-        if caught is not None:
-            return caught, later, took
+        met = meet_failure(comm, caller, operation, length=length)
+        if met[0] is not None:
+            return met

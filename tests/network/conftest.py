@@ -3,7 +3,7 @@ import contextlib
 import pytest
 
 from tests.network.hosts import CannotMakeHosts, Network
-from tests.network.pool import HostedPool
+from tests.network.pool import HostedPool, MpiHostedPool
 
 HOSTS = 3
 # Which host each rank is on.
@@ -38,13 +38,15 @@ def hosts(whole_network):
 
 @pytest.fixture(scope="package")
 def hosted_pools(whole_network):
-    """Return what gives the pool of a placement, started when first used."""
+    """Return what gives the pool of a placement and a backend, started when first used."""
     pools = {}
 
-    def get(placement):
-        if placement not in pools:
-            pools[placement] = HostedPool([whole_network.hosts[number] for number in placement])
-        return pools[placement]
+    def get(placement, backend="tcp"):
+        key = placement, backend
+        if key not in pools:
+            hosts = [whole_network.hosts[number] for number in placement]
+            pools[key] = HostedPool(hosts) if backend == "tcp" else MpiHostedPool(backend, hosts)
+        return pools[key]
 
     yield get
     for pool in pools.values():

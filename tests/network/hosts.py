@@ -20,6 +20,14 @@ NAMESPACES = pathlib.Path("/run/netns")
 PREFIX = "cobre-net"
 SWITCH_ADDRESS = "10.77.0.254"
 COMMAND_TIMEOUT_S = 20
+CABLE = "eth0"
+# What MPIs take for the network; prterun waits there too, for ranks that have gone elsewhere.
+MPI_ON_CABLE = {
+    "OMPI_MCA_btl_tcp_if_include": CABLE,
+    "PMIX_MCA_ptl_base_if_include": CABLE,
+    "PMIX_MCA_ptl_base_remote_connections": "1",
+    "UCX_NET_DEVICES": CABLE,
+}
 # 64 KiB segments pass a bucket of twice that in one piece, and 10 ms of queue is a switch's.
 BURST_BYTES = 128 * 1024
 QUEUE = "10ms"
@@ -108,12 +116,12 @@ class Host:
         """Make the host and its cable."""
         _tool("ip", "netns", "add", self.name)
         _tool("ip", "-n", self._switch, "link", "add", self._port, "type", "veth",
-              "peer", "name", "eth0", "netns", self.name)  # fmt: skip
+              "peer", "name", CABLE, "netns", self.name)  # fmt: skip
         _tool("ip", "-n", self._switch, "link", "set", self._port, "master", "bridge0", "up")
-        _tool("ip", "-n", self.name, "address", "add", f"{self.address}/24", "dev", "eth0")
-        _tool("ip", "-n", self.name, "address", "add", f"{self.address6}/64", "dev", "eth0",
+        _tool("ip", "-n", self.name, "address", "add", f"{self.address}/24", "dev", CABLE)
+        _tool("ip", "-n", self.name, "address", "add", f"{self.address6}/64", "dev", CABLE,
               "nodad")  # fmt: skip
-        for link in ("lo", "eth0"):
+        for link in ("lo", CABLE):
             _tool("ip", "-n", self.name, "link", "set", link, "up")
         try:
             self.room = Room(self.name.rpartition("-")[2], NAMESPACES / self.name)
@@ -135,7 +143,7 @@ class Host:
 
         ``delay``, for example ``"50us"``, is what a packet takes from a host to the switch, and on.
         """
-        for namespace, link in ((self.name, "eth0"), (self._switch, self._port)):
+        for namespace, link in ((self.name, CABLE), (self._switch, self._port)):
             limited = "tbf" in _tool("tc", "-n", namespace, "qdisc", "show", "dev", link)
             if limited:
                 _tool("tc", "-n", namespace, "qdisc", "del", "dev", link, "root")

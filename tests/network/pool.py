@@ -2,7 +2,13 @@
 
 from cobre_comm.processes.loop import Loop
 from cobre_comm.testing import RankPool
-from cobre_comm.testing.ranks.job import RankJob, start_process
+from cobre_comm.testing.ranks.job import RankJob, pack_order, start_process
+from cobre_comm.testing.ranks.outcome import values_of
+from cobre_comm.testing.ranks.start import start_job
+from tests.network import bodies
+from tests.network.hosts import MPI_ON_CABLE, inside
+
+START_S = 60
 
 
 class HostedPool(RankPool):
@@ -26,3 +32,28 @@ class HostedPool(RankPool):
             with host.inside():
                 members.append(start_process(loop, rank, self._env))
         return RankJob(loop, members)
+
+
+class MpiHostedPool(RankPool):
+    """As ``HostedPool``; ranks of an MPI take the network of their host alone.
+
+    ``mpiexec`` starts them on the first one; only this machine's processes can be its children.
+    Their backend says which share memory.
+    """
+
+    def __init__(self, backend, hosts):
+        super().__init__(backend, len(hosts), env=MPI_ON_CABLE)
+        self._names = [host.name for host in hosts]
+
+    def _start(self):
+        with inside(self._names[0]):
+            job = start_job(self.backend, self._env, [{} for _ in self._names])
+        orders = [pack_order("", True, {}, bodies.move_to, (name,)) for name in self._names]
+        values_of(job.run(orders, START_S))
+        return job
+
+    def end(self):
+        """End the ranks, which wait for each other at the end of MPI."""
+        if self._job is not None:
+            self._job.kill()
+        self.close()

@@ -6,7 +6,10 @@ import secrets
 
 import pytest
 
+from cobre_comm.testing import BackendName
+from tests.grid import skip_unless_here
 from tests.launch.command import EXAMPLES, PROGRAMS, Running
+from tests.network.hosts import MPI_ON_CABLE, inside
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
@@ -64,3 +67,20 @@ def test_cut_cable_ends_the_job_on_both_sides(hosts, start):
         assert ranks <= others  # a rank that had come just before the cut is not missed
         assert ranks
     assert all(job.survivors() == [] for job in jobs)
+
+
+@pytest.mark.parametrize("library", ["openmpi", "mpich"])
+def test_cut_cable_ends_a_job_of_mpi(hosts, library):
+    """``mpiexec`` is on one side: it hears no more from ranks beyond, and must end them."""
+    backend, names = skip_unless_here(f"mpi-{library}-net:0,1"), [host.name for host in hosts[:2]]
+    words = "run", "-n", 4, "--backend", "mpi", "--timeout", 2, "-m", "tests.network.moved"
+    told = BackendName.parse(backend).environment() | MPI_ON_CABLE
+    with inside(names[0]):
+        job = Running(*words, *names, *names, extra=told)
+    with job:
+        job.wait_ready(4)
+        hosts[1].unplug()
+        code, _, errors = job.finish()
+        assert code == 1, errors
+        assert "COBRE_MPI_TIMEOUT_SECS" in errors
+        assert job.survivors() == []

@@ -62,8 +62,9 @@ def absent_are_named(ran):
     for rank in set(range(ran.size)) - set(absent):
         caught, waited_s, later, took = ran.values[rank]
         check_timeout(caught, ran.settings.timeout_variable(ran.backend))
-        assert set(caught.ranks) <= set(absent)
-        assert any(named <= set(caught.ranks) for named in least_named(rank, absent, nodes))
+        named, least = set(caught.ranks), least_named(rank, absent, nodes)
+        assert named <= set(absent)
+        assert any(each <= named for each in least), f"rank {rank} named {named} of {least}"
         assert caught.operation == operation
         check_calls(caught, caught.ranks)
         assert waited_s > 0.9 * LIMIT_S

@@ -1,0 +1,13 @@
+"""``python -m tests.network.moved HOST...``: a rank of an MPI on its host, which then meets on."""
+
+import os
+import runpy
+import sys
+
+from tests.launch.command import PROGRAMS
+from tests.network.bodies import move_to
+
+rank = int(os.environ.get("PMIX_RANK") or os.environ["PMI_RANK"])
+move_to(None, sys.argv[1 + rank])
+sys.argv[1:] = ["meet"]
+runpy.run_path(str(PROGRAMS / "wait.py"), run_name="__main__")

@@ -14,7 +14,7 @@ PORT = 8786
 
 def run_place(place, folder, stack):
     """Set it up and run all launches; return the versions."""
-    python = folder / "venv" / "bin" / "python"
+    python = _python(folder)
     run(sys.executable, "-m", "venv", folder / "venv")
     install = [python, "-m", "pip", "install", "-q"]
     done = run(*install, "distributed", "loky", "-e", f"{ROOT}[notebook]", within_s=600)
@@ -26,13 +26,11 @@ def run_place(place, folder, stack):
         ("loky", "loky"),
         ("dask", "Dask, LocalCluster"),
     ):
-        hashes.add(_try(place, name, [SIZE], lambda kind=kind: _run(python, kind)))
+        hashes.add(_try(place, name, [SIZE], lambda kind=kind: _run(folder, kind)))
     try:
         tool("ip", "iproute2")
         network = stack.enter_context(Network(3))
-        hashes.add(
-            _try(place, "Dask on two hosts", [2, 2], lambda: _on_hosts(python, folder, network))
-        )
+        hashes.add(_try(place, "Dask on two hosts", [2, 2], lambda: _on_hosts(folder, network)))
     except (CannotMakeHosts, Missing) as reason:
         print(f"left out: Dask on two hosts: {reason}")
     with place.row("SDDP: one hash", "each of these") as seen:
@@ -47,14 +45,23 @@ def _versions(python):
     return run(python, "-c", code).output.strip()
 
 
-def _run(python, kind):
-    return run(python, PROGRAM, kind, SIZE, CASE, within_s=300)
+def _python(folder):
+    return folder / "venv" / "bin" / "python"
 
 
-def _on_hosts(python, folder, network):
+def _run(folder, kind):
+    return run(_python(folder), PROGRAM, kind, SIZE, CASE, within_s=300, **_kept_in(folder))
+
+
+def _kept_in(folder):
+    """Return where Dask keeps what it leaves behind."""
+    return {"DASK_TEMPORARY_DIRECTORY": str(folder)}
+
+
+def _on_hosts(folder, network):
     """Start a scheduler on one host, two workers on each other one; run the client on the first."""
     head, *others = network.hosts
-    cli = [str(python), "-m", "distributed.cli"]
+    cli = [str(_python(folder)), "-m", "distributed.cli"]
     scheduler = [
         f"{cli[-1]}.dask_scheduler",
         "--host",
@@ -70,10 +77,10 @@ def _on_hosts(python, folder, network):
         for host, words in [(head, scheduler), *((host, worker) for host in others)]:
             with host.inside():
                 subprocess.Popen([*cli[:2], *words], stdout=output, stderr=output,
-                                 env=environment(), cwd=folder)  # fmt: skip
+                                 env=environment(**_kept_in(folder)), cwd=folder)  # fmt: skip
     wait_until(lambda: log.read_text().count("Register worker") >= SIZE, 90, "four workers of Dask")
     with head.inside():
-        return _run(python, f"tcp://{head.address}:{PORT}")
+        return _run(folder, f"tcp://{head.address}:{PORT}")
 
 
 def _try(place, name, nodes, start):

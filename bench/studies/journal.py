@@ -40,7 +40,7 @@ def unnoted(comm, signature, length, count):
     comm.length = length
     comm.detail = count
     comm.thread = 0
-    comm.arrived = 0
+    comm.came = comm.unnoted = 0
 
 
 @kernel(COMM, Barrier)

@@ -128,6 +128,7 @@ class KernelBackend(PythonCalls, SharedMemoryProvider):
         comm.allgatherv = entry.allgatherv_entry.address
         self._use(bodies)
         comm.explain = failure.explain_address()
+        comm.fail = guard.fail_kernel.address
         comm.refuse = guard.refuse_kernel.address
         comm.exact_sum = exact_sum.exact_sum_entry.address
         comm.fold_kernel = fold.fold_kernel.address

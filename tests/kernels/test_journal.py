@@ -26,7 +26,8 @@ class Rank:
     def enter(self, number):
         self.comm.signature, self.comm.detail = 10_000 + number, 20_000 + number
         self.number = number
-        journal.note_entered.py_func(self.comm, 30_000 + number)
+        self.comm.size_bytes = 30_000 + number
+        journal.note_entered.py_func(self.comm)
 
     def ticks(self):
         return 40_000 + self.number

@@ -72,6 +72,21 @@ def release_broken(comm, outcome):
     store_release(comm.guard, states.BROKEN)
 
 
+@kernel(COMM, Outcome)
+def fail_kernel(comm, call):
+    """End a collective that has failed: tell the others, and break the communicator.
+
+    In a child that a signal handler has forked, the communicator is the parent's: it is left alone.
+    """
+    is_rank = not is_forked(comm)
+    if is_rank:
+        run(comm.abandon_body, comm, call)
+    libc.regain_gil(comm.thread)
+    if is_rank:
+        release_broken(comm, call.status)
+    return call.status
+
+
 @kernel(COMM, Refusal)
 def refuse_kernel(comm, call):
     """End a refused call; in a thread that cannot raise, break the communicator.
@@ -130,4 +145,4 @@ def shut_kernel(comm):
     return found
 
 
-KERNELS = (shut_kernel, refuse_kernel, give_up_kernel)
+KERNELS = (shut_kernel, fail_kernel, refuse_kernel, give_up_kernel)

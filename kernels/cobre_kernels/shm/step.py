@@ -6,6 +6,7 @@ beside what the rank called, so agreement is checked on the cache line that has 
 
 from cobre_kernels.collective.calls import CALLED, Outcome
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.seeing.journal import note_entered
 from cobre_kernels.collective.status import DISAGREE, OK, USE_SLOTS
 from cobre_kernels.collective.stop import hear
 from cobre_kernels.machine import libc
@@ -43,6 +44,8 @@ def publish(comm, generation):
     store_seq_cst(cell.arrived, generation)
     if load_seq_cst(comm.control.blocks[comm.rank].sleepers) != 0:
         libc.futex_wake_all(cell.arrived)
+    if comm.unnoted != 0:
+        note_entered(comm)
 
 
 @routine

@@ -100,6 +100,7 @@ class Node(World):
         comm, mpi, nodes = self._record(COMM, size), self._record(MPI), self._record(records.NODES)
         ctypes.memmove(comm.address, node.address, COMM.size_bytes)
         comm.mpi, comm.nodes, nodes.node = mpi, nodes, node
+        comm.control = 0  # of the node alone
         comm.barrier_body = barrier.barrier_body.address
         comm.broadcast_body = broadcast.broadcast_body.address
         comm.allreduce_body = allreduce_body.address

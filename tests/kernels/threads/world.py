@@ -7,6 +7,7 @@ import numpy as np
 from tests.kernels.threads import recorder as recording  # first: it replaces the atomics
 from tests.kernels.threads.recorder import recorder
 
+from cobre_kernels.collective import guard  # isort: skip
 from cobre_kernels.collective.seeing import journal  # isort: skip
 from cobre_kernels.collective.comm import COMM, IDLE  # isort: skip
 from cobre_kernels.collective.reduction.fold import Fold, fold_kernel  # isort: skip
@@ -77,6 +78,7 @@ class World:
             comm.gatherv_body = gatherv.gatherv_body.address
             comm.sends = self.sends[rank].ctypes.data
             comm.abandon_body = step.abandon_body.address
+            comm.fail = guard.fail_kernel.address
 
     def name_of(self, address):
         """Return the name of the shared word at an address, or "data"."""

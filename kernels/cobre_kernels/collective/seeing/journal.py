@@ -36,6 +36,7 @@ from cobre_kernels.machine.ticks import ticks
 
 JOURNAL_MAGIC = 0x314E524A45524243  # "CBREJRN1", little-endian
 CALLS = 64  # a power of two
+SHORT_BYTES = 64  # of a call that is noted after its first step has begun
 OPERATION_ROWS = 13  # numbers of operations are below
 JOB_WORDS = 8
 NOBODY = -1
@@ -145,17 +146,30 @@ def noted_call(journal, number):
 
 
 @routine
-def note_entered(comm, size_bytes):
-    """Note a call that begins. The releases pair with the loads in copy_journal_kernel."""
+def note_call(comm, size_bytes):
+    """Note a call that begins; a short one over shared memory once its rank has entered a step.
+
+    The others wait for that step, and no longer for the note.
+    """
     comm.first_step = comm.generation + 1
     comm.came = 0
+    comm.size_bytes = size_bytes
+    comm.unnoted = 1
+    if size_bytes > SHORT_BYTES or comm.control.address == 0:
+        note_entered(comm)
+
+
+@routine
+def note_entered(comm):
+    """Note the call under way. The releases pair with the loads in copy_journal_kernel."""
+    comm.unnoted = 0
     journal = comm.journal
     number = load_relaxed(journal.called) + 1
     store_release(journal.called, number)
     noted = noted_call(journal, number)
     store_release(noted.signature, comm.signature & CALLED)
     store_release(noted.count, comm.detail)
-    store_release(noted.size_bytes, size_bytes)
+    store_release(noted.size_bytes, comm.size_bytes)
     store_release(noted.left, 0)
     store_release(noted.came, 0)
     store_release(noted.entered, ticks())
@@ -173,7 +187,7 @@ def note_left(comm):
     operation = journal.operations[row]
     entered = load_relaxed(noted.entered)
     _add(operation.calls, 1)
-    _add(operation.size_bytes, load_relaxed(noted.size_bytes))
+    _add(operation.size_bytes, comm.size_bytes)
     _add(operation.ticks, left - entered)
     if comm.came != 0:
         _count_wait(comm, operation, noted, comm.came - entered)

@@ -30,7 +30,7 @@ from cobre_kernels.machine.compiling.progress import progress
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import peek_now, poke_now
 from cobre_kernels.nodes import records  # noqa: F401  # whose table every wait's clock reads
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from cobre_comm import failure, slow_path
 from cobre_comm.backends import fast_methods
@@ -219,6 +219,12 @@ class KernelBackend(PythonCalls, SharedMemoryProvider):
         smallest = np.array([value], dtype=np.int64)
         self.allreduce(smallest, smallest, ReduceOp.MIN)
         return int(smallest[0])
+
+    def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows that all ranks give, of one length and dtype; collective."""
+        rows = np.empty((self._size, row.size), dtype=row.dtype)
+        self.allgather(row, rows)
+        return rows
 
     def check_usable(self) -> None:
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""

@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from cobre_comm import slow_path
-from cobre_comm.common.agreement import Group, first_problem, gather_rows
+from cobre_comm.common.agreement import Group, first_problem
 from cobre_comm.common.closing import Closing
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 
@@ -89,7 +89,7 @@ def _number(name: str, value: object, hint: str) -> int:
 def find_part(group: Group, color: int | None, key: int) -> Part:
     """Return the ranks that give the same color, ordered by (key, rank); collective."""
     own = np.array([color is not None, color or 0, key], dtype=np.int64)
-    rows = gather_rows(group, own).tolist()
+    rows = group.gather_rows(own).tolist()
     mine = [r for r in range(group.size) if rows[r][:2] == rows[group.rank][:2]]
     ranks = tuple(sorted(mine, key=lambda rank: (rows[rank][2], rank)))
     return Part(ranks, ranks.index(group.rank), color is not None)

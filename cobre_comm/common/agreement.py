@@ -29,21 +29,8 @@ class Group(Protocol):
     def agree(self, value: int) -> int:
         """Return the smallest value that a rank gives; collective."""
 
-    def allgatherv(
-        self, send: NDArray[Any], recv: NDArray[Any], counts: NDArray[Any], displs: NDArray[Any]
-    ) -> None:
-        """Give every rank the blocks of all; collective."""
-
-    def broadcast(self, buf: NDArray[Any], root: int = 0) -> None:
-        """Give every rank the bytes of the root; collective."""
-
-
-def gather_rows(group: Group, row: NDArray[Any]) -> NDArray[Any]:
-    """Return the rows that all ranks give, of one length and dtype, in rank order; collective."""
-    rows = np.empty((group.size, row.size), dtype=row.dtype)
-    counts = np.full(group.size, row.size)
-    group.allgatherv(row, rows, counts, row.size * np.arange(group.size))
-    return rows
+    def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows that all ranks give, of one length and dtype; collective."""
 
 
 def attempt(make: Callable[[], T]) -> tuple[T | None, str]:
@@ -64,12 +51,9 @@ def first_problem(group: Group, problem: str) -> str:
     first = group.agree(group.rank if problem else group.size)
     if first == group.size:
         return ""
-    text = np.zeros(REASON_BYTES, dtype=np.uint8)
-    if group.rank == first:
-        words = f"rank {first}: {problem}".encode()[:REASON_BYTES]
-        text[: len(words)] = np.frombuffer(words, dtype=np.uint8)
-    group.broadcast(text, first)
-    return text.tobytes().rstrip(b"\0").decode(errors="replace")
+    words = f"rank {group.rank}: {problem}".encode()[:REASON_BYTES].ljust(REASON_BYTES, b"\0")
+    text: bytes = group.gather_rows(np.frombuffer(words, dtype=np.uint8))[first].tobytes()
+    return text.rstrip(b"\0").decode(errors="replace")
 
 
 def agree_on_memory(group: Group, nbytes: int, problem: str) -> None:

@@ -21,23 +21,12 @@ class MpiGroup:
 
     def agree(self, value: int) -> int:
         """Return the smallest value that a rank gives; collective."""
+        return int(self.gather_rows(np.array([value], dtype=np.int64)).min())
+
+    def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows that all ranks give, of one length and dtype; collective."""
         from mpi4py import MPI
 
-        smallest = np.array([value], dtype=np.int64)
-        self._comm.Allreduce(MPI.IN_PLACE, [smallest, MPI.INT64_T], MPI.MIN)
-        return int(smallest[0])
-
-    def allgatherv(
-        self, send: NDArray[Any], recv: NDArray[Any], counts: NDArray[Any], displs: NDArray[Any]
-    ) -> None:
-        """Give every rank the blocks of all; collective."""
-        from mpi4py import MPI
-
-        lengths, starts = counts * recv.itemsize, displs * recv.itemsize
-        self._comm.Allgatherv([send, MPI.BYTE], [recv, lengths, starts, MPI.BYTE])
-
-    def broadcast(self, buf: NDArray[Any], root: int = 0) -> None:
-        """Give every rank the bytes of the root; collective."""
-        from mpi4py import MPI
-
-        self._comm.Bcast([buf.view(np.uint8), MPI.BYTE], root)
+        rows = np.empty((self.size, row.size), dtype=row.dtype)
+        self._comm.Allgather([row, MPI.BYTE], [rows, MPI.BYTE])
+        return rows

@@ -50,7 +50,6 @@ from cobre_comm.common.agreement import (
     agree_on_memory,
     attempt,
     first_problem,
-    gather_rows,
 )
 from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.errors import AllocationFailed
@@ -141,7 +140,7 @@ def _hand_over(
         if file is not None:
             status = os.fstat(file.number)
             offer[:] = os.getpid(), file.number, status.st_dev, status.st_ino
-    offer = gather_rows(group, offer)[leader]
+    offer = group.gather_rows(offer)[leader]
     if group.rank != leader:
         file, problem = attempt(lambda: _receive(*offer.tolist()))
     return file, first_problem(group, problem)
@@ -180,7 +179,7 @@ def _check_identity(status: os.stat_result, device: int, inode: int) -> None:
 def _share_by_name(group: Group, leader: int) -> tuple[Descriptor | None, str]:
     """BY NAME; return the file, and the problem of the first rank that has one."""
     drawn = f"/cobre.{secrets.token_urlsafe(NAME_RANDOM_BYTES)}".encode()  # as long as macOS allows
-    letters = gather_rows(group, np.array(list(drawn), dtype=np.uint8))[leader]
+    letters = group.gather_rows(np.array(list(drawn), dtype=np.uint8))[leader]
     name = letters.tobytes().decode()
     file, problem = None, ""
     try:

@@ -21,7 +21,7 @@ from cobre_comm.backends.nodes.backend import nodes_of_part
 from cobre_comm.backends.split import Part
 from cobre_comm.backends.tcp.rendezvous.addresses import same_host
 from cobre_comm.backends.tcp.rendezvous.sockets import listen, listen_anywhere
-from cobre_comm.common.agreement import Group, gather_rows
+from cobre_comm.common.agreement import Group
 from cobre_comm.config import TcpConfig
 
 TOKEN_WORDS = 4
@@ -86,7 +86,7 @@ def arranged(
     if listener is not None:
         offer[0] = listener.getsockname()[1]
         offer[1:] = np.frombuffer(secrets.token_bytes(offer[1:].nbytes), dtype=np.int64)
-    port, *token = gather_rows(group, offer)[part.leader]
+    port, *token = group.gather_rows(offer)[part.leader]
     return dataclasses.replace(
         config,
         coordinator=_host(where[part.leader]) if part.rank else None,

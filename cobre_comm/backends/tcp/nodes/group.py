@@ -35,36 +35,19 @@ class MeetingGroup:
         InitializationFailed
             If a rank gives more or less.
         """
-        return self._checked(self._exchange(part), [len(part)] * self.size)
+        given = self._exchange(part)
+        for rank, other in enumerate(given):
+            if len(other) != len(part):
+                raise InitializationFailed(
+                    "tcp", f"rank {rank} gave {len(other)} bytes out of turn, {len(part)} were due"
+                )
+        return given
 
     def agree(self, value: int) -> int:
         """Return the smallest value that a rank gives; collective."""
-        given = self.collect(value.to_bytes(8, "big", signed=True))
-        return min(int.from_bytes(part, "big", signed=True) for part in given)
+        return int(self.gather_rows(np.array([value], dtype=np.int64)).min())
 
-    def allgatherv(
-        self, send: NDArray[Any], recv: NDArray[Any], counts: NDArray[Any], displs: NDArray[Any]
-    ) -> None:
-        """Give every rank the blocks of all; collective."""
-        lengths = [int(count) * recv.itemsize for count in counts]
-        into = recv.reshape(-1)
-        for part, begin in zip(
-            self._checked(self._exchange(send.tobytes()), lengths), displs, strict=True
-        ):
-            block = np.frombuffer(part, dtype=recv.dtype)
-            into[begin : begin + block.size] = block
-
-    def broadcast(self, buf: NDArray[Any], root: int = 0) -> None:
-        """Give every rank the bytes of the root; collective."""
-        counts = np.zeros(self.size, dtype=np.int64)
-        counts[root] = buf.size
-        send = buf if self.rank == root else buf[:0]
-        self.allgatherv(send, buf, counts, np.zeros_like(counts))
-
-    def _checked(self, given: list[bytes], lengths: list[int]) -> list[bytes]:
-        for rank, (part, length) in enumerate(zip(given, lengths, strict=True)):
-            if len(part) != length:
-                raise InitializationFailed(
-                    "tcp", f"rank {rank} gave {len(part)} bytes out of turn, {length} were due"
-                )
-        return given
+    def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows that all ranks give, of one length and dtype; collective."""
+        given = b"".join(self.collect(row.tobytes()))
+        return np.frombuffer(given, dtype=row.dtype).reshape(self.size, row.size)

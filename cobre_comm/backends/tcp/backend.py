@@ -22,7 +22,6 @@ from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.backends.tcp.memory import LinkMemory
 from cobre_comm.backends.tcp.nodes.finding import find_nodes
-from cobre_comm.backends.tcp.nodes.group import MeetingGroup
 from cobre_comm.backends.tcp.rendezvous import Links, Participant, meet
 from cobre_comm.backends.tcp.spec import TCP
 from cobre_comm.backends.tcp.split import (
@@ -124,14 +123,13 @@ class TcpBackend(NodesBackend):
             far_eager_bytes=far_eager_bytes,
             meanwhile=meeting.meanwhile,
         ) as participant:
-            group = MeetingGroup(config.rank, config.size, participant.exchange)
-            order = find_nodes(group, config)
+            order = find_nodes(participant, config)
             if order.nodes == 1:
-                self._use_shared_memory(group)
+                self._use_shared_memory(participant)
                 participant.exchange(b"", last=True)
                 participant.links.close()
             else:
-                self._use_links(participant, group, order)
+                self._use_links(participant, order)
 
     def _use_shared_memory(self, group: Group) -> None:
         try:
@@ -150,7 +148,7 @@ class TcpBackend(NodesBackend):
         here = within_node(self._config, self._rank, self._size)
         self._use_segment(attach_group(self._comm, here, group, leader))
 
-    def _use_links(self, participant: Participant, group: Group, order: NodeOrder) -> None:
+    def _use_links(self, participant: Participant, order: NodeOrder) -> None:
         """Let the leaders of several nodes link."""
         config, comm = self._config, self._comm
         if _expected_bodies(config) is not BODIES:
@@ -160,8 +158,8 @@ class TcpBackend(NodesBackend):
         memory = NodesMemory(comm, self._words, order, VERBS)
         within = with_staging_buffer(config, order)
         here = within_node(within, memory.node.rank, memory.node.size)
-        segment = attach_group(memory.node, here, group, order.leader)
-        self._use_nodes(memory, segment, group.agree)
+        segment = attach_group(memory.node, here, participant, order.leader)
+        self._use_nodes(memory, segment, participant.agree)
         participant.start(order.leaders.tolist())
         links = participant.links
         self._journals.find(links.pids)

@@ -3,7 +3,7 @@
 Tags up to 0x0A are those of the documents this protocol comes from; the others are ours.
 """
 
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 
 # On data links.
 EXCHANGE = 0x01  # header of an exchange, and eager payload

@@ -3,42 +3,39 @@
 import os
 import threading
 
+import numpy as np
 import pytest
 
 from cobre_comm.backends.shm import segment as segments
 from cobre_comm.backends.tcp.nodes import offer as offers
 from cobre_comm.backends.tcp.nodes.finding import confirmed, find_nodes
-from cobre_comm.backends.tcp.nodes.group import MeetingGroup
 from cobre_comm.config import TcpConfig
 
 PATIENCE_S = 20.0
 
 
-class Meeting:
-    """Ranks that are threads of this process."""
+class Rank:
+    """A rank that is a thread of this process."""
 
-    def __init__(self, size):
-        self._parts, self._barrier = [b""] * size, threading.Barrier(size, timeout=PATIENCE_S)
+    def __init__(self, rank, rows, barrier):
+        self.rank, self.size, self._rows, self._barrier = rank, len(rows), rows, barrier
 
-    def group(self, rank):
-        def exchange(part):
-            self._parts[rank] = part
-            self._barrier.wait()
-            given = list(self._parts)
-            self._barrier.wait()
-            return given
-
-        return MeetingGroup(rank, len(self._parts), exchange)
+    def gather_rows(self, row):
+        self._rows[self.rank] = row
+        self._barrier.wait()
+        given = np.stack(self._rows)
+        self._barrier.wait()
+        return given
 
 
 def leaders_of(*changes):
     """Let a rank for each change of its configuration find the nodes; return all leaders."""
     size, found = len(changes), {}
-    meeting = Meeting(size)
+    rows, barrier = [None] * size, threading.Barrier(size, timeout=PATIENCE_S)
 
     def find(rank):
         config = TcpConfig(rank=rank, size=size, coordinator="here", **changes[rank])
-        order = find_nodes(meeting.group(rank), config)
+        order = find_nodes(Rank(rank, rows, barrier), config)
         found[rank] = order.leader
 
     threads = [threading.Thread(target=find, args=(rank,)) for rank in range(size)]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+import numpy as np
+
 from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
-from cobre_comm.backends.tcp.nodes.group import MeetingGroup
 from cobre_comm.backends.tcp.nodes.offer import (
     ALONE,
     NOTHING,
@@ -20,19 +21,19 @@ from cobre_comm.backends.tcp.nodes.offer import (
     remove_name,
     unpack_offer,
 )
-from cobre_comm.common.agreement import attempt
+from cobre_comm.common.agreement import Group, attempt
 from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.config import TcpConfig
 
 _logger = logging.getLogger("cobre_comm")
 
 
-def find_nodes(group: MeetingGroup, config: TcpConfig) -> NodeOrder:
+def find_nodes(group: Group, config: TcpConfig) -> NodeOrder:
     """Return which ranks are on which node; collective.
 
     Parameters
     ----------
-    group : MeetingGroup
+    group : Group
         The ranks.
     config : TcpConfig
         Of this rank: whether it shares memory at all, and whom it must be kept apart from.
@@ -40,10 +41,11 @@ def find_nodes(group: MeetingGroup, config: TcpConfig) -> NodeOrder:
     rank, offers = group.rank, []
     file, own = _offer(config)
     try:
-        offers = [unpack_offer(part) for part in group.collect(own.pack())]
+        given = group.gather_rows(np.frombuffer(own.pack(), dtype=np.uint8))
+        offers = [unpack_offer(row.tobytes()) for row in given]
         lower = (peer for peer in range(rank) if _may_join(own, offers[peer]))
         found = next((peer for peer in lower if can_open(offers[peer])), rank)
-        leaders = [int.from_bytes(part, "big") for part in group.collect(found.to_bytes(4, "big"))]
+        leaders = group.gather_rows(np.array([found], dtype=np.uint32))[:, 0].tolist()
     finally:
         for offer in [own, *offers]:
             remove_name(offer)

@@ -73,27 +73,31 @@ class Coordinator(Participant):
         self._listen()
         only_here = all(is_loopback(listener) for listener in self._listeners)
         expected = {
-            (peer, purpose)
-            for peer in range(1, self._config.size)
-            for purpose in (tags.CONTROL, tags.DATA)
+            (peer, purpose) for peer in range(1, self.size) for purpose in (tags.CONTROL, tags.DATA)
         }
         self._accept(self._key, self._admit, expected, loopback_only=only_here)
-        others = self._config.size - 1
+        others = self.size - 1
         self._until(lambda: len(self._workers) == others, self._limit, self._why_not_attached)
         self._tell_all()
 
     def _link(self, leaders: Collection[int]) -> None:
         """Return at once: the workers open all links, and the next exchange waits for them."""
 
-    def exchange(self, part: bytes, *, last: bool = False) -> list[bytes]:
+    def exchange(self, part: bytes, *, last: bool = False) -> bytes:
         """Receive the parts of all workers, then send them to all."""
-        workers = range(1, self._config.size)
+        workers = range(1, self.size)
         self._until(
             lambda: all(rank in self._frames for rank in workers), self._limit, self._why_not_ready
         )
         parts = [part, *(self._frames.pop(rank) for rank in workers)]
-        self._say(dict.fromkeys(workers, messages.pack_parts(parts)), last=last)
-        return parts
+        for rank, given in enumerate(parts):
+            if len(given) != len(part):
+                raise InitializationFailed(
+                    "tcp", f"rank {rank} gave {len(given)} bytes out of turn, {len(part)} were due"
+                )
+        everything = b"".join(parts)
+        self._say(dict.fromkeys(workers, messages.pack_frame(tags.PARTS, everything)), last=last)
+        return everything
 
     def refuse(self, error: InitializationFailed) -> None:
         """Tell all workers that have attached."""
@@ -172,17 +176,17 @@ class Coordinator(Participant):
         machine finds it at the host where it found rank 0.
         """
         found: list[tuple[Address | None, int]] = []
-        for rank in range(1, self._config.size):
+        for rank in range(1, self.size):
             worker = self._workers[rank]
             beside = worker.address.is_loopback and not reader.address.is_loopback
             found.append((None if beside else worker.address, worker.handshake.port))
         return found
 
     def _why_not_attached(self) -> str:
-        absent = ", ".join(str(r) for r in range(1, self._config.size) if r not in self._workers)
+        absent = ", ".join(str(r) for r in range(1, self.size) if r not in self._workers)
         where = " and ".join(_describe(listener) for listener in self._listeners)
         return (
-            f"ranks {absent} of {self._config.size} did not attach to rank 0 at {where} within "
+            f"ranks {absent} of {self.size} did not attach to rank 0 at {where} within "
             f"{self._config.connect_timeout_ms} ms; start them with COBRE_TCP_COORDINATOR and "
             f"COBRE_TCP_PORT={self._config.port}, or raise COBRE_TCP_CONNECT_TIMEOUT_MS"
         )
@@ -190,7 +194,7 @@ class Coordinator(Participant):
     def _why_not_ready(self) -> str:
         late = ", ".join(str(rank) for rank in sorted(self._workers.keys() - self._frames.keys()))
         return (
-            f"ranks {late} of {self._config.size} attached, but did not reach all other ranks "
+            f"ranks {late} of {self.size} attached, but did not reach all other ranks "
             f"within {self._config.connect_timeout_ms} ms; {LINK_ADVICE}"
         )
 

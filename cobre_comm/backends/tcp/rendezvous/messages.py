@@ -27,7 +27,6 @@ _PREFIX = struct.Struct(">IB")
 _TABLE = struct.Struct(">QIQ16s")  # eager_bytes, ranks of that machine, link_timeout_ms, job secret
 _ENTRY = struct.Struct(">B16sH")  # family, address, port
 LONGEST_PART = 1024  # bytes of one rank in an exchange
-_PART = struct.Struct(">I")  # length
 
 
 def pack_frame(tag: int, payload: bytes = b"") -> bytes:
@@ -57,11 +56,6 @@ def peers(size: int) -> Expected:
     """Return the peer table of that many ranks, which rank 0 sends."""
     count = _TABLE.size + (size - 1) * _ENTRY.size
     return Expected(tags.PEERS, count, count)
-
-
-def parts(size: int) -> Expected:
-    """Return the parts of that many ranks, which rank 0 sends."""
-    return Expected(tags.PARTS, size * _PART.size, size * (_PART.size + LONGEST_PART))
 
 
 def receive_frame(sock: socket.socket, rank: int, expected: Expected) -> Task[bytes]:
@@ -148,26 +142,3 @@ def unpack_peers(payload: bytes, rank_0: tuple[Any, ...]) -> PeerTable:
     for family, packed, port in _ENTRY.iter_unpack(payload[_TABLE.size :]):
         endpoints.append(unpack_endpoint(family, packed, port, rank_0))
     return PeerTable._make([*_TABLE.unpack_from(payload), endpoints])
-
-
-def pack_parts(given: Sequence[bytes]) -> bytes:
-    """Return the PARTS frame: what every rank has given, in rank order."""
-    return pack_frame(tags.PARTS, b"".join(_PART.pack(len(part)) + part for part in given))
-
-
-def unpack_parts(payload: bytes, size: int) -> list[bytes]:
-    """Read the payload of PARTS.
-
-    Raises
-    ------
-    InitializationFailed
-        If there is not one part for each rank.
-    """
-    given, begin = [], 0
-    while begin + _PART.size <= len(payload):
-        begin, length = begin + _PART.size, _PART.unpack_from(payload, begin)[0]
-        given.append(payload[begin : begin + length])
-        begin += length
-    if len(given) != size or begin != len(payload):
-        raise InitializationFailed("tcp", f"rank 0 sent {len(given)} parts for {size} ranks")
-    return given

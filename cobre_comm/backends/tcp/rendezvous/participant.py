@@ -9,6 +9,9 @@ import socket
 from collections.abc import Callable, Collection, Set
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
@@ -30,7 +33,7 @@ _logger = logging.getLogger("cobre_comm")
 
 
 class Participant(abc.ABC):
-    """One rank in the rendezvous.
+    """One rank in the rendezvous: a :class:`cobre_comm.common.agreement.Group` once it is attached.
 
     Parameters
     ----------
@@ -39,6 +42,7 @@ class Participant(abc.ABC):
     """
 
     def __init__(self, config: TcpConfig) -> None:
+        self.rank, self.size = config.rank, config.size
         self.links = Links()
         self._config = config
         self._token = (config.token or "").encode(errors="surrogateescape")
@@ -68,12 +72,21 @@ class Participant(abc.ABC):
         """Link these ranks; return when this one has all its links; raises as :meth:`attach`."""
 
     @abc.abstractmethod
-    def exchange(self, part: bytes, *, last: bool = False) -> list[bytes]:
-        """Give every rank a few bytes; return those of all, in rank order; collective.
+    def exchange(self, part: bytes, *, last: bool = False) -> bytes:
+        """Give every rank a few bytes, each as many; return those of all; collective.
 
         It ends with the rendezvous: at its limit, or when a rank is lost. Raises as :meth:`attach`.
         After the last one, a rank may close its links: this is no loss any more.
         """
+
+    def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows that all ranks give, of one length and dtype; collective."""
+        given = self.exchange(row.tobytes())
+        return np.frombuffer(given, dtype=row.dtype).reshape(self.size, row.size)
+
+    def agree(self, value: int) -> int:
+        """Return the smallest value that a rank gives; collective."""
+        return int(self.gather_rows(np.array([value], dtype=np.int64)).min())
 
     @abc.abstractmethod
     def where(self) -> dict[int, tuple[Any, ...]]:
@@ -101,7 +114,7 @@ class Participant(abc.ABC):
         """
         self._link(leaders)
         self.exchange(b"", last=True)
-        self.links.keep_only(leaders if self._config.rank in leaders else ())
+        self.links.keep_only(leaders if self.rank in leaders else ())
         if has_room(len(self.links.control)):
             for rank in self.links.control:
                 self.links.watch(rank, self._processes[rank])
@@ -140,7 +153,7 @@ class Participant(abc.ABC):
             limit_s = self._config.connect_timeout_ms / 1000
             _logger.warning(
                 "tcp rank %d still waits for the others after %g s (limit: %s)",
-                self._config.rank, LOG_WAIT_AFTER_S, f"{limit_s:g} s" if limit_s else "none",
+                self.rank, LOG_WAIT_AFTER_S, f"{limit_s:g} s" if limit_s else "none",
             )  # fmt: skip
         if not self._run(done, until):
             raise InitializationFailed("tcp", failure())
@@ -159,8 +172,7 @@ class Participant(abc.ABC):
         *, loopback_only: bool = False,
     ) -> Acceptor:  # fmt: skip
         """Begin to accept links at the listeners."""
-        size = self._config.size
-        most_unauthenticated = reserve_descriptors(2 * size, MOST_UNAUTHENTICATED + size)
+        most_unauthenticated = reserve_descriptors(2 * self.size, MOST_UNAUTHENTICATED + self.size)
         acceptor = Acceptor(self._loop, self._config, key_of, admit, expected, most_unauthenticated)
         acceptor.serve(self._listeners, loopback_only=loopback_only)
         self._acceptor = acceptor

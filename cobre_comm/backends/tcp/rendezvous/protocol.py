@@ -72,8 +72,8 @@ ACK             accepting end               size, its process, proof
 REFUSED         accepting end               proof, sentence
 PEERS           rank 0, on a control link   eager bytes, ranks of that machine, time to link,
                                             job secret, address and port of every worker
-PART            a worker, to rank 0         what it gives
-PARTS           rank 0, to every worker     length and bytes of the part of each rank
+PART            a worker, to rank 0         what it gives, as many bytes as every rank
+PARTS           rank 0, to every worker     the part of each rank, in rank order
 REFUSED         a rank that gives up, on    sentence; the receiver raises it
                 its control link with rank 0
 =============== =========================== ====================================================

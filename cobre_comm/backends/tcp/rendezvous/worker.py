@@ -40,22 +40,23 @@ class Worker(Participant):
         control = self._open_control()
         self._limit = self._deadline() + GRACE_S
         rank_0 = messages.peer_of(control, 0)
-        self._serve(0, self._hear(0, control, messages.peers(self._config.size)))
+        self._serve(0, self._hear(0, control, messages.peers(self.size)))
         self._peers = messages.unpack_peers(self._receive(), rank_0)
         self._serve(0, messages.watch(control, 0))
         self.links.eager_bytes = self._peers.eager_bytes
         self.links.ranks_here = self._peers.ranks_here
 
-    def exchange(self, part: bytes, *, last: bool = False) -> list[bytes]:
+    def exchange(self, part: bytes, *, last: bool = False) -> bytes:
         """Send the part of this rank to rank 0, and receive those of all."""
-        control = self._control()
+        control, everything = self._control(), self.size * len(part)
+        due = messages.Expected(tags.PARTS, everything, everything)
 
         def talk() -> Task[None]:
             yield from self._tell(0, control, messages.pack_frame(tags.PART, part))
-            yield from self._hear(0, control, messages.parts(self._config.size))
+            yield from self._hear(0, control, due)
 
         self._serve(0, talk())
-        parts = messages.unpack_parts(self._receive(), self._config.size)
+        parts = self._receive()
         if not last:
             self._serve(0, messages.watch(control, 0))
         return parts
@@ -64,7 +65,7 @@ class Worker(Participant):
         """Return where this rank has found each other, and where it has listened itself."""
         assert self._peers is not None
         found = {rank: endpoint.sockaddr for rank, endpoint in enumerate(self._peers.endpoints)}
-        return {**found, self._config.rank: self._listeners[0].getsockname()}
+        return {**found, self.rank: self._listeners[0].getsockname()}
 
     def refuse(self, error: InitializationFailed) -> None:
         """Tell rank 0, if this rank is attached."""
@@ -106,8 +107,8 @@ class Worker(Participant):
             if purpose == tags.CONTROL and peer == 0:
                 self._listen(sock, loopback_only)
             return Handshake(
-                rank=self._config.rank,
-                size=self._config.size,
+                rank=self.rank,
+                size=self.size,
                 version=tags.PROTOCOL_VERSION,
                 byte_order=OWN_BYTE_ORDER,
                 purpose=purpose,
@@ -135,14 +136,14 @@ class Worker(Participant):
 
     def _link(self, leaders: Collection[int]) -> None:
         """Open the links to lower leaders while accepting the links of higher leaders."""
-        config, peers = self._config, self._peers
+        peers = self._peers
         assert peers is not None  # attached
         key = self._token + peers.secret
-        if config.rank not in leaders:
+        if self.rank not in leaders:
             return
-        expected = accepted_by(config.rank, leaders)
+        expected = accepted_by(self.rank, leaders)
         acceptor = self._accept(lambda _: key, self._admit, expected)
-        for peer, purpose in opened_by(config.rank, leaders):
+        for peer, purpose in opened_by(self.rank, leaders):
             self._open(Attempts(peer), purpose, key, [peers.endpoints[peer]].copy)
         limit_s = peers.link_timeout_ms / 1000 if peers.link_timeout_ms else math.inf
         self._until(
@@ -157,7 +158,7 @@ class Worker(Participant):
 
     def _why_not_linked(self, acceptor: Acceptor) -> str:
         """Name the ranks that this one could not reach, or the ranks that did not reach it."""
-        rank = self._config.rank
+        rank = self.rank
         failed = sorted(self._opening, key=lambda attempts: attempts.rank)
         if failed:
             tried = "; ".join(f"rank {one.rank}: {one}" for one in failed[:NAMED])

@@ -20,9 +20,10 @@ from cobre_comm.backends.shm.attachment import attach_group, attach_nowhere
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.split import Part, make_in_step
+from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.memory import LinkMemory
 from cobre_comm.backends.tcp.nodes.finding import find_nodes
-from cobre_comm.backends.tcp.rendezvous import Links, Participant, meet
+from cobre_comm.backends.tcp.rendezvous import Participant, meet
 from cobre_comm.backends.tcp.spec import TCP
 from cobre_comm.backends.tcp.split import (
     NEW_JOB,
@@ -46,8 +47,6 @@ VERBS = Verbs(
     control.goodbye_kernel,
     chain.chain_kernel,
 )
-EAGER_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
-FAR_EAGER_BYTES = 8 * 1024  # a network is slower than loopback
 SPIN_US = 50.0  # when every rank of this machine has a core
 YIELD_US = 50.0  # after the spin, before the first poll
 COMPILE_S = 300.0  # what no rank expected to run, on a slow machine
@@ -112,18 +111,8 @@ class TcpBackend(NodesBackend):
 
     def _meet(self, meeting: Meeting) -> None:
         """Find the other ranks, and those of them that share memory."""
-        config = self._config
-        eager_bytes, far_eager_bytes = EAGER_BYTES, FAR_EAGER_BYTES
-        if config.eager_bytes is not None:
-            eager_bytes = far_eager_bytes = config.eager_bytes
-        with meet(
-            config,
-            eager_bytes,
-            meeting.listener,
-            far_eager_bytes=far_eager_bytes,
-            meanwhile=meeting.meanwhile,
-        ) as participant:
-            order = find_nodes(participant, config)
+        with meet(self._config, meeting.listener, meeting.meanwhile) as participant:
+            order = find_nodes(participant, self._config)
             if order.nodes == 1:
                 self._use_shared_memory(participant)
                 participant.exchange(b"", last=True)

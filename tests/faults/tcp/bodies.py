@@ -15,9 +15,9 @@ from cobre_comm import InitializationFailed, TcpBackend, objects
 from cobre_comm.backends.shm import nameless, segment
 from cobre_comm.backends.tcp import backend
 from cobre_comm.backends.tcp.nodes import finding
-from cobre_comm.backends.tcp.rendezvous import rendezvous, worker
+from cobre_comm.backends.tcp.rendezvous import worker
 from cobre_comm.config import TcpConfig
-from tests.faults.tcp.job import EAGER_BYTES, check_greetings, descriptors, greet
+from tests.faults.tcp.job import check_greetings, descriptors, greet, rendezvous
 
 LATE_S = 4.0
 
@@ -54,7 +54,7 @@ def meet(comm):
     """Return "met", or the error."""
     config = TcpConfig.from_env()
     try:
-        links = rendezvous(config, EAGER_BYTES)
+        links = rendezvous(config)
     except InitializationFailed as error:
         return error
     greet(links, config.rank)

@@ -10,14 +10,14 @@ import pytest
 from cobre_kernels.tcp import tags
 
 from cobre_comm import InitializationFailed
-from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
+from cobre_comm.backends.tcp.links import Links
+from cobre_comm.backends.tcp.rendezvous import meet
 from cobre_comm.config import TcpConfig
 from cobre_comm.processes.port import ReservedPort
 from tests.faults.tcp.clients import ACK, Client
 
 TOKEN = "the-secret-of-this-job"
 EAGER_BYTES = 4321
-FAR_EAGER_BYTES = 77
 LOOPBACK = "127.0.0.1"
 SHORT_MS = 600  # a connect timeout that a test can wait for
 
@@ -33,6 +33,13 @@ def descriptors():
 
 def open_sockets():
     return {name for name in descriptors() if name.startswith("socket")}
+
+
+def rendezvous(config, listener=None):
+    """Link this rank to all others, as if each were alone on its node; return its links."""
+    with meet(config, listener) as participant:
+        participant.start(range(config.size))
+    return participant.links
 
 
 class Job:
@@ -56,7 +63,8 @@ class Job:
 
     def start(self, *ranks, listener=None, **changes):
         for rank in ranks:
-            arguments = {"rank": rank, "size": self.size, **self.config, **changes}
+            eager = {"eager_bytes": EAGER_BYTES + rank}  # rank 0's value holds for all
+            arguments = {"rank": rank, "size": self.size, **eager, **self.config, **changes}
             arguments = rank, TcpConfig(**arguments), listener if rank == 0 else None
             thread = threading.Thread(target=self._run, args=arguments, daemon=True)
             self._threads[rank] = thread
@@ -69,8 +77,7 @@ class Job:
     def _run(self, rank, config, listener):
         began = time.monotonic()
         try:
-            far = FAR_EAGER_BYTES + rank
-            links = rendezvous(config, EAGER_BYTES + rank, listener, far_eager_bytes=far)
+            links = rendezvous(config, listener)
             greet(links, rank)
             result = links
         except Exception as error:

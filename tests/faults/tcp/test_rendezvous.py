@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from cobre_comm.backends.tcp.rendezvous import Links, rendezvous
+from cobre_comm import TcpBackend
+from cobre_comm.backends.tcp.links import Links
+from cobre_comm.backends.tcp.rendezvous.coordinator import EAGER_BYTES, FAR_EAGER_BYTES
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing import run_ranks_outcomes
 from tests.faults.tcp import bodies
 from tests.faults.tcp.clients import Client
 from tests.faults.tcp.job import (
-    EAGER_BYTES,
-    FAR_EAGER_BYTES,
     LOOPBACK,
     check_job,
     link_local_address,
@@ -34,19 +34,20 @@ def test_ranks_on_several_machines(new_job, monkeypatch):
     monkeypatch.setattr(
         "cobre_comm.backends.tcp.rendezvous.worker.this_process", lambda: b"another".ljust(52)
     )
-    results = new_job(3).start_all().wait()
+    results = new_job(3, eager_bytes=None).start_all().wait()
     assert [results[rank].ranks_here for rank in range(3)] == [1, 2, 2]
     assert {links.eager_bytes for links in results.values()} == {FAR_EAGER_BYTES}
 
 
+def test_ranks_on_one_machine(new_job):
+    results = new_job(2, eager_bytes=None).start_all().wait()
+    assert {links.eager_bytes for links in results.values()} == {EAGER_BYTES}
+
+
 def test_one_rank_opens_nothing():
     before = open_sockets()
-    config = TcpConfig(rank=0, size=1)
-    with socket.create_server((LOOPBACK, 0)) as listener:
-        links = rendezvous(config, EAGER_BYTES, listener)
-        assert listener.fileno() == -1
-    assert links == Links(eager_bytes=EAGER_BYTES)
-    assert open_sockets() <= before
+    with TcpBackend(TcpConfig(rank=0, size=1)):
+        assert open_sockets() <= before
 
 
 def test_in_processes():

@@ -24,6 +24,9 @@ from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
+EAGER_BYTES = 64 * 1024  # on one machine; measured, see docs/benchmarks/tcp.md
+FAR_EAGER_BYTES = 8 * 1024  # a network is slower than loopback
+
 _logger = logging.getLogger("cobre_comm")
 
 
@@ -47,22 +50,12 @@ class Coordinator(Participant):
     ----------
     config : TcpConfig
         Of this rank.
-    eager_bytes, far_eager_bytes : int
-        Rank 0's value for all; the second, if given, where the ranks are on several machines.
     listener : socket, optional
         Where the workers attach, instead of opening one.
     """
 
-    def __init__(
-        self,
-        config: TcpConfig,
-        eager_bytes: int,
-        far_eager_bytes: int | None,
-        listener: socket.socket | None,
-    ) -> None:
+    def __init__(self, config: TcpConfig, listener: socket.socket | None) -> None:
         super().__init__(config)
-        self.links.eager_bytes = eager_bytes
-        self._far_eager_bytes = far_eager_bytes
         self._listeners = [listener] if listener else []
         self._secret = secrets.token_bytes(messages.SECRET_BYTES)
         self._workers: dict[int, _Worker] = {}  # ATTACHED
@@ -140,8 +133,9 @@ class Coordinator(Participant):
         """Send the peer table to every worker."""
         machines = Counter([this_machine(), *(one.machine for one in self._workers.values())])
         self.links.ranks_here = machines[this_machine()]
-        if len(machines) > 1 and self._far_eager_bytes is not None:
-            self.links.eager_bytes = self._far_eager_bytes
+        default = EAGER_BYTES if len(machines) == 1 else FAR_EAGER_BYTES
+        eager_bytes = self._config.eager_bytes
+        self.links.eager_bytes = default if eager_bytes is None else eager_bytes
         remaining_ms = (self._limit - running_s()) * 1000
         link_timeout_ms = 0 if self._limit == math.inf else max(1, int(LINK_SHARE * remaining_ms))
         peers = {

@@ -21,7 +21,7 @@ from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.backends.tcp.links import Links
-from cobre_comm.backends.tcp.memory import LinkMemory
+from cobre_comm.backends.tcp.memory import link_record
 from cobre_comm.backends.tcp.nodes.finding import find_nodes
 from cobre_comm.backends.tcp.rendezvous import Participant, meet
 from cobre_comm.backends.tcp.spec import TCP
@@ -87,7 +87,7 @@ class TcpBackend(NodesBackend):
     3
     """
 
-    __slots__ = ("_link_memory", "_links", "peers_are_proven")
+    __slots__ = ("_links", "peers_are_proven")
     _config: TcpConfig
 
     def __init__(
@@ -153,13 +153,12 @@ class TcpBackend(NodesBackend):
         links = participant.links
         self._journals.find(links.pids)
         try:
-            self._link_memory = LinkMemory(links, order)
+            comm.links = link_record(memory, links, order)
         except MemoryError as error:
             raise InitializationFailed("tcp", f"no memory for eager_bytes: {error}") from error
         if order.is_flat:
             spin_us, yield_us = choose_patience_us(config, links.ranks_here)
             comm.spin_ns, comm.yield_ns = spin_us * 1000, yield_us * 1000
-        comm.links = self._link_memory.links
         memory.nodes.eager_bytes = links.eager_bytes
         self._links, self._memory = links, memory  # now goodbyes have a way
 

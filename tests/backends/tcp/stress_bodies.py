@@ -44,7 +44,7 @@ class Trickle:
     def __init__(self, comm, seed, pause_s=0.0):
         self._draw, self._pause_s, self._stop = random.Random(seed), pause_s, False
         self._kept, self._ours, self._threads = [], [], []
-        sockets, links = comm._links, comm._link_memory.links
+        sockets, links = comm._links, comm._comm.links
         for rank in sockets.data:
             links.peers[rank].data_fd = self._pump(sockets.data[rank])
             links.peers[rank].control_fd = self._pump(sockets.control[rank])
@@ -167,7 +167,7 @@ def gone_before_the_next(comm, how, path):
             time.sleep(0.01)
         return path.exists()
     time.sleep(0.6)  # until rank 2 has gone
-    comm._link_memory.links.swept = -1000  # the step begins with reading all control messages
+    comm._comm.links.swept = -1000  # the step begins with reading all control messages
     caught, *_ = calling.meet_failure(comm, "python", "barrier")
     path.touch()
     return caught
@@ -180,7 +180,7 @@ def no_memory(comm):
     def refuse(*arguments):
         raise MemoryError("no room")
 
-    backend.LinkMemory = refuse
+    backend.link_record = refuse
     try:
         create_communicator()
     except InitializationFailed as error:

@@ -55,6 +55,8 @@ class Verbs:
         A verb that not every transport has.
     followers_report : bool
         Whether ``report`` works on followers too.
+    helpers : tuple of Kernel
+        Other kernels that the verbs need.
     """
 
     exchange: Kernel
@@ -65,12 +67,13 @@ class Verbs:
     goodbye: Kernel
     chain: Kernel | None = None
     followers_report: bool = False
+    helpers: tuple[Kernel, ...] = ()
 
     def all(self) -> tuple[Kernel, ...]:
         """Return the kernels, to be compiled before ranks start."""
         kernels = (
             self.exchange, self.allgatherv, self.broadcast, self.alltoallv,
-            self.report, self.goodbye, self.chain,
+            self.report, self.goodbye, self.chain, *self.helpers,
         )  # fmt: skip
         return tuple(one for one in kernels if one is not None)
 

@@ -8,20 +8,18 @@ from collections.abc import Callable
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access, libc
 from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.tcp import chain, messages, ring
-from cobre_kernels.tcp.progress import control, neighbours
 
 from cobre_comm.backends.kernel_backend import Bodies
 from cobre_comm.backends.local import backend as local
 from cobre_comm.backends.nodes.backend import NodesBackend, with_staging_buffer, within_node
-from cobre_comm.backends.nodes.memory import BODIES, NodesMemory, Verbs
+from cobre_comm.backends.nodes.memory import BODIES, NodesMemory
 from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
 from cobre_comm.backends.shm.attachment import attach_group, attach_nowhere
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.backends.tcp.links import Links
-from cobre_comm.backends.tcp.memory import link_record
+from cobre_comm.backends.tcp.memory import VERBS, link_record
 from cobre_comm.backends.tcp.nodes.finding import find_nodes
 from cobre_comm.backends.tcp.rendezvous import Participant, meet
 from cobre_comm.backends.tcp.spec import TCP
@@ -38,15 +36,6 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 from cobre_comm.jit.register import register_backend
 
-VERBS = Verbs(
-    messages.exchange_kernel,
-    ring.allgatherv_kernel,
-    ring.broadcast_kernel,
-    messages.alltoallv_kernel,
-    control.report_kernel,
-    control.goodbye_kernel,
-    chain.chain_kernel,
-)
 SPIN_US = 50.0  # when every rank of this machine has a core
 YIELD_US = 50.0  # after the spin, before the first poll
 COMPILE_S = 300.0  # what no rank expected to run, on a slow machine
@@ -157,8 +146,8 @@ class TcpBackend(NodesBackend):
         except MemoryError as error:
             raise InitializationFailed("tcp", f"no memory for eager_bytes: {error}") from error
         if order.is_flat:
-            spin_us, yield_us = choose_patience_us(config, links.ranks_here)
-            comm.spin_ns, comm.yield_ns = spin_us * 1000, yield_us * 1000
+            comm.spin_ns = choose_spin_us(config, links.ranks_here) * 1000
+            comm.yield_ns = YIELD_US * 1000
         memory.nodes.eager_bytes = links.eager_bytes
         self._links, self._memory = links, memory  # now goodbyes have a way
 
@@ -227,18 +216,16 @@ def _expected_bodies(config: TcpConfig) -> Bodies:
     return NODE_BODIES if config.share and len(set(config.pretend_nodes)) < 2 else BODIES
 
 
-def choose_patience_us(config: TcpConfig, ranks_here: int) -> tuple[float, float]:
-    """Return how long a wait spins, and how long it then yields, before it blocks."""
+def choose_spin_us(config: TcpConfig, ranks_here: int) -> float:
+    """Return how long a wait spins, before it yields and then blocks."""
     if config.spin_us is not None:
-        return config.spin_us, YIELD_US
-    return (SPIN_US if ranks_here <= usable_cores() else 0.0), YIELD_US
+        return config.spin_us
+    return SPIN_US if ranks_here <= usable_cores() else 0.0
 
 
 def kernels() -> list[Kernel]:
     """Return what is compiled before ranks start."""
-    progress = (messages.transfer_kernel, neighbours.advance_kernel)
-    bodies = (*BODIES.all(), *local.BODIES.all())
-    return [*node_kernels(), *bodies, *VERBS.all(), *progress, *access.KERNELS]
+    return [*node_kernels(), *BODIES.all(), *VERBS.all(), *access.KERNELS, *local.BODIES.all()]
 
 
 register_backend(TcpBackend, is_local=False)

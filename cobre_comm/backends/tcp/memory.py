@@ -1,18 +1,29 @@
-"""The private memory of a leader's links: their record, and buffers."""
+"""The verbs over sockets, and the private memory of a leader's links: their record, and buffers."""
 
 from __future__ import annotations
 
 import socket
 
 from cobre_kernels.machine.record import WORD_BYTES, View
+from cobre_kernels.tcp import chain, messages, ring
 from cobre_kernels.tcp import links as records
 from cobre_kernels.tcp.frame import CONTROL_MESSAGE
-from cobre_kernels.tcp.messages import transfer_kernel
-from cobre_kernels.tcp.progress.neighbours import advance_kernel
+from cobre_kernels.tcp.progress import control, neighbours
 
-from cobre_comm.backends.nodes.memory import NodesMemory
+from cobre_comm.backends.nodes.memory import NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.tcp.links import Links
+
+VERBS = Verbs(
+    exchange=messages.exchange_kernel,
+    allgatherv=ring.allgatherv_kernel,
+    broadcast=ring.broadcast_kernel,
+    alltoallv=messages.alltoallv_kernel,
+    report=control.report_kernel,
+    goodbye=control.goodbye_kernel,
+    chain=chain.chain_kernel,
+    helpers=(messages.transfer_kernel, neighbours.advance_kernel),
+)
 
 
 def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> View:
@@ -29,7 +40,8 @@ def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> V
     """
     size, nodes, own = len(node_order.order), node_order.nodes, node_order.node
     links = memory.record(records.LINKS, nodes)
-    links.transfer, links.advance = transfer_kernel.address, advance_kernel.address
+    links.transfer = messages.transfer_kernel.address
+    links.advance = neighbours.advance_kernel.address
     links.eager_bytes = sockets.eager_bytes
     links.staging = memory.room(
         max(records.STAGING_CHUNKS * records.CHUNK_BYTES, sockets.eager_bytes)

@@ -59,8 +59,6 @@ def _staged(comm, call, streams):
         outcome = _chunk(comm, call, (begin, chunk), streams)
         begin += chunk
         if outcome != OK or begin >= largest:
-            if streams:
-                store_fence()
             return outcome
 
 
@@ -75,19 +73,19 @@ def chunk_bytes(comm, call):
 
 
 @routine
-def part_bytes(call, rank, span):
+def _part_bytes(call, rank, span):
     """Return the bytes of a rank's block that are in this chunk."""
     begin, chunk = span
     return max(min(bytes_of(call, rank) - begin, chunk), 0)
 
 
 @routine
-def sum_parts(comm, call, span, indices):
+def _sum_parts(comm, call, span, indices):
     """Return the bytes in this chunk of the ranks from one node index to another."""
     first, end = indices
     total = 0
     for index in range(first, end):
-        total += part_bytes(call, comm.nodes.node_order[index], span)
+        total += _part_bytes(call, comm.nodes.node_order[index], span)
     return total
 
 
@@ -95,35 +93,43 @@ def sum_parts(comm, call, span, indices):
 def put_own_part(comm, call, span):
     """Copy this rank's part into the half of this round; return where that begins."""
     half = next_half(comm.nodes)
-    own_bytes = part_bytes(call, comm.rank, span)
+    own_bytes = _part_bytes(call, comm.rank, span)
     if own_bytes > 0:
-        before = sum_parts(comm, call, span, (0, comm.nodes.node_index[comm.rank]))
+        before = _sum_parts(comm, call, span, (0, comm.nodes.node_index[comm.rank]))
         move(half + before, call.send + span[0], own_bytes)
     return half
 
 
 @routine
-def _chunk(comm, call, span, streams):
-    half = put_own_part(comm, call, span)
+def parts_by_node(comm, call, span):
+    """Say what each node gives of this chunk, and where in a half it lies."""
     starts, total = comm.nodes.node_starts, 0
     for node in range(comm.nodes.nodes):
-        length = sum_parts(comm, call, span, (starts[node], starts[node + 1]))
+        length = _sum_parts(comm, call, span, (starts[node], starts[node + 1]))
         part_from(comm.nodes, node, length, total)
         total += length
+
+
+@routine
+def _chunk(comm, call, span, streams):
+    half = put_own_part(comm, call, span)
+    parts_by_node(comm, call, span)
     outcome = gather_round(comm, half, span[0] == 0)
     if outcome == OK:
-        _take_out(comm, call, span, half, streams)
+        take_parts(comm, call, span, half, streams)
     return outcome
 
 
 @routine
-def _take_out(comm, call, span, half, streams):
+def take_parts(comm, call, span, half, streams):
     """Copy every rank's part to its block; this rank's own may be there already."""
     offset = 0
     for index in range(comm.size):
         rank = comm.nodes.node_order[index]
-        length = part_bytes(call, rank, span)
+        length = _part_bytes(call, rank, span)
         block = block_of(call, rank)
         if length > 0 and not (rank == comm.rank and block == call.send):
             copy_out(block + span[0], half + offset, length, streams)
         offset += length
+    if streams:
+        store_fence()

@@ -4,16 +4,16 @@ What a node gives is one piece, as in an allgatherv. No other node receives anyt
 """
 
 from cobre_kernels.collective.calls import Gatherv
-from cobre_kernels.collective.checks import block_of, largest_block_bytes
+from cobre_kernels.collective.checks import largest_block_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import peek, poke
-from cobre_kernels.machine.copy import copy_out, is_large, store_fence
+from cobre_kernels.machine.copy import is_large
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.nodes.allgatherv import chunk_bytes, part_bytes, put_own_part, sum_parts
+from cobre_kernels.nodes.allgatherv import chunk_bytes, parts_by_node, put_own_part, take_parts
 from cobre_kernels.nodes.records import is_leader, next_half, part_from, part_to, parts_by_rank
 from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Scatter
@@ -65,7 +65,7 @@ def _chunk(comm, call, span):
         outcome = _to_root(comm, call, span, half)
     outcome = hand_out(comm, outcome)
     if outcome == OK and comm.rank == call.root:
-        _take_out(comm, call, span, half)
+        take_parts(comm, call, span, half, is_large(call.recv_count * call.itemsize))
     return outcome
 
 
@@ -74,33 +74,15 @@ def _to_root(comm, call, span, half):
     """Give the root's leader the parts that other nodes have put into their halves."""
     nodes, root_node = comm.nodes, comm.nodes.node_of[call.root]
     is_target = nodes.own_node == root_node
-    begin, own_begin, own_bytes = 0, 0, 0
+    parts_by_node(comm, call, span)
+    own_bytes, own_begin = nodes.given[nodes.own_node], nodes.given_at[nodes.own_node]
     for node in range(nodes.nodes):
-        indices = (nodes.node_starts[node], nodes.node_starts[node + 1])
-        length = sum_parts(comm, call, span, indices)
-        part_from(nodes, node, 0, 0)
-        part_to(nodes, node, length if is_target and node != root_node else 0, begin)
-        if node == nodes.own_node:
-            own_begin, own_bytes = begin, length
-        begin += length
-    if not is_target:
-        part_from(nodes, root_node, own_bytes, own_begin)
+        comes = nodes.given[node] if is_target and node != root_node else 0
+        part_to(nodes, node, comes, nodes.given_at[node])
+        goes = own_bytes if node == root_node and not is_target else 0
+        part_from(nodes, node, goes, own_begin)
     # The root gives nothing, the others get nothing. MPI forbids one buffer for both, and Open MPI
     # takes it for MPI_IN_PLACE.
     nothing = nodes.header.address
     ends = Scatter(nothing, half) if is_target else Scatter(half, nothing)
     return run(nodes.alltoallv, comm, ends)
-
-
-@routine
-def _take_out(comm, call, span, half):
-    """Copy every rank's part to its block."""
-    offset, streams = 0, is_large(call.recv_count * call.itemsize)
-    for index in range(comm.size):
-        rank = comm.nodes.node_order[index]
-        length = part_bytes(call, rank, span)
-        if length > 0:
-            copy_out(block_of(call, rank) + span[0], half + offset, length, streams)
-        offset += length
-    if streams:
-        store_fence()

@@ -35,20 +35,15 @@ def prepare(sock: socket.socket) -> socket.socket:
 
 def listen(endpoint: Endpoint) -> socket.socket:
     """Return a socket that listens there; at ``::`` for IPv4 too."""
-    sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if sys.platform != "linux" and hasattr(socket, "SO_REUSEPORT"):
-            # There, SO_REUSEADDR alone does not share a port that a launcher holds reserved.
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if endpoint.family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        sock.bind(endpoint.sockaddr)
-        sock.listen(BACKLOG)
-        sock.setblocking(False)
-    except BaseException:
-        sock.close()
-        raise
+    sock = socket.create_server(
+        endpoint.sockaddr,
+        family=endpoint.family,
+        backlog=BACKLOG,
+        # Except on Linux, SO_REUSEADDR alone does not share a port that a launcher holds reserved.
+        reuse_port=sys.platform != "linux" and hasattr(socket, "SO_REUSEPORT"),
+        dualstack_ipv6=endpoint.family == socket.AF_INET6 and socket.has_dualstack_ipv6(),
+    )
+    sock.setblocking(False)
     return sock
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from cobre_comm import slow_path
-from cobre_comm.common.agreement import Group, first_problem
+from cobre_comm.common.agreement import Group, first_problem, reason_of
 from cobre_comm.common.closing import Closing
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 
@@ -153,9 +153,7 @@ def _agreed_error(group: Group, backend: str, problem: Exception | None) -> Exce
 def _reason(problem: Exception | None) -> str:
     if isinstance(problem, InitializationFailed):
         return str(problem.source)
-    if isinstance(problem, AllocationFailed):
-        return problem.message
-    return str(problem) or type(problem).__name__ if problem else ""
+    return reason_of(problem) if problem else ""
 
 
 def _requested_bytes(problem: BaseException | None) -> int:

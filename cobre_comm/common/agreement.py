@@ -40,10 +40,15 @@ def attempt(make: Callable[[], T]) -> tuple[T | None, str]:
     """
     try:
         return make(), ""
-    except AllocationFailed as error:
-        return None, error.message
     except Exception as error:
-        return None, str(error) or type(error).__name__
+        return None, reason_of(error)
+
+
+def reason_of(error: Exception) -> str:
+    """Return why something could not be done, for the message of another error."""
+    if isinstance(error, AllocationFailed):
+        return error.message
+    return str(error) or type(error).__name__
 
 
 def first_problem(group: Group, problem: str) -> str:

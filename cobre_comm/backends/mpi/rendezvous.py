@@ -19,10 +19,10 @@ from cobre_comm.backends.nodes.backend import within_node
 from cobre_comm.backends.shm.attachment import attach_group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
 from cobre_comm.backends.shm.segment import Segment
-from cobre_comm.common.agreement import attempt, first_problem
+from cobre_comm.common.agreement import first_problem, reason_of
 from cobre_comm.common.running_time import running_s
 from cobre_comm.config import MpiConfig
-from cobre_comm.errors import AllocationFailed, InitializationFailed
+from cobre_comm.errors import InitializationFailed
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -78,18 +78,12 @@ def compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
 def share_node(comm: View, world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig) -> Segment:
     """Attach the ranks of a node to one segment; on failure all ranks of all nodes raise."""
     shm = within_node(config, node.rank, node.size)
-    shortage = None
-
-    def share() -> Segment:
-        nonlocal shortage
-        try:
-            return attach_group(comm, shm, MpiGroup(node))
-        except AllocationFailed as error:
-            shortage = error
-            raise
-
-    segment, problem = attempt(share)
+    segment, cause, problem = None, None, ""
+    try:
+        segment = attach_group(comm, shm, MpiGroup(node))
+    except Exception as error:  # the ranks of other nodes wait to hear whether this one could
+        cause, problem = error, reason_of(error)
     found = first_problem(MpiGroup(world), problem)
     if found or segment is None:
-        raise InitializationFailed("mpi", found) from shortage
+        raise InitializationFailed("mpi", found) from cause
     return segment

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import socket
+from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from typing import TypeAlias
 
@@ -75,8 +76,7 @@ class Acceptor:
         self._admit = admit
         self._log = DropLog(config.rank)
         self._most_unauthenticated = most_unauthenticated
-        self._unauthenticated: dict[str, dict[socket.socket, Task[None]]] = {}  # by host; in order
-        self._count = 0  # of them
+        self._unauthenticated: dict[socket.socket, tuple[str, Task[None]]] = {}  # by age
 
     def serve(self, listeners: Sequence[socket.socket], *, loopback_only: bool = False) -> None:
         """Begin to accept."""
@@ -102,24 +102,18 @@ class Acceptor:
 
     def _begin(self, sock: socket.socket, address: Address, loopback_only: bool) -> None:
         """Make a new connection UNAUTHENTICATED."""
-        if self._count >= self._most_unauthenticated:
+        if len(self._unauthenticated) >= self._most_unauthenticated:
             self._evict_oldest()
         task = self._serve(sock, address, loopback_only)
-        self._count += 1
-        self._unauthenticated.setdefault(str(address), {})[sock] = task
+        self._unauthenticated[sock] = str(address), task
         self._loop.start(task)
 
-    def _forget(self, sock: socket.socket, host: str) -> None:
-        self._count -= 1
-        del self._unauthenticated[host][sock]
-        if not self._unauthenticated[host]:
-            del self._unauthenticated[host]
-
     def _evict_oldest(self) -> None:
-        if self._count:
-            host = max(self._unauthenticated, key=lambda one: len(self._unauthenticated[one]))
-            self._log.note(host, "was evicted: too many connections are unauthenticated")
-            self._loop.cancel(next(iter(self._unauthenticated[host].values())))
+        waiting = self._unauthenticated.values()
+        if waiting:
+            worst = Counter(host for host, _ in waiting).most_common(1)[0][0]
+            self._log.note(worst, "was evicted: too many connections are unauthenticated")
+            self._loop.cancel(next(task for host, task in waiting if host == worst))
 
     def _serve(self, sock: socket.socket, address: Address, loopback_only: bool) -> Task[None]:
         """Lead a connection from UNAUTHENTICATED to ADMITTED, REFUSED or DROPPED."""
@@ -139,7 +133,7 @@ class Acceptor:
         except (AuthenticationFailed, Refused) as error:
             self._log.note(host, error.args[0])
         finally:
-            self._forget(sock, host)
+            del self._unauthenticated[sock]
             if not is_admitted:
                 sock.close()
 

@@ -90,9 +90,8 @@ def _remove_left(folder: Path) -> None:
     """Remove the files that killed ranks 0 of this user and machine have left in a folder."""
     for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
         with contextlib.suppress(OSError, InitializationFailed), path.open() as file:
-            machine, _, _ = file.read().partition(" ")
-            _check_owner(path, os.fstat(file.fileno()))
-            if machine != this_machine().hex() or _is_locked(file):
+            _, may_hold = _read(path, file)
+            if may_hold:
                 continue
             # Another rank 0 may have put its own there meanwhile, under the same name.
             aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
@@ -108,9 +107,8 @@ def _awaited(path: Path, timeout_s: float) -> str:
     while True:
         try:
             with path.open() as file:
-                machine, _, words = file.read().partition(" ")
-                _check_owner(path, os.fstat(file.fileno()))
-                if machine != this_machine().hex() or _is_locked(file):
+                words, may_hold = _read(path, file)
+                if may_hold:
                     return words
         except FileNotFoundError:
             pass
@@ -128,17 +126,18 @@ def _awaited(path: Path, timeout_s: float) -> str:
         look_s = min(2 * look_s, _LONGEST_LOOK_S)
 
 
-def _is_locked(file: IO[str]) -> bool:
-    """Tell whether rank 0 holds the file, or nobody can tell."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    return False
-
-
-def _check_owner(path: Path, status: os.stat_result) -> None:
+def _read(path: Path, file: IO[str]) -> tuple[str, bool]:
+    """Return the words of rank 0, and whether it holds the file, or nobody can tell."""
+    status = os.fstat(file.fileno())
     if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise InitializationFailed(
             "tcp", f"{path} belongs to another user, or others can read it; remove it; {_INSTEAD}"
         )
+    machine, _, words = file.read().partition(" ")
+    if machine != this_machine().hex():
+        return words, True
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return words, True
+    return words, False

@@ -80,15 +80,13 @@ def _purposes(lower: int) -> tuple[int, ...]:
 
 
 def accepted_by(rank: int, leaders: Collection[int]) -> set[tuple[int, int]]:
-    """Return (peer, purpose) of the links that a rank accepts, of those between leaders.
+    """Return (peer, purpose) of the links that a leader accepts: those to higher leaders.
 
-    Of two leaders the higher rank opens them. Rank 0 has control links already.
+    Rank 0 has control links already.
     """
-    higher = {peer for peer in leaders if peer > rank and rank in leaders}
-    return {(peer, purpose) for peer in higher for purpose in _purposes(rank)}
+    return {(peer, purpose) for peer in leaders if peer > rank for purpose in _purposes(rank)}
 
 
 def opened_by(rank: int, leaders: Collection[int]) -> list[tuple[int, int]]:
-    """Return (peer, purpose) of the links that a rank opens, of those between leaders."""
-    lower = sorted(peer for peer in leaders if peer < rank and rank in leaders)
-    return [(peer, purpose) for peer in lower for purpose in _purposes(peer)]
+    """Return (peer, purpose) of the links that a leader opens: those to lower leaders."""
+    return [(peer, purpose) for peer in leaders if peer < rank for purpose in _purposes(peer)]

@@ -30,10 +30,11 @@ NAMED = 3  # ranks that could not be reached, in one message
 class Worker(Participant):
     """Any rank but 0."""
 
+    _peers: messages.PeerTable  # from the end of :meth:`attach` on
+
     def __init__(self, config: TcpConfig) -> None:
         super().__init__(config)
         self._opening: set[Attempts] = set()
-        self._peers: messages.PeerTable | None = None
 
     def attach(self) -> None:
         """Attach to rank 0, receive PEERS."""
@@ -63,7 +64,6 @@ class Worker(Participant):
 
     def where(self) -> dict[int, tuple[Any, ...]]:
         """Return where this rank has found each other, and where it has listened itself."""
-        assert self._peers is not None
         found = {rank: endpoint.sockaddr for rank, endpoint in enumerate(self._peers.endpoints)}
         return {**found, self.rank: self._listeners[0].getsockname()}
 
@@ -136,13 +136,11 @@ class Worker(Participant):
 
     def _link(self, leaders: Collection[int]) -> None:
         """Open the links to lower leaders while accepting the links of higher leaders."""
-        peers = self._peers
-        assert peers is not None  # attached
-        key = self._token + peers.secret
         if self.rank not in leaders:
             return
-        expected = accepted_by(self.rank, leaders)
-        acceptor = self._accept(lambda _: key, self._admit, expected)
+        peers = self._peers
+        key = self._token + peers.secret
+        acceptor = self._accept(lambda _: key, self._admit, accepted_by(self.rank, leaders))
         for peer, purpose in opened_by(self.rank, leaders):
             self._open(Attempts(peer), purpose, key, [peers.endpoints[peer]].copy)
         limit_s = peers.link_timeout_ms / 1000 if peers.link_timeout_ms else math.inf

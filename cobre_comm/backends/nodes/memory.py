@@ -47,10 +47,8 @@ class Verbs:
 
     Parameters
     ----------
-    exchange, allgatherv, broadcast, alltoallv, report : Kernel
+    exchange, allgatherv, broadcast, alltoallv, report, goodbye : Kernel
         The verbs of ``cobre_kernels/nodes/verbs.py``.
-    goodbye : Kernel
-        Tells the other leaders that this one closes.
     chain : Kernel, optional
         A verb that not every transport has.
     followers_report : bool

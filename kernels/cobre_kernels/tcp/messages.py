@@ -163,11 +163,8 @@ def _receive(comm, node):
 @routine
 def _take_header(comm, node):
     """Compare a header with this leader's; tell whether it is of the protocol."""
-    peer, header, row = (
-        comm.links.peers[node],
-        comm.links.peers[node].inbox,
-        comm.nodes.headers[node],
-    )
+    peer, row = comm.links.peers[node], comm.nodes.headers[node]
+    header = peer.inbox
     if swap_bytes(header.step) != comm.generation:
         return False
     read_header(header, row)

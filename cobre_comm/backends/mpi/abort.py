@@ -11,6 +11,7 @@ that do not get through.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import time
@@ -20,15 +21,10 @@ from cobre_comm.common import report_pipe
 
 OUTPUT_S = 0.2  # Hydra drops what is still in its pipes when a job is aborted
 
-_installed = False
 
-
+@functools.cache
 def install() -> None:
     """Put an exception hook before the present one, once."""
-    global _installed
-    if _installed:
-        return
-    _installed = True
     before = sys.excepthook
 
     def hook(

@@ -43,7 +43,7 @@ def find_nodes(group: Group, config: TcpConfig) -> NodeOrder:
     try:
         given = group.gather_rows(np.frombuffer(own.pack(), dtype=np.uint8))
         offers = [unpack_offer(row.tobytes()) for row in given]
-        lower = (peer for peer in range(rank) if _may_join(own, offers[peer]))
+        lower = (peer for peer in range(rank) if own.domain == offers[peer].domain != ALONE)
         found = next((peer for peer in lower if can_open(offers[peer])), rank)
         leaders = group.gather_rows(np.array([found], dtype=np.uint32))[:, 0].tolist()
     finally:
@@ -75,7 +75,3 @@ def _offer(config: TcpConfig) -> tuple[Descriptor | None, Offer]:
         _logger.warning("tcp rank %d shares no memory: %s", config.rank, problem)
         return None, NOTHING
     return made
-
-
-def _may_join(own: Offer, other: Offer) -> bool:
-    return own.domain == other.domain != ALONE

@@ -9,6 +9,7 @@ import pytest
 
 from cobre_comm import TcpBackend
 from cobre_comm.backends.tcp.links import Links
+from cobre_comm.backends.tcp.rendezvous import Participant
 from cobre_comm.backends.tcp.rendezvous.coordinator import EAGER_BYTES, FAR_EAGER_BYTES
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing import run_ranks_outcomes
@@ -16,6 +17,7 @@ from tests.faults.tcp import bodies
 from tests.faults.tcp.clients import Client
 from tests.faults.tcp.job import (
     LOOPBACK,
+    check,
     check_job,
     link_local_address,
     open_sockets,
@@ -48,6 +50,13 @@ def test_one_rank_opens_nothing():
     before = open_sockets()
     with TcpBackend(TcpConfig(rank=0, size=1)):
         assert open_sockets() <= before
+
+
+def test_parts_have_one_length(new_job, monkeypatch):
+    monkeypatch.setattr(Participant, "start", lambda self, _: self.exchange(bytes(self.rank)))
+    results = new_job(3).start_all().wait()
+    for rank in range(3):
+        check(results[rank], "rank 1 gave 1 bytes out of turn, 0 were due")
 
 
 def test_in_processes():

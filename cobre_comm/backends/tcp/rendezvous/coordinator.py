@@ -61,7 +61,7 @@ class Coordinator(Participant):
         self._workers: dict[int, _Worker] = {}  # ATTACHED
 
     def attach(self) -> None:
-        """Lead every worker from ABSENT to TOLD."""
+        """Lead every worker from ABSENT to BUSY."""
         self._limit = self._deadline()
         self._listen()
         only_here = all(is_loopback(listener) for listener in self._listeners)

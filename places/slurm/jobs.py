@@ -190,8 +190,12 @@ def signals(cluster, place):
 
 
 def begins_again(cluster, job):
-    """Tell whether a requeued job runs: Slurm puts it off once all of its first run has ended."""
-    cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+    """Tell whether a requeued job runs; Slurm puts it off once all of its first run has ended.
+
+    A job whose begin is set anew again and again is passed over by the scheduler.
+    """
+    if "BeginTime" in cluster.run("squeue", "-h", "-j", job, "-o", "%r").output:
+        cluster.run("scontrol", "update", f"JobId={job}", "StartTime=now")
     return cluster.state(job) == "RUNNING"
 
 

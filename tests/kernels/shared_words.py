@@ -40,7 +40,7 @@ WORDS = {
     "RankBlock.sleepers": {("atomicrmw", "add seq_cst"), ("load", "seq_cst")},
     "Comm.guard": {("cmpxchg", "acq_rel acquire"), ("load", "acquire"), ("store", "release")},
     "StopFlag.requested": STEP,
-    "Staging.status": STEP,
+    "Staging.status": LISTED,
     "Staging.mpi_error": STEP,
     "Staging.waited_ns": STEP,
     "Staging.came": STEP,

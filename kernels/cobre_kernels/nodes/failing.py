@@ -75,13 +75,20 @@ def adopt_reasons(comm, reasons, reporter, has_waited):
     for rank in range(comm.size):
         if reasons[rank] != PRESENT and reasons[rank] != LATE:
             status = LOST_PEER
-    is_meant = status == LOST_PEER or (has_waited and reasons[comm.rank] != LATE)
+    if status == TIMED_OUT and (not has_waited or reasons[comm.rank] == LATE):
+        return miss(comm, reporter)
     for rank in range(comm.size):
-        comm.failures[rank].reason = reasons[rank] if is_meant else PRESENT
-    if not is_meant:
-        comm.failures[reporter].reason = GAVE_UP
-        status = LOST_PEER
+        comm.failures[rank].reason = reasons[rank]
     return status
+
+
+@routine
+def miss(comm, other):
+    """Name one rank alone, which has given this one up; return the status of that."""
+    for rank in range(comm.size):
+        comm.failures[rank].reason = PRESENT
+    comm.failures[other].reason = GAVE_UP
+    return LOST_PEER
 
 
 @routine

@@ -1,7 +1,7 @@
 """The end of a round: every rank of a node gets what its leader has."""
 
 from cobre_kernels.collective.calls import STOP, Barrier, Outcome
-from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.comm import COMM, LATE
 from cobre_kernels.collective.status import (
     DISAGREE,
     INTERRUPTED,
@@ -11,7 +11,12 @@ from cobre_kernels.collective.status import (
     TIMED_OUT,
 )
 from cobre_kernels.collective.stop import hear
-from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
+from cobre_kernels.machine.atomics import (
+    load_acquire,
+    load_relaxed,
+    store_relaxed,
+    store_release,
+)
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
@@ -19,10 +24,11 @@ from cobre_kernels.nodes.arrival import show_last, take_last
 from cobre_kernels.nodes.failing import (
     FAILURE_BYTES,
     fail_on_node,
+    miss,
     report_failure,
     take_failures,
 )
-from cobre_kernels.nodes.records import OUTSIDE, is_leader
+from cobre_kernels.nodes.records import OUTSIDE, is_leader, leader_of
 
 PULSE_NS = 500_000_000  # a leader that learns how another one ended may miss some beats
 
@@ -49,12 +55,12 @@ def hand_out_kernel(comm, call):
     hear(comm, node.signature ^ comm.signature)
     node.timeout_ns = comm.timeout_ns
     # A leader that gave up has shown whom it missed (row STRAY), unless it was interrupted.
-    is_told = step == OK or (step == LOST_PEER and load_relaxed(staging.status) != OK)
+    is_told = step == OK or (step == LOST_PEER and load_acquire(staging.status) != OK)
     if is_told and not is_leader(comm):
         return _take_outcome(comm)
     if step != OK:
         fail_on_node(comm, step)
-        if step == TIMED_OUT and is_leader(comm):  # row STRAY
+        if step == TIMED_OUT and is_leader(comm) and call.status == OK:  # row STRAY
             _show_outcome(comm, step)
         return step
     return call.status
@@ -69,18 +75,22 @@ def _show_outcome(comm, status):
         for rank in range(comm.size):
             staged = staging.failures[comm.nodes.node_index[rank]].address
             move(staged, comm.failures[rank].address, FAILURE_BYTES)
-    store_relaxed(staging.status, status)
     store_relaxed(staging.mpi_error, comm.mpi_error)
     store_relaxed(staging.waited_ns, comm.waited_ns)
+    # Release: pairs with the load in _take_outcome, of a rank that fetches after row STRAY.
+    store_release(staging.status, status)
 
 
 @routine
 def _take_outcome(comm):
-    staging = comm.nodes.staging
-    status = load_relaxed(staging.status)
+    """Return the outcome; a rank that came too late for it names its leader, and not itself."""
+    nodes, staging = comm.nodes, comm.nodes.staging
+    status = load_acquire(staging.status)
     take_last(comm)
     if status != OK:
         take_failures(comm, staging.failures[0].address)
         comm.mpi_error = load_relaxed(staging.mpi_error)
         comm.waited_ns = load_relaxed(staging.waited_ns)
+    if status == TIMED_OUT and comm.failures[comm.rank].reason == LATE:
+        return miss(comm, leader_of(nodes, nodes.own_node))
     return status

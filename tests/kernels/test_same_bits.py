@@ -45,7 +45,7 @@ def folds():
             acc, x = (numbers(dtype, rank, COUNT, special=special) for rank in (1, 2))
             code = dtypes.CODES[acc.dtype]
             kernel = fold_kernel if op <= ReduceOp.MAX else rare_fold_kernel
-            kernel.call(0, Fold(code, op, acc.ctypes.data, x.ctypes.data, COUNT))
+            kernel.call(0, Fold(code, op, acc.ctypes.data, x.ctypes.data, acc.nbytes))
             yield f"{op.name} of {dtype}", acc
 
 

@@ -34,7 +34,8 @@ def check_allreduce(call):
         return status.BAD_OP
     if call.dtype == dtypes.BOOL and (call.op == fold.SUM or call.op == fold.PROD):
         return status.BAD_OP
-    if (call.send | call.recv) % (call.itemsize // 2 if is_complex else call.itemsize) != 0:
+    alignment = call.itemsize >> 1 if is_complex else call.itemsize  # a power of two
+    if (call.send | call.recv) & (alignment - 1) != 0:
         return status.UNALIGNED
     size_bytes = call.send_count * call.itemsize
     if call.send != call.recv and _overlap(call.send, size_bytes, call.recv, size_bytes):

@@ -23,17 +23,15 @@ from tests.kernels import shared_words  # isort: skip
 journal.store_release = recording.write
 
 TIMEOUT_S = 20.0
-ITEMSIZE = 8  # of elements; the scenarios use no other
 REGION_BYTES = 2**17
 
 
 @kernel(COMM, Fold)
 def recorded_fold(comm, call):
-    size_bytes = call.count * ITEMSIZE
     with recorder.lock:
-        recorder.data("load", "plain", call.x, size_bytes)
-        recorder.data("load", "plain", call.acc, size_bytes)
-        recorder.data("store", "plain", call.acc, size_bytes)
+        recorder.data("load", "plain", call.x, call.size_bytes)
+        recorder.data("load", "plain", call.acc, call.size_bytes)
+        recorder.data("store", "plain", call.acc, call.size_bytes)
         return fold_kernel.function(comm, call)
 
 

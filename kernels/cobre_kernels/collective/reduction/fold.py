@@ -30,9 +30,11 @@ LOR = 5
 
 def _make_fold(dtype):
     load, store = element_access(dtype)
+    itemsize = np.dtype(dtype).itemsize  # a constant: its division is a shift
 
     @routine(error_model="numpy")
-    def fold_elements(op, acc, x, count):
+    def fold_elements(op, acc, x, size_bytes):
+        count = size_bytes // itemsize
         if op == SUM:
             for i in range(count):
                 store(acc, i, load(acc, i) + load(x, i))
@@ -50,9 +52,11 @@ def _make_fold(dtype):
 
 def _make_rare_fold(dtype):
     load, store = element_access(dtype)
+    itemsize = np.dtype(dtype).itemsize  # a constant: its division is a shift
 
     @routine(error_model="numpy")
-    def fold_elements(op, acc, x, count):
+    def fold_elements(op, acc, x, size_bytes):
+        count = size_bytes // itemsize
         if op == PROD:
             for i in range(count):
                 store(acc, i, load(acc, i) * load(x, i))
@@ -78,13 +82,13 @@ _rare_16, _rare_8 = _make_rare_fold(np.uint16), _make_rare_fold(np.uint8)
 
 
 class Fold(NamedTuple):
-    """Fold ``count`` elements at address ``x`` into those at address ``acc``."""
+    """Fold the elements in so many bytes at address ``x`` into those at address ``acc``."""
 
     dtype: int
     op: int
     acc: int
     x: int
-    count: int
+    size_bytes: int
 
 
 @kernel(COMM, Fold)
@@ -93,60 +97,59 @@ def fold_kernel(comm, call):
 
     Assumes a reducible dtype code, aligned addresses, and ranges that are the same or disjoint.
     """
-    dtype, op, acc, x, count = call
+    dtype, op, acc, x, size_bytes = call
     if op > MAX:
         return run(comm.rare_fold_kernel, comm, call)
     if dtype == dtypes.FLOAT64:
-        _float64(op, acc, x, count)
+        _float64(op, acc, x, size_bytes)
     elif dtype == dtypes.FLOAT32:
-        _float32(op, acc, x, count)
+        _float32(op, acc, x, size_bytes)
     elif dtype == dtypes.INT64 or dtype == dtypes.EXACT:
-        _int64(op, acc, x, count)
+        _int64(op, acc, x, size_bytes)
     elif dtype == dtypes.INT32:
-        _int32(op, acc, x, count)
+        _int32(op, acc, x, size_bytes)
     elif dtype == dtypes.INT16:
-        _int16(op, acc, x, count)
+        _int16(op, acc, x, size_bytes)
     elif dtype == dtypes.INT8:
-        _int8(op, acc, x, count)
+        _int8(op, acc, x, size_bytes)
     elif dtype == dtypes.UINT64:
-        _uint64(op, acc, x, count)
+        _uint64(op, acc, x, size_bytes)
     elif dtype == dtypes.UINT32:
-        _uint32(op, acc, x, count)
+        _uint32(op, acc, x, size_bytes)
     elif dtype == dtypes.UINT16:
-        _uint16(op, acc, x, count)
+        _uint16(op, acc, x, size_bytes)
     elif dtype == dtypes.UINT8 or dtype == dtypes.BOOL:
-        _uint8(op, acc, x, count)
+        _uint8(op, acc, x, size_bytes)
     elif dtype == dtypes.COMPLEX128:  # has a SUM only, and that adds the parts
-        _float64(SUM, acc, x, 2 * count)
+        _float64(SUM, acc, x, size_bytes)
     else:
-        _float32(SUM, acc, x, 2 * count)
+        _float32(SUM, acc, x, size_bytes)
     return 0
 
 
 @kernel(COMM, Fold)
 def rare_fold_kernel(comm, call):
     """Fold likewise, by PROD, LAND or LOR."""
-    dtype, op, acc, x, count = call
+    dtype, op, acc, x, size_bytes = call
     if dtype == dtypes.FLOAT64:
-        _rare_float64(op, acc, x, count)
+        _rare_float64(op, acc, x, size_bytes)
     elif dtype == dtypes.FLOAT32:
-        _rare_float32(op, acc, x, count)
+        _rare_float32(op, acc, x, size_bytes)
     elif dtype == dtypes.INT64 or dtype == dtypes.UINT64:
-        _rare_64(op, acc, x, count)
+        _rare_64(op, acc, x, size_bytes)
     elif dtype == dtypes.INT32 or dtype == dtypes.UINT32:
-        _rare_32(op, acc, x, count)
+        _rare_32(op, acc, x, size_bytes)
     elif dtype == dtypes.INT16 or dtype == dtypes.UINT16:
-        _rare_16(op, acc, x, count)
+        _rare_16(op, acc, x, size_bytes)
     else:
-        _rare_8(op, acc, x, count)
+        _rare_8(op, acc, x, size_bytes)
     return 0
 
 
 @routine
 def fold(comm, call, acc, x, size_bytes):
     """Fold so many bytes as an allreduce says; :func:`fold_kernel` alone contains the 30 loops."""
-    what = Fold(call.dtype, call.op, acc, x, size_bytes // call.itemsize)
-    run(comm.fold_kernel, comm, what)
+    run(comm.fold_kernel, comm, Fold(call.dtype, call.op, acc, x, size_bytes))
 
 
 KERNELS = (fold_kernel,)

@@ -7,6 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from cobre_kernels.collective import comm as states
+from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
@@ -141,7 +142,7 @@ class MpiBackend(NodesBackend):
         """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
         super().close()
         # Of a broken one over several nodes, a request may still be under way.
-        if self._segment is None and (self._guard == states.CLOSED or self._memory is None):
+        if self._segment is None and (self._memory is None or self._comm.failure == status.OK):
             self._owned.is_closed = True
 
     def finalized(self) -> None:

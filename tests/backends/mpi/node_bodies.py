@@ -1,11 +1,12 @@
 """What ranks on several nodes do at awkward moments."""
 
+import contextlib
 import time
 
 import numpy as np
 from cobre_kernels.mpi import messages
 
-from cobre_comm import MpiBackend
+from cobre_comm import CollectiveFailed, MpiBackend
 
 CONTROL_TAG = 2
 
@@ -56,3 +57,21 @@ def close_without_goodbye(comm):
             goodbye[:2] = messages.REPORT, world.rank
             world.Send([goodbye, MPI.BYTE], dest=0, tag=CONTROL_TAG)
     return kept
+
+
+def make_another_after_a_failure(comm):
+    """A broken communicator stays until MPI ends, and no later one waits for its goodbyes."""
+    from cobre_comm.backends.mpi import owned
+
+    owned.GOODBYE_S = 1000.0
+    first = MpiBackend()
+    with contextlib.suppress(CollectiveFailed):
+        if first.rank == 0:
+            first.barrier()
+        else:
+            first.broadcast(np.zeros(1))
+    first.close()
+    first.close()
+    with MpiBackend() as later:
+        later.barrier()
+    return first._owned.is_closed, first._owned in owned._owned

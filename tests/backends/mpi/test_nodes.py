@@ -48,3 +48,10 @@ def test_the_wait_for_goodbyes_has_a_limit(backend):
     skip_unless_here(backend)
     outcomes = run_ranks_outcomes(backend, 2, bodies.close_without_goodbye, connect=False)
     assert values_of(outcomes) == [[True, False]] * 2
+
+
+@pytest.mark.parametrize("backend", ALONE)
+def test_the_next_communicator_does_not_wait_for_a_broken_one(backend):
+    skip_unless_here(backend)
+    outcomes = run_ranks_outcomes(backend, 2, bodies.make_another_after_a_failure, connect=False)
+    assert values_of(outcomes) == [(False, True)] * 2

@@ -28,6 +28,7 @@ class Worker:
 
     def serve(self, orders: int) -> None:
         """Run what comes through that descriptor, until the other side closes it."""
+        pid = os.getpid()
         while (order := frames.receive(orders)) is not None:
             try:
                 report = self._run(order)
@@ -36,6 +37,8 @@ class Worker:
                 sys.stdout.flush()
                 self._send(("exit", exit_code_of(exception)))
                 raise
+            if os.getpid() != pid:
+                os._exit(1)  # a child that a body has forked and not ended: it is no rank
             self._send(report)
         for comm in self._communicators.values():
             comm.close()

@@ -94,10 +94,10 @@ OUR_GRID = Grid(
     # Wrong arguments: many in each test.
     argument_points=points(
         [
-            *(("local", 1), ("shm", 1), ("shm", 3), ("tcp", 1), ("tcp-flat", 3)),
+            *(("local", 1), ("shm", 3), ("tcp-flat", 3)),
             ("mpi-mpich-net:0,1", 3),
         ],
-        [("mpi-openmpi", 1), ("mpi-mpich", 3), ("mpi-openmpi-net", 3)],
+        [("shm", 1), ("tcp", 1), ("mpi-openmpi", 1), ("mpi-mpich", 3), ("mpi-openmpi-net", 3)],
     ),
     # Each backend once; what is compiled for mpi is the same on all paths.
     typed_points=[("local", 1), ("shm", 2), ("tcp-flat", 2), ("mpi-mpich", 2)],

@@ -48,6 +48,7 @@ def run_pytest(author, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_the_page_runs_and_skips_what_it_cannot_do_with_the_reason(author):
     """The page as it stands, and beside it one that declares what its backend cannot do."""
     page = author / "test_conformance.py"

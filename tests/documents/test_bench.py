@@ -25,6 +25,7 @@ def output_of(*words):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_row_is_measured_beside_its_peer_and_compared(tmp_path):
     if why := why_not("openmpi"):
         pytest.skip(why)

@@ -172,10 +172,8 @@ def uninterrupted() -> dict[str, Any]:
     return sddp.train("local", 1, LARGE, ("--iterations", ITERATIONS))
 
 
-SEEDS = [pytest.param(s, marks=[pytest.mark.slow] * (s > 0)) for s in range(16)]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(16))
 def test_a_killed_training_goes_on_with_other_ranks(
     uninterrupted: dict[str, Any], tmp_path: Path, seed: int
 ) -> None:
@@ -194,6 +192,7 @@ def test_a_killed_training_goes_on_with_other_ranks(
     assert sddp.differences(uninterrupted, result) == []
 
 
+@pytest.mark.slow
 def test_a_training_that_is_asked_to_stop_writes_a_checkpoint_and_ends_well(
     uninterrupted: dict[str, Any], tmp_path: Path
 ) -> None:

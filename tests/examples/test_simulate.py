@@ -121,6 +121,7 @@ def run_script(ranks: int, policies: Path, folder: Path, *words: str) -> dict[st
     return {**result, "table": table.read_text()}
 
 
+@pytest.mark.slow
 def test_any_number_of_ranks_gives_the_same_digits(policies: Path, tmp_path: Path) -> None:
     plot = tmp_path / "fans.png"
     alone = run_script(1, policies, tmp_path, "--plot", str(plot))

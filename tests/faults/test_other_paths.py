@@ -90,7 +90,8 @@ def test_without_compilation(interpreted, body, arguments):
     interpreted.run(body, *arguments, timeout_s=60)
 
 
-@pytest.mark.parametrize("size", [slow(2), 3, slow(4)])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3, 4])
 def test_many_small_frames(size):
     """A gigabyte makes one frame; without compilation a few bytes can."""
     env = {"COBRE_TCP_EAGER_BYTES": "0"}

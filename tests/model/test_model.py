@@ -34,6 +34,7 @@ def check(*arguments, limit_s=120, **environment):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @needs_tools
 def test_two_ranks(tmp_path):
     status, said = check("--model", "wake", "--ranks", "2", TMPDIR=str(tmp_path))

@@ -43,7 +43,7 @@ PAIRS = {"leader": 1, "follower": 2}
 TRANSPORTS = ["tcp", "mpi-openmpi-net:0,1", "mpi-mpich-net:0,1"]
 TURNS = 4  # for a report as many as you like; 20 take the better part of an hour
 ROWS = list(itertools.product(FACTORS["kind"], PAIRS, TRANSPORTS, range(TURNS)))
-EVERYDAY = [row for row in ROWS if row[-1] == 0][::2]  # each kind over each transport
+EVERYDAY = [("killed", "follower", "mpi-openmpi-net:0,1", 0), ("cut", "leader", "tcp", 0)]
 
 
 def _act_when_flowing(host, octets, actions):

@@ -98,10 +98,7 @@ BYSTANDERS = {
 }
 FAULTS, PACKAGE_FAULTS = load_faults()
 # For every day: one of each kind.
-FEW = (
-    "reverse-fold", "sum-rounded-once", "dropped-chunk-allgatherv", "stale-broadcast", "no-barrier",
-    "no-fence", "one-sided-error",
-)  # fmt: skip
+FEW = ("reverse-fold", "no-fence", "one-sided-error")
 ALL = [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in FAULTS]
 
 

@@ -10,6 +10,7 @@ from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.case import BOTH, QUICK, Case, Cell, Settings, Slow
 
 POINT = "point"  # the factor of which each value is needed, and few combinations
+TRANSPORT = "transport"  # as the way, but Open MPI and MPICH are two
 FEW = 3  # ranks on which wrong arguments are tried: a first, a last, and one between
 
 
@@ -31,9 +32,12 @@ class Trial(NamedTuple):
     @property
     def factors(self) -> dict[str, str]:
         """The value of each of its factors."""
+        name = BackendName.parse(self.backend)
+        way = way_of(self.backend)
         where = {
             "case": self.case.name,
-            "way": way_of(self.backend),
+            "way": way,
+            TRANSPORT: f"{name.library} {way}" if name.nodes else way,
             "ranks": str(self.size),
             POINT: f"{self.backend} {self.size}",
         }
@@ -160,7 +164,7 @@ def way_of(backend: str) -> str:
     """Return how ranks speak to each other; tcp and mpi have the collectives of shm on one node."""
     name = BackendName.parse(backend)
     if name.nodes:
-        return f"{name.library or name.kind} over nodes"
+        return f"{name.kind} over nodes"
     return "shm" if name.kind in ("tcp", "mpi") else name.kind
 
 

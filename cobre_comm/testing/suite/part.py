@@ -9,7 +9,7 @@ import pytest
 
 from cobre_comm.testing.cases.case import Case, perform
 from cobre_comm.testing.pairwise import choose
-from cobre_comm.testing.suite.grid import POINT, Grid, Trial
+from cobre_comm.testing.suite.grid import POINT, TRANSPORT, Grid, Trial
 
 PLUGIN = "cobre_comm.testing.plugin"
 USUAL_S = 60.0  # what a case may take without saying so
@@ -91,15 +91,18 @@ def marked_trials(grid: Grid, cases: Sequence[Case]) -> list[Any]:
 
     A quick run has every value, a usual one every pair of values, all trials together every triple.
     A case meets every way in which ranks speak to each other, not every MPI with every placement of
-    ranks.
+    ranks. Only triples have every case over each MPI: usual ones have over MPI each case, and each
+    MPI.
     """
     key = id(grid), id(cases)
     if key not in _marked:
         trials = [trial for case in cases for trial in grid.trials(case)]
-        quick = _choose([n for n, trial in enumerate(trials) if grid.is_quick(trial)], trials, 1)
+        quick = _choose(
+            [n for n, trial in enumerate(trials) if grid.is_quick(trial)], trials, 1, [POINT]
+        )
         usual = [n for n, trial in enumerate(trials) if not trial.is_slow]
-        pairs = _choose(usual, trials, 2, quick)
-        triples = _choose(range(len(trials)), trials, 3, pairs)
+        pairs = _choose(usual, trials, 2, [POINT, TRANSPORT], quick)
+        triples = _choose(range(len(trials)), trials, 3, [POINT], pairs)
         _marked[key] = [
             pytest.param(
                 trials[n], id=trials[n].name, marks=list(_marks(trials[n], n in quick, n in pairs))
@@ -110,11 +113,15 @@ def marked_trials(grid: Grid, cases: Sequence[Case]) -> list[Any]:
 
 
 def _choose(
-    numbers: Sequence[int], trials: Sequence[Trial], strength: int, given: Iterable[int] = ()
+    numbers: Sequence[int],
+    trials: Sequence[Trial],
+    strength: int,
+    alone: Sequence[str],
+    given: Iterable[int] = (),
 ) -> set[int]:
     rows = [trials[number].factors for number in numbers]
     before = {numbers.index(number) for number in given}
-    return {numbers[n] for n in choose(rows, strength, before, alone=[POINT])}
+    return {numbers[n] for n in choose(rows, strength, before, alone)}
 
 
 def _marks(trial: Trial, is_quick: bool, is_usual: bool) -> Iterable[pytest.MarkDecorator]:

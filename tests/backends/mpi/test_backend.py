@@ -68,7 +68,7 @@ def test_finds_the_library_beside_the_interpreter(abi):
     ("backend", "share"),
     [
         ("mpi-mpich-net:0,1", 1.0),
-        ("mpi-openmpi-net", 1.0),
+        pytest.param("mpi-openmpi-net", 1.0, marks=pytest.mark.slow),
         pytest.param("mpi-mpich:0,1", 0.0, marks=pytest.mark.slow),
     ],
 )
@@ -168,7 +168,12 @@ def test_the_wait_for_other_ranks_has_a_limit_and_hears_signals(backend):
     [
         ("openmpi", "auto", {"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}),
         ("mpich", "auto", {"PMI_SIZE": "4", "PMI_RANK": "0"}),
-        ("openmpi", "mpi", {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}),
+        pytest.param(
+            "openmpi",
+            "mpi",
+            {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_world_of_one_where_four_are_announced(library, choice, variables):

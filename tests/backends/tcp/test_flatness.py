@@ -7,7 +7,6 @@ import pytest
 from cobre_comm import TcpBackend, TcpConfig
 from cobre_comm.processes.port import ReservedPort
 from cobre_comm.testing.cases.memory.lifetimes import fail, stays_flat
-from tests.grid import slow
 
 
 def meet_and_fail(rank, port):
@@ -20,9 +19,10 @@ def meet_and_fail(rank, port):
         fail(comm)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1100)
 @pytest.mark.ranks(1, backends=["local"], timeout=1060)
-@pytest.mark.parametrize("rounds", [80, slow(10_000)])
+@pytest.mark.parametrize("rounds", [80, 10_000])
 def test_pairs_leave_nothing(comm, rounds):
     """Two ranks are two threads here, which meet again and again."""
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("private_mounts")
         slow("kills handed-over 1000"),
         "kills by-name 5",
         slow("kills by-name 1000"),
-        "interrupts",
+        slow("interrupts"),
         "failures",
         "other_user",
         "other_pid_namespace",

@@ -98,7 +98,7 @@ def test_rank_that_ended_between_two_messages_is_named():
                 messages.peer_of(link, 2)
 
 
-@pytest.mark.parametrize("victim", [0, slow(1), 2])
+@pytest.mark.parametrize("victim", [0, slow(1), slow(2)])
 def test_rank_is_killed_after_it_attached(victim, tmp_path):
     outcomes = run_ranks_outcomes("tcp", 4, bodies.is_killed, victim, str(tmp_path), connect=False)
     for outcome in outcomes[:3]:  # the last one was late and found no rank 0
@@ -151,7 +151,7 @@ def test_ctrl_c(victim, tmp_path):
     [
         ("confirmed", "killed", 1),
         ("attach_group", "interrupted", 0),
-        ("_share", "late", 0),
+        pytest.param("_share", "late", 0, marks=pytest.mark.slow),
         pytest.param("attach_group", "killed", 2, marks=pytest.mark.slow),
         pytest.param("_share", "killed", 0, marks=pytest.mark.slow),
         pytest.param("_share", "interrupted", 1, marks=pytest.mark.slow),

@@ -164,6 +164,7 @@ def test_rank_0_comes_last(new_job, limit_ms):
     check_job(job.start(0))
 
 
+@pytest.mark.slow
 def test_64_ranks(new_job):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 10_000:

@@ -52,8 +52,8 @@ def test_one_rank_goes_through_mpiexec_too(a_library):
     assert done.stderr.splitlines()[-1] == "cobre-comm: rank 0 exited with code 5"
 
 
-def test_an_abort_ends_the_job_with_its_code(library):
-    with Running(*RUN, 3, ABORTS, 1, extra=library) as job:
+def test_an_abort_ends_the_job_with_its_code(a_library):
+    with Running(*RUN, 3, ABORTS, 1, extra=a_library) as job:
         job.wait_ready(3)
         code, _, errors = job.finish()
         assert code == 5
@@ -62,8 +62,8 @@ def test_an_abort_ends_the_job_with_its_code(library):
         assert job.survivors() == []
 
 
-def test_killed_mpiexec_ends_the_job(library):
-    with Running(*RUN, 2, ACT, "sleep", extra=library) as job:
+def test_killed_mpiexec_ends_the_job(a_library):
+    with Running(*RUN, 2, ACT, "sleep", extra=a_library) as job:
         job.wait_ready(2)
         [mpiexec] = [
             child
@@ -77,8 +77,8 @@ def test_killed_mpiexec_ends_the_job(library):
         assert job.survivors() == []
 
 
-def test_calls_of_the_migration_guide_give_what_mpi4py_gives(library):
-    done = cobre(*RUN, 3, PROGRAMS / "moved.py", **library)
+def test_calls_of_the_migration_guide_give_what_mpi4py_gives(a_library):
+    done = cobre(*RUN, 3, PROGRAMS / "moved.py", **a_library)
     assert done.returncode == 0, done.stderr
     for rank in range(3):
         refused, last = lines_of(done.stdout, rank)

@@ -70,7 +70,7 @@ def test_one_rank_speaks_for_itself():
 
 
 @pytest.mark.parametrize("rank", [0, slow(2)])
-@every_day("shm", "mpi-openmpi")
+@every_day("mpi-openmpi")
 def test_a_killed_rank_is_the_cause_and_the_others_say_so(backend, rank):
     done = backend.run(3, MEET, "kill", rank)
     assert done.returncode == 137
@@ -81,7 +81,7 @@ def test_a_killed_rank_is_the_cause_and_the_others_say_so(backend, rank):
 
 
 @pytest.mark.parametrize("rank", [0, slow(2)])
-@every_day("tcp", "mpi-mpich")
+@every_day("tcp")
 def test_a_raised_error_is_the_cause_and_not_the_loss_of_its_rank(backend, rank):
     done = backend.run(3, MEET, "raise", rank)
     assert done.returncode == 1
@@ -90,7 +90,7 @@ def test_a_raised_error_is_the_cause_and_not_the_loss_of_its_rank(backend, rank)
     assert last == f"cobre-comm: rank {rank} exited with code 1"
 
 
-@every_day("shm", "mpi-openmpi", "mpi-mpich")
+@every_day("shm")
 def test_an_exit_code_is_that_of_the_rank_which_others_wait_for(backend):
     done = backend.run(3, MEET, "exit", 1)
     assert done.stderr.splitlines()[-1] == "cobre-comm: rank 1 exited with code 3"
@@ -98,7 +98,7 @@ def test_an_exit_code_is_that_of_the_rank_which_others_wait_for(backend):
 
 
 @pytest.mark.parametrize("way", ["njit", slow("python")])
-@every_day("shm", "mpi-mpich")
+@every_day("mpi-mpich")
 def test_ctrl_c_is_keyboard_interrupt_on_every_rank(backend, way):
     with backend.running(3, WAIT, way) as job:
         job.wait_ready(3)
@@ -117,9 +117,7 @@ def test_ctrl_c_is_keyboard_interrupt_on_every_rank(backend, way):
 
 KILLED = [
     ("shm", (ACT, "children")),
-    ("tcp", (WAIT, "njit")),
     ("mpi-mpich", (ACT, "children")),
-    ("mpi-openmpi", (WAIT, "njit")),
 ]
 EVERY_WAY = itertools.product(BACKENDS, [(ACT, "children"), (WAIT, "njit")])
 
@@ -138,7 +136,7 @@ def test_killed_launcher_leaves_nothing(backend, program):
 @pytest.mark.parametrize(
     ("backend", "to_all"),
     [
-        ("shm", False),
+        pytest.param("shm", False, marks=pytest.mark.slow),
         pytest.param("shm", True, marks=pytest.mark.skipif(not PROC.is_dir(), reason="no /proc")),
         ("mpi-mpich", False),
         pytest.param("mpi-openmpi", False, marks=pytest.mark.slow),
@@ -161,7 +159,7 @@ def test_signals_reach_each_rank_once_and_in_order(backend, to_all):
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind")
-@every_day("shm", "mpi-mpich")
+@every_day("mpi-mpich")
 def test_ranks_have_one_core_each_or_all(backend):
     cores = sorted(os.sched_getaffinity(0))
     for way, bound in (("core", True), ("none", False)):

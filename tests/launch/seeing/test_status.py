@@ -33,7 +33,7 @@ def status_until(job, pattern):
         assert time.monotonic() < deadline, done
 
 
-@pytest.mark.parametrize("name", ["shm", "tcp", slow("mpi-mpich"), slow("mpi-openmpi")])
+@pytest.mark.parametrize("name", ["shm", slow("tcp"), slow("mpi-mpich"), slow("mpi-openmpi")])
 def test_a_stopped_rank_is_named(name):
     kind, _, library = name.partition("-")
     extra = needs(library) if library else {}

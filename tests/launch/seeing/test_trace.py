@@ -6,6 +6,7 @@ import re
 import pytest
 
 from cobre_comm import WorkerError, launch
+from tests.grid import slow
 from tests.launch import bodies
 from tests.launch.command import PROGRAMS, cobre
 
@@ -26,7 +27,7 @@ def calls_of(folder, rank, communicator=0):
     return [event for event in own if "args" in event], events
 
 
-@pytest.mark.parametrize("backend", ["shm", "tcp"])
+@pytest.mark.parametrize("backend", [slow("shm"), "tcp"])
 def test_every_call_of_a_loop_is_there_at_its_time(tmp_path, backend):
     folder = tmp_path / "new" / "trace"
     done = run(folder, backend=backend)

@@ -184,9 +184,9 @@ CASES = [
         expect=is_fsum, check=NEVER,
     ),
     Case(
-        "a_million_values_over_five_ranks", sum_split,
+        "a_million_values_over_four_ranks", sum_split,
         {"kind": ["wild"], "count": [1_000_000], "seed": [9, Slow(10)], "dtype": ["f8"]},
-        sizes=(5,), expect=is_fsum, check=NEVER,
+        sizes=(4,), expect=is_fsum, check=NEVER,
     ),
     Case(
         "every_kind_in_every_split", sum_kinds,

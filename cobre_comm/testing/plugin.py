@@ -25,6 +25,7 @@ MARKERS = (
     "slow: more combinations, for `pytest -m slow` or no -m at all",
 )
 
+MOST_POOLS = 6
 SUITE = "cobre_comm.testing.suite"  # without which `pools` is a fixture of others
 
 # Their asserts should show what they compare, as those in files of tests do.
@@ -33,7 +34,10 @@ if "cobre_comm.testing.cases" not in sys.modules:
 
 
 class Pools:
-    """One pool of ranks for each backend and number of ranks, started when first used."""
+    """One pool of ranks for each backend and number of ranks, started when first used.
+
+    Ranks hold some 100 MB each. So only the pools that were used last stay.
+    """
 
     def __init__(self) -> None:
         self._pools: dict[tuple[str, int], RankPool] = {}
@@ -44,10 +48,11 @@ class Pools:
         from cobre_comm.testing.suite.here import skip_unless_here
 
         skip_unless_here(backend)
-        if (backend, size) not in self._pools:
-            # Where a test kills a rank, it is about what the others then see.
-            self._pools[backend, size] = RankPool(backend, size)
-        return self._pools[backend, size]
+        pool = self._pools.pop((backend, size), None) or RankPool(backend, size)
+        self._pools[backend, size] = pool
+        if len(self._pools) > MOST_POOLS:
+            self._pools.pop(next(iter(self._pools))).close()
+        return pool
 
     def close(self) -> None:
         """End all ranks."""

@@ -10,6 +10,7 @@ from cobre_comm.testing import (
     leaders,
     leftovers,
     node_of_ranks,
+    plugin,
     run_ranks,
     run_ranks_outcomes,
 )
@@ -124,6 +125,20 @@ def test_pool_survives_the_end_of_a_rank(monkeypatch):
             emulated.setenv("COBRE_TEST_LIMITS", "0.005")  # it is more than 1 under emulation
             assert pool.run_outcomes(bodies.sleeps_on, 0, timeout_s=600)[0].timed_out
         assert pool.run(bodies.identity) == [(0, 1)]
+
+
+def test_only_the_pools_that_were_used_last_stay(monkeypatch):
+    monkeypatch.setattr(plugin, "MOST_POOLS", 2)
+    pools = plugin.Pools()
+    first = pools.get("local", 1)
+    assert first.run(bodies.identity) == [(0, 1)]
+    assert pools.get("shm", 2) is not first
+    assert pools.get("local", 1) is first
+    pools.get("tcp", 2)
+    pools.get("shm", 3)
+    assert first.pids == []
+    assert pools.get("local", 1) is not first
+    pools.close()
 
 
 def test_names_of_backends():

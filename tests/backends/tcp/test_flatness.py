@@ -11,8 +11,9 @@ from cobre_comm.testing.cases.memory.lifetimes import fail, stays_flat
 
 def meet_and_fail(rank, port):
     config = TcpConfig(
-        rank=rank, size=2, coordinator="127.0.0.1", bind_addr="127.0.0.1", port=port, token="secret"
-    )
+        rank=rank, size=2, coordinator="127.0.0.1", bind_addr="127.0.0.1", port=port, token="secret",
+        share=False,  # locks tell of the death of other processes, not of another thread
+    )  # fmt: skip
     with TcpBackend(config) as comm:
         comm.create_shared_region(1000)
         comm.barrier()

@@ -51,11 +51,18 @@ class Go(NamedTuple):
 
 
 def connect(invitation: Invitation) -> Connection:
-    """Return the worker's end."""
+    """Return the worker's end.
+
+    Where the launcher closes its listener while a connection is on its way, the worker's end may be
+    the only one: nothing comes by it, not even the end of the other.
+    """
     address = (invitation.host, invitation.port)
     with socket.create_connection(address, timeout=CONNECT_S) as sock:
         sock.settimeout(None)
         connection = Connection(sock.detach())
+    if not connection.poll(CONNECT_S):
+        connection.close()
+        raise TimeoutError(f"the launcher at {address} says nothing: has it given up?")
     answer_challenge(connection, invitation.secret)
     deliver_challenge(connection, invitation.secret)
     return connection

@@ -11,7 +11,8 @@ from cobre_comm.testing.cases.memory.lifetimes import fail, stays_flat
 
 def meet_and_fail(rank, port):
     config = TcpConfig(
-        rank=rank, size=2, coordinator="127.0.0.1", bind_addr="127.0.0.1", port=port, token="secret",
+        rank=rank, size=2, port=port, token="secret",
+        coordinator="127.0.0.1", bind_addr="127.0.0.1",
         share=False,  # locks tell of the death of other processes, not of another thread
     )  # fmt: skip
     with TcpBackend(config) as comm:

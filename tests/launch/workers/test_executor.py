@@ -4,13 +4,15 @@ import concurrent.futures
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 import time
 
 import pytest
 
 from cobre_comm import WorkerError, launch
-from cobre_comm.launching.executor import hosts
+from cobre_comm.launching.executor import hosts, invitation
+from cobre_comm.processes.port import LOOPBACK
 from tests.launch import bodies
 
 RANKS = 3
@@ -76,6 +78,14 @@ def test_busy_workers_are_an_error_that_counts_them(pool, monkeypatch):
     with pytest.raises(RuntimeError, match=f"1 of {RANKS} workers of the executor have come"):
         launch(bodies.add, RANKS, args=(1,), executor=pool)
     concurrent.futures.wait(busy)
+
+
+def test_a_launcher_that_says_nothing_does_not_keep_a_worker(monkeypatch):
+    monkeypatch.setattr(invitation, "CONNECT_S", 0.2)
+    with socket.create_server((LOOPBACK, 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(TimeoutError, match=f"{port}.* says nothing"):
+            invitation.connect(invitation.Invitation(LOOPBACK, port, b"", 0, 1, False))
 
 
 def test_a_worker_that_dies_is_an_error_of_a_rank_without_a_cause():

@@ -97,7 +97,7 @@ BYSTANDERS = {
     "barrier": "TestBarrier::test_three_in_a_row",
 }
 FAULTS, PACKAGE_FAULTS = load_faults()
-# For every day: one of each kind.
+# For every day: wrong bits, a step without its wait, an error that one rank alone meets.
 FEW = ("reverse-fold", "no-fence", "one-sided-error")
 ALL = [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in FAULTS]
 

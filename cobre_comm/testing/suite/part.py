@@ -91,8 +91,7 @@ def marked_trials(grid: Grid, cases: Sequence[Case]) -> list[Any]:
 
     A quick run has every value, a usual one every pair of values, all trials together every triple.
     A case meets every way in which ranks speak to each other, not every MPI with every placement of
-    ranks. Only triples have every case over each MPI: usual ones have over MPI each case, and each
-    MPI.
+    ranks. It meets both Open MPI and MPICH between nodes only among the triples.
     """
     key = id(grid), id(cases)
     if key not in _marked:

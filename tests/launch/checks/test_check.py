@@ -29,7 +29,7 @@ WITHOUT_RICH = [sys.executable, "-c", "import sys; sys.modules['rich'] = None; "
 
 @pytest.mark.slow
 def test_quick_check_passes_without_rich():
-    words = ["check", "--quick", "-n", "2", "--backends", "shm", "--json"]
+    words = ["check", "--quick", "-n", "2", "--backends", "local,shm", "--json"]
     done = cobre(*words, before=WITHOUT_RICH, within_s=230)  # its training may have to be compiled
     told = json.loads(done.stdout)
     assert (done.returncode, told["failed"]) == (0, 0), done.stdout + done.stderr
@@ -41,7 +41,7 @@ def test_quick_check_passes_without_rich():
         groups.setdefault((check["backend"], check["ranks"]), {}).setdefault(
             check["group"], set()
         ).add(check["name"])
-    assert list(groups) == [("shm", 2)]
+    assert list(groups) == [("local", 1), ("shm", 2)]
     assert all(list(each) == list(COLUMNS.values()) for each in groups.values())
     killed, errors = groups["shm", 2]["killed rank"], groups["shm", 2]["errors"]
     assert "struck: named by the others which wait (njit)" in killed

@@ -17,13 +17,14 @@ from cobre_kernels.collective.calls import (
     unpack_signature,
 )
 from cobre_kernels.collective.seeing import journal
-from cobre_kernels.collective.seeing.journal import JOURNAL, Copy, copy_journal_kernel
-from cobre_kernels.machine.record import View, peek_now
+from cobre_kernels.collective.seeing.journal import JOURNAL, NOTED_CALL, Copy, copy_journal_kernel
+from cobre_kernels.machine.record import WORD_BYTES, View, peek_now
 from numpy.typing import NDArray
 
 from cobre_comm.reduce_op import ReduceOp
 
 JOURNAL_BYTES: int = JOURNAL.size_bytes
+_CALL_WORDS = len(NOTED_CALL.fields)  # the number of the call is the first of them
 
 
 class PastCall(NamedTuple):
@@ -171,24 +172,27 @@ class Copied:
         )
 
     def _calls(self) -> tuple[PastCall, ...]:
-        rows = [self.view.calls[row] for row in range(journal.CALLS)]
-        whole = [row for row in rows if value(row.number) > 0]
-        return tuple(self._past_call(row) for row in sorted(whole, key=lambda r: value(r.number)))
+        # An error reads several journals for each rank that it names: word by word takes too long.
+        begin = JOURNAL.offsets["calls"] // WORD_BYTES
+        words = self.words[begin : begin + journal.CALLS * _CALL_WORDS]
+        rows = sorted(words.reshape(journal.CALLS, _CALL_WORDS).tolist())
+        return tuple(self._past_call(row) for row in rows if row[0] > 0)
 
-    def _past_call(self, row: View) -> PastCall:
-        operation, dtype, argument = describe(value(row.signature))
-        left, came = value(row.left), value(row.came)
+    def _past_call(self, words: list[int]) -> PastCall:
+        row = dict(zip(NOTED_CALL.fields, words, strict=True))
+        operation, dtype, argument = describe(row["signature"])
+        left, came = row["left"], row["came"]
         return PastCall(
-            number=value(row.number),
+            number=row["number"],
             operation=operation,
             dtype=dtype,
             argument=argument,
-            elements=value(row.count),
-            nbytes=value(row.size_bytes),
-            entered_ns=self.time_ns(value(row.entered)),
+            elements=row["count"],
+            nbytes=row["size_bytes"],
+            entered_ns=self.time_ns(row["entered"]),
             left_ns=self.time_ns(left) if left else None,
             came_ns=self.time_ns(came) if came else None,
-            last=value(row.last) if came else None,
+            last=row["last"] if came else None,
         )
 
 

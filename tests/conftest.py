@@ -49,11 +49,16 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """Put short groups last, so that no worker ends long after the others."""
+    """Put short groups last, so that no worker ends long after the others: many ranks take long.
+
+    Tests of one pool of ranks come one after the other: only some pools stay.
+    """
 
     def order(item):
-        is_planted, in_table = item.path.parent.name == "planted", item.path.match(TABLE)
-        return not is_planted, in_table, in_table and "mpi" not in group_of(item.nodeid)
+        if not item.path.match(TABLE):
+            return item.path.parent.name != "planted", 0, 0, ""
+        pool = group_of(item.nodeid)
+        return True, 1 if "mpi" in pool else 2, -int(pool.rpartition("-")[2]), pool
 
     items.sort(key=order)
 

@@ -270,7 +270,7 @@ CASES = [
     case("nothing_grows", all_in_turn, {"rounds": [40]}, needs=(*SPLIT, "disagreement")),
     case(
         "nothing_grows_in_ten_thousand_rounds", all_in_turn, {"rounds": [Slow(10_000)]},
-        needs=(*SPLIT, "disagreement"), where="thorough", timeout_s=900, check=NEVER,
+        needs=(*SPLIT, "disagreement"), where="thorough", timeout_s=1800, check=NEVER,
     ),
     case("closed_communicator", closed_communicator, needs=SPLIT),
     case("in_compiled_code", in_compiled_code, needs=NJIT, check=QUICK),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cobre_kernels.machine.compiling.checked_cache import check_loads
 from numba.extending import typeof_impl
 from numba.np.numpy_support import from_dtype
 
@@ -14,6 +15,8 @@ from cobre_comm.jit import derived  # noqa: F401  # isort: skip
 from cobre_comm.jit import gatherv  # noqa: F401  # isort: skip
 from cobre_comm.jit import regions  # noqa: F401  # isort: skip
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType
+
+check_loads()
 
 
 def register_backend(cls: Any, *, is_local: bool) -> None:

@@ -1,4 +1,7 @@
-"""A cache of numba that another version has left is never served, and stops nothing."""
+"""A cache of numba that another version has left is never served, and stops nothing.
+
+Nor is one that ranks have mixed up, because they saved at once.
+"""
 
 import pickle
 import subprocess
@@ -64,6 +67,39 @@ def test_types_of_another_version_equal_none_of_this_one(cls, arguments, times):
         restored = pickle.loads(pickle.dumps(restored))
     assert restored.name == f"{cls.__name__}(0123456789abcdef)"
     assert restored != cls(*arguments)
+
+
+TWO_SIGNATURES = """
+import numpy as np
+from cobre_comm import create_communicator
+from numba import njit
+
+@njit(cache=True)
+def twice(comm, x):
+    return 2 * comm.size * x[0]
+
+comm = create_communicator("local")
+print(twice(comm, np.array([3])), twice(comm, np.array([0.25])), twice.stats.cache_hits.total())
+"""
+
+
+def test_code_of_another_signature_is_not_run(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(TWO_SIGNATURES)
+
+    def run_program():
+        command = [sys.executable, program]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    assert run_program() == "6 0.5 0"
+    one, other = (tmp_path / "__pycache__").glob("program.twice-*.nbc")
+    swapped = other.read_bytes()
+    other.write_bytes(one.read_bytes())
+    one.write_bytes(swapped)
+    assert run_program() == "6 0.5 0", "what lies in the wrong file is compiled again"
+    assert run_program() == "6 0.5 2", "and is in the right one now"
 
 
 def test_a_class_that_has_gone():

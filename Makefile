@@ -7,9 +7,10 @@ CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 DOCS_VENV ?= .venv-docs
 DOCS := $(DOCS_VENV)/bin
 
-# How many tests run at a time. Ranks often wait: two tests keep two cores busy.
-WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
+# How many tests run at a time. Ranks often wait: three tests keep two cores busy. The longest ones have
+# limits that are meant for two.
+WORKERS ?= 3
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 # Ranks load what they import as bytecode, whatever the surroundings say.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -50,6 +51,7 @@ quick: $(VENV)/.test  ## every collective, backend and caller once, the launcher
 test: $(VENV)/.test  ## every pair of backend, ranks, caller, dtype and so on
 	$(PYTEST) -m "not slow"
 
+test-all: WORKERS = 2
 test-all: $(VENV)/.test  ## every three of them together, every planted fault, long runs: over an hour
 	$(PYTEST)
 

@@ -212,12 +212,12 @@ class Communicator(Closing, Derived):
         Parameters
         ----------
         send, recv : ndarray
-            Same dtype (int8..int64, uint8..uint64, float32, float64; complex64 and complex128 for
-            SUM; bool for MIN, MAX, LAND and LOR) and the same number of elements, at least one.
-            They may be the same array, but not overlap otherwise.
+            Same dtype (bool, int8..int64, uint8..uint64, float32, float64, complex64 or complex128;
+            not every one has every ``op``) and the same number of elements, at least one. They may
+            be the same array, but not overlap otherwise.
         op : ReduceOp
-            SUM, MIN, MAX, PROD, LAND or LOR. The first PROD, LAND or LOR of a process loads a
-            kernel, which is compiled once for a machine and a version.
+            Others than SUM, MIN and MAX load a kernel when a process first needs it, which is
+            compiled once for a machine and a version.
 
         Raises
         ------

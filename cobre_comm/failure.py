@@ -8,13 +8,13 @@ from collections import Counter
 from typing import Any, NamedTuple, cast
 
 from cobre_kernels.collective import comm as states
-from cobre_kernels.collective import dtypes, status
+from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import (
     ALLGATHER,
     ALLGATHERV,
     ALLREDUCE,
     BROADCAST,
-    EXACT_SUM,
+    CALLS,
     GATHERV,
     OPERATIONS,
     REGION_BLOCK,
@@ -31,6 +31,7 @@ from cobre_comm.errors import (
     InvalidCommunicator,
     InvalidRoot,
 )
+from cobre_comm.journal.reading import describe
 from cobre_comm.journal.telling import tell
 from cobre_comm.loading import load
 from cobre_comm.reduce_op import ReduceOp
@@ -169,8 +170,8 @@ _HINTS = {
     status.BLOCKS_OVERLAP: "two blocks of recv overlap; check counts and displs",
     status.BUFFERS_OVERLAP: "send and recv overlap; pass the same array, or separate ones",
     status.UNALIGNED: "an array is not aligned; pass a copy of it",
-    status.BAD_OP: "op must be ReduceOp.SUM, MIN, MAX, PROD, LAND or LOR (of complex numbers SUM, "
-    "of bool MIN, MAX, LAND or LOR: convert bool to int64 to count)",
+    status.BAD_OP: f"op must be one of {', '.join(ReduceOp.__members__)} of ReduceOp; complex "
+    "numbers have SUM alone, and bool all but SUM and PROD (convert bool to int64 to count)",
     status.NOT_CONTIGUOUS: "an array is not C-contiguous; pass numpy.ascontiguousarray(...)",
     status.READ_ONLY: "buf is read-only; pass a writable array",
     status.UNFIT: "counts or displs do not fit 64-bit signed integers",
@@ -192,7 +193,7 @@ def _argument_error(size: int, operation: int, outcome: int, a: int, b: int) -> 
         return InvalidBufferSize(name, size, a if a != size else b, hint)
     if outcome == status.BAD_ROOT:
         return InvalidRoot(a, size)
-    if outcome == status.BUFFERS_OVERLAP and operation in (ALLGATHERV, GATHERV):
+    if outcome == status.BUFFERS_OVERLAP and operation != ALLREDUCE:
         hint = "send overlaps recv; it may only be exactly its own block of it"
     if outcome == status.BUSY_ELSEWHERE:
         return InvalidCommunicator(f"{name}: {hint}")
@@ -253,6 +254,13 @@ def _mpi_failure(comm: View, operation: str) -> CollectiveFailed:
     return CollectiveFailed(operation, comm.mpi_error, text)
 
 
+# What the ranks do not agree on, if their calls look alike.
+_DIFFERENCES = {
+    ALLGATHERV: " (with different counts, displacements or item sizes)",
+    GATHERV: " (the root's counts are not what the ranks send)",
+}
+
+
 def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     failures = {r: comm.failures[r] for r in range(comm.size)}
     calls = {r: (f.signature, f.length, f.detail) for r, f in failures.items()}
@@ -267,30 +275,20 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
         callers.setdefault(_describe_call(*call), []).append(rank)
     described = "; ".join(f"{_ranks(ranks)} {what}" for what, ranks in callers.items())
     is_one_signature = len({call[0] for call in calls.values()}) == 1
-    hint = ""
-    if is_one_signature and usual[0] & 0xFF == ALLGATHERV:
-        hint = " (with different counts, displacements or item sizes)"
-    if is_one_signature and usual[0] & 0xFF == GATHERV:
-        hint = " (the root's counts are not what the ranks send)"
+    hint = _DIFFERENCES.get(usual[0] & 0xFF, "") if is_one_signature else ""
     return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {described}", at_fault)
 
 
 def _describe_call(signature: int, length: int, detail: int) -> str:
-    operation, code, argument = unpack_signature(signature)
-    dtype = dtypes.NAMES.get(code, f"dtype #{signature >> 32:08x}")  # structured, text, time
+    operation, dtype, argument = describe(signature)
     number = signature & 0xFF
-    if operation == OPERATIONS[EXACT_SUM]:
-        return f"called {operation}"
-    if number == ALLREDUCE:
-        op = ReduceOp(argument).name if argument < len(ReduceOp) else argument
-        return f"called allreduce({op}, {dtype}, {detail} elements)"
-    if number == BROADCAST:
-        return f"called broadcast(root={argument}, {dtype}, {length} bytes)"
-    if number == ALLGATHERV:
-        return f"called allgatherv({dtype}, sends {detail} elements)"
-    if number == GATHERV:
-        return f"called gatherv(root={argument}, {dtype}, sends {detail} elements)"
-    return f"called {operation}" + (f" of {length}" if length else "")
+    if not dtype:
+        has_length = length and number not in CALLS  # that of an exact sum says nothing
+        return f"called {operation}" + (f" of {length}" if has_length else "")
+    amount = f"{length} bytes" if number == BROADCAST else f"{detail} elements"
+    if number not in (BROADCAST, ALLREDUCE):
+        amount = f"sends {amount}"
+    return f"called {operation}({', '.join(filter(None, [argument, dtype, amount]))})"
 
 
 def _pending_exception(comm: View) -> BaseException:

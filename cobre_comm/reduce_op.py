@@ -9,7 +9,8 @@ class ReduceOp(enum.IntEnum):
     """Element-wise reduction, folded in rank order 0, 1, ..., size - 1.
 
     An ``IntEnum``, so it is usable inside ``@njit`` code as it stands. The values are those of
-    ``cobre_kernels.collective.reduction.fold``.
+    ``cobre_kernels.collective.reduction.fold``. Complex numbers have SUM alone; bool has all but
+    SUM and PROD.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def barrier_without(comm, call):
     outcome = acquire(comm)
     if outcome == OK:
         unnoted(comm, call.signature, call.length, 0)
-        outcome = run(comm.barrier_body, comm, call)
+        outcome = run(comm.collectives[BARRIER].body, comm, call)
         release(comm)
     return outcome
 
@@ -62,7 +62,7 @@ def allreduce_without(comm, call):
         outcome = checks.check_allreduce(call)
         signature = signature_of(ALLREDUCE, call.dtype, call.op)
         unnoted(comm, signature, call.send_count * call.itemsize, call.send_count)
-        outcome = run(comm.allreduce_body, comm, call)
+        outcome = run(comm.collectives[ALLREDUCE].body, comm, call)
         release(comm)
     return outcome
 
@@ -91,9 +91,9 @@ def measure(comm):
     record = comm._comm
     arrays = np.ones(VALUES), np.zeros(VALUES)
     ways = {
-        ("barrier", "with"): (barriers, record.barrier, ()),
+        ("barrier", "with"): (barriers, record.collectives[BARRIER].entry, ()),
         ("barrier", "without"): (barriers, barrier_without.address, ()),
-        ("allreduce", "with"): (allreduces, record.allreduce, arrays),
+        ("allreduce", "with"): (allreduces, record.collectives[ALLREDUCE].entry, arrays),
         ("allreduce", "without"): (allreduces, allreduce_without.address, arrays),
     }
     taken = {way: [] for way in ways}

@@ -8,7 +8,6 @@ import os
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -17,6 +16,7 @@ from cobre_kernels.collective import entry, guard, status
 from cobre_kernels.collective.calls import (
     BARRIER,
     CREATE_REGION,
+    EXACT_SUM,
     FENCE,
     HASH_MASK,
     SPLIT_COLOR,
@@ -27,7 +27,6 @@ from cobre_kernels.collective.from_python import fast_path
 from cobre_kernels.collective.reduction import exact_sum, fold
 from cobre_kernels.collective.seeing import journal, trace
 from cobre_kernels.machine.compiling.progress import progress
-from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import peek_now, poke_now
 from cobre_kernels.nodes import records  # noqa: F401  # whose table every wait's clock reads
 from numpy.typing import DTypeLike, NDArray
@@ -44,7 +43,7 @@ from cobre_comm.communicator import SharedMemoryProvider
 from cobre_comm.config import prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator
 from cobre_comm.journal.stats import Stats
-from cobre_comm.loading import number_of
+from cobre_comm.loading import Bodies
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import region_layout
 
@@ -56,7 +55,7 @@ _live: weakref.WeakSet[KernelBackend] = weakref.WeakSet()
 
 # Every backend runs the entries, and the kernels that they share.
 COMMON_KERNELS = (
-    *entry.KERNELS,
+    *entry.ENTRIES.values(),
     *exact_sum.KERNELS,
     *fast_path.KERNELS,
     *fold.KERNELS,
@@ -64,24 +63,6 @@ COMMON_KERNELS = (
     *journal.KERNELS,
     *trace.KERNELS,
 )
-
-
-@dataclass(frozen=True)
-class Bodies:
-    """The algorithms of one backend; ``helpers`` are other kernels that it needs."""
-
-    barrier: Kernel
-    broadcast: Kernel
-    allreduce: Kernel
-    allgatherv: Kernel
-    abandon: Kernel
-    gatherv: Kernel  # compiled on first use
-    helpers: tuple[Kernel, ...] = ()
-
-    def all(self) -> list[Kernel]:
-        """Return all that is to be compiled for this backend alone before ranks start."""
-        named = [self.barrier, self.broadcast, self.allreduce, self.allgatherv, self.abandon]
-        return [*self.helpers, *named]
 
 
 class KernelBackend(PythonCalls, SharedMemoryProvider):
@@ -122,27 +103,15 @@ class KernelBackend(PythonCalls, SharedMemoryProvider):
         """Note the addresses of the kernels, which are compiled now or found in numba's cache."""
         comm = self._comm
         comm.python = fast_methods.install(_backend_class(type(self)), serve_slowly)
-        comm.barrier = entry.barrier_entry.address
-        comm.broadcast = entry.broadcast_entry.address
-        comm.allreduce = entry.allreduce_entry.address
-        comm.allgatherv = entry.allgatherv_entry.address
-        self._use(bodies)
+        for operation, kernel in entry.ENTRIES.items():
+            comm.collectives[operation].entry = kernel.address
+        comm.collectives[EXACT_SUM].entry = exact_sum.exact_sum_entry.address
+        bodies.give_to(comm)
         comm.explain = failure.explain_address()
         comm.fail = guard.fail_kernel.address
         comm.refuse = guard.refuse_kernel.address
-        comm.exact_sum = exact_sum.exact_sum_entry.address
         comm.fold_kernel = fold.fold_kernel.address
         self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
-
-    def _use(self, bodies: Bodies) -> None:
-        """Let the entries run these bodies."""
-        comm = self._comm
-        comm.barrier_body = bodies.barrier.address
-        comm.broadcast_body = bodies.broadcast.address
-        comm.allreduce_body = bodies.allreduce.address
-        comm.allgatherv_body = bodies.allgatherv.address
-        comm.abandon_body = bodies.abandon.address
-        comm.gatherv_number = number_of(bodies.gatherv)
 
     @property
     def backend(self) -> str:

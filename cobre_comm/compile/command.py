@@ -23,8 +23,8 @@ def _parser() -> Parser:
         "Compile the kernels into the user's cache, while an image is built or a node is set up: a "
         "quarter of a minute on two cores, once for a machine, a user and a version. The same "
         "user finds them on a processor of the same kind, from any virtual environment. A job "
-        "then compiles nothing of ours, neither at its start nor at its first gatherv, PROD, LAND "
-        "or LOR.",
+        "then compiles nothing of ours, neither at its start nor at its first call of what few "
+        "programs call.",
         """
         cobre-comm compile                        # for all backends that can be used here
         cobre-comm compile --backends shm,tcp     # for these

@@ -106,12 +106,12 @@ def main(markers: Mapping[str, str]) -> None:
 
 def rare_kernels() -> list[Any]:
     """Return what is compiled on first use (``loading.py``), on whichever backend."""
-    from cobre_kernels.collective import entry
+    from cobre_kernels.collective.entry import RARE_ENTRIES
     from cobre_kernels.collective.reduction import fold
 
     bodies = [importlib.import_module(spec.module).BODIES for spec in SPECS]
-    gathers = dict.fromkeys(each.gatherv for each in bodies)  # tcp and mpi have the same
-    return [entry.gatherv_entry, *gathers, fold.rare_fold_kernel]
+    rare = dict.fromkeys(body for each in bodies for body in each.rare())  # mpi has tcp's
+    return [*RARE_ENTRIES.values(), *rare, fold.rare_fold_kernel]
 
 
 def _in_order(kernels: Iterable[Any]) -> list[Callable[[], object]]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from cobre_kernels.collective.calls import Refusal
+from cobre_kernels.machine.kernel import run
 from numba.core import types
 from numba.extending import intrinsic, register_jitable
 from numba.np.numpy_support import as_dtype
@@ -181,3 +183,9 @@ def table(argument: Any) -> Any:
     if argument.dtype == types.int64 and getattr(argument, "layout", "") == "C":
         return _same
     return _copied_if_it_fits if argument.dtype == types.uint64 else _copied
+
+
+@register_jitable
+def refused(record, operation, outcome):
+    """Refuse a call that reaches no entry; a thread that cannot raise breaks the communicator."""
+    run(record.refuse, record, Refusal(operation, outcome, 0))

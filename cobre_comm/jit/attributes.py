@@ -10,15 +10,12 @@ from typing import Any
 from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
-from numba.extending import models, register_model
+from numba.extending import models, overload_method, register_model
 
 from cobre_comm.jit.types import CommType, RegionType
 from cobre_comm.jit.values import COMM_TYPE
 
-COLLECTIVES = (
-    "allgather", "allgatherv", "allreduce", "barrier", "broadcast", "exact_sum", "fence",
-    "gatherv", "max", "min", "sum",
-)  # fmt: skip
+COLLECTIVES = {"fence"}  # and the names of the overloads of collective_method
 PARALLEL_LOOP = "__numba_parfor_gufunc"  # what numba calls the function it makes of a prange
 
 
@@ -33,6 +30,12 @@ class _BorrowedModel(models.StructModel):  # type: ignore[misc]  # numba is unty
         if isinstance(fe_type.this, RegionType):
             members += [("identity", types.int64), ("view", fe_type.this.view)]
         super().__init__(dmm, fe_type, members)
+
+
+def collective_method(name: str) -> Any:
+    """Register an overload of a collective, which threads of ``prange`` must not call."""
+    COLLECTIVES.add(name)
+    return overload_method(CommType, name)
 
 
 def is_in_parallel_loop(context: Any) -> bool:
@@ -65,9 +68,11 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
 class _CommAttributes(_Attributes):
     key = CommType
     what = "a communicator"
-    names = (
-        *sorted({*COLLECTIVES} - {"fence"}), "is_leader", "rank", "size", "stop_requested",
-    )  # fmt: skip
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a communicator has in compiled code."""
+        return (*sorted(COLLECTIVES - {"fence"}), "is_leader", "rank", "size", "stop_requested")
 
 
 @infer_getattr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cobre_kernels.collective.calls import FENCE, REGION_BLOCK, Barrier
+from cobre_kernels.collective.calls import BARRIER, FENCE, REGION_BLOCK, Barrier
 from cobre_kernels.collective.guard import usability
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.kernel import run
@@ -59,7 +59,7 @@ def _fence(region):
         record = region_field(region, "comm")
         if synchronises:
             call = Barrier(FENCE, region_field(region, "identity"))
-            outcome = run(record.barrier, record, call)
+            outcome = run(record.collectives[BARRIER].entry, record, call)
         else:
             outcome = usability(record)
         if outcome != OK:

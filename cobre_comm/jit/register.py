@@ -11,8 +11,6 @@ from numba.np.numpy_support import from_dtype
 # These give the types their attributes; numba asks them in this order.
 from cobre_comm.jit import attributes  # noqa: F401  # isort: skip
 from cobre_comm.jit import methods  # noqa: F401  # isort: skip
-from cobre_comm.jit import derived  # noqa: F401  # isort: skip
-from cobre_comm.jit import gatherv  # noqa: F401  # isort: skip
 from cobre_comm.jit import regions  # noqa: F401  # isort: skip
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType
 

@@ -20,8 +20,8 @@ from numba.core import types
 def version_tag() -> str:
     """Return a hash of all sources whose code ends up in a user's compiled function."""
     package = pathlib.Path(__file__).parents[1]
-    folders = (package, package / "jit", package / "journal", package / "common")
-    ours = [path for folder in folders for path in folder.glob("*.py")]
+    folders = (package / "jit", package / "journal", package / "common")
+    ours = [*package.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
     tag: str = hash_of([*kernel_sources(), *ours])
     return tag
 

@@ -9,13 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.calls import (
-    ALLREDUCE,
-    BROADCAST,
-    GATHERV,
-    OPERATIONS,
-    unpack_signature,
-)
+from cobre_kernels.collective.calls import CALLS, EXACT_SUM, OPERATIONS, unpack_signature
 from cobre_kernels.collective.seeing import journal
 from cobre_kernels.collective.seeing.journal import JOURNAL, NOTED_CALL, Copy, copy_journal_kernel
 from cobre_kernels.machine.record import WORD_BYTES, View, peek_now
@@ -204,18 +198,11 @@ def value(address: int) -> int:
 def describe(signature: int) -> tuple[str, str, str]:
     """Return the operation, the dtype, and the root or ReduceOp of a signature, as words."""
     operation, code, argument = unpack_signature(signature)
-    number = signature & 0xFF
-    if operation != OPERATIONS.get(number) or number not in _WITH_DATA:
+    call = CALLS.get(signature & 0xFF)
+    if call is None or operation == OPERATIONS[EXACT_SUM]:
         return operation, "", ""
-    dtype = dtypes.NAMES.get(code, f"dtype #{signature >> 32:08x}")
-    if number == ALLREDUCE:
+    dtype = dtypes.NAMES.get(code, f"dtype #{signature >> 32:08x}")  # structured, text, time
+    if "op" in call._fields:
         known = [op.name for op in ReduceOp if op == argument]
         return operation, dtype, known[0] if known else f"op {argument}"
-    return operation, dtype, f"root={argument}" if number in (BROADCAST, GATHERV) else ""
-
-
-_WITH_DATA = [
-    n
-    for n, name in OPERATIONS.items()
-    if name in ("broadcast", "allreduce", "allgatherv", "gatherv")
-]
+    return operation, dtype, f"root={argument}" if "root" in call._fields else ""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from cobre_kernels.collective import calls, comm, dtypes, status
 from cobre_kernels.collective.comm import COMM, FAILURE
+from cobre_kernels.collective.reduction import fold
 from cobre_kernels.machine.record import LINE_BYTES, RECORDS, WORD_BYTES
 from cobre_kernels.shm import control
 from cobre_kernels.shm.control import CELL, CONTROL, RANK_BLOCK
@@ -151,4 +152,4 @@ def test_signatures_pack_and_unpack(operation, dtype, argument):
 
 
 def test_reduce_op_fits_the_signature():
-    assert [int(op) for op in ReduceOp] == [*range(6)]
+    assert [int(op) for op in ReduceOp] == [*range(fold.LOR + 1)]

@@ -10,23 +10,17 @@ from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import peek_now
 from numpy.typing import DTypeLike
 
-from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies, KernelBackend
+from cobre_comm.backends.kernel_backend import COMMON_KERNELS, KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
 from cobre_comm.backends.split import check_color
 from cobre_comm.common.agreement import Group, agree_on_memory, attempt
 from cobre_comm.communicator import Array
 from cobre_comm.errors import AllocationFailed
 from cobre_comm.jit.register import register_backend, register_region
+from cobre_comm.loading import Bodies
 from cobre_comm.shared_region import HeapRegion, region_layout
 
-BODIES = Bodies(
-    local.barrier_body,
-    local.broadcast_body,
-    local.allreduce_body,
-    local.allgatherv_body,
-    local.abandon_body,
-    local.gatherv_body,
-)
+BODIES = Bodies("cobre_kernels.local", local.abandon_body)
 
 
 class LocalBackend(KernelBackend):

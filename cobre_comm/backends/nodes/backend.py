@@ -10,7 +10,6 @@ import numpy as np
 from cobre_kernels.machine.record import View
 from numpy.typing import DTypeLike
 
-from cobre_comm.backends.kernel_backend import Bodies
 from cobre_comm.backends.local.backend import heap_zeros_of_each
 from cobre_comm.backends.nodes.memory import NodesMemory, least_buffer_bytes
 from cobre_comm.backends.nodes.node_order import NodeOrder
@@ -20,6 +19,7 @@ from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.backends.spec import BackendSpec
 from cobre_comm.backends.split import Part
 from cobre_comm.config import MpiConfig, ShmConfig, TcpConfig
+from cobre_comm.loading import Bodies
 from cobre_comm.shared_region import HeapRegion, SharedRegion
 
 STAGING_BYTES = 4 * 2**20  # of a node, where there are several

@@ -6,37 +6,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from cobre_kernels.collective.calls import BARRIER
 from cobre_kernels.collective.comm import COMM, FAILURE, FORKED
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES, Record, View, poke_now
 from cobre_kernels.nodes import outcome, records, round
-from cobre_kernels.nodes.allgatherv import allgatherv_body
-from cobre_kernels.nodes.allreduce import allreduce_body
-from cobre_kernels.nodes.barrier import barrier_body
-from cobre_kernels.nodes.broadcast import broadcast_body
 from cobre_kernels.nodes.failing import abandon_body
-from cobre_kernels.nodes.gatherv import gatherv_body
 from cobre_kernels.shm.step import announce_closed_kernel
 from numpy.typing import NDArray
 
 from cobre_comm.backends.comm_memory import comm_words
-from cobre_comm.backends.kernel_backend import Bodies
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
+from cobre_comm.loading import Bodies
 
 LARGEST_HALF_BYTES = 2**30  # MPI counts it in a C int
 UNLIMITED = 2**63 - 1
 
 BODIES = Bodies(
-    barrier_body,
-    broadcast_body,
-    allreduce_body,
-    allgatherv_body,
+    "cobre_kernels.nodes",
     abandon_body,
-    gatherv_body,
     helpers=(
         round.enter_round_kernel, outcome.hand_out_kernel,
-        NODE_BODIES.barrier, NODE_BODIES.abandon, announce_closed_kernel,
+        NODE_BODIES.of(BARRIER), NODE_BODIES.abandon, announce_closed_kernel,
     ),
 )  # fmt: skip
 
@@ -115,9 +107,8 @@ class NodesMemory:
         self.node = node = COMM.of(self._arrays[-1])
         node.rank, node.size = int(np.searchsorted(node_order.here, comm.rank)), ranks
         node.backend = comm.backend
-        node.barrier_body, node.abandon_body = (
-            NODE_BODIES.barrier.address, NODE_BODIES.abandon.address,
-        )  # fmt: skip
+        node.collectives[BARRIER].body = NODE_BODIES.of(BARRIER).address
+        node.abandon_body = NODE_BODIES.abandon.address
         self.nodes = nodes = self.record(records.NODES)
         nodes.node = node
         nodes.enter_round_kernel = round.enter_round_kernel.address

@@ -9,14 +9,9 @@ from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.shm import step
-from cobre_kernels.shm.allgatherv import allgatherv_body
-from cobre_kernels.shm.allreduce import allreduce_body
-from cobre_kernels.shm.barrier import barrier_body
-from cobre_kernels.shm.broadcast import broadcast_body
-from cobre_kernels.shm.gatherv import gatherv_body
 from numpy.typing import DTypeLike
 
-from cobre_comm.backends.kernel_backend import COMMON_KERNELS, Bodies
+from cobre_comm.backends.kernel_backend import COMMON_KERNELS
 from cobre_comm.backends.shm.attachment import attach, attach_group, attach_nowhere
 from cobre_comm.backends.shm.base import SegmentBackend
 from cobre_comm.backends.shm.region import ShmRegion
@@ -25,16 +20,10 @@ from cobre_comm.backends.split import Part
 from cobre_comm.common.agreement import Group
 from cobre_comm.config import ShmConfig
 from cobre_comm.jit.register import register_backend, register_region
+from cobre_comm.loading import Bodies
 from cobre_comm.shared_region import MappedRegion
 
-BODIES = Bodies(
-    barrier_body,
-    broadcast_body,
-    allreduce_body,
-    allgatherv_body,
-    step.abandon_body,
-    gatherv_body,
-)
+BODIES = Bodies("cobre_kernels.shm", step.abandon_body)
 
 
 class ShmBackend(SegmentBackend):

@@ -13,13 +13,14 @@ from cobre_kernels.collective import comm as states
 from cobre_kernels.shm import step
 from numpy.typing import NDArray
 
-from cobre_comm.backends.kernel_backend import Bodies, KernelBackend
+from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.shm.attachment import first_journal
 from cobre_comm.backends.shm.region import ShmRegion, map_region
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.backends.spec import BackendSpec
 from cobre_comm.config import MpiConfig, ShmConfig, TcpConfig
 from cobre_comm.errors import InvalidCommunicator
+from cobre_comm.loading import Bodies
 
 _ENDED = (states.CLOSED, states.FORKED, states.FINALIZED)
 

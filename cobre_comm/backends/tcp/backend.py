@@ -9,7 +9,6 @@ from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access, libc
 from cobre_kernels.machine.kernel import Kernel
 
-from cobre_comm.backends.kernel_backend import Bodies
 from cobre_comm.backends.local import backend as local
 from cobre_comm.backends.nodes.backend import NodesBackend, with_staging_buffer, within_node
 from cobre_comm.backends.nodes.memory import BODIES, NodesMemory
@@ -35,6 +34,7 @@ from cobre_comm.common.cores import usable_cores
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 from cobre_comm.jit.register import register_backend
+from cobre_comm.loading import Bodies
 
 SPIN_US = 50.0  # when every rank of this machine has a core
 YIELD_US = 50.0  # after the spin, before the first poll
@@ -121,7 +121,7 @@ class TcpBackend(NodesBackend):
 
     def _share(self, group: Group, leader: int = 0) -> None:
         """Make all ranks one node."""
-        self._use(NODE_BODIES)
+        NODE_BODIES.give_to(self._comm)
         self._place(node_order_of([0] * self._size, self._rank))
         here = within_node(self._config, self._rank, self._size)
         self._use_segment(attach_group(self._comm, here, group, leader))
@@ -131,7 +131,7 @@ class TcpBackend(NodesBackend):
         config, comm = self._config, self._comm
         if _expected_bodies(config) is not BODIES:
             participant.extend(COMPILE_S)
-        self._use(BODIES)
+        BODIES.give_to(comm)
         self._place(order)
         memory = NodesMemory(comm, self._words, order, VERBS)
         within = with_staging_buffer(config, order)

@@ -115,6 +115,15 @@ class ExactSum(NamedTuple):
     digits: int
 
 
+# What moves data, by operation: a signature has its dtype, and its ReduceOp or root.
+CALLS = {
+    BROADCAST: Broadcast,
+    ALLREDUCE: Allreduce,
+    ALLGATHERV: Allgatherv,
+    GATHERV: Gatherv,
+}
+
+
 class Refusal(NamedTuple):
     """A call that was refused before any communication; operation 0: it is not known."""
 

@@ -3,6 +3,7 @@
 An array in the memory of its own process. Only ``guard`` is shared, among threads.
 """
 
+from cobre_kernels.collective.calls import OPERATIONS
 from cobre_kernels.collective.regions import LOCATION
 from cobre_kernels.machine.record import (
     Record,
@@ -49,6 +50,13 @@ FILLS = Record(
     span=word("and how many it will after the next slow fill"),
 )
 
+COLLECTIVE = Record(
+    "Collective",
+    "How one collective runs on this communicator: kernels, by address.",
+    entry=word("what callers run; 0: it is not compiled, or loaded, yet"),
+    body=word("the backend's algorithm, which the entry runs"),
+)
+
 COMM = Record(
     "Comm",
     "Private state of one communicator, in the memory of its own process.",
@@ -58,25 +66,15 @@ COMM = Record(
     is_leader=word("1: this rank populates a region as a whole"),
     backend=word("number of the backend, for messages"),
     python=pointer("Python", "what the fast path from Python knows; 0: there is none"),
-    # Kernels, by address. The entries are what callers know.
-    barrier=word("entry of a barrier, and of all that only agrees"),
-    broadcast=word("entry of a broadcast"),
-    allreduce=word("entry of an allreduce"),
-    allgatherv=word("entry of an allgatherv"),
-    exact_sum=word("entry of an exact sum"),
-    gatherv=word("entry of a gatherv; 0: not compiled, or loaded, yet"),
-    barrier_body=word("the backend's algorithm; likewise the next three"),
-    broadcast_body=word("of a broadcast"),
-    allreduce_body=word("of an allreduce"),
-    allgatherv_body=word("of an allgatherv"),
-    gatherv_body=word("of a gatherv; 0: likewise"),
-    gatherv_number=word("which it is (loading.py)"),
+    # Kernels, by address.
+    collectives=own_rows(COLLECTIVE, "one for each operation, by its number", max(OPERATIONS) + 1),
+    bodies=word("number of the backend's bodies, for those that are loaded later (loading.py)"),
     abandon_body=word("tells the other ranks that this one has failed"),
     explain=word("C function that keeps the exception which @njit code raises next"),
     fail=word("kernel that ends a failed collective"),
     refuse=word("what a refused call ends with, for the threads that cannot raise"),
     fold_kernel=word("the fold of fold.py"),
-    rare_fold_kernel=word("that of PROD, LAND and LOR; 0: not compiled, or loaded, yet"),
+    rare_fold_kernel=word("that of rare operations; 0: not compiled, or loaded, yet"),
     # The call under way; after a failure, the call that failed.
     stop=pointer("StopFlag", "of this process"),
     signature=word("what this rank called (calls.py); ranks compare it"),

@@ -11,6 +11,7 @@ from cobre_kernels.collective import checks
 from cobre_kernels.collective.calls import (
     ALLGATHERV,
     ALLREDUCE,
+    BARRIER,
     BROADCAST,
     GATHERV,
     Allgatherv,
@@ -45,7 +46,7 @@ def barrier_entry(comm, call):
     """No rank returns before all have entered with the same signature and length."""
     outcome = acquire(comm)
     if outcome == OK and begin(comm, OK, call.signature, call.length, Amount(0, 0)):
-        outcome = end(comm, run(comm.barrier_body, comm, call))
+        outcome = end(comm, run(comm.collectives[BARRIER].body, comm, call))
     return outcome
 
 
@@ -58,7 +59,7 @@ def broadcast_entry(comm, call):
         signature = signature_of(BROADCAST, call.dtype, call.root)
         amount = Amount(call.size_bytes, call.size_bytes)
         if begin(comm, outcome, signature, call.size_bytes, amount):
-            outcome = end(comm, run(comm.broadcast_body, comm, call))
+            outcome = end(comm, run(comm.collectives[BROADCAST].body, comm, call))
     return outcome
 
 
@@ -73,7 +74,7 @@ def allreduce_entry(comm, call):
         signature = signature_of(ALLREDUCE, call.dtype, call.op)
         amount = Amount(call.send_count, call.send_count * call.itemsize)
         if begin(comm, outcome, signature, amount.size_bytes, amount):
-            outcome = run(comm.allreduce_body, comm, call)
+            outcome = run(comm.collectives[ALLREDUCE].body, comm, call)
             if call.op >= LAND and comm.size == 1 and outcome == OK:
                 fold(comm, call, call.recv, call.recv, comm.length)  # 0 and 1, as of more ranks
             outcome = end(comm, outcome)
@@ -90,7 +91,7 @@ def allgatherv_entry(comm, call):
         tables = checks.hash_tables(comm, call) if outcome == OK else 0
         amount = Amount(call.send_count, call.send_count * call.itemsize)
         if begin(comm, outcome, signature, tables, amount):
-            outcome = end(comm, run(comm.allgatherv_body, comm, call))
+            outcome = end(comm, run(comm.collectives[ALLGATHERV].body, comm, call))
     return outcome
 
 
@@ -103,7 +104,7 @@ def gatherv_entry(comm, call):
         signature = signature_of(GATHERV, call.dtype, call.root)
         amount = Amount(call.send_count, call.send_count * call.itemsize)
         if begin(comm, outcome, signature, call.itemsize, amount):
-            outcome = end(comm, run(comm.gatherv_body, comm, call))
+            outcome = end(comm, run(comm.collectives[GATHERV].body, comm, call))
     return outcome
 
 
@@ -137,5 +138,12 @@ def end(comm, outcome):
     return OK
 
 
-# gatherv_entry is compiled on first use.
-KERNELS = (barrier_entry, broadcast_entry, allreduce_entry, allgatherv_entry)
+# By the number of the operation.
+ENTRIES = {
+    BARRIER: barrier_entry,
+    BROADCAST: broadcast_entry,
+    ALLREDUCE: allreduce_entry,
+    ALLGATHERV: allgatherv_entry,
+}
+# Those that few programs call: compiled, or found in the cache, on first use.
+RARE_ENTRIES = {GATHERV: gatherv_entry}

@@ -1,6 +1,6 @@
 """The end of a round: every rank of a node gets what its leader has."""
 
-from cobre_kernels.collective.calls import STOP, Barrier, Outcome
+from cobre_kernels.collective.calls import BARRIER, STOP, Barrier, Outcome
 from cobre_kernels.collective.comm import COMM, LATE
 from cobre_kernels.collective.status import (
     DISAGREE,
@@ -51,7 +51,7 @@ def hand_out_kernel(comm, call):
         node.timeout_ns = comm.timeout_ns + PULSE_NS
     node.signature = comm.signature & STOP  # which the leader may have heard of
     node.length = node.detail = 0
-    step = run(node.barrier_body, node, Barrier(0, 0))
+    step = run(node.collectives[BARRIER].body, node, Barrier(0, 0))
     hear(comm, node.signature ^ comm.signature)
     node.timeout_ns = comm.timeout_ns
     # A leader that gave up has shown whom it missed (row STRAY), unless it was interrupted.

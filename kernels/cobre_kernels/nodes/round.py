@@ -74,7 +74,7 @@ not fresh has completed the exchange: so will the receiver, even if the sender h
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.calls import Barrier, Outcome
+from cobre_kernels.collective.calls import BARRIER, Barrier, Outcome
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.collective.stop import hear
@@ -175,7 +175,7 @@ def meet_node(comm):
     node.detail = comm.detail
     node.came = 0
     node.first_step = node.generation + 1 if comm.first_step != 0 else 0
-    outcome = run(node.barrier_body, node, Barrier(comm.signature, comm.length))
+    outcome = run(node.collectives[BARRIER].body, node, Barrier(comm.signature, comm.length))
     if node.came != 0:
         comm.came = node.came
         comm.last = node.names[node.last]

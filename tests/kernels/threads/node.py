@@ -12,14 +12,12 @@ from cobre_kernels.collective.comm import FAILURE
 from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES
 from cobre_kernels.mpi import calls, messages, verbs
 from cobre_kernels.mpi.records import MESSAGE, MPI
-from cobre_kernels.nodes import barrier, broadcast, failing, outcome, records, round
-from cobre_kernels.nodes.allgatherv import allgatherv_body
-from cobre_kernels.nodes.allreduce import allreduce_body
-from cobre_kernels.nodes.gatherv import gatherv_body
+from cobre_kernels.nodes import outcome, records, round
 
+from cobre_comm.backends.nodes.memory import BODIES
 from tests.kernels import shared_words
 from tests.kernels.threads.recorder import copy_bytes, recorder
-from tests.kernels.threads.world import COMM, World
+from tests.kernels.threads.world import COMM, World, give_bodies
 
 MPI_ERROR = 17
 
@@ -101,12 +99,7 @@ class Node(World):
         ctypes.memmove(comm.address, node.address, COMM.size_bytes)
         comm.mpi, comm.nodes, nodes.node = mpi, nodes, node
         comm.control = 0  # of the node alone
-        comm.barrier_body = barrier.barrier_body.address
-        comm.broadcast_body = broadcast.broadcast_body.address
-        comm.allreduce_body = allreduce_body.address
-        comm.allgatherv_body = allgatherv_body.address
-        comm.gatherv_body = gatherv_body.address
-        comm.abandon_body = failing.abandon_body.address
+        give_bodies(comm, BODIES)
         nodes.enter_round_kernel = round.enter_round_kernel.address
         nodes.hand_out_kernel = outcome.hand_out_kernel.address
         nodes.exchange = verbs.exchange_kernel.address

@@ -14,9 +14,11 @@ from cobre_kernels.collective.reduction.fold import Fold, fold_kernel  # isort: 
 from cobre_kernels.collective.stop import STOP_FLAG  # isort: skip
 from cobre_kernels.machine.kernel import kernel  # isort: skip
 from cobre_kernels.machine.record import poke_now  # isort: skip
-from cobre_kernels.shm import allgatherv, allreduce, barrier, broadcast, control, gatherv, step  # isort: skip
+from cobre_kernels.shm import control  # isort: skip
 from cobre_comm.backends.journals import Journals  # isort: skip
 from cobre_comm.backends.region_table import RegionTable  # isort: skip
+from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES  # isort: skip
+from cobre_kernels.collective.entry import RARE_ENTRIES  # isort: skip
 from tests.kernels import shared_words  # isort: skip
 
 # Journals are not watched, and publish no data: streamed stores may be under way meanwhile.
@@ -33,6 +35,12 @@ def recorded_fold(comm, call):
         recorder.data("load", "plain", call.acc, call.size_bytes)
         recorder.data("store", "plain", call.acc, call.size_bytes)
         return fold_kernel.function(comm, call)
+
+
+def give_bodies(comm, bodies):
+    bodies.give_to(comm)
+    for operation in RARE_ENTRIES:
+        comm.collectives[operation].body = bodies.of(operation).address
 
 
 class World:
@@ -69,13 +77,8 @@ class World:
             comm.regions = self.regions.address
             comm.stop = STOP_FLAG.of(self.flag).address
             comm.fold_kernel = recorded_fold.address
-            comm.barrier_body = barrier.barrier_body.address
-            comm.broadcast_body = broadcast.broadcast_body.address
-            comm.allreduce_body = allreduce.allreduce_body.address
-            comm.allgatherv_body = allgatherv.allgatherv_body.address
-            comm.gatherv_body = gatherv.gatherv_body.address
             comm.sends = self.sends[rank].ctypes.data
-            comm.abandon_body = step.abandon_body.address
+            give_bodies(comm, NODE_BODIES)
             comm.fail = guard.fail_kernel.address
 
     def name_of(self, address):

@@ -81,7 +81,7 @@ def _barrier(self, nothing):
     if self.words.address == 0:
         return libc.refuse_object()
     comm = self.words.comm
-    outcome = run(comm.barrier, comm, Barrier(BARRIER, 0))
+    outcome = run(comm.collectives[BARRIER].entry, comm, Barrier(BARRIER, 0))
     return _result(comm, Left(BARRIER, outcome, self.address, 0, 0, 0))
 
 
@@ -100,7 +100,7 @@ def _broadcast(self, arguments, count, names):
         if dtype > 0:
             size_bytes = count_of(buffer) * buffer.descr.itemsize
             call = Broadcast(buffer.data, size_bytes, dtype, root)
-            outcome = run(comm.broadcast, comm, call)
+            outcome = run(comm.collectives[BROADCAST].entry, comm, call)
     return _result(comm, Left(BROADCAST, outcome, self.address, arguments.address, count, names))
 
 
@@ -119,7 +119,7 @@ def _allreduce(self, arguments, count, names):
         if dtype == other and dtypes.BOOL <= dtype <= dtypes.COMPLEX128:
             send_count, recv_count, itemsize = count_of(send), count_of(recv), send.descr.itemsize
             call = Allreduce(send.data, send_count, recv.data, recv_count, itemsize, dtype, op)
-            outcome = run(comm.allreduce, comm, call)
+            outcome = run(comm.collectives[ALLREDUCE].entry, comm, call)
     return _result(comm, Left(ALLREDUCE, outcome, self.address, arguments.address, count, names))
 
 
@@ -139,7 +139,7 @@ def _allgatherv(self, arguments, count, names):
                 send.data, count_of(send), recv.data, count_of(recv), send.descr.itemsize, dtype,
                 counts.data, displs.data, counts.dimensions[0], displs.dimensions[0],
             )  # fmt: skip
-            outcome = run(comm.allgatherv, comm, call)
+            outcome = run(comm.collectives[ALLGATHERV].entry, comm, call)
     return _result(comm, Left(ALLGATHERV, outcome, self.address, arguments.address, count, names))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numba import carray
 
 from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.calls import EXACT_SUM, Allreduce, ExactSum, Refusal
+from cobre_kernels.collective.calls import ALLREDUCE, EXACT_SUM, Allreduce, ExactSum, Refusal
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import SUM
 from cobre_kernels.collective.status import OK
@@ -232,7 +232,7 @@ def exact_sum_entry(comm, call):
     _add(call)
     digits = call.digits
     merge = Allreduce(digits, WORDS, digits, WORDS, WORD_BYTES, dtypes.EXACT, SUM)
-    outcome = run(comm.allreduce, comm, merge)
+    outcome = run(comm.collectives[ALLREDUCE].entry, comm, merge)
     if outcome == OK:
         _round(digits)
     return outcome

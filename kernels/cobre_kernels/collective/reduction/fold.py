@@ -6,8 +6,8 @@ SUM adds without reassociation, widening or fused multiply-add; integers wrap. M
 all but zero for true, and give 0 or 1. Each element is folded by itself, so the result does not
 depend on how a payload is cut into chunks, nor on SIMD width.
 
-The loops of PROD, LAND and LOR are in a kernel of their own, which is compiled when a rank first
-calls one of them (``comm.rare_fold_kernel``).
+The loops that few programs need are in a kernel of their own, which is compiled when a rank first
+needs one of them (``comm.rare_fold_kernel``).
 """
 
 from typing import NamedTuple
@@ -129,7 +129,7 @@ def fold_kernel(comm, call):
 
 @kernel(COMM, Fold)
 def rare_fold_kernel(comm, call):
-    """Fold likewise, by PROD, LAND or LOR."""
+    """Fold likewise, by an operation that few programs use."""
     dtype, op, acc, x, size_bytes = call
     if dtype == dtypes.FLOAT64:
         _rare_float64(op, acc, x, size_bytes)

@@ -33,7 +33,7 @@ class PlantedBackend(ShmBackend):
         address = faulty_kernel(fault).address if fault else 0  # before the ranks meet
         super().__init__(_config())
         if fault:
-            setattr(self._comm, fault.field, address)
+            fault.plant(self._comm, address)
 
     @property
     def backend(self):

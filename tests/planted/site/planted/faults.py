@@ -14,6 +14,9 @@ accumulator change is that a sum is not rounded at each step: ``sum-rounded-once
 import pathlib
 from dataclasses import dataclass
 
+from cobre_kernels.collective.calls import OPERATIONS
+
+NUMBERS = {name: number for number, name in OPERATIONS.items()}
 HERE = pathlib.Path(__file__).parent
 
 
@@ -44,10 +47,13 @@ class Fault:
     path: str
     hunks: tuple
 
-    @property
-    def field(self):
-        """The word of a communicator's record that holds the kernel's address."""
-        return self.changed.removesuffix("_entry")
+    def plant(self, comm, address):
+        """Give a communicator's record the address of the kernel with the fault."""
+        name, _, part = self.changed.rpartition("_")
+        if part == "kernel":
+            setattr(comm, self.changed, address)
+        else:
+            setattr(comm.collectives[NUMBERS[name]], part, address)
 
     @property
     def kernel(self):

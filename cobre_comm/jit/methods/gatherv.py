@@ -5,7 +5,7 @@ from __future__ import annotations
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import GATHERV, Gatherv
 from cobre_kernels.machine.kernel import run
-from numba.extending import overload_method, register_jitable
+from numba.extending import register_jitable
 from numba.np.numpy_support import as_dtype
 
 from cobre_comm.failure import Failure
@@ -15,25 +15,26 @@ from cobre_comm.jit.arguments import (
     contiguity,
     integer_reader,
     is_integer,
+    refused,
     table,
 )
-from cobre_comm.jit.methods import blocks_numbers, refused
+from cobre_comm.jit.attributes import collective_method
+from cobre_comm.jit.methods.allgatherv import blocks_numbers
 from cobre_comm.jit.records import explain, record_of
-from cobre_comm.jit.types import CommType
 from cobre_comm.slow_path import dtype_word
 
 
 @register_jitable
 def _gather(record, call):
     """Run the entry, which is loaded on first use."""
-    if record.gatherv == 0:
+    if record.collectives[GATHERV].entry == 0:
         explain(record, GATHERV, status.NOT_LOADED, 0, 0)
-    if record.gatherv == 0:
+    if record.collectives[GATHERV].entry == 0:
         return status.NOT_LOADED
-    return run(record.gatherv, record, call)
+    return run(record.collectives[GATHERV].entry, record, call)
 
 
-@overload_method(CommType, "gatherv")
+@collective_method("gatherv")
 def _gatherv(comm, send, recv, counts, displs, root=0):
     problem = array_problem("gatherv", "send", send, writable=False)
     if not problem and not is_integer(root):

@@ -14,13 +14,12 @@ from cobre_kernels.machine.atomics import WORD_BYTES, load_acquire
 from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import run
 from numba.core import types
-from numba.extending import overload_method
 
 from cobre_comm.failure import Failure
-from cobre_comm.jit.arguments import error_class, pair_problem
-from cobre_comm.jit.methods import refused
+from cobre_comm.jit.arguments import error_class, pair_problem, refused
+from cobre_comm.jit.attributes import collective_method
 from cobre_comm.jit.records import explain, in_frame, record_of
-from cobre_comm.jit.types import CommType, LocalCommType
+from cobre_comm.jit.types import LocalCommType
 
 _KINDS = {
     types.Float: (np.float64, dtypes.FLOAT64, element_access(np.float64)[0]),
@@ -37,7 +36,7 @@ def _kind_of(x):
 
 
 def _overload_reduction(name, op):
-    @overload_method(CommType, name)
+    @collective_method(name)
     def typed(comm, x):
         kind = _kind_of(x)
         if kind is None:
@@ -62,7 +61,7 @@ def _overload_reduction(name, op):
                 return number
             at = in_frame(number)
             call = Allreduce(at, 1, at, 1, WORD_BYTES, dtype, op)
-            outcome = run(record.allreduce, record, call)
+            outcome = run(record.collectives[ALLREDUCE].entry, record, call)
             if outcome != status.OK:
                 explain(record, ALLREDUCE, outcome, 1, 1)
                 raise Failure
@@ -75,7 +74,7 @@ for _name, _op in (("sum", SUM), ("min", MIN), ("max", MAX)):
     _overload_reduction(_name, _op)
 
 
-@overload_method(CommType, "allgather")
+@collective_method("allgather")
 def _allgather(comm, send, recv):
     problem = pair_problem("allgather", send, recv)
     if problem:

@@ -1,0 +1,15 @@
+"""The communicator's methods in ``@njit`` code: check, run the entry, raise.
+
+Each overload sees the types of the arguments. Wrong types give an implementation that raises when
+it runs, with the message that Python gives. Otherwise the implementation makes the call, runs the
+entry by its address, and raises :class:`~cobre_comm.failure.Failure` for a status other than OK.
+Over ``local``, ``barrier``, ``broadcast`` and ``allreduce`` run an entry if something is wrong, and
+otherwise none. A call of wrong types goes to the record's ``refuse``. What else only a method can
+see reaches the entry as a length below zero.
+"""
+
+import importlib
+import pkgutil
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

@@ -1,0 +1,70 @@
+"""``allgatherv`` in ``@njit`` code."""
+
+from __future__ import annotations
+
+from cobre_kernels.collective import status
+from cobre_kernels.collective.calls import ALLGATHERV, Allgatherv
+from cobre_kernels.machine.kernel import run
+from numba.extending import register_jitable
+from numba.np.numpy_support import as_dtype
+
+from cobre_comm.failure import Failure
+from cobre_comm.jit.arguments import blocks_problem, contiguity, refused, table
+from cobre_comm.jit.attributes import collective_method
+from cobre_comm.jit.records import explain, record_of
+from cobre_comm.slow_path import dtype_word
+
+
+@register_jitable
+def blocks_numbers(outcome, rank, sizes, counts, displs):
+    """Return the two numbers that explain an argument error."""
+    if outcome == status.SEND_NOT_COUNT:
+        return sizes[0], counts[rank]
+    if outcome == status.BLOCK_OUTSIDE:
+        end = 0
+        for r in range(len(counts)):
+            end = max(end, counts[r] + displs[r])
+        return end, sizes[1]
+    if outcome == status.NEGATIVE:
+        lowest = 0
+        for r in range(len(counts)):
+            lowest = min(lowest, counts[r], displs[r])
+        return lowest, 0
+    return len(counts), len(displs)
+
+
+@collective_method("allgatherv")
+def _allgatherv(comm, send, recv, counts, displs):
+    problem, error = blocks_problem("allgatherv", (send, recv, counts, displs))
+    if problem:
+
+        def refuse(comm, send, recv, counts, displs):
+            refused(record_of(comm), ALLGATHERV, status.REFUSED)
+            raise error(problem)
+
+        return refuse
+    as_counts, as_displs = table(counts), table(displs)
+    send_contiguous, recv_contiguous = contiguity(send), contiguity(recv)
+    numpy_dtype = as_dtype(send.dtype)
+    dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
+
+    def allgatherv(comm, send, recv, counts, displs):
+        record, send_count = record_of(comm), send.size
+        if not send_contiguous(send) or not recv_contiguous(recv):
+            send_count = -status.NOT_CONTIGUOUS
+        lengths, counts_fit = as_counts(counts)
+        displacements, displs_fit = as_displs(displs)
+        counts_len = lengths.size if counts_fit and displs_fit else -status.UNFIT
+        call = Allgatherv(
+            send.ctypes.data, send_count, recv.ctypes.data, recv.size, itemsize, dtype,
+            lengths.ctypes.data, displacements.ctypes.data, counts_len, displacements.size,
+        )  # fmt: skip
+        outcome = run(record.collectives[ALLGATHERV].entry, record, call)
+        # Reading the tables here also keeps them alive until the entry is done with them.
+        sizes = (send.size, recv.size)
+        a, b = blocks_numbers(outcome, record.rank, sizes, lengths, displacements)
+        if outcome != status.OK:
+            explain(record, ALLGATHERV, outcome, a, b)
+            raise Failure
+
+    return allgatherv

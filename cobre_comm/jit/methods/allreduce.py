@@ -1,0 +1,78 @@
+"""``allreduce`` in ``@njit`` code."""
+
+from __future__ import annotations
+
+import numpy as np
+from cobre_kernels.collective import dtypes, status
+from cobre_kernels.collective.calls import ALLREDUCE, Allreduce
+from cobre_kernels.collective.checks import check_allreduce
+from cobre_kernels.collective.comm import IDLE
+from cobre_kernels.collective.reduction.fold import LAND
+from cobre_kernels.machine.atomics import copy_bytes, load_acquire
+from cobre_kernels.machine.kernel import run
+from numba.np.numpy_support import as_dtype
+
+from cobre_comm.failure import Failure
+from cobre_comm.jit.arguments import (
+    contiguity,
+    error_class,
+    integer_reader,
+    is_integer,
+    pair_problem,
+    refused,
+)
+from cobre_comm.jit.attributes import collective_method
+from cobre_comm.jit.records import explain, record_of
+from cobre_comm.jit.types import LocalCommType
+from cobre_comm.slow_path import dtype_word
+
+
+def _allreduce_problem(send, recv, op):
+    problem = pair_problem("allreduce", send, recv)
+    if problem:
+        return problem
+    if not dtypes.is_reducible(dtype_word(as_dtype(send.dtype))):
+        return f"allreduce: dtype {send.dtype} cannot be reduced"
+    return "" if is_integer(op) else f"allreduce: op must be a ReduceOp, got {op}"
+
+
+@collective_method("allreduce")
+def _allreduce(comm, send, recv, op=0):
+    problem = _allreduce_problem(send, recv, op)
+    if problem:
+        error = error_class(problem)
+
+        def refuse(comm, send, recv, op=0):
+            refused(record_of(comm), ALLREDUCE, status.REFUSED)
+            raise error(problem)
+
+        return refuse
+    send_contiguous, recv_contiguous = contiguity(send), contiguity(recv)
+    to_int = integer_reader(op)
+    numpy_dtype = as_dtype(send.dtype)
+    dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
+    is_local = isinstance(comm, LocalCommType)
+
+    def allreduce(comm, send, recv, op=0):
+        record = record_of(comm)
+        source, target = np.int64(send.ctypes.data), np.int64(recv.ctypes.data)
+        send_count = send.size
+        if not send_contiguous(send) or not recv_contiguous(recv):
+            send_count = -status.NOT_CONTIGUOUS
+        call = Allreduce(source, send_count, target, recv.size, itemsize, dtype, to_int(op))
+        outcome = status.IS_CLOSED
+        if is_local and load_acquire(record.guard) == IDLE and call.op < LAND:
+            outcome = check_allreduce(call)
+            if outcome == status.OK and source != target:
+                copy_bytes(target, source, send.size * itemsize)
+        if outcome != status.OK:
+            outcome = run(record.collectives[ALLREDUCE].entry, record, call)
+        if outcome == status.NOT_LOADED:
+            explain(record, ALLREDUCE, outcome, 0, 0)
+            outcome = run(record.collectives[ALLREDUCE].entry, record, call)
+        if outcome != status.OK:
+            if outcome != status.NOT_LOADED:
+                explain(record, ALLREDUCE, outcome, send.size, recv.size)
+            raise Failure
+
+    return allreduce

@@ -1,0 +1,54 @@
+"""``exact_sum`` in ``@njit`` code."""
+
+from __future__ import annotations
+
+import numpy as np
+from cobre_kernels.collective import status
+from cobre_kernels.collective.calls import EXACT_SUM, ExactSum
+from cobre_kernels.collective.reduction.exact_sum import WORDS
+from cobre_kernels.machine.kernel import run
+from numba.core import types
+from numba.np.numpy_support import as_dtype
+
+from cobre_comm.failure import Failure
+from cobre_comm.jit.arguments import array_problem, contiguity, refused
+from cobre_comm.jit.attributes import collective_method
+from cobre_comm.jit.records import explain, record_of
+from cobre_comm.slow_path import dtype_word
+
+
+def _exact_sum_problem(values):
+    problem = array_problem("exact_sum", "values", values, writable=False)
+    if not problem and values.dtype not in (types.float64, types.float32):
+        problem = f"exact_sum: values must be float64 or float32, got {values.dtype}"
+    return problem
+
+
+@collective_method("exact_sum")
+def _exact_sum(comm, values):
+    problem = _exact_sum_problem(values)
+    if problem:
+
+        def refuse(comm, values):
+            refused(record_of(comm), EXACT_SUM, status.REFUSED)
+            raise TypeError(problem)
+
+        return refuse
+    is_contiguous, dtype = contiguity(values), dtype_word(as_dtype(values.dtype))
+
+    def exact_sum(comm, values):
+        count = values.size
+        if not is_contiguous(values):
+            count = -status.NOT_CONTIGUOUS
+        elif values.ctypes.data % values.itemsize != 0:
+            count = -status.UNALIGNED
+        record = record_of(comm)
+        digits = np.zeros(WORDS, dtype=np.int64)
+        call = ExactSum(values.ctypes.data, count, dtype, digits.ctypes.data)
+        outcome = run(record.collectives[EXACT_SUM].entry, record, call)
+        if outcome != status.OK:
+            explain(record, EXACT_SUM, outcome, 0, 0)
+            raise Failure
+        return digits.view(np.float64)[0]
+
+    return exact_sum

@@ -1,0 +1,51 @@
+"""What a communicator is, and whether it has been asked to stop; no rank waits for another one."""
+
+from __future__ import annotations
+
+from cobre_kernels.collective import status
+from cobre_kernels.collective.calls import BARRIER, STOP
+from cobre_kernels.collective.guard import usability
+from cobre_kernels.machine.atomics import load_relaxed
+from numba.extending import overload_attribute, overload_method
+
+from cobre_comm.failure import Failure
+from cobre_comm.jit.records import explain, record_of
+from cobre_comm.jit.types import CommType, LocalCommType
+
+
+@overload_attribute(CommType, "rank")
+def _rank(comm):
+    if isinstance(comm, LocalCommType):
+        return lambda comm: 0
+    return lambda comm: record_of(comm).rank
+
+
+@overload_attribute(CommType, "size")
+def _size(comm):
+    if isinstance(comm, LocalCommType):
+        return lambda comm: 1
+    return lambda comm: record_of(comm).size
+
+
+@overload_attribute(CommType, "is_leader")
+def _is_leader(comm):
+    if isinstance(comm, LocalCommType):
+        return lambda comm: True
+    return lambda comm: record_of(comm).is_leader != 0
+
+
+@overload_method(CommType, "stop_requested")
+def _stop_requested(comm):
+    is_local = isinstance(comm, LocalCommType)
+
+    def stop_requested(comm):
+        record = record_of(comm)
+        outcome = usability(record)
+        if outcome != status.OK:
+            explain(record, BARRIER, outcome, 0, 0)
+            raise Failure
+        if is_local:  # whose collectives may have compiled to nothing
+            return load_relaxed(record.stop.requested) != 0
+        return record.signature & STOP != 0
+
+    return stop_requested

@@ -373,3 +373,6 @@ class MpiConfig:
             pretend_nodes=read.integers("COBRE_MPI_PRETEND_NODES"),
             aborts=read.number("COBRE_MPI_ABORT", int, 1) != 0,
         )
+
+
+Config = ShmConfig | TcpConfig | MpiConfig

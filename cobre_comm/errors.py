@@ -297,12 +297,9 @@ class InvalidBackend(BackendError):
 
     Examples
     --------
-    >>> from cobre_comm import BackendKind, InvalidBackend
-    >>> try:
-    ...     BackendKind.parse("smh")
-    ... except InvalidBackend as error:
-    ...     print(error)
-    there is no backend 'smh'; available: mpi, tcp, shm, local
+    >>> from cobre_comm import InvalidBackend
+    >>> print(InvalidBackend("smh", ["shm", "local"]))
+    there is no backend 'smh'; available: shm, local
     """
 
     def __init__(self, requested: str, available: Iterable[str]) -> None:

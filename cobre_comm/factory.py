@@ -13,7 +13,7 @@ from cobre_comm.backends.announced import announced
 from cobre_comm.backends.tcp.foreign import foreign_job
 from cobre_comm.common import report_pipe
 from cobre_comm.common.graceful import VARIABLE, graceful_signals
-from cobre_comm.config import BackendKind, MpiConfig, ShmConfig, TcpConfig
+from cobre_comm.config import BackendKind, Config
 from cobre_comm.errors import BackendNotAvailable, InitializationFailed, InvalidBackend
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("cobre_comm")
 
 ENTRY_POINT_GROUP = "cobre_comm.backends"
-
-Config = ShmConfig | TcpConfig | MpiConfig
 
 
 def available_backends() -> list[str]:
@@ -59,9 +57,10 @@ def create_communicator(
 
     Parameters
     ----------
-    kind : BackendKind, ShmConfig, TcpConfig, MpiConfig, str or None
-        Which backend, or a configuration that implies it. None reads ``COBRE_COMM_BACKEND``
-        (default ``auto``). The reference lists all variables of the environment.
+    kind : BackendKind, configuration, str or None
+        Which backend, or a configuration that implies it: a ``ShmConfig``, for example. None reads
+        ``COBRE_COMM_BACKEND`` (default ``auto``). The reference lists all variables of the
+        environment.
     graceful : str or iterable of signals, optional
         Signals that ask to stop (:meth:`Communicator.stop_requested`) instead of doing what they
         do, until the communicator is closed: ``"SIGTERM,SIGUSR1"`` or ``[signal.SIGTERM]``. None

@@ -106,9 +106,13 @@ class BackendSpec:
         """Tell whether the backend can be used here."""
         return not self.why_not()
 
+    def communicator(self) -> Any:
+        """Return the class of the communicator."""
+        return getattr(importlib.import_module(self.module), self.class_name)
+
     def create(self, config: Any) -> Communicator:
         """Make the communicator of this process; None reads the environment."""
-        cls = getattr(importlib.import_module(self.module), self.class_name)
+        cls = self.communicator()
         if self.config is None:
             return cast("Communicator", cls())
         if config is None and self.configured is not None:

@@ -1,8 +1,8 @@
-"""The union type of the backends, for annotations."""
+"""The union type of the backends, as it is at run time; ``cobre_comm`` tells type checkers."""
 
-from cobre_comm.backends.local.backend import LocalBackend
-from cobre_comm.backends.mpi.backend import MpiBackend
-from cobre_comm.backends.shm.backend import ShmBackend
-from cobre_comm.backends.tcp.backend import TcpBackend
+import functools
+import operator
 
-CommBackend = LocalBackend | ShmBackend | TcpBackend | MpiBackend
+from cobre_comm.backends import SPECS
+
+CommBackend = functools.reduce(operator.or_, (spec.communicator() for spec in SPECS))

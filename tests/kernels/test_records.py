@@ -151,5 +151,8 @@ def test_signatures_pack_and_unpack(operation, dtype, argument):
     assert calls.unpack_signature(packed) == (name, dtype & 0xFF, argument)
 
 
-def test_reduce_op_fits_the_signature():
-    assert [int(op) for op in ReduceOp] == [*range(fold.LOR + 1)]
+def test_operations_have_the_numbers_of_the_fold():
+    assert [int(op) for op in ReduceOp] == [*range(len(ReduceOp))]
+    assert {op.name: int(op) for op in ReduceOp} == {
+        op.name: vars(fold)[op.name] for op in ReduceOp
+    }

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cobre_comm import CollectiveFailed
-from cobre_comm.testing.cases.faults.calling import OPERATIONS
+from cobre_comm.testing.cases.calls import OPERATIONS
 from cobre_comm.testing.cases.faults.survivors import check_later
 from tests.grid import OUR_GRID, pairs, skip_unless_here
 from tests.network import bodies

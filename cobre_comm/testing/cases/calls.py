@@ -1,7 +1,13 @@
-"""The collectives as a Python caller and as a caller inside @njit code makes them."""
+"""The collectives as a Python caller and as a caller inside @njit code makes them.
+
+A collective is a function that calls it, and arguments that are right by themselves.
+"""
 
 from types import SimpleNamespace
 
+import numpy as np
+from cobre_kernels.collective import calls as kernels
+from cobre_kernels.collective.entry import RARE_ENTRIES
 from numba import njit
 
 from cobre_comm import ReduceOp
@@ -65,6 +71,30 @@ _BODIES = {
     "allgather": _allgather,
 }
 _COMPILED = {name: njit(cache=True, nogil=True)(body) for name, body in _BODIES.items()}
+
+
+# What most cases call; and what is compiled on first use.
+OPERATIONS = ["allgatherv", "allreduce", "broadcast", "barrier"]
+RARE = [kernels.OPERATIONS[number] for number in RARE_ENTRIES]
+
+
+def arguments(comm, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0):
+    """Return what a rank passes to a collective, right by itself."""
+    size, send = comm.size, np.ones(length, dtype)
+    blocks = np.zeros(size * length, dtype), np.full(size, length), length * np.arange(size)
+    number = np.dtype(dtype).type(1).item()
+    return {
+        "allgatherv": (send, *blocks),
+        "gatherv": (send, *(blocks if comm.rank == root else (None, None, None)), root),
+        "allreduce": (send, np.zeros(length, dtype), op),
+        "broadcast": (send, root),
+        "barrier": (),
+        "exact_sum": (np.ones(length),),
+        "sum": (number,),
+        "min": (number,),
+        "max": (number,),
+        "allgather": (send, blocks[0]),
+    }[operation]
 
 
 def calls(caller, rank=0):

@@ -78,7 +78,7 @@ def gatherv(rank, size):
         yield "strided send", (np.zeros(4)[::2], None, None, None, (rank + 1) % size), ValueError
 
 
-def allreduce():
+def allreduce(rank, size):
     send, recv, op = np.ones(4), np.zeros(4), ReduceOp.SUM
     yield "strided send", (np.zeros(8)[::2], recv, op), ValueError
     yield "strided recv", (send, np.zeros(8)[::2], op), ValueError
@@ -132,13 +132,24 @@ def allgather(rank, size):
         yield "another's block", (recv[2 * (rank - 1) :][:2], recv), ValueError
 
 
-def number():
+def number(rank, size):
     yield "text", ("1",), TypeError
     yield "None", (None,), TypeError
     yield "bool", (True,), TypeError
     yield "complex", (1j,), TypeError
     yield "an array", (np.zeros(1),), TypeError
     yield "2**63", (np.uint64(2**63),), ValueError
+
+
+BY_OPERATION = {
+    "allgatherv": allgatherv,
+    "allreduce": allreduce,
+    "broadcast": broadcast,
+    "allgather": allgather,
+    "gatherv": gatherv,
+    "sum": number,
+    "max": number,
+}
 
 
 def python(rank, size):

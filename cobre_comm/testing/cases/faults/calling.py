@@ -7,36 +7,20 @@ import time
 import numpy as np
 from numba import njit, prange
 
-from cobre_comm import InvalidCommunicator, ReduceOp
-from cobre_comm.testing.cases.calls import calls
+from cobre_comm import InvalidCommunicator
+from cobre_comm.testing.cases.calls import OPERATIONS, arguments, calls
 
-OPERATIONS = ["allgatherv", "allreduce", "broadcast", "barrier"]
 # A C library forks without Python's hooks.
 FORKS = {"python": os.fork, "libc": ctypes.PyDLL(None).fork}
 
 
-def collective(comm, caller, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0):
+def collective(comm, caller, operation, length=5, *, root=0, **keywords):
     """Call one collective with arguments that are right by themselves."""
-    made, size = calls(caller, comm.rank), comm.size
-    if operation == "allgatherv":
-        tables = np.full(size, length), length * np.arange(size)
-        made.allgatherv(comm, np.ones(length, dtype), np.zeros(size * length, dtype), *tables)
-    elif operation == "allreduce":
-        made.allreduce(comm, np.ones(length, dtype), np.zeros(length, dtype), op)
-    elif operation == "broadcast":
-        made.broadcast(comm, np.ones(length, dtype), root)
-    elif operation == "gatherv":
-        is_root, tables = comm.rank == root, (np.full(size, length), length * np.arange(size))
-        rest = (np.zeros(size * length, dtype), *tables) if is_root else (None, None, None)
-        made.gatherv(comm, np.ones(length, dtype), *rest, root)
-    elif operation == "split":
+    if operation == "split":
         comm.split(root)
-    elif operation == "exact_sum":
-        made.exact_sum(comm, np.ones(length))
-    elif operation == "sum":
-        made.sum(comm, np.dtype(dtype).type(1).item())
     else:
-        made.barrier(comm)
+        given = arguments(comm, operation, length, root=root, **keywords)
+        getattr(calls(caller, comm.rank), operation)(comm, *given)
 
 
 @njit(cache=True)

@@ -4,7 +4,7 @@ import statistics
 from dataclasses import dataclass, field
 
 from cobre_comm.testing.backend_name import BackendName, node_of_ranks
-from cobre_comm.testing.cases.faults.calling import OPERATIONS
+from cobre_comm.testing.cases.calls import OPERATIONS
 from cobre_comm.testing.cases.faults.fault import CLOSE, START
 from cobre_comm.testing.cases.faults.kinds import KINDS, LATE, LOST
 

@@ -15,8 +15,8 @@ import numba
 import numpy as np
 
 from cobre_comm import InvalidCommunicator
-from cobre_comm.testing.cases.calls import calls
-from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective, last_is_wrong
+from cobre_comm.testing.cases.calls import OPERATIONS, calls
+from cobre_comm.testing.cases.faults.calling import collective, last_is_wrong
 from cobre_comm.testing.cases.faults.fault import await_fact, told
 
 CHILD_LIVES_S = 120  # longer than any test waits for an error; they are ended before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cobre_comm import CollectiveFailed
-from cobre_comm.testing.cases.faults.calling import OPERATIONS
+from cobre_comm.testing.cases.calls import OPERATIONS
 
 # A loss is seen within a second on a quiet machine; a loaded one may take longer, but never as long
 # as the limit of a wait for a live rank, which is a minute.

@@ -10,8 +10,9 @@ import threading
 import time
 
 from cobre_comm import BackendError, CommError, InvalidCommunicator, create_communicator
+from cobre_comm.testing.cases.calls import OPERATIONS
 from cobre_comm.testing.cases.faults import steps
-from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective
+from cobre_comm.testing.cases.faults.calling import collective
 from cobre_comm.testing.cases.faults.fault import (
     CLOSE,
     REGION,

@@ -14,7 +14,7 @@ from cobre_kernels.collective.calls import (
     ALLGATHERV,
     ALLREDUCE,
     BROADCAST,
-    CALLS,
+    DATA_CALLS,
     GATHERV,
     OPERATIONS,
     REGION_BLOCK,
@@ -283,7 +283,7 @@ def _describe_call(signature: int, length: int, detail: int) -> str:
     operation, dtype, argument = describe(signature)
     number = signature & 0xFF
     if not dtype:
-        has_length = length and number not in CALLS  # that of an exact sum says nothing
+        has_length = length and number not in DATA_CALLS  # that of an exact sum says nothing
         return f"called {operation}" + (f" of {length}" if has_length else "")
     amount = f"{length} bytes" if number == BROADCAST else f"{detail} elements"
     if number not in (BROADCAST, ALLREDUCE):

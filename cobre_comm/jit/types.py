@@ -26,6 +26,23 @@ def version_tag() -> str:
     return tag
 
 
+class CurrentVersion:
+    """A constant of a cached function that no other version of this package can load.
+
+    It is for code of ours that stands in a user's function without a type of ours in its signature.
+    """
+
+    def __reduce__(self) -> Any:
+        return current_version, (version_tag(),)
+
+
+def current_version(tag: str) -> CurrentVersion:
+    """Return the constant, or raise what numba takes for a missing file: then it compiles anew."""
+    if tag != version_tag():
+        raise FileNotFoundError("compiled with another version of cobre_comm")
+    return CurrentVersion()
+
+
 def restored(name: str, class_name: str, *arguments: Any) -> Any:
     """Return a pickled type; of another version, a type that equals no other.
 

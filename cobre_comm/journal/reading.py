@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.calls import CALLS, EXACT_SUM, OPERATIONS, unpack_signature
+from cobre_kernels.collective.calls import DATA_CALLS, EXACT_SUM, OPERATIONS, unpack_signature
 from cobre_kernels.collective.seeing import journal
 from cobre_kernels.collective.seeing.journal import JOURNAL, NOTED_CALL, Copy, copy_journal_kernel
 from cobre_kernels.machine.record import WORD_BYTES, View, peek_now
@@ -198,7 +198,7 @@ def value(address: int) -> int:
 def describe(signature: int) -> tuple[str, str, str]:
     """Return the operation, the dtype, and the root or ReduceOp of a signature, as words."""
     operation, code, argument = unpack_signature(signature)
-    call = CALLS.get(signature & 0xFF)
+    call = DATA_CALLS.get(signature & 0xFF)
     if call is None or operation == OPERATIONS[EXACT_SUM]:
         return operation, "", ""
     dtype = dtypes.NAMES.get(code, f"dtype #{signature >> 32:08x}")  # structured, text, time

@@ -13,13 +13,22 @@ pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="Python itself runs h
 
 # The first use is in the compiled function, so numba loads it while it types the function.
 PROGRAM = """
+import sys
 import cobre_comm
 from numba import njit
+
+if "another" in sys.argv:
+    import cobre_comm.jit.types
+    cobre_comm.jit.types.version_tag = lambda: "another"
+
+@njit(cache=True, nogil=True)
+def look():
+    cobre_comm.check_signals()
 
 @njit(cache=True, nogil=True)
 def loop(rounds):
     for _ in range(rounds):
-        cobre_comm.check_signals()
+        look()
     return rounds
 
 import signal
@@ -33,16 +42,15 @@ except KeyboardInterrupt:
 """
 
 
-def test_another_process_finds_it_in_the_cache(tmp_path):
+def test_another_process_of_this_version_finds_it_in_the_cache(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    hits = [
-        subprocess.run(
-            [sys.executable, program], capture_output=True, text=True, timeout=120, check=True
-        ).stdout.strip()
-        for _ in range(2)
-    ]
-    assert hits == ["0", "1"]
+    hits = []
+    for version in ("this", "this", "another", "another"):
+        command = [sys.executable, program, version]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        hits.append(done.stdout.strip())
+    assert hits == ["0", "1", "0", "1"]
 
 
 @njit(parallel=True)

@@ -60,7 +60,8 @@ class NodesBackend(SegmentBackend):
         """Go on as one of the ranks that are attached to the segment of their node."""
         memory.use_staging_buffer(least)
         here = self._node_order.here.tolist()
-        self._journals.move_to(segment, first_journal(memory.node), here)
+        if len(here) > 1:  # a journal of its own is found by ranks that have only links to this one
+            self._journals.move_to(segment, first_journal(memory.node), here)
         memory.node.journal = self._comm.journal
         self._comm.gives_gil = 1
         self._segment = segment

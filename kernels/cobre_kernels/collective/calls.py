@@ -116,7 +116,7 @@ class ExactSum(NamedTuple):
 
 
 # What moves data, by operation: a signature has its dtype, and its ReduceOp or root.
-CALLS = {
+DATA_CALLS = {
     BROADCAST: Broadcast,
     ALLREDUCE: Allreduce,
     ALLGATHERV: Allgatherv,

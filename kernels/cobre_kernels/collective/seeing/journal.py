@@ -18,7 +18,7 @@ Times are ticks (``machine/ticks.py``); ``born_ticks`` and ``born_ns`` are one m
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.calls import ALLREDUCE, CALLED, EXACT_SUM
+from cobre_kernels.collective.calls import ALLREDUCE, CALLED, EXACT_SUM, OPERATIONS
 from cobre_kernels.collective.dtypes import EXACT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_acquire, load_relaxed, peek, poke, store_release
@@ -37,7 +37,7 @@ from cobre_kernels.machine.ticks import ticks
 JOURNAL_MAGIC = 0x314E524A45524243  # "CBREJRN1", little-endian
 CALLS = 64  # a power of two
 SHORT_BYTES = 64  # of a call that is noted after its first step has begun
-OPERATION_ROWS = 13  # numbers of operations are below
+OPERATION_ROWS = max(OPERATIONS) + 1  # by its number
 JOB_WORDS = 8
 NOBODY = -1
 ANOTHER_NODE = -2  # some rank of another node, which one is not known

@@ -118,7 +118,7 @@ OUR_GRID = Grid(
     ],
     # Those that see at once when a rank's process ends; across nodes MPI does not tell.
     watchful_backends=["shm", "tcp", "tcp-flat", "mpi-mpich", Slow("mpi-openmpi")],
-    quick_points=[("local", 1), ("shm", 3), ("tcp", 2), ("tcp-flat", 3), ("mpi-mpich-net:0,1", 3)],
+    quick_points=[("local", 1), ("shm", 2), ("tcp", 4), ("tcp-flat", 2), ("mpi-mpich-net:0,1", 3)],
     **vars(OURS),
 )
 timeout_of = OUR_GRID.timeout_of

@@ -1,6 +1,6 @@
 """Where the journals of a communicator's ranks lie, and which of them this process sees.
 
-A rank over shared memory has its journal in the segment of its node. Any other has it in shared
+A rank that shares memory has its journal in the segment of its node. Any other has it in shared
 memory of its own, without a name: ``cobre-comm status`` finds it among the descriptors of the
 process, and the kernel frees it with the process.
 

@@ -12,6 +12,7 @@ import pytest
 from cobre_comm.testing import cases
 from cobre_comm.testing.conformance import FEATURES, PARTS, ConformanceSuite, Grid
 from cobre_comm.testing.pairwise import choose
+from cobre_comm.testing.suite.part import marked_trials
 from tests.grid import OUR_GRID
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "third-backends.md").read_text()
@@ -87,6 +88,17 @@ def test_the_whole_suite_has_every_case():
         [part] = [each for each in parts if each.cases is rows]
         assert part.__name__.lower() == "test" + name.replace("_", "")
         assert all(hasattr(part, f"test_{case.name}") for case in rows)
+
+
+COLLECTIVES = ("Allgatherv", "Allreduce", "Barrier", "Broadcast", "ExactSum", "Gatherv")
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_a_quick_run_has_each_collective_on_every_backend_and_from_both_callers(name):
+    marked = marked_trials(OUR_GRID, PARTS[f"{name}Tests"].cases)
+    quick = [each.values[0] for each in marked if "quick" in {mark.name for mark in each.marks}]
+    assert {trial.backend for trial in quick} == {backend for backend, _ in OUR_GRID.quick_points}
+    assert {trial.cell.caller for trial in quick} >= {"python", "njit"}
 
 
 def test_chosen_rows_hold_every_pair():

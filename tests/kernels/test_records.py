@@ -93,15 +93,16 @@ def test_torn_mark_cannot_be_taken_for_another():
 # ------------------------------------------------------------------------------------------- codes
 
 
-def numbered(module, first, last):
+def numbered(module, first, last="", before=""):
     """Return the codes of a module from one name to another, in the order of the source."""
     names = [n for n, v in vars(module).items() if n.isupper() and isinstance(v, int)]
-    return {n: getattr(module, n) for n in names[names.index(first) : names.index(last) + 1]}
+    end = names.index(last) + 1 if last else names.index(before)
+    return {n: getattr(module, n) for n in names[names.index(first) : end]}
 
 
 CODES = {
     "status": numbered(status, "OK", "MPI_FAILED"),
-    "operation": numbered(calls, "BARRIER", "SPLIT_COLOR"),
+    "operation": numbered(calls, "BARRIER", before="HASH_MASK"),
     "dtype": numbered(dtypes, "OTHER", "EXACT"),
     "guard": numbered(comm, "FORKED", "FINALIZED"),
     "reason": numbered(comm, "PRESENT", "UNREACHABLE"),

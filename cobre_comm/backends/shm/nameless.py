@@ -1,9 +1,9 @@
 """Shared memory without a name, for ranks that can talk already: theory of operation.
 
 A file in /dev/shm counts against its size, which a container limits; a memfd would not. One
-that never had a name cannot be squatted, mistaken for another job's, or left behind. A rank that is
-alone on its node takes a memfd, and needs no /dev/shm. The
-leader makes an empty one and hands it to the other ranks. Then it reserves the pages, and all map.
+that never had a name cannot be squatted, mistaken for another job's, or left behind. The segment of
+a rank that is alone on its node is a memfd, and needs no /dev/shm. The leader makes an empty one
+and hands it to the other ranks. Then it reserves the pages, and all map.
 All ranks take the same step, because each ends with an agreement. Where a group has several nodes,
 each node's leader makes a file for its own ranks, and the ranks of all nodes agree together.
 

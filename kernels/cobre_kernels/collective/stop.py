@@ -5,7 +5,7 @@ begins, and marks the rank's signature with STOP. Every rank hears the signature
 in every collective, or of a rank that has: so all of them have the mark when it ends, or none has.
 A rank keeps the mark. The look at a signature costs nothing more while no rank has it.
 
-A fence shows only the mark that its ranks know already: over MPI it is a matter of one node.
+A fence shows only the mark that its ranks know already: it is a matter of one node.
 """
 
 from numba import cfunc, types

@@ -1,8 +1,9 @@
 """C functions by name: clock, scheduler, futex, record locks, sockets, and those of CPython.
 
-The only file of external function names. The linker of the process that runs the code resolves
-them, so nothing here puts an address into a cached kernel. ``syscall`` and ``fcntl`` are declared
-variadic, because some ABIs (macOS on arm64) pass variadic arguments differently.
+The only file of external function names, beside those of MPI (``mpi/calls.py``). The linker of the
+process that runs the code resolves them, so nothing here puts an address into a cached kernel.
+``syscall`` and ``fcntl`` are declared variadic, because some ABIs (macOS on arm64) pass variadic
+arguments differently.
 
 Sources: futex(2), fcntl(2), clock_gettime(2), nanosleep(2), sched_yield(2), recv(2), sendmsg(2),
 poll(2), errno(3), and XNU's headers for the numbers of macOS; CPython's C API,

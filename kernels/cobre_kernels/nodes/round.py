@@ -36,7 +36,7 @@ row        state      event                         what the leader does        
 =========  =========  ============================  =================================  =========
 ENTER      OUTSIDE    all ranks of the node are in  begin the prepare exchange         ENTERED
 GO_ON      OUTSIDE    ENTER, not the first round    move data, where waits end         COMMITTED
-REFUSE     OUTSIDE    ENTER, after any report       name the lost, report, hand out    OUTSIDE
+REFUSE     ENTERED    any report came before        name the lost, report, hand out    OUTSIDE
 AGREE      ENTERED    headers equal, no data moves  the outcome is OK                  COMMITTED
 DIRECT     ENTERED    headers came, waits end       move data, or exchange calls       COMMITTED
 PREPARE    ENTERED    headers equal, data moves     begin the commit exchange          PREPARED

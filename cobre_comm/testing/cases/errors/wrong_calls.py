@@ -92,7 +92,7 @@ def allreduce(rank, size):
     yield "empty", (np.zeros(0), np.zeros(0), op), InvalidBufferSize
     shared = np.zeros(9)
     yield "overlap", (shared[:4], shared[3:7], op), ValueError
-    yield "op 7", (send, recv, 7), ValueError
+    yield "op too large", (send, recv, len(ReduceOp)), ValueError
     yield "op 2**63", (send, recv, np.uint64(2**63)), ValueError
     yield "op -1", (send, recv, -1), ValueError
     yield "op 1.5", (send, recv, 1.5), TypeError

@@ -3,8 +3,8 @@
 A rank writes its own journal, and nobody else does. It lies in shared memory: the other ranks, and
 ``cobre-comm status``, read it while it is written, and also after the rank was killed.
 
-Order of the stores when a call begins: ``called``, then the words of its entry, then ``number`` of
-the noted. All are releases, and all loads in :func:`copy_journal_kernel` are acquires. A row is
+Order of the stores when a call begins: ``called``, then the words of its row, the row's ``number``
+last. All are releases, and all loads in :func:`copy_journal_kernel` are acquires. A row is
 whole if its number is the one that is due there, and ``called``, loaded afterwards, is less than a
 whole ring ahead: then no word of a later call can have been read. The words that a rank adds
 when it leaves a call may be missing in a copy. Statistics are single words; a copy of two of them

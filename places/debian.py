@@ -1,6 +1,5 @@
 """A Debian in a folder, unpacked from its packages: another suite, or another processor's."""
 
-import functools
 import pathlib
 import shutil
 import subprocess
@@ -80,9 +79,3 @@ class Debian:
         """Return the command that runs words in this Debian."""
         enter = "unshare", "--mount", "sh", "-c", ENTER
         return [*enter, self._root, cwd, *self._seen, "--", *words]
-
-    @functools.cached_property
-    def pythons(self):
-        """The Pythons that are here: the path inside for each 3.minor."""
-        return {int(path.name.split(".")[1]): f"/usr/bin/{path.name}"
-                for path in (self._root / "usr/bin").glob("python3.*[0-9]")}  # fmt: skip

@@ -33,7 +33,7 @@ def pytest_sessionstart(session):
 def group_of(nodeid):
     """Return what one worker of pytest-xdist runs: the tests of a folder, or of a pool of ranks."""
     path, _, name = nodeid.partition("::")
-    return POINT.findall(name)[-1] if path == TABLE else path.rpartition("/")[0]
+    return POINT.findall(name)[-1] if path.endswith(TABLE) else path.rpartition("/")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items):
     """
 
     def order(item):
-        if not item.path.match(TABLE):
+        if not item.nodeid.partition("::")[0].endswith(TABLE):
             return item.path.parent.name != "planted", 0, 0, ""
         pool = group_of(item.nodeid)
         return True, 1 if "mpi" in pool else 2, -int(pool.rpartition("-")[2]), pool

@@ -91,7 +91,8 @@ def _what_is_compiled() -> str:
     """Return a hash of the sources that say which kernels a backend has."""
     package = pathlib.Path(__file__).parents[1]
     folders = (package / "backends", package / "compile")
-    found: str = hash_of([path for folder in folders for path in folder.rglob("*.py")])
+    sources = [path for folder in folders for path in folder.rglob("*.py")]
+    found: str = hash_of([*sources, package / "loading.py"])
     return found
 
 

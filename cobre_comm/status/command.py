@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from cobre_comm.common.command_line import Parser
 
-PROG = "cobre-comm status"
 _PERIOD_S = 1.0
 _CLEAR = "\x1b[H\x1b[2J"
 

@@ -78,8 +78,14 @@ from numba import njit
 def twice(comm, x):
     return 2 * comm.size * x[0]
 
+@njit(cache=True)
+def early(x):
+    return 2 * x[0]
+
+before = early(np.array([3])), early(np.array([0.25]))
 comm = create_communicator("local")
-print(twice(comm, np.array([3])), twice(comm, np.array([0.25])), twice.stats.cache_hits.total())
+after = twice(comm, np.array([3])), twice(comm, np.array([0.25]))
+print(*before, early.stats.cache_hits.total(), *after, twice.stats.cache_hits.total())
 """
 
 
@@ -93,13 +99,14 @@ def test_code_of_another_signature_is_not_run(tmp_path):
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    assert run_program() == "6 0.5 0"
-    one, other = (tmp_path / "__pycache__").glob("program.twice-*.nbc")
-    swapped = other.read_bytes()
-    other.write_bytes(one.read_bytes())
-    one.write_bytes(swapped)
-    assert run_program() == "6 0.5 0", "what lies in the wrong file is compiled again"
-    assert run_program() == "6 0.5 2", "and is in the right one now"
+    assert run_program() == "6 0.5 0 6 0.5 0"
+    for name in ("twice", "early"):
+        one, other = (tmp_path / "__pycache__").glob(f"program.{name}-*.nbc")
+        swapped = other.read_bytes()
+        other.write_bytes(one.read_bytes())
+        one.write_bytes(swapped)
+    assert run_program() == "6 0.5 0 6 0.5 0", "what lies in the wrong file is compiled again"
+    assert run_program() == "6 0.5 2 6 0.5 2", "and is in the right one now"
 
 
 def test_a_class_that_has_gone():

@@ -5,7 +5,10 @@ import pytest
 from cobre_kernels.collective import calls, comm, dtypes, status
 from cobre_kernels.collective.comm import COMM, FAILURE
 from cobre_kernels.collective.reduction import fold
+from cobre_kernels.collective.seeing import journal
+from cobre_kernels.collective.seeing.journal import JOURNAL, NOTED_CALL, OPERATION
 from cobre_kernels.machine.record import LINE_BYTES, RECORDS, WORD_BYTES
+from cobre_kernels.nodes.records import STAGING
 from cobre_kernels.shm import control
 from cobre_kernels.shm.control import CELL, CONTROL, RANK_BLOCK
 
@@ -88,6 +91,14 @@ def test_slots_and_stripes_fit_their_buffer(buffer_bytes, size):
 def test_torn_mark_cannot_be_taken_for_another():
     marks = [m.to_bytes(8, "little") for m in (control.MAGIC, control.UNFINISHED)]
     assert sum(a != b for a, b in zip(*marks, strict=True)) == 1
+
+
+def test_a_new_layout_of_shared_memory_has_a_new_mark():
+    segment = [record.size_bytes for record in (CONTROL, RANK_BLOCK, CELL, STAGING)]
+    assert (control.LAYOUT_VERSION, segment) == (3, [256, 512, 128, 128]), "raise LAYOUT_VERSION"
+    journals = [record.size_bytes for record in (JOURNAL, OPERATION, NOTED_CALL)]
+    mark = journal.JOURNAL_MAGIC.to_bytes(8, "little")
+    assert (mark, journals) == (b"CBREJRN1", [5248, 64, 64]), "raise JOURNAL_MAGIC"
 
 
 # ------------------------------------------------------------------------------------------- codes

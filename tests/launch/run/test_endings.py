@@ -17,7 +17,7 @@ from cobre_comm.run.report import last_words, with_abort
 from tests.grid import slow, some
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre, lines_of
 
-ACT, MEET, HANG = (PROGRAMS / f"{name}.py" for name in ("act", "meet", "hang"))
+ACT, HANG = (PROGRAMS / f"{name}.py" for name in ("act", "hang"))
 
 
 def lost(rank, *ranks):

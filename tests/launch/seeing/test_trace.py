@@ -44,7 +44,7 @@ def test_every_call_of_a_loop_is_there_at_its_time(tmp_path, backend):
         ends = [call["ts"] + call["dur"] for call in (one, other)]
         alone += min(ends) < max(one["ts"], other["ts"]) - APART_US
     # A rank notes a short call once it has entered it: late, if it loses its core in between.
-    assert alone < TIMES // 20, f"in {alone} calls a rank left before the other had come"
+    assert alone < TIMES // 100, f"in {alone} calls a rank left before the other had come"
     assert {event["args"]["name"] for event in events if event["name"] == "thread_name"} == {
         "communicator 0: rank 0 of 2",
         "communicator 1: rank 0 of 2",

@@ -6,33 +6,37 @@ of one lead to the code of the other. numba runs that code: for an array of int6
 for float64. Ranks save at once, because they compile at once.
 """
 
+import functools
+
 from numba.core import sigutils
 from numba.core.caching import IndexDataCacheFile
 from numba.core.typing.templates import Signature
 
-_load = IndexDataCacheFile.load
 
-
+@functools.cache
 def check_loads():
     """From now on, what was compiled for other types than those looked for counts as missing.
 
     numba then compiles, and puts the right code into that file.
     """
-    IndexDataCacheFile.load = _load_checked
+    load = IndexDataCacheFile.load
+
+    def load_checked(self, key):
+        found = load(self, key)
+        return found if found is None or _is_for(found, key[0]) else None
+
+    IndexDataCacheFile.load = load_checked
 
 
-def _load_checked(self, key):
-    found = _load(self, key)
-    return found if found is None or _is_for(found, key[0]) else None
-
-
-def _is_for(found, signature):
+def _is_for(found, wanted):
     """Tell whether the parts of a compiled function are of this signature, if one of them is any.
 
     Some types equal themselves only, and come out of two pickles: these have equal names.
     """
-    wanted, _ = sigutils.normalize_signature(signature)
-    for part in found:
-        if isinstance(part, Signature):
-            return tuple(part.args) == tuple(wanted) or str(part.args) == str(tuple(wanted))
-    return True
+    parts = [part for part in found if isinstance(part, Signature)] if type(found) is tuple else []
+    if not parts:
+        return True
+    arguments, result = sigutils.normalize_signature(wanted)
+    known = parts[0].return_type, *parts[0].args
+    looked_for = known[0] if result is None else result, *arguments
+    return known == looked_for or str(known) == str(looked_for)

@@ -8,6 +8,7 @@ an upgrade the signature is another one, and the cache never serves what an olde
 import functools
 import hashlib
 import pathlib
+import uuid
 
 
 def kernel_sources():
@@ -16,8 +17,8 @@ def kernel_sources():
 
 
 def hash_of(sources):
-    """Return the hexadecimal hash of source files."""
-    digest = hashlib.sha256()
+    """Return the hexadecimal hash of source files; of none (a zip), one that never comes again."""
+    digest = hashlib.sha256(b"" if sources else uuid.uuid4().bytes)
     for path in sorted(sources):
         digest.update(b"\0".join([*map(str.encode, path.parts[-3:]), path.read_bytes()]))
     return digest.hexdigest()[:16]

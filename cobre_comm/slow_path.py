@@ -169,13 +169,17 @@ def exact_sum_values(values: object) -> tuple[Array, int]:
     return array, code
 
 
-def allgatherv_call(
-    send: object, recv: object, counts: NDArray[np.int64], displs: NDArray[np.int64]
+def blocks_call(
+    operation: str,
+    send: object,
+    recv: object,
+    counts: NDArray[np.int64],
+    displs: NDArray[np.int64],
 ) -> Allgatherv:
-    """Return the call of an allgatherv."""
-    source = check_array("allgatherv", "send", send, writable=False)
-    target = check_array("allgatherv", "recv", recv, writable=True)
-    _same_dtype("allgatherv", source, target)
+    """Return the call of an allgatherv; that of the root of a gatherv has the root behind it."""
+    source = check_array(operation, "send", send, writable=False)
+    target = check_array(operation, "recv", recv, writable=True)
+    _same_dtype(operation, source, target)
     return Allgatherv(
         send=source.ctypes.data,
         send_count=source.size,
@@ -183,27 +187,6 @@ def allgatherv_call(
         recv_count=target.size,
         itemsize=source.dtype.itemsize,
         dtype=dtype_word(source.dtype),
-        counts=counts.ctypes.data,
-        displs=displs.ctypes.data,
-        counts_len=counts.size,
-        displs_len=displs.size,
-    )
-
-
-def root_call(
-    send: object,
-    recv: object,
-    counts: NDArray[np.int64],
-    displs: NDArray[np.int64],
-    root: int,
-) -> Gatherv:
-    """Return the call of a gatherv on the root."""
-    source = check_array("gatherv", "send", send, writable=False)
-    target = check_array("gatherv", "recv", recv, writable=True)
-    _same_dtype("gatherv", source, target)
-    return sender_call(source, root)._replace(
-        recv=target.ctypes.data,
-        recv_count=target.size,
         counts=counts.ctypes.data,
         displs=displs.ctypes.data,
         counts_len=counts.size,

@@ -16,6 +16,7 @@ from cobre_kernels.collective.calls import (
     GATHERV,
     Barrier,
     ExactSum,
+    Gatherv,
 )
 from cobre_kernels.collective.reduction import exact_sum
 
@@ -70,7 +71,7 @@ class PythonCalls(_Words, Communicator):
         """Gather blocks of different lengths from all ranks, on all ranks."""
         counts = slow_path.as_table("allgatherv", "counts", counts)
         displs = slow_path.as_table("allgatherv", "displs", displs)
-        call = slow_path.allgatherv_call(send, recv, counts, displs)
+        call = slow_path.blocks_call("allgatherv", send, recv, counts, displs)
         outcome = entry.allgatherv_entry.call(self._address, call)
         if outcome:
             self._raise(ALLGATHERV, outcome, send, recv, counts, displs)
@@ -88,7 +89,8 @@ class PythonCalls(_Words, Communicator):
         if root == self._rank:
             counts = slow_path.as_table("gatherv", "counts", counts)
             displs = slow_path.as_table("gatherv", "displs", displs)
-            call = slow_path.root_call(send, recv, counts, displs, root)
+            blocks = slow_path.blocks_call("gatherv", send, recv, counts, displs)
+            call = Gatherv(*blocks, root)
         else:
             counts = displs = None
             call = slow_path.sender_call(send, root)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-from types import TracebackType
 from typing import Self
 
 
@@ -19,10 +18,5 @@ class Closing(abc.ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()

@@ -34,16 +34,10 @@ class PastCall(NamedTuple):
         The root or the ``ReduceOp``; "" where there is none.
     elements : int
         The rank's own number of elements; of a broadcast, bytes.
-    nbytes : int
-        Bytes that it contributed; of a broadcast, those of the root.
     entered_ns : int
         When it entered.
     left_ns : int or None
         When it had its result; None if it has none.
-    came_ns : int or None
-        When the last rank had come, if it waited.
-    last : int or None
-        Which rank that was.
     """
 
     number: int
@@ -51,11 +45,8 @@ class PastCall(NamedTuple):
     dtype: str
     argument: str
     elements: int
-    nbytes: int
     entered_ns: int
     left_ns: int | None
-    came_ns: int | None
-    last: int | None
 
     def __str__(self) -> str:
         amount = f"{self.elements} bytes" if self.operation == "broadcast" else f"{self.elements}"
@@ -175,18 +166,14 @@ class Copied:
     def _past_call(self, words: list[int]) -> PastCall:
         row = dict(zip(NOTED_CALL.fields, words, strict=True))
         operation, dtype, argument = describe(row["signature"])
-        left, came = row["left"], row["came"]
         return PastCall(
             number=row["number"],
             operation=operation,
             dtype=dtype,
             argument=argument,
             elements=row["count"],
-            nbytes=row["size_bytes"],
             entered_ns=self.time_ns(row["entered"]),
-            left_ns=self.time_ns(left) if left else None,
-            came_ns=self.time_ns(came) if came else None,
-            last=row["last"] if came else None,
+            left_ns=self.time_ns(row["left"]) if row["left"] else None,
         )
 
 

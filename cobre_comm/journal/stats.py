@@ -169,18 +169,19 @@ def _of(ranks: Iterable[int], size: int) -> str:
     if len(known) == size:
         return "1 rank" if size == 1 else f"{size} ranks"
     missing = [rank for rank in range(size) if rank not in known]
-    return f"ranks {_list(known)} of {size}; without {_list(missing)}, which this rank cannot read"
+    seen, unseen = runs_of(known, ", "), runs_of(missing, ", ")
+    return f"ranks {seen} of {size}; without {unseen}, which this rank cannot read"
 
 
-def _list(numbers: Sequence[int]) -> str:
-    """Return ascending numbers as in ``0-3, 8``."""
+def runs_of(numbers: Sequence[int], separator: str) -> str:
+    """Return ascending numbers as in ``0-3,8``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:
             runs[-1].append(number)
         else:
             runs.append([number])
-    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
+    return separator.join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
 
 
 def _straggler(name: str, each: Iterable[OperationStats]) -> list[str]:

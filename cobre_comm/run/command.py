@@ -185,14 +185,13 @@ def _main(words: Sequence[str]) -> int:
 def _job(chosen: argparse.Namespace) -> Job:
     """Return the job that the options describe; ``ValueError`` or ``BackendError`` if none."""
     from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
-    from cobre_comm.run.nodes import NodeOptions, job_on_nodes
+    from cobre_comm.run.nodes import job_on_nodes
 
     check_size(chosen.size)
     check_timeout(chosen.timeout)
     check_timeout(chosen.grace)
     if chosen.nnodes is not None:
-        nodes = NodeOptions(chosen.nnodes, chosen.node_rank, chosen.coordinator, chosen.token_file)
-        return job_on_nodes(nodes, chosen.size, chosen.backend, chosen.timeout, os.environ)
+        return job_on_nodes(chosen, os.environ)
     for name in ("node_rank", "coordinator", "token_file"):
         if getattr(chosen, name) is not None:
             option = "--" + name.replace("_", "-")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import ipaddress
 import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cobre_comm.backends.spec import Rendezvous
 from cobre_comm.config import BackendKind
@@ -21,36 +22,8 @@ _COORDINATOR = re.compile(r"(?:\[(?P<ipv6>[^]]+)]|(?P<name>[^][\s/:]+))(?::(?P<p
 _TOKEN = re.compile(rb"\s*([!-~]+)\s*")
 
 
-@dataclass(frozen=True)
-class NodeOptions:
-    """The nodes of a job as the command line gives them; None where it gives nothing.
-
-    Parameters
-    ----------
-    nodes : int
-        How many machines there are, each with a launcher.
-    node : int or None
-        Which of them this is.
-    coordinator : str or None
-        Where node 0 is: ``HOST``, ``HOST:PORT``, ``IPv6`` or ``[IPv6]:PORT``.
-    token_file : str or None
-        A file that holds the secret of the job.
-    """
-
-    nodes: int
-    node: int | None
-    coordinator: str | None
-    token_file: str | None
-
-
-def job_on_nodes(
-    options: NodeOptions,
-    ranks_per_node: int,
-    backend: str,
-    timeout_s: float | None,
-    environ: Mapping[str, str],
-) -> Job:
-    """Return the job of all nodes, as the launcher of this one sees it.
+def job_on_nodes(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Job:
+    """Return the job of all nodes, as the launcher of this one sees it, by the options of `run`.
 
     On a single node the ranks meet like those of any other job of one machine, and need no secret
     from outside.
@@ -60,46 +33,46 @@ def job_on_nodes(
     ValueError, InvalidBackend
         For what cannot work; says what to do about it.
     """
-    if BackendKind.parse(backend) is BackendKind.MPI:
+    backend = BackendKind.parse(chosen.backend)
+    if backend is BackendKind.MPI:
         raise ValueError(
             "--nnodes is for backend tcp; MPI's own mpiexec (or srun) starts ranks on several "
             "machines: COBRE_COMM_BACKEND=mpi mpiexec -n 16 -host a:8,b:8 python script.py"
         )
-    node = _node(options)
-    check_size(ranks_per_node)
-    check_size(options.nodes * ranks_per_node)
-    if BackendKind.parse(backend) not in (BackendKind.AUTO, BackendKind.TCP):
-        raise ValueError(f"--nnodes needs backend tcp, not {backend!r}; leave --backend out")
-    job = Job(options.nodes * ranks_per_node, "tcp", timeout_s, nodes=options.nodes, node=node)
-    rendezvous = _rendezvous(options, environ)
-    token = _read_token(options.token_file) if options.token_file is not None else ""
-    if rendezvous is None or options.nodes == 1:
+    nodes, node = chosen.nnodes, _node(chosen)
+    check_size(nodes * chosen.size)
+    if backend not in (BackendKind.AUTO, BackendKind.TCP):
+        raise ValueError(f"--nnodes needs backend tcp, not {chosen.backend!r}; leave --backend out")
+    job = Job(nodes * chosen.size, "tcp", chosen.timeout, nodes=nodes, node=node)
+    rendezvous = _rendezvous(chosen, environ)
+    token = _read_token(chosen.token_file) if chosen.token_file is not None else ""
+    if rendezvous is None or nodes == 1:
         return job
     return replace(job, token=token or _token_of(environ), rendezvous=rendezvous)
 
 
-def _node(options: NodeOptions) -> int:
+def _node(chosen: argparse.Namespace) -> int:
     """Return which node this is."""
-    if options.nodes < 1:
-        raise ValueError(f"--nnodes must be 1 or more, got {options.nodes}")
-    if options.node is None and options.nodes > 1:
+    nodes, node = chosen.nnodes, chosen.node_rank
+    if nodes < 1:
+        raise ValueError(f"--nnodes must be 1 or more, got {nodes}")
+    if node is None and nodes > 1:
         raise ValueError(
-            f"--nnodes {options.nodes} needs --node-rank: 0 on one machine, 1 on the next, ..."
+            f"--nnodes {nodes} needs --node-rank: 0 on one machine, 1 on the next, ..."
         )
-    node = options.node or 0
-    if not 0 <= node < options.nodes:
-        raise ValueError(f"--node-rank must be between 0 and {options.nodes - 1}, got {node}")
-    return node
+    if not 0 <= (node or 0) < nodes:
+        raise ValueError(f"--node-rank must be between 0 and {nodes - 1}, got {node}")
+    return node or 0
 
 
-def _rendezvous(options: NodeOptions, environ: Mapping[str, str]) -> Rendezvous | None:
+def _rendezvous(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Rendezvous | None:
     """Return where rank 0 is found; None if that does not matter."""
-    if options.coordinator is not None:
-        host, port = parse_coordinator(options.coordinator)
+    if chosen.coordinator is not None:
+        host, port = parse_coordinator(chosen.coordinator)
         return Rendezvous(host, port, environ.get("COBRE_TCP_BIND_ADDR") or _bind_address(host))
-    if options.nodes > 1:
+    if chosen.nnodes > 1:
         raise ValueError(
-            f"--nnodes {options.nodes} needs --coordinator HOST[:PORT]: "
+            f"--nnodes {chosen.nnodes} needs --coordinator HOST[:PORT]: "
             "the machine of --node-rank 0, as the others reach it"
         )
     return None

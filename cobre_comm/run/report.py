@@ -16,92 +16,62 @@ from cobre_comm.processes.endings import (
     name_of,
 )
 from cobre_comm.processes.group import Group
-from cobre_comm.run.output.outlet import Outlet
 
 TAIL_LINES = 40
 
 
-class FinalReport:
-    """The end of a job whose ranks have all ended.
+def by_signal(group: Group, grace_s: float) -> tuple[int, list[str]]:
+    """Return the status, which signal ended the job, and which ranks would not end."""
+    lines = [f"ended by {signal_name(group.escalation.cause)}"]
+    if group.killed:
+        ranks = ", ".join(map(str, group.killed))
+        lines.append(f"still running after {grace_s:g} s, killed: rank {ranks}")
+    return 128 + group.escalation.cause, lines
+
+
+def by_ranks(
+    group: Group, starter: Ending | None, tails: Mapping[int, bytes], shown: Iterable[int]
+) -> tuple[int, list[str]]:
+    """Return the exit status, and what went wrong.
 
     Parameters
     ----------
     group : Group
-        The ranks that ran here.
+        The ranks that ran here, which have all ended.
     starter : Ending or None
         How ``mpiexec`` ended the job, if it did.
-    outlet : Outlet
-        Where to say it.
+    tails : mapping of int to bytes
+        The end of what each rank wrote to its stderr, where that is known.
+    shown : iterable of int
+        The ranks that others had lost, and that were asked where in their code they were.
     """
-
-    def __init__(self, group: Group, starter: Ending | None, outlet: Outlet) -> None:
-        self._group = group
-        self._starter = starter
-        self._outlet = outlet
-
-    def tell(self, problems: Iterable[str]) -> None:
-        """Say what went wrong beside the ranks."""
-        for problem in problems:
-            self._say(problem)
-
-    def by_signal(self, grace_s: float) -> int:
-        """Say which signal ended the job, and which ranks would not end; return the status."""
-        cause = self._group.escalation.cause
-        self._say(f"ended by {signal_name(cause)}")
-        if self._group.killed:
-            ranks = ", ".join(map(str, self._group.killed))
-            self._say(f"still running after {grace_s:g} s, killed: rank {ranks}")
-        return 128 + cause
-
-    def by_ranks(self, tails: Mapping[int, bytes], shown: Iterable[int] = ()) -> int:
-        """Say what went wrong, last of all; return the exit status.
-
-        Parameters
-        ----------
-        tails : mapping of int to bytes
-            The end of what each rank wrote to its stderr, where that is known.
-        shown : iterable of int
-            The ranks that others had lost, and that were asked where in their code they were.
-        """
-        endings = self._group.endings
-        by_themselves = [e for e in endings if e.at <= self._group.escalation.ended_by_us]
-        if self._starter is not None:
-            by_themselves = with_abort(by_themselves, self._starter)
-        first = first_failure(by_themselves) or first_failure(endings)
-        if first is None:
-            return 0
-        reported = [ending for ending in endings if ending.report and ending.report.trace]
-        silent = set(shown) - {first.rank, *(ending.rank for ending in reported)}
-        speaker = first
-        if first.rank == STARTER:  # it knows no cause, but a rank does
-            speaker = min(reported, key=lambda ending: ending.at, default=first)
-        words = {
-            **{f"rank {r}, which did not come": last_lines(tails.get(r, b"")) for r in silent},
-            name_of(speaker.rank): last_words(speaker, tails.get(speaker.rank, b"")),
-        }
-        self._describe(first, by_themselves, words)
-        return exit_status(first.code)
-
-    def _describe(
-        self, first: Ending, others: Iterable[Ending], words: Mapping[str, Sequence[str]]
-    ) -> None:
-        name = name_of(first.rank)
-        began = {rank.rank for rank in self._group.ranks if rank.pid}
-        after = [str(e.rank) for e in others if e.code and e.rank in began - {first.rank}]
-        if after:
-            self._say(f"failed after {name}: rank {', '.join(after)}")
-        for whose, lines in words.items():
-            if lines:
-                self._say(f"the last words of {whose}:")
-                self._outlet.put("".join(f"    {line}\n" for line in lines).encode())
-        if first.rank != STARTER and first.rank not in began:
-            self._say(f"{name} was not started by mpiexec")
-        else:
-            self._say(describe(first))
-
-    def _say(self, text: str) -> None:
-        self._outlet.put(f"cobre-comm: {text}\n".encode())
-        self._outlet.write_all()
+    endings = group.endings
+    by_themselves = [e for e in endings if e.at <= group.escalation.ended_by_us]
+    if starter is not None:
+        by_themselves = with_abort(by_themselves, starter)
+    first = first_failure(by_themselves) or first_failure(endings)
+    if first is None:
+        return 0, []
+    reported = [ending for ending in endings if ending.report and ending.report.trace]
+    silent = set(shown) - {first.rank, *(ending.rank for ending in reported)}
+    speaker = first
+    if first.rank == STARTER:  # it knows no cause, but a rank does
+        speaker = min(reported, key=lambda ending: ending.at, default=first)
+    words = {
+        **{f"rank {r}, which did not come": last_lines(tails.get(r, b"")) for r in silent},
+        name_of(speaker.rank): last_words(speaker, tails.get(speaker.rank, b"")),
+    }
+    lines, name = [], name_of(first.rank)
+    began = {rank.rank for rank in group.ranks if rank.pid}
+    after = [str(e.rank) for e in by_themselves if e.code and e.rank in began - {first.rank}]
+    if after:
+        lines.append(f"failed after {name}: rank {', '.join(after)}")
+    for whose, said in words.items():
+        if said:
+            lines.append("\n    ".join([f"the last words of {whose}:", *said]))
+    was_started = first.rank == STARTER or first.rank in began
+    lines.append(describe(first) if was_started else f"{name} was not started by mpiexec")
+    return exit_status(first.code), lines
 
 
 def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:

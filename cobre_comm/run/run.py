@@ -22,7 +22,7 @@ from cobre_comm.processes.mpi.variables import of_batch_job
 from cobre_comm.processes.rank import RankProcess
 from cobre_comm.run.descriptors import SPARE_DESCRIPTORS, allow
 from cobre_comm.run.output.destinations import Output, Shown
-from cobre_comm.run.report import FinalReport
+from cobre_comm.run.report import by_ranks, by_signal
 from cobre_comm.run.signals import (
     ENDING_SIGNALS,
     FORWARDED_SIGNALS,
@@ -236,8 +236,11 @@ class _Watch:
     def report(self) -> int:
         """Say what went wrong, last of all; return the exit status."""
         starter = None if self._mpi is None else self._mpi.ending
-        report = FinalReport(self._group, starter, self._output.outlets[1])
-        report.tell(self._output.problems)
         if self._escalation.cause:
-            return report.by_signal(self._options.grace_s)
-        return report.by_ranks(self._output.tails, self._shown)
+            status, lines = by_signal(self._group, self._options.grace_s)
+        else:
+            status, lines = by_ranks(self._group, starter, self._output.tails, self._shown)
+        for line in [*self._output.problems, *lines]:
+            self._output.outlets[1].put(f"cobre-comm: {line}\n".encode())
+        self._output.outlets[1].write_all()
+        return status

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Self
 
+from cobre_comm.common.closing import Closing
 from cobre_comm.processes.guardian import WITNESSED
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -17,31 +16,23 @@ GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _READ_BYTES = 2**16
 
 
-class SignalInbox:
+class SignalInbox(Closing):
     """Signals as bytes in a pipe, so that they end a wait and are handled in order."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
-        self._numbers = tuple(numbers)
         self._old: dict[int, object] = {}
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
         os.set_blocking(self._writer, False)
-
-    def __enter__(self) -> Self:
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        for number in self._numbers:
+        for number in numbers:
             old = signal.getsignal(number)
             if old is not signal.SIG_IGN or number == signal.SIGCHLD:  # nohup means it
                 self._old[number] = old
                 signal.signal(number, lambda number, frame: None)
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Let signals do what they did before."""
         for number, old in self._old.items():
             signal.signal(number, old or signal.SIG_DFL)  # type: ignore[arg-type]
         signal.set_wakeup_fd(-1)

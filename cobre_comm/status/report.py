@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from cobre_kernels.collective.seeing.journal import ANOTHER_NODE, CLOSED_WELL
 
 from cobre_comm.backends import SPECS
+from cobre_comm.journal.stats import runs_of
 from cobre_comm.status.find import SeenRank
 
 _NAMES = {spec.number: spec.name for spec in SPECS}
@@ -52,7 +53,7 @@ def _describe(group: Sequence[SeenRank]) -> str:
     lines = [head, *(f"  rank {seen.journal.rank:<4}{_line(seen)}" for seen in ranks)]
     unseen = sorted(set(range(first.size)) - {seen.journal.rank for seen in ranks})
     if unseen:
-        lines.append(f"  not seen (elsewhere, or ended): rank {_listed(unseen)}")
+        lines.append(f"  not seen (elsewhere, or ended): rank {runs_of(unseen, ',')}")
     return "\n".join([*lines, *_blame(ranks)])
 
 
@@ -89,7 +90,7 @@ def _blame(ranks: Sequence[SeenRank]) -> list[str]:
         if culprit is not None and culprit.journal.awaited is not None and not _is_still(culprit):
             continue  # it waits for another one
         since = max(_age_s(s.journal.read_ns, s.journal.awaited_since_ns) for s in those)
-        names = _listed([seen.journal.rank for seen in those])
+        names = runs_of([seen.journal.rank for seen in those], ",")
         found = f"rank {rank}, by rank {names}, for {since:.1f} s{_why(culprit)}"
         lines.append(f"  waited for: {found}")
     return lines
@@ -114,15 +115,3 @@ def _age(now_ns: int, then_ns: int) -> str:
 
 def _age_s(now_ns: int, then_ns: int) -> float:
     return max(0.0, (now_ns - then_ns) * 1e-9)
-
-
-def _listed(ranks: Sequence[int]) -> str:
-    """Return ranks as in ``0-2,5``."""
-    words: list[str] = []
-    begin = 0
-    for i, rank in enumerate(ranks):
-        if i + 1 == len(ranks) or ranks[i + 1] != rank + 1:
-            first = ranks[begin]
-            words.append(str(rank) if first == rank else f"{first}-{rank}")
-            begin = i + 1
-    return ",".join(words)

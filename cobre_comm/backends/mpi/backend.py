@@ -14,10 +14,9 @@ from cobre_kernels.machine.kernel import Kernel
 
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS
 from cobre_comm.backends.mpi import abort, library, owned
-from cobre_comm.backends.mpi.group import MpiGroup
 from cobre_comm.backends.mpi.memory import VERBS, MpiMemory
 from cobre_comm.backends.mpi.node_order import order_over, split_by_node
-from cobre_comm.backends.mpi.rendezvous import await_all, compile_in_turn, share_node
+from cobre_comm.backends.mpi.rendezvous import MpiGroup, await_all, compile_in_turn, share_node
 from cobre_comm.backends.mpi.spec import MPI as SPEC
 from cobre_comm.backends.mpi.split import beside, config_of_part, split_off
 from cobre_comm.backends.nodes.backend import NodesBackend, with_staging_buffer

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import View
+from numpy.typing import NDArray
 
 from cobre_comm.backends.fast_methods import load
-from cobre_comm.backends.mpi.group import MpiGroup
 from cobre_comm.backends.nodes.backend import within_node
 from cobre_comm.backends.shm.attachment import attach_group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
@@ -87,3 +88,24 @@ def share_node(comm: View, world: MPI.Intracomm, node: MPI.Intracomm, config: Mp
     if found or segment is None:
         raise InitializationFailed("mpi", found) from cause
     return segment
+
+
+class MpiGroup:
+    """A :class:`cobre_comm.common.agreement.Group` that talks by MPI's own collectives."""
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self._comm = comm
+        self.rank: int = comm.rank
+        self.size: int = comm.size
+
+    def agree(self, value: int) -> int:
+        """Return the smallest value that a rank gives; collective."""
+        return int(self.gather_rows(np.array([value], dtype=np.int64)).min())
+
+    def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows that all ranks give, of one length and dtype; collective."""
+        from mpi4py import MPI
+
+        rows = np.empty((self.size, row.size), dtype=row.dtype)
+        self._comm.Allgather([row, MPI.BYTE], [rows, MPI.BYTE])
+        return rows

@@ -38,6 +38,7 @@ import functools
 import os
 import pathlib
 import secrets
+import stat
 import sys
 from collections.abc import Callable
 
@@ -142,7 +143,7 @@ def _hand_over(
             offer[:] = os.getpid(), file.number, status.st_dev, status.st_ino
     offer = group.gather_rows(offer)[leader]
     if group.rank != leader:
-        file, problem = attempt(lambda: _receive(*offer.tolist()))
+        file, problem = attempt(lambda: open_of(*offer.tolist()))
     return file, first_problem(group, problem)
 
 
@@ -162,18 +163,23 @@ def make_private() -> Descriptor:
     return Descriptor(os.memfd_create, "cobre_comm")
 
 
-def _receive(pid: int, number: int, device: int, inode: int) -> Descriptor:
-    path = PROCESSES / str(pid) / "fd" / str(number)
-    # Looked at before it is opened: in another PID namespace it may be any file of any process.
-    _check_identity(path.stat(), device, inode)
-    file = Descriptor(os.open, path, os.O_RDWR)
-    _check_identity(os.fstat(file.number), device, inode)
-    return file
+def open_of(pid: int, number: int, device: int, inode: int) -> Descriptor:
+    """Open the file of a descriptor of another process; ``OSError`` if it is not the one told.
+
+    Looked at before it is opened, through a descriptor that does nothing to it (O_PATH): in another
+    PID namespace it may be any file of any process.
+    """
+    found = Descriptor(os.open, PROCESSES / str(pid) / "fd" / str(number), os.O_PATH)
+    if not is_file(found, device, inode):
+        raise OSError("the number of a process means another process here")
+    return Descriptor(os.open, f"/proc/self/fd/{found.number}", os.O_RDWR)
 
 
-def _check_identity(status: os.stat_result, device: int, inode: int) -> None:
-    if (status.st_dev, status.st_ino) != (device, inode):
-        raise OSError("the leader's process number means another process here")
+def is_file(file: Descriptor, device: int, inode: int) -> bool:
+    """Whether an open file is the one that a peer tells of, and this user's."""
+    status = os.fstat(file.number)
+    is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+    return is_own and (status.st_dev, status.st_ino) == (device, inode)
 
 
 def _share_by_name(group: Group, leader: int) -> tuple[Descriptor | None, str]:

@@ -19,7 +19,7 @@ from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.memory import VERBS, link_record
-from cobre_comm.backends.tcp.nodes.finding import find_nodes
+from cobre_comm.backends.tcp.nodes import find_nodes
 from cobre_comm.backends.tcp.rendezvous import Participant, meet
 from cobre_comm.backends.tcp.spec import TCP
 from cobre_comm.backends.tcp.split import (

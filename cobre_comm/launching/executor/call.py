@@ -107,7 +107,7 @@ class Guests(Closing):
         host, port = self._here, self._listener.getsockname()[1]
         wants_progress = self._on_progress is not None
         for rank, submit in enumerate(submits):
-            invitation = Invitation(host, port, self._secret, rank, self._size, wants_progress)
+            invitation = Invitation(host, port, self._secret, rank, wants_progress)
             self._futures.append(submit(run_rank, invitation, *call))
 
     def meet(self, timeout_s: float | None) -> None:

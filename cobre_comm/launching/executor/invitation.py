@@ -21,7 +21,7 @@ class Invitation(NamedTuple):
         Of the launcher.
     secret : bytes
         Which both prove before anything is unpickled; it came with the task.
-    rank, size : int
+    rank : int
         What the worker becomes.
     wants_progress : bool
         Whether somebody hears reports.
@@ -31,7 +31,6 @@ class Invitation(NamedTuple):
     port: int
     secret: bytes
     rank: int
-    size: int
     wants_progress: bool
 
 

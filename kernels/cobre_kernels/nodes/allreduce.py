@@ -106,9 +106,7 @@ def _chain_round(comm, call, memory, span):
     outcome = enter_round(comm, begin == 0)
     if outcome == OK and is_leader(comm):
         ranks = comm.nodes.node.size
-        what = Chain(
-            contributions, stride, ranks, result, length, call.dtype, call.op, call.itemsize
-        )
+        what = Chain(contributions, stride, ranks, result, length, call.dtype, call.op)
         outcome = run(comm.nodes.chain, comm, what)
     return hand_out(comm, outcome)
 

@@ -82,4 +82,3 @@ class Chain(NamedTuple):
     length: int
     dtype: int
     op: int
-    itemsize: int

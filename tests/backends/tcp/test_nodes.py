@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cobre_comm.backends.shm import segment as segments
-from cobre_comm.backends.tcp.nodes import offer as offers
-from cobre_comm.backends.tcp.nodes.finding import confirmed, find_nodes
+from cobre_comm.backends.tcp import nodes as offers
+from cobre_comm.backends.tcp.nodes import confirmed, find_nodes
 from cobre_comm.config import TcpConfig
 
 PATIENCE_S = 20.0

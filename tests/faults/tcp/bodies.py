@@ -13,8 +13,7 @@ import time
 
 from cobre_comm import InitializationFailed, TcpBackend, objects
 from cobre_comm.backends.shm import nameless, segment
-from cobre_comm.backends.tcp import backend
-from cobre_comm.backends.tcp.nodes import finding
+from cobre_comm.backends.tcp import backend, nodes
 from cobre_comm.backends.tcp.rendezvous import worker
 from cobre_comm.config import TcpConfig
 from tests.faults.tcp.job import check_greetings, descriptors, greet, rendezvous
@@ -177,7 +176,7 @@ def without_shared_memory(comm, how):
 
 def struck_while_sharing(comm, victim, moment, how):
     """One rank is struck after the ranks have attached; return the error, and what it left open."""
-    owner = {"confirmed": finding, "attach_group": backend, "_share": TcpBackend}[moment]
+    owner = {"confirmed": nodes, "attach_group": backend, "_share": TcpBackend}[moment]
     genuine, before = getattr(owner, moment), len(descriptors())
 
     def strike(*arguments):

@@ -1,12 +1,13 @@
 """What ranks are told when a job has several nodes, and what a launcher of one node refuses."""
 
 import os
+from argparse import Namespace
 
 import pytest
 
 from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.environment import rank_environment
-from cobre_comm.run.nodes import NodeOptions, job_on_nodes, parse_coordinator
+from cobre_comm.run.nodes import job_on_nodes, parse_coordinator
 from tests.launch.command import PROGRAMS, cobre, lines_of
 
 ACT = PROGRAMS / "act.py"
@@ -16,9 +17,9 @@ TOLD = {"COBRE_TCP_TOKEN": TOKEN}
 
 
 def job(nodes=2, node=1, coordinator="there", token_file=None, environ=TOLD, ranks=3, **rest):
-    options = NodeOptions(nodes, node, coordinator, token_file)
-    backend, timeout_s = rest.get("backend", "auto"), rest.get("timeout_s")
-    return job_on_nodes(options, ranks, backend, timeout_s, environ)
+    options = {"nnodes": nodes, "node_rank": node, "coordinator": coordinator, "size": ranks}
+    options |= {"token_file": token_file, "backend": "auto", "timeout": None, **rest}
+    return job_on_nodes(Namespace(**options), environ)
 
 
 @pytest.fixture

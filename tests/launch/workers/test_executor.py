@@ -85,7 +85,7 @@ def test_a_launcher_that_says_nothing_does_not_keep_a_worker(monkeypatch):
     with socket.create_server((LOOPBACK, 0)) as server:
         port = server.getsockname()[1]
         with pytest.raises(TimeoutError, match=f"{port}.* says nothing"):
-            invitation.connect(invitation.Invitation(LOOPBACK, port, b"", 0, 1, False))
+            invitation.connect(invitation.Invitation(LOOPBACK, port, b"", 0, False))
 
 
 def test_a_worker_that_dies_is_an_error_of_a_rank_without_a_cause():

@@ -8,7 +8,7 @@ import secrets
 import socket
 from collections import Counter
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 from cobre_kernels.tcp import tags
 
@@ -30,19 +30,6 @@ FAR_EAGER_BYTES = 8 * 1024  # a network is slower than loopback
 _logger = logging.getLogger("cobre_comm")
 
 
-class _Worker(NamedTuple):
-    """An ATTACHED worker."""
-
-    handshake: Handshake
-    address: Address
-    control: socket.socket
-
-    @property
-    def machine(self) -> bytes:
-        """The machine that it runs on."""
-        return machine_of(self.handshake.process)
-
-
 class Coordinator(Participant):
     """Rank 0.
 
@@ -58,7 +45,7 @@ class Coordinator(Participant):
         super().__init__(config)
         self._listeners = [listener] if listener else []
         self._secret = secrets.token_bytes(messages.SECRET_BYTES)
-        self._workers: dict[int, _Worker] = {}  # ATTACHED
+        self._workers: dict[int, tuple[Address, int]] = {}  # ATTACHED: where each listens
 
     def attach(self) -> None:
         """Lead every worker from ABSENT to BUSY."""
@@ -94,12 +81,12 @@ class Coordinator(Participant):
 
     def refuse(self, error: InitializationFailed) -> None:
         """Tell all workers that have attached."""
-        for worker in self._workers.values():
-            messages.send_refused(worker.control, error)
+        for control in self.links.control.values():
+            messages.send_refused(control, error)
 
     def where(self) -> dict[int, tuple[Any, ...]]:
         """Return where rank 0 has found each other, and where it has listened itself."""
-        found = {rank: messages.peer_of(one.control, rank) for rank, one in self._workers.items()}
+        found = {rank: messages.peer_of(sock, rank) for rank, sock in self.links.control.items()}
         if len(self._listeners) == 1:
             found[0] = self._listeners[0].getsockname()
         return found
@@ -126,12 +113,12 @@ class Coordinator(Participant):
         self.links.put(peer.rank, peer.purpose, sock)
         self._processes[peer.rank] = peer.process
         if peer.purpose == tags.CONTROL:
-            self._workers[peer.rank] = _Worker(peer, address, sock)
+            self._workers[peer.rank] = address, peer.port
             self._serve(peer.rank, messages.watch(sock, peer.rank))
 
     def _tell_all(self) -> None:
         """Send the peer table to every worker."""
-        machines = Counter([this_machine(), *(one.machine for one in self._workers.values())])
+        machines = Counter([this_machine(), *map(machine_of, self._processes.values())])
         self.links.ranks_here = machines[this_machine()]
         default = EAGER_BYTES if len(machines) == 1 else FAR_EAGER_BYTES
         eager_bytes = self._config.eager_bytes
@@ -141,12 +128,12 @@ class Coordinator(Participant):
         peers = {
             rank: messages.pack_peers(
                 self.links.eager_bytes,
-                machines[worker.machine],
+                machines[machine_of(self._processes[rank])],
                 link_timeout_ms,
                 self._secret,
-                self._listeners_for(worker),
+                self._listeners_for(address),
             )
-            for rank, worker in self._workers.items()
+            for rank, (address, _) in self._workers.items()
         }
         self._say(peers)
 
@@ -154,7 +141,7 @@ class Coordinator(Participant):
         """Send a frame to each worker, and receive the next part of each meanwhile."""
         self._said.clear()
         for rank, frame in frames.items():
-            control = self._workers[rank].control
+            control = self.links.control[rank]
             self._serve(rank, (self._tell if last else self._talk)(rank, control, frame))
         self._until(lambda: len(self._said) == len(frames), self._limit, self._why_not_ready)
 
@@ -163,17 +150,17 @@ class Coordinator(Participant):
         yield from self._hear(rank, control, messages.PART)
         yield from messages.watch(control, rank)
 
-    def _listeners_for(self, reader: _Worker) -> list[tuple[Address | None, int]]:
-        """Return where the ranks 1, 2, ... listen, as one of them can use it.
+    def _listeners_for(self, reader: Address) -> list[tuple[Address | None, int]]:
+        """Return where the ranks 1, 2, ... listen, as one of them, at an address, can use it.
 
         A worker that rank 0 sees at a loopback address is on rank 0's machine. A worker on another
         machine finds it at the host where it found rank 0.
         """
         found: list[tuple[Address | None, int]] = []
         for rank in range(1, self.size):
-            worker = self._workers[rank]
-            beside = worker.address.is_loopback and not reader.address.is_loopback
-            found.append((None if beside else worker.address, worker.handshake.port))
+            address, port = self._workers[rank]
+            beside = address.is_loopback and not reader.is_loopback
+            found.append((None if beside else address, port))
         return found
 
     def _why_not_attached(self) -> str:

@@ -1,0 +1,152 @@
+"""How ranks find out, by trying, which of them share memory: these are a node. Knows no socket.
+
+Every rank offers a file in shared memory and tries to open those of lower ranks. It joins the
+lowest rank whose file it can open. Two exchanges do it: of the offers, then of what each rank has
+found.
+
+On Linux the file never has a name, and a peer opens it as ``/proc/PID/fd/N``. It holds a random
+word: a number of a process or inode means something else on another machine, the word does not.
+Elsewhere its name is random; all ranks remove all such names as soon as all have tried.
+
+A peer's numbers are no more than a guess. The file that they lead to is looked at before it is
+opened (``shm/nameless.py``). A device, a FIFO, or a file of another user is never touched.
+
+Sources: open(2) on O_PATH and O_TMPFILE, proc_pid_fd(5), pid_namespaces(7).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
+from cobre_comm.backends.shm import segment as segments
+from cobre_comm.backends.shm.nameless import is_file, make_nameless, open_of
+from cobre_comm.common.agreement import Group, attempt
+from cobre_comm.common.descriptor import Descriptor
+from cobre_comm.config import TcpConfig
+
+WORD_BYTES = 12
+BY_NAME = 0  # the process of an offer by name
+ALONE = -1  # the domain of a rank that shares no memory
+_OFFER = struct.Struct(f">qQQQQ{WORD_BYTES}s")
+_logger = logging.getLogger("cobre_comm")
+
+
+class Offer(NamedTuple):
+    """Where the file of a rank is, in the order of the wire.
+
+    Ranks of different domains are kept apart; a rank whose domain is ALONE offers nothing.
+    """
+
+    domain: int
+    pid: int = BY_NAME
+    number: int = 0  # of its descriptor in that process
+    device: int = 0
+    inode: int = 0
+    word: bytes = bytes(WORD_BYTES)
+
+    def pack(self) -> bytes:
+        """Return it as bytes, of the same number for all."""
+        return _OFFER.pack(*self)
+
+    @property
+    def name(self) -> str:
+        """The name of a file that has one; as long as macOS allows."""
+        return f"/cobre.{self.word.hex()}"
+
+
+NOTHING = Offer(ALONE)
+
+
+def unpack_offer(data: bytes) -> Offer:
+    """Read the offer of a peer."""
+    return Offer._make(_OFFER.unpack(data))
+
+
+def make_offer(domain: int) -> tuple[Descriptor, Offer]:
+    """Return a new file, and the offer of it; raises OSError if there is no shared memory."""
+    word = secrets.token_bytes(WORD_BYTES)
+    pid = os.getpid()
+    try:
+        file = make_nameless()
+        os.pwrite(file.number, word, 0)
+    except OSError:
+        pid = BY_NAME
+        file = segments.create_named(Offer(domain, word=word).name)
+    status = os.fstat(file.number)
+    return file, Offer(domain, pid, file.number, status.st_dev, status.st_ino, word)
+
+
+def can_open(offer: Offer) -> bool:
+    """Tell whether this process can open the file of a peer."""
+    try:
+        if offer.pid == BY_NAME:
+            return is_file(segments.open_named(offer.name), offer.device, offer.inode)
+        file = open_of(offer.pid, offer.number, offer.device, offer.inode)
+        return os.pread(file.number, WORD_BYTES, 0) == offer.word
+    except OSError:
+        return False
+
+
+def remove_name(offer: Offer) -> None:
+    """Remove the name of an offered file, if it has one and is of this machine."""
+    if offer.domain != ALONE and offer.pid == BY_NAME:
+        with contextlib.suppress(OSError):
+            segments.unlink(offer.name)
+
+
+def find_nodes(group: Group, config: TcpConfig) -> NodeOrder:
+    """Return which ranks are on which node; collective.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    config : TcpConfig
+        Of this rank: whether it shares memory at all, and whom it must be kept apart from.
+    """
+    rank, offers = group.rank, []
+    file, own = _offer(config)
+    try:
+        given = group.gather_rows(np.frombuffer(own.pack(), dtype=np.uint8))
+        offers = [unpack_offer(row.tobytes()) for row in given]
+        lower = (peer for peer in range(rank) if own.domain == offers[peer].domain != ALONE)
+        found = next((peer for peer in lower if can_open(offers[peer])), rank)
+        leaders = group.gather_rows(np.array([found], dtype=np.uint32))[:, 0].tolist()
+    finally:
+        for offer in [own, *offers]:
+            remove_name(offer)
+        if file is not None:
+            file.close()
+    return node_order_of(confirmed(leaders), rank)
+
+
+def confirmed(found: Sequence[int]) -> list[int]:
+    """Return the leader of every rank, given whom each has found.
+
+    A rank whose leader has joined another one stays alone: not all of these share memory.
+    """
+    return [
+        leader if leader <= rank and found[leader] == leader else rank
+        for rank, leader in enumerate(found)
+    ]
+
+
+def _offer(config: TcpConfig) -> tuple[Descriptor | None, Offer]:
+    if not config.share:
+        return None, NOTHING
+    pretended = config.pretend_nodes
+    domain = pretended[config.rank % len(pretended)] if pretended else 0
+    made, problem = attempt(lambda: make_offer(domain))
+    if made is None:
+        _logger.warning("tcp rank %d shares no memory: %s", config.rank, problem)
+        return None, NOTHING
+    return made

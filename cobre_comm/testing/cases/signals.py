@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from functools import partial
 
 from numba import njit
 
@@ -74,10 +75,7 @@ def another_thread(comm, caller):
     assert done == [100_000]
 
 
-def case(name, body):
-    return Case(name, body, callers=tuple(LOOPS), where="typed", check=QUICK)
-
-
+case = partial(Case, callers=tuple(LOOPS), where="typed", check=QUICK)
 CASES = [
     case("interrupted", interrupted),
     case("handler_that_returns", handler_that_returns),

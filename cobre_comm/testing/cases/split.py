@@ -1,6 +1,7 @@
 """split: the ranks of one color, ordered by (key, rank), are a communicator of their own."""
 
 import gc
+from functools import partial
 
 import numpy as np
 
@@ -101,11 +102,7 @@ def bad_arguments(comm):
     four_in_a_row(comm, "python")
 
 
-def case(name, body, over=None, **fields):
-    fields = {"needs": ("split", "regions"), "column": "regions", **fields}
-    return Case(name, body, over or {}, **fields)
-
-
+case = partial(Case, needs=("split", "regions"), column="regions")
 CASES = [
     case("plans", split, {"plan": [Together(PLANS)]}, check=QUICK),
     case("outlives_its_parent", outlive_the_parent, fresh=True, check=NEVER),

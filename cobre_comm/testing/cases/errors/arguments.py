@@ -1,6 +1,7 @@
 """Arguments that are wrong: each raises what it should and leaves the communicator usable."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 from numba import njit
@@ -131,11 +132,7 @@ def closed(comm, caller):
     assert all("closed" in text for text in told.values())
 
 
-def case(name, body, over=None, **fields):
-    fields = {"check": QUICK, **fields}
-    return Case(name, body, over or {}, where="arguments", column="errors", **fields)
-
-
+case = partial(Case, where="arguments", column="errors", check=QUICK)
 WRONG = {"operation": list(wrong_calls.BY_OPERATION)}
 CASES = [
     case("wrong_arguments", wrong_arguments, WRONG, callers=("python",)),

@@ -1,5 +1,7 @@
 """Ranks that call different collectives all get an error that names each call; none hangs."""
 
+from functools import partial
+
 import numpy as np
 
 from cobre_comm import CollectiveFailed, InvalidBufferSize, ReduceOp
@@ -170,28 +172,22 @@ def all_fail(ran):
         assert isinstance(error, EITHER), f"rank {rank}: {error!r}"
 
 
-def case(name, body, over, expect, **fields):
-    fields = {"needs": ("disagreement",), "sizes": (3,), "check": NEVER, **fields}
-    return Case(
-        name, body, over, expect=expect, fresh=True, limit_s=10, buffers=("small",),
-        column="errors", **fields,
-    )  # fmt: skip
-
-
+case = partial(
+    Case, expect=all_fail, needs=("disagreement",), sizes=(3,), limit_s=10, fresh=True,
+    buffers=("small",), check=NEVER, column="errors",
+)  # fmt: skip
 REGIONS = {"callers": (), "needs": ("disagreement", "regions", "split")}
 CASES = [
-    case("calls", disagree, {"name": list(PLANS)}, all_learn_who_called_what, callers=EVERY),
     case(
-        "two_calls", disagree, {"name": ["operations"]}, all_learn_who_differs, sizes=(2,),
+        "calls", disagree, {"name": list(PLANS)}, expect=all_learn_who_called_what, callers=EVERY,
+    ),
+    case(
+        "two_calls", disagree, {"name": ["operations"]}, expect=all_learn_who_differs, sizes=(2,),
         check=QUICK,
     ),
     case(
-        "tables", disagree_on_tables, {"which": ["counts", "displs", "swapped"]}, all_fail,
-        sizes=(2, 4),
+        "tables", disagree_on_tables, {"which": ["counts", "displs", "swapped"]}, sizes=(2, 4),
     ),
-    case(
-        "regions", disagree_on_region, {"which": ["count", "dtype", "split"]}, all_fail,
-        **REGIONS,
-    ),
-    case("fences", disagree_on_region, {"which": ["fence"]}, all_fail, where="one node", **REGIONS),
+    case("regions", disagree_on_region, {"which": ["count", "dtype", "split"]}, **REGIONS),
+    case("fences", disagree_on_region, {"which": ["fence"]}, where="one node", **REGIONS),
 ]  # fmt: skip

@@ -1,5 +1,7 @@
 """A call that one rank finds wrong by itself: the others do not hang for it, and name that rank."""
 
+from functools import partial
+
 import numpy as np
 
 from cobre_comm import CollectiveFailed, CommError, ReduceOp
@@ -69,24 +71,21 @@ def others_name_rank_1(ran):
             assert 1 in error.ranks if ran.size == 2 else error.ranks == (1,), str(error)
 
 
-def case(name, body, over, expect, **fields):
-    fields = {"sizes": (3,), "check": NEVER, "limit_s": 20, **fields}
-    return Case(name, body, over, expect=expect, fresh=True, column="errors", **fields)
-
-
-REFUSED_ON_ONE = {"needs": ("disagreement",), "buffers": ("small",), "expect": others_name_rank_1}
+case = partial(
+    Case, expect=others_name_rank_1, needs=("disagreement",), sizes=(3,), limit_s=20, fresh=True,
+    buffers=("small",), check=NEVER, column="errors",
+)  # fmt: skip
 CASES = [
     case(
         "others_do_not_hang_for_a_refused_argument", refused_on_one,
-        {"name": REFUSED, "then": THEN}, **REFUSED_ON_ONE,
+        {"name": REFUSED, "then": THEN},
     ),
     case(
         "refused_on_one_rank", refused_on_one,
-        {"name": ["InvalidBufferSize"], "then": ["barrier"]}, **REFUSED_ON_ONE, sizes=(2,),
-        check=QUICK,
+        {"name": ["InvalidBufferSize"], "then": ["barrier"]}, sizes=(2,), check=QUICK,
     ),
     case(
-        "others_do_not_hang_for_a_refused_region", refused_region_on_one, {},
-        **{**REFUSED_ON_ONE, "needs": ("regions", "disagreement")}, callers=(),
+        "others_do_not_hang_for_a_refused_region", refused_region_on_one,
+        needs=("regions", "disagreement"), callers=(),
     ),
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 import pathlib
 import subprocess
 import time
+from functools import partial
 
 from cobre_comm.testing.cases.calls import OPERATIONS, RARE
 from cobre_comm.testing.cases.case import NEVER, Case, Slow
@@ -72,10 +73,7 @@ def absent_are_named(ran):
         check_later(later, took, str(caught))
 
 
-def case(name, body, over, **fields):
-    return Case(name, body, over, needs=("timeouts",), fresh=True, check=NEVER, **fields)
-
-
+case = partial(Case, needs=("timeouts",), fresh=True, check=NEVER)
 CASES = [
     case(
         "timeout", late,

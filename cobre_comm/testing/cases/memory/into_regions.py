@@ -3,6 +3,8 @@
 Ranks whose outputs are the same memory may copy less; those whose outputs are not must notice.
 """
 
+from functools import partial
+
 import numpy as np
 
 from cobre_comm import ReduceOp
@@ -118,10 +120,7 @@ def more_than_are_listed(comm, caller):
         reduce_once(comm, caller, ReduceOp.SUM, send, output, contributions)
 
 
-def case(name, body, over, **fields):
-    return Case(name, body, over, needs=("regions",), **fields)
-
-
+case = partial(Case, needs=("regions",))
 WHERE = {"where": [Together(["all", "some", "one", "apart", "two", "views"])]}
 SIZES = [Together([1, 12, 40, 1000, 9001])]
 CASES = [
@@ -136,5 +135,5 @@ CASES = [
         "many_chunks_allgatherv", gather, {**WHERE, "dtype": ["f8"], "count": [3001]},
         buffers=("smallest",),
     ),
-    case("more_than_are_listed", more_than_are_listed, {}),
+    case("more_than_are_listed", more_than_are_listed),
 ]  # fmt: skip

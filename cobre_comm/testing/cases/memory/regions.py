@@ -3,6 +3,7 @@
 import pathlib
 import resource
 import time
+from functools import partial
 
 import numpy as np
 from numba import njit
@@ -203,11 +204,7 @@ def nodes_are_split(ran):
         assert tuple(value) == right, f"rank {rank} is (rank, size) {value}, should be {right}"
 
 
-def case(name, body, over=None, *, needs=("regions",), **fields):
-    fields = {"callers": (), "column": "regions", **fields}
-    return Case(name, body, over or {}, needs=needs, **fields)
-
-
+case = partial(Case, callers=(), needs=("regions",), column="regions")
 BOTH, SPLIT, NJIT = ("python", "njit"), ("regions", "split"), ("regions", "njit")
 CASES = [
     case(

@@ -12,64 +12,23 @@ from numba import njit
 
 from cobre_comm import ReduceOp
 
-
-def _allgatherv(comm, send, recv, counts, displs):
-    comm.allgatherv(send, recv, counts, displs)
-
-
-def _allreduce(comm, send, recv, op=ReduceOp.SUM):
-    comm.allreduce(send, recv, op)
-
-
-def _gatherv(comm, send, recv, counts, displs, root=0):
-    comm.gatherv(send, recv, counts, displs, root)
-
-
-def _broadcast(comm, buf, root=0):
-    comm.broadcast(buf, root)
-
-
-def _barrier(comm):
-    comm.barrier()
-
-
-def _exact_sum(comm, values):
-    return comm.exact_sum(values)
-
-
-def _stop_requested(comm):
-    return comm.stop_requested()
-
-
-def _sum(comm, x):
-    return comm.sum(x)
-
-
-def _min(comm, x):
-    return comm.min(x)
-
-
-def _max(comm, x):
-    return comm.max(x)
-
-
-def _allgather(comm, send, recv):
-    comm.allgather(send, recv)
-
-
 _BODIES = {
-    "allgatherv": _allgatherv,
-    "gatherv": _gatherv,
-    "allreduce": _allreduce,
-    "broadcast": _broadcast,
-    "barrier": _barrier,
-    "exact_sum": _exact_sum,
-    "stop_requested": _stop_requested,
-    "sum": _sum,
-    "min": _min,
-    "max": _max,
-    "allgather": _allgather,
+    "allgatherv": lambda comm, send, recv, counts, at: comm.allgatherv(send, recv, counts, at),
+    "gatherv": lambda comm, send, recv, counts, displs, root=0: comm.gatherv(
+        send, recv, counts, displs, root
+    ),
+    "allreduce": lambda comm, send, recv, op=ReduceOp.SUM: comm.allreduce(send, recv, op),
+    "broadcast": lambda comm, buf, root=0: comm.broadcast(buf, root),
+    "barrier": lambda comm: comm.barrier(),
+    "exact_sum": lambda comm, values: comm.exact_sum(values),
+    "stop_requested": lambda comm: comm.stop_requested(),
+    "sum": lambda comm, x: comm.sum(x),
+    "min": lambda comm, x: comm.min(x),
+    "max": lambda comm, x: comm.max(x),
+    "allgather": lambda comm, send, recv: comm.allgather(send, recv),
 }
+for _name, _body in _BODIES.items():
+    _body.__qualname__ = _name  # numba's symbols have it: what caches give must not share one
 _COMPILED = {name: njit(cache=True, nogil=True)(body) for name, body in _BODIES.items()}
 
 

@@ -1,9 +1,7 @@
 """The example's modules are imported by path, as its scripts import them."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,13 +13,13 @@ for folder in (EXAMPLE, Path(__file__).resolve().parent):
 
 
 @pytest.fixture(scope="package")
-def cases() -> Path:
+def cases():
     """Return the folder of the example's case files."""
     return EXAMPLE / "cases"
 
 
 @pytest.fixture(scope="package")
-def comm() -> Iterator[Any]:
+def comm():
     """Return a communicator of one rank."""
     from cobre_comm import BackendKind, create_communicator
 

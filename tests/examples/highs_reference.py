@@ -2,15 +2,9 @@
 
 import highspy
 import numpy as np
-from case.data import Case
 
 
-def solve_highs(
-    cost: np.ndarray,
-    a: np.ndarray,
-    row_bounds: tuple[np.ndarray, np.ndarray],
-    bounds: tuple[np.ndarray, np.ndarray],
-) -> tuple[str, float]:
+def solve_highs(cost, a, row_bounds, bounds):
     """Return the status name and the objective of a linear program."""
     highs = highspy.Highs()
     highs.silent()
@@ -31,7 +25,7 @@ def solve_highs(
     return highs.getModelStatus().name, highs.getInfo().objective_function_value
 
 
-def scenario_tree(case: Case) -> list[tuple[int, int, int, float]]:
+def scenario_tree(case):
     """Return parent, stage, opening and probability of every node, parents first."""
     nodes = [(-1, 0, k, p) for k, p in enumerate(case.probabilities[0])]
     begin = 0
@@ -44,7 +38,7 @@ def scenario_tree(case: Case) -> list[tuple[int, int, int, float]]:
     return nodes
 
 
-def extensive_form(case: Case) -> float:
+def extensive_form(case):
     """Return the optimum of `case` from the program of its whole scenario tree."""
     count = len(case.hydros)
     segments = [(h, s) for h, hydro in enumerate(case.hydros) for s in hydro.segments]

@@ -3,8 +3,6 @@
 import copy
 import json
 import pickle
-from pathlib import Path
-from typing import Any
 
 import pytest
 from case.fields import CaseError
@@ -14,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
-def parse(data: Any) -> Any:
+def parse(data):
     """Return the case described by `data`."""
     return parse_case(json.dumps(data).encode(), "case.json")
 
 
-def valid() -> dict[str, Any]:
+def valid():
     """Return a case with every optional part."""
     return generate(Shape(3, 2, 3, 2, segments=True, random_demand=True, stage_cost=True), 1)
 
 
-def replace(data: dict[str, Any], path: list[Any], value: Any) -> dict[str, Any]:
+def replace(data, path, value):
     """Return a copy of `data` with `value` at `path`."""
     data = copy.deepcopy(data)
     parent = data
@@ -34,7 +32,7 @@ def replace(data: dict[str, Any], path: list[Any], value: Any) -> dict[str, Any]
     return data
 
 
-def test_all_reference_cases_are_read(cases: Path) -> None:
+def test_all_reference_cases_are_read(cases):
     paths = sorted(cases.glob("*.json"))
     assert len(paths) == 8
     for path in paths:
@@ -43,7 +41,7 @@ def test_all_reference_cases_are_read(cases: Path) -> None:
         assert [len(p) for p in case.probabilities] == [len(d) for d in case.demand]
 
 
-def test_abbreviations_are_spelled_out(cases: Path) -> None:
+def test_abbreviations_are_spelled_out(cases):
     path = cases / "sddpjl_hydro_valley_det.json"
     case = parse_case(path.read_bytes(), path.name)
     assert case.thermals[0].cost == [1.0, 2.0, 3.0]
@@ -88,7 +86,7 @@ def test_abbreviations_are_spelled_out(cases: Path) -> None:
         (["probabilities"], [[1.0]], "probabilities"),
     ],
 )
-def test_an_error_names_the_field(path: list[Any], value: Any, named: str) -> None:
+def test_an_error_names_the_field(path, value, named):
     with pytest.raises(CaseError) as caught:
         parse(replace(valid(), path, value))
     assert caught.value.path == named
@@ -96,7 +94,7 @@ def test_an_error_names_the_field(path: list[Any], value: Any, named: str) -> No
     assert named in str(caught.value)
 
 
-def test_a_circle_of_reservoirs_is_found() -> None:
+def test_a_circle_of_reservoirs_is_found():
     data = replace(valid(), ["hydros", 0, "downstream"], 1)
     data["hydros"][1]["downstream"] = 2
     data["hydros"][2]["downstream"] = 0
@@ -105,12 +103,12 @@ def test_a_circle_of_reservoirs_is_found() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"3", b"\xff\xfe", b"null", b"[" * 100_000])
-def test_a_file_that_holds_no_object_is_an_error(data: bytes) -> None:
+def test_a_file_that_holds_no_object_is_an_error(data):
     with pytest.raises(CaseError):
         parse_case(data, "case.json")
 
 
-def test_every_field_is_required() -> None:
+def test_every_field_is_required():
     optional = {"description", "published", "demand_outcomes"}
     for name in set(valid()) - optional:
         data = valid()
@@ -126,7 +124,7 @@ def test_every_field_is_required() -> None:
         assert caught.value.path == f"hydros[1].{name}"
 
 
-def test_the_error_survives_pickling() -> None:
+def test_the_error_survives_pickling():
     error = CaseError("f", "p", "x", "y")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
@@ -155,7 +153,7 @@ JSON = st.recursive(
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(PATHS), JSON)
-def test_any_value_of_a_field_is_read_or_named(path: list[Any], value: Any) -> None:
+def test_any_value_of_a_field_is_read_or_named(path, value):
     named = ""
     try:
         parse(replace(valid(), path, value))
@@ -168,6 +166,6 @@ def test_any_value_of_a_field_is_read_or_named(path: list[Any], value: Any) -> N
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=60))
-def test_arbitrary_bytes_are_a_case_error(data: bytes) -> None:
+def test_arbitrary_bytes_are_a_case_error(data):
     with pytest.raises(CaseError):
         parse_case(data, "case.json")

@@ -6,8 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -24,7 +22,7 @@ ITERATIONS = "40"
 LONGEST_S = 100.0
 
 
-def resumed_alike(cases: Path, comm: Any, path: Path, name: str, stop: int, **options: Any) -> None:
+def resumed_alike(cases, comm, path, name, stop, **options):
     """Train in two parts; compare with one that is not interrupted."""
     whole = run_training(cases / f"{name}.json", comm, **options)
     run_training(cases / f"{name}.json", comm, **{**options, "iterations": stop}, checkpoint=path)
@@ -37,21 +35,19 @@ def resumed_alike(cases: Path, comm: Any, path: Path, name: str, stop: int, **op
 
 
 @pytest.mark.parametrize("stop", [0, 1, 7])
-def test_a_training_in_two_parts_has_the_bits_of_one(
-    cases: Path, comm: Any, tmp_path: Path, stop: int
-) -> None:
+def test_a_training_in_two_parts_has_the_bits_of_one(cases, comm, tmp_path, stop):
     path = tmp_path / "half.ckpt"
     resumed_alike(cases, comm, path, LARGE, stop, iterations=8, trajectories=5)
     assert [file.name for file in tmp_path.iterdir()] == ["half.ckpt"]
 
 
 def test_a_training_stops_by_the_rule_that_the_first_part_had_begun_to_count_for(
-    cases: Path, comm: Any, tmp_path: Path
-) -> None:
+    cases, comm, tmp_path
+):
     resumed_alike(cases, comm, tmp_path / "half.ckpt", SMALL, 25)
 
 
-def test_a_finished_training_has_nothing_left_to_do(cases: Path, comm: Any, tmp_path: Path) -> None:
+def test_a_finished_training_has_nothing_left_to_do(cases, comm, tmp_path):
     resumed_alike(cases, comm, tmp_path / "all.ckpt", LARGE, 4, iterations=4)
 
 
@@ -65,8 +61,8 @@ def test_a_finished_training_has_nothing_left_to_do(cases: Path, comm: Any, tmp_
     ],
 )
 def test_a_checkpoint_of_something_else_is_refused_and_kept(
-    cases: Path, comm: Any, tmp_path: Path, name: str, options: dict[str, Any], text: str
-) -> None:
+    cases, comm, tmp_path, name, options, text
+):
     path = tmp_path / "small.ckpt"
     run_training(cases / f"{SMALL}.json", comm, iterations=3, checkpoint=path)
     before = path.read_bytes()
@@ -75,11 +71,11 @@ def test_a_checkpoint_of_something_else_is_refused_and_kept(
     assert path.read_bytes() == before
 
 
-def cut(data: bytes) -> bytes:
+def cut(data):
     return data[: len(data) // 2]
 
 
-def flipped(data: bytes) -> bytes:
+def flipped(data):
     middle = len(data) // 2
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
@@ -99,9 +95,7 @@ def flipped(data: bytes) -> bytes:
         (lambda data: b"{}\n" + data, "is no checkpoint of this program"),
     ],
 )
-def test_a_file_that_is_no_whole_checkpoint_is_one_sentence(
-    cases: Path, tmp_path: Path, capsys: Any, change: Any, text: str
-) -> None:
+def test_a_file_that_is_no_whole_checkpoint_is_one_sentence(cases, tmp_path, capsys, change, text):
     path, case = tmp_path / "small.ckpt", str(cases / f"{SMALL}.json")
     words = [case, "--quiet", "--iterations", "3", "--checkpoint", str(path)]
     assert train.main(words) == 0
@@ -115,7 +109,7 @@ def test_a_file_that_is_no_whole_checkpoint_is_one_sentence(
     assert path.read_bytes() == changed
 
 
-def test_a_full_disk_leaves_the_checkpoint_before(cases: Path, comm: Any, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_checkpoint_before(cases, comm, tmp_path):
     path = tmp_path / "small.ckpt"
     run_training(cases / f"{SMALL}.json", comm, iterations=3, checkpoint=path)
     before = path.read_bytes()
@@ -126,7 +120,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(cases: Path, comm: Any, tmp_pa
     assert [file.name for file in tmp_path.iterdir()] == ["small.ckpt"]
 
 
-def start(ranks: int, path: Path, every: str = "1") -> "subprocess.Popen[bytes]":
+def start(ranks, path, every="1"):
     """Start a training that writes a checkpoint after every so many iterations."""
     command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", "shm"]
     command += [str(EXAMPLE / "train.py"), str(EXAMPLE / "cases" / f"{LARGE}.json"), "--quiet"]
@@ -136,13 +130,13 @@ def start(ranks: int, path: Path, every: str = "1") -> "subprocess.Popen[bytes]"
     return subprocess.Popen(command, env=environ, **quiet)
 
 
-def ranks_of(launcher: int) -> list[psutil.Process]:
+def ranks_of(launcher):
     """Return the processes that run `train.py` under a launcher."""
     family = psutil.Process(launcher).children(recursive=True)
     return [p for p in family if str(EXAMPLE / "train.py") in p.cmdline()]
 
 
-def await_checkpoint(process: "subprocess.Popen[bytes]", path: Path) -> None:
+def await_checkpoint(process, path):
     """Wait until a training has written its first checkpoint."""
     deadline = time.monotonic() + LONGEST_S
     while not path.exists() and process.poll() is None and time.monotonic() < deadline:
@@ -150,7 +144,7 @@ def await_checkpoint(process: "subprocess.Popen[bytes]", path: Path) -> None:
     assert path.exists(), f"no checkpoint within {LONGEST_S:g} s"
 
 
-def kill_in_the_middle(process: "subprocess.Popen[bytes]", path: Path, draw: random.Random) -> str:
+def kill_in_the_middle(process, path, draw):
     """Kill a rank or the launcher some time after training began; return what was killed."""
     await_checkpoint(process, path)
     family = ranks_of(process.pid) if process.poll() is None else []
@@ -167,16 +161,14 @@ def kill_in_the_middle(process: "subprocess.Popen[bytes]", path: Path, draw: ran
 
 
 @pytest.fixture(scope="module")
-def uninterrupted() -> dict[str, Any]:
+def uninterrupted():
     sddp.train("shm", 1, LARGE, ("--iterations", "0"))  # compiles: no kill falls into that
     return sddp.train("local", 1, LARGE, ("--iterations", ITERATIONS))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(16))
-def test_a_killed_training_goes_on_with_other_ranks(
-    uninterrupted: dict[str, Any], tmp_path: Path, seed: int
-) -> None:
+def test_a_killed_training_goes_on_with_other_ranks(uninterrupted, tmp_path, seed):
     draw, path = random.Random(seed), tmp_path / "killed.ckpt"
     before, after = draw.sample([1, 2, 3, 4], 2)
     process = start(before, path)
@@ -194,8 +186,8 @@ def test_a_killed_training_goes_on_with_other_ranks(
 
 @pytest.mark.slow
 def test_a_training_that_is_asked_to_stop_writes_a_checkpoint_and_ends_well(
-    uninterrupted: dict[str, Any], tmp_path: Path
-) -> None:
+    uninterrupted, tmp_path
+):
     path = tmp_path / "stopped.ckpt"
     process = start(2, path, every="4")
     await_checkpoint(process, path)

@@ -2,7 +2,6 @@
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 from case.random_case import Shape, generate
@@ -14,7 +13,7 @@ from stage.units import choose_units
 @pytest.mark.parametrize("hydros", [1, 5, 20])
 @pytest.mark.parametrize("thermals", [0, 4])
 @pytest.mark.parametrize("options", [(), ("segments", "random_demand", "stage_cost", "uneven")])
-def test_generated_cases_are_valid(hydros: int, thermals: int, options: tuple[str, ...]) -> None:
+def test_generated_cases_are_valid(hydros, thermals, options):
     data = generate(Shape(hydros, thermals, 5, 3, **dict.fromkeys(options, True)), 2)
     case = parse_case(json.dumps(data).encode(), "case.json")
     assert len(case.hydros) == hydros
@@ -26,13 +25,13 @@ def test_generated_cases_are_valid(hydros: int, thermals: int, options: tuple[st
         assert unit == 2.0 ** round(math.log2(unit))
 
 
-def test_equal_arguments_give_equal_cases() -> None:
+def test_equal_arguments_give_equal_cases():
     shape = Shape(4, 3, 4, 3)
     assert generate(shape, 7) == generate(shape, 7)
     assert generate(shape, 7) != generate(shape, 8)
 
 
-def test_command_line_writes_a_case(tmp_path: Path) -> None:
+def test_command_line_writes_a_case(tmp_path):
     out = tmp_path / "case.json"
     words = "--hydros 2 --thermals 1 --stages 3 --openings 2 --seed 5 --segments --uneven"
     assert main([str(out), *words.split()]) == 0
@@ -40,7 +39,7 @@ def test_command_line_writes_a_case(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["--hydros 0", "--stages 0", "--openings -1", "--thermals -1"])
-def test_impossible_sizes_are_refused(tmp_path: Path, words: str) -> None:
+def test_impossible_sizes_are_refused(tmp_path, words):
     with pytest.raises(SystemExit) as caught:
         main([str(tmp_path / "case.json"), *words.split()])
     assert caught.value.code == 2

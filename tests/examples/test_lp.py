@@ -8,12 +8,8 @@ from simplex.solve import reoptimise, solve_dense
 from simplex.state import ROWS, allocate
 from simplex.tableau import add_row, cold_start, drop_slack_rows, rebuild
 
-Program = tuple[
-    np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
-]
 
-
-def random_program(rng: np.random.Generator) -> Program:
+def random_program(rng):
     """Return cost, matrix, row bounds, bounds; half of them of small integers: degenerate."""
     m, n = int(rng.integers(1, 16)), int(rng.integers(1, 40))
     whole = rng.random() < 0.5
@@ -33,7 +29,7 @@ def random_program(rng: np.random.Generator) -> Program:
     return cost, a, (low, high), (lower, upper)
 
 
-def check_program(program: Program) -> str:
+def check_program(program):
     """Compare one program; return the outcome's name."""
     cost, a, rows, bounds = program
     outcome, lp = solve_dense(cost, a, rows, bounds)
@@ -61,19 +57,19 @@ MANY = [pytest.param(seed, 2000, marks=pytest.mark.slow) for seed in range(100, 
 
 
 @pytest.mark.parametrize(("seed", "programs"), [*((seed, 200) for seed in range(10)), *MANY])
-def test_random_programs_agree_with_highs(seed: int, programs: int) -> None:
+def test_random_programs_agree_with_highs(seed, programs):
     rng = np.random.default_rng(seed)
     outcomes = {check_program(random_program(rng)) for _ in range(programs)}
     assert outcomes == {"optimal", "infeasible"}
 
 
-def test_cost_that_prefers_an_infinite_bound_is_refused() -> None:
+def test_cost_that_prefers_an_infinite_bound_is_refused():
     one = np.ones(1)
     rows, bounds = (-one, one), (np.zeros(1), np.full(1, np.inf))
     assert solve_dense(-one, np.ones((1, 1)), rows, bounds)[0] == NOT_DUAL_FEASIBLE
 
 
-def test_highly_degenerate_transport_problem_ends() -> None:
+def test_highly_degenerate_transport_problem_ends():
     size = 6
     a = np.zeros((2 * size, size * size))
     for i in range(size):
@@ -86,7 +82,7 @@ def test_highly_degenerate_transport_problem_ends() -> None:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_rows_added_while_solving_give_the_optimum_with_all_rows(seed: int) -> None:
+def test_rows_added_while_solving_give_the_optimum_with_all_rows(seed):
     rng = np.random.default_rng(seed)
     n, extra = 6, 12
     a, cuts = rng.normal(size=(2, n)), rng.normal(size=(extra, n))
@@ -114,7 +110,7 @@ def test_rows_added_while_solving_give_the_optimum_with_all_rows(seed: int) -> N
     assert lp.base[0] == pytest.approx(value, rel=1e-9, abs=1e-9)
 
 
-def test_a_solve_depends_only_on_its_data() -> None:
+def test_a_solve_depends_only_on_its_data():
     program = random_program(np.random.default_rng(5))
     first = solve_dense(*program)[1]
     for seed in range(20):

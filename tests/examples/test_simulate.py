@@ -5,16 +5,14 @@ import itertools
 import json
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import simulate
 from case.read import parse_case
 from conftest import EXAMPLE
-from simulation.evaluate import Evaluation, evaluate
-from simulation.scenarios import Drawn, Given, Scenarios
+from simulation.evaluate import evaluate
+from simulation.scenarios import Drawn, Given
 from simulation.statistics import cost_statistics
 from training.run import run_training
 from training.share import shared_setting
@@ -23,25 +21,21 @@ SMALL, LARGE = "gen_h4_t5_k3", "gen_h8_t12_k10"
 
 
 @pytest.fixture(scope="module")
-def policies(cases: Path, comm: Any, tmp_path_factory: Any) -> Path:
+def policies(cases, comm, tmp_path_factory):
     """Return a folder with the policies of two cases, one of them optimal."""
-    folder: Path = tmp_path_factory.mktemp("policies")
+    folder = tmp_path_factory.mktemp("policies")
     for name, options in ((SMALL, {}), (LARGE, {"iterations": 20})):
         run_training(cases / f"{name}.json", comm, checkpoint=folder / name, **options)
     return folder
 
 
-def evaluated(
-    cases: Path, comm: Any, policies: Path, name: str, scenarios: Scenarios
-) -> Evaluation:
+def evaluated(cases, comm, policies, name, scenarios):
     case = parse_case((cases / f"{name}.json").read_bytes(), name)
     with shared_setting(comm, case) as setting:
         return evaluate(setting, policies / name, scenarios, 0.9)
 
 
-def test_an_optimal_policy_costs_the_optimum_over_all_paths(
-    cases: Path, comm: Any, policies: Path
-) -> None:
+def test_an_optimal_policy_costs_the_optimum_over_all_paths(cases, comm, policies):
     case = parse_case((cases / f"{SMALL}.json").read_bytes(), SMALL)
     paths = list(itertools.product(*(range(len(p)) for p in case.probabilities)))
     weights = [np.prod([case.probabilities[t][k] for t, k in enumerate(p)]) for p in paths]
@@ -52,7 +46,7 @@ def test_an_optimal_policy_costs_the_optimum_over_all_paths(
     assert done.statistics.mean == pytest.approx(case.known, rel=1e-6)
 
 
-def test_water_and_energy_are_balanced_and_priced(cases: Path, comm: Any, policies: Path) -> None:
+def test_water_and_energy_are_balanced_and_priced(cases, comm, policies):
     case = parse_case((cases / f"{LARGE}.json").read_bytes(), LARGE)
     rng = np.random.default_rng(1)
     shape = 30, case.stages, len(case.hydros)
@@ -84,7 +78,7 @@ def test_water_and_energy_are_balanced_and_priced(cases: Path, comm: Any, polici
             assert storage == pytest.approx(left, abs=1e-6 * hydro.vmax)
 
 
-def test_statistics_are_those_of_the_costs(comm: Any) -> None:
+def test_statistics_are_those_of_the_costs(comm):
     costs = np.random.default_rng(2).lognormal(3.0, 1.0, 1000)
     found = cost_statistics(comm, costs, costs, 0.95)
     worst = np.sort(costs)[-50:]
@@ -96,9 +90,7 @@ def test_statistics_are_those_of_the_costs(comm: Any) -> None:
     assert cost_statistics(comm, costs, costs, 0.0).cvar == pytest.approx(costs.mean(), rel=1e-12)
 
 
-def test_drawn_scenarios_depend_on_their_seed_and_not_on_how_many_there_are(
-    cases: Path, comm: Any, policies: Path
-) -> None:
+def test_drawn_scenarios_depend_on_their_seed_and_not_on_how_many_there_are(cases, comm, policies):
     few, many, other = (
         evaluated(cases, comm, policies, LARGE, Drawn(count, seed)).costs
         for count, seed in ((10, 0), (30, 0), (30, 1))
@@ -107,7 +99,7 @@ def test_drawn_scenarios_depend_on_their_seed_and_not_on_how_many_there_are(
     assert many.tolist() != other.tolist()
 
 
-def run_script(ranks: int, policies: Path, folder: Path, *words: str) -> dict[str, Any]:
+def run_script(ranks, policies, folder, *words):
     """Run `simulate.py` on so many ranks; return its result and the bytes of its table."""
     out, table = folder / f"{ranks}.json", folder / f"{ranks}.csv"
     backend = "local" if ranks == 1 else "shm"
@@ -116,13 +108,13 @@ def run_script(ranks: int, policies: Path, folder: Path, *words: str) -> dict[st
     command += ["--scenarios", "101", "--out", out, "--table", table, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(out.read_text())
+    result = json.loads(out.read_text())
     assert (result.pop("backend"), result.pop("ranks")) == (backend, ranks)
     return {**result, "table": table.read_text()}
 
 
 @pytest.mark.slow
-def test_any_number_of_ranks_gives_the_same_digits(policies: Path, tmp_path: Path) -> None:
+def test_any_number_of_ranks_gives_the_same_digits(policies, tmp_path):
     plot = tmp_path / "fans.png"
     alone = run_script(1, policies, tmp_path, "--plot", str(plot))
     assert run_script(3, policies, tmp_path) == alone
@@ -135,7 +127,7 @@ def test_any_number_of_ranks_gives_the_same_digits(policies: Path, tmp_path: Pat
     assert plot.read_bytes()[:4] == b"\x89PNG"
 
 
-def test_a_table_in_parquet(cases: Path, policies: Path, tmp_path: Path) -> None:
+def test_a_table_in_parquet(cases, policies, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not required")
     path, words = tmp_path / "t.parquet", ["--quiet", "--scenarios", "3"]
     case = str(cases / f"{SMALL}.json")
@@ -161,9 +153,7 @@ def test_a_table_in_parquet(cases: Path, policies: Path, tmp_path: Path) -> None
         (["CASE", "POLICY", "--given", "GIVEN"], "g.json: inflows[1][4]: found a list of 3"),
     ],
 )
-def test_wrong_input_is_reported_in_one_sentence(
-    cases: Path, policies: Path, tmp_path: Path, capsys: Any, words: list[str], text: str
-) -> None:
+def test_wrong_input_is_reported_in_one_sentence(cases, policies, tmp_path, capsys, words, text):
     given = tmp_path / "g.json"
     rows = np.ones((2, 5, 4)).tolist()
     del rows[1][4][0]

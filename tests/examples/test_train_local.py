@@ -6,8 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +17,7 @@ from highs_reference import extensive_form
 from stage.problem import build_problem, opening_row
 from stage.units import choose_units
 from training.plan import Options, make_plan
-from training.run import StageInfeasible, Training, run_case, run_training
+from training.run import StageInfeasible, run_case, run_training
 
 SMALL = [
     "cobre_d02_single_hydro",
@@ -32,13 +30,13 @@ SMALL = [
 ]
 
 
-def train_data(data: dict[str, Any], comm: Any, **options: Any) -> Training:
+def train_data(data, comm, **options):
     """Train the case described by `data`."""
     return run_case(parse_case(json.dumps(data).encode(), "case.json"), comm, Options(**options))
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_reference_optimum_is_reached(cases: Path, comm: Any, name: str) -> None:
+def test_reference_optimum_is_reached(cases, comm, name):
     training = run_training(cases / f"{name}.json", comm)
     known = training.case.known
     assert training.lower_bound[-1] == pytest.approx(known, rel=1e-6)
@@ -46,7 +44,7 @@ def test_reference_optimum_is_reached(cases: Path, comm: Any, name: str) -> None
     assert training.stopped == "every path settled"
 
 
-def test_large_case_reaches_its_bound(cases: Path, comm: Any) -> None:
+def test_large_case_reaches_its_bound(cases, comm):
     training = run_training(cases / "gen_h8_t12_k10.json", comm, iterations=40)
     bounds = np.array(training.lower_bound)
     assert bounds[-1] >= 182400.0
@@ -66,9 +64,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_generated_optimum_is_that_of_the_extensive_form(
-    comm: Any, shape: Shape, seed: int
-) -> None:
+def test_generated_optimum_is_that_of_the_extensive_form(comm, shape, seed):
     data = generate(shape, seed)
     optimum = extensive_form(parse_case(json.dumps(data).encode(), "case.json"))
     training = train_data(data, comm)
@@ -78,7 +74,7 @@ def test_generated_optimum_is_that_of_the_extensive_form(
 
 @pytest.mark.parametrize("water", [1e-3, 1e5])
 @pytest.mark.parametrize("money", [1e-3, 1e4])
-def test_units_of_the_data_do_not_matter(comm: Any, water: float, money: float) -> None:
+def test_units_of_the_data_do_not_matter(comm, water, money):
     data = generate(Shape(3, 2, 3, 3), 4)
     for hydro in data["hydros"]:
         for name in ("vmin", "vmax", "v0", "qmax"):
@@ -93,7 +89,7 @@ def test_units_of_the_data_do_not_matter(comm: Any, water: float, money: float) 
     assert train_data(data, comm).lower_bound[-1] == pytest.approx(optimum * money, rel=1e-7)
 
 
-def test_a_run_repeats_bit_for_bit_and_depends_on_its_seed(cases: Path, comm: Any) -> None:
+def test_a_run_repeats_bit_for_bit_and_depends_on_its_seed(cases, comm):
     path = cases / "gen_h8_t12_k10.json"
     one = run_training(path, comm, iterations=3, seed=1)
     two = run_training(path, comm, iterations=3, seed=1)
@@ -103,12 +99,12 @@ def test_a_run_repeats_bit_for_bit_and_depends_on_its_seed(cases: Path, comm: An
     assert one.cuts_sha256 != other.cuts_sha256
 
 
-def test_the_cut_pool_grows_past_its_first_allocation(cases: Path, comm: Any) -> None:
+def test_the_cut_pool_grows_past_its_first_allocation(cases, comm):
     training = run_training(cases / "gen_h8_t12_k10.json", comm, iterations=8, trajectories=64)
     assert training.trace["cuts"][-1] > 256 * 11
 
 
-def test_water_that_cannot_be_kept_is_named(comm: Any) -> None:
+def test_water_that_cannot_be_kept_is_named(comm):
     data = generate(Shape(2, 1, 3, 2), 3)
     data["hydros"][0]["v0"] = data["hydros"][0]["vmin"]
     data["inflows"][0][1][0] = -50.0
@@ -116,7 +112,7 @@ def test_water_that_cannot_be_kept_is_named(comm: Any) -> None:
         train_data(data, comm)
 
 
-def test_zero_iterations_and_zero_probabilities(comm: Any) -> None:
+def test_zero_iterations_and_zero_probabilities(comm):
     data = generate(Shape(2, 1, 3, 3), 3)
     assert train_data(data, comm, iterations=0).lower_bound == []
     data["probabilities"][1] = [0.5, 0.0, 0.5]
@@ -124,7 +120,7 @@ def test_zero_iterations_and_zero_probabilities(comm: Any) -> None:
     assert train_data(data, comm).lower_bound[-1] == pytest.approx(optimum, rel=1e-6)
 
 
-def test_default_plan_walks_small_trees() -> None:
+def test_default_plan_walks_small_trees():
     data = generate(Shape(1, 1, 3, 3), 1)
     case = parse_case(json.dumps(data).encode(), "case.json")
     units = choose_units(case)
@@ -133,7 +129,7 @@ def test_default_plan_walks_small_trees() -> None:
     assert (plan.paths, plan.trajectories, plan.mixed) == (27, 27, 0)
 
 
-def test_script_trains_and_writes(cases: Path, tmp_path: Path) -> None:
+def test_script_trains_and_writes(cases, tmp_path):
     out, plot = tmp_path / "result.json", tmp_path / "convergence.png"
     case = cases / "fast_hydro_thermal_5.json"
     done = subprocess.run(
@@ -161,9 +157,7 @@ def test_script_trains_and_writes(cases: Path, tmp_path: Path) -> None:
         (["CASE", "--seed", "x"], "--seed"),
     ],
 )
-def test_wrong_arguments_are_reported_before_training(
-    cases: Path, capsys: Any, words: list[str], text: str
-) -> None:
+def test_wrong_arguments_are_reported_before_training(cases, capsys, words, text):
     case = str(cases / "fast_hydro_thermal_2.json")
     assert train.main([case if w == "CASE" else w for w in words]) == 2
     out, errors = capsys.readouterr()
@@ -172,7 +166,7 @@ def test_wrong_arguments_are_reported_before_training(
     assert out == ""
 
 
-def test_a_malformed_case_is_one_line(tmp_path: Path, capsys: Any) -> None:
+def test_a_malformed_case_is_one_line(tmp_path, capsys):
     data = generate(Shape(2, 1, 2, 2), 1)
     data["hydros"][1]["vmax"] = -1
     path = tmp_path / "bad.json"
@@ -183,7 +177,7 @@ def test_a_malformed_case_is_one_line(tmp_path: Path, capsys: Any) -> None:
     assert "bad.json: hydros[1].vmax: found -1" in errors
 
 
-def test_interrupt_ends_with_130(cases: Path) -> None:
+def test_interrupt_ends_with_130(cases):
     command = [sys.executable, str(EXAMPLE / "train.py"), str(cases / "gen_h8_t12_k10.json")]
     environment = dict(os.environ, PYTHONUNBUFFERED="1")
     process = subprocess.Popen(

@@ -11,6 +11,8 @@ from numba import njit, objmode
 from numba.core import types
 from numba.experimental import jitclass
 
+from cobre_comm.testing.cases.raised import raises
+
 shared = None  # a communicator, in every rank
 Pair = collections.namedtuple("Pair", "comm number")
 
@@ -184,12 +186,8 @@ def refusals(comm):
     def cached_closure():
         return comm.size
 
-    told = []
-    for call in (lambda: other_name(comm), region_of_closure, cached_closure):
-        try:
-            call()
-        except (numba.core.errors.NumbaError, TypeError) as error:
-            told.append(str(error))
+    wrong = (lambda: other_name(comm), region_of_closure, cached_closure)
+    told = [str(raises((numba.core.errors.NumbaError, TypeError), call)) for call in wrong]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         cached_global()

@@ -6,6 +6,7 @@ from numba.core.errors import TypingError
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
 from cobre_comm.testing.cases.faults.calling import hide, last_is_wrong
+from cobre_comm.testing.cases.raised import met, raises
 
 
 @njit(parallel=True, cache=True)
@@ -31,11 +32,7 @@ def hidden(comm, rows, results):
 def refused(comm):
     """Return what numba says of a collective in the loop itself."""
     assert ranks_of(comm, 8) == 8 * (comm.rank + comm.size)
-    try:
-        plainly(comm, np.ones((8, 3)))
-    except TypingError as error:
-        return str(error)
-    return ""
+    return str(raises(TypingError, plainly, comm, np.ones((8, 3))))
 
 
 def wrong_on_rank_0(comm):
@@ -43,11 +40,7 @@ def wrong_on_rank_0(comm):
     own = comm.split_local()
     if own.rank == 0:
         last_is_wrong(own, np.ones((8, 3)))
-    try:
-        own.barrier()
-    except (CollectiveFailed, InvalidCommunicator) as error:
-        return error
-    return None
+    return met(own.barrier)
 
 
 def lost(comm):

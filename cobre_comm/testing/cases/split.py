@@ -7,8 +7,9 @@ import numpy as np
 
 from cobre_comm import InvalidCommunicator
 from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Together
-from cobre_comm.testing.cases.memory.regions import populate_by_block, raises
+from cobre_comm.testing.cases.memory.regions import populate_by_block
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
+from cobre_comm.testing.cases.raised import raises
 
 # Color and key of rank r of n.
 PLANS = {

@@ -21,6 +21,7 @@ from cobre_comm import (
     create_communicator,
 )
 from cobre_comm.testing.cases.mixed import sequences
+from cobre_comm.testing.cases.raised import met, raises
 
 BYTES_RECEIVED = slice(128, 136)  # tcpi_bytes_received in linux/tcp.h
 
@@ -32,25 +33,15 @@ def refusals(comm):
     world = MPI.COMM_WORLD
     side = world.Split(world.rank % 2)
     across = side.Create_intercomm(0, world, 1 - world.rank % 2)
-    caught = []
-    for wrong in (across, MPI.COMM_NULL, 3, "world"):
-        try:
-            MpiBackend(wrong)
-        except TypeError as error:
-            caught.append(str(error))
+    wrong = across, MPI.COMM_NULL, 3, "world"
+    caught = [str(raises(TypeError, MpiBackend, comm)) for comm in wrong]
     across.Free()
     side.Free()
     return caught
 
 
 def _errors(kind, *operations):
-    caught = []
-    for call in operations:
-        try:
-            call()
-        except kind as error:
-            caught.append(str(error))
-    return caught
+    return [str(raises(kind, call)) for call in operations]
 
 
 def after_finalize(comm):
@@ -132,9 +123,7 @@ def alone_at_the_rendezvous(comm):
         caught = _errors(InitializationFailed, lambda: MpiBackend(config=MpiConfig(timeout_s=0.1)))
         interrupt = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
         interrupt.start()
-        try:
-            create_communicator()
-        except KeyboardInterrupt:
+        if isinstance(met(create_communicator), KeyboardInterrupt):
             caught.append("interrupted")
     world.send(None, 1 - world.rank)
     world.recv(source=1 - world.rank)
@@ -154,10 +143,7 @@ def error_of_mpi(comm):
     ours.barrier()
     none = ctypes.c_int64(MPI._handleof(MPI.DATATYPE_NULL)).value
     ours._comm.mpi.byte = none
-    try:
-        ours.barrier()
-    except CollectiveFailed as error:
-        caught = error
+    caught = raises(CollectiveFailed, ours.barrier)
     later = _errors(InvalidCommunicator, ours.barrier)
     code = caught.mpi_error_code
     return caught, later, MPI.Get_error_class(code) == MPI.ERR_TYPE, MPI.Get_error_string(code)

@@ -16,6 +16,7 @@ from cobre_comm.backends.tcp import backend
 from cobre_comm.testing.cases.collectives import allgatherv, allreduce, broadcast
 from cobre_comm.testing.cases.faults import calling
 from cobre_comm.testing.cases.mixed import sequences
+from cobre_comm.testing.cases.raised import raises
 
 RECEIVE_BYTES = 65536
 LATEST_S = 20.0  # when a late rank comes at the latest
@@ -181,7 +182,4 @@ def no_memory(comm):
         raise MemoryError("no room")
 
     backend.link_record = refuse
-    try:
-        create_communicator()
-    except InitializationFailed as error:
-        return str(error)
+    return str(raises(InitializationFailed, create_communicator))

@@ -24,6 +24,7 @@ from cobre_comm import (
 from cobre_comm.backends.fast_methods import load
 from cobre_comm.backends.shm import backend, nameless
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
+from cobre_comm.testing.cases.raised import met
 
 SHM_FOLDER = pathlib.Path("/dev/shm")
 REGION_BYTES = 2**20
@@ -154,15 +155,11 @@ def interrupts():
 def fails_on(comm, way, victim, fault):
     """Let one rank fail to make a region; return the error, after which all goes on."""
     undo = FAULTS[fault]() if comm.rank == victim else lambda: None
-    try:
-        made = make_region(comm, way)
-    except Exception as error:
-        made = error
-    finally:
-        undo()
+    caught = met(make_region, comm, way)
+    undo()
     four_in_a_row(comm, "python")
     assert make_region(comm, way) == [1, 2, 3]
-    return made
+    return caught
 
 
 def _limit(which, value):

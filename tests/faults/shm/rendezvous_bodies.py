@@ -14,6 +14,7 @@ from cobre_kernels.shm import control
 from cobre_comm import CollectiveFailed, create_communicator
 from cobre_comm.backends.shm import ownership, rendezvous
 from cobre_comm.backends.shm.ownership import is_locked
+from cobre_comm.testing.cases.raised import raises
 
 NEVER_S = 300.0  # a limit that no test waits for
 PATIENCE_S = 20.0  # for a peer on a busy machine
@@ -187,11 +188,7 @@ def leader_dies_in_split(comm):
     if comm.rank == 0:
         comm._agree_on(SPLIT, 0)
         os.kill(os.getpid(), signal.SIGKILL)
-    try:
-        comm.split_local()
-    except CollectiveFailed as error:
-        return error.ranks
-    return None
+    return raises(CollectiveFailed, comm.split_local).ranks
 
 
 def waits_while_another_removes(comm, folder):

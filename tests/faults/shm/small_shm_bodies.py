@@ -11,6 +11,7 @@ from cobre_comm.testing import leftovers, run_ranks_outcomes
 from cobre_comm.testing.cases.collectives import allgatherv, allreduce
 from cobre_comm.testing.cases.memory import regions
 from cobre_comm.testing.cases.mixed import sequences
+from cobre_comm.testing.cases.raised import raises
 
 
 def any_size(comm):
@@ -37,12 +38,7 @@ def any_size(comm):
 
 def hardly_any(comm):
     allgatherv.gather_equal(comm, "python", "f8", 50_000)
-    try:
-        comm.create_shared_region(2**18, np.float64)
-    except AllocationFailed:
-        pass
-    else:
-        raise AssertionError("two MiB do not fit into one")
+    raises(AllocationFailed, comm.create_shared_region, 2**18, np.float64)
     sequences.four_in_a_row(comm, "python")
 
 

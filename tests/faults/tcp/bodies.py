@@ -16,6 +16,7 @@ from cobre_comm.backends.shm import nameless, segment
 from cobre_comm.backends.tcp import backend, nodes
 from cobre_comm.backends.tcp.rendezvous import worker
 from cobre_comm.config import TcpConfig
+from cobre_comm.testing.cases.raised import raises
 from tests.faults.tcp.job import check_greetings, descriptors, greet, rendezvous
 
 LATE_S = 4.0
@@ -82,12 +83,8 @@ def too_few_descriptors(comm):
 
 def exchange_objects(comm):
     """Return what each function of pickles raises; nothing is sent, so the ranks need not meet."""
-    refusals = []
-    for call in (objects.broadcast, objects.gather, objects.allgather):
-        try:
-            call(comm, {})
-        except PermissionError as error:
-            refusals.append(str(error))
+    calls = objects.broadcast, objects.gather, objects.allgather
+    refusals = [str(raises(PermissionError, call, comm, {})) for call in calls]
     comm.barrier()
     return refusals
 

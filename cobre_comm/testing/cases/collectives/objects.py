@@ -4,6 +4,7 @@ import numpy as np
 
 from cobre_comm import objects
 from cobre_comm.testing.cases.case import QUICK, Case
+from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.cases.reference import block
 
 
@@ -49,11 +50,8 @@ def cannot_be_pickled(comm):
     last = comm.size - 1
     for call in (objects.broadcast, objects.gather, objects.allgather):
         own = (lambda: None) if comm.rank == last else comm.rank
-        said = ""
-        try:
-            call(comm, own, *([] if call is objects.allgather else [last]))
-        except TypeError as error:
-            said = str(error)
+        root = [] if call is objects.allgather else [last]
+        said = str(raises(TypeError, call, comm, own, *root))
         assert f"rank {last} cannot pickle" in said
         assert "lambda" in said
     assert objects.broadcast(comm, "still usable") == "still usable"

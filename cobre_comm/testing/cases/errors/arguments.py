@@ -12,23 +12,17 @@ from cobre_comm.testing.cases.case import QUICK, WHOLE, Case
 from cobre_comm.testing.cases.collectives.barrier import three_barriers
 from cobre_comm.testing.cases.errors import wrong_calls
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
+from cobre_comm.testing.cases.raised import met, raises
 
 
 def _check(comm, caller, operation, name, given, error):
     """Fail unless a wrong call raises what it should, and says where."""
     label = f"{operation}, {name}, {caller}"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            getattr(calls(caller, comm.rank), operation)(comm, *given)
-    except error as caught:
-        told = str(caught)
-    except Exception as caught:
-        raise AssertionError(f"{label}: {type(caught).__name__}: {caught}"[:300]) from caught
-    else:
-        raise AssertionError(f"{label}: nothing was raised")
-    says_where = caller == "njit" or told.startswith((operation, "root "))
-    assert says_where, f"{label}: the message does not say where: {told}"
+    with warnings.catch_warnings(action="ignore"):
+        caught = met(getattr(calls(caller, comm.rank), operation), comm, *given)
+    assert isinstance(caught, error), f"{label} raised {caught!r}"[:300]
+    says_where = caller == "njit" or str(caught).startswith((operation, "root "))
+    assert says_where, f"{label}: the message does not say where: {caught}"
 
 
 def wrong_arguments(comm, caller, operation):
@@ -54,8 +48,7 @@ def fields_of_argument_errors(comm, caller):
     made = calls(caller, comm.rank)
     size = comm.size
     tables = np.full(size, 2), 2 * np.arange(size)
-    caught = {}
-    for name, call in {
+    wrong = {
         "root": lambda: made.broadcast(comm, np.zeros(2), size + 3),
         "lengths": lambda: made.allreduce(comm, np.zeros(4), np.zeros(3), ReduceOp.SUM),
         "send": lambda: made.allgatherv(comm, np.zeros(5), np.zeros(2 * size), *tables),
@@ -66,11 +59,8 @@ def fields_of_argument_errors(comm, caller):
             comm, np.zeros(2), np.zeros(2 * size), tables[0], tables[1] - 1
         ),
         "empty": lambda: made.allreduce(comm, np.zeros(0), np.zeros(0), ReduceOp.SUM),
-    }.items():
-        try:
-            call()
-        except (InvalidRoot, InvalidBufferSize) as error:
-            caught[name] = error
+    }
+    caught = {name: raises((InvalidRoot, InvalidBufferSize), call) for name, call in wrong.items()}
     assert (caught["root"].root, caught["root"].size) == (size + 3, size)
     lengths = caught["lengths"]
     assert (lengths.operation, {lengths.expected, lengths.actual}) == ("allreduce", {3, 4})
@@ -120,16 +110,11 @@ def closed(comm, caller):
     comm.barrier()
     comm.close()
     comm.close()
-    told = {}
     for name in [*OPERATIONS, *RARE, "exact_sum", "allgather", "sum", "min", "max"]:
-        try:
-            getattr(calls(caller, comm.rank), name)(comm, *arguments(comm, name, root=comm.rank))
-        except InvalidCommunicator as error:
-            told[name] = str(error)
-        else:
-            raise AssertionError(f"after close(), {name} raised no error")
+        call = getattr(calls(caller, comm.rank), name)
+        told = raises(InvalidCommunicator, call, comm, *arguments(comm, name, root=comm.rank))
+        assert "closed" in str(told), (name, told)
     assert 0 <= comm.rank < comm.size
-    assert all("closed" in text for text in told.values())
 
 
 case = partial(Case, where="arguments", column="errors", check=QUICK)

@@ -9,6 +9,7 @@ from cobre_comm.testing.cases.calls import OPERATIONS, calls
 from cobre_comm.testing.cases.case import EVERY, NEVER, QUICK, Case
 from cobre_comm.testing.cases.faults.calling import meet_failure, prepare
 from cobre_comm.testing.cases.faults.survivors import check_later
+from cobre_comm.testing.cases.raised import met
 
 EITHER = (CollectiveFailed, InvalidBufferSize)
 
@@ -117,31 +118,22 @@ def disagree_on_tables(comm, caller, which):
     if which == "swapped" and odd:
         displs[:2] = displs[1::-1].copy()
     recv = np.zeros(4 * size + 4)
-    try:
-        calls(caller, comm.rank).allgatherv(comm, np.ones(2), recv, counts, displs)
-    except Exception as error:
-        return error
-    return None
+    return met(calls(caller, comm.rank).allgatherv, comm, np.ones(2), recv, counts, displs)
 
 
 def disagree_on_region(comm, which):
     comm.barrier()
     odd = comm.rank == comm.size - 1
-    try:
-        if which == "count":
-            comm.create_shared_region(4 if odd else 5)
-        elif which == "dtype":
-            comm.create_shared_region(4, np.int64 if odd else np.float64)
-        elif which == "split" and odd:
-            comm.split_local()
-        elif which == "fence":
-            regions = [comm.create_shared_region(2) for _ in range(2)]
-            regions[1 if odd else 0].fence()
-        else:
-            comm.create_shared_region(4)
-    except Exception as error:
-        return error
-    return None
+    if which == "count":
+        return met(comm.create_shared_region, 4 if odd else 5)
+    if which == "dtype":
+        return met(comm.create_shared_region, 4, np.int64 if odd else np.float64)
+    if which == "split" and odd:
+        return met(comm.split_local)
+    if which == "fence":
+        regions = [comm.create_shared_region(2) for _ in range(2)]
+        return met(regions[1 if odd else 0].fence)
+    return met(comm.create_shared_region, 4)
 
 
 def all_learn_who_called_what(ran):

@@ -7,7 +7,7 @@ import numpy as np
 from cobre_comm import CollectiveFailed, CommError, ReduceOp
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import NEVER, QUICK, Case
-from cobre_comm.testing.cases.memory.regions import raises
+from cobre_comm.testing.cases.raised import met, raises
 
 # What a rank finds wrong by itself, and what it does afterwards.
 REFUSED = ["InvalidRoot", "InvalidBufferSize", "TypeError", "ValueError"]
@@ -32,30 +32,20 @@ def refused_on_one(comm, caller, name, then):
     """Rank 1 does not take part in what the others do; return what each meets first."""
     made = calls(caller, comm.rank)
     comm.barrier()
-    first = None
-    try:
-        if comm.rank == 1:
-            _refused(comm, made, name)
-        made.allreduce(comm, np.ones(4), np.zeros(4), ReduceOp.SUM)
-    except Exception as error:
-        first = error
     if comm.rank == 1:
+        first = met(_refused, comm, made, name)
         if then == "close":
             comm.close()
         else:
             raises(CommError, made.barrier, comm)
-    return first
+        return first
+    return met(made.allreduce, comm, np.ones(4), np.zeros(4), ReduceOp.SUM)
 
 
 def refused_region_on_one(comm):
     """Rank 1's region is refused before it communicates."""
     comm.barrier()
-    try:
-        comm.create_shared_region(-1 if comm.rank == 1 else 5)
-    except Exception as error:
-        first = error
-    else:
-        first = None
+    first = met(comm.create_shared_region, -1 if comm.rank == 1 else 5)
     if comm.rank == 1:
         raises(CommError, comm.barrier)
     return first

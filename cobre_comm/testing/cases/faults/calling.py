@@ -9,6 +9,7 @@ from numba import njit, prange
 
 from cobre_comm import InvalidCommunicator
 from cobre_comm.testing.cases.calls import OPERATIONS, arguments, calls
+from cobre_comm.testing.cases.raised import met
 
 # A C library forks without Python's hooks.
 FORKS = {"python": os.fork, "libc": ctypes.PyDLL(None).fork}
@@ -49,12 +50,9 @@ def prepare(comm, caller, *others):
 
 def meet_failure(comm, caller, operation, **arguments):
     """Return (what was raised, when, the error of the next call, how long that took)."""
-    try:
-        collective(comm, caller, operation, **arguments)
-    except BaseException as error:
-        caught, at = error, time.monotonic()
-    else:
-        return None, time.monotonic(), None, 0.0
+    caught, at = met(collective, comm, caller, operation, **arguments), time.monotonic()
+    if caught is None:
+        return None, at, None, 0.0
     later, began = [], time.monotonic()
     for name in OPERATIONS:
         try:

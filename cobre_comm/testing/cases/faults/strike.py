@@ -18,6 +18,7 @@ from cobre_comm import InvalidCommunicator
 from cobre_comm.testing.cases.calls import OPERATIONS, calls
 from cobre_comm.testing.cases.faults.calling import collective, last_is_wrong
 from cobre_comm.testing.cases.faults.fault import await_fact, told
+from cobre_comm.testing.cases.raised import met
 
 CHILD_LIVES_S = 120  # longer than any test waits for an error; they are ended before
 EXIT_CODE = 7
@@ -276,10 +277,7 @@ class Victim:
         )
         try:
             for call in (*(partial(collective, comm, "python", n) for n in OPERATIONS), *others):
-                try:
-                    call()
-                except InvalidCommunicator as error:
-                    refused.append(str(error))
+                refused.append(str(met(call)))
             comm.close()
         finally:
             self.ledger.tell(refused=refused)

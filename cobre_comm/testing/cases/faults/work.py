@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 
-from cobre_comm import BackendError, CommError, InvalidCommunicator, create_communicator
+from cobre_comm import BackendError, CommError, create_communicator
 from cobre_comm.testing.cases.calls import OPERATIONS
 from cobre_comm.testing.cases.faults import steps
 from cobre_comm.testing.cases.faults.calling import collective
@@ -25,6 +25,7 @@ from cobre_comm.testing.cases.faults.fault import (
 )
 from cobre_comm.testing.cases.faults.kinds import ASTRAY, HARMFUL, KINDS
 from cobre_comm.testing.cases.faults.strike import Alarmed, Victim, end_children
+from cobre_comm.testing.cases.raised import met
 
 MET = (CommError, BackendError, KeyboardInterrupt, Alarmed, MemoryError, OSError, steps.Wrong)
 LONGEST_S = 20.0  # a fault that nobody has met by then has been missed
@@ -182,12 +183,9 @@ class _Worker:
         caught = told(self.folder, self.rank).get("caught", {})
         if caught.get("error") not in ("CollectiveFailed", "InvalidBufferSize"):
             return
-        later, began = [], time.monotonic()
-        for name in OPERATIONS:
-            try:
-                collective(self.comm, self.caller, name)
-            except CommError as error:
-                later.append(f"{type(error).__name__}: {error}")
+        began = time.monotonic()
+        errors = [met(collective, self.comm, self.caller, name) for name in OPERATIONS]
+        later = [f"{type(error).__name__}: {error}" for error in errors]
         self.ledger.tell(later=later, took=time.monotonic() - began)
 
     def _tidy(self):
@@ -217,11 +215,7 @@ class _Worker:
     def _leave_if_child(self):
         """End a child that goes on as its parent would; it must take no order of the parent's."""
         if os.getpid() != self.pid:
-            refused = []
-            try:
-                self.comm.barrier()
-            except InvalidCommunicator as error:
-                refused.append(str(error))
+            refused = [str(met(self.comm.barrier))]
             self.comm.close()
             atexit._run_exitfuncs()
             self.ledger.tell(refused=refused)

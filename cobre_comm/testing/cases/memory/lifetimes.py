@@ -19,9 +19,9 @@ from cobre_comm.testing.cases.memory.regions import (
     SPLIT,
     case,
     compiled_fence_and_sum,
-    raises,
 )
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
+from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.cases.reference import sentinels
 
 GROWTH_KIB = 2048  # of memory that the allocator has not given back; 10,000 leaks of 0.2 KiB

@@ -12,15 +12,8 @@ from cobre_comm import AllocationFailed, ReduceOp
 from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Together
 from cobre_comm.testing.cases.collectives import allreduce
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
+from cobre_comm.testing.cases.raised import raises
 from cobre_comm.testing.cases.reference import STRUCTURED, assert_same_bytes, block
-
-
-def raises(error, call, *args):
-    try:
-        call(*args)
-    except error as caught:
-        return caught
-    raise AssertionError(f"{call} did not raise {error}")
 
 
 def populate_on_leader(comm, dtype, count):

@@ -18,6 +18,11 @@ def call(operation, length=5, **keywords):
     return operation, length, keywords
 
 
+def odd(operation, *words, **otherwise):
+    """Return the plan in which rank 1 says it otherwise, and the words."""
+    return [call(operation), call(operation, **otherwise), call(operation)], list(words)
+
+
 # Plans of ranks 0, 1, 2; words that every rank's message has.
 PLANS = {
     "operations": (
@@ -36,62 +41,34 @@ PLANS = {
         [call("barrier"), call("allgatherv", 5000), call("allgatherv", 5000)],
         ["rank 0 called barrier", "rank 1 and rank 2 called allgatherv"],
     ),
-    "lengths of allreduce": (
-        [call("allreduce", 5), call("allreduce", 6), call("allreduce", 5)],
-        ["5 elements", "6 elements"],
-    ),
+    "lengths of allreduce": odd("allreduce", "5 elements", "6 elements", length=6),
     "short and long allreduce": (
         [call("allreduce", 1), call("allreduce", 50_000), call("allreduce", 50_000)],
         ["1 elements", "50000 elements"],
     ),
-    "same bytes, other dtype": (
-        [call("allreduce", 4), call("allreduce", 4, dtype="i8"), call("allreduce", 4)],
-        ["float64", "int64"],
-    ),
+    "same bytes, other dtype": odd("allreduce", "float64", "int64", dtype="i8"),
     "ops": (
         [call("allreduce", op=ReduceOp.MIN), call("allreduce", op=ReduceOp.MAX), call("allreduce")],
         ["MIN", "MAX", "SUM"],
     ),
-    "numbers": (
-        [call("sum"), call("sum", dtype="i8"), call("sum")],
-        ["float64, 1 elements", "int64, 1 elements"],
-    ),
+    "numbers": odd("sum", "float64, 1 elements", "int64, 1 elements", dtype="i8"),
     "exact_sum and an allreduce of the same length": (
         [call("exact_sum"), call("allreduce", 70, dtype="i8"), call("allreduce", 70, dtype="i8")],
         ["rank 0 called exact_sum", "rank 1 and rank 2 called allreduce"],
     ),
-    "roots": (
-        [call("broadcast", root=0), call("broadcast", root=1), call("broadcast", root=0)],
-        ["root=0", "root=1"],
-    ),
-    "lengths of broadcast": (
-        [call("broadcast", 5), call("broadcast", 5000), call("broadcast", 5)],
-        ["40 bytes", "40000 bytes"],
-    ),
-    "dtypes of broadcast": (
-        [call("broadcast", 5), call("broadcast", 5, dtype="i8"), call("broadcast", 5)],
-        ["float64", "int64"],
-    ),
-    "counts": (
-        [call("allgatherv", 5), call("allgatherv", 6), call("allgatherv", 5)],
-        ["sends 5 elements", "sends 6 elements"],
-    ),
-    "counts of gatherv": (
-        [call("gatherv", 5), call("gatherv", 6), call("gatherv", 5)],
-        ["the root's counts", "sends 5 elements", "sends 6 elements"],
+    "roots": odd("broadcast", "root=0", "root=1", root=1),
+    "lengths of broadcast": odd("broadcast", "40 bytes", "40000 bytes", length=5000),
+    "dtypes of broadcast": odd("broadcast", "float64", "int64", dtype="i8"),
+    "counts": odd("allgatherv", "sends 5 elements", "sends 6 elements", length=6),
+    "counts of gatherv": odd(
+        "gatherv", "the root's counts", "sends 5 elements", "sends 6 elements", length=6
     ),
     "counts of a long gatherv": (
         [call("gatherv", 5), call("gatherv", 6), call("gatherv", 50_000)],
         ["the root's counts", "sends 6 elements", "sends 50000 elements"],
     ),
-    "roots of gatherv": (
-        [call("gatherv", root=0), call("gatherv", root=1), call("gatherv", root=0)],
-        ["gatherv(root=0", "gatherv(root=1"],
-    ),
-    "dtypes of allgatherv": (
-        [call("allgatherv", 5), call("allgatherv", 5, dtype="f4"), call("allgatherv", 5)],
-        ["float64", "float32"],
-    ),
+    "roots of gatherv": odd("gatherv", "gatherv(root=0", "gatherv(root=1", root=1),
+    "dtypes of allgatherv": odd("allgatherv", "float64", "float32", dtype="f4"),
 }
 AT_FAULT = {"operations": (1,), "split": (1,)}  # the odd one, where the others agree
 

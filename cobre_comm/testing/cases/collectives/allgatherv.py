@@ -124,12 +124,6 @@ def gather_bytes(comm, caller, total):
     gather_equal(comm, caller, "u1", total // comm.size)
 
 
-def gather_again(comm, caller, count):
-    """The same call in a row, each time with other data."""
-    for seed in range(4):
-        gather_equal(comm, caller, "f8", count, seed)
-
-
 def gather_odd_addresses(comm, caller, count):
     size = comm.size
     for offset in (1, 3, 7):
@@ -194,7 +188,10 @@ CASES = [
         "edges_of_inline_and_chunk", gather_equal,
         {"dtype": ["f8"], "count": [Together([11, 12, 13, 170, 171, 341])]}, buffers=SMALLEST,
     ),
-    Case("same_call_with_other_data", gather_again, {"count": [Together([4, 12, 1000])]}),
+    Case(
+        "same_call_with_other_data", gather_equal,
+        {"dtype": ["f8"], "count": [Together([4, 12, 1000])], "seed": [Together(range(4))]},
+    ),
     Case(
         "odd_addresses", gather_odd_addresses, {"count": [Together([5, 1500, 9001])]},
         buffers=("small",),

@@ -62,12 +62,6 @@ def reduce_every_op(comm, caller, dtype, lengths):
         reduce_lengths(comm, caller, dtype, op, lengths)
 
 
-def reduce_again(comm, caller, op, count):
-    """The same call in a row, each time with other data."""
-    for seed in range(4):
-        reduce(comm, caller, "f8", op, count, seed)
-
-
 def reduce_odd_addresses(comm, caller, dtype, op, count):
     """Send and receive at multiples of the item size that are no multiples of 16 bytes."""
     contributions = [numbers(dtype, r, count) for r in range(comm.size)]
@@ -141,17 +135,6 @@ def reduce_same_bits(comm, caller, dtype, op, count):
     return whole.tobytes()
 
 
-def reduce_shapes(comm, caller, op):
-    mine = numbers("f8", comm.rank, 12).reshape(3, 4)
-    recv = sentinels("f8", (3, 4))
-    calls(caller, comm.rank).allreduce(comm, mine, recv, op)
-    everyone = [numbers("f8", r, 12).reshape(3, 4) for r in range(comm.size)]
-    assert_same_fold(recv, fold(op, everyone), op)
-    single, result = np.array(2.0 + comm.rank), np.array(-1.0)
-    calls(caller, comm.rank).allreduce(comm, single, result, op)
-    assert result == fold(op, [np.array(2.0 + r) for r in range(comm.size)])
-
-
 def reduce_read_only_send(comm, caller, op):
     mine = numbers("f8", comm.rank, 12)
     mine.flags.writeable = False
@@ -186,8 +169,11 @@ CASES = [
         buffers=("smallest",), check=QUICK,
     ),
     Case(
-        "same_call_with_other_data", reduce_again,
-        {"op": OPS[:1], "count": [Together([4, 12, 1000])]},
+        "same_call_with_other_data", reduce,
+        {
+            "dtype": ["f8"], "op": OPS[:1], "shape": [Together([4, 12, 1000])],
+            "seed": [Together(range(4))],
+        },
     ),
     Case(
         "odd_addresses", reduce_odd_addresses,
@@ -220,7 +206,7 @@ CASES = [
         {"dtype": FLOATS, "op": [ReduceOp.SUM, ReduceOp.MIN, ReduceOp.PROD], "count": [5000]},
         callers=("python",), buffers=("default", "smallest"), expect=same_on_all,
     ),
-    Case("two_and_no_dimensions", reduce_shapes, {"op": [Together(OPS)]}),
+    Case("two_and_no_dimensions", reduce, {**EVERY_OP, "shape": [Together([(3, 4), ()])]}),
     Case("send_may_be_read_only", reduce_read_only_send, {"op": [Together(OPS)]}),
     Case("long_long_is_int64", reduce_alias_dtype, {"op": [Together(OPS)]}, callers=("python",)),
 ]  # fmt: skip

@@ -30,12 +30,6 @@ def cast_lengths(comm, caller, dtype, lengths):
         cast(comm, caller, dtype, length, (number + 1) % comm.size, seed=number)
 
 
-def cast_again(comm, caller, count):
-    """The same call in a row, each time with other data."""
-    for seed in range(4):
-        cast(comm, caller, "f8", count, 0, seed)
-
-
 def cast_odd_addresses(comm, caller, count):
     for offset in (1, 3, 7):
         expected = sentinels("u1", count + 8)
@@ -66,7 +60,13 @@ CASES = [
         "from_every_rank", cast_from_every_rank,
         {"dtype": ["f8"], "shape": [Together([0, 1, 12, 13, (3, 4), (), 10_000])]}, check=QUICK,
     ),
-    Case("same_call_with_other_data", cast_again, {"count": [Together([4, 12, 1000])]}),
+    Case(
+        "same_call_with_other_data", cast,
+        {
+            "dtype": ["f8"], "shape": [Together([4, 12, 1000])], "root": [0],
+            "seed": [Together(range(4))],
+        },
+    ),
     Case(
         "odd_addresses", cast_odd_addresses, {"count": [Together([5, 1500, 9001])]},
         buffers=("small",),

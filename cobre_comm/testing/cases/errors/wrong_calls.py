@@ -116,8 +116,8 @@ def broadcast(rank, size):
     yield "root float", (buf, 0.0), TypeError
     yield "root True", (buf, True), TypeError
     yield "root name", (buf, "0"), TypeError
-    if rank != 0:
-        yield "read-only", (_read_only(np.zeros(4)), 0), ValueError
+    if size > 1:
+        yield "read-only", (_read_only(np.zeros(4)), (rank + 1) % size), ValueError
 
 
 def allgather(rank, size):
@@ -141,6 +141,13 @@ def number(rank, size):
     yield "2**63", (np.uint64(2**63),), ValueError
 
 
+def exact_sum(rank, size):
+    yield "int64", (np.zeros(4, np.int64),), TypeError
+    yield "complex", (np.zeros(4, np.complex128),), TypeError
+    yield "strided", (np.zeros((4, 4))[:, 1],), ValueError
+    yield "unaligned", (np.zeros(81, np.uint8)[1:].view("f8"),), ValueError
+
+
 BY_OPERATION = {
     "allgatherv": allgatherv,
     "allreduce": allreduce,
@@ -149,6 +156,7 @@ BY_OPERATION = {
     "gatherv": gatherv,
     "sum": number,
     "max": number,
+    "exact_sum": exact_sum,
 }
 
 
@@ -177,6 +185,9 @@ def python(rank, size):
     yield "allreduce", "float16", (half, half.copy(), ReduceOp.SUM), TypeError
     long = np.zeros(3, "g")
     yield "allreduce", "longdouble", (long, long.copy(), ReduceOp.SUM), TypeError
+    yield "exact_sum", "list", ([1.0],), TypeError
+    yield "exact_sum", "scalar", (1.0,), TypeError
+    yield "exact_sum", "byte order", (np.zeros(2, ">f8"),), TypeError
     yield "broadcast", "list", ([1.0],), TypeError
     yield "broadcast", "objects", (objects,), TypeError
     yield "broadcast", "bytearray", (bytearray(4),), TypeError

@@ -1,10 +1,9 @@
 import importlib
-import subprocess
-import sys
 
 import pytest
 
 import cobre_comm
+from tests.command import python
 
 HEAVY = ("numba", "llvmlite", "mpi4py", "numpy", "cobre_kernels", "multiprocessing", "asyncio")
 
@@ -20,11 +19,7 @@ print(threading.active_count())
 
 
 def probe(code):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return python("-W", "error", "-c", code).stdout.splitlines()
 
 
 def test_import_brings_nothing_heavy():

@@ -1,7 +1,5 @@
 """A few faults of the campaign every day, some minutes of it in `make test-all`."""
 
-import subprocess
-import sys
 from math import inf
 from types import SimpleNamespace
 
@@ -11,13 +9,8 @@ from cobre_comm.testing.cases.faults.fault import STEP, Fault
 from cobre_comm.testing.cases.faults.kinds import KINDS
 from tests.campaign.__main__ import main, results, start_workers
 from tests.campaign.draw import SHORT_S, draw
+from tests.command import python
 from tests.grid import skip_unless_here, some
-
-
-def campaign(*words):
-    return subprocess.run(
-        [sys.executable, "-m", "tests.campaign", *words], capture_output=True, text=True
-    )
 
 
 def test_a_number_is_always_the_same_fault():
@@ -28,16 +21,16 @@ def test_a_number_is_always_the_same_fault():
 @pytest.mark.slow
 def test_each_kind_over_shared_memory_and_sockets():
     """With nodes of two ranks; the conformance table has every rank alone (TestStruck)."""
-    done = campaign("--each", "--start", "hand", "--backend", "shm", "--backend", "tcp:")
-    assert done.returncode == 0, done.stdout + done.stderr
+    words = "--each", "--start", "hand", "--backend", "shm", "--backend", "tcp:"
+    done = python("-m", "tests.campaign", *words, within_s=None)
     assert "0 misses" in done.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_minutes_of_faults():
-    done = campaign("--faults", "100000", "--minutes", "2", "--seed", "5")
-    assert done.returncode == 0, done.stdout + done.stderr
+    words = "--faults", "100000", "--minutes", "2", "--seed", "5"
+    python("-m", "tests.campaign", *words, within_s=None)
 
 
 def test_a_worker_that_ends_is_a_miss(monkeypatch, capsys):

@@ -3,8 +3,6 @@
 import itertools
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from cobre_comm.testing import cases
 from cobre_comm.testing.conformance import FEATURES, PARTS, ConformanceSuite, Grid
 from cobre_comm.testing.pairwise import choose
 from cobre_comm.testing.suite.part import marked_trials
+from tests.command import python
 from tests.grid import OUR_GRID
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "third-backends.md").read_text()
@@ -42,11 +41,8 @@ def author(tmp_path):
 
 
 def run_pytest(author, *arguments):
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(author)}
-    return subprocess.run(
-        command, cwd=author, env=environment, capture_output=True, text=True, timeout=120
-    )
+    words = "-m", "pytest", "-p", "no:cacheprovider", "-rs", *arguments
+    return python(*words, code=None, cwd=author, env={**os.environ, "PYTHONPATH": str(author)})
 
 
 @pytest.mark.slow
@@ -73,10 +69,7 @@ def test_without_the_plugin_it_says_what_to_do(author):
 
 
 def test_the_table_needs_no_pytest():
-    command = [sys.executable, "-c", WITHOUT_PYTEST]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert "pip install 'cobre-comm[conformance]'" in done.stdout
+    assert "pip install 'cobre-comm[conformance]'" in python("-c", WITHOUT_PYTEST).stdout
 
 
 def test_the_whole_suite_has_every_case():

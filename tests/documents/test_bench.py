@@ -1,14 +1,13 @@
 """The benchmarks run, and two runs can be compared."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from bench.nodes import figures, scale
 from bench.nodes.figures import Figures
+from tests.command import python
 from tests.grid import why_not
 
 ROOT = Path(__file__).parents[2]
@@ -16,13 +15,8 @@ DEADLINE_S = 150
 
 
 def output_of(*words):
-    command = [sys.executable, "-m", *words]
     ours = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    done = subprocess.run(
-        command, cwd=ROOT, env=ours, capture_output=True, text=True, timeout=DEADLINE_S
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return python("-m", *words, within_s=DEADLINE_S, cwd=ROOT, env=ours).stdout
 
 
 @pytest.mark.slow

@@ -3,12 +3,11 @@
 import errno
 import os
 import pathlib
-import subprocess
-import sys
 
 from compiled import forget_stale_code
 
 from cobre_comm.check.sddp import example_folder
+from tests.command import python
 
 
 def test_changed_sources_empty_the_cache(tmp_path):
@@ -46,8 +45,5 @@ def test_training_writes_to_nothing_that_lies_in_the_common_temporary_folder(tmp
         (tmp_path / name).symlink_to(victim)
     folder = example_folder()
     case, environ = folder / "cases/gen_h4_t5_k3.json", {**os.environ, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, folder / "train.py", case]
-    done = subprocess.run([*command, "--iterations", "1"], env=environ,
-                          capture_output=True, check=False, timeout=200)  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    python(folder / "train.py", case, "--iterations", "1", within_s=200, env=environ)
     assert victim.read_text() == "precious"

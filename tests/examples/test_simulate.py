@@ -3,8 +3,6 @@
 import csv
 import itertools
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,6 +14,8 @@ from simulation.scenarios import Drawn, Given
 from simulation.statistics import cost_statistics
 from training.run import run_training
 from training.share import shared_setting
+
+from tests.command import python
 
 SMALL, LARGE = "gen_h4_t5_k3", "gen_h8_t12_k10"
 
@@ -99,15 +99,14 @@ def test_drawn_scenarios_depend_on_their_seed_and_not_on_how_many_there_are(case
     assert many.tolist() != other.tolist()
 
 
-def run_script(ranks, policies, folder, *words):
+def run_script(ranks, policies, folder, *more):
     """Run `simulate.py` on so many ranks; return its result and the bytes of its table."""
     out, table = folder / f"{ranks}.json", folder / f"{ranks}.csv"
     backend = "local" if ranks == 1 else "shm"
-    command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", backend]
-    command += [EXAMPLE / "simulate.py", EXAMPLE / "cases" / f"{LARGE}.json", policies / LARGE]
-    command += ["--scenarios", "101", "--out", out, "--table", table, *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stderr
+    words = ["-m", "cobre_comm", "run", "-n", str(ranks), "--backend", backend]
+    words += [EXAMPLE / "simulate.py", EXAMPLE / "cases" / f"{LARGE}.json", policies / LARGE]
+    words += ["--scenarios", "101", "--out", out, "--table", table, *more]
+    python(*words, within_s=200)
     result = json.loads(out.read_text())
     assert (result.pop("backend"), result.pop("ranks")) == (backend, ranks)
     return {**result, "table": table.read_text()}

@@ -19,6 +19,8 @@ from stage.units import choose_units
 from training.plan import Options, make_plan
 from training.run import StageInfeasible, run_case, run_training
 
+from tests.command import python
+
 SMALL = [
     "cobre_d02_single_hydro",
     "fast_hydro_thermal_2",
@@ -132,11 +134,8 @@ def test_default_plan_walks_small_trees():
 def test_script_trains_and_writes(cases, tmp_path):
     out, plot = tmp_path / "result.json", tmp_path / "convergence.png"
     case = cases / "fast_hydro_thermal_5.json"
-    done = subprocess.run(
-        [sys.executable, EXAMPLE / "train.py", case, "--out", out, "--plot", plot],
-        capture_output=True, text=True, cwd=tmp_path, timeout=170,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    words = EXAMPLE / "train.py", case, "--out", out, "--plot", plot
+    done = python(*words, cwd=tmp_path, within_s=170)
     assert "known optimum" in done.stdout
     assert "\x1b" not in done.stdout
     result = json.loads(out.read_text())

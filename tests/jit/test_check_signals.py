@@ -1,13 +1,11 @@
 """``check_signals`` where numba compiles and caches it; the table of cases has what it does."""
 
-import subprocess
-import sys
-
 import pytest
 from numba import config, njit, prange
 from numba.core.errors import TypingError
 
 from cobre_comm import check_signals
+from tests.command import python
 
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="Python itself runs handlers")
 
@@ -47,9 +45,7 @@ def test_another_process_of_this_version_finds_it_in_the_cache(tmp_path):
     program.write_text(PROGRAM)
     hits = []
     for version in ("this", "this", "another", "another"):
-        command = [sys.executable, program, version]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-        hits.append(done.stdout.strip())
+        hits.append(python(program, version).stdout.strip())
     assert hits == ["0", "1", "0", "1"]
 
 

@@ -5,7 +5,6 @@ import importlib
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
 import cobre_kernels
@@ -18,6 +17,7 @@ from numba import njit
 from cobre_comm import CollectiveFailed, InvalidCommunicator, LocalBackend
 from cobre_comm.jit import types as jit_types
 from cobre_comm.testing import run_ranks
+from tests.command import python
 from tests.jit import holders, parallel_loops
 
 USER_SOURCE = pathlib.Path(__file__).with_name("cached_user_module.txt")
@@ -78,8 +78,7 @@ print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("cobre_")))
 
 def test_a_change_of_any_source_that_reaches_a_user_s_code_is_another_version(monkeypatch):
     """Methods in compiled code call what their modules import, and kernels of every backend."""
-    imported = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, check=True)
-    sources = {pathlib.Path(name) for name in imported.stdout.decode().split()}
+    sources = {pathlib.Path(name) for name in python("-c", IMPORTED).stdout.split()}
     kernels = set(pathlib.Path(cobre_kernels.__file__).parent.rglob("*.py"))
     assert {"checks.py", "slow_path.py", "reduce_op.py"} <= {path.name for path in sources}
     read, kernels_now = functools.cache(pathlib.Path.read_bytes), hashing.source_hash()

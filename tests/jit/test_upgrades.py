@@ -4,14 +4,13 @@ Nor is one that ranks have mixed up, because they saved at once.
 """
 
 import pickle
-import subprocess
-import sys
 
 import pytest
 from numba.core import types as numba_types
 
 from cobre_comm import jit
 from cobre_comm.jit import types
+from tests.command import python
 
 PROGRAM = """
 from cobre_kernels.collective.comm import COMM
@@ -27,9 +26,7 @@ print(kernel(COMM, {name})(add).call(0, {name}(41)))
 
 def run(path, **values):
     path.write_text(PROGRAM.format(**values))
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return python(path).stdout.strip()
 
 
 def test_a_kernels_index_that_names_a_class_of_another_version(tmp_path):
@@ -94,10 +91,7 @@ def test_code_of_another_signature_is_not_run(tmp_path):
     program.write_text(TWO_SIGNATURES)
 
     def run_program():
-        command = [sys.executable, program]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        return python(program).stdout.strip()
 
     assert run_program() == "6 0.5 0 6 0.5 0"
     for name in ("twice", "early"):

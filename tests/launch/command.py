@@ -10,6 +10,8 @@ import time
 
 import psutil
 
+from tests.command import run
+
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 DEADLINE_S = 100
@@ -26,9 +28,8 @@ def environment(**extra):
 
 def cobre(*words, stdin="", before=COMMAND, within_s=DEADLINE_S, **extra):
     """Run to the end; return the completed process."""
-    words = [str(word) for word in words]
-    return subprocess.run([*before, *words], input=stdin, capture_output=True, text=True,
-                          timeout=within_s, env=environment(**extra), check=False)  # fmt: skip
+    told = {"input": stdin, "within_s": within_s, "env": environment(**extra)}
+    return run(*before, *map(str, words), code=None, **told)
 
 
 def lines_of(text, rank):

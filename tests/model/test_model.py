@@ -4,10 +4,11 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
 import pytest
+
+from tests.command import python
 
 CHECK = pathlib.Path(__file__).parents[2] / "model" / "check.py"
 MODELS = ["step", "stripes", "wake", "death", "attach"]
@@ -23,14 +24,8 @@ needs_tools = pytest.mark.skipif(
 
 def check(*arguments, limit_s=120, **environment):
     """Run the checker; return its exit status and what it says."""
-    done = subprocess.run(
-        [sys.executable, str(CHECK), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        env=dict(os.environ, **environment),
-        check=False,
-    )
+    told = {**os.environ, **environment}
+    done = python(CHECK, *arguments, code=None, within_s=limit_s, env=told)
     return done.returncode, done.stdout + done.stderr
 
 

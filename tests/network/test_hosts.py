@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 
+from tests.command import python
 from tests.network import hosts as module
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -30,10 +31,7 @@ def test_close_leaves_nothing(whole_network):
 
 def test_next_process_sweeps_what_a_dead_one_left(whole_network):
     alive = {host.name for host in whole_network.hosts}
-    command = [sys.executable, "-c", LEAVES_HOSTS_BEHIND]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
-    )
+    done = python("-c", LEAVES_HOSTS_BEHIND, code=None, cwd=ROOT)
     left = set(done.stdout.split())
     assert len(left) == 2, done.stderr
     assert left <= names()
@@ -47,8 +45,7 @@ def test_machine_keeps_its_interfaces(whole_network):
     show = "import socket; print(sorted(name for _, name in socket.if_nameindex()))"
 
     def interfaces():
-        command = [sys.executable, "-c", show]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return python("-c", show).stdout.strip()
 
     before = interfaces()
     with whole_network.hosts[0].inside():

@@ -2,14 +2,13 @@
 
 import os
 import socket
-import subprocess
-import sys
 
 import pytest
 
 from bench.plan import Job, Options
 from bench.studies import hosts as study
 from cobre_comm.processes.mpi import shim
+from tests.command import python
 from tests.grid import skip_unless_here
 from tests.network.hosts import inside
 
@@ -25,13 +24,12 @@ def test_a_study_starts_ranks_that_go_to_their_hosts(whole_network):
 def test_a_launcher_that_no_process_number_names_is_refused(hosts):
     """It could not adopt the rank: the processes of a host have another parent for orphans."""
     name = f"cobre-test-{os.getpid()}"
-    command = [sys.executable, "-I", "-S", shim.__file__, name, str(os.getpid())]
+    words = "-I", "-S", shim.__file__, name, str(os.getpid())
     with inside(hosts[0].name):  # whose network has the name
         listener = socket.socket(socket.AF_UNIX)
     with listener:
         listener.bind(f"\0{name}")
         listener.listen()
         with hosts[0].inside():
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1
+            done = python(*words, code=1)
     assert "of another namespace than this rank" in done.stderr

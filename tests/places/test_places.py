@@ -1,11 +1,9 @@
 """The quick ones of the places where users run; the others are `make places`."""
 
-import subprocess
-import sys
-
 import pytest
 
 from places.frame import ROOT
+from tests.command import python
 
 LIMIT_S = 900
 
@@ -14,10 +12,7 @@ LIMIT_S = 900
 @pytest.mark.timeout(LIMIT_S + 60)
 @pytest.mark.parametrize("name", ["torchrun", "impi"])
 def test_all_rows_of_a_place_are_good(name):
-    command = [sys.executable, "-m", "places", name]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False
-    )
+    done = python("-m", "places", name, code=None, within_s=LIMIT_S, cwd=ROOT)
     if done.returncode == 3:
         pytest.skip(done.stdout.splitlines()[-1])
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,6 +8,8 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 
+from tests.command import python
+
 SITE = pathlib.Path(__file__).parent / "site"
 SUITE = "planted/suite.py"
 NO_FAULT = ""
@@ -53,17 +55,12 @@ def make_sources(names):
         "import sys; from planted.faults import FAULTS; from planted.mutants import mutant_source\n"
         "for name in sys.argv[1:]: mutant_source(FAULTS[name])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *names], env=environment(), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    python("-c", code, *names, within_s=None, env=environment())
 
 
 def copy_package(name, folder):
     """Make a copy of the package with one of the faults of ``package``."""
-    command = [sys.executable, "-m", "planted.package_copy", name, folder]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    python("-m", "planted.package_copy", name, folder, within_s=None, env=environment())
 
 
 def run_suite(tests, report, timeout_s, first=""):

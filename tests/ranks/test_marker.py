@@ -2,14 +2,13 @@
 
 import os
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
 from cobre_comm.testing.marker.jobs import _jobs
+from tests.command import python
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "testing-your-program.md").read_text()
 FAILING = Path(__file__).with_name("failing_tests.txt")
@@ -47,20 +46,11 @@ def test_without_its_communicator():
 
 def run_pytest(folder, *arguments):
     """Run it in two processes of xdist; return its tests by name and its output."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-n2",
-        "--dist=loadfile",
-        "-p",
-        "no:cacheprovider",
-        "--junitxml=report",
-    ]
+    words = "-m", "pytest", "-n2", "--dist=loadfile", "-p", "no:cacheprovider"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    done = subprocess.run(
-        [*command, "--continue-on-collection-errors", *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=200,
+    done = python(
+        *words, "--junitxml=report", "--continue-on-collection-errors", *arguments,
+        code=None, within_s=200, cwd=folder, env=environment,
     )  # fmt: skip
     tests = {
         each.get("name"): each for each in ElementTree.parse(folder / "report").iter("testcase")
@@ -126,5 +116,4 @@ def test_loading_the_plugin_imports_nothing_else():
         "print(*sorted(name for name in set(sys.modules) - before if 'cobre_kernels' in name "
         "or name.startswith(('cobre_comm.', 'numba', 'numpy'))))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["cobre_comm.testing", "cobre_comm.testing.plugin"]
+    assert python("-c", code).stdout.split() == ["cobre_comm.testing", "cobre_comm.testing.plugin"]

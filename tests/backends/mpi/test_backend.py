@@ -1,7 +1,6 @@
 """What only MpiBackend does: whose MPI it uses, when MPI begins and ends, what MPI reports."""
 
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,6 +16,7 @@ from cobre_comm.testing.ranks.litter import remove_litter
 from cobre_comm.testing.ranks.outcome import values_of
 from tests.backends.mpi import bodies
 from tests.backends.mpi.scripts import left_since, orphans
+from tests.command import python
 from tests.grid import EVERY_RANK_ALONE, skip_unless_here, slow, why_not
 
 TAG = 77
@@ -45,8 +45,7 @@ def test_import_loads_no_mpi():
         "import sys, cobre_comm; from cobre_comm import MpiBackend, available_backends\n"
         "print('mpi' in available_backends(), 'mpi4py.MPI' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == ["True", "False"], done.stderr
+    assert python("-c", code).stdout.split() == ["True", "False"]
 
 
 @pytest.mark.parametrize("abi", ["mpich", "openmpi"])
@@ -60,7 +59,7 @@ def test_finds_the_library_beside_the_interpreter(abi):
         "import mpi4py.MPI"
     )
     environ = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
-    subprocess.run([sys.executable, "-c", code], env={**environ, "MPI4PY_MPIABI": abi}, check=True)
+    python("-c", code, env={**environ, "MPI4PY_MPIABI": abi})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc and TCP_INFO")
@@ -186,13 +185,9 @@ def test_world_of_one_where_four_are_announced(library, choice, variables):
     environment = find_mpiexec({**inherited_environment(), **chosen}).environment
     code = "import cobre_comm; cobre_comm.create_communicator()"
     began = time.time()
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**environment, **variables},
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+    done = python("-c", code, code=1, env={**environment, **variables})
     remove_litter(began)  # Open MPI itself leaves it, of every rank that no mpiexec has started
     last = done.stderr.splitlines()[-2]  # before where to read more
-    assert done.returncode == 1
     assert "InitializationFailed" in last
     assert all(word in last for word in ("world of 1 rank", f"{next(iter(variables))}=4")), last
 

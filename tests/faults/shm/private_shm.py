@@ -2,17 +2,16 @@
 
 import functools
 import pathlib
-import subprocess
+
+from tests.command import run
 
 ROOT = pathlib.Path(__file__).parents[3]
 
 
 def in_private_shm(size, command):
     mount = f'mount -t tmpfs -o size={size},mode=1777 tmpfs /dev/shm && exec "$@"'
-    return subprocess.run(
-        ["unshare", "-m", "sh", "-c", mount, "sh", *command],
-        capture_output=True, text=True, timeout=200, cwd=ROOT,
-    )  # fmt: skip
+    words = "unshare", "-m", "sh", "-c", mount, "sh", *command
+    return run(*words, code=None, within_s=200, cwd=ROOT)
 
 
 @functools.cache

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import time
 
@@ -20,6 +19,7 @@ from cobre_comm.check.runner import NOT_TRIED, run_all
 from cobre_comm.check.training import Witness
 from cobre_comm.testing import RankPool, leftovers
 from cobre_comm.testing.cases.mixed import bits
+from tests.command import python, run
 from tests.launch.checks import bodies as check_bodies
 from tests.launch.command import COMMAND, Running, cobre, environment
 
@@ -250,12 +250,11 @@ def test_the_command_line_loads_nothing_heavy():
         "import sys, cobre_comm.cli as cli; cli.main(['--help']); import cobre_comm.check.command; "
         "print([name for name in ('numba', 'numpy', 'rich') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python("-c", code)
     assert done.stdout.splitlines()[-1] == "[]"
     assert "cobre-comm check" in done.stdout
 
 
 def test_help_names_the_exit_codes():
-    done = subprocess.run([*COMMAND, "check", "--help"], capture_output=True, text=True,
-                          env=environment(), check=True)  # fmt: skip
+    done = run(*COMMAND, "check", "--help", env=environment())
     assert "130 interrupted" in " ".join(done.stdout.split())

@@ -1,28 +1,21 @@
 """The README's examples run as they stand, on one rank and on two."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.command import python
 from tests.grid import some
 
 README = Path(__file__).parents[3] / "README.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
 
 
-def run(command, cwd):
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
-
-
 def run_example(number, folder, *command):
     script = folder / "script.py"
     script.write_text(EXAMPLES[number])
-    done = run([sys.executable, *command, str(script)], folder)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return python(*command, script, cwd=folder).stdout.splitlines()
 
 
 @pytest.mark.parametrize(("number", "ranks"), some([(0, 1), (1, 2)], [(0, 2), (1, 1)]))

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from cobre_comm.processes.port import ReservedPort
-from tests.launch.command import DEADLINE_S, EXAMPLES, cobre, environment
+from tests.command import run as run_command
+from tests.launch.command import EXAMPLES, cobre, environment
 
 PAGES = sorted((Path(__file__).parents[3] / "docs" / "howto").glob("*.md"))
 SHELL = [
@@ -54,9 +55,8 @@ def run(tmp_path):
     path = f"{tmp_path}:{Path(sys.executable).parent}:/usr/bin:/bin"
 
     def run(script, **variables):
-        return subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True,
-                              timeout=DEADLINE_S, check=False, stdin=subprocess.DEVNULL,
-                              env=environment(PATH=path, **variables))  # fmt: skip
+        return run_command("bash", "-c", script, code=None, cwd=tmp_path, stdin=subprocess.DEVNULL,
+                           env=environment(PATH=path, **variables))  # fmt: skip
 
     return run
 

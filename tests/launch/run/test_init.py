@@ -1,10 +1,10 @@
 """A launcher that is process 1, as in a container without an init."""
 
 import signal
-import subprocess
 
 import pytest
 
+from tests.command import run
 from tests.launch.command import COMMAND, EXAMPLES, PROGRAMS, SOON_S, Running, cobre
 
 NAMESPACE = [
@@ -21,9 +21,7 @@ NAMESPACE = [
 @pytest.fixture(scope="module", autouse=True)
 def process_1():
     try:
-        said = subprocess.run(
-            [*NAMESPACE, "sh", "-c", "echo $$"], capture_output=True, text=True, check=False
-        )
+        said = run(*NAMESPACE, "sh", "-c", "echo $$", code=None)
     except FileNotFoundError:
         pytest.skip("unshare is not installed")
     if said.stdout != "1\n":

@@ -8,9 +8,9 @@ import pytest
 from cobre_comm.common.cores import usable_cores
 from cobre_comm.run.output.lines import Screen, Stream, rank_prefix
 from cobre_comm.run.output.outlet import Outlet
+from tests.command import run
 from tests.launch.command import (
     COMMAND,
-    DEADLINE_S,
     PROGRAMS,
     cobre,
     environment,
@@ -146,12 +146,8 @@ def test_nothing_is_lost_when_the_reader_is_slow_and_the_ranks_have_gone():
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
 def test_closed_descriptors_of_a_shell(closed):
-    command = f'"$@" {closed}'
-    done = subprocess.run(
-        ["sh", "-c", command, "sh", *COMMAND, "run", "-n", "2", str(ACT), "pieces"],
-        env=environment(), timeout=DEADLINE_S, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0
+    words = "sh", *COMMAND, "run", "-n", "2", str(ACT), "pieces"
+    done = run("sh", "-c", f'"$@" {closed}', *words, env=environment())
     assert done.stderr == ""
     assert done.stdout.count("slowly") == (0 if ">&-" in closed else 2)
 

@@ -1,25 +1,23 @@
 import ast
 import pathlib
 import signal
-import subprocess
 import sys
 
 import pytest
 
-from tests.launch.command import DEADLINE_S, Running, environment
+from tests.command import python
+from tests.launch.command import Running, environment
 
 FOLDER = str(pathlib.Path.cwd())
 PROGRAM = [sys.executable, "-m", "tests.launch.programs.launches"]
 
 
-def run(command, text=None):
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=False,
-                          timeout=DEADLINE_S, env=environment(PYTHONPATH=FOLDER))  # fmt: skip
+def run_here(*words, code=0, text=None):
+    return python(*words, code=code, input=text, env=environment(PYTHONPATH=FOLDER))
 
 
 def test_a_script_without_guard_is_told_so():
-    done = run([*PROGRAM, "unguarded"])
-    assert done.returncode == 1
+    done = run_here(*PROGRAM[1:], "unguarded", code=1)
     assert 'put the call of launch under if __name__ == "__main__":' in done.stderr
     assert "WorkerError" in done.stderr.splitlines()[-1]
     assert "resource_tracker" not in done.stderr
@@ -42,14 +40,13 @@ except Exception as error:
 @pytest.mark.parametrize("way", ["-c", "stdin"])
 def test_a_function_of_an_interactive_program_goes_by_value(way):
     command, text = (["-c", INTERACTIVE], None) if way == "-c" else ([], INTERACTIVE)
-    done = run([sys.executable, *command], text)
+    done = run_here(*command, text=text)
     assert (done.stdout, done.stderr) == ("True of the notebook\n", "")
 
 
 def test_without_cloudpickle_it_is_refused():
     program = "import sys; sys.modules['cloudpickle'] = None" + INTERACTIVE.replace("try:", "if 1:")
-    done = run([sys.executable], program.partition("except")[0])
-    assert done.returncode == 1
+    done = run_here(code=1, text=program.partition("except")[0])
     last = done.stderr.splitlines()[-1]
     assert last.startswith("ValueError: workers cannot import f from a notebook")
     assert "pip install 'cobre-comm[notebook]'" in last
@@ -61,7 +58,7 @@ def test_launch_works_in_whatever_order_names_are_imported():
         "from tests.launch.bodies import add\nfrom cobre_comm import launch\n"
         "print(launch(add, 1, args=(2,)).value)\n"
     )
-    assert run([sys.executable, "-W", "error", "-c", program]).stdout == "2.0\n"
+    assert run_here("-W", "error", "-c", program).stdout == "2.0\n"
 
 
 SLOW_START = """

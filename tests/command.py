@@ -1,0 +1,16 @@
+"""Run a command to its end, and show what it said if it ends in another way than it should."""
+
+import subprocess
+import sys
+
+
+def run(*words, code=0, within_s=120, **rest):
+    """Return the completed process, whose status must be ``code``, or any where that is None."""
+    done = subprocess.run(words, capture_output=True, text=True, timeout=within_s, **rest)
+    assert code in (None, done.returncode), f"{done.returncode}\n{done.stdout}{done.stderr}"
+    return done
+
+
+def python(*words, **rest):
+    """Run Python to its end."""
+    return run(sys.executable, *words, **rest)

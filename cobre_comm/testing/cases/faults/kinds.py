@@ -1,6 +1,8 @@
 """The kinds of faults: how each strikes, when it can, and what all other ranks must then meet."""
 
+import os
 import signal
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -52,6 +54,18 @@ ANY = MOMENTS
 RUNNING = (STEP, REGION)
 
 
+def _sending(number):
+    return lambda victim: victim.send(number)
+
+
+def _at_once(act, *args):
+    def strike(victim):
+        victim.now()
+        act(*args)
+
+    return strike
+
+
 def _astray(operation, length=5, **keywords):
     return lambda victim: victim.astray(operation, length, **keywords)
 
@@ -61,25 +75,25 @@ def _forking(strike, how):
 
 
 KINDS = {
-    "killed": Kind(LOST, Victim.kill, -signal.SIGKILL, ANY),
-    "terminated": Kind(LOST, Victim.terminate, -signal.SIGTERM, ANY),
+    "killed": Kind(LOST, _sending(signal.SIGKILL), -signal.SIGKILL, ANY),
+    "terminated": Kind(LOST, _sending(signal.SIGTERM), -signal.SIGTERM, ANY),
     "crashed": Kind(LOST, Victim.crash, -signal.SIGSEGV, ANY),
-    "exit_0": Kind(LOST, Victim.exit_0),
-    "exit_code": Kind(LOST, Victim.exit_code, EXIT_CODE),
-    "exit_at_once": Kind(LOST, Victim.exit_at_once, EXIT_CODE),
+    "exit_0": Kind(LOST, _at_once(sys.exit, 0)),
+    "exit_code": Kind(LOST, _at_once(sys.exit, EXIT_CODE), EXIT_CODE),
+    "exit_at_once": Kind(LOST, _at_once(os._exit, EXIT_CODE), EXIT_CODE),
     "exit_in_handler": Kind(LOST, Victim.exit_in_handler, EXIT_CODE, RUNNING),
     "raised": Kind(LOST, Victim.raise_error, 1),
     "closed": Kind(LOST, Victim.close),
     "exec": Kind(LOST, Victim.exec, 0, RUNNING),
     "orphan": Kind(LOST, _forking(Victim.orphan, "python"), -signal.SIGKILL, RUNNING),
     "orphan_of_libc": Kind(LOST, _forking(Victim.orphan, "libc"), -signal.SIGKILL, RUNNING),
-    "two_killed": Kind(LOST, Victim.kill, -signal.SIGKILL, (STEP, REGION, CLOSE)),
+    "two_killed": Kind(LOST, _sending(signal.SIGKILL), -signal.SIGKILL, (STEP, REGION, CLOSE)),
     "two_raised": Kind(LOST, Victim.raise_error, 1),
     "in_prange": Kind(INTERRUPTED, Victim.in_prange),
-    "interrupted": Kind(INTERRUPTED, Victim.interrupt, 0, (START, STEP, REGION)),
+    "interrupted": Kind(INTERRUPTED, _sending(signal.SIGINT), 0, (START, STEP, REGION)),
     "alarmed": Kind(INTERRUPTED, Victim.alarm, 0, RUNNING),
     "late": Kind(LATE, Victim.late),
-    "stopped": Kind(LATE, Victim.stop, 0, (STEP,)),
+    "stopped": Kind(LATE, _sending(signal.SIGSTOP), 0, (STEP,)),  # a survivor lets it go on
     "astray_operation": Kind(ASTRAY, _astray("barrier"), operation="allreduce"),
     "astray_length": Kind(ASTRAY, _astray("allreduce", 3001), operation="allreduce"),
     "astray_dtype": Kind(ASTRAY, _astray("allreduce", dtype="i8"), operation="allreduce"),

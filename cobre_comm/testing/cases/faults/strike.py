@@ -77,7 +77,7 @@ def _is_compiling(frame):
 
 
 class Victim:
-    """A rank that a fault befalls; each kind of fault is a method.
+    """A rank that a fault befalls; most kinds of faults are a method.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Victim:
         self.fault, self.folder, self.ledger, self.comm = fault, folder, ledger, comm
         self._end_signals = lambda: None
 
-    def _send(self, number, every_s=0.0):
+    def send(self, number, every_s=0.0):
         self.ledger.tell(struck=time.monotonic() + self.fault.delay_s)
         self._end_signals = signal_in(self.fault.delay_s, number, every_s)
 
@@ -112,42 +112,24 @@ class Victim:
 
     def _on_alarm(self, handler, every_s=0.0):
         signal.signal(ALARM, handler)
-        self._send(ALARM, every_s)
+        self.send(ALARM, every_s)
 
-    def _now(self):
+    def now(self):
         self.ledger.tell(struck=time.monotonic())
         sys.stdout.flush()
 
     # Ends.
-    def kill(self):
-        self._send(signal.SIGKILL)
-
-    def terminate(self):
-        self._send(signal.SIGTERM)
-
     def crash(self):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest and others print stacks
-        self._send(signal.SIGSEGV)
-
-    def exit_0(self):
-        self._now()
-        sys.exit(0)
-
-    def exit_code(self):
-        self._now()
-        sys.exit(EXIT_CODE)
-
-    def exit_at_once(self):
-        self._now()
-        os._exit(EXIT_CODE)
+        self.send(signal.SIGSEGV)
 
     def raise_error(self):
-        self._now()
+        self.now()
         raise Boom("a fault of the rank's own")
 
     def close(self):
-        self._now()
+        self.now()
         self.comm.close()
 
     def exec(self):
@@ -157,9 +139,6 @@ class Victim:
         self._on_alarm(lambda *_: os._exit(EXIT_CODE))
 
     # Interruptions.
-    def interrupt(self):
-        self._send(signal.SIGINT)
-
     def alarm(self):
         def handler(*_):
             raise Alarmed("from the handler")
@@ -168,12 +147,8 @@ class Victim:
 
     # Lateness.
     def late(self):
-        self._now()
+        self.now()
         await_fact(self.folder, self.fault.others, "caught")
-
-    def stop(self):
-        """A survivor lets it go on."""
-        self._send(signal.SIGSTOP)
 
     # What must not matter.
     def signals(self):
@@ -181,15 +156,15 @@ class Victim:
 
     def wait_outside(self):
         """What strikes comes from outside: it learns the moment from the account."""
-        self._now()
+        self.now()
 
     def children(self):
-        self._now()
+        self.now()
         self._leave_child(os.fork)
         self._leave_program()
 
     def use_in_child(self, fork):
-        self._now()
+        self.now()
         child = fork()
         if child == 0:
             self._child_tries()
@@ -200,7 +175,7 @@ class Victim:
 
         def handler(_, frame):
             if _is_compiling(frame):
-                self._send(ALARM)  # later
+                self.send(ALARM)  # later
             elif child := fork():
                 self.ledger.tell(children=[child])
 
@@ -216,7 +191,7 @@ class Victim:
             except InvalidCommunicator as error:
                 self.ledger.tell(refused=[str(error)])
 
-        self._now()
+        self.now()
         thread = threading.Thread(target=enter)
         thread.start()
         try:
@@ -228,7 +203,7 @@ class Victim:
     def orphan(self, fork):
         """A child that holds all descriptors outlives the killed rank."""
         self._leave_child(fork)
-        self.kill()
+        self.send(signal.SIGKILL)
 
     def in_prange(self):
         """A call with a wrong length in a loop whose threads cannot raise."""
@@ -236,23 +211,23 @@ class Victim:
         os.environ["NUMBA_THREADING_LAYER"] = "workqueue"
         numba.config.reload_config()
         last_is_wrong(self.comm, np.ones((0, 3)))  # compiles
-        self._now()
+        self.now()
         last_is_wrong(self.comm, np.ones((8, 3)))
 
     # Less of what it has.
     def descriptors(self):
-        self._now()
+        self.now()
         os.closerange(3, 4096)
 
     def memory(self):
         pages = int(open("/proc/self/statm").read().split()[0])  # noqa: PTH123, SIM115
         limit = pages * os.sysconf("SC_PAGESIZE") + int(self.fault.delay_s * 2**30)
-        self._now()
+        self.now()
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 
     # Another call than all others.
     def astray(self, operation, length=5, **keywords):
-        self._now()
+        self.now()
         collective(self.comm, self.fault.caller, operation, length, **keywords)
 
     def _leave_child(self, fork):

@@ -2,22 +2,13 @@
 
 import pytest
 
+from cobre_comm.testing import run_ranks_outcomes
 from cobre_comm.testing.cases.case import OURS
 from cobre_comm.testing.conformance import Grid, Slow
 from cobre_comm.testing.pairwise import choose
-from cobre_comm.testing.suite.here import skip_unless_here, why_not
-
-__all__ = [
-    "EVERY_RANK_ALONE",
-    "OUR_GRID",
-    "pairs",
-    "skip_unless_here",
-    "slow",
-    "some",
-    "timeout_of",
-    "usual_and_slow",
-    "why_not",
-]
+from cobre_comm.testing.ranks.outcome import values_of
+from cobre_comm.testing.suite.here import skip_unless_here as skip_unless_here
+from cobre_comm.testing.suite.here import why_not as why_not
 
 SIZES = (1, 2, 3, 4, 7)
 EVERY_RANK_ALONE = "0,1,2,3,4,5,6"
@@ -27,8 +18,13 @@ EVERY_RANK_ALONE = "0,1,2,3,4,5,6"
 LAYOUTS = [("0,1,2,3", 4), ("0,0,1,1", 4), ("0,0,0,1", 4), ("0,1", 4), ("0,1,1,2,2,2,2", 7)]
 
 
-def slow(value, name=None):
-    return pytest.param(value, marks=pytest.mark.slow, id=name or str(value))
+def slow(value):
+    return pytest.param(value, marks=pytest.mark.slow, id=str(value))
+
+
+def values(backend, size, body, *args, **keywords):
+    """Return what ranks return that make their communicators themselves, or none."""
+    return values_of(run_ranks_outcomes(backend, size, body, *args, connect=False, **keywords))
 
 
 def usual_and_slow(values):

@@ -14,7 +14,7 @@ from cobre_comm.testing import (
     run_ranks,
     run_ranks_outcomes,
 )
-from tests.grid import skip_unless_here, slow
+from tests.grid import skip_unless_here, slow, values
 from tests.ranks import bodies
 
 MPI = ["mpi-openmpi", "mpi-mpich", slow("mpi")]
@@ -111,10 +111,8 @@ def test_environment_is_of_this_job_alone(monkeypatch):
     monkeypatch.setenv("COBRE_SHM_TIMEOUT_SECS", "1")
     monkeypatch.setenv("SLURM_PROCID", "3")
     names = ("COBRE_SHM_TIMEOUT_SECS", "SLURM_PROCID", "COBRE_SHM_RANK", "MINE")
-    outcomes = run_ranks_outcomes(
-        "shm", 2, bodies.environment, *names, env={"MINE": "yes"}, connect=False
-    )
-    assert outcomes[1].value == ([None, None, "1", "yes"], True)
+    found = values("shm", 2, bodies.environment, *names, env={"MINE": "yes"})
+    assert found[1] == ([None, None, "1", "yes"], True)
 
 
 def test_pool_survives_the_end_of_a_rank(monkeypatch):
@@ -163,8 +161,8 @@ def test_who_shares_memory_with_whom():
 
 
 def test_mpiexec_starts_the_ranks(mpi):
-    seen = run_ranks_outcomes(mpi, 3, bodies.world, connect=False, env=[{}, {"MINE": "yes"}, {}])
-    ranks, sizes, libraries, own = zip(*[o.value for o in seen], strict=True)
+    seen = values(mpi, 3, bodies.world, env=[{}, {"MINE": "yes"}, {}])
+    ranks, sizes, libraries, own = zip(*seen, strict=True)
     assert (ranks, set(sizes), own) == ((0, 1, 2), {3}, (None, "yes", None))
     assert len(set(libraries)) == 1
     assert {"mpi-openmpi": "Open MPI", "mpi-mpich": "MPICH"}.get(mpi, "MPI") in libraries[0]

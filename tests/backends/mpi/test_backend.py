@@ -10,14 +10,13 @@ import pytest
 
 from cobre_comm import CollectiveFailed, MpiBackend
 from cobre_comm.backends.mpi import library
-from cobre_comm.testing import BackendName, run_ranks_outcomes
+from cobre_comm.testing import BackendName
 from cobre_comm.testing.cases.mixed import sequences
 from cobre_comm.testing.ranks.litter import remove_litter
-from cobre_comm.testing.ranks.outcome import values_of
 from tests.backends.mpi import bodies
 from tests.backends.mpi.scripts import left_since, orphans
 from tests.command import python
-from tests.grid import EVERY_RANK_ALONE, skip_unless_here, slow, why_not
+from tests.grid import EVERY_RANK_ALONE, skip_unless_here, slow, values, why_not
 
 TAG = 77
 # The quick one has several nodes and several ranks on each.
@@ -36,7 +35,7 @@ each_library = pytest.mark.parametrize("backend", ["mpi-mpich", slow("mpi-openmp
 def run_alone(backend, size, body, *args, **keywords):
     """Run a body that begins or ends MPI, or that needs all communicators MPI can have."""
     skip_unless_here(backend)
-    return values_of(run_ranks_outcomes(backend, size, body, *args, connect=False, **keywords))
+    return values(backend, size, body, *args, **keywords)
 
 
 @pytest.mark.skipif(bool(why_not(None)), reason="no MPI here")

@@ -6,10 +6,8 @@ import time
 
 import pytest
 
-from cobre_comm.testing import run_ranks_outcomes
-from cobre_comm.testing.ranks.outcome import values_of
 from tests.backends.mpi import node_bodies as bodies
-from tests.grid import EVERY_RANK_ALONE, skip_unless_here
+from tests.grid import EVERY_RANK_ALONE, skip_unless_here, values
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
@@ -33,11 +31,8 @@ def test_a_rank_that_has_finished_may_leave_while_another_is_stopped(comm):
 @pytest.mark.parametrize("backend", ALONE)
 def test_unread_queries_do_not_outlive_their_communicator(backend):
     skip_unless_here(backend)
-    outcomes = run_ranks_outcomes(
-        backend, 2, bodies.close_with_an_unread_query,
-        connect=False, env={"COBRE_MPI_TIMEOUT_SECS": "1"},
-    )  # fmt: skip
-    for left in values_of(outcomes):
+    limit = {"COBRE_MPI_TIMEOUT_SECS": "1"}
+    for left in values(backend, 2, bodies.close_with_an_unread_query, env=limit):
         assert left
         assert not any(left)
 
@@ -46,12 +41,10 @@ def test_unread_queries_do_not_outlive_their_communicator(backend):
 def test_the_wait_for_goodbyes_has_a_limit(backend):
     """The communicator is kept meanwhile, and freed when they have come."""
     skip_unless_here(backend)
-    outcomes = run_ranks_outcomes(backend, 2, bodies.close_without_goodbye, connect=False)
-    assert values_of(outcomes) == [[True, False]] * 2
+    assert values(backend, 2, bodies.close_without_goodbye) == [[True, False]] * 2
 
 
 @pytest.mark.parametrize("backend", ALONE)
 def test_the_next_communicator_does_not_wait_for_a_broken_one(backend):
     skip_unless_here(backend)
-    outcomes = run_ranks_outcomes(backend, 2, bodies.make_another_after_a_failure, connect=False)
-    assert values_of(outcomes) == [(False, True)] * 2
+    assert values(backend, 2, bodies.make_another_after_a_failure) == [(False, True)] * 2

@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from cobre_comm import CollectiveFailed
-from cobre_comm.testing import run_ranks_outcomes
 from tests.backends.tcp import stress_bodies as bodies
+from tests.grid import values
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
@@ -68,5 +68,4 @@ def test_control_message_that_came_before_the_step(pools, tmp_path, how):
 
 
 def test_no_memory_for_the_inboxes():
-    outcomes = run_ranks_outcomes("tcp-flat", 2, bodies.no_memory, connect=False)
-    assert all("eager_bytes" in outcome.value for outcome in outcomes)
+    assert all("eager_bytes" in text for text in values("tcp-flat", 2, bodies.no_memory))

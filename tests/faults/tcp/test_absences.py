@@ -13,7 +13,7 @@ from cobre_comm.errors import InitializationFailed
 from cobre_comm.testing import leftovers, run_ranks_outcomes
 from tests.faults.tcp import bodies
 from tests.faults.tcp.job import LOOPBACK, SHORT_MS, attach, check
-from tests.grid import slow
+from tests.grid import slow, values
 
 SHORT_S = SHORT_MS / 1000
 ENDED = "ended before all ranks had attached"
@@ -127,23 +127,18 @@ def test_worker_that_no_peer_reaches_says_so(new_job):
 
 def test_time_in_which_a_rank_is_stopped_does_not_count(tmp_path):
     limit = {"COBRE_TCP_CONNECT_TIMEOUT_MS": "2000"}
-    outcomes = run_ranks_outcomes(
-        "tcp", 2, bodies.suspended, str(tmp_path), env=limit, connect=False
-    )
-    assert [outcome.value for outcome in outcomes] == ["met", "met"]
+    assert values("tcp", 2, bodies.suspended, str(tmp_path), env=limit) == ["met", "met"]
 
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_ctrl_c(victim, tmp_path):
     """It ends the wait for a missing rank, long before the limit, and leaves no descriptor."""
-    outcomes = run_ranks_outcomes(
-        "tcp", 2, bodies.interrupted, victim, str(tmp_path),
-        env={"COBRE_TCP_CONNECT_TIMEOUT_MS": "50000"}, connect=False,
-    )  # fmt: skip
-    waited_s, left = outcomes[victim].value
+    limit = {"COBRE_TCP_CONNECT_TIMEOUT_MS": "50000"}
+    found = values("tcp", 2, bodies.interrupted, victim, str(tmp_path), env=limit)
+    waited_s, left = found[victim]
     assert waited_s < 10.0
     assert left == 0
-    check(outcomes[1 - victim].value, f"rank {victim} {ENDED}")
+    check(found[1 - victim], f"rank {victim} {ENDED}")
 
 
 @pytest.mark.parametrize(
@@ -176,15 +171,11 @@ def test_rank_is_struck_while_ranks_find_their_nodes(moment, how, victim):
 
 @pytest.mark.parametrize("share", [slow("0"), "1"])
 def test_ranks_without_dev_shm_are_nodes_of_their_own(share):
-    outcomes = run_ranks_outcomes(
-        "tcp", 3, bodies.without_shared_memory, "missing", env={"COBRE_TCP_SHARE": share},
-        connect=False,
-    )  # fmt: skip
-    assert [outcome.value for outcome in outcomes] == [3, 3, 3]
+    env = {"COBRE_TCP_SHARE": share}
+    assert values("tcp", 3, bodies.without_shared_memory, "missing", env=env) == [3, 3, 3]
 
 
 def test_ranks_with_a_full_dev_shm_are_told_how_to_do_without():
-    outcomes = run_ranks_outcomes("tcp", 2, bodies.without_shared_memory, "full", connect=False)
-    for outcome in outcomes:
-        assert "cannot share memory" in outcome.value
-        assert "COBRE_TCP_SHARE=0" in outcome.value
+    for text in values("tcp", 2, bodies.without_shared_memory, "full"):
+        assert "cannot share memory" in text
+        assert "COBRE_TCP_SHARE=0" in text

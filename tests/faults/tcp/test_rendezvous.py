@@ -12,7 +12,6 @@ from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import Participant
 from cobre_comm.backends.tcp.rendezvous.coordinator import EAGER_BYTES, FAR_EAGER_BYTES
 from cobre_comm.config import TcpConfig
-from cobre_comm.testing import run_ranks_outcomes
 from tests.faults.tcp import bodies
 from tests.faults.tcp.clients import Client
 from tests.faults.tcp.job import (
@@ -23,6 +22,7 @@ from tests.faults.tcp.job import (
     open_sockets,
     own_address,
 )
+from tests.grid import values
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
@@ -60,8 +60,7 @@ def test_parts_have_one_length(new_job, monkeypatch):
 
 
 def test_in_processes():
-    outcomes = run_ranks_outcomes("tcp", 4, bodies.meet, connect=False)
-    assert [outcome.value for outcome in outcomes] == ["met"] * 4, outcomes
+    assert values("tcp", 4, bodies.meet) == ["met"] * 4
 
 
 def test_given_listener_is_used_and_closed(new_job):

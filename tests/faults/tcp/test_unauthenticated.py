@@ -10,10 +10,11 @@ import time
 
 import pytest
 
-from cobre_comm.testing import run_ranks, run_ranks_outcomes
+from cobre_comm.testing import run_ranks
 from tests.faults.tcp import bodies
 from tests.faults.tcp.clients import Client, handshake, wait_for_port
 from tests.faults.tcp.job import LOOPBACK, TOKEN, check, check_job, own_address
+from tests.grid import values
 
 LIMIT_S = 20.0
 
@@ -32,16 +33,14 @@ def test_crowd_when_descriptors_are_few(tmp_path, free_port):
     thread = threading.Thread(target=crowd, args=(held,))
     thread.start()
     try:
-        outcomes = run_ranks_outcomes(
-            "tcp", 3, bodies.few_descriptors, str(go), env={"COBRE_TCP_PORT": str(port)},
-            connect=False,
-        )  # fmt: skip
+        env = {"COBRE_TCP_PORT": str(port)}
+        found = values("tcp", 3, bodies.few_descriptors, str(go), env=env)
     finally:
         thread.join()
         for sock in held:
             sock.close()
-    assert [outcome.value and outcome.value[0] for outcome in outcomes] == ["met"] * 3, outcomes
-    assert any("was evicted" in line for line in outcomes[0].value[1])
+    assert [result for result, _ in found] == ["met"] * 3
+    assert any("was evicted" in line for line in found[0][1])
     assert len(held) > 250
 
 
@@ -70,8 +69,8 @@ def test_no_objects_from_ranks_without_a_secret():
 
 
 def test_too_few_descriptors():
-    [outcome] = run_ranks_outcomes("tcp", 1, bodies.too_few_descriptors, connect=False)
-    check(outcome.value, "open files", "ulimit")
+    [error] = values("tcp", 1, bodies.too_few_descriptors)
+    check(error, "open files", "ulimit")
 
 
 class Visitor:

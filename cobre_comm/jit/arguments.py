@@ -14,7 +14,7 @@ from numba.core import types
 from numba.extending import intrinsic, register_jitable
 from numba.np.numpy_support import as_dtype
 
-_LARGEST = np.uint64(2**63 - 1)
+LARGEST = np.uint64(2**63 - 1)
 
 
 def array_problem(operation: str, name: str, array: Any, *, writable: bool) -> str:
@@ -66,7 +66,7 @@ def integer_reader(argument: Any) -> Any:
     if isinstance(argument, types.IntEnumMember):
         return register_jitable(lambda value: np.int64(value.value))
     if argument == types.uint64:
-        return register_jitable(lambda value: np.int64(min(value, _LARGEST)))
+        return register_jitable(lambda value: np.int64(min(value, LARGEST)))
     return register_jitable(lambda value: np.int64(value))
 
 

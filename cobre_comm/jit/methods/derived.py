@@ -16,7 +16,7 @@ from cobre_kernels.machine.kernel import run
 from numba.core import types
 
 from cobre_comm.failure import Failure
-from cobre_comm.jit.arguments import error_class, pair_problem, refused
+from cobre_comm.jit.arguments import LARGEST, error_class, pair_problem, refused
 from cobre_comm.jit.attributes import collective_method
 from cobre_comm.jit.records import explain, in_frame, record_of
 from cobre_comm.jit.types import LocalCommType
@@ -25,7 +25,6 @@ _KINDS = {
     types.Float: (np.float64, dtypes.FLOAT64, element_access(np.float64)[0]),
     types.Integer: (np.int64, dtypes.INT64, element_access(np.int64)[0]),
 }
-_LARGEST = np.uint64(2**63 - 1)
 
 
 def _kind_of(x):
@@ -53,7 +52,7 @@ def _overload_reduction(name, op):
 
         def reduce(comm, x):
             record = record_of(comm)
-            if may_be_large and x > _LARGEST:
+            if may_be_large and x > LARGEST:
                 refused(record, ALLREDUCE, status.UNFIT)
                 raise ValueError(too_large)
             number = as_number(x)

@@ -10,32 +10,25 @@ from typing import Any
 from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
-from numba.extending import models, overload_method, register_model
+from numba.extending import overload_method
 
-from cobre_comm.jit.types import CommType, RegionType
-from cobre_comm.jit.values import COMM_TYPE
+from cobre_comm.jit.holding import HeldMethod, QuickMethod, give_back_after
+from cobre_comm.jit.types import BorrowedComm, CommType, RegionType
 
-COLLECTIVES = {"fence"}  # and the names of the overloads of collective_method
+COLLECTIVES: set[str] = set()
 PARALLEL_LOOP = "__numba_parfor_gufunc"  # what numba calls the function it makes of a prange
 
 
-class BorrowedMethod(types.BoundFunction):
-    """A method that is called at once: it needs no count of its own on what it is bound to."""
+def method(cls: Any, name: str) -> Any:
+    """Register an overload of a method, which its caller holds."""
+    give_back_after(cls, name)
+    return overload_method(cls, name)
 
 
-@register_model(BorrowedMethod)
-class _BorrowedModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
-    def __init__(self, dmm: Any, fe_type: Any) -> None:
-        members = [("comm", COMM_TYPE), ("owner", types.voidptr)]
-        if isinstance(fe_type.this, RegionType):
-            members += [("identity", types.int64), ("view", fe_type.this.view)]
-        super().__init__(dmm, fe_type, members)
-
-
-def collective_method(name: str) -> Any:
+def collective_method(name: str, cls: Any = BorrowedComm) -> Any:
     """Register an overload of a collective, which threads of ``prange`` must not call."""
     COLLECTIVES.add(name)
-    return overload_method(CommType, name)
+    return method(cls, name)
 
 
 def is_in_parallel_loop(context: Any) -> bool:
@@ -56,11 +49,13 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
                 f"{attribute} cannot be called inside prange, whose threads would enter it in any "
                 "order; call it before or after the loop"
             )
-        for template in self.context._get_attribute_templates(value):
-            found = None if template is self else template.resolve(value, attribute)
+        for template in self.context._get_attribute_templates(value.borrowed):
+            found = template.resolve(value.borrowed, attribute)
+            if isinstance(found, types.BoundFunction):
+                may_wait = attribute in COLLECTIVES and value.synchronises
+                return (HeldMethod if may_wait else QuickMethod)(found.template, found.this)
             if found is not None:
-                is_method = isinstance(found, types.BoundFunction)
-                return BorrowedMethod(found.template, found.this) if is_method else found
+                return found
         return None
 
 

@@ -6,30 +6,31 @@ from cobre_kernels.collective.calls import BARRIER, FENCE, REGION_BLOCK, Barrier
 from cobre_kernels.collective.guard import usability
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.kernel import run
-from numba.extending import overload_attribute, overload_method
+from numba.extending import overload_attribute
 
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import integer_reader, is_integer
+from cobre_comm.jit.attributes import collective_method, method
 from cobre_comm.jit.records import explain, region_field
-from cobre_comm.jit.types import RegionType
+from cobre_comm.jit.types import BorrowedRegion
 
 
-@overload_attribute(RegionType, "count")
+@overload_attribute(BorrowedRegion, "count")
 def _count(region):
     return lambda region: region_field(region, "view").size
 
 
-@overload_attribute(RegionType, "nbytes")
+@overload_attribute(BorrowedRegion, "nbytes")
 def _nbytes(region):
     return lambda region: region_field(region, "view").nbytes
 
 
-@overload_method(RegionType, "as_slice")
+@method(BorrowedRegion, "as_slice")
 def _as_slice(region):
     return lambda region: region_field(region, "view")
 
 
-@overload_method(RegionType, "block")
+@method(BorrowedRegion, "block")
 def _block(region, start, stop):
     if not is_integer(start) or not is_integer(stop):
         problem = f"block: start and stop must be integers, got {start} and {stop}"
@@ -51,7 +52,7 @@ def _block(region, start, stop):
     return block
 
 
-@overload_method(RegionType, "fence")
+@collective_method("fence", BorrowedRegion)
 def _fence(region):
     synchronises = region.synchronises
 

@@ -27,5 +27,7 @@ def register_region(cls: type, *, synchronises: bool) -> None:
 
     @typeof_impl.register(cls)
     def typeof_region(value: Any, context: Any) -> RegionType:
+        if not hasattr(value, "_memory"):
+            raise TypeError("this is not a shared region, or one whose __init__ has not run")
         value.as_slice()  # a closed region is an error here
         return RegionType(from_dtype(value.dtype), synchronises)

@@ -20,7 +20,7 @@ from numba.extending import intrinsic, lower_builtin, register_jitable
 
 from cobre_comm.jit.attributes import is_in_parallel_loop
 from cobre_comm.jit.records import in_frame
-from cobre_comm.jit.types import CurrentVersion
+from cobre_comm.jit.types import carry_version
 
 KEY = "cobre_comm.check_signals"
 
@@ -148,9 +148,7 @@ class _CheckSignals(AbstractTemplate):  # type: ignore[misc]  # numba is untyped
 
 @lower_builtin(check_signals)
 def _lower(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    constants = context.environment.consts
-    if not any(isinstance(each, CurrentVersion) for each in constants):
-        constants.append(CurrentVersion())
+    carry_version(context)
     return context.compile_internal(builder, _compiled, signature, args)
 
 

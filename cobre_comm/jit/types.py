@@ -27,13 +27,23 @@ def version_tag() -> str:
 
 
 class CurrentVersion:
-    """A constant of a cached function that no other version of this package can load.
-
-    It is for code of ours that stands in a user's function without a type of ours in its signature.
-    """
+    """A constant of a cached function that no other version of this package can load."""
 
     def __reduce__(self) -> Any:
         return current_version, (version_tag(),)
+
+
+def carry_version(context: Any) -> None:
+    """Keep the function under compilation from being loaded by another version of this package.
+
+    A value of ours enters compiled code by three doors. As an argument it has its type in the
+    signature. What an ``objmode`` block gives has not, nor has a constant: what lowers these calls
+    this function, and so does each call and attribute. numba writes the constants of all functions
+    that it has linked, so a caller without a type of ours carries the version too.
+    """
+    constants = getattr(context.environment, "consts", None)  # a wrapper has none
+    if constants is not None and not any(isinstance(each, CurrentVersion) for each in constants):
+        constants.append(CurrentVersion())
 
 
 def current_version(tag: str) -> CurrentVersion:
@@ -58,6 +68,13 @@ def restored(name: str, class_name: str, *arguments: Any) -> Any:
 class CommType(types.Type):
     """A communicator in ``@njit`` code."""
 
+    synchronises = True  # whether calls have ranks to meet
+
+    @property
+    def borrowed(self) -> Any:
+        """The type that methods get."""
+        return BorrowedComm(self)
+
     def __init__(self) -> None:
         super().__init__(name=f"{type(self).__name__}({version_tag()})")
 
@@ -67,6 +84,8 @@ class CommType(types.Type):
 
 class LocalCommType(CommType):
     """The communicator of ``local``."""
+
+    synchronises = False
 
 
 class RegionType(types.Type):
@@ -86,6 +105,37 @@ class RegionType(types.Type):
         self.synchronises = synchronises
         super().__init__(name=f"SharedRegion({dtype}, {synchronises}, {version_tag()})")
 
+    @property
+    def borrowed(self) -> Any:
+        """The type that methods get."""
+        return BorrowedRegion(self)
+
     def __reduce__(self) -> Any:
         arguments = self.view.dtype, self.synchronises
         return restored, (self.name, type(self).__name__, *arguments)
+
+
+class Borrowed(types.Type):
+    """What a method of ours gets: a communicator or a region that its caller holds.
+
+    Parameters
+    ----------
+    this : CommType or RegionType
+        What it is.
+    """
+
+    def __init__(self, this: Any) -> None:
+        self.this, self.synchronises = this, this.synchronises
+        super().__init__(name=f"{type(self).__name__}({this})")
+
+
+class BorrowedComm(Borrowed):
+    """A communicator that the caller holds."""
+
+
+class BorrowedRegion(Borrowed):
+    """A region that the caller holds."""
+
+    def __init__(self, this: Any) -> None:
+        self.view, self.memory = this.view, this.memory
+        super().__init__(this)

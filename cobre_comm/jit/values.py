@@ -9,6 +9,7 @@ global or a closure is the exception: its address is in the code, and numba does
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from typing import Any
 
@@ -22,13 +23,13 @@ from numba.extending import (
     NativeValue,
     box,
     lower_builtin,
-    models,
     overload,
     register_model,
     unbox,
 )
 
-from cobre_comm.jit.types import CommType, LocalCommType, RegionType
+from cobre_comm.jit.holding import HeldModel
+from cobre_comm.jit.types import CommType, LocalCommType, RegionType, carry_version
 
 COMM_TYPE = RecordType(COMM.name)
 OWNER = types.MemInfoPointer(types.voidptr)  # type: ignore[attr-defined]  # numba is untyped
@@ -36,13 +37,13 @@ OWNER = types.MemInfoPointer(types.voidptr)  # type: ignore[attr-defined]  # num
 
 @register_model(LocalCommType)
 @register_model(CommType)
-class _CommModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
+class _CommModel(HeldModel):  # type: ignore[misc]  # numba is untyped
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, [("comm", COMM_TYPE), ("owner", OWNER)])
 
 
 @register_model(RegionType)
-class _RegionModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
+class _RegionModel(HeldModel):  # type: ignore[misc]  # numba is untyped
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         members = [
             ("comm", COMM_TYPE),
@@ -53,40 +54,63 @@ class _RegionModel(models.StructModel):  # type: ignore[misc]  # numba is untype
         super().__init__(dmm, fe_type, members)
 
 
-def _unbox_integer(c: Any, obj: Any, attribute: str) -> Any:
-    boxed = c.pyapi.object_getattr_string(obj, attribute)
-    value = c.pyapi.long_as_longlong(boxed)
-    c.pyapi.decref(boxed)
-    return value
+class _Reading:
+    """Reads attributes of a Python object that becomes a value; what misses one is a TypeError."""
 
+    def __init__(self, c: Any, typ: Any, what: str) -> None:
+        carry_version(c.context)
+        self._c, self._exits = c, contextlib.ExitStack()
+        self._message = f"this is not {what}, or one whose __init__ has not run"
+        self._failed = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
+        self.value = cgutils.create_struct_proxy(typ)(c.context, c.builder)
 
-def _held(typ: Any, obj: Any, c: Any) -> Any:
-    """Return a value of this type that holds the object; numba gives the count back."""
-    value = cgutils.create_struct_proxy(typ)(c.context, c.builder)
-    value.owner = c.pyapi.nrt_meminfo_new_from_pyobject(obj, obj)
-    return value
+    def attribute(self, obj: Any, name: str) -> Any:
+        """Return a new reference; what follows is not run if there is no such attribute."""
+        found = self._c.pyapi.object_getattr_string(obj, name)
+        with cgutils.early_exit_if_null(self._c.builder, self._exits, found):
+            self._c.pyapi.err_set_string("PyExc_TypeError", self._message)
+            self._c.builder.store(cgutils.true_bit, self._failed)
+        return found
+
+    def integer(self, obj: Any, name: str) -> Any:
+        boxed = self.attribute(obj, name)
+        value = self._c.pyapi.long_as_longlong(boxed)
+        self._c.pyapi.decref(boxed)
+        return value
+
+    def held(self, obj: Any) -> NativeValue:
+        """Return the value, which holds the object; numba gives the count back."""
+        self.value.owner = self._c.pyapi.nrt_meminfo_new_from_pyobject(obj, obj)
+        self._exits.close()
+        return NativeValue(self.value._getvalue(), is_error=self._c.builder.load(self._failed))
+
+    def fail_if(self, is_error: Any) -> None:
+        """Leave what follows if an exception is set."""
+        with cgutils.early_exit_if(self._c.builder, self._exits, is_error):
+            self._c.builder.store(cgutils.true_bit, self._failed)
 
 
 @unbox(LocalCommType)
 @unbox(CommType)
 def _unbox_comm(typ: Any, obj: Any, c: Any) -> NativeValue:
-    value = _held(typ, obj, c)
-    value.comm = _unbox_integer(c, obj, "_address")
-    return NativeValue(value._getvalue())
+    reading = _Reading(c, typ, "a communicator")
+    reading.value.comm = reading.integer(obj, "_address")
+    return reading.held(obj)
 
 
 @unbox(RegionType)
 def _unbox_region(typ: Any, obj: Any, c: Any) -> NativeValue:
-    value = _held(typ, obj, c)
-    comm = c.pyapi.object_getattr_string(obj, "_comm")
-    value.comm = _unbox_integer(c, comm, "_address")
-    c.pyapi.decref(comm)
-    value.identity = _unbox_integer(c, obj, "_identity")
-    readable = c.pyapi.object_getattr_string(obj, "_readable")
+    reading = _Reading(c, typ, "a shared region")
+    comm = reading.attribute(obj, "_comm")
+    c.pyapi.decref(comm)  # the region holds it
+    reading.value.comm = reading.integer(comm, "_address")
+    reading.value.identity = reading.integer(obj, "_identity")
+    readable = reading.attribute(obj, "_readable")
+    c.pyapi.decref(readable)
     view = c.unbox(typ.view, readable)
-    c.pyapi.decref(readable)  # the view holds it
-    value.view = view.value
-    return NativeValue(value._getvalue(), is_error=view.is_error)
+    reading.fail_if(view.is_error)
+    reading.value.view = view.value
+    return reading.held(obj)
 
 
 @box(RegionType)
@@ -104,6 +128,7 @@ def _box(typ: Any, val: Any, c: Any) -> Any:
 @lower_constant(CommType)
 def _constant(context: Any, builder: Any, typ: Any, comm: Any) -> Any:
     """Put a global, a closure's variable or a default into the code; it lives to the end."""
+    carry_version(context)
     value = cgutils.create_struct_proxy(typ)(context, builder)
     address = context.add_dynamic_addr(builder, comm._address, info="communicator")
     value.comm = builder.ptrtoint(address, cgutils.intp_t)

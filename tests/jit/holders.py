@@ -1,15 +1,14 @@
-"""What may hold a communicator or a region in compiled code, and keeps it alive as long."""
+"""What compiled code may do with a communicator or a region, and what is said of what it may not.
+
+``ways.py`` has how long each way holds one.
+"""
 
 import collections
-import gc
 import warnings
-import weakref
 
 import numba
-import numpy as np
 from numba import njit, objmode
 from numba.core import types
-from numba.experimental import jitclass
 
 from cobre_comm.testing.cases.raised import raises
 
@@ -29,12 +28,6 @@ def meet_all(comms):
         comm.barrier()
         ranks += comm.size
     return ranks
-
-
-@njit
-def first_sum(regions):
-    regions[0].fence()
-    return regions[0].as_slice().sum()
 
 
 @njit
@@ -105,54 +98,6 @@ def default(own):
         return comm.size
 
     return meet
-
-
-def in_list(comm):
-    return numba.typed.List([comm])
-
-
-def in_jitclass(comm):
-    @jitclass([("comm", numba.typeof(comm))])
-    class Model:
-        def __init__(self, comm):
-            self.comm = comm
-
-    return Model(comm)
-
-
-@njit
-def meet_member(model):
-    model.comm.barrier()
-    return model.comm.size
-
-
-def lifetimes(comm):
-    """The holder alone keeps a communicator, or a region, and lets it go in the end."""
-    for hold, use in ((in_list, meet_all), (in_jitclass, meet_member)):
-        own = comm.split_local()
-        held, seen = hold(own), weakref.ref(own)
-        del own
-        churn()
-        assert seen() is not None
-        assert use(held) == comm.size
-        del held
-        churn()
-        assert seen() is None, hold
-    region = comm.create_shared_region(3)
-    region.block(comm.rank, comm.rank + 1)[:] = 1.0
-    held, seen = in_list(region), weakref.ref(region)
-    del region
-    churn()
-    assert first_sum(held) == comm.size
-    del held
-    churn()
-    assert seen() is None
-
-
-def churn():
-    """Collect what is not held, and use the memory that it had."""
-    gc.collect()
-    return [np.full(n, 0x4141414141414141) for n in range(1, 400) for _ in range(20)]
 
 
 @njit(cache=True)

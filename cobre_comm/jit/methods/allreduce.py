@@ -23,7 +23,6 @@ from cobre_comm.jit.arguments import (
 )
 from cobre_comm.jit.attributes import collective_method
 from cobre_comm.jit.records import explain, record_of
-from cobre_comm.jit.types import LocalCommType
 from cobre_comm.slow_path import dtype_word
 
 
@@ -51,7 +50,7 @@ def _allreduce(comm, send, recv, op=0):
     to_int = integer_reader(op)
     numpy_dtype = as_dtype(send.dtype)
     dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
-    is_local = isinstance(comm, LocalCommType)
+    is_local = not comm.synchronises
 
     def allreduce(comm, send, recv, op=0):
         record = record_of(comm)

@@ -11,12 +11,11 @@ from cobre_kernels.machine.kernel import run
 from cobre_comm.failure import Failure
 from cobre_comm.jit.attributes import collective_method
 from cobre_comm.jit.records import explain, record_of
-from cobre_comm.jit.types import LocalCommType
 
 
 @collective_method("barrier")
 def _barrier(comm):
-    is_local = isinstance(comm, LocalCommType)
+    is_local = not comm.synchronises
 
     def barrier(comm):
         record = record_of(comm)

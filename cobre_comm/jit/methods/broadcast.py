@@ -19,7 +19,6 @@ from cobre_comm.jit.arguments import (
 )
 from cobre_comm.jit.attributes import collective_method
 from cobre_comm.jit.records import explain, record_of
-from cobre_comm.jit.types import LocalCommType
 from cobre_comm.slow_path import dtype_word
 
 
@@ -37,7 +36,7 @@ def _broadcast(comm, buf, root=0):
         return refuse
     is_contiguous, to_int = contiguity(buf), integer_reader(root)
     dtype, writable = dtype_word(as_dtype(buf.dtype)), buf.mutable
-    is_local = isinstance(comm, LocalCommType)
+    is_local = not comm.synchronises
 
     def broadcast(comm, buf, root=0):
         record = record_of(comm)

@@ -19,7 +19,6 @@ from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import LARGEST, error_class, pair_problem, refused
 from cobre_comm.jit.attributes import collective_method
 from cobre_comm.jit.records import explain, in_frame, record_of
-from cobre_comm.jit.types import LocalCommType
 
 _KINDS = {
     types.Float: (np.float64, dtypes.FLOAT64, element_access(np.float64)[0]),
@@ -47,7 +46,7 @@ def _overload_reduction(name, op):
 
             return refuse
         as_number, dtype, load = kind
-        may_be_large, is_local = x == types.uint64, isinstance(comm, LocalCommType)
+        may_be_large, is_local = x == types.uint64, not comm.synchronises
         too_large = f"{name}: x does not fit a 64-bit signed integer"
 
         def reduce(comm, x):

@@ -6,37 +6,38 @@ from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import BARRIER, STOP
 from cobre_kernels.collective.guard import usability
 from cobre_kernels.machine.atomics import load_relaxed
-from numba.extending import overload_attribute, overload_method
+from numba.extending import overload_attribute
 
 from cobre_comm.failure import Failure
+from cobre_comm.jit.attributes import method
 from cobre_comm.jit.records import explain, record_of
-from cobre_comm.jit.types import CommType, LocalCommType
+from cobre_comm.jit.types import BorrowedComm
 
 
-@overload_attribute(CommType, "rank")
+@overload_attribute(BorrowedComm, "rank")
 def _rank(comm):
-    if isinstance(comm, LocalCommType):
+    if not comm.synchronises:
         return lambda comm: 0
     return lambda comm: record_of(comm).rank
 
 
-@overload_attribute(CommType, "size")
+@overload_attribute(BorrowedComm, "size")
 def _size(comm):
-    if isinstance(comm, LocalCommType):
+    if not comm.synchronises:
         return lambda comm: 1
     return lambda comm: record_of(comm).size
 
 
-@overload_attribute(CommType, "is_leader")
+@overload_attribute(BorrowedComm, "is_leader")
 def _is_leader(comm):
-    if isinstance(comm, LocalCommType):
+    if not comm.synchronises:
         return lambda comm: True
     return lambda comm: record_of(comm).is_leader != 0
 
 
-@overload_method(CommType, "stop_requested")
+@method(BorrowedComm, "stop_requested")
 def _stop_requested(comm):
-    is_local = isinstance(comm, LocalCommType)
+    is_local = not comm.synchronises
 
     def stop_requested(comm):
         record = record_of(comm)

@@ -4,12 +4,16 @@ numba keeps the code of each signature of a function in a numbered file, and an 
 two processes that save different signatures at once, each may take the same number, and the index
 of one lead to the code of the other. numba runs that code: for an array of int64, what was compiled
 for float64. Ranks save at once, because they compile at once.
+
+If a function was called with a jitted one, its index contains that one, and numba compiles it as it
+reads the index. For types of another version this is an error; the index then counts as empty.
 """
 
 import functools
 
 from numba.core import sigutils
 from numba.core.caching import IndexDataCacheFile
+from numba.core.errors import NumbaError
 from numba.core.typing.templates import Signature
 
 
@@ -26,6 +30,16 @@ def check_loads():
         return found if found is None or _is_for(found, key[0]) else None
 
     IndexDataCacheFile.load = load_checked
+    read = IndexDataCacheFile._load_index
+
+    def read_checked(self):
+        """Return what is in an index, or nothing if it has code of another version."""
+        try:
+            return read(self)
+        except NumbaError:
+            return {}
+
+    IndexDataCacheFile._load_index = read_checked
 
 
 def _is_for(found, wanted):

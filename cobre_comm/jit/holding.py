@@ -1,0 +1,129 @@
+"""Who holds a communicator, or a region, in ``@njit`` code.
+
+numba gives a reference back after the last use of a variable: of ``comms.pop().barrier()`` that is
+reading the method, before the call. So a bound method has a count of its own. numba also removes
+pairs of counts between which it sees no other, although a list that pops, a dictionary that deletes
+or another thread that assigns to a field takes one away. So each count of a value is on an address
+whose origin LLVM cannot see: none is removed. A method that waits for no rank is another case: it
+has ended before anything else runs, and numba may remove its count beside that of a variable.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import (
+    lower_builtin,
+    lower_cast,
+    lower_getattr_generic,
+    models,
+    register_model,
+)
+
+from cobre_comm.jit.types import (
+    BorrowedComm,
+    BorrowedRegion,
+    CommType,
+    RegionType,
+    carry_version,
+)
+
+
+class HeldModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
+    """A struct each of whose counts is really taken."""
+
+    def traverse(self, builder: Any) -> list[Any]:
+        """Return the type and the reader of each member, as numba asks for what it counts."""
+        return [
+            (kind, lambda value, read=read: _of_unseen_origin(builder, read(value)))
+            for kind, read in super().traverse(builder)
+        ]
+
+
+def _of_unseen_origin(builder: Any, value: Any) -> Any:
+    """Return a value whose addresses LLVM must take to be other ones; it costs no instruction."""
+    if isinstance(value.type, ir.PointerType):
+        copy = ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", "=r,0", True)
+        return builder.call(copy, [value])
+    if isinstance(value.type, ir.LiteralStructType):
+        for number in range(len(value.type.elements)):
+            member = _of_unseen_origin(builder, builder.extract_value(value, number))
+            value = builder.insert_value(value, member, number)
+    return value
+
+
+class HeldMethod(types.BoundFunction):
+    """A method that may wait: no count of what it was taken from is removed."""
+
+    def get_impl_key(self, sig: Any) -> Any:
+        """Return the key of the call that gives its count back where numba would not."""
+        return type(self), *self.typing_key
+
+
+class QuickMethod(HeldMethod):
+    """A method that waits for no rank."""
+
+
+register_model(HeldMethod)(lambda dmm, method: dmm[method.this.this])
+register_model(QuickMethod)(lambda dmm, method: dmm[method.this])
+
+
+@register_model(BorrowedComm)
+@register_model(BorrowedRegion)
+class _BorrowedModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        this = dmm[fe_type.this]
+        super().__init__(dmm, fe_type, [(name, this.get_type(name)) for name in this._fields])
+
+
+@lower_cast(CommType, BorrowedComm)
+@lower_cast(RegionType, BorrowedRegion)
+def _lend(context: Any, builder: Any, owned: Any, borrowed: Any, value: Any) -> Any:
+    return value
+
+
+@lower_getattr_generic(CommType)
+@lower_getattr_generic(RegionType)
+def _attribute(context: Any, builder: Any, owned: Any, value: Any, name: str) -> Any:
+    """Read an attribute of what the caller holds."""
+    carry_version(context)
+    read = context.get_getattr(owned.borrowed, name)
+    return read(context, builder, owned.borrowed, value, name)
+
+
+def give_back_after(cls: Any, name: str) -> None:
+    """Have failing calls of a method give back the count that they hold.
+
+    numba gives none back of a function that an exception leaves. So the method is called by a
+    function of its own, which the exception leaves in its place.
+    """
+
+    def call(is_quick: bool, context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        carry_version(context)
+        convention, result = context.call_conv, signature.return_type
+        llvm_type = convention.get_function_type(result, signature.args)
+        function = ir.Function(builder.module, llvm_type, builder.module.get_unique_name(name))
+        function.linkage = "internal"
+        convention.decorate_function(
+            function, [f"arg{n}" for n in range(len(args))], signature.args
+        )
+        inside = ir.IRBuilder(function.append_basic_block())
+        given = convention.decode_arguments(inside, signature.args, function)
+        value = context.get_function((cls, name), signature)(inside, given)
+        convention.return_value(inside, context.get_return_value(inside, result, value))
+
+        given_back = signature.args[0] if is_quick else signature.args[0].this
+        status, value = convention.call_function(builder, function, result, signature.args, args)
+        with cgutils.if_unlikely(builder, status.is_error):
+            is_caught = convention.check_try_status(builder).in_try  # then numba goes on
+            with builder.if_then(builder.not_(is_caught)):
+                context.nrt.decref(builder, given_back, args[0])
+            convention.return_status_propagate(builder, status)
+        return value
+
+    for kind in (HeldMethod, QuickMethod):
+        lowered = functools.partial(call, kind is QuickMethod)
+        lower_builtin((kind, cls, name), cls, types.VarArg(types.Any))(lowered)

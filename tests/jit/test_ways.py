@@ -1,0 +1,198 @@
+"""A call holds what it is made on, and the cache none of another version, whatever the way."""
+
+import numba
+import pytest
+from numba import njit
+
+from cobre_comm import LocalBackend
+from cobre_comm.testing import run_ranks
+from cobre_comm.testing.cases.raised import raises
+from tests.command import python
+from tests.grid import some
+from tests.jit import ways
+
+EACH = [(way, kind) for way in ways.WAYS for kind in ways.KINDS]
+QUICK = [("list", "communicator"), ("dict", "region"), ("jitclass", "communicator")]
+
+
+@pytest.mark.parametrize(("way", "kind"), some(QUICK, EACH))
+def test_a_call_holds_what_it_is_made_on_until_it_has_ended(way, kind):
+    """A rank that crashes fails the test; rank 0 looks while it waits."""
+    assert run_ranks("shm", 2, ways.walk_all, way, kind, timeout_s=200) == [{}, {}]
+
+
+# The last function has no type of ours at all: what it calls has taken one from Python's memory.
+USER = """
+import collections
+import cobre_comm
+import numba
+from numba import njit, objmode, types
+from numba.experimental import jitclass, structref
+
+comm = cobre_comm.create_communicator()
+region = comm.create_shared_region(2)
+COMM, REGION = numba.typeof(comm), numba.typeof(region)
+Named = collections.namedtuple("Named", "held number")
+
+@structref.register
+class StructType(types.StructRef):
+    pass
+
+class Struct(structref.StructRefProxy):
+    def __new__(cls, held):
+        return structref.StructRefProxy.__new__(cls, held)
+
+@jitclass([("held", COMM)])
+class Model:
+    def __init__(self, held):
+        self.held = held
+
+structref.define_proxy(Struct, StructType, ["held"])
+compiled = njit(cache=True)
+
+def comm_of_python():
+    return comm
+
+def region_of_python():
+    return region
+
+@compiled
+def argument(held):
+    held.barrier()
+
+@compiled
+def of_tuple(holder):
+    holder[0].barrier()
+
+@compiled
+def of_named_tuple(holder):
+    holder.held.barrier()
+
+@compiled
+def of_list(holder):
+    holder[0].barrier()
+
+@compiled
+def of_dict(holder):
+    holder[7].barrier()
+
+@compiled
+def of_jitclass(holder):
+    holder.held.barrier()
+
+@compiled
+def of_structref(holder):
+    holder.held.barrier()
+
+@compiled
+def optional(held, is_given):
+    given = held if is_given else None
+    if given is not None:
+        given.barrier()
+
+@compiled
+def returned(held):
+    return held
+
+@compiled
+def generator(held):
+    for _ in range(2):
+        yield held.rank
+
+@compiled
+def fence(held):
+    held.fence()
+
+@compiled
+def with_jitted(function, held):
+    function(held)
+
+@njit(types.void(types.FunctionType(types.void(COMM)), COMM), cache=True)
+def first_class(function, held):
+    function(held)
+
+@compiled
+def objmode_comm():
+    with objmode(held=COMM):
+        held = comm_of_python()
+    held.barrier()
+
+@compiled
+def objmode_region():
+    with objmode(held=REGION):
+        held = region_of_python()
+    return held.as_slice()[0]
+
+@compiled
+def objmode_drops():
+    with objmode(held=COMM):
+        held = comm_of_python()
+    return held is held
+
+@compiled
+def by_another():
+    return objmode_region()
+
+table = numba.typed.Dict.empty(types.int64, COMM)
+table[7] = comm
+meet = njit(types.void(COMM))(lambda held: held.barrier())
+calls = [
+    (argument, comm), (of_tuple, (comm,)), (of_named_tuple, Named(comm, 1)),
+    (of_list, numba.typed.List([comm])), (of_dict, table),
+    (of_jitclass, Model(comm)), (of_structref, Struct(comm)),
+    (optional, comm, True), (returned, comm), (generator, comm), (fence, region),
+    (first_class, meet, comm), (with_jitted, meet, comm),
+    (objmode_comm,), (objmode_region,), (objmode_drops,), (by_another,),
+]
+"""
+
+PROGRAM = """
+import sys
+import cobre_comm.jit.types
+if "another" in sys.argv:
+    cobre_comm.jit.types.version_tag = lambda: "another"
+import user
+for function, *arguments in user.calls:
+    function(*arguments)
+    print(function.__name__, function.stats.cache_hits.total())
+"""
+
+# Models and jitted functions are other types in each process: numba never finds what has one.
+NEVER_FOUND = {"of_jitclass", "with_jitted"}
+
+
+def test_no_code_of_another_version_is_loaded_and_that_of_this_one_is(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    (tmp_path / "user.py").write_text(USER)
+
+    def hits(version):
+        said = python(program, version, within_s=200).stdout
+        return {line.split()[0]: int(line.split()[1]) for line in said.splitlines()}
+
+    for version in ("this", "another"):
+        compiled = hits(version)
+        assert set(compiled.values()) == {0}
+        assert hits(version) == {name: int(name not in NEVER_FOUND) for name in compiled}
+
+
+@pytest.mark.parametrize("kind", ways.KINDS)
+def test_an_object_whose_init_has_not_run_is_a_type_error(kind):
+    """Also where numba does not look at its class: what a block of Python code gives."""
+    with LocalBackend() as comm:
+        made = ways.KINDS[kind].make(comm)
+        cls, numba_type = type(made), numba.typeof(made)
+    half_made = type("Sub", (cls,), {}).__new__(cls)
+    for wrong, give in ((half_made, same), (half_made, from_python), (None, from_python)):
+        ways.slot[:] = [wrong]
+        error = raises(TypeError, give(numba_type), wrong)
+        assert "__init__ has not run" in str(error)
+
+
+def same(_numba_type):
+    return njit(lambda held: held)
+
+
+def from_python(numba_type):
+    get = ways.from_objmode(numba_type)
+    return lambda _held: get(0)

@@ -1,0 +1,310 @@
+"""Each way by which compiled code gets a communicator or a region, and lets go of it.
+
+A row of ``WAYS`` says how the object is held and how compiled code reads it from there; a row of
+``KINDS`` what the object is, and how ranks meet in it. Rank 0 calls in a thread, and looks while
+the call waits for rank 1: the object must be alive then, and gone when the call has ended.
+"""
+
+import collections
+import gc
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba import njit, objmode
+from numba.core import types
+from numba.experimental import jitclass, structref
+
+from cobre_comm.testing.cases.raised import met
+
+Named = collections.namedtuple("Named", "held number")
+REFUSAL = "a shared region cannot be a global or closure variable of @njit code; pass it"
+slot: list[Any] = []  # what an objmode block takes from Python's memory
+constant: Any = None
+
+
+class Kind(NamedTuple):
+    """What is held.
+
+    Attributes
+    ----------
+    make : callable
+        Makes one; collective.
+    meet, fail : str
+        A call in which all ranks meet, and one that raises on each rank.
+    """
+
+    make: Callable
+    meet: str
+    fail: str
+
+
+KINDS = {
+    "communicator": Kind(
+        lambda comm: comm.split(0), ".barrier()", ".allreduce(np.ones(3), np.ones(2))"
+    ),
+    "region": Kind(
+        lambda comm: comm.split(0).create_shared_region(3), ".fence()", ".block(0, 99)"
+    ),
+}  # fmt: skip
+
+
+class Way(NamedTuple):
+    """How compiled code gets an object.
+
+    Attributes
+    ----------
+    hold : callable
+        Returns what is passed to compiled code as ``holder``, given the object.
+    get : str
+        Reads the object from there.
+    pop, replace : str
+        Takes it out, and puts ``other`` in its place.
+    drop : callable or None
+        Does either from Python, in another thread.
+    names : callable
+        Returns what ``get`` needs beside the holder, given the object's type.
+    lives_on : bool
+        Whether numba never gives the object back.
+    refuses : tuple of str
+        Kinds that this way cannot hold: numba says ``REFUSAL`` of them.
+    """
+
+    hold: Callable
+    get: str
+    pop: str = ""
+    replace: str = ""
+    drop: Callable | None = None
+    names: Callable = lambda _kind: {}
+    lives_on: bool = False
+    refuses: tuple[str, ...] = ()
+
+
+def in_list(own):
+    return numba.typed.List([own])
+
+
+def in_dict(own):
+    table = numba.typed.Dict.empty(types.int64, numba.typeof(own))
+    table[7] = own
+    return table
+
+
+def in_jitclass(own):
+    @jitclass([("held", numba.typeof(own))])
+    class Model:
+        def __init__(self, held):
+            self.held = held
+
+    return Model(own)
+
+
+@structref.register
+class StructType(types.StructRef):
+    """A structref that holds one."""
+
+
+class Struct(structref.StructRefProxy):
+    def __new__(cls, held):
+        return structref.StructRefProxy.__new__(cls, held)
+
+
+structref.define_proxy(Struct, StructType, ["held"])
+
+
+@njit
+def replace_field(holder, other):
+    holder.held = other
+
+
+def in_slot(own):
+    slot[:] = [own]
+    return 0
+
+
+def from_objmode(kind):
+    @njit
+    def get(holder):
+        with objmode(held=kind):
+            held = slot.pop()
+        return held  # noqa: RET504  # what an objmode block gives
+
+    return {"get": get}
+
+
+def returned(_kind):
+    @njit(nogil=True)
+    def get(holder):
+        return holder.pop()
+
+    return {"get": get}
+
+
+def by_first_class_function(kind):
+    """Which function is called is known when it runs."""
+    signature = kind(types.ListType(kind))
+    functions = tuple(njit(signature)(body) for body in (lambda h: h.pop(), lambda h: h.pop(0)))
+
+    @njit(nogil=True)
+    def get(holder):
+        return functions[len(holder) - 1](holder)
+
+    return {"get": get}
+
+
+@njit
+def twice(held):
+    for _ in range(2):
+        yield held
+
+
+def exhausted(_kind):
+    @njit(nogil=True)
+    def get(holder):
+        for item in twice(holder):
+            last = item
+        return last
+
+    return {"get": get}
+
+
+def abandoned(_kind):
+    @njit(nogil=True)
+    def get(holder):
+        for item in twice(holder):
+            return item
+        raise IndexError
+
+    return {"get": get}
+
+
+def as_constant(own):
+    global constant
+    constant = own
+    return 0
+
+
+def from_global(_kind):
+    return {"constant": constant}
+
+
+def from_closure(_kind):
+    own = constant
+    return {"get": njit(nogil=True)(lambda holder: own)}
+
+
+WAYS = {
+    "argument": Way(lambda own: own, "holder"),
+    "tuple": Way(lambda own: (own,), "holder[0]"),
+    "NamedTuple": Way(lambda own: Named(own, 1), "holder.held"),
+    "Optional": Way(lambda own: (own, True), "(holder[0] if holder[1] else None)"),
+    "list": Way(
+        in_list, "holder[0]", "holder.pop()", "holder[0] = other",
+        lambda holder, other: holder.clear(),
+    ),
+    "dict": Way(
+        in_dict, "holder[7]", "holder.pop(7)", "holder[7] = other",
+        lambda holder, other: holder.pop(7),
+    ),
+    "jitclass": Way(
+        in_jitclass, "holder.held", "", "holder.held = other",
+        lambda holder, other: setattr(holder, "held", other),
+    ),
+    "structref": Way(Struct, "holder.held", "", "holder.held = other", replace_field),
+    "objmode": Way(in_slot, "get(holder)", names=from_objmode),
+    "return value": Way(in_list, "get(holder)", names=returned),
+    "first-class function": Way(in_list, "get(holder)", names=by_first_class_function),
+    # numba gives back neither what a generator has been given, nor a constant.
+    "generator": Way(lambda own: own, "get(holder)", names=exhausted, lives_on=True),
+    "abandoned generator": Way(lambda own: own, "get(holder)", names=abandoned, lives_on=True),
+    "global": Way(as_constant, "constant", names=from_global, lives_on=True, refuses=("region",)),
+    "closure": Way(
+        as_constant, "get(holder)", names=from_closure, lives_on=True, refuses=("region",)
+    ),
+}  # fmt: skip
+# What befalls the object, as compiled code.
+EVENTS = {
+    "last use": "entered[0] = 1; {get}{meet}",
+    "reassignment": "held = {get}; taken = held; held = other; entered[0] = 1; taken{meet}",
+    "pop": "entered[0] = 1; {pop}{meet}",
+    "pop into a variable": "held = {pop}; entered[0] = 1; held{meet}",
+    "replaced": "held = {get}; {replace}; entered[0] = 1; held{meet}",
+    "other thread": "entered[0] = 1; {get}{meet}",
+    "exception": "{get}{fail}",
+}
+ERRORS = ("InvalidBufferSize", "ValueError")
+
+
+def compiled(way, kind, event, numba_type):
+    """Return the compiled call, ``(holder, other, entered)``; None if that cannot befall."""
+    needs = [part for part in ("pop", "replace") if f"{{{part}}}" in EVENTS[event]]
+    if not all(getattr(way, part) for part in needs) or (event, way.drop) == ("other thread", None):
+        return None
+    code = EVENTS[event].format(**{**way._asdict(), **kind._asdict()})
+    names = {"np": np, **way.names(numba_type)}
+    exec(f"def call(holder, other, entered): {code}", names)  # as a user would have written it
+    return njit(nogil=True)(names["call"])
+
+
+def walk(comm, way_name, kind_name, event):
+    """Return what is wrong when this befalls; None if it cannot."""
+    way, kind = WAYS[way_name], KINDS[kind_name]
+    own, other = kind.make(comm), kind.make(comm)
+    seen, numba_type, arguments = weakref.ref(own), numba.typeof(own), [way.hold(own)]
+    del own
+    call = compiled(way, kind, event, numba_type)
+    if call is None:
+        return None
+    entered, errors, wrong = np.zeros(1, np.int64), [], []
+
+    def run():
+        errors.append(met(call, arguments.pop(), other, entered))
+
+    if kind_name in way.refuses:
+        run()
+        return "" if REFUSAL in str(errors[0]) else str(errors[0])
+    if event == "exception":
+        run()
+    elif comm.rank == 1:
+        comm.barrier()  # rank 0 has looked
+        run()
+    else:
+        drop = partial(way.drop, arguments[0], other) if event == "other thread" else None
+        thread = threading.Thread(target=run)
+        thread.start()
+        while thread.is_alive() and not entered[0]:
+            time.sleep(0.001)
+        time.sleep(0.02)  # it waits now, most likely
+        if drop is not None:
+            drop()
+        churn()
+        if seen() is None:
+            wrong.append("not held while the call waits")
+        comm.barrier()
+        thread.join()
+        del drop
+    raised = type(errors.pop()).__name__
+    if raised not in (ERRORS if event == "exception" else ("NoneType",)):
+        wrong.append(raised)
+    churn()
+    if (seen() is None) == way.lives_on:
+        wrong.append("given back" if way.lives_on else "held to the end")
+    comm.barrier()
+    return ", ".join(wrong)
+
+
+def walk_all(comm, way, kind):
+    """Return what is wrong, by event."""
+    found = {event: walk(comm, way, kind, event) for event in EVENTS}
+    return {event: wrong for event, wrong in found.items() if wrong}
+
+
+def churn():
+    """Collect what is not held, and use the memory that it had."""
+    gc.collect()
+    return [np.full(n, 0x4141414141414141) for n in range(1, 400) for _ in range(20)]

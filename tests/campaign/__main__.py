@@ -37,6 +37,7 @@ def _arguments(words):
     parser.add_argument("--first", type=int, default=0, help="the number to begin with")
     parser.add_argument("--only", action="append", help="kinds that begin with this word")
     parser.add_argument("--backend", action="append", help="backends that begin with this word")
+    parser.add_argument("--moment", action="append", help="moments that begin with this word")
     parser.add_argument("--start", action="append", help="hand, run or launch")
     parser.add_argument("--busy", type=int, default=0, help="processes that compute beside")
     parser.add_argument("--workers", type=int, default=MOST_WORKERS, help="jobs at a time")
@@ -59,7 +60,7 @@ def chosen(options):
             not words or any(value.startswith(word) for word in words)
             for words, value in (
                 (options.only, fault.kind), (options.backend, fault.backend),
-                (options.start, fault.start),
+                (options.start, fault.start), (options.moment, fault.moment),
             )
         ):  # fmt: skip
             found.append((index, fault))
@@ -72,7 +73,7 @@ def traits(fault):
     """Return what `--each` has once: kinds, and promises by backends and by ways to wait."""
     waits = [item for item in fault.env.items() if item[0].startswith("COBRE_COMM_")]
     promise = promise_of(fault)
-    return {fault.kind, (promise, fault.backend, fault.start), (promise, *waits)}
+    return {fault.kind, fault.moment, (promise, fault.backend, fault.start), (promise, *waits)}
 
 
 def warm():
@@ -86,6 +87,7 @@ def warm():
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.jit import types as jit_types
     from cobre_comm.testing.cases import calls
+    from cobre_comm.testing.cases.faults import steps
     from tests.campaign import job  # noqa: F401  # imports all else
 
     warm_up([spec.name for spec in SPECS], os.environ)
@@ -102,6 +104,7 @@ def warm():
         calls._COMPILED["broadcast"].compile((comm, array, types.int64))
     calls._COMPILED["exact_sum"].compile((comm, types.float64[::1]))
     calls._COMPILED["barrier"].compile((comm,))
+    steps.reduce_on_last()
 
 
 def serve(work, margin_s, fd, until):

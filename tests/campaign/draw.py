@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 from cobre_comm.testing.backend_name import node_of_ranks
-from cobre_comm.testing.cases.faults.fault import CLOSE, START, STEP, Fault
+from cobre_comm.testing.cases.faults.fault import CLOSE, LAST, START, STEP, Fault
 from cobre_comm.testing.cases.faults.judge import promise_of
 from cobre_comm.testing.cases.faults.kinds import ASTRAY, ENDED, KINDS, LATE, LOST
 
@@ -84,6 +84,8 @@ def _one_of(dice, weights):
 
 
 def _can_be(fault):
+    if fault.moment == LAST and (fault.start != "hand" or fault.backend.startswith("mpi")):
+        return False  # ranks that are not forked from the campaign would compile at that moment
     if fault.backend not in ON_ONE_MACHINE.get(fault.kind, (fault.backend,)):
         return False
     if fault.kind.startswith("two_") and (fault.size == 2 or ":" in fault.backend):

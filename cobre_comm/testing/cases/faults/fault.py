@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 START, STEP, REGION, CLOSE = "start", "step", "region", "close"
 MOMENTS = (START, STEP, REGION, CLOSE)
-SPLIT = "split"
+SPLIT, LAST = "split", "last"
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Fault:
         The job, and how its ranks call.
     moment : str
         While ranks meet (``start``), in or between collectives (``step``), while a region is made
-        (``region``) or the communicator is split (``split``), or at the end (``close``).
+        (``region``) or the communicator is split (``split``), in a call that alone holds its
+        communicator (``last``), or at the end (``close``).
     step : int
         The step before which it is armed; ``start`` knows none.
     delay_s : float

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cobre_comm import ReduceOp
 from cobre_comm.testing.cases.faults.calling import FORKS
-from cobre_comm.testing.cases.faults.fault import CLOSE, MOMENTS, REGION, START, STEP
+from cobre_comm.testing.cases.faults.fault import CLOSE, LAST, MOMENTS, REGION, START, STEP
 from cobre_comm.testing.cases.faults.strike import EXIT_CODE, Victim
 
 # What a fault promises: the name of a function in judge.py.
@@ -50,8 +50,9 @@ class Kind(NamedTuple):
     signal: int = 0
 
 
-ANY = MOMENTS
+ANY = (*MOMENTS, LAST)
 RUNNING = (STEP, REGION)
+CALLING = (STEP, REGION, LAST)
 
 
 def _sending(number):
@@ -87,11 +88,11 @@ KINDS = {
     "exec": Kind(LOST, Victim.exec, 0, RUNNING),
     "orphan": Kind(LOST, _forking(Victim.orphan, "python"), -signal.SIGKILL, RUNNING),
     "orphan_of_libc": Kind(LOST, _forking(Victim.orphan, "libc"), -signal.SIGKILL, RUNNING),
-    "two_killed": Kind(LOST, _sending(signal.SIGKILL), -signal.SIGKILL, (STEP, REGION, CLOSE)),
+    "two_killed": Kind(LOST, _sending(signal.SIGKILL), -signal.SIGKILL, (*CALLING, CLOSE)),
     "two_raised": Kind(LOST, Victim.raise_error, 1),
     "in_prange": Kind(INTERRUPTED, Victim.in_prange),
-    "interrupted": Kind(INTERRUPTED, _sending(signal.SIGINT), 0, (START, STEP, REGION)),
-    "alarmed": Kind(INTERRUPTED, Victim.alarm, 0, RUNNING),
+    "interrupted": Kind(INTERRUPTED, _sending(signal.SIGINT), 0, (START, *CALLING)),
+    "alarmed": Kind(INTERRUPTED, Victim.alarm, 0, CALLING),
     "late": Kind(LATE, Victim.late),
     "stopped": Kind(LATE, _sending(signal.SIGSTOP), 0, (STEP,)),  # a survivor lets it go on
     "astray_operation": Kind(ASTRAY, _astray("barrier"), operation="allreduce"),
@@ -99,7 +100,7 @@ KINDS = {
     "astray_dtype": Kind(ASTRAY, _astray("allreduce", dtype="i8"), operation="allreduce"),
     "astray_op": Kind(ASTRAY, _astray("allreduce", op=ReduceOp.MAX), operation="allreduce"),
     "astray_root": Kind(ASTRAY, _astray("broadcast", root=1), operation="broadcast"),
-    "signals": Kind(NOTHING, Victim.signals, 0, (START, STEP, REGION, CLOSE)),
+    "signals": Kind(NOTHING, Victim.signals, 0, (START, *CALLING, CLOSE)),
     "children": Kind(NOTHING, Victim.children, 0, RUNNING),
     "use_in_child": Kind(REFUSED, _forking(Victim.use_in_child, "python"), 0, RUNNING),
     "use_in_child_of_libc": Kind(REFUSED, _forking(Victim.use_in_child, "libc"), 0, RUNNING),

@@ -6,8 +6,10 @@ import random
 from typing import NamedTuple
 
 import numpy as np
+from numba import float64, njit, objmode
 
 from cobre_comm import ReduceOp
+from cobre_comm.jit.types import CommType
 from cobre_comm.testing.cases.calls import calls
 
 LENGTHS = (1, 5, 12, 13, 200, 2000, 20_000)
@@ -15,6 +17,7 @@ LONG = 200_000  # elements; seldom, because many processes share few cores
 PERIOD = 8  # every so many steps the ranks agree whether they are done
 REGION_ELEMENTS = (10, 5000, 300_000)
 _PRIME = 251
+_LAST = []
 FOLDS = {ReduceOp.SUM: np.add, ReduceOp.MIN: np.minimum, ReduceOp.MAX: np.maximum}  # exact here
 
 
@@ -90,6 +93,8 @@ def take(comm, step, caller):
         _share(comm, step)
     elif step.operation == "split":
         comm.split(comm.rank % 2).close()
+    elif step.operation == "last":
+        _hold_in_call_alone(comm, step)
     else:
         made.barrier(comm)
 
@@ -106,6 +111,32 @@ def _share(comm, step):
         region.fence()
         _compare(step, region.as_slice(), data(0, step.number, step.length))
         region.fence()
+
+
+@functools.cache
+def reduce_on_last():
+    """Return a compiled allreduce that alone holds its communicator, which it takes from a list."""
+    kind = CommType()
+
+    @njit
+    def reduce(send, recv):
+        with objmode(comm=kind):
+            comm = _LAST.pop()
+        comm.allreduce(send, recv)
+
+    reduce.compile((float64[::1], float64[::1]))
+    return reduce
+
+
+def _hold_in_call_alone(comm, step):
+    recv = np.zeros(step.length)
+    reduce = reduce_on_last()
+    try:
+        _LAST.append(comm.split(0))
+        reduce(data(comm.rank, step.number, step.length), recv)
+    finally:
+        _LAST.clear()  # where it was struck before the call
+    _compare(step, recv, _folded(step._replace(dtype="f8", op=ReduceOp.SUM), comm.size))
 
 
 def _compare(step, came, expected):

@@ -15,6 +15,7 @@ from cobre_comm.testing.cases.faults import steps
 from cobre_comm.testing.cases.faults.calling import collective
 from cobre_comm.testing.cases.faults.fault import (
     CLOSE,
+    LAST,
     REGION,
     SPLIT,
     START,
@@ -75,7 +76,7 @@ class _Worker:
         self.before = descriptors()
         self.draw = random.Random(f"{fault.seed} {rank}")
         self.victim = None
-        self._moment_of_step = fault.moment if fault.moment in (REGION, SPLIT) else STEP
+        self._moment_of_step = fault.moment if fault.moment in (REGION, SPLIT, LAST) else STEP
 
     def do_all(self):
         try:
@@ -133,6 +134,8 @@ class _Worker:
             return step._replace(operation="region", length=steps.REGION_ELEMENTS[-1])
         if self.fault.moment == SPLIT:
             return step._replace(operation="split")
+        if self.fault.moment == LAST:
+            return step._replace(operation="last")
         if self.kind.operation:
             return step._replace(operation=self.kind.operation, length=5, dtype="f8",
                                  op=steps.ReduceOp.SUM, root=0)  # fmt: skip
@@ -183,6 +186,8 @@ class _Worker:
         caught = told(self.folder, self.rank).get("caught", {})
         if caught.get("error") not in ("CollectiveFailed", "InvalidBufferSize"):
             return
+        if self.fault.moment == LAST:
+            return  # what broke was held by the call alone
         began = time.monotonic()
         errors = [met(collective, self.comm, self.caller, name) for name in OPERATIONS]
         later = [f"{type(error).__name__}: {error}" for error in errors]

@@ -60,7 +60,7 @@ class HeldMethod(types.BoundFunction):
 
     def get_impl_key(self, sig: Any) -> Any:
         """Return the key of the call that gives its count back where numba would not."""
-        return type(self), *self.typing_key
+        return (type(self), *self.typing_key)  # type: ignore[misc]  # a tuple: class, name
 
 
 class QuickMethod(HeldMethod):
@@ -126,4 +126,4 @@ def give_back_after(cls: Any, name: str) -> None:
 
     for kind in (HeldMethod, QuickMethod):
         lowered = functools.partial(call, kind is QuickMethod)
-        lower_builtin((kind, cls, name), cls, types.VarArg(types.Any))(lowered)
+        lower_builtin((kind, cls, name), cls, types.VarArg(types.Any))(lowered)  # type: ignore[attr-defined]  # untyped

@@ -1,10 +1,11 @@
 """What compiled code holds of a communicator, or of a region: the record, and the Python object.
 
 A value is the address of the communicator's record beside a count on the Python object, as that of
-an array is. So a tuple, a ``jitclass``, a ``structref`` or a ``typed.List`` keeps the object alive
-as long as it holds the value, and gives the same object back to Python. Compiled code holds nothing
-of this process, so ``cache=True`` serves other ranks, sizes, backends and runs. A communicator in a
-global or a closure is the exception: its address is in the code, and numba does not cache that.
+an array is (``holding.py``). So a tuple, a ``jitclass``, a ``structref`` or a ``typed.List`` keeps
+the object alive as long as it holds the value, and gives the same object back to Python. Compiled
+code holds nothing of this process, so ``cache=True`` serves other ranks, sizes, backends and runs.
+A communicator in a global or a closure is the exception: its address is in the code, and numba does
+not cache that.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ OWNER = types.MemInfoPointer(types.voidptr)  # type: ignore[attr-defined]  # num
 
 @register_model(LocalCommType)
 @register_model(CommType)
-class _CommModel(HeldModel):  # type: ignore[misc]  # numba is untyped
+class _CommModel(HeldModel):
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, [("comm", COMM_TYPE), ("owner", OWNER)])
 
 
 @register_model(RegionType)
-class _RegionModel(HeldModel):  # type: ignore[misc]  # numba is untyped
+class _RegionModel(HeldModel):
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         members = [
             ("comm", COMM_TYPE),

@@ -52,7 +52,7 @@ class Kind(NamedTuple):
 
 ANY = (*MOMENTS, LAST)
 RUNNING = (STEP, REGION)
-CALLING = (STEP, REGION, LAST)
+CALLING = (STEP, REGION, LAST)  # not where a handler raises: Python drops that in a __del__
 
 
 def _sending(number):
@@ -91,8 +91,8 @@ KINDS = {
     "two_killed": Kind(LOST, _sending(signal.SIGKILL), -signal.SIGKILL, (*CALLING, CLOSE)),
     "two_raised": Kind(LOST, Victim.raise_error, 1),
     "in_prange": Kind(INTERRUPTED, Victim.in_prange),
-    "interrupted": Kind(INTERRUPTED, _sending(signal.SIGINT), 0, (START, *CALLING)),
-    "alarmed": Kind(INTERRUPTED, Victim.alarm, 0, CALLING),
+    "interrupted": Kind(INTERRUPTED, _sending(signal.SIGINT), 0, (START, *RUNNING)),
+    "alarmed": Kind(INTERRUPTED, Victim.alarm, 0, RUNNING),
     "late": Kind(LATE, Victim.late),
     "stopped": Kind(LATE, _sending(signal.SIGSTOP), 0, (STEP,)),  # a survivor lets it go on
     "astray_operation": Kind(ASTRAY, _astray("barrier"), operation="allreduce"),

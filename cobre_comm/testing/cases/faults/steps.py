@@ -122,7 +122,8 @@ def reduce_on_last():
     def reduce(send, recv):
         with objmode(comm=kind):
             comm = _LAST.pop()
-        comm.allreduce(send, recv)
+        held = [comm]
+        held.pop().allreduce(send, recv)
 
     reduce.compile((float64[::1], float64[::1]))
     return reduce

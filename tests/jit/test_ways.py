@@ -1,12 +1,8 @@
 """A call holds what it is made on, and the cache none of another version, whatever the way."""
 
-import numba
 import pytest
-from numba import njit
 
-from cobre_comm import LocalBackend
 from cobre_comm.testing import run_ranks
-from cobre_comm.testing.cases.raised import raises
 from tests.command import python
 from tests.grid import some
 from tests.jit import ways
@@ -178,21 +174,6 @@ def test_no_code_of_another_version_is_loaded_and_that_of_this_one_is(tmp_path):
 
 @pytest.mark.parametrize("kind", ways.KINDS)
 def test_an_object_whose_init_has_not_run_is_a_type_error(kind):
-    """Also where numba does not look at its class: what a block of Python code gives."""
-    with LocalBackend() as comm:
-        made = ways.KINDS[kind].make(comm)
-        cls, numba_type = type(made), numba.typeof(made)
-    half_made = type("Sub", (cls,), {}).__new__(cls)
-    for wrong, give in ((half_made, same), (half_made, from_python), (None, from_python)):
-        ways.slot[:] = [wrong]
-        error = raises(TypeError, give(numba_type), wrong)
-        assert "__init__ has not run" in str(error)
-
-
-def same(_numba_type):
-    return njit(lambda held: held)
-
-
-def from_python(numba_type):
-    get = ways.from_objmode(numba_type)
-    return lambda _held: get(0)
+    [sentences] = run_ranks("local", 1, ways.half_made, kind)
+    assert len(sentences) == 3
+    assert all("__init__ has not run" in sentence for sentence in sentences)

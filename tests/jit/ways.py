@@ -20,7 +20,7 @@ from numba import njit, objmode
 from numba.core import types
 from numba.experimental import jitclass, structref
 
-from cobre_comm.testing.cases.raised import met
+from cobre_comm.testing.cases.raised import met, raises
 
 Named = collections.namedtuple("Named", "held number")
 REFUSAL = "a shared region cannot be a global or closure variable of @njit code; pass it"
@@ -308,3 +308,17 @@ def churn():
     """Collect what is not held, and use the memory that it had."""
     gc.collect()
     return [np.full(n, 0x4141414141414141) for n in range(1, 400) for _ in range(20)]
+
+
+def half_made(comm, kind):
+    """Return what is said of an object that ``__new__`` alone has made, and of none.
+
+    numba looks at the class of an argument, and not at that of what an objmode block gives.
+    """
+    made = KINDS[kind].make(comm)
+    wrong = type("Sub", (type(made),), {}).__new__(type(made))
+    get = from_objmode(numba.typeof(made))["get"]
+    told = [str(raises(TypeError, njit(lambda held: held), wrong))]
+    for given in (wrong, None):
+        told.append(str(raises(TypeError, get, in_slot(given))))
+    return told

@@ -52,6 +52,7 @@ def points(usual, slow_ones=()):
 # library, and each way, at least once.
 MPI_USUAL = [
     ("mpi-mpich", 2),
+    ("mpi-mpich-net:0,1", 2),
     ("mpi-openmpi-net", 3),
     ("mpi-openmpi:0,0,1,1", 4),
     ("mpi-mpich-net:0,1", 3),
@@ -114,7 +115,10 @@ OUR_GRID = Grid(
     ],
     # Those that see at once when a rank's process ends; across nodes MPI does not tell.
     watchful_backends=["shm", "tcp", "tcp-flat", "mpi-mpich", Slow("mpi-openmpi")],
-    quick_points=[("local", 1), ("shm", 2), ("tcp", 4), ("tcp-flat", 2), ("mpi-mpich-net:0,1", 3)],
+    quick_points=[
+        *(("local", 1), ("shm", 2), ("tcp", 4), ("tcp-flat", 2)),
+        *(("mpi-mpich", 2), ("mpi-mpich-net:0,1", 2), ("mpi-mpich-net:0,1", 3)),
+    ],
     **vars(OURS),
 )
 timeout_of = OUR_GRID.timeout_of

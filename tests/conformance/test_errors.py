@@ -24,6 +24,7 @@ from cobre_comm import (
 from cobre_comm.cli import main
 from cobre_comm.explain import sections
 
+pytestmark = pytest.mark.quick
 # Class, arguments, fields, words of the message.
 COMM_ERRORS = [
     (

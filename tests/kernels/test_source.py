@@ -12,6 +12,7 @@ import cobre_comm
 from tests.kernels import shared_words, source
 from tests.kernels.source import KERNELS, RELEASES, Operation
 
+pytestmark = pytest.mark.quick
 SHM = pathlib.Path(cobre_comm.__file__).parent / "backends" / "shm"
 
 

@@ -152,6 +152,8 @@ class Case:
         Whether the last argument is an empty folder.
     check : str
         ``"quick"``, ``"whole"`` or ``"never"``: where ``cobre-comm check`` tries it.
+    everywhere : bool
+        Whether each point of the grid meets it, and not only each value of a point.
     column : str
         Its column in the table of ``cobre-comm check``; by default that of the caller.
     timeout_s : float
@@ -174,6 +176,7 @@ class Case:
     fresh: bool = False
     folder: bool = False
     check: str = WHOLE
+    everywhere: bool = False
     column: str = ""
     timeout_s: float = 60.0
     tries: int = 1

@@ -10,6 +10,7 @@ from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.case import BOTH, QUICK, Case, Cell, Settings, Slow
 
 POINT = "point"  # the factor of which each value is needed, and few combinations
+EVERYWHERE = "everywhere"  # a case and its point together
 TRANSPORT = "transport"  # as the way, but Open MPI and MPICH are two
 FEW = 3  # ranks on which wrong arguments are tried: a first, a last, and one between
 
@@ -41,6 +42,8 @@ class Trial(NamedTuple):
             "ranks": str(self.size),
             POINT: f"{self.backend} {self.size}",
         }
+        if self.case.everywhere:
+            where[EVERYWHERE] = f"{self.case.name} on {where[POINT]}"
         return {**where, **self.cell.factors}
 
 

@@ -11,6 +11,7 @@ from cobre_kernels.shm.control import CONTROL, RANK_BLOCK
 from tests.kernels import programs
 from tests.kernels.shared_words import WORDS
 
+pytestmark = pytest.mark.quick
 STATED = {(word, *operation) for word in WORDS for operation in WORDS[word]}
 DATA = {("data", what, how) for what in ("load", "store") for how in ("plain", "copy")}
 # Not in the memory that is watched.

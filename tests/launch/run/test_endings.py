@@ -24,6 +24,7 @@ def lost(rank, *ranks):
     return Ending(rank, 1, 1.0, Report("Error", "", "Traceback", 1, ranks))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("action", "status", "words"),
     [
@@ -41,6 +42,7 @@ def test_first_failure_ends_the_job_with_its_code(action, status, words):
         assert job.survivors() == []
 
 
+@pytest.mark.quick
 def test_one_rank_alone_has_its_code_too():
     done = cobre("run", "-n", 1, ACT, "exit", 0)
     assert done.returncode == 3
@@ -59,6 +61,7 @@ def test_rank_killed_before_all_have_attached(backend):
     assert done.returncode == 137
 
 
+@pytest.mark.quick
 def test_the_first_primary_failure_is_the_cause():
     assert first_failure([Ending(0, 0, 1.0)]) is None
     killed = Ending(1, -9, 1.1)
@@ -70,6 +73,7 @@ def test_the_first_primary_failure_is_the_cause():
     assert describe(Ending(2, 5, 0.0)) == "rank 2 exited with code 5"
 
 
+@pytest.mark.quick
 def test_mpi_abort_ends_mpiexec_with_its_code():
     starter, killed = Ending(STARTER, 5, 2.0), Ending(1, -9, 1.9)
     assert with_abort([killed], starter) == [Ending(1, 5, 1.9)]
@@ -78,6 +82,7 @@ def test_mpi_abort_ends_mpiexec_with_its_code():
     assert first_failure(with_abort([killed], Ending(STARTER, -9, 1.0))) is killed
 
 
+@pytest.mark.quick
 def test_last_words_are_the_reported_traceback_or_the_end_of_stderr():
     assert last_words(lost(0, 1), b"noise\n") == ["Traceback"]
     assert last_words(Ending(0, 1, 1.0), b"10%\r20%\r30%\n\n") == ["30%"]
@@ -125,6 +130,7 @@ def test_a_process_that_does_not_listen_is_not_asked_where_it_is():
         process.kill()
 
 
+@pytest.mark.quick
 def test_what_a_rank_says_is_not_read():
     done = cobre("run", "-n", 2, ACT, "boast")
     assert done.returncode == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -18,10 +18,84 @@ if TYPE_CHECKING:
     from cobre_comm.shared_region import SharedRegion
 
 Array = NDArray[Any]
-Counts = Sequence[int] | NDArray[np.int64]
+Counts = Sequence[int] | NDArray[np.integer[Any]]
 
 
-class Communicator(Closing, Derived):
+class SharedMemoryProvider(abc.ABC):
+    """Arrays shared by the ranks of a node.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend
+    >>> with LocalBackend() as comm:
+    ...     inflows = comm.create_shared_region(3)
+    ...     inflows.as_mut_slice()[:] = 5  # writes nothing on other ranks than the leader
+    ...     inflows.fence()
+    ...     inflows.as_slice()
+    array([5., 5., 5.])
+    """
+
+    __slots__ = ()
+
+    @property
+    @abc.abstractmethod
+    def is_leader(self) -> bool:
+        """Whether this rank populates a region as a whole.
+
+        True on local rank 0 where regions are shared, and on every rank where they are heap
+        copies, so that each populates its own.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().is_leader
+        True
+        """
+
+    @abc.abstractmethod
+    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
+        """Create an array of zeros that the ranks of this node share; collective.
+
+        It is also the best place to receive into: if all ranks of a node pass the same part of a
+        region (:meth:`SharedRegion.block`) to a collective of ``shm``, or of ``mpi`` within one
+        node, each byte is written once instead of once for each rank. A rank whose send is its
+        own block there copies nothing.
+
+        Parameters
+        ----------
+        count : int
+            Number of elements, the same on all ranks; at least 0.
+        dtype : dtype
+            Any fixed-size dtype without Python objects; the same on all ranks.
+
+        Raises
+        ------
+        AllocationFailed
+            On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
+            The communicator stays usable. Pages are reserved beforehand, so a region never ends
+            in a bus error later.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().create_shared_region(1000, np.float32)
+        HeapRegion(count=1000, dtype=float32)
+        """
+
+    @abc.abstractmethod
+    def split_local(self) -> Communicator:
+        """Make a communicator of the ranks that share memory with this one; collective.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> node = LocalBackend().split_local()
+        >>> node.size
+        1
+        """
+
+
+class Communicator(Closing, Derived, SharedMemoryProvider):
     """A fixed group of ranks and the collectives among them.
 
     Every rank calls the same collectives in the same order. Arrays are C-contiguous NumPy arrays
@@ -368,6 +442,10 @@ class Communicator(Closing, Derived):
         """
         return False  # of a backend that takes no signals
 
+    @overload
+    def split(self, color: int, key: int = 0) -> Communicator: ...
+    @overload
+    def split(self, color: int | None, key: int = 0) -> Communicator | None: ...
     @abc.abstractmethod
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """Make a communicator of the ranks that give the same color; collective. Python only.
@@ -459,78 +537,4 @@ class Communicator(Closing, Derived):
         >>> comm = LocalBackend()
         >>> comm.close()
         >>> comm.close()
-        """
-
-
-class SharedMemoryProvider(abc.ABC):
-    """Arrays shared by the ranks of a node.
-
-    Examples
-    --------
-    >>> from cobre_comm import LocalBackend
-    >>> with LocalBackend() as comm:
-    ...     inflows = comm.create_shared_region(3)
-    ...     inflows.as_mut_slice()[:] = 5  # writes nothing on other ranks than the leader
-    ...     inflows.fence()
-    ...     inflows.as_slice()
-    array([5., 5., 5.])
-    """
-
-    __slots__ = ()
-
-    @property
-    @abc.abstractmethod
-    def is_leader(self) -> bool:
-        """Whether this rank populates a region as a whole.
-
-        True on local rank 0 where regions are shared, and on every rank where they are heap
-        copies, so that each populates its own.
-
-        Examples
-        --------
-        >>> from cobre_comm import LocalBackend
-        >>> LocalBackend().is_leader
-        True
-        """
-
-    @abc.abstractmethod
-    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
-        """Create an array of zeros that the ranks of this node share; collective.
-
-        It is also the best place to receive into: if all ranks of a node pass the same part of a
-        region (:meth:`SharedRegion.block`) to a collective of ``shm``, or of ``mpi`` within one
-        node, each byte is written once instead of once for each rank. A rank whose send is its
-        own block there copies nothing.
-
-        Parameters
-        ----------
-        count : int
-            Number of elements, the same on all ranks; at least 0.
-        dtype : dtype
-            Any fixed-size dtype without Python objects; the same on all ranks.
-
-        Raises
-        ------
-        AllocationFailed
-            On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
-            The communicator stays usable. Pages are reserved beforehand, so a region never ends
-            in a bus error later.
-
-        Examples
-        --------
-        >>> from cobre_comm import LocalBackend
-        >>> LocalBackend().create_shared_region(1000, np.float32)
-        HeapRegion(count=1000, dtype=float32)
-        """
-
-    @abc.abstractmethod
-    def split_local(self) -> Communicator:
-        """Make a communicator of the ranks that share memory with this one; collective.
-
-        Examples
-        --------
-        >>> from cobre_comm import LocalBackend
-        >>> node = LocalBackend().split_local()
-        >>> node.size
-        1
         """

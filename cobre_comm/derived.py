@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from cobre_comm.errors import InvalidBufferSize
 from cobre_comm.reduce_op import ReduceOp
 
-Number = TypeVar("Number", int, float)
+Int: TypeAlias = "int | np.integer[Any]"
+Float: TypeAlias = "float | np.floating[Any]"
 
 RECV_HINT = "recv needs size * send.size elements"
 
@@ -40,7 +41,11 @@ class Derived:
 
     __slots__ = ()
 
-    def sum(self: _Core, x: Number) -> Number:
+    @overload
+    def sum(self: _Core, x: Int) -> int: ...
+    @overload
+    def sum(self: _Core, x: Float) -> float: ...
+    def sum(self: _Core, x: Int | Float) -> int | float:
         """Return the sum of one number of each rank, on all ranks; collective.
 
         An ``allreduce`` of one element: added in rank order, the same bits on all ranks and on
@@ -76,7 +81,11 @@ class Derived:
         """
         return _reduced(self, "sum", x, ReduceOp.SUM)
 
-    def min(self: _Core, x: Number) -> Number:
+    @overload
+    def min(self: _Core, x: Int) -> int: ...
+    @overload
+    def min(self: _Core, x: Float) -> float: ...
+    def min(self: _Core, x: Int | Float) -> int | float:
         """Return the smallest of one number of each rank, on all ranks; collective.
 
         Takes, returns and raises what :meth:`sum` does. A NaN on any rank gives NaN.
@@ -89,7 +98,11 @@ class Derived:
         """
         return _reduced(self, "min", x, ReduceOp.MIN)
 
-    def max(self: _Core, x: Number) -> Number:
+    @overload
+    def max(self: _Core, x: Int) -> int: ...
+    @overload
+    def max(self: _Core, x: Float) -> float: ...
+    def max(self: _Core, x: Int | Float) -> int | float:
         """Return the largest of one number of each rank, on all ranks; collective.
 
         Takes, returns and raises what :meth:`sum` does. A NaN on any rank gives NaN.
@@ -142,10 +155,10 @@ class Derived:
         self.allgatherv(send, recv, *_equal_blocks(self.size, count))
 
 
-def _reduced(comm: _Core, name: str, x: Number, op: ReduceOp) -> Number:
+def _reduced(comm: _Core, name: str, x: Int | Float, op: ReduceOp) -> int | float:
     both = _array_of(name, x)
     comm.allreduce(both, both, op)
-    result: Number = both.item()
+    result: int | float = both.item()
     return result
 
 

@@ -105,7 +105,7 @@ def _take_signals(comm: Communicator, signals: Collection[int]) -> None:
     if not isinstance(comm, KernelBackend):
         comm.close()
         raise ValueError(f"the backend {comm.backend} takes no signals; unset {VARIABLE}")
-    comm.take_signals(signals)
+    comm._take_signals(signals)
 
 
 def _create_any(kind: BackendKind | Config | str | None) -> Communicator:

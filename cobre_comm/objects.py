@@ -259,7 +259,7 @@ def _checked_root(operation: str, comm: Communicator, root: object) -> int:
 
 def _check_proven(operation: str, comm: Communicator) -> None:
     """Refuse peers who have proven nothing: what is unpickled runs their code."""
-    if not getattr(comm, "peers_are_proven", True):
+    if not getattr(comm, "_peers_are_proven", True):
         raise PermissionError(
             f"objects.{operation}: the ranks of this job have no secret, and unpickling would run "
             "the code of any program that reaches the port; set COBRE_TCP_TOKEN to the same "

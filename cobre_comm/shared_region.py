@@ -8,24 +8,23 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.common.agreement import Group
 from cobre_comm.common.closing import Closing
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
 LARGEST_BYTES = 2**62
 
 
-class RegionOwner(Group, Protocol):
+class RegionOwner(Protocol):
     """The communicator that made a region, as far as regions use it."""
 
     @property
     def is_leader(self) -> bool:
         """Whether this rank populates the whole region."""
 
-    def check_usable(self) -> None:
+    def _check_usable(self) -> None:
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
 
-    def fence_region(self, identity: int) -> None:
+    def _fence_region(self, identity: int) -> None:
         """Wait for all ranks at the fence of one region; writes before it are visible after it."""
 
 
@@ -171,7 +170,7 @@ class HeapRegion(SharedRegion):
     def fence(self) -> None:
         """Refuse a closed region or communicator; no other process has to be ordered."""
         self._open_memory()
-        self._comm.check_usable()
+        self._comm._check_usable()
 
 
 class MappedRegion(SharedRegion):
@@ -180,7 +179,7 @@ class MappedRegion(SharedRegion):
     def fence(self) -> None:
         """Make all local ranks' writes visible to all of them, by one step of shared memory."""
         self._open_memory()
-        self._comm.fence_region(self._identity)
+        self._comm._fence_region(self._identity)
 
 
 def outside_region(start: int, stop: int, count: int) -> ValueError:

@@ -8,7 +8,7 @@ import os
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 from cobre_kernels.collective import comm as states
@@ -29,22 +29,21 @@ from cobre_kernels.collective.seeing import journal, trace
 from cobre_kernels.machine.compiling.progress import progress
 from cobre_kernels.machine.record import peek_now, poke_now
 from cobre_kernels.nodes import records  # noqa: F401  # whose table every wait's clock reads
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from cobre_comm import failure, slow_path
 from cobre_comm.backends import fast_methods
+from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.journals import Journals
 from cobre_comm.backends.python_calls import PythonCalls, serve_slowly
 from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
-from cobre_comm.communicator import SharedMemoryProvider
 from cobre_comm.config import prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator
 from cobre_comm.journal.stats import Stats
 from cobre_comm.loading import Bodies
-from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import region_layout
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ COMMON_KERNELS = (
 )
 
 
-class KernelBackend(PythonCalls, SharedMemoryProvider):
+class KernelBackend(PythonCalls):
     """A communicator whose collectives are kernels on a record of private memory.
 
     Each backend's class gets fast methods in place of the Python methods of the same names
@@ -135,10 +134,10 @@ class KernelBackend(PythonCalls, SharedMemoryProvider):
 
     def stop_requested(self) -> bool:
         """Tell whether a rank has been asked to stop, as all ranks know since a collective."""
-        self.check_usable()
+        self._check_usable()
         return bool(self._comm.signature & STOP)
 
-    def take_signals(self, numbers: Iterable[int]) -> None:
+    def _take_signals(self, numbers: Iterable[int]) -> None:
         """Have these signals ask this process to stop, until the communicator is closed."""
         self._give_back = STOP_SIGNALS.take(numbers)
 
@@ -150,12 +149,20 @@ class KernelBackend(PythonCalls, SharedMemoryProvider):
         self._agree_on(signature, elements * element_type.itemsize)
         return elements, element_type
 
+    @property
+    def _group(self) -> CommGroup:
+        return CommGroup(self)
+
+    @overload
+    def split(self, color: int, key: int = 0) -> KernelBackend: ...
+    @overload
+    def split(self, color: int | None, key: int = 0) -> KernelBackend | None: ...
     def split(self, color: int | None, key: int = 0) -> KernelBackend | None:
         """Return a communicator of the ranks that give the same color, ordered by (key, rank)."""
         color, key = check_color(color, key)
         self._agree_on(SPLIT_COLOR, 0)
         with self._together():
-            made, error = self._make_part(find_part(self, color, key))
+            made, error = self._make_part(find_part(self._group, color, key))
         if error is not None:
             raise error
         return made
@@ -179,23 +186,11 @@ class KernelBackend(PythonCalls, SharedMemoryProvider):
             guard.give_up_kernel.call(self._address)
             raise
 
-    def fence_region(self, identity: int) -> None:
+    def _fence_region(self, identity: int) -> None:
         """Wait for all ranks at a fence: a step publishes all writes before it."""
         self._agree_on(FENCE, identity)
 
-    def agree(self, value: int) -> int:
-        """Return the smallest value that a rank gives; collective."""
-        smallest = np.array([value], dtype=np.int64)
-        self.allreduce(smallest, smallest, ReduceOp.MIN)
-        return int(smallest[0])
-
-    def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows that all ranks give, of one length and dtype; collective."""
-        rows = np.empty((self._size, row.size), dtype=row.dtype)
-        self.allgather(row, rows)
-        return rows
-
-    def check_usable(self) -> None:
+    def _check_usable(self) -> None:
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
         refusal = _REFUSALS.get(self._guard, 0)
         if refusal:
@@ -239,7 +234,7 @@ class KernelBackend(PythonCalls, SharedMemoryProvider):
         self._give_back()
         return found
 
-    def mark_forked(self) -> None:
+    def _mark_forked(self) -> None:
         """In a forked child: this communicator is the parent's."""
         self._guard = states.FORKED
 
@@ -269,7 +264,7 @@ _REFUSALS = {
 def _mark_forked() -> None:
     """In a forked child: no communicator of the parent is its own."""
     for comm in list(_live):
-        comm.mark_forked()
+        comm._mark_forked()
 
 
 def _close_all() -> None:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, Unpack
 
 from cobre_comm.common.report_pipe import exit_code_of
 from cobre_comm.config import BackendKind
@@ -18,7 +18,12 @@ from cobre_comm.launching.order import Order, pack
 from cobre_comm.launching.refusals import check_importable, check_not_nested
 from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
 
+if TYPE_CHECKING:
+    from cobre_comm.communicator import Communicator
+
 OnProgress = Callable[[int, Any], None]
+Value = TypeVar("Value")
+Args = TypeVarTuple("Args")
 
 __all__ = ["LaunchResult", "WorkerInfo", "launch", "report_progress"]
 
@@ -53,7 +58,7 @@ class WorkerInfo:
 
 
 @dataclass(frozen=True)
-class LaunchResult:
+class LaunchResult(Generic[Value]):
     """The result of :func:`launch`.
 
     Attributes
@@ -74,11 +79,11 @@ class LaunchResult:
     ['shm', 'shm', 'shm']
     """
 
-    values: list[Any]
+    values: list[Value]
     workers: list[WorkerInfo]
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Value:
         """What the function returned on rank 0.
 
         Examples
@@ -105,14 +110,14 @@ def report_progress(payload: Any) -> None:
 
 
 def launch(
-    fn: Callable[..., Any],
+    fn: Callable[[Communicator, Unpack[Args]], Value],
     size: int,
     backend: str | BackendKind = "auto",
-    args: tuple[Any, ...] = (),
+    args: tuple[Unpack[Args]] = (),  # type: ignore[assignment]  # of one that takes no more
     timeout: float | None = None,
     on_progress: OnProgress | None = None,
     executor: Any = None,
-) -> LaunchResult:
+) -> LaunchResult[Value]:
     """Call ``fn(comm, *args)`` on ``size`` ranks of this machine, or of an executor's workers.
 
     Parameters
@@ -206,7 +211,7 @@ def _call_here(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
     on_progress: OnProgress | None,
-) -> LaunchResult:
+) -> LaunchResult[Any]:
     """One rank: no process, and the same errors."""
     from cobre_comm.factory import create_communicator
 
@@ -239,7 +244,7 @@ def _call_on(
     job: Job,
     call: tuple[Callable[..., Any], tuple[Any, ...]],
     on_progress: OnProgress | None,
-) -> LaunchResult:
+) -> LaunchResult[Any]:
     from cobre_comm.launching.executor import call_on_executor
 
     try:
@@ -253,7 +258,7 @@ def _call_on(
     return LaunchResult([said.value for _, said in done], infos)
 
 
-def _call_in_workers(job: Job, order: Order, on_progress: OnProgress | None) -> LaunchResult:
+def _call_in_workers(job: Job, order: Order, on_progress: OnProgress | None) -> LaunchResult[Any]:
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.launching.messages import Done
     from cobre_comm.launching.workers import Workers

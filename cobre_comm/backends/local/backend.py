@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import overload
 
 import numpy as np
 from cobre_kernels import local
@@ -47,23 +48,27 @@ class LocalBackend(KernelBackend):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> HeapRegion:
         """Return an array of zeros on this process's heap."""
         elements, element_type = region_layout(count, dtype)
-        self.check_usable()
+        self._check_usable()
         return HeapRegion(self, heap_zeros(elements, element_type), next(self._regions))
 
     def stop_requested(self) -> bool:
         """Tell whether this process has been asked to stop."""
-        self.check_usable()
+        self._check_usable()
         return bool(peek_now(self._comm.stop.requested))
 
+    @overload
+    def split(self, color: int, key: int = 0) -> LocalBackend: ...
+    @overload
+    def split(self, color: int | None, key: int = 0) -> LocalBackend | None: ...
     def split(self, color: int | None, key: int = 0) -> LocalBackend | None:
         """Return another communicator of this rank alone, or None for color None."""
         color, _ = check_color(color, key)
-        self.check_usable()
+        self._check_usable()
         return None if color is None else LocalBackend()
 
     def split_local(self) -> LocalBackend:
         """Return another communicator of this rank alone."""
-        self.check_usable()
+        self._check_usable()
         return LocalBackend()
 
 

@@ -73,7 +73,7 @@ class MpiBackend(NodesBackend):
     3
     """
 
-    __slots__ = ("_owned", "node")
+    __slots__ = ("_node", "_owned")
     _config: MpiConfig
 
     def __init__(self, comm: MPI.Intracomm | None = None, config: MpiConfig | None = None) -> None:
@@ -97,7 +97,7 @@ class MpiBackend(NodesBackend):
         compile_in_turn(node, node_kernels() if is_alone else _kernels_of_several_nodes())
         bodies = NODE_BODIES if is_alone else BODIES
         super().__init__(SPEC, bodies, node_order, world.rank)
-        self.node = node
+        self._node = node
         self._owned = owned.OwnedObjects(world, node)
         owned.register(self._owned, parent, self)
         if is_alone:
@@ -108,7 +108,7 @@ class MpiBackend(NodesBackend):
     def _reach_other_nodes(self, node_order: NodeOrder) -> None:
         memory = MpiMemory(self._comm, self._words, self._owned, node_order)
         config = with_staging_buffer(self._config, node_order)
-        segment = share_node(memory.node, self._owned.world, self.node, config)
+        segment = share_node(memory.node, self._owned.world, self._node, config)
         self._use_nodes(memory, segment, MpiGroup(self._owned.world).agree)
         self._owned.receive_goodbyes = memory.receive_goodbyes
         self._owned.keep(segment, memory)
@@ -118,7 +118,7 @@ class MpiBackend(NodesBackend):
         """Return a communicator of the ranks of this node, in their order."""
         self._agree_on(SPLIT, 0)
         with self._together():
-            return MpiBackend(self.node, dataclasses.replace(self._config, pretend_nodes=()))
+            return MpiBackend(self._node, dataclasses.replace(self._config, pretend_nodes=()))
 
     def _make_part(self, part: Part) -> tuple[MpiBackend | None, Exception | None]:
         config = config_of_part(self._config, part, self._attached.buffer_stride)
@@ -129,7 +129,7 @@ class MpiBackend(NodesBackend):
             split_off_comms.append(comm)
             return None if comm is None else MpiBackend(comm, config)
 
-        made, error = make_in_step(self, "mpi", lambda look: beside(make, look))
+        made, error = make_in_step(self._group, "mpi", lambda look: beside(make, look))
         for comm in split_off_comms:
             if error is None:
                 owned.children_of(world).append(owned.OwnedPart(comm))
@@ -144,7 +144,7 @@ class MpiBackend(NodesBackend):
         if self._segment is None and (self._memory is None or self._comm.failure == status.OK):
             self._owned.is_closed = True
 
-    def finalized(self) -> None:
+    def _become_finalized(self) -> None:
         """Become unusable, because MPI is about to be finalized."""
         with contextlib.suppress(InvalidCommunicator):
             self.close()

@@ -49,7 +49,7 @@ GOODBYE_S = 5.0  # other ranks reach their end a little later, or never
 class Owner(Protocol):
     """A communicator of ours, as far as the end of MPI concerns it."""
 
-    def finalized(self) -> None:
+    def _become_finalized(self) -> None:
         """Become unusable, because MPI is about to be."""
 
 
@@ -209,7 +209,7 @@ def _at_exit(pid: int) -> None:
 def _before_finalize() -> None:
     """Close the open communicators and free the closed ones; once."""
     for owner in list(_owners):
-        owner.finalized()
+        owner._become_finalized()
     last, _owned[:] = list(_owned), []
     deadline = running_s() + GOODBYE_S
     for one in last:

@@ -76,7 +76,7 @@ class NodesBackend(SegmentBackend):
         elements, element_type = self._agree_on_region(count, dtype)
         with self._together():
             if self._node_order.is_flat:
-                heap = heap_zeros_of_each(self, elements, element_type)
+                heap = heap_zeros_of_each(self._group, elements, element_type)
                 return HeapRegion(self, heap, next(self._regions))
             return self._map_region(elements, element_type, self._node_order.leader)
 
@@ -86,9 +86,9 @@ class NodesBackend(SegmentBackend):
         else:
             super()._say_goodbye()
 
-    def mark_forked(self) -> None:
+    def _mark_forked(self) -> None:
         """In a forked child: neither the communicator nor its node's is this process's own."""
-        super().mark_forked()
+        super()._mark_forked()
         if self._memory is not None:
             self._memory.mark_forked()
 

@@ -75,11 +75,11 @@ class ShmBackend(SegmentBackend):
         """Return an independent communicator of the same ranks."""
         self._agree_on(SPLIT, 0)
         with self._together():
-            return ShmBackend(self._config, group=self)
+            return ShmBackend(self._config, group=self._group)
 
     def _make_part(self, part: Part) -> tuple[ShmBackend | None, None]:
         if not part.has_color:
-            attach_nowhere(self, part.leader)
+            attach_nowhere(self._group, part.leader)
             return None, None
         # As much memory for all parts together, and as little spinning, as this communicator has.
         config = dataclasses.replace(
@@ -89,7 +89,7 @@ class ShmBackend(SegmentBackend):
             buffer_bytes=self._comm.buffer_stride,
             spin_us=self._comm.spin_ns / 1000,
         )
-        return ShmBackend(config, self, part.leader), None
+        return ShmBackend(config, self._group, part.leader), None
 
 
 def kernels() -> list[Kernel]:

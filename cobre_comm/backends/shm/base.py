@@ -50,7 +50,9 @@ class SegmentBackend(KernelBackend):
 
     def _map_region(self, count: int, dtype: np.dtype[Any], leader: int = 0) -> ShmRegion:
         interleave = self._config.numa_interleave
-        memory: NDArray[Any] = map_region(self, count, dtype, leader=leader, interleave=interleave)
+        memory: NDArray[Any] = map_region(
+            self._group, count, dtype, leader=leader, interleave=interleave
+        )
         return ShmRegion(self, memory, next(self._regions))
 
     def _say_goodbye(self) -> None:

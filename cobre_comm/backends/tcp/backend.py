@@ -76,7 +76,7 @@ class TcpBackend(NodesBackend):
     3
     """
 
-    __slots__ = ("_links", "peers_are_proven")
+    __slots__ = ("_links", "_peers_are_proven")
     _config: TcpConfig
 
     def __init__(
@@ -90,7 +90,7 @@ class TcpBackend(NodesBackend):
         super().__init__(TCP, _expected_bodies(config), alone, config.rank)
         self._config = config
         # Whether every peer has shown that it knows the job's secret: then it may send pickles.
-        self.peers_are_proven = bool(config.token) or config.size == 1
+        self._peers_are_proven = bool(config.token) or config.size == 1
         self._links: Links | None = None
         self._comm.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
         if group is not None:
@@ -160,11 +160,11 @@ class TcpBackend(NodesBackend):
             config = dataclasses.replace(
                 self._config, rank=self._attached.rank, size=self._attached.size
             )
-            return self._as_proven(TcpBackend(config, self, self._node_order.leader))
+            return self._as_proven(TcpBackend(config, self._group, self._node_order.leader))
 
     def _as_proven(self, made: TcpBackend) -> TcpBackend:
         """Return a communicator of ranks of this one; its token proves nothing more."""
-        made.peers_are_proven = self.peers_are_proven
+        made._peers_are_proven = self._peers_are_proven
         return made
 
     def _make_part(self, part: Part) -> tuple[TcpBackend | None, Exception | None]:
@@ -173,12 +173,12 @@ class TcpBackend(NodesBackend):
         )
         if self._segment is not None and self._memory is None:
             if not part.has_color:
-                attach_nowhere(self, part.leader)
+                attach_nowhere(self._group, part.leader)
                 return None, None
-            return self._as_proven(TcpBackend(config, self, part.leader)), None
+            return self._as_proven(TcpBackend(config, self._group, part.leader)), None
         where = {} if self._links is None else self._links.where
         with opened_listener(part, where) as (listener, problem):
-            config = arranged(self, part, config, where, listener)
+            config = arranged(self._group, part, config, where, listener)
 
             def make(look: Callable[[], None]) -> TcpBackend | None:
                 if problem:
@@ -188,11 +188,11 @@ class TcpBackend(NodesBackend):
                 made = TcpBackend(config, meeting=Meeting(listener, look))
                 return self._as_proven(made)
 
-            return make_in_step(self, "tcp", make)
+            return make_in_step(self._group, "tcp", make)
 
-    def mark_forked(self) -> None:
+    def _mark_forked(self) -> None:
         """In a forked child: close its copies of the sockets, which would keep them open."""
-        super().mark_forked()
+        super()._mark_forked()
         self._close_links()
 
     def _close_links(self) -> None:

@@ -14,7 +14,7 @@ def asked(comm, caller, name, who):
     """One rank gets a signal before the second step; return what this one is told after each."""
     told, last = [], comm.size - 1
     is_long, operation = name.startswith("long "), name.removeprefix("long ")
-    comm.take_signals([signal.SIGTERM])
+    comm._take_signals([signal.SIGTERM])
     for step in range(3):
         if step == 1 and comm.rank == who % comm.size:
             signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
@@ -32,7 +32,7 @@ def asked_before_a_fence(comm, caller):
     """A fence carries no request; the next collective does."""
     call = calls(caller, comm.rank)
     with comm.create_shared_region(1) as region:
-        comm.take_signals([signal.SIGTERM])
+        comm._take_signals([signal.SIGTERM])
         if comm.rank == 0:
             signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
         region.fence()

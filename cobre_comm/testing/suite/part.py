@@ -23,7 +23,7 @@ FEATURES = {
     "disagreement": "see that ranks call different things",
     "signals": "end a wait for a signal, as Ctrl-C is",
     "threads": "refuse a second thread",
-    "stop": "take signals that ask to stop (`take_signals`, `stop_requested`)",
+    "stop": "take signals that ask to stop (`graceful`, `stop_requested`)",
     "forks": "refuse to work in a forked child",
 }
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre_comm import slow_path
+from cobre_comm.common.texts import text_of
 from cobre_comm.communicator import Communicator
 from cobre_comm.errors import InvalidRoot
 
@@ -62,7 +63,8 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
     Raises
     ------
     TypeError
-        On all ranks, if the root's object cannot be pickled. The communicator stays usable.
+        On all ranks, if the root's object cannot be pickled; on a rank that cannot unpickle it. The
+        communicator stays usable.
     PermissionError
         On all ranks, before anything is sent, if the ranks have no token.
     InvalidRoot
@@ -90,7 +92,7 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
     for part in parts:
         comm.broadcast(part, root)
     _check_packed("broadcast", [bool(header[1])], [parts], first=root)
-    return obj if is_root else _unpack(parts)
+    return obj if is_root else _unpack("broadcast", root, parts)
 
 
 def allgather(comm: Communicator, obj: Any) -> list[Any]:
@@ -111,8 +113,8 @@ def allgather(comm: Communicator, obj: Any) -> list[Any]:
     Raises
     ------
     TypeError
-        On all ranks, if the object of one cannot be pickled; the message names the rank. The
-        communicator stays usable.
+        On all ranks, if the object of one cannot be pickled; on a rank that cannot unpickle one.
+        The message names the rank whose object it is, and the communicator stays usable.
     PermissionError
         On all ranks, before anything is sent, if the ranks have no token.
     CollectiveFailed, InvalidCommunicator
@@ -125,7 +127,7 @@ def allgather(comm: Communicator, obj: Any) -> list[Any]:
     >>> objects.allgather(comm, f"rank {comm.rank}")
     ['rank 0']
     """
-    return [_unpack(parts) for parts in _exchange("allgather", comm, obj)]
+    return _unpack_all("allgather", _exchange("allgather", comm, obj))
 
 
 def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
@@ -163,7 +165,7 @@ def gather(comm: Communicator, obj: Any, root: int = 0) -> list[Any] | None:
     """
     root = _checked_root("gather", comm, root)
     everyone = _exchange("gather", comm, obj, root)
-    return [_unpack(parts) for parts in everyone] if comm.rank == root else None
+    return _unpack_all("gather", everyone) if comm.rank == root else None
 
 
 def _exchange(
@@ -230,14 +232,25 @@ def _pack(obj: Any) -> _Packed:
         text = pickle.dumps(obj, protocol=5, buffer_callback=buffers.append)
         raw = [buffer.raw() for buffer in buffers]
     except Exception as error:  # the other ranks must hear of it, whatever it is
-        reason = f"{type(error).__name__}: {error}".encode()
+        reason = f"{type(error).__name__}: {text_of(error)}".encode()
         return _Packed([np.frombuffer(reason, dtype=np.uint8)], problem=True)
     views = itertools.chain([memoryview(text)], raw)
     return _Packed([np.ndarray(v.nbytes, np.uint8, v) for v in views], problem=False)
 
 
-def _unpack(parts: list[Bytes]) -> Any:
-    return pickle.loads(parts[0].data, buffers=parts[1:])
+def _unpack(operation: str, rank: int, parts: list[Bytes]) -> Any:
+    """Make the object of a rank; all parts are here already, so an error concerns no other rank."""
+    try:
+        return pickle.loads(parts[0].data, buffers=parts[1:])
+    except Exception as error:
+        raise TypeError(
+            f"objects.{operation}: the object of rank {rank} cannot be unpickled here: "
+            f"{type(error).__name__}: {text_of(error)}"
+        ) from error
+
+
+def _unpack_all(operation: str, everyone: list[list[Bytes]]) -> list[Any]:
+    return [_unpack(operation, rank, parts) for rank, parts in enumerate(everyone)]
 
 
 def _check_packed(

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.common.texts import text_of
 from cobre_comm.errors import AllocationFailed
 
 REASON_BYTES = 480
@@ -48,7 +49,7 @@ def reason_of(error: Exception) -> str:
     """Return why something could not be done, for the message of another error."""
     if isinstance(error, AllocationFailed):
         return error.message
-    return str(error) or type(error).__name__
+    return text_of(error) or type(error).__name__
 
 
 def first_problem(group: Group, problem: str) -> str:

@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from cobre_comm.common import frames, stack_signal
+from cobre_comm.common.texts import LONGEST_TEXT, cut, text_of
 
 VARIABLE = "COBRE_REPORT_PIPE"  # DESCRIPTOR:INODE
-LONGEST_TEXT = 20_000  # characters; with all else it fits into an empty pipe
+LONGEST_LINE = 5_000  # characters of an entry of a traceback; the last one has the text
 
 _lost: tuple[int, ...] = ()  # the last that this process has learnt
 _lost_run = False  # whether their processes run
@@ -61,16 +62,12 @@ class Report:
         """Describe an uncaught exception."""
         kind = type(error)
         name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
-        try:
-            text = str(error)
-        except Exception as failure:  # a __str__ of others may raise anything
-            text = f"<str() raised {type(failure).__name__}>"
-        trace = "".join(traceback.format_exception(error))
+        trace = "".join(cut(entry, LONGEST_LINE) for entry in traceback.format_exception(error))
         code = exit_code_of(error)
         lost = lost_ranks(error)
         if isinstance(error, SystemExit):  # which may follow from an error that was caught
             lost = lost or _lost
-        return cls(name, text[:LONGEST_TEXT], trace[-LONGEST_TEXT:], code, lost)
+        return cls(name, text_of(error), trace[-LONGEST_TEXT:], code, lost)
 
     def says_the_same(self, other: Report) -> bool:
         """Whether two exceptions are of one class, and say the same."""

@@ -9,9 +9,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from cobre_comm.common.graceful import VARIABLE, graceful_signals
+
+Value = TypeVar("Value")
 
 
 @contextlib.contextmanager
@@ -34,6 +36,33 @@ def forwarded(send: Callable[[int], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def outcome_of(make: Callable[[], Value]) -> tuple[Value | None, BaseException | None]:
+    """Return what code of others makes, or what it raises, also if it exits; Ctrl-C is raised.
+
+    Unpickling runs such code, which may raise a KeyboardInterrupt of its own.
+    """
+    before: Any = signal.getsignal(signal.SIGINT)
+    has_come = False
+
+    def note(number: int, frame: object) -> None:
+        nonlocal has_come
+        has_come = True
+        before(number, frame)
+
+    is_heard = threading.current_thread() is threading.main_thread() and callable(before)
+    if is_heard:
+        signal.signal(signal.SIGINT, note)
+    try:
+        return make(), None
+    except BaseException as error:
+        if has_come:
+            raise
+        return None, error
+    finally:
+        if is_heard:
+            signal.signal(signal.SIGINT, before)
 
 
 def interrupted(size: int) -> KeyboardInterrupt:

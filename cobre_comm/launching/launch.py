@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple
 
 from cobre_comm.common.report_pipe import exit_code_of
 from cobre_comm.config import BackendKind
@@ -110,10 +110,10 @@ def report_progress(payload: Any) -> None:
 
 
 def launch(
-    fn: Callable[[Communicator, Unpack[Args]], Value],
+    fn: Callable[[Communicator, *Args], Value],
     size: int,
     backend: str | BackendKind = "auto",
-    args: tuple[Unpack[Args]] = (),  # type: ignore[assignment]  # of one that takes no more
+    args: tuple[*Args] = (),  # type: ignore[assignment]  # of one that takes no more
     timeout: float | None = None,
     on_progress: OnProgress | None = None,
     executor: Any = None,

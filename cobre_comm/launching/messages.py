@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cobre_comm.common.report_pipe import Report
+from cobre_comm.common.texts import cut
+from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.pickling import dumps
+
+LONGEST_PICKLE = 2**20  # bytes; a rank that sends for long is taken for one that hangs
 
 
 @dataclass(frozen=True)
@@ -45,41 +49,64 @@ class Failed:
     @classmethod
     def of(cls, error: BaseException) -> Failed:
         """Describe an exception."""
-        made = (_pickled(value) for value in (error, _parts(error)))
-        return cls(Report.of(error), tuple(filter(None, made)))
+        report = Report.of(error)
+        whole = None if any(map(_is_long, error.args)) else error
+        made = (_pickled(value) for value in (whole, _parts(error)) if value is not None)
+        return cls(report, tuple(filter(None, made)))
 
     def exception(self) -> BaseException:
         """Make the exception again, its traceback as cause.
 
-        An exception that does not pickle, or whose constructor does not take its ``args``, is made
-        from its parts. If that fails too, or does not say what the exception said, the result is a
-        :class:`RemoteError`.
+        An exception that does not pickle, that is long, or whose constructor does not take its
+        ``args``, is made from its parts. If that fails too, or does not say what the exception
+        said, the result is a :class:`RemoteError`.
         """
         for pickled in self.pickled:
-            with contextlib.suppress(Exception):  # a missing module, a constructor of others
-                made: Any = pickle.loads(pickled)
-                error: BaseException = _from_parts(*made) if isinstance(made, tuple) else made
-                if Report.of(error).says_the_same(self.report):
-                    break
+            error, _ = outcome_of(partial(self._made_of, pickled))
+            if error is not None:
+                break
         else:
             error = RemoteError(self.report.error, self.report.text)
         error.__cause__ = RemoteTraceback(self.report.trace)
         return error
 
+    def _made_of(self, pickled: bytes) -> BaseException | None:
+        """Return the exception, if it says what it said; foreign constructors may do anything."""
+        made: Any = pickle.loads(pickled)
+        error: BaseException = _from_parts(*made) if isinstance(made, tuple) else made
+        return error if Report.of(error).says_the_same(self.report) else None
+
 
 def _pickled(value: object) -> bytes | None:
-    """Return it pickled, or None: a ``__reduce__`` of others may raise anything."""
+    """Return it pickled; None if it is long, or cannot be: ``__reduce__`` may raise anything."""
     try:
-        return dumps(value)
-    except Exception:
+        pickled = dumps(value)
+    except BaseException:
         return None
+    return pickled if len(pickled) <= LONGEST_PICKLE else None
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, (str, bytes, bytearray)) and len(value) > LONGEST_PICKLE
 
 
 def _parts(error: BaseException) -> tuple[Any, ...]:
-    """Return class, arguments and attributes; words for an argument that does not pickle."""
-    describe = str if len(error.args) == 1 else repr  # as str() of an exception does
-    args = [arg if _pickled(arg) else Described(describe(arg)) for arg in error.args]
-    return type(error), args, {k: v for k, v in vars(error).items() if _pickled(v)}
+    """Return class, arguments and attributes; words for an argument that does not go."""
+    args = [_sendable(arg, alone=len(error.args) == 1) for arg in error.args]
+    return type(error), args, {k: v for k, v in vars(error).items() if _goes(v)}
+
+
+def _goes(value: object) -> bool:
+    return not _is_long(value) and _pickled(value) is not None
+
+
+def _sendable(arg: Any, *, alone: bool) -> Any:
+    if _goes(arg):
+        return arg
+    try:
+        return Described(cut(str(arg) if alone else repr(arg)))  # as str() of an exception does
+    except Exception as failure:
+        return Described(f"<{type(arg).__name__}, whose text raised {type(failure).__name__}>")
 
 
 def _from_parts(

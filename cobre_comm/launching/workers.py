@@ -13,6 +13,7 @@ from typing import Any
 
 from cobre_comm.common.closing import Closing
 from cobre_comm.errors import WorkerError
+from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.messages import Done, Failed, Progress
 from cobre_comm.launching.order import Order, worker_command
 from cobre_comm.processes.endings import Ending, first_failure
@@ -53,9 +54,8 @@ class Worker(RankProcess):
 
     def take(self, data: bytes) -> Progress | None:
         """Take one message; return a report of progress."""
-        try:
-            message = pickle.loads(data)
-        except Exception as error:  # unpickling runs foreign code
+        message, error = outcome_of(partial(pickle.loads, data))
+        if error is not None:
             message = Failed.of(error)
         if isinstance(message, Progress):
             return message

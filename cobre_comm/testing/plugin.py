@@ -97,22 +97,32 @@ def _backends(items: Iterable[pytest.Item]) -> Iterable[str]:
             from cobre_comm.backends import NAMES
 
             yield from NAMES
-        elif isinstance(item, pytest.Function) and _is_marked(item):
+        elif isinstance(item, pytest.Function) and _is_marked(item) and (job := _job(item)):
             from cobre_comm.backends import NAMES
             from cobre_comm.testing.backend_name import BackendName
 
-            kind = BackendName.parse(_job(item).backend).kind
-            yield from {kind} & {*NAMES}
+            yield from {BackendName.parse(job.backend).kind} & {*NAMES}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse a marked test that pytest does not collect for its jobs."""
+    if isinstance(item, pytest.Function) and _is_marked(item) and _job(item) is None:
+        pytest.fail(
+            f"{item.name} is marked with ranks, but a method of a unittest.TestCase gets no "
+            "communicator: write it as a function, or in a class of its own",
+            pytrace=False,
+        )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a marked test on its ranks."""
-    if not _is_marked(pyfuncitem):
+    job = _job(pyfuncitem) if _is_marked(pyfuncitem) else None
+    if job is None:
         return None
     from cobre_comm.testing.marker.running import run_on_ranks
 
-    job = _job(pyfuncitem)
     pool = pyfuncitem.config.stash[POOLS].get(job.backend, job.size)
     run_on_ranks(pyfuncitem, job, pool)
     return True
@@ -131,11 +141,10 @@ def pools(pytestconfig: pytest.Config) -> Pools:
     return pytestconfig.stash[POOLS]
 
 
-def _job(item: pytest.Function) -> MarkedJob:
-    """Return the job of a marked test."""
-    params: dict[str, Any] = item.callspec.params
-    job: MarkedJob = params["comm"]
-    return job
+def _job(item: pytest.Function) -> MarkedJob | None:
+    """Return the job of a marked test; None for a method of a ``unittest.TestCase``."""
+    params: dict[str, Any] = item.callspec.params if hasattr(item, "callspec") else {}
+    return params.get("comm")
 
 
 def _is_marked(node: pytest.Item) -> bool:

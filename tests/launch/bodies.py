@@ -29,6 +29,40 @@ class Silent(Exception):
         raise TypeError
 
 
+class Undoes(Exception):
+    """Pickles; whoever makes it again gets something else."""
+
+    def __init__(self, what):
+        super().__init__("made here")
+        self.what = what
+
+    def __reduce__(self):
+        return self.what, ()
+
+
+def exits():
+    sys.exit(99)
+
+
+def interrupts():
+    raise KeyboardInterrupt
+
+
+def raises(comm, kind, *args):
+    comm.barrier()
+    if comm.rank == 1:
+        raise kind(*args)
+    comm.barrier()
+
+
+def raises_long(comm, count):
+    raises(comm, ValueError, "x" * count)
+
+
+def returns(comm, kind, *args):
+    return kind(*args) if comm.rank == 1 else None
+
+
 def add(comm, factor):
     total = np.array([comm.rank + 1.0])
     comm.allreduce(total, total)

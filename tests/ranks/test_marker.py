@@ -27,12 +27,15 @@ WORDS = {
         "ranks 0, 1 of 2 over shm: still busy after 3 s",
         "in forgets_the_others",
         "_____ rank 1: still busy",
-        "line 33 in test_limit",
+        "line 34 in test_limit",
     ],
     "test_killed[shm-2]": ["rank 1 of 2 over shm: its process ended with exit code -9", "rank 0"],
     "test_what_does_not_pickle[shm-2]": ["the argument capsys cannot go to the ranks"],
     "test_fixture_that_communicates[shm-2]": ["comm.barrier: fixtures run in pytest's own process"],
     "test_another_rank_raises[shm-2]": ["KeyError: 'mine'", "DID NOT RAISE"],
+    "test_async[shm-2]": ["ranks 0, 1 of 2 over shm: test_async has not run, for it is async"],
+    "test_async_generator[shm-2]": ["test_async_generator has not run, for it is async or"],
+    "test_case": ["test_case is marked with ranks, but a method of a unittest.TestCase gets no"],
     "test_method[shm-2]": ["ranks 0, 1 of 2 over shm: assert 5 == (2 * 2)"],
 }
 WRONG = """
@@ -94,6 +97,7 @@ def test_skipped_and_expected_failures(seen):
     assert "rank 0: not today" in tests["test_skipped[shm-2]"].find("skipped").get("message")
     assert tests["test_expected[shm-2]"].find("skipped").get("type") == "pytest.xfail"
     assert len(tests["test_after_a_death[shm-2]"]) == 0
+    assert len(tests["test_unmarked"]) == 0
 
 
 def test_wrong_marks(seen):

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection
 from typing import Any
@@ -19,6 +20,7 @@ from cobre_comm.errors import WorkerError
 from cobre_comm.launching.executor.guest import run_rank
 from cobre_comm.launching.executor.hosts import LOOPBACK, submitters
 from cobre_comm.launching.executor.invitation import Go, Hello, Invitation, accept, hang_up, receive
+from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.messages import Done, Failed, Progress
 from cobre_comm.processes.endings import Ending, first_failure
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS
@@ -95,7 +97,10 @@ class Guests(Closing):
             self._heard.put((hello, connection, address, hello))
             with contextlib.suppress(EOFError, OSError):
                 while True:
-                    self._heard.put((hello, connection, address, receive(connection)))
+                    data = connection.recv_bytes()
+                    message, error = outcome_of(partial(pickle.loads, data))
+                    said = message if error is None else Failed.of(error)
+                    self._heard.put((hello, connection, address, said))
             self._heard.put((hello, connection, address, None))
 
     def invite(

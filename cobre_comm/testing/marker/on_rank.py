@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import os
 import pickle
 import sys
@@ -122,8 +123,7 @@ class _Session:
         """Run the test."""
         with contextlib.redirect_stdout(self._stdout), _explaining(session.config):
             try:
-                self._run()
-                self.result = Result()
+                self.result = _result_of(self._run(), self._call.function)
             except pytest.skip.Exception as reason:
                 self.result = Result(SKIPPED, str(reason))
             except pytest.xfail.Exception as reason:
@@ -132,7 +132,8 @@ class _Session:
                 self.result = _failure(error, session.config, self._call.path)
         return True
 
-    def _run(self) -> None:
+    def _run(self) -> Any:
+        """Call the function; return what it returns."""
         call = self._call
         pytest.register_assert_rewrite(*[n for n in call.rewritten if n not in sys.modules])
         with warnings.catch_warnings():  # of other plugins, which a rank does not load
@@ -142,11 +143,28 @@ class _Session:
             function = getattr(function() if isinstance(function, type) else function, name)
         values = {name: pickle.loads(value) for name, value in call.values.items()}
         try:
-            function(comm=self._comm, **values)
+            return function(comm=self._comm, **values)
         finally:
             for value in values.values():
                 if isinstance(value, pytest.MonkeyPatch):
                     value.undo()
+
+
+def _result_of(returned: Any, function: str) -> Result:
+    """Return a failure if a function has returned its body instead of running it."""
+    is_body = any(
+        check(returned) for check in (inspect.iscoroutine, inspect.isasyncgen, inspect.isgenerator)
+    )
+    if not is_body:
+        return Result()
+    if inspect.iscoroutine(returned):
+        returned.close()  # else Python warns that nobody has awaited it
+    name = function.rpartition(".")[2]
+    return Result(
+        FAILED,
+        f"{name} has not run, for it is async or a generator: ranks run plain functions, and "
+        "asyncio.run in one runs what is async",
+    )
 
 
 def _explaining(config: pytest.Config) -> Any:

@@ -3,6 +3,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import signal
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ from cobre_comm import (
     launch,
     report_progress,
 )
+from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.messages import Failed, RemoteError
 from tests.grid import slow
 from tests.launch import bodies
@@ -118,6 +120,45 @@ def test_ways_to_fail(way, code, inner):
         launch(bodies.end, 2, args=(way, 1))
     assert (caught.value.rank, caught.value.exit_code) == (1, code)
     assert type(caught.value.inner) is inner
+
+
+@pytest.mark.parametrize("what", [bodies.exits, bodies.interrupts])
+@pytest.mark.parametrize("way", [bodies.raises, bodies.returns])
+def test_unpickling_that_exits_is_the_failure_of_its_rank(way, what):
+    with pytest.raises(WorkerError) as caught:
+        launch(way, 2, args=(bodies.Undoes, what))
+    assert caught.value.rank == 1
+    if way is bodies.raises:
+        assert type(caught.value.inner) is bodies.Undoes
+        assert str(caught.value.inner) == "made here"
+    else:
+        assert type(caught.value.inner) is (
+            SystemExit if what is bodies.exits else KeyboardInterrupt
+        )
+
+
+def test_a_ctrl_c_while_foreign_code_runs_is_raised():
+    error = outcome_of(bodies.interrupts)[1]
+    assert type(error) is KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        outcome_of(lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_long_text_is_cut_and_says_so():
+    failed = Failed.of(ValueError("x" * 30_000_000))
+    assert len(pickle.dumps(failed)) < 100_000
+    came = failed.exception()
+    assert type(came) is ValueError
+    assert re.fullmatch(r"x+\.\.\. \(29980\d\d\d more characters\)", str(came))
+    assert str(Failed.of(came).exception()) == str(came)
+
+
+@pytest.mark.slow
+def test_a_long_text_keeps_its_rank():
+    with pytest.raises(WorkerError, match="rank 1 raised ValueError: xxx") as caught:
+        launch(bodies.raises_long, 2, args=(200_000_000,))
+    assert caught.value.rank == 1
 
 
 def test_others_are_ended_soon():

@@ -57,9 +57,53 @@ def cannot_be_pickled(comm):
     assert objects.broadcast(comm, "still usable") == "still usable"
 
 
+class Unpicklable:
+    """Raises an exception that is hard to tell: one without a text, or with a file's odd name."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __reduce__(self):
+        raise self.error
+
+
+class Unloadable(Unpicklable):
+    """Pickles, and raises where it is made again."""
+
+    def __reduce__(self):
+        return _raise, (self.error.args,)
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+def _raise(args):
+    raise ValueError(*args)
+
+
+ODD_NAME = b"caf\xe9".decode(errors="surrogateescape")
+
+
+def errors_that_are_hard_to_tell(comm):
+    """All ranks hear of it all the same, and the communicator stays usable."""
+    last = comm.size - 1
+    for own, words in (
+        (Unpicklable(ValueError(ODD_NAME)), "cannot pickle its object: ValueError: caf\\udce9"),
+        (Unpicklable(Mute()), "cannot pickle its object: Mute: <str() raised RuntimeError>"),
+        (Unloadable(ValueError(ODD_NAME)), "cannot be unpickled here: ValueError: caf\\udce9"),
+    ):
+        said = str(raises(TypeError, objects.allgather, comm, own if comm.rank == last else 0))
+        assert f"rank {last}" in said
+        assert words in said
+        assert objects.allgather(comm, "usable") == ["usable"] * comm.size
+
+
 CASES = [
     Case("broadcast", broadcast, callers=(), check=QUICK),
     Case("allgather", everyones, callers=(), check=QUICK),
     Case("gather", only_root_gets, callers=()),
     Case("object_that_cannot_be_pickled", cannot_be_pickled, callers=()),
+    Case("error_that_is_hard_to_tell", errors_that_are_hard_to_tell, callers=()),
 ]

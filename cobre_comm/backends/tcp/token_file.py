@@ -1,7 +1,9 @@
 """What rank 0 tells the others where their launcher hands them no secret: a file holds it.
 
 The file has mode 0600, is complete when it appears under its name, and goes when the ranks have
-met. Only this user and root can read it. Rank 0 locks it: one that a killed rank 0 has left has no
+met. Only this user and root can read it. In a folder that others write to, something else may stand
+in its place: a FIFO, a folder, a link, another user's file. No rank waits at such a thing or reads
+it; the error says what it is. Rank 0 locks its file: one that a killed rank 0 has left has no
 lock. The ranks of its machine wait for the next one, and the next rank 0 that writes a file to that
 folder removes it. Some file systems do not show the lock of another machine, so nobody looks for
 that.
@@ -17,7 +19,6 @@ import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from cobre_comm.backends.tcp.process import this_machine
 from cobre_comm.errors import InitializationFailed
@@ -25,6 +26,15 @@ from cobre_comm.errors import InitializationFailed
 PREFIX, SUFFIX = ".cobre.", ".token"
 _LOOK_S = 0.02  # doubling, up to the second
 _LONGEST_LOOK_S = 1.0
+_LONGEST_WORDS = 4096  # bytes; rank 0 writes some 200
+_KINDS = {
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFLNK: "a link",
+    stat.S_IFSOCK: "a socket",
+}
 _INSTEAD = (
     "set COBRE_TCP_TOKEN_DIR to a folder that all ranks see, or give all of them a secret: "
     "export COBRE_TCP_TOKEN=$(openssl rand -hex 32)"
@@ -51,7 +61,8 @@ def told_by_file(folder: str, name: str, rank: int, words: str, timeout_s: float
     Raises
     ------
     InitializationFailed
-        If rank 0 cannot write the file, if it does not appear, or if it is another user's.
+        If rank 0 cannot write the file, if it does not appear, if it is another user's, or if
+        something else stands in its place.
     """
     path = Path(folder or ".").absolute() / name
     if rank > 0:
@@ -81,22 +92,22 @@ def _write(path: Path, words: str, stack: contextlib.ExitStack) -> None:
     except OSError as error:
         raise InitializationFailed(
             "tcp",
-            f"rank 0 cannot tell the others the job's secret by {path}: {error.strerror}; "
-            f"{_INSTEAD}",
+            f"rank 0 cannot tell the others the job's secret by {path}: {error.strerror}"
+            f"{_what_stands_at(path)}; {_INSTEAD}",
         ) from None
 
 
 def _remove_left(folder: Path) -> None:
     """Remove the files that killed ranks 0 of this user and machine have left in a folder."""
     for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
-        with contextlib.suppress(OSError, InitializationFailed), path.open() as file:
-            _, may_hold = _read(path, file)
+        with contextlib.suppress(OSError, InitializationFailed), _opened(path) as descriptor:
+            _, may_hold = _read(path, descriptor)
             if may_hold:
                 continue
             # Another rank 0 may have put its own there meanwhile, under the same name.
             aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
             path.rename(aside)
-            if aside.stat().st_ino == os.fstat(file.fileno()).st_ino:
+            if aside.stat().st_ino == os.fstat(descriptor).st_ino:
                 aside.unlink()
             else:
                 aside.rename(path)
@@ -106,15 +117,17 @@ def _awaited(path: Path, timeout_s: float) -> str:
     start, look_s = time.monotonic(), _LOOK_S
     while True:
         try:
-            with path.open() as file:
-                words, may_hold = _read(path, file)
+            with _opened(path) as descriptor:
+                words, may_hold = _read(path, descriptor)
                 if may_hold:
                     return words
         except FileNotFoundError:
             pass
         except OSError as error:
             raise InitializationFailed(
-                "tcp", f"cannot read the job's secret, {path}: {error.strerror}; {_INSTEAD}"
+                "tcp",
+                f"cannot read the job's secret, {path}: {error.strerror}{_what_stands_at(path)}; "
+                f"{_INSTEAD}",
             ) from None
         if 0 < timeout_s < time.monotonic() - start:
             raise InitializationFailed(
@@ -126,18 +139,52 @@ def _awaited(path: Path, timeout_s: float) -> str:
         look_s = min(2 * look_s, _LONGEST_LOOK_S)
 
 
-def _read(path: Path, file: IO[str]) -> tuple[str, bool]:
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open what stands at a path: no other process is waited for, and no link is followed."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _what_stands_at(path: Path) -> str:
+    """Return words for what stands in the place of the file, "" where nothing can be told."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return ""
+    kind = _KINDS.get(stat.S_IFMT(status.st_mode), "a file")
+    return f" (there is {kind} of user {status.st_uid}, and this is user {os.getuid()})"
+
+
+def _read(path: Path, descriptor: int) -> tuple[str, bool]:
     """Return the words of rank 0, and whether it holds the file, or nobody can tell."""
-    status = os.fstat(file.fileno())
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise InitializationFailed(
+            "tcp",
+            f"{path} is not the file of rank 0{_what_stands_at(path)}; remove it, or {_INSTEAD}",
+        )
     if status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise InitializationFailed(
-            "tcp", f"{path} belongs to another user, or others can read it; remove it; {_INSTEAD}"
+            "tcp",
+            f"{path} belongs to another user, or others can read it{_what_stands_at(path)}; "
+            f"remove it, or {_INSTEAD}",
         )
-    machine, _, words = file.read().partition(" ")
+    content = os.read(descriptor, _LONGEST_WORDS + 1)
+    if len(content) > _LONGEST_WORDS:
+        raise InitializationFailed(
+            "tcp",
+            f"{path} has {status.st_size} bytes, and no rank 0 has written so many; remove it, or "
+            f"{_INSTEAD}",
+        )
+    machine, _, words = content.decode(errors="replace").partition(" ")
     if machine != this_machine().hex():
         return words, True
     try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return words, True
     return words, False

@@ -145,3 +145,68 @@ def test_a_secret_that_others_can_read_is_refused(tmp_path, monkeypatch):
     file.write_text(secrets.token_hex(8))
     file.chmod(0o640)
     assert "others can read it" in refusal(tmp_path, "1")
+
+
+def plant_fifo(path):
+    os.mkfifo(path, 0o600)
+
+
+def plant_folder(path):
+    path.mkdir(mode=0o700)
+
+
+def plant_link(path):
+    target = path.with_name("target")
+    target.touch(mode=0o600)
+    target.write_text(f"{secrets.token_hex(8)} 127.0.0.1 secret")
+    path.symlink_to(target)
+
+
+def plant_huge(path):
+    path.touch(mode=0o600)
+    os.truncate(path, 2**40)
+
+
+def plant_file_of_another(path):
+    if os.getuid() != 0:
+        pytest.skip("root alone can give files away")
+    path.touch(mode=0o600)
+    os.chown(path, 65534, 65534)
+
+
+PLANTED = [
+    (plant_fifo, "is not the file of rank 0 (there is a FIFO of user"),
+    (plant_folder, "is not the file of rank 0 (there is a folder of user"),
+    (plant_link, "(there is a link of user"),
+    (plant_huge, "has 1099511627776 bytes"),
+    (plant_file_of_another, "belongs to another user"),
+]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("plant", "says"), PLANTED)
+def test_what_stands_in_the_place_of_the_secret_is_named_and_not_read(
+    plant, says, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("cobre_comm.backends.tcp.foreign._made", iter([0, 0]))
+    file = tmp_path / f".cobre.{foreign_job(STEP).name}.0.token"
+    plant(file)
+    said = refusal(tmp_path, "1")
+    assert says in said
+    assert str(file) in said
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("plant", "says"), PLANTED)
+def test_rank_0_waits_for_nothing_that_others_have_left(plant, says, tmp_path):
+    left = tmp_path / ".cobre.of-another-job.token"
+    plant(left)
+    with configured(STEP | {"COBRE_TCP_TOKEN_DIR": str(tmp_path)}) as config:
+        assert config.token
+    assert os.path.lexists(left)
+
+
+def test_rank_0_names_the_folder_in_the_place_of_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("cobre_comm.backends.tcp.foreign._made", iter([0]))
+    (tmp_path / f".cobre.{foreign_job(STEP).name}.0.token").mkdir()
+    assert "(there is a folder of user" in refusal(tmp_path, "0")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
+import logging
 import os
 import weakref
 import zlib
@@ -26,6 +28,7 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.from_python import fast_path
 from cobre_kernels.collective.reduction import exact_sum, fold
 from cobre_kernels.collective.seeing import journal, trace
+from cobre_kernels.machine.compiling.cache_folder import refusal
 from cobre_kernels.machine.compiling.progress import progress
 from cobre_kernels.machine.record import peek_now, poke_now
 from cobre_kernels.nodes import records  # noqa: F401  # whose table every wait's clock reads
@@ -48,6 +51,8 @@ from cobre_comm.shared_region import region_layout
 
 if TYPE_CHECKING:
     from cobre_comm.backends.spec import BackendSpec
+
+logger = logging.getLogger("cobre_comm")
 
 _live: weakref.WeakSet[KernelBackend] = weakref.WeakSet()
 
@@ -91,6 +96,8 @@ class KernelBackend(PythonCalls):
         self._sends = np.zeros(size, dtype=np.int64)
         comm.sends = self._sends.ctypes.data
         failure.TIMEOUT_VARIABLES[spec.number] = spec.timeout_variable
+        if rank == 0 and (refused := refusal(os.environ)):
+            _warn_once(refused)
         with progress() if rank == 0 else contextlib.nullcontext():
             # Before what closes it: that writes into the journal, also of a half-made communicator.
             self._journals = Journals(comm)
@@ -246,6 +253,11 @@ class KernelBackend(PythonCalls):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(rank={self._rank}, size={self._size})"
+
+
+@functools.cache
+def _warn_once(sentence: str) -> None:
+    logger.warning(sentence)
 
 
 def _backend_class(cls: type) -> type:

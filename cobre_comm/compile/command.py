@@ -47,8 +47,12 @@ def main(words: Sequence[str]) -> int:
         backends = _backends(parser.parse_args(words).backends)
     except ValueError as error:
         parser.error(str(error))
+    from cobre_kernels.machine.compiling.cache_folder import refusal
+
     from cobre_comm.compile.warm import RARE, warm_up
 
+    if refused := refusal(os.environ):
+        print(f"{PROG}: warning: {refused}", file=sys.stderr)
     try:
         cold = warm_up([*backends, RARE], os.environ)
     except KeyboardInterrupt:

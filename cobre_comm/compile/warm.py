@@ -70,9 +70,6 @@ def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
 
 def _directory(environ: Mapping[str, str]) -> pathlib.Path:
     """Return where the markers are: beside the kernels, or beside the locks."""
-    chosen = environ.get("NUMBA_CACHE_DIR")
-    if chosen:
-        return pathlib.Path(chosen)
     return pathlib.Path(kernel_folder(environ) or cache_folder(environ))
 
 

@@ -119,6 +119,80 @@ def test_kernels_are_loaded_from_no_folder_that_others_write(tmp_path, which):
         assert kernel_folder(environ) is None
 
 
+def writable_by_all(folder):
+    folder.chmod(0o777)
+
+
+def sticky(folder):
+    folder.chmod(0o1777)
+
+
+def above_writable_by_all(folder):
+    folder.parent.chmod(0o777)
+
+
+def of_another_user(folder):
+    if os.geteuid() != 0:
+        pytest.skip("root alone can be another user")
+    os.chown(folder, 65534, 65534)
+
+
+def of_a_group(folder):
+    if os.geteuid() != 0:
+        pytest.skip("root alone can give a folder to any group")
+    os.chown(folder, 0, 65534)
+    folder.chmod(0o775)
+
+
+@pytest.mark.parametrize(
+    ("share", "says"),
+    [
+        (writable_by_all, "others may write to"),
+        (sticky, "others may write to"),
+        (above_writable_by_all, "others may write to"),
+        (of_a_group, "others may write to"),
+        (of_another_user, "belongs to user 65534"),
+    ],
+)
+def test_a_shared_folder_is_refused_whoever_named_it(tmp_path, share, says):
+    shared, own = tmp_path / "above" / "shared", tmp_path / "own"
+    shared.mkdir(parents=True)
+    environ = {"NUMBA_CACHE_DIR": str(shared), "XDG_CACHE_HOME": str(own)}
+    assert kernel_folder(environ).parent == shared / "cobre_comm"
+    assert cache_folder.refusal(environ) == ""
+    share(shared)
+    assert kernel_folder(environ).parent == own / "cobre_comm"
+    sentence = cache_folder.refusal(environ)
+    assert f"NUMBA_CACHE_DIR={shared}, because" in sentence
+    assert says in sentence
+
+
+def test_a_private_folder_in_a_sticky_one_is_used(tmp_path):
+    tmp_path.chmod(0o1777)
+    environ = {"NUMBA_CACHE_DIR": str(tmp_path / "mine"), "XDG_CACHE_HOME": str(tmp_path / "own")}
+    assert kernel_folder(environ).parent == tmp_path / "mine" / "cobre_comm"
+    assert cache_folder.refusal(environ) == ""
+
+
+def test_what_others_have_put_into_a_shared_folder_is_not_loaded(tmp_path):
+    """Pickles that raise stand for those that do worse."""
+    hello = EXAMPLES / "hello_ranks.py"
+    learnt, shared, own = (tmp_path / name for name in ("learnt", "shared", "own"))
+    shared.mkdir()
+    shared.chmod(0o1777)
+    cobre("run", "-n", 1, hello, NUMBA_CACHE_DIR=str(learnt), XDG_CACHE_HOME=str(own))
+    names = [path.relative_to(learnt) for path in learnt.rglob("*.nbi")]
+    assert names
+    ran = tmp_path / "ran"
+    planted = b"cposix\nsystem\n(Vtouch " + str(ran).encode() + b"\ntR."
+    for name in names:
+        (shared / name).parent.mkdir(parents=True, exist_ok=True)
+        (shared / name).write_bytes(planted)
+    done = cobre("run", "-n", 1, hello, NUMBA_CACHE_DIR=str(shared), XDG_CACHE_HOME=str(own))
+    assert not ran.exists()
+    assert "kernels are not kept in NUMBA_CACHE_DIR=" in done.stderr
+
+
 def test_the_latest_versions_are_kept(tmp_path):
     environ = {"XDG_CACHE_HOME": str(tmp_path)}
     folder = kernel_folder(environ)

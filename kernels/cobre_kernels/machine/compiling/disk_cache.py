@@ -1,11 +1,12 @@
 """numba's cache on disk for kernels, in the folder that :mod:`cache_folder` names."""
 
 import os
+import pathlib
 
 from numba.core.caching import FunctionCache
 from numba.core.runtime import rtsys
 
-from cobre_kernels.machine.compiling.cache_folder import kernel_folder
+from cobre_kernels.machine.compiling.cache_folder import danger, kernel_folder
 
 
 class _Locator:
@@ -54,6 +55,9 @@ class KernelCache(_LightCache):
 def cache_of(function):
     """Return the cache of a kernel; of another package's kernel, where numba would keep it.
 
+    Where we have no folder, numba's own place serves, unless others may write there. What lies
+    beside the sources is as safe as they are.
+
     Raises
     ------
     RuntimeError
@@ -61,4 +65,10 @@ def cache_of(function):
     """
     is_ours = function.__module__.partition(".")[0] == __name__.partition(".")[0]
     has_place = is_ours and kernel_folder(os.environ) is not None
-    return KernelCache(function) if has_place else _LightCache(function)
+    if has_place:
+        return KernelCache(function)
+    cache = _LightCache(function)
+    place, source = pathlib.Path(cache.cache_path), pathlib.Path(function.__code__.co_filename)
+    if is_ours and source.parent not in place.parents and danger(place.resolve()):
+        raise RuntimeError("no locator available: others may write to numba's place")
+    return cache

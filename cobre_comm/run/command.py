@@ -33,7 +33,8 @@ def _parser() -> Parser:
             --token-file job.token train.py                # on the first of two machines
         """,
         "0 if all ranks exited with 0, else that of the first rank that failed; 128 and the number "
-        "of the signal that ended it, or the job; 2 wrong arguments",
+        "of the signal that ended it, or the job; 1 if output could not be written, as on a full "
+        "disk; 2 wrong arguments",
         "-n N [options] [--] script.py | -m module [arguments]",
     )
     add = parser.add_argument

@@ -74,8 +74,9 @@ def run(job: Job, command: Sequence[str], options: Options, mpiexec: Mpiexec | N
     Returns
     -------
     int
-        0 if and only if all these ranks exited with 0; else the code of the first that failed, or
-        128 and the number of the signal that ended it or the launcher.
+        0 if and only if all these ranks exited with 0, and their output was written; else the code
+        of the first that failed, or 128 and the number of the signal that ended it or the launcher,
+        or 1 if only output is missing.
     """
     each = EACH if mpiexec is None else EACH_BY_SHIM
     allow(each * len(job.ranks) + SPARE_DESCRIPTORS)
@@ -240,7 +241,11 @@ class _Watch:
             status, lines = by_signal(self._group, self._options.grace_s)
         else:
             status, lines = by_ranks(self._group, starter, self._output.tails, self._shown)
+        stdout, stderr = self._output.outlets
         for line in [*self._output.problems, *lines]:
-            self._output.outlets[1].put(f"cobre-comm: {line}\n".encode())
-        self._output.outlets[1].write_all()
-        return status
+            stderr.put(f"cobre-comm: {line}\n".encode())
+        stderr.write_all()
+        if stderr.problem:  # a full disk, so only stdout may have room
+            stdout.put(f"cobre-comm: {stderr.problem}\n".encode())
+            stdout.write_all()
+        return status or int(bool(self._output.problems))

@@ -129,8 +129,9 @@ class Output:
 
     @property
     def problems(self) -> list[str]:
-        """What could not be written to files."""
-        return [log.problem for log in self._shown.logs.values() if log.problem]
+        """What could not be written: to files, to stdout, to stderr."""
+        everything = [*self._shown.logs.values(), *self.outlets]
+        return [each.problem for each in everything if each.problem]
 
 
 def _nothing() -> int:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 from collections import deque
+
+from cobre_comm.run.descriptors import STDERR, STDOUT
 
 FULL_BYTES = 2**20  # then ranks' output is no longer read, until half of it is written
 # What select.poll calls writable takes this much of a pipe or terminal without blocking
@@ -24,12 +27,15 @@ class Outlet:
         Whether a person looks at it.
     is_broken : bool
         Whether its reader has gone; then everything is dropped.
+    problem : str
+        Why it lacks the rest of what was put, as on a full disk; "" if it has all.
     """
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self.is_terminal = os.isatty(fd)
         self.is_broken = False
+        self.problem = ""
         self._pending: deque[bytes] = deque()
         self._pending_bytes = 0
         is_file = stat.S_ISREG(os.fstat(fd).st_mode)
@@ -52,20 +58,27 @@ class Outlet:
 
     def put(self, data: bytes) -> None:
         """Queue some bytes."""
-        if data and not self.is_broken:
+        if data and not self.is_broken and not self.problem:
             self._pending.append(data)
             self._pending_bytes += len(data)
 
     def write_some(self) -> None:
         """Write what can be written without blocking; call it when ``poll`` says writable."""
-        data = self._pending.popleft()
+        data = self._pending[0]
         try:
             written = os.write(self.fd, memoryview(data)[: self._limit])
-        except OSError:
-            self.is_broken = True
+        except BlockingIOError:  # who shares the descriptor has set it so
+            return
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                self.is_broken = True
+            else:
+                name = {STDOUT: "stdout", STDERR: "stderr"}.get(self.fd, f"descriptor {self.fd}")
+                self.problem = f"{name} is incomplete: {error.strerror}"
             self._pending.clear()
             self._pending_bytes = 0
             return
+        self._pending.popleft()
         self._pending_bytes -= written
         if written < len(data):
             # A queue of views keeps this linear in the length of a long block.
@@ -73,5 +86,8 @@ class Outlet:
 
     def write_all(self) -> None:
         """Write everything, waiting for the reader."""
+        writable = select.poll()
+        writable.register(self.fd, select.POLLOUT)
         while self._pending:
+            writable.poll()
             self.write_some()

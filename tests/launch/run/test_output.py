@@ -1,6 +1,7 @@
 import os
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -87,6 +88,30 @@ def test_the_error_of_a_quiet_rank_is_shown_and_a_full_disk_ends_nothing(tmp_pat
     assert last == "cobre-comm: rank 1 exited with code 1"
     assert "ready 0" not in done.stderr
     assert "ValueError" in (tmp_path / "rank-1.log").read_text()
+
+
+FULL = "No space left on device"
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("lines", [1, 20_000])
+@pytest.mark.parametrize("where", [">/dev/full", "2>/dev/full", ">/dev/full 2>&1"])
+def test_output_that_a_full_disk_does_not_take_is_no_success(where, lines, ranks):
+    words = "sh", *COMMAND, "run", "-n", str(ranks), str(ACT), "lines", str(lines)
+    done = run("sh", "-c", f'"$@" {where}', *words, code=1, env=environment())
+    if ranks == 1:  # it writes there itself, and gets the error itself
+        assert FULL in done.stdout + done.stderr or "2>&1" in where
+    else:
+        said = {">/dev/full": done.stderr, "2>/dev/full": done.stdout}.get(where, "")
+        name = "stderr" if where.startswith("2") else "stdout"
+        assert said.endswith(f"cobre-comm: {name} is incomplete: {FULL}\n") or "2>&1" in where
+
+
+def test_a_log_file_that_a_full_disk_does_not_take_is_no_success(tmp_path):
+    (tmp_path / "rank-1.log").symlink_to("/dev/full")
+    done = cobre("run", "-n", 2, "--quiet-ranks", "0,1", "--log-dir", tmp_path, ACT, "pieces")
+    expected = f"cobre-comm: {tmp_path}/rank-1.log is incomplete: {FULL}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", expected)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -203,6 +228,20 @@ def test_colour_only_on_a_terminal():
     terminal, file = FakeOutlet(True), FakeOutlet(False)
     assert rank_prefix(1, terminal, colour=True) == b"\x1b[33m[1] \x1b[0m"
     assert rank_prefix(1, terminal, colour=False) == rank_prefix(1, file, colour=True) == b"[1] "
+
+
+def test_outlet_keeps_what_a_descriptor_that_does_not_block_refuses():
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    outlet, sent = Outlet(writer), b"x" * 2**20
+    outlet.put(sent)
+    for _ in range(20):  # the last four find the pipe full
+        outlet.write_some()
+    with ThreadPoolExecutor() as pool, open(reader, "rb") as file:
+        read = pool.submit(file.read, len(sent))
+        outlet.write_all()
+        assert read.result() == sent
+    os.close(writer)
 
 
 def test_outlet_writes_without_blocking():

@@ -130,7 +130,7 @@ class Output:
     @property
     def problems(self) -> list[str]:
         """What could not be written: to files, to stdout, to stderr."""
-        everything = [*self._shown.logs.values(), *self.outlets]
+        everything: list[LogFile | Outlet] = [*self._shown.logs.values(), *self.outlets]
         return [each.problem for each in everything if each.problem]
 
 

@@ -237,7 +237,7 @@ def test_outlet_keeps_what_a_descriptor_that_does_not_block_refuses():
     outlet.put(sent)
     for _ in range(20):  # the last four find the pipe full
         outlet.write_some()
-    with ThreadPoolExecutor() as pool, open(reader, "rb") as file:
+    with ThreadPoolExecutor() as pool, os.fdopen(reader, "rb") as file:
         read = pool.submit(file.read, len(sent))
         outlet.write_all()
         assert read.result() == sent

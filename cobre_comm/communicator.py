@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cobre_comm.common.closing import Closing
+from cobre_comm.common.other_names import SAID, OtherName
 from cobre_comm.derived import Derived
 from cobre_comm.reduce_op import ReduceOp
 
@@ -538,3 +539,11 @@ class Communicator(Closing, Derived, SharedMemoryProvider):
         >>> comm.close()
         >>> comm.close()
         """
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in SAID]
+
+
+# Not by __getattr__, which would make every call of a method slower.
+for _name in SAID:
+    setattr(Communicator, _name, OtherName(_name))

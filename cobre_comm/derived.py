@@ -8,12 +8,14 @@ from typing import Any, Protocol, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.errors import InvalidBufferSize
 from cobre_comm.reduce_op import ReduceOp
 
 Int: TypeAlias = "int | np.integer[Any]"
 Float: TypeAlias = "float | np.floating[Any]"
 
+ARRAY_HINT = "reduce an array by comm.allreduce(send, recv, ReduceOp.{})"
 RECV_HINT = "recv needs size * send.size elements"
 
 
@@ -33,6 +35,7 @@ class _Core(Protocol):
         """Gather blocks of different lengths."""
 
 
+@tells_forms("comm")
 class Derived:
     """Methods of every communicator that stand on ``allreduce`` and ``allgatherv``.
 
@@ -171,10 +174,13 @@ def _array_of(name: str, x: object) -> NDArray[Any]:
             return np.array([int(x)], dtype=np.int64)
         except OverflowError:
             raise ValueError(f"{name}: x does not fit a 64-bit signed integer: {x}") from None
-    raise TypeError(
-        f"{name}: x must be an int or a float, got {type(x).__name__} {x!r}"[:120]
-        + ("; pass int(x) to count" if isinstance(x, (bool, np.bool_)) else "")
-    )
+    hint = ""
+    if isinstance(x, (bool, np.bool_)):
+        hint = "; pass int(x) to count"
+    elif isinstance(x, np.ndarray):
+        hint = f"; {ARRAY_HINT.format(name.upper())}"
+    got = f"{type(x).__name__} {x!r}"
+    raise TypeError(f"{name}: x must be an int or a float, got {got}"[:120] + hint)
 
 
 @functools.lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ from cobre_kernels.collective.calls import (
     ALLREDUCE,
     BROADCAST,
     DATA_CALLS,
+    FENCE,
     GATHERV,
     OPERATIONS,
     REGION_BLOCK,
@@ -35,7 +36,7 @@ from cobre_comm.journal.reading import describe
 from cobre_comm.journal.telling import tell
 from cobre_comm.loading import load
 from cobre_comm.reduce_op import ReduceOp
-from cobre_comm.shared_region import outside_region
+from cobre_comm.shared_region import CLOSED, outside_region
 
 # By the number of a backend: the variable that raises its timeout; backends fill it in.
 TIMEOUT_VARIABLES: dict[int, str] = {}
@@ -90,12 +91,16 @@ class Failure(Exception):  # numba raises no other
 _explained = threading.local()
 
 
-@ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)
-def explain(address: int, operation: int, outcome: int, a: int, b: int) -> None:
+@ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)
+def explain(address: int, operation: int, outcome: int, a: int, b: int, pending: int) -> None:
     """Word what this thread may raise next; compiled code calls this function by its address.
 
     The call holds its communicator until here: when ``Failure`` is instantiated, the record of one
     that nothing else holds is freed.
+
+    Where a block is outside recv, ``a`` is the address of four numbers. ``pending`` is the
+    exception that an earlier element of a ``@vectorize`` has raised, or 0. On a communicator that
+    is broken it is raised again, because numba raises the exception of the last element.
 
     Where a kernel is missing, load it; compiled code then calls the entry again, and raises only if
     that has failed.
@@ -104,6 +109,11 @@ def explain(address: int, operation: int, outcome: int, a: int, b: int) -> None:
     try:
         if outcome == status.NOT_LOADED:
             load(address, operation)
+        elif outcome == status.BLOCK_OUTSIDE and operation in (ALLGATHERV, GATHERV):
+            numbers = (peek_now(a + word) for word in range(0, 32, 8))
+            _explained.worded = _word(address, operation, outcome, *numbers)
+        elif outcome == status.IS_BROKEN and operation != REGION_BLOCK and pending:
+            _explained.worded = _Worded(ctypes.cast(pending, ctypes.py_object).value)
         else:
             _explained.worded = _word(address, operation, outcome, a, b)
     except BaseException as error:  # a KeyboardInterrupt, too, goes through compiled code
@@ -115,7 +125,7 @@ def explain_address() -> int:
     return ctypes.cast(explain, ctypes.c_void_p).value or 0
 
 
-def exception_for(address: int, operation: int, outcome: int, a: int, b: int) -> BaseException:
+def exception_for(address: int, operation: int, outcome: int, *numbers: int) -> BaseException:
     """Make the exception of a status other than OK, to be raised now.
 
     Parameters
@@ -126,18 +136,22 @@ def exception_for(address: int, operation: int, outcome: int, a: int, b: int) ->
         Number of the collective, from ``cobre_kernels.collective.calls``.
     outcome : int
         Status of the kernel; for ``block`` the number of elements of the region.
-    a, b : int
-        Numbers of the arguments: for ``broadcast`` the root; for ``allreduce`` the lengths of
+    *numbers : int
+        Of the arguments: for ``broadcast`` the root; for ``allreduce`` the lengths of
         send and recv; for ``allgatherv`` the lengths of send and of its count, or of the tables,
         and for ``gatherv`` likewise, or the root;
         for ``allgather`` the length that recv must have, and has; for ``block`` start and stop.
+        Of a block outside recv: its rank, displacement and count, and the length of recv.
     """
-    return _word(address, operation, outcome, a, b).raised()
+    return _word(address, operation, outcome, *numbers).raised()
 
 
-def _word(address: int, operation: int, outcome: int, a: int, b: int) -> _Worded:
+def _word(address: int, operation: int, outcome: int, *numbers: int) -> _Worded:
+    if outcome == status.REGION_IS_CLOSED and operation == FENCE:
+        return _Worded(InvalidCommunicator(CLOSED))
     if operation == REGION_BLOCK:
-        return _Worded(outside_region(a, b, outcome))
+        start, stop = numbers
+        return _Worded(outside_region(start, stop, outcome))
     comm = COMM.at(address)
     if outcome >= status.FIRST_BREAKING:
         failure = _collective_failure(comm, outcome)
@@ -153,7 +167,7 @@ def _word(address: int, operation: int, outcome: int, a: int, b: int) -> _Worded
         return _Worded(InvalidCommunicator(message, getattr(first, "ranks", ())))
     if outcome >= status.IS_BROKEN:
         return _Worded(InvalidCommunicator(_why_unusable(outcome)))
-    return _Worded(_argument_error(comm.size, operation, outcome, a, b))
+    return _Worded(_argument_error(comm.size, operation, outcome, *numbers))
 
 
 # What is wrong with the arguments of a refused call, by its status.
@@ -161,7 +175,6 @@ _HINTS = {
     status.LENGTHS_DIFFER: "send and recv need the same length, at least 1",
     status.SEND_NOT_COUNT: "send.size must be counts[rank]",
     status.WRONG_TABLES: "counts and displs need one entry per rank",
-    status.BLOCK_OUTSIDE: "a block [displs[r], +counts[r]) is not inside recv",
     status.NEGATIVE: "counts and displs must not be negative",
     status.BAD_ROOT: "root is not a rank",
     status.BUSY_ELSEWHERE: "another thread is inside a collective of this communicator; use one "
@@ -179,13 +192,16 @@ _HINTS = {
 }
 
 
-def _argument_error(size: int, operation: int, outcome: int, a: int, b: int) -> Exception:
+def _argument_error(size: int, operation: int, outcome: int, *numbers: int) -> Exception:
+    if outcome == status.BLOCK_OUTSIDE:
+        return _block_outside(operation, *numbers)
+    a, b = numbers
     if operation == ALLGATHER:
         return InvalidBufferSize("allgather", a, b, RECV_HINT)
     name, hint = OPERATIONS[operation], _HINTS.get(outcome, f"unexpected status {outcome}")
     if outcome == status.LENGTHS_DIFFER:
         return InvalidBufferSize(name, max(a, 1), b, hint)
-    if outcome == status.SEND_NOT_COUNT or outcome == status.BLOCK_OUTSIDE:
+    if outcome == status.SEND_NOT_COUNT:
         return InvalidBufferSize(name, b, a, hint)
     if outcome == status.NEGATIVE:
         return InvalidBufferSize(name, 0, a, hint)
@@ -199,6 +215,14 @@ def _argument_error(size: int, operation: int, outcome: int, a: int, b: int) -> 
         return InvalidCommunicator(f"{name}: {hint}")
     error = MemoryError if outcome == status.NO_MEMORY else ValueError
     return error(f"{name}: {hint}")
+
+
+def _block_outside(
+    operation: int, rank: int, displacement: int, count: int, length: int
+) -> InvalidBufferSize:
+    end = displacement + count
+    hint = f"recv has no room for the block of rank {rank}, [{displacement}, {end})"
+    return InvalidBufferSize(OPERATIONS[operation], end, length, hint)
 
 
 def _why_unusable(outcome: int) -> str:

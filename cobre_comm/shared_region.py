@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import abc
+import math
 from typing import Any, Protocol
 
 import numpy as np
+from cobre_kernels.collective.regions import REGION_STATE
+from cobre_kernels.machine.access import Store, store_word_kernel
 from numpy.typing import NDArray
 
+from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
 LARGEST_BYTES = 2**62
+CLOSED = "this shared region is closed; create another one"
 
 
 class RegionOwner(Protocol):
@@ -28,6 +33,7 @@ class RegionOwner(Protocol):
         """Wait for all ranks at the fence of one region; writes before it are visible after it."""
 
 
+@tells_forms("region")
 class SharedRegion(Closing):
     """One array shared by the ranks of a node.
 
@@ -65,13 +71,16 @@ class SharedRegion(Closing):
         self._memory: NDArray[Any] | None = memory
         self._readable: NDArray[Any] | None = readable
         self._identity = identity
+        self._state = REGION_STATE.array()
+        self._address: int = self._state.ctypes.data  # where compiled code finds it
+        REGION_STATE.of(self._state).identity = identity
         self.count = memory.size
         self.dtype = memory.dtype
         self.nbytes = memory.nbytes
 
     def _open_memory(self) -> NDArray[Any]:
         if self._memory is None:
-            raise InvalidCommunicator("this shared region is closed; create another one")
+            raise InvalidCommunicator(CLOSED)
         return self._memory
 
     def as_slice(self) -> NDArray[Any]:
@@ -90,6 +99,9 @@ class SharedRegion(Closing):
     def as_mut_slice(self) -> NDArray[Any]:
         """Return a writable view of the whole region on the leader, an empty one on others.
 
+        The empty one is read-only, so that a follower which assigns to it gets a ValueError. On
+        followers :meth:`block` is writable.
+
         Examples
         --------
         >>> from cobre_comm import LocalBackend
@@ -100,7 +112,8 @@ class SharedRegion(Closing):
         array([3., 4.])
         """
         memory = self._open_memory()
-        return memory if self._comm.is_leader else memory[:0]
+        assert self._readable is not None
+        return memory if self._comm.is_leader else self._readable[:0]
 
     def block(self, start: int, stop: int) -> NDArray[Any]:
         """Return a writable view of elements ``start`` to ``stop``, on any rank.
@@ -120,9 +133,10 @@ class SharedRegion(Closing):
         >>> region.block(2 * comm.rank, 2 * comm.rank + 2)[:] = comm.rank
         >>> region.fence()
         """
+        memory = self._open_memory()
         if not 0 <= start <= stop <= self.count:
             raise outside_region(start, stop, self.count)
-        return self._open_memory()[start:stop]
+        return memory[start:stop]
 
     @abc.abstractmethod
     def fence(self) -> None:
@@ -151,6 +165,8 @@ class SharedRegion(Closing):
         array([0., 0.])
         """
         self._memory = self._readable = None
+        # Pairs with the load in regions.is_closed, of a thread in compiled code.
+        store_word_kernel.call(REGION_STATE.of(self._state).closed, Store(1))
 
     def __repr__(self) -> str:
         closed = ", closed" if self._memory is None else ""
@@ -200,7 +216,7 @@ def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:
         If no machine can hold that.
     """
     if isinstance(count, bool) or not hasattr(count, "__index__"):
-        raise TypeError(f"count must be an integer, got {count!r}")
+        raise TypeError(f"count must be an integer, got {count!r}{_shape_hint(count)}")
     elements = count.__index__()
     if elements < 0:
         raise ValueError(f"count must be at least 0, got {elements}")
@@ -213,3 +229,10 @@ def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:
     if nbytes > LARGEST_BYTES:
         raise AllocationFailed(nbytes, "no machine has so much memory; check count and dtype")
     return elements, element_type
+
+
+def _shape_hint(count: object) -> str:
+    """Return what to pass in place of a shape."""
+    if isinstance(count, (tuple, list)) and all(isinstance(n, int) for n in count):
+        return f"; pass {math.prod(count)}, and reshape the views"
+    return ""

@@ -30,6 +30,10 @@ from cobre_comm.reduce_op import ReduceOp
 Array = NDArray[Any]
 
 
+# For Python objects: a function of cobre_comm.objects in place of a collective.
+_OBJECT_FUNCTIONS = {"broadcast": "broadcast", "allgatherv": "allgather", "gatherv": "gather"}
+
+
 def _describe(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
@@ -49,8 +53,10 @@ def check_array(operation: str, name: str, value: object, *, writable: bool) -> 
     if not isinstance(value, np.ndarray):
         raise TypeError(f"{operation}: {name} must be a NumPy array, got {_describe(value)}")
     if value.dtype.hasobject:
+        function = _OBJECT_FUNCTIONS.get(operation)
         raise TypeError(
             f"{operation}: {name} holds Python objects ({value.dtype}); use a fixed-size dtype"
+            + (f", or cobre_comm.objects.{function}" if function else "")
         )
     if value.dtype.itemsize == 0:
         raise TypeError(f"{operation}: {name} has elements of no size ({value.dtype!r})")
@@ -201,8 +207,8 @@ def sender_call(send: object, root: int) -> Gatherv:
     return Gatherv(source.ctypes.data, source.size, 0, 0, itemsize, dtype, 0, 0, 0, 0, root)
 
 
-def numbers_of(operation: int, outcome: int, rank: int, *values: Any) -> tuple[int, int]:
-    """Return the two numbers that the message about a failed call has, from its arguments."""
+def numbers_of(operation: int, outcome: int, rank: int, *values: Any) -> tuple[int, ...]:
+    """Return the numbers that the message about a failed call has, from its arguments."""
     if operation == BROADCAST:
         return (values[1] if len(values) > 1 else 0), 0
     if operation == ALLREDUCE:
@@ -214,11 +220,14 @@ def numbers_of(operation: int, outcome: int, rank: int, *values: Any) -> tuple[i
 
 def _numbers_of_allgatherv(
     outcome: int, rank: int, send: Array, recv: Array, counts: Any, displs: Any
-) -> tuple[int, int]:
+) -> tuple[int, ...]:
     if outcome == status.SEND_NOT_COUNT:
         return send.size, int(counts[rank])
     if outcome == status.BLOCK_OUTSIDE:
-        return max(int(c) + int(d) for c, d in zip(counts, displs, strict=True)), recv.size
+        blocks = [(int(d), int(c)) for c, d in zip(counts, displs, strict=True)]
+        ends_outside = (r for r, block in enumerate(blocks) if sum(block) > recv.size)
+        outside = next(ends_outside, len(blocks) - 1)
+        return outside, *blocks[outside], recv.size
     if outcome == status.NEGATIVE:
         return min(*map(int, counts), *map(int, displs)), 0
     return len(counts), len(displs)

@@ -43,6 +43,7 @@ from cobre_comm.backends.python_calls import PythonCalls, serve_slowly
 from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
+from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.config import prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator
 from cobre_comm.journal.stats import Stats
@@ -69,6 +70,7 @@ COMMON_KERNELS = (
 )
 
 
+@tells_forms("comm")
 class KernelBackend(PythonCalls):
     """A communicator whose collectives are kernels on a record of private memory.
 

@@ -21,6 +21,7 @@ from cobre_kernels.collective.calls import (
 from cobre_kernels.collective.reduction import exact_sum
 
 from cobre_comm import failure, slow_path
+from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.communicator import Array, Communicator, Counts
 from cobre_comm.errors import InvalidRoot
 from cobre_comm.loading import load
@@ -33,6 +34,7 @@ class _Words:
     __slots__ = ("_words",)
 
 
+@tells_forms("comm")
 class PythonCalls(_Words, Communicator):
     """Convert or refuse arguments, call the entry, and raise what its outcome means."""
 

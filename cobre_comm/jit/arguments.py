@@ -77,6 +77,8 @@ def _always(array):
 
 @register_jitable
 def _strides_are_contiguous(array):
+    if array.size == 0:
+        return True  # as NumPy says
     expected = array.itemsize
     for axis in range(array.ndim - 1, -1, -1):
         if array.shape[axis] > 1 and array.strides[axis] != expected:

@@ -5,6 +5,7 @@ numba asks these templates first, because they are registered before the methods
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 from numba.core import types
@@ -12,6 +13,7 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import overload_method
 
+from cobre_comm.common.other_names import SAID
 from cobre_comm.jit.holding import HeldMethod, QuickMethod, give_back_after
 from cobre_comm.jit.types import BorrowedComm, CommType, RegionType
 
@@ -41,9 +43,7 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
     def generic_resolve(self, value: Any, attribute: str) -> Any:
         """Return the type of an attribute; raise if it does not exist, or not here."""
         if attribute not in self.names:
-            raise TypingError(
-                f"{self.what} has no {attribute!r} in @njit code; it has {', '.join(self.names)}"
-            )
+            raise TypingError(self._missing(attribute))
         if attribute in COLLECTIVES and is_in_parallel_loop(self.context):
             raise TypingError(
                 f"{attribute} cannot be called inside prange, whose threads would enter it in any "
@@ -58,6 +58,14 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
                 return found
         return None
 
+    def _missing(self, attribute: str) -> str:
+        """Return what is said of an attribute that does not exist."""
+        close = difflib.get_close_matches(attribute, self.names, 1)
+        meant = f" (did you mean {close[0]}?)" if close else ""
+        return (
+            f"{self.what} has no {attribute!r} in @njit code{meant}; it has {', '.join(self.names)}"
+        )
+
 
 @infer_getattr
 class _CommAttributes(_Attributes):
@@ -68,6 +76,11 @@ class _CommAttributes(_Attributes):
     def names(self) -> tuple[str, ...]:
         """What a communicator has in compiled code."""
         return (*sorted(COLLECTIVES - {"fence"}), "is_leader", "rank", "size", "stop_requested")
+
+    def _missing(self, attribute: str) -> str:
+        if attribute in SAID:
+            return f"comm.{attribute} {SAID[attribute]}"
+        return super()._missing(attribute)
 
 
 @infer_getattr

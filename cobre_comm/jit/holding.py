@@ -15,6 +15,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.errors import TypingError
 from numba.extending import (
     lower_builtin,
     lower_cast,
@@ -23,6 +24,8 @@ from numba.extending import (
     register_model,
 )
 
+from cobre_comm.common.call_forms import form_problem
+from cobre_comm.communicator import Communicator
 from cobre_comm.jit.types import (
     BorrowedComm,
     BorrowedRegion,
@@ -30,6 +33,7 @@ from cobre_comm.jit.types import (
     RegionType,
     carry_version,
 )
+from cobre_comm.shared_region import SharedRegion
 
 
 class HeldModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
@@ -57,6 +61,15 @@ def _of_unseen_origin(builder: Any, value: Any) -> Any:
 
 class HeldMethod(types.BoundFunction):
     """A method that may wait: no count of what it was taken from is removed."""
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        """Return the signature; say how the method is called, where these arguments do not fit."""
+        is_region = isinstance(self.this, BorrowedRegion)
+        owner, cls = ("region", SharedRegion) if is_region else ("comm", Communicator)
+        problem = form_problem(owner, getattr(cls, self.template.key[1]), len(args), kws)
+        if problem:
+            raise TypingError(problem)
+        return super().get_call_type(context, args, kws)
 
     def get_impl_key(self, sig: Any) -> Any:
         """Return the key of the call that gives its count back where numba would not."""

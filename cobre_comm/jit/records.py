@@ -10,7 +10,9 @@ from numba.core import cgutils, types
 from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 
-from cobre_comm.jit.values import COMM_TYPE
+from cobre_comm.jit.values import COMM_TYPE, STATE_TYPE
+
+EXPLAIN = "cobre_comm.explain"
 
 
 @intrinsic
@@ -25,7 +27,10 @@ def record_of(typingctx: Any, comm: Any) -> Any:
 
 @intrinsic
 def in_frame(typingctx: Any, number: Any) -> Any:
-    """Return the address of a copy of a number, which lives as long as the calling function."""
+    """Return the address of a copy of a number, or of a tuple of int64.
+
+    The copy lives as long as the calling function.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         copy = cgutils.alloca_once(builder, args[0].type)
@@ -39,22 +44,58 @@ def in_frame(typingctx: Any, number: Any) -> Any:
 def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, a: Any, b: Any) -> Any:
     """Keep the exception of a status for :class:`~cobre_comm.failure.Failure`, raised next."""
     words = [types.int64] * 4
-    function_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 5)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        word = builder.add(args[0], cgutils.intp_t(COMM.offsets["explain"]))
-        address = builder.load(builder.inttoptr(word, cgutils.intp_t.as_pointer()))
-        builder.call(builder.inttoptr(address, function_type.as_pointer()), args)
+        function = builder.module.globals.get(EXPLAIN) or _explaining(context, builder.module)
+        builder.call(function, args)
         return context.get_dummy_value()
 
     return types.void(record, *words), codegen
 
 
+def _explaining(context: Any, module: Any) -> Any:
+    """Define the function that calls Python; a method that has it inline would not be inlined.
+
+    Python code may not run while an exception is pending. In ``@vectorize`` one of an earlier
+    element is: it is laid aside, and numba drops it where it raises the next one.
+    """
+    function_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 5)
+    function = ir.Function(module, function_type, EXPLAIN)
+    function.linkage = "internal"
+    for attribute in ("noinline", "cold"):
+        function.attributes.add(attribute)
+    builder = ir.IRBuilder(function.append_basic_block())
+    word = builder.add(function.args[0], cgutils.intp_t(COMM.offsets["explain"]))
+    address = builder.load(builder.inttoptr(word, cgutils.intp_t.as_pointer()))
+    target_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 6)
+    target = builder.inttoptr(address, target_type.as_pointer())
+    python = context.get_python_api(builder)
+    gil = python.gil_ensure()
+    pending = [cgutils.alloca_once(builder, python.pyobj) for _ in range(3)]
+    python.err_fetch(*pending)
+    _normalize(builder, pending)
+    value = builder.ptrtoint(builder.load(pending[1]), cgutils.intp_t)
+    builder.call(target, [*function.args, value])
+    python.err_restore(*(builder.load(each) for each in pending))
+    python.gil_release(gil)
+    builder.ret_void()
+    return function
+
+
+def _normalize(builder: Any, pending: Any) -> None:
+    """Let the pending exception, if there is one, be an instance."""
+    function_type = ir.FunctionType(ir.VoidType(), [each.type for each in pending])
+    name = "PyErr_NormalizeException"
+    function = cgutils.get_or_insert_function(builder.module, function_type, name)
+    with builder.if_then(cgutils.is_not_null(builder, builder.load(pending[0]))):
+        builder.call(function, pending)
+
+
 @intrinsic(prefer_literal=True)
 def region_field(typingctx: Any, region: Any, name: Any) -> Any:
-    """Return a field of a region: comm (a record), identity, view, or memory: a writable view."""
+    """Return a field of a region: comm and state (records), view, or memory: a writable view."""
     field = name.literal_value
-    fields = {"comm": COMM_TYPE, "identity": types.int64, "view": region.view}
+    fields = {"comm": COMM_TYPE, "state": STATE_TYPE, "view": region.view}
     result = {**fields, "memory": region.memory}[field]
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from cobre_kernels.collective.calls import BARRIER, FENCE, REGION_BLOCK, Barrier
 from cobre_kernels.collective.guard import usability
-from cobre_kernels.collective.status import OK
+from cobre_kernels.collective.regions import is_closed
+from cobre_kernels.collective.status import OK, REGION_IS_CLOSED
 from cobre_kernels.machine.kernel import run
-from numba.extending import overload_attribute
+from numba.extending import overload_attribute, register_jitable
 
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import integer_reader, is_integer
 from cobre_comm.jit.attributes import collective_method, method
 from cobre_comm.jit.records import explain, region_field
 from cobre_comm.jit.types import BorrowedRegion
+
+
+@register_jitable
+def _check_open(region):
+    """Raise if this rank has closed the region; views of it live on."""
+    if is_closed(region_field(region, "state")):
+        explain(region_field(region, "comm"), FENCE, REGION_IS_CLOSED, 0, 0)
+        raise Failure
 
 
 @overload_attribute(BorrowedRegion, "count")
@@ -27,7 +36,11 @@ def _nbytes(region):
 
 @method(BorrowedRegion, "as_slice")
 def _as_slice(region):
-    return lambda region: region_field(region, "view")
+    def as_slice(region):
+        _check_open(region)
+        return region_field(region, "view")
+
+    return as_slice
 
 
 @method(BorrowedRegion, "block")
@@ -42,6 +55,7 @@ def _block(region, start, stop):
     to_first, to_last = integer_reader(start), integer_reader(stop)
 
     def block(region, start, stop):
+        _check_open(region)
         memory = region_field(region, "memory")
         first, last = to_first(start), to_last(stop)
         if not 0 <= first <= last <= memory.size:
@@ -57,9 +71,10 @@ def _fence(region):
     synchronises = region.synchronises
 
     def fence(region):
+        _check_open(region)
         record = region_field(region, "comm")
         if synchronises:
-            call = Barrier(FENCE, region_field(region, "identity"))
+            call = Barrier(FENCE, region_field(region, "state").identity)
             outcome = run(record.collectives[BARRIER].entry, record, call)
         else:
             outcome = usability(record)

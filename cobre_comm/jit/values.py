@@ -15,6 +15,7 @@ import operator
 from typing import Any
 
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.regions import REGION_STATE
 from cobre_kernels.machine.record_types import RecordType
 from numba.core import cgutils, types
 from numba.core.errors import LoweringError
@@ -33,6 +34,7 @@ from cobre_comm.jit.holding import HeldModel
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType, carry_version
 
 COMM_TYPE = RecordType(COMM.name)
+STATE_TYPE = RecordType(REGION_STATE.name)
 OWNER = types.MemInfoPointer(types.voidptr)  # type: ignore[attr-defined]  # numba is untyped
 
 
@@ -49,7 +51,7 @@ class _RegionModel(HeldModel):
         members = [
             ("comm", COMM_TYPE),
             ("owner", OWNER),
-            ("identity", types.int64),
+            ("state", STATE_TYPE),
             ("view", fe_type.view),
         ]
         super().__init__(dmm, fe_type, members)
@@ -105,7 +107,7 @@ def _unbox_region(typ: Any, obj: Any, c: Any) -> NativeValue:
     comm = reading.attribute(obj, "_comm")
     c.pyapi.decref(comm)  # the region holds it
     reading.value.comm = reading.integer(comm, "_address")
-    reading.value.identity = reading.integer(obj, "_identity")
+    reading.value.state = reading.integer(obj, "_address")
     readable = reading.attribute(obj, "_readable")
     c.pyapi.decref(readable)
     view = c.unbox(typ.view, readable)

@@ -18,7 +18,7 @@ from cobre_comm import CollectiveFailed, InvalidCommunicator, LocalBackend
 from cobre_comm.jit import types as jit_types
 from cobre_comm.testing import run_ranks
 from tests.command import python
-from tests.jit import holders, parallel_loops
+from tests.jit import elements, holders, parallel_loops
 
 USER_SOURCE = pathlib.Path(__file__).with_name("cached_user_module.txt")
 
@@ -143,6 +143,11 @@ def test_every_form_works_or_is_refused_in_one_sentence():
         assert wrong == []
         for sentence, text in zip(holders.REFUSALS, told, strict=True):
             assert sentence in text
+
+
+def test_a_failed_collective_of_several_elements_raises_its_own_error():
+    for told in run_ranks("shm", 2, elements.errors, timeout_s=120):
+        assert told == elements.EXPECTED
 
 
 @pytest.mark.parametrize(

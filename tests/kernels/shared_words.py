@@ -49,6 +49,7 @@ WORDS = {
     "Region.number": LISTED,
     "Region.begin": LISTED,
     "Region.end": LISTED,
+    "RegionState.closed": LISTED,
     "Regions.used": LISTED,
     "Regions.unlisted": LISTED,
     **{f"Journal.{name}": operations for name, operations in JOURNAL.items()},

@@ -15,6 +15,7 @@ from cobre_comm.backends.kernel_backend import COMMON_KERNELS, KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
 from cobre_comm.backends.split import check_color
 from cobre_comm.common.agreement import Group, agree_on_memory, attempt
+from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.communicator import Array
 from cobre_comm.errors import AllocationFailed
 from cobre_comm.jit.register import register_backend, register_region
@@ -24,6 +25,7 @@ from cobre_comm.shared_region import HeapRegion, region_layout
 BODIES = Bodies("cobre_kernels.local", local.abandon_body)
 
 
+@tells_forms("comm")
 class LocalBackend(KernelBackend):
     """The communicator of one rank.
 

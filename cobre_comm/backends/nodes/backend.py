@@ -18,6 +18,7 @@ from cobre_comm.backends.shm.base import SegmentBackend
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.backends.spec import BackendSpec
 from cobre_comm.backends.split import Part
+from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.config import MpiConfig, ShmConfig, TcpConfig
 from cobre_comm.loading import Bodies
 from cobre_comm.shared_region import HeapRegion, SharedRegion
@@ -27,6 +28,7 @@ STAGING_BYTES = 4 * 2**20  # of a node, where there are several
 Config = TypeVar("Config", TcpConfig, MpiConfig)
 
 
+@tells_forms("comm")
 class NodesBackend(SegmentBackend):
     """A communicator whose record, or that of its node, is attached to a segment.
 

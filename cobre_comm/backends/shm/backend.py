@@ -18,6 +18,7 @@ from cobre_comm.backends.shm.region import ShmRegion
 from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.backends.split import Part
 from cobre_comm.common.agreement import Group
+from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.config import ShmConfig
 from cobre_comm.jit.register import register_backend, register_region
 from cobre_comm.loading import Bodies
@@ -26,6 +27,7 @@ from cobre_comm.shared_region import MappedRegion
 BODIES = Bodies("cobre_kernels.shm", step.abandon_body)
 
 
+@tells_forms("comm")
 class ShmBackend(SegmentBackend):
     """R processes on one machine, over POSIX shared memory, atomics and futex.
 

@@ -15,6 +15,7 @@ from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import run
 from numba.core import types
 
+from cobre_comm.derived import ARRAY_HINT
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import LARGEST, error_class, pair_problem, refused
 from cobre_comm.jit.attributes import collective_method
@@ -38,7 +39,8 @@ def _overload_reduction(name, op):
     def typed(comm, x):
         kind = _kind_of(x)
         if kind is None:
-            problem = f"{name}: x must be an int or a float, got {x}"
+            hint = f"; {ARRAY_HINT.format(name.upper())}" if isinstance(x, types.Array) else ""
+            problem = f"{name}: x must be an int or a float, got {x}{hint}"
 
             def refuse(comm, x):
                 refused(record_of(comm), ALLREDUCE, status.REFUSED)

@@ -40,7 +40,7 @@ def _exact_sum(comm, values):
         count = values.size
         if not is_contiguous(values):
             count = -status.NOT_CONTIGUOUS
-        elif values.ctypes.data % values.itemsize != 0:
+        elif count > 0 and values.ctypes.data % values.itemsize != 0:
             count = -status.UNALIGNED
         record = record_of(comm)
         digits = np.zeros(WORDS, dtype=np.int64)

@@ -20,7 +20,7 @@ from cobre_comm.jit.arguments import (
 )
 from cobre_comm.jit.attributes import collective_method
 from cobre_comm.jit.methods.allgatherv import blocks_numbers
-from cobre_comm.jit.records import explain, record_of
+from cobre_comm.jit.records import explain, in_frame, record_of
 from cobre_comm.slow_path import dtype_word
 
 
@@ -99,7 +99,10 @@ def _as_any_rank(send, recv, tables, root):
         a, b = target, 0
         if is_root:  # reading the tables here also keeps them alive until the entry is done
             sizes = (send.size, recv.size)
-            a, b = blocks_numbers(outcome, record.rank, sizes, lengths, displacements)
+            numbers = blocks_numbers(outcome, record.rank, sizes, lengths, displacements)
+            a, b = numbers[0], numbers[1]
+            if outcome == status.BLOCK_OUTSIDE:
+                a = in_frame(numbers)
         if outcome != status.OK:
             if outcome != status.NOT_LOADED:
                 explain(record, GATHERV, outcome, a, b)

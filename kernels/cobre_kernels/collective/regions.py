@@ -29,6 +29,13 @@ REGIONS = Record(
     rows=own_rows(REGION, "in any order", ROWS),
 )
 
+REGION_STATE = Record(
+    "RegionState",
+    "What compiled code knows of a region; in the memory of its own process.",
+    identity=word("which of its communicator's regions it is; the same on all ranks"),
+    closed=shared("1: its methods raise; threads of this process read it"),
+)
+
 LOCATION = Record(
     "Location",
     "Where the output of a rank lies, and what it sends; the same on all ranks, unlike addresses.",
@@ -37,6 +44,15 @@ LOCATION = Record(
     send_region=word("number of the region of what the rank sends, or NO_REGION"),
     send_offset=word("of that in it"),
 )
+
+
+@routine
+def is_closed(state):
+    """Tell whether this process has closed a region.
+
+    Pairs with the store of the thread that closes it.
+    """
+    return load_acquire(state.closed) != 0
 
 
 @routine

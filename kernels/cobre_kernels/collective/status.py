@@ -30,6 +30,7 @@ IS_BROKEN = 20
 IS_CLOSED = 21
 IS_FORKED = 22
 IS_FINALIZED = 23
+REGION_IS_CLOSED = 24
 
 # Within a body (shm/region.py): the outputs are not one location, so data goes through slots.
 USE_SLOTS = 30

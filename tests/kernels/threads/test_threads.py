@@ -23,6 +23,7 @@ UNSEEN = (
     "Region.number",
     "Region.begin",
     "Region.end",
+    "RegionState.closed",
     "Regions.used",
     "Regions.unlisted",
     *(word for word in WORDS if word.startswith(("Journal", "NotedCall", "Operation", "Job"))),

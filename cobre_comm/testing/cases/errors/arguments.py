@@ -53,6 +53,12 @@ def fields_of_argument_errors(comm, caller):
         "negative": lambda: made.allgatherv(
             comm, np.zeros(2), np.zeros(2 * size), tables[0], tables[1] - 1
         ),
+        "outside": lambda: made.allgatherv(
+            comm, np.zeros(2), np.zeros(2 * size), tables[0], _last(tables[1], 2 * size - 1)
+        ),
+        "far outside": lambda: made.allgatherv(
+            comm, np.zeros(2), np.zeros(2 * size), tables[0], _last(tables[1], 2**63 - 1)
+        ),
         "empty": lambda: made.allreduce(comm, np.zeros(0), np.zeros(0), ReduceOp.SUM),
     }
     caught = {name: raises((InvalidRoot, InvalidBufferSize), call) for name, call in wrong.items()}
@@ -64,6 +70,28 @@ def fields_of_argument_errors(comm, caller):
     assert (caught["tables"].expected, caught["tables"].actual) == (size, size + 1)
     assert (caught["negative"].expected, caught["negative"].actual) == (0, -1)
     assert (caught["empty"].expected, caught["empty"].actual) == (1, 0)
+    for name, end in (("outside", 2 * size + 1), ("far outside", 2**63 + 1)):
+        assert (caught[name].expected, caught[name].actual) == (end, 2 * size)
+        block = f"the block of rank {size - 1}, [{end - 2}, {end})"
+        assert caught[name].message == f"recv has no room for {block}", str(caught[name])
+
+
+def _last(table, value):
+    return np.append(table[:-1], value)
+
+
+def empty_views(comm, caller):
+    """A view without elements is contiguous, and aligned, whatever its strides are."""
+    made, size = calls(caller, comm.rank), comm.size
+    none = np.zeros(size, np.int64)
+    views = np.ones((4, 4))[:, ::2][:0], np.ones((4, 4)).T[:, :0], np.ones(8)[::2][:0]
+    for view in views:
+        made.allgatherv(comm, view, np.zeros(0), none, none)
+        made.gatherv(comm, view, view, none, none)
+        made.allgather(comm, view, view)
+        made.broadcast(comm, view)
+        assert made.exact_sum(comm, view) == 0.0
+    assert made.exact_sum(comm, np.zeros(9, np.uint8)[1:].view("f8")[:0]) == 0.0
 
 
 def tables_of_every_kind(comm, caller):
@@ -122,6 +150,7 @@ CASES = [
     ),
     case("arguments_that_only_python_has", wrong_python_arguments, callers=()),
     case("fields", fields_of_argument_errors),
+    case("empty_views", empty_views, check=WHOLE),
     case("tables_of_every_kind", tables_of_every_kind, check=WHOLE),
     case(
         "try_except_in_compiled_code", try_except_in_compiled_code, callers=(), needs=("njit",),

@@ -11,7 +11,7 @@ import time
 import weakref
 
 import numpy as np
-from numba import njit
+from numba import njit, typed
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot
 from cobre_comm.testing.cases.case import BOTH, NEVER, QUICK, Slow, Together
@@ -222,7 +222,8 @@ def compiled_part(region, start, stop):
 
 def in_compiled_code(comm):
     region = comm.create_shared_region(12, np.float64)
-    region.as_mut_slice()[:] = 2.0
+    if comm.is_leader:
+        region.as_mut_slice()[:] = 2.0
     assert compiled_fence_and_sum(region, 3) == 72.0
     view, part = compiled_view(region), compiled_part(region, 2, 5)
     assert not view.flags.writeable
@@ -239,6 +240,37 @@ def in_compiled_code(comm):
     closed = comm.create_shared_region(2)
     closed.close()
     raises(InvalidCommunicator, compiled_view, closed)
+    comm.barrier()
+
+
+@njit(cache=True)
+def held_view(regions):
+    return regions[0].as_slice()
+
+
+@njit(cache=True)
+def held_block(regions):
+    return regions[0].block(0, 3)
+
+
+@njit(cache=True)
+def held_fence(regions):
+    regions[0].fence()
+
+
+def closed_for_holders(comm):
+    """What holds a closed region in compiled code gets an error of it; views live on."""
+    region = comm.create_shared_region(3)
+    held = typed.List([region])
+    held_fence(held)
+    view, part = held_view(held), held_block(held)
+    region.close()
+    for call in (held_view, held_block, held_fence):
+        told = str(raises(InvalidCommunicator, call, held))
+        assert told == "this shared region is closed; create another one"
+    raises(InvalidCommunicator, region.block, 0, 3)
+    part[:] = 4.0
+    assert view.tolist() == [4.0] * 3
     comm.barrier()
 
 
@@ -278,6 +310,7 @@ CASES = [
     ),
     case("closed_communicator", closed_communicator, needs=SPLIT),
     case("in_compiled_code", in_compiled_code, needs=NJIT, check=QUICK),
+    case("closed_for_holders", closed_for_holders, needs=NJIT),
     case(
         "compiled_code_keeps_reference_counts", compiled_references, {"rounds": [100]},
         needs=NJIT,

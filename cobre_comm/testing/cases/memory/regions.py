@@ -25,7 +25,10 @@ def populate_on_leader(comm, dtype, count):
     mine = region.as_mut_slice()
     assert mine.shape == ((count,) if comm.is_leader else (0,))
     expected = block(dtype, 5, count)
-    mine[:] = expected if comm.is_leader else expected[:0]
+    if comm.is_leader:
+        mine[:] = expected
+    else:  # an assignment that wrote nothing would pass unseen
+        raises(ValueError, mine.__setitem__, slice(None), expected[:0])
     region.fence()
     view = region.as_slice()
     assert view.shape == (count,)

@@ -1,0 +1,103 @@
+"""How each method is called, for callers who called it in another way.
+
+A *form* is a call as a user writes it, such as ``comm.broadcast(buf, root=0)``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import functools
+import inspect
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
+
+Class = TypeVar("Class", bound=type)
+
+
+def form_problem(
+    owner: str, function: Callable[..., Any], given: int, named: Collection[str]
+) -> str:
+    """Return how a method is called and what a call lacks or has too much of; "" if nothing.
+
+    Parameters
+    ----------
+    owner : str
+        The variable before the dot: ``comm`` or ``region``.
+    function : callable
+        The method, as its class has it.
+    given : int
+        The number of arguments by position, without ``self``.
+    named : collection of str
+        The names of those by keyword.
+    """
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    names = [parameter.name for parameter in parameters]
+    problems = [_unknown(name, names[given:]) for name in named if name not in names]
+    problems += [f"{name} is given twice" for name in named if name in names[:given]]
+    if given > len(names):
+        problems.append(f"it takes {_number(len(names))}, not {given}")
+    missing = [
+        parameter.name
+        for parameter in parameters[given:]
+        if parameter.default is parameter.empty and parameter.name not in named
+    ]
+    if missing:
+        problems.append(f"{_listed(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+    form = f"{owner}.{function.__name__}({', '.join(map(_written, parameters))})"
+    return f"{function.__name__} is called as {form}; {_listed(problems)}" if problems else ""
+
+
+def _unknown(name: str, free: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, free, 1)
+    return f"it has no argument {name!r}" + (f" (did you mean {close[0]}?)" if close else "")
+
+
+def _number(count: int) -> str:
+    return {0: "no arguments", 1: "one argument"}.get(count, f"{count} arguments")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _written(parameter: inspect.Parameter) -> str:
+    if parameter.default is parameter.empty:
+        return parameter.name
+    default = parameter.default
+    text = repr(default)
+    if isinstance(default, enum.Enum):
+        text = f"{type(default).__name__}.{default.name}"
+    elif isinstance(default, type):
+        text = f"{default.__module__}.{default.__name__}"
+    return f"{parameter.name}={text}"
+
+
+def tells_forms(owner: str) -> Callable[[Class], Class]:
+    """Let public methods that have parameters say how they are called, where a call does not fit.
+
+    Python's own error would name a class that the user does not know.
+    """
+
+    def decorate(cls: Class) -> Class:
+        for name, method in list(vars(cls).items()):
+            is_public = inspect.isfunction(method) and not name.startswith("_")
+            if is_public and len(inspect.signature(method).parameters) > 1:
+                setattr(cls, name, _telling(owner, method))
+        return cls
+
+    return decorate
+
+
+def _telling(owner: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(self: Any, *values: Any, **keywords: Any) -> Any:
+        try:
+            return method(self, *values, **keywords)
+        except TypeError:
+            problem = form_problem(owner, method, len(values), keywords)
+            if problem:
+                raise TypeError(problem) from None
+            raise
+
+    return call

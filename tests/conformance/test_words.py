@@ -1,0 +1,186 @@
+"""Mistakes that users make, and the sentence that each of them is told."""
+
+import numpy as np
+import pytest
+from numba import njit
+from numba.core.errors import TypingError
+
+from cobre_comm import LocalBackend
+from cobre_comm.common.other_names import SAID
+from cobre_comm.testing import run_ranks
+from cobre_comm.testing.cases.raised import met, raises
+from tests.command import python
+
+LONGEST = 800  # of what numba says around the sentence
+HAS = (
+    "; it has allgather, allgatherv, allreduce, barrier, broadcast, exact_sum, gatherv, max, min, "
+    "sum, is_leader, rank, size, stop_requested"
+)
+ALLGATHERV = "allgatherv is called as comm.allgatherv(send, recv, counts, displs); "
+ALLREDUCE = "allreduce is called as comm.allreduce(send, recv, op=ReduceOp.SUM); "
+BROADCAST = "broadcast is called as comm.broadcast(buf, root=0); "
+GATHERV = "gatherv is called as comm.gatherv(send, recv, counts, displs, root=0); "
+ALLGATHER = "allgather is called as comm.allgather(send, recv); "
+EXACT_SUM = "exact_sum is called as comm.exact_sum(values); "
+FORMS = [
+    (lambda comm, x: comm.allgatherv(x, x), ALLGATHERV + "counts and displs are missing"),
+    (
+        lambda comm, x: comm.allgatherv(x, x, count=x, displs=x),
+        ALLGATHERV + "it has no argument 'count' (did you mean counts?) and counts is missing",
+    ),
+    (lambda comm, x: comm.allgatherv(x, x, x, x, 0), ALLGATHERV + "it takes 4 arguments, not 5"),
+    (lambda comm, x: comm.allreduce(x), ALLREDUCE + "recv is missing"),
+    (
+        lambda comm, x: comm.allreduce(x, x, operation=1),
+        ALLREDUCE + "it has no argument 'operation'",
+    ),
+    (lambda comm, x: comm.broadcast(), BROADCAST + "buf is missing"),
+    (lambda comm, x: comm.broadcast(x, 0, root=0), BROADCAST + "root is given twice"),
+    (lambda comm, x: comm.gatherv(x), GATHERV + "recv, counts and displs are missing"),
+    (lambda comm, x: comm.allgather(x), ALLGATHER + "recv is missing"),
+    (lambda comm, x: comm.exact_sum(), EXACT_SUM + "values is missing"),
+    (lambda comm, x: comm.sum(), "sum is called as comm.sum(x); x is missing"),
+    (lambda comm, x: comm.max(1, 2), "max is called as comm.max(x); it takes one argument, not 2"),
+]
+COMPILED = [
+    (
+        lambda comm, x: comm.barrier(1),
+        "barrier is called as comm.barrier(); it takes no arguments, not 1",
+    ),
+    (lambda comm, x: comm.bcast(x), f"comm.bcast {SAID['bcast']}"),
+    (lambda comm, x: comm.Get_rank(), "comm.Get_rank is comm.rank here"),
+    (
+        lambda comm, x: comm.barier(),
+        "a communicator has no 'barier' in @njit code (did you mean barrier?)" + HAS,
+    ),
+    (lambda comm, x: comm.close(), "a communicator has no 'close' in @njit code" + HAS),
+]
+REGION = [
+    (
+        lambda region: region.block(1),
+        "block is called as region.block(start, stop); stop is missing",
+    ),
+]
+VALUES = [
+    (
+        lambda comm, x: comm.sum(x),
+        "; reduce an array by comm.allreduce(send, recv, ReduceOp.SUM)",
+    ),
+    (
+        lambda comm, x: comm.min(x),
+        "; reduce an array by comm.allreduce(send, recv, ReduceOp.MIN)",
+    ),
+]
+PYTHON = [
+    (
+        lambda comm, objects: comm.broadcast(objects),
+        "broadcast: buf holds Python objects (object); use a fixed-size dtype, or "
+        "cobre_comm.objects.broadcast",
+    ),
+    (
+        lambda comm, objects: comm.allgatherv(objects, objects, [1], [0]),
+        "allgatherv: send holds Python objects (object); use a fixed-size dtype, or "
+        "cobre_comm.objects.allgather",
+    ),
+    (
+        lambda comm, objects: comm.create_shared_region((10, 10)),
+        "count must be an integer, got (10, 10); pass 100, and reshape the views",
+    ),
+    (
+        lambda comm, objects: comm.create_shared_region(),
+        "create_shared_region is called as comm.create_shared_region(count, dtype=numpy.float64); "
+        "count is missing",
+    ),
+    (
+        lambda comm, objects: comm.split(colour=1),
+        "split is called as comm.split(color, key=0); it has no argument 'colour' (did you mean "
+        "color?) and color is missing",
+    ),
+]
+
+
+@pytest.fixture
+def comm():
+    with LocalBackend() as comm:
+        yield comm
+        comm.barrier()
+
+
+def told_compiled(function, *arguments):
+    """Return the lines of numba's error, which must be short."""
+    told = str(raises(TypingError, njit(function), *arguments))
+    assert len(told) < LONGEST, told
+    return told.splitlines()
+
+
+@pytest.mark.parametrize(("mistake", "sentence"), FORMS)
+def test_a_call_of_another_form_is_told_the_form(comm, mistake, sentence):
+    x = np.ones(1)
+    assert str(raises(TypeError, mistake, comm, x)) == sentence
+    assert sentence in told_compiled(mistake, comm, x)
+
+
+@pytest.mark.parametrize(("mistake", "sentence"), COMPILED)
+def test_compiled_code_is_told_in_one_line(comm, mistake, sentence):
+    assert sentence in told_compiled(mistake, comm, np.ones(1))
+
+
+@pytest.mark.parametrize(("mistake", "sentence"), REGION)
+def test_a_region_s_methods_likewise(comm, mistake, sentence):
+    region = comm.create_shared_region(3)
+    assert str(raises(TypeError, mistake, region)) == sentence
+    assert sentence in told_compiled(mistake, region)
+
+
+@pytest.mark.parametrize(("mistake", "sentence"), VALUES)
+def test_an_array_in_place_of_a_number_is_told_of_allreduce(comm, mistake, sentence):
+    for function in (mistake, njit(mistake)):
+        assert str(raises(TypeError, function, comm, np.ones(2))).endswith(sentence)
+
+
+def test_values_that_are_of_no_use_say_what_is(comm):
+    for mistake, sentence in PYTHON:
+        assert str(raises(TypeError, mistake, comm, np.array([None]))) == sentence
+
+
+def _python_mistakes(comm):
+    return [str(met(mistake, comm, np.array([None]))) for mistake, _ in PYTHON]
+
+
+def test_other_backends_likewise():
+    right = [sentence for _, sentence in PYTHON]
+    assert run_ranks("tcp", 2, _python_mistakes) == [right, right]
+    assert run_ranks("shm", 1, _python_mistakes) == [right]
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_names_of_mpi4py_say_what_is_ours(comm, name):
+    assert str(raises(AttributeError, getattr, comm, name)) == f"comm.{name} {SAID[name]}"
+    assert not hasattr(type(comm), name)
+    assert name not in dir(comm)
+
+
+def test_other_misspellings_are_told_what_is_meant():
+    """Python's own hook does so, from the names that ``dir`` gives."""
+    told = python("-c", "from cobre_comm import LocalBackend; LocalBackend().barier()", code=1)
+    assert "Did you mean: 'barrier'" in told.stderr
+
+
+def test_truth_in_compiled_code(comm):
+    @njit
+    def both(comm, region):
+        return 1 if comm and region else 0
+
+    assert both(comm, comm.create_shared_region(0)) == 1
+
+
+def test_text_in_compiled_code(comm):
+    @njit
+    def text(value):
+        return f"{value}"
+
+    region = comm.create_shared_region(3)
+    for value, words in ((comm, "rank {comm.rank} of {comm.size}"), (region, "{region.count}")):
+        told = str(raises(TypeError, text, value))
+        assert words in told
+        assert len(told) < 120

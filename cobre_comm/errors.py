@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 PAGE = "docs/reference/errors.md"
+SHORTEST_RUN = 3  # of ranks: "0 and 1", but "0-2"
 
 
 def _joined(names: Iterable[object]) -> str:
@@ -409,6 +410,8 @@ class WorkerError(_Explained):
         Its exit code; negative for a signal.
     inner : BaseException or None
         The worker's own exception, with its traceback as cause; None if it died without one.
+    ranks : iterable of int
+        All ranks that made the same mistake, as far as that was known; this one among them.
 
     Examples
     --------
@@ -422,15 +425,22 @@ class WorkerError(_Explained):
     rank 0 raised OSError: no inflows
     """
 
-    def __init__(self, rank: int, exit_code: int, inner: BaseException | None = None) -> None:
+    def __init__(
+        self,
+        rank: int,
+        exit_code: int,
+        inner: BaseException | None = None,
+        ranks: Iterable[int] = (),
+    ) -> None:
         self.rank = rank
         self.exit_code = exit_code
         self.inner = inner
-        super().__init__(rank, exit_code, inner)
+        self.ranks = tuple(sorted({rank, *ranks}))
+        super().__init__(rank, exit_code, inner, self.ranks)
 
     def __str__(self) -> str:
         if self.inner is not None:
-            return f"rank {self.rank} raised {type(self.inner).__name__}: {self.inner}"
+            return f"{named(self.ranks)} raised {type(self.inner).__name__}: {self.inner}"
         if self.exit_code < 0:
             return f"rank {self.rank} was ended by {signal_name(-self.exit_code)}"
         return f"rank {self.rank} ended with exit code {self.exit_code}"
@@ -444,3 +454,25 @@ def signal_name(number: int) -> str:
         return f"signal {number} ({signal.Signals(number).name})"
     except ValueError:
         return f"signal {number}"
+
+
+def named(ranks: Iterable[int]) -> str:
+    """Return ranks by name: ``rank 2``, ``ranks 0 and 1``, ``ranks 0-2 and 5``."""
+    numbers = sorted(ranks)
+    words = runs(numbers, SHORTEST_RUN)
+    joined = f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
+    return f"ranks {joined}" if len(numbers) > 1 else f"rank {joined}"
+
+
+def runs(numbers: Iterable[int], shortest: int = 2) -> list[str]:
+    """Return ascending numbers, those in a row as in ``0-3``, if they are as many as that."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][-1] + 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    words: list[str] = []
+    for run in found:
+        words += map(str, run) if len(run) < shortest else [f"{run[0]}-{run[-1]}"]
+    return words

@@ -81,7 +81,7 @@ def create_communicator(
         If variables that the backend needs are not set.
     InitializationFailed
         If the backend cannot start, for example because a rank does not come; or if a launcher has
-        announced several ranks, and nothing here can make one job of them.
+        announced several ranks, and no backend here can connect them.
     ValueError
         For a ``graceful`` that names no signal which can ask.
 

@@ -19,6 +19,7 @@ from cobre_kernels.collective.calls import (
     GATHERV,
     OPERATIONS,
     REGION_BLOCK,
+    own_call,
     unpack_signature,
 )
 from cobre_kernels.collective.comm import COMM
@@ -33,7 +34,7 @@ from cobre_comm.errors import (
     InvalidRoot,
 )
 from cobre_comm.journal.reading import describe
-from cobre_comm.journal.telling import tell
+from cobre_comm.journal.telling import raised_by, tell
 from cobre_comm.loading import load
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import CLOSED, outside_region
@@ -239,7 +240,7 @@ def _why_unusable(outcome: int) -> str:
 def _collective_failure(comm: View, outcome: int) -> BaseException:
     if outcome == status.INTERRUPTED:
         return _pending_exception(comm)
-    operation, _, _ = unpack_signature(comm.signature)
+    operation = own_call(comm.signature) or unpack_signature(comm.signature)[0]
     if outcome == status.DISAGREE:
         return _disagreement(comm, operation)
     if outcome == status.MPI_FAILED:
@@ -249,8 +250,7 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
     reasons = {r: comm.failures[r].reason for r in range(comm.size)}
     if outcome == status.LOST_PEER:
         lost = {r: _REASONS[reason] for r, reason in reasons.items() if reason in _REASONS}
-        message = "; ".join(f"rank {r} {what}" for r, what in lost.items())
-        return CollectiveFailed(operation, 0, f"{message}, while others waited for it", lost)
+        return CollectiveFailed(operation, 0, _loss(comm, lost), lost)
     late = [r for r, reason in reasons.items() if reason != states.PRESENT]
     variable = TIMEOUT_VARIABLES.get(comm.backend, "the timeout")
     return CollectiveFailed(
@@ -260,6 +260,14 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
         f"raise {variable} (seconds, 0 for no limit)",
         late,
     )
+
+
+def _loss(comm: View, lost: dict[int, str]) -> str:
+    """Say why ranks are lost: first those that have told which exception they raised."""
+    raised = {rank: words for rank in lost if (words := raised_by(comm, rank))}
+    said = [f"rank {rank} raised {words}" for rank, words in raised.items()]
+    gone = "; ".join(f"rank {rank} {what}" for rank, what in lost.items() if rank not in raised)
+    return "; ".join([*said, f"{gone}, while others waited for it"] if gone else said)
 
 
 def _unseen_refusal(comm: View) -> CollectiveFailed:
@@ -312,7 +320,9 @@ def _describe_call(signature: int, length: int, detail: int) -> str:
     amount = f"{length} bytes" if number == BROADCAST else f"{detail} elements"
     if number not in (BROADCAST, ALLREDUCE):
         amount = f"sends {amount}"
-    return f"called {operation}({', '.join(filter(None, [argument, dtype, amount]))})"
+    called = f"called {operation}({', '.join(filter(None, [argument, dtype, amount]))})"
+    own = own_call(signature)
+    return f"{called} of {own}" if own else called
 
 
 def _pending_exception(comm: View) -> BaseException:

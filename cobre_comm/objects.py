@@ -19,6 +19,7 @@ Examples
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import pickle
 from typing import Any, NamedTuple
@@ -84,13 +85,14 @@ def broadcast(comm: Communicator, obj: Any, root: int = 0) -> Any:
     is_root = comm.rank == root
     packed = _pack(obj) if is_root else _Packed([], problem=False)
     header = np.array([len(packed.parts), packed.problem], dtype=np.int64)
-    comm.broadcast(header, root)
-    lengths = np.zeros(int(header[0]), dtype=np.int64)
-    lengths[: len(packed.parts)] = [part.size for part in packed.parts]
-    comm.broadcast(lengths, root)
-    parts = packed.parts if is_root else [np.empty(int(n), dtype=np.uint8) for n in lengths]
-    for part in parts:
-        comm.broadcast(part, root)
+    with _own_calls(comm, "objects.broadcast"):
+        comm.broadcast(header, root)
+        lengths = np.zeros(int(header[0]), dtype=np.int64)
+        lengths[: len(packed.parts)] = [part.size for part in packed.parts]
+        comm.broadcast(lengths, root)
+        parts = packed.parts if is_root else [np.empty(int(n), dtype=np.uint8) for n in lengths]
+        for part in parts:
+            comm.broadcast(part, root)
     _check_packed("broadcast", [bool(header[1])], [parts], first=root)
     return obj if is_root else _unpack("broadcast", root, parts)
 
@@ -174,6 +176,23 @@ def _exchange(
     """Return the parts of every rank's object, on the root or on all ranks."""
     _check_proven(operation, comm)
     packed = _pack(obj)
+    with _own_calls(comm, f"objects.{operation}"):
+        problems, parts = _exchange_parts(comm, packed, root)
+    _check_packed(operation, problems, parts, first=0)
+    return parts
+
+
+def _own_calls(comm: Communicator, name: str) -> contextlib.AbstractContextManager[None]:
+    """Mark the collectives that an object needs; a backend of others may not tell them apart."""
+    mark: Any = getattr(comm, "_own_calls", contextlib.nullcontext)
+    marked: contextlib.AbstractContextManager[None] = mark(name)
+    return marked
+
+
+def _exchange_parts(
+    comm: Communicator, packed: _Packed, root: int | None
+) -> tuple[list[bool], list[list[Bytes]]]:
+    """Return which ranks have no bytes, and the parts of all."""
     size = comm.size
     headers = np.zeros((size, 2), dtype=np.int64)
     comm.allgather(np.array([len(packed.parts), packed.problem]), headers)
@@ -193,8 +212,7 @@ def _exchange(
         for rank in range(size):
             if number < counts[rank]:
                 parts[rank].append(received[rank])
-    _check_packed(operation, problems, parts, first=0)
-    return parts
+    return problems, parts
 
 
 def _begins(counts: NDArray[np.int64]) -> NDArray[np.int64]:

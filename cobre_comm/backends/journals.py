@@ -17,12 +17,20 @@ from typing import Any
 
 import numpy as np
 from cobre_kernels.collective.seeing import journal
-from cobre_kernels.collective.seeing.journal import JOURNAL, WAITED, Owner, open_journal_kernel
+from cobre_kernels.collective.seeing.journal import (
+    JOURNAL,
+    WAITED,
+    Owner,
+    Raised,
+    note_raised_kernel,
+    open_journal_kernel,
+)
 from cobre_kernels.machine.record import WORD_BYTES, View
 from numpy.typing import NDArray
 
 from cobre_comm.common.descriptor import Descriptor
 from cobre_comm.common.mapping import map_file
+from cobre_comm.common.raised import cut
 from cobre_comm.journal.finding import MEMORY_NAME, load, own_journals
 from cobre_comm.journal.reading import Copied
 from cobre_comm.journal.stats import Stats, operations_of, table_of_ranks
@@ -81,6 +89,7 @@ class Journals:
         comm.journals = self._addresses.ctypes.data
         comm.waits = self._waits.ctypes.data
         self._memory: list[object] = []  # keeps them mapped
+        self._note_raised = note_raised_kernel.call  # loaded now: close may run at exit
         self._file, own = own_memory()
         self._memory.append(own)
         self._open(own.ctypes.data)
@@ -130,6 +139,13 @@ class Journals:
                 words = found[max(found)]
                 self._memory.append(words)
                 self._addresses[rank] = words.ctypes.data
+
+    def note_raised(self, line: str) -> None:
+        """Note by which exception this rank ends, for the errors of others."""
+        words = np.zeros(journal.RAISED_WORDS, dtype=np.int64)
+        letters = np.frombuffer(cut(line, journal.RAISED_BYTES), dtype=np.uint8)
+        words.view(np.uint8)[: letters.size] = letters
+        self._note_raised(self._comm.journal.address, Raised(self._comm.rank, words.ctypes.data))
 
     def stats(self) -> Stats:
         """Return the statistics of this rank."""

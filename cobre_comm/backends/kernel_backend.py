@@ -7,7 +7,7 @@ import contextlib
 import functools
 import logging
 import os
-import weakref
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, overload
@@ -23,6 +23,7 @@ from cobre_kernels.collective.calls import (
     HASH_MASK,
     SPLIT_COLOR,
     STOP,
+    own_mark,
 )
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.from_python import fast_path
@@ -43,6 +44,7 @@ from cobre_comm.backends.python_calls import PythonCalls, serve_slowly
 from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
+from cobre_comm.common import raised
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.config import prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator
@@ -54,8 +56,6 @@ if TYPE_CHECKING:
     from cobre_comm.backends.spec import BackendSpec
 
 logger = logging.getLogger("cobre_comm")
-
-_live: weakref.WeakSet[KernelBackend] = weakref.WeakSet()
 
 
 # Every backend runs the entries, and the kernels that they share.
@@ -79,7 +79,8 @@ class KernelBackend(PythonCalls):
     """
 
     __slots__ = (
-        "__weakref__", "_address", "_comm", "_give_back", "_journals", "_name", "_rank", "_sends",
+        "__weakref__", "_address", "_comm", "_give_back", "_handled", "_journals", "_name", "_rank",
+        "_sends",
         "_shut", "_size", "_trace",
     )  # fmt: skip
 
@@ -105,7 +106,8 @@ class KernelBackend(PythonCalls):
             self._journals = Journals(comm)
             self._trace = start_trace(comm, self._journals.number, spec.name)
             self._compile(bodies)
-        _live.add(self)
+        self._handled = id(sys.exception())
+        raised.living.add(self)
 
     def _compile(self, bodies: Bodies) -> None:
         """Note the addresses of the kernels, which are compiled now or found in numba's cache."""
@@ -170,7 +172,7 @@ class KernelBackend(PythonCalls):
         """Return a communicator of the ranks that give the same color, ordered by (key, rank)."""
         color, key = check_color(color, key)
         self._agree_on(SPLIT_COLOR, 0)
-        with self._together():
+        with self._together("split"):
             made, error = self._make_part(find_part(self._group, color, key))
         if error is not None:
             raise error
@@ -181,19 +183,30 @@ class KernelBackend(PythonCalls):
         raise NotImplementedError
 
     @contextlib.contextmanager
-    def _together(self) -> Iterator[None]:
+    def _together(self, name: str) -> Iterator[None]:
         """Break the communicator if this rank is interrupted between steps that belong together.
 
         Otherwise the other ranks would wait for its next step until the timeout. An error of ours
         is agreed on by all ranks, or has broken the communicator already.
         """
         try:
-            yield
+            with self._own_calls(name):
+                yield
         except CommError:
             raise
-        except BaseException:
+        except BaseException as error:
+            self._tell_raised(error)
             guard.give_up_kernel.call(self._address)
             raise
+
+    @contextlib.contextmanager
+    def _own_calls(self, name: str) -> Iterator[None]:
+        """Mark collectives as the library's own, which it needs for what the program has called."""
+        self._comm.own = own_mark(name)
+        try:
+            yield
+        finally:
+            self._comm.own = 0
 
     def _fence_region(self, identity: int) -> None:
         """Wait for all ranks at a fence: a step publishes all writes before it."""
@@ -224,6 +237,19 @@ class KernelBackend(PythonCalls):
         """Leave the group; idempotent."""
         self._end()
 
+    def _end_by(self, error: BaseException | None) -> None:
+        """Close, and tell the others by which exception this rank ends; at the end of a program."""
+        with contextlib.suppress(InvalidCommunicator):
+            self._tell_raised(error)
+            self.close()
+
+    def _tell_raised(self, error: BaseException | None) -> None:
+        """Note by which exception this rank leaves, where the others will read it."""
+        if error is None or raised.is_an_ending(error):
+            return
+        if self._guard in (states.IDLE, states.BROKEN):
+            self._journals.note_raised(raised.line_of(error))
+
     def _end(self) -> int:
         """Let no collective begin any more; return what the guard held.
 
@@ -232,6 +258,9 @@ class KernelBackend(PythonCalls):
         InvalidCommunicator
             If one is under way in another thread; then nothing has changed.
         """
+        error = sys.exception()
+        if id(error) != self._handled:  # it was not raised before this communicator was made
+            self._tell_raised(error)
         found = int(self._shut(self._address))
         if found == states.BUSY:
             raise InvalidCommunicator("close: another thread is inside a collective")
@@ -277,16 +306,9 @@ _REFUSALS = {
 
 def _mark_forked() -> None:
     """In a forked child: no communicator of the parent is its own."""
-    for comm in list(_live):
+    for comm in list(raised.living):
         comm._mark_forked()
 
 
-def _close_all() -> None:
-    """At exit, while everything still works: ranks that wait for this one learn that it left."""
-    for comm in list(_live):
-        with contextlib.suppress(InvalidCommunicator):
-            comm.close()
-
-
 os.register_at_fork(after_in_child=_mark_forked)
-atexit.register(_close_all)
+atexit.register(raised.end_all_at_exit)

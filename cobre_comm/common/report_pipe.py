@@ -7,25 +7,30 @@ A rank of ``cobre-comm run`` sends one ``Report``, when an exception is not caug
 after it has lost a rank. A worker of ``launch`` sends ``Progress``, then ``Done`` or ``Failed``,
 which holds a report. A rank that is killed, or that calls ``os._exit``, sends nothing: its failure
 counts as primary.
+
+Where the launcher asks for it, a rank holds back the traceback that Python would print: the report
+has it, and the launcher prints it once for all ranks that say the same. A rank prints it itself if
+the report cannot be sent, if it is too long for one, or if the program has a hook of its own.
 """
 
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import pickle
 import stat
 import sys
 import threading
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 from cobre_comm.common import frames, stack_signal
+from cobre_comm.common.raised import type_of
 from cobre_comm.common.texts import LONGEST_TEXT, cut, text_of
 
 VARIABLE = "COBRE_REPORT_PIPE"  # DESCRIPTOR:INODE
+HOLDS_VARIABLE = "COBRE_REPORT_HOLDS"  # whether a rank holds tracebacks back
 LONGEST_LINE = 5_000  # characters of an entry of a traceback; the last one has the text
 
 _lost: tuple[int, ...] = ()  # the last that this process has learnt
@@ -49,6 +54,10 @@ class Report:
         What the process will exit with, as far as Python knows.
     lost : tuple of int
         The ranks whose loss this failure follows from; empty for a cause of its own.
+    where : str
+        File and line that raised the exception.
+    is_held : bool
+        Whether the rank leaves it to the launcher to print the traceback.
     """
 
     error: str
@@ -56,22 +65,40 @@ class Report:
     trace: str
     exit_code: int
     lost: tuple[int, ...] = ()
+    where: str = ""
+    is_held: bool = False
 
     @classmethod
     def of(cls, error: BaseException) -> Report:
         """Describe an uncaught exception."""
-        kind = type(error)
-        name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
         trace = "".join(cut(entry, LONGEST_LINE) for entry in traceback.format_exception(error))
         code = exit_code_of(error)
         lost = lost_ranks(error)
         if isinstance(error, SystemExit):  # which may follow from an error that was caught
             lost = lost or _lost
-        return cls(name, text_of(error), trace[-LONGEST_TEXT:], code, lost)
+        return cls(
+            type_of(error),
+            text_of(error),
+            trace[-LONGEST_TEXT:],
+            code,
+            lost,
+            _where(error.__traceback__),
+        )
+
+    @property
+    def cause(self) -> tuple[str, str, str]:
+        """What equal mistakes of several ranks have in common."""
+        return self.error, self.text, self.where
 
     def says_the_same(self, other: Report) -> bool:
         """Whether two exceptions are of one class, and say the same."""
         return (self.error, self.text) == (other.error, other.text)
+
+
+def _where(trace: TracebackType | None) -> str:
+    """Return the file and the line that a traceback ends in."""
+    steps = list(traceback.walk_tb(trace))
+    return f"{steps[-1][0].f_code.co_filename}:{steps[-1][1]}" if steps else ""
 
 
 def exit_code_of(error: BaseException) -> int:
@@ -148,7 +175,7 @@ def install() -> None:
     if pipe is not None:
         _is_heard = True
         stack_signal.listen()
-        reporter = _Reporter(pipe)
+        reporter = _Reporter(pipe, holds=os.environ.pop(HOLDS_VARIABLE, "") == "1")
         sys.excepthook = reporter.uncaught
         atexit.register(reporter.at_exit)
 
@@ -156,16 +183,23 @@ def install() -> None:
 class _Reporter:
     """Sends one report: when an exception is not caught, or else at the exit of Python."""
 
-    def __init__(self, pipe: ReportPipe) -> None:
+    def __init__(self, pipe: ReportPipe, *, holds: bool) -> None:
         self._pipe: ReportPipe | None = pipe
         self._before = sys.excepthook
+        self._holds = holds and self._before is sys.__excepthook__
 
     def uncaught(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
         """Be ``sys.excepthook``."""
-        self._send(Report.of(error))
-        self._before(kind, error, trace)
+        report = Report.of(error)
+        is_held = (
+            self._holds
+            and len(report.trace) < LONGEST_TEXT
+            and not isinstance(error, KeyboardInterrupt)  # the launcher tells of Ctrl-C itself
+        )
+        if not self._send(replace(report, is_held=is_held)) or not is_held:
+            self._before(kind, error, trace)
 
     def at_exit(self) -> None:
         """Report what a hook of the program's own has kept from this one, or whom it lost."""
@@ -175,8 +209,13 @@ class _Reporter:
         elif _lost:
             self._send(Report("", "", "", 0, _lost))
 
-    def _send(self, report: Report) -> None:
+    def _send(self, report: Report) -> bool:
+        """Send the one report; return whether it has been sent now."""
         pipe, self._pipe = self._pipe, None
-        if pipe is not None:
-            with contextlib.suppress(OSError):  # the launcher has gone
-                pipe.send(pickle.dumps(report))
+        if pipe is None:
+            return False
+        try:
+            pipe.send(pickle.dumps(report))
+        except OSError:  # the launcher has gone
+            return False
+        return True

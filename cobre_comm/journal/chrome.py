@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cobre_kernels.collective.calls import own_call
 from cobre_kernels.collective.seeing.trace import TRACED_CALL
 from cobre_kernels.machine.record import WORD_BYTES
 from numpy.typing import NDArray
@@ -131,6 +132,6 @@ def _microseconds(
 def _described(signature: int) -> tuple[str, str]:
     """Return the operation of a signature, and the rest of it as members of a JSON object."""
     operation, dtype, argument = describe(signature)
-    said = {"dtype": dtype, "argument": argument}
+    said = {"dtype": dtype, "argument": argument, "of": own_call(signature)}
     members = [f',"{name}":{json.dumps(value)}' for name, value in said.items() if value]
     return operation, "".join(members)

@@ -5,11 +5,18 @@ Times are nanoseconds of the machine's monotonic clock (:func:`time.monotonic_ns
 
 from __future__ import annotations
 
+import ctypes
 from typing import NamedTuple
 
 import numpy as np
 from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.calls import DATA_CALLS, EXACT_SUM, OPERATIONS, unpack_signature
+from cobre_kernels.collective.calls import (
+    DATA_CALLS,
+    EXACT_SUM,
+    OPERATIONS,
+    own_call,
+    unpack_signature,
+)
 from cobre_kernels.collective.seeing import journal
 from cobre_kernels.collective.seeing.journal import JOURNAL, NOTED_CALL, Copy, copy_journal_kernel
 from cobre_kernels.machine.record import WORD_BYTES, View, peek_now
@@ -38,6 +45,8 @@ class PastCall(NamedTuple):
         When it entered.
     left_ns : int or None
         When it had its result; None if it has none.
+    own : str
+        What the program called, where the library calls collectives of its own for it; else "".
     """
 
     number: int
@@ -47,11 +56,13 @@ class PastCall(NamedTuple):
     elements: int
     entered_ns: int
     left_ns: int | None
+    own: str = ""
 
     def __str__(self) -> str:
         amount = f"{self.elements} bytes" if self.operation == "broadcast" else f"{self.elements}"
         what = [self.argument, f"{amount} {self.dtype}".rstrip() if self.dtype else ""]
-        return f"#{self.number} {self.operation}({', '.join(filter(None, what))})"
+        called = f"#{self.number} {self.operation}({', '.join(filter(None, what))})"
+        return f"{called} of {self.own}" if self.own else called
 
 
 class Journal(NamedTuple):
@@ -98,6 +109,20 @@ def read(address: int) -> Journal | None:
     """Read the journal at an address; None if there is none."""
     copied = Copied.at(address)
     return None if copied is None else copied.journal()
+
+
+def raised_in(address: int, rank: int) -> str:
+    """Return the exception of a rank, as the journal at an address has it; "" if it has none.
+
+    The rows are read as they are: each is stored whole before its rank.
+    """
+    view = JOURNAL.at(address)
+    for row in range(journal.RAISED_ROWS):
+        raised = view.raised[row]
+        if value(raised.rank) == rank + 1:
+            letters = ctypes.string_at(raised.words.address, journal.RAISED_BYTES)
+            return letters.rstrip(b"\0").decode(errors="replace")
+    return ""
 
 
 class Copied:
@@ -174,6 +199,7 @@ class Copied:
             elements=row["count"],
             entered_ns=self.time_ns(row["entered"]),
             left_ns=self.time_ns(row["left"]) if row["left"] else None,
+            own=own_call(row["signature"]),
         )
 
 

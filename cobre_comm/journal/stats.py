@@ -8,11 +8,14 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from cobre_kernels.collective.calls import OPERATIONS
+from cobre_kernels.collective.seeing.journal import LIBRARY
 from numpy.typing import NDArray
 
+from cobre_comm.errors import runs
 from cobre_comm.journal.reading import Copied, value
 
 NOTEWORTHY = 0.05  # a rank that is waited for longer than this share of the time is named
+OWN_ROW = "library"  # collectives that the library needs itself, inside split for example
 UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 
@@ -60,7 +63,8 @@ class Stats:
     rank, size : int
         Which rank of how many.
     operations : dict of str to OperationStats
-        By the name of the operation; those that were called.
+        By the name of the operation; those that were called. ``"library"`` are collectives that
+        the library calls itself, inside ``split`` or ``objects.broadcast`` for example.
     """
 
     rank: int
@@ -106,7 +110,7 @@ def operations_of(copied: Copied, waits: NDArray[Any] | None = None) -> dict[str
         known.
     """
     found = {}
-    for number, name in OPERATIONS.items():
+    for number, name in {**OPERATIONS, LIBRARY: OWN_ROW}.items():
         row = copied.view.operations[number]
         calls = value(row.calls)
         if not calls:
@@ -175,13 +179,7 @@ def _of(ranks: Iterable[int], size: int) -> str:
 
 def runs_of(numbers: Sequence[int], separator: str) -> str:
     """Return ascending numbers as in ``0-3,8``."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return separator.join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
+    return separator.join(runs(numbers))
 
 
 def _straggler(name: str, each: Iterable[OperationStats]) -> list[str]:
@@ -200,9 +198,9 @@ def _straggler(name: str, each: Iterable[OperationStats]) -> list[str]:
 
 
 def _sentence(name: str, stats: OperationStats, rank: int) -> str:
-    share = 100 * stats.came_last[rank] / stats.calls
+    calls = "call" if stats.calls == 1 else "calls"
     return (
-        f"rank {rank} was waited for in {share:.0f} % of {stats.calls} {name}, "
+        f"rank {rank} was waited for in {stats.came_last[rank]} of {stats.calls} {name} {calls}, "
         f"{_seconds(stats.waited_for_s[rank])} of {_seconds(stats.total_s)}"
     )
 

@@ -6,7 +6,7 @@ from cobre_kernels.collective.seeing.journal import ANOTHER_NODE, CLOSED_WELL
 from cobre_kernels.machine.record import View
 
 from cobre_comm.journal.finding import journals_in, shared_files
-from cobre_comm.journal.reading import Journal, PastCall, read
+from cobre_comm.journal.reading import Journal, PastCall, raised_in, read
 
 TOLD_CALLS = 3
 
@@ -35,6 +35,22 @@ def tell(comm: View, rank: int) -> str:
         if journal is None:
             return _tell_of_other(comm, rank)
         return last_calls(journal) + _elsewhere(journal)
+    finally:
+        _telling.remove(token)
+
+
+def raised_by(comm: View, rank: int) -> str:
+    """Return by which exception a rank has ended: its type and first line; "" if it told of none.
+
+    Its own journal says so where it can be read, and else one of those that heard of it: that of
+    this rank, or of the leader of its node.
+    """
+    token = object()
+    _telling.append(token)
+    try:
+        ranks = [rank, comm.rank, *range(comm.size)]
+        seen = filter(None, dict.fromkeys(comm.journals[each] for each in ranks))
+        return next(filter(None, (raised_in(address, rank) for address in seen)), "")
     finally:
         _telling.remove(token)
 

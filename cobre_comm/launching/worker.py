@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cobre_comm.common import frames, report_pipe
+from cobre_comm.common import frames, raised, report_pipe
 from cobre_comm.common.report_pipe import ReportPipe, exit_code_of
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.factory import create_communicator
@@ -60,6 +60,7 @@ def main() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Workers.start has blocked it
         _run(pipe, message)
     except BaseException as error:  # SystemExit and KeyboardInterrupt are reports too
+        raised.end_all(error)
         with contextlib.suppress(OSError):  # the launcher has gone
             pipe.send(pickle.dumps(Failed.of(error)))
         sys.exit(exit_code_of(error))

@@ -6,7 +6,7 @@ import os
 import pickle
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.messages import Done, Failed, Progress
 from cobre_comm.launching.order import Order, worker_command
-from cobre_comm.processes.endings import Ending, first_failure
+from cobre_comm.processes.endings import Ending, first_failure, ranks_alike
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import TERMINATE_S, Escalation
 from cobre_comm.processes.group import Group
@@ -71,11 +71,11 @@ class Worker(RankProcess):
         if self.ending is not None and self.outcome is None and self.ending.code == 0:
             self.ending = replace(self.ending, code=1)
 
-    def error(self) -> WorkerError:
-        """Return what a caller of ``launch`` gets for this worker's failure."""
+    def error(self, ranks: Iterable[int] = ()) -> WorkerError:
+        """Return what a caller of ``launch`` gets for the failure of this worker, and of those."""
         if isinstance(self.outcome, Failed):
             inner = self.outcome.exception()
-            error = WorkerError(self.rank, self.outcome.report.exit_code, inner)
+            error = WorkerError(self.rank, self.outcome.report.exit_code, inner, ranks)
             error.__cause__ = inner
             return error
         return WorkerError(self.rank, self.exit_code() or 0)
@@ -141,9 +141,11 @@ class Workers(Closing):
                 break
             self._group.loop.step(min(escalation.next_at, now + LOOK_S))
             self._group.look()
-        first = first_failure(self._group.endings)
+        endings = self._group.endings
+        first = first_failure(endings)
         if first is not None:
-            raise next(worker for worker in self.all if worker.rank == first.rank).error()
+            failed = next(worker for worker in self.all if worker.rank == first.rank)
+            raise failed.error(ranks_alike(endings, first))
 
     def interrupt(self) -> None:
         """Pass a Ctrl-C on, and give the workers a moment for their ``finally`` blocks."""

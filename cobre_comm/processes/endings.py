@@ -11,6 +11,7 @@ import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cobre_comm.common.alike import alike
 from cobre_comm.common.report_pipe import Report
 from cobre_comm.errors import signal_name
 
@@ -55,6 +56,13 @@ def first_failure(endings: Iterable[Ending]) -> Ending | None:
     failures = [ending for ending in endings if ending.code != 0]
     # Of those seen at the same moment, a signal comes first: it leaves no time for anything else.
     return min(failures, key=lambda end: (end.secondary, end.at, end.code >= 0), default=None)
+
+
+def ranks_alike(endings: Iterable[Ending], first: Ending) -> list[int]:
+    """Return the ranks that have reported the same mistake as this one, which is one of them."""
+    reports = {ending.rank: ending.report for ending in endings if ending.report is not None}
+    groups = alike(reports, lambda report: report.cause)
+    return next((ranks for ranks, _ in groups if first.rank in ranks), [first.rank])
 
 
 def exit_status(code: int) -> int:

@@ -41,7 +41,7 @@ def rank_environment(
     bound : bool
         Whether each rank is bound to one core.
     """
-    foreign = _place_variables() | {report_pipe.VARIABLE}
+    foreign = _place_variables() | {report_pipe.VARIABLE, report_pipe.HOLDS_VARIABLE}
     environment = {name: value for name, value in base.items() if name not in foreign}
     environment |= {"COBRE_COMM_BACKEND": job.backend, "COBRE_JOB_ID": job.identity}
     environment |= _rank_variables(job, rank)

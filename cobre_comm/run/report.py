@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from cobre_comm.errors import signal_name
+from cobre_comm.common.alike import alike
+from cobre_comm.errors import named, signal_name
 from cobre_comm.processes.endings import (
     STARTER,
     Ending,
@@ -24,9 +25,9 @@ def by_signal(group: Group, grace_s: float) -> tuple[int, list[str]]:
     """Return the status, which signal ended the job, and which ranks would not end."""
     lines = [f"ended by {signal_name(group.escalation.cause)}"]
     if group.killed:
-        ranks = ", ".join(map(str, group.killed))
-        lines.append(f"still running after {grace_s:g} s, killed: rank {ranks}")
-    return 128 + group.escalation.cause, lines
+        lines.append(f"still running after {grace_s:g} s, killed: {named(group.killed)}")
+    told = [_quoted(whose, said) for whose, said in _tracebacks(group.endings).items()]
+    return 128 + group.escalation.cause, [*told, *lines]
 
 
 def by_ranks(
@@ -57,21 +58,42 @@ def by_ranks(
     speaker = first
     if first.rank == STARTER:  # it knows no cause, but a rank does
         speaker = min(reported, key=lambda ending: ending.at, default=first)
-    words = {
-        **{f"rank {r}, which did not come": last_lines(tails.get(r, b"")) for r in silent},
-        name_of(speaker.rank): last_words(speaker, tails.get(speaker.rank, b"")),
-    }
+    told = _tracebacks(endings, speaker)
+    words = {f"rank {r}, which did not come": last_lines(tails.get(r, b"")) for r in silent}
+    if speaker.report is None or not speaker.report.is_held:
+        told[name_of(speaker.rank)] = last_words(speaker, tails.get(speaker.rank, b""))
     lines, name = [], name_of(first.rank)
     began = {rank.rank for rank in group.ranks if rank.pid}
-    after = [str(e.rank) for e in by_themselves if e.code and e.rank in began - {first.rank}]
+    same = first.report.cause if first.report is not None and first.report.trace else None
+    after = [
+        ending.rank
+        for ending in by_themselves
+        if ending.code
+        and ending.rank in began - {first.rank}
+        and (same is None or ending.report is None or ending.report.cause != same)
+    ]
     if after:
-        lines.append(f"failed after {name}: rank {', '.join(after)}")
-    for whose, said in words.items():
-        if said:
-            lines.append("\n    ".join([f"the last words of {whose}:", *said]))
+        lines.append(f"{named(after)} failed after {name} had")
+    lines += [_quoted(whose, said) for whose, said in {**words, **told}.items() if said]
     was_started = first.rank == STARTER or first.rank in began
     lines.append(describe(first) if was_started else f"{name} was not started by mpiexec")
     return exit_status(first.code), lines
+
+
+def _tracebacks(endings: Iterable[Ending], speaker: Ending | None = None) -> dict[str, list[str]]:
+    """Return the tracebacks that ranks have left to the launcher, equal mistakes once, by name.
+
+    The mistake of the speaker comes last.
+    """
+    held = {e.rank: e.report for e in endings if e.report is not None and e.report.is_held}
+    last = speaker.rank if speaker is not None else STARTER
+    groups = alike(held, lambda report: report.cause)
+    groups.sort(key=lambda group: last in group[0])
+    return {named(ranks): report.trace.rstrip().splitlines() for ranks, report in groups}
+
+
+def _quoted(whose: str, said: Sequence[str]) -> str:
+    return "\n    ".join([f"the last words of {whose}:", *said])
 
 
 def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:

@@ -117,13 +117,14 @@ class _Watch:
         cores = self._cores()
         for rank in self._job.ranks:
             environment = rank_environment(self._job, rank, os.environ, bound=self._options.bind)
+            environment.update(self._output.variables)
             standard = self._output.of_rank(rank)
             self._group.add(RankProcess(rank, command, environment, standard, core=cores.get(rank)))
 
     def start_by(self, mpiexec: Mpiexec, command: Sequence[str]) -> None:
         """Have ``mpiexec`` start all ranks."""
         cores = self._cores()
-        batch = of_batch_job(os.environ)
+        batch = {**of_batch_job(os.environ), **self._output.variables}
         ranks = []
         for rank in self._job.ranks:
             ranks.append(MpiRank(rank, self._output.of_rank(rank), batch, cores.get(rank)))
@@ -237,13 +238,16 @@ class _Watch:
     def report(self) -> int:
         """Say what went wrong, last of all; return the exit status."""
         starter = None if self._mpi is None else self._mpi.ending
+        for ending in self._group.endings:
+            if ending.report is not None and ending.report.is_held:
+                self._output.record(ending.rank, ending.report.trace)
         if self._escalation.cause:
             status, lines = by_signal(self._group, self._options.grace_s)
         else:
             status, lines = by_ranks(self._group, starter, self._output.tails, self._shown)
         stdout, stderr = self._output.outlets
         for line in [*self._output.problems, *lines]:
-            stderr.put(f"cobre-comm: {line}\n".encode())
+            stderr.put(f"cobre-comm: {line}\n".encode(errors="backslashreplace"))
         stderr.write_all()
         if stderr.problem:  # a full disk, so only stdout may have room
             stdout.put(f"cobre-comm: {stderr.problem}\n".encode())

@@ -55,7 +55,8 @@ WORDS = {
     **{f"Journal.{name}": operations for name, operations in JOURNAL.items()},
     **{f"NotedCall.{name}": operations for name, operations in NOTED.items()},
     **{f"Operation.{name}": operations for name, operations in OPERATION.items()},
-    "JobWord.value": TOLD,
+    "Letters.value": ADDED,
+    "Raised.rank": ADDED,
     # Those of Control, and RankBlock.pid: by their address alone.
     "Word.value": LISTED,
 }

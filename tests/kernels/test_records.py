@@ -6,7 +6,7 @@ from cobre_kernels.collective import calls, comm, dtypes, status
 from cobre_kernels.collective.comm import COMM, FAILURE
 from cobre_kernels.collective.reduction import fold
 from cobre_kernels.collective.seeing import journal
-from cobre_kernels.collective.seeing.journal import JOURNAL, NOTED_CALL, OPERATION
+from cobre_kernels.collective.seeing.journal import JOURNAL, NOTED_CALL, OPERATION, RAISED
 from cobre_kernels.machine.record import LINE_BYTES, RECORDS, WORD_BYTES
 from cobre_kernels.nodes.records import STAGING
 from cobre_kernels.shm import control
@@ -95,10 +95,10 @@ def test_torn_mark_cannot_be_taken_for_another():
 
 def test_a_new_layout_of_shared_memory_has_a_new_mark():
     segment = [record.size_bytes for record in (CONTROL, RANK_BLOCK, CELL, STAGING)]
-    assert (control.LAYOUT_VERSION, segment) == (3, [256, 512, 128, 128]), "raise LAYOUT_VERSION"
-    journals = [record.size_bytes for record in (JOURNAL, OPERATION, NOTED_CALL)]
+    assert (control.LAYOUT_VERSION, segment) == (4, [256, 512, 128, 128]), "raise LAYOUT_VERSION"
+    journals = [record.size_bytes for record in (JOURNAL, OPERATION, NOTED_CALL, RAISED)]
     mark = journal.JOURNAL_MAGIC.to_bytes(8, "little")
-    assert (mark, journals) == (b"CBREJRN1", [5248, 64, 64]), "raise JOURNAL_MAGIC"
+    assert (mark, journals) == (b"CBREJRN2", [6272, 64, 64, 256]), "raise JOURNAL_MAGIC"
 
 
 # ------------------------------------------------------------------------------------------- codes

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from cobre_comm import launch, report_progress
+from cobre_comm import CollectiveFailed, launch, report_progress
 
 
 class Stubborn(Exception):
@@ -144,3 +144,16 @@ def until_asked(comm):
         comm.barrier()
         rounds += 1
     return rounds
+
+
+def mistaken(comm, ranks):
+    """Some ranks raise the same; the others report what they are told, in a part of all ranks."""
+    part = comm.split(0)
+    part.barrier()
+    if comm.rank in ranks:
+        raise ValueError("no such case\nline 2")
+    try:
+        part.barrier()
+    except CollectiveFailed as error:
+        report_progress(str(error))
+        raise

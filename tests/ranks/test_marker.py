@@ -20,11 +20,11 @@ WORDS = {
         "and then rank 0: ",
     ],
     "test_everywhere[shm-2]": [
-        "ranks 0, 1 of 2 over shm: assert 2 == 3",
+        "ranks 0 and 1 of 2 over shm: assert 2 == 3",
         "where 2 = ShmBackend(rank=0",
     ],
     "test_limit[shm-2]": [
-        "ranks 0, 1 of 2 over shm: still busy after 3 s",
+        "ranks 0 and 1 of 2 over shm: still busy after 3 s",
         "in forgets_the_others",
         "_____ rank 1: still busy",
         "line 34 in test_limit",
@@ -33,10 +33,10 @@ WORDS = {
     "test_what_does_not_pickle[shm-2]": ["the argument capsys cannot go to the ranks"],
     "test_fixture_that_communicates[shm-2]": ["comm.barrier: fixtures run in pytest's own process"],
     "test_another_rank_raises[shm-2]": ["KeyError: 'mine'", "DID NOT RAISE"],
-    "test_async[shm-2]": ["ranks 0, 1 of 2 over shm: test_async has not run, for it is async"],
+    "test_async[shm-2]": ["ranks 0 and 1 of 2 over shm: test_async has not run, for it is async"],
     "test_async_generator[shm-2]": ["test_async_generator has not run, for it is async or"],
     "test_case": ["test_case is marked with ranks, but a method of a unittest.TestCase gets no"],
-    "test_method[shm-2]": ["ranks 0, 1 of 2 over shm: assert 5 == (2 * 2)"],
+    "test_method[shm-2]": ["ranks 0 and 1 of 2 over shm: assert 5 == (2 * 2)"],
 }
 WRONG = """
 import pytest

@@ -1,7 +1,8 @@
 """An uncaught exception ends the whole job.
 
 Otherwise the other ranks wait for this one for ever: in collectives of other libraries, or in
-MPI_Finalize, which this rank does not reach. So the traceback is printed, then MPI_Abort is called.
+MPI_Finalize, which this rank does not reach. So the traceback is printed, this rank
+says goodbye, and then MPI_Abort is called.
 
 A rank that has lost one that runs does not abort under a launcher: an abort would end that rank
 before it has given its exit code. All ranks then go to MPI_Finalize, and the launcher ends those
@@ -17,7 +18,7 @@ import sys
 import time
 from types import TracebackType
 
-from cobre_comm.common import report_pipe
+from cobre_comm.common import raised, report_pipe
 
 OUTPUT_S = 0.2  # Hydra drops what is still in its pipes when a job is aborted
 
@@ -33,6 +34,7 @@ def install() -> None:
         try:
             before(kind, error, traceback)
         finally:
+            raised.end_all(error)
             if not report_pipe.awaits_lost_ranks(error):
                 _abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
 

@@ -117,7 +117,7 @@ class MpiBackend(NodesBackend):
     def split_local(self) -> MpiBackend:
         """Return a communicator of the ranks of this node, in their order."""
         self._agree_on(SPLIT, 0)
-        with self._together():
+        with self._together("split_local"):
             return MpiBackend(self._node, dataclasses.replace(self._config, pretend_nodes=()))
 
     def _make_part(self, part: Part) -> tuple[MpiBackend | None, Exception | None]:

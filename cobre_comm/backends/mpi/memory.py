@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from cobre_kernels.collective.seeing.journal import RAISED_ROWS
 from cobre_kernels.machine.record import WORD_BYTES, View
 from cobre_kernels.mpi import calls, messages, records, verbs
 from cobre_kernels.nodes.records import INLINE_BYTES
@@ -85,11 +86,12 @@ class MpiMemory(NodesMemory):
         mpi.counts = self.room(4 * nodes * WORD_BYTES)
         mpi.reasons = self.room(size * WORD_BYTES)
         mpi.report_out = self.record(records.MESSAGE, size)
+        mpi.raised_out = self.room(RAISED_ROWS * records.RAISED_MESSAGE.size_bytes)
         for name, kind in (("query_out", messages.QUERY), ("answer_out", messages.ANSWER)):
             message = self.record(records.MESSAGE)
             message.kind, message.sender = kind, self._world.rank
             setattr(mpi, name, message)
-        mpi.message_in = self.record(records.MESSAGE, size)
+        mpi.message_in = self.room(records.message_bytes(size))
         mpi.sends = self.room(nodes * WORD_BYTES)
         mpi.answered = self.room(nodes * WORD_BYTES)
 

@@ -76,7 +76,7 @@ class NodesBackend(SegmentBackend):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
         """Return an array of zeros, of which the ranks of a node share one copy; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
-        with self._together():
+        with self._together("create_shared_region"):
             if self._node_order.is_flat:
                 heap = heap_zeros_of_each(self._group, elements, element_type)
                 return HeapRegion(self, heap, next(self._regions))

@@ -70,13 +70,13 @@ class ShmBackend(SegmentBackend):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> ShmRegion:
         """Return an array of zeros, of which all ranks share one copy; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
-        with self._together():
+        with self._together("create_shared_region"):
             return self._map_region(elements, element_type)
 
     def split_local(self) -> ShmBackend:
         """Return an independent communicator of the same ranks."""
         self._agree_on(SPLIT, 0)
-        with self._together():
+        with self._together("split_local"):
             return ShmBackend(self._config, group=self._group)
 
     def _make_part(self, part: Part) -> tuple[ShmBackend | None, None]:

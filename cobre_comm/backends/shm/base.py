@@ -77,4 +77,5 @@ class SegmentBackend(KernelBackend):
             return  # closed at exit already, or the kernel drops locks and links in a moment
         # Half made, or inside a collective of another thread.
         with contextlib.suppress(AttributeError, InvalidCommunicator):
+            self._handled = id(sys.exception())  # it is dropped, and does not end by that
             self.close()

@@ -156,7 +156,7 @@ class TcpBackend(NodesBackend):
         self._agree_on(SPLIT, 0)
         if self._node_order.is_flat:
             return local.LocalBackend()
-        with self._together():
+        with self._together("split_local"):
             config = dataclasses.replace(
                 self._config, rank=self._attached.rank, size=self._attached.size
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 
+from cobre_kernels.collective.seeing.journal import RAISED_BYTES
 from cobre_kernels.machine.record import WORD_BYTES, View
 from cobre_kernels.tcp import chain, messages, ring
 from cobre_kernels.tcp import links as records
@@ -51,6 +52,8 @@ def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> V
     links.reported = memory.room(size * WORD_BYTES)
     links.report = memory.room(CONTROL_MESSAGE.size_bytes + size * WORD_BYTES)
     links.report_rows = int(links.report) + CONTROL_MESSAGE.size_bytes
+    links.raised = memory.room(CONTROL_MESSAGE.size_bytes + RAISED_BYTES)
+    links.raised_words = int(links.raised) + CONTROL_MESSAGE.size_bytes
     links.msghdr.vectors = links.msghdr.gathered.address
     links.next, links.previous = links.peers[(own + 1) % nodes], links.peers[(own - 1) % nodes]
     for node, rank in enumerate(node_order.leaders):

@@ -22,7 +22,7 @@ from cobre_comm.launching.executor.hosts import LOOPBACK, submitters
 from cobre_comm.launching.executor.invitation import Go, Hello, Invitation, accept, hang_up, receive
 from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.messages import Done, Failed, Progress
-from cobre_comm.processes.endings import Ending, first_failure
+from cobre_comm.processes.endings import Ending, first_failure, ranks_alike
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS
 
 COME_S = 60.0  # from the order to the last worker's first word
@@ -164,7 +164,8 @@ class Guests(Closing):
         if not isinstance(failed, Failed):
             raise WorkerError(first.rank, first.code)
         inner = failed.exception()
-        raise WorkerError(first.rank, first.code, inner) from inner
+        ranks = ranks_alike(self._endings, first)
+        raise WorkerError(first.rank, first.code, inner, ranks) from inner
 
     def results(self) -> list[tuple[int, Done]]:
         """Return pid and outcome by rank."""

@@ -8,6 +8,7 @@ import termios
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from cobre_comm.common import report_pipe
 from cobre_comm.processes.endings import STARTER
 from cobre_comm.processes.loop import Loop
 from cobre_comm.processes.rank import Standard
@@ -116,6 +117,16 @@ class Output:
             self._streams[rank].append(stream)
             writers.append(writer)
         return writers
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Of each rank: whether the launcher prints its traceback, which also goes to its file."""
+        return {} if self._is_direct else {report_pipe.HOLDS_VARIABLE: "1"}
+
+    def record(self, rank: int, text: str) -> None:
+        """Add to the file of a rank what it has left to the launcher to print."""
+        if rank in self._shown.logs:
+            self._shown.logs[rank].write(text.encode(errors="backslashreplace"))
 
     def mute_mpiexec(self) -> None:
         """Show no more of what ``mpiexec`` writes."""

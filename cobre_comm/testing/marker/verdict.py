@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
 
+from cobre_comm.common.alike import alike
 from cobre_comm.common.report_pipe import lost_ranks
+from cobre_comm.errors import named
 from cobre_comm.testing.marker import on_rank
 from cobre_comm.testing.marker.jobs import MarkedJob, refuse
 from cobre_comm.testing.marker.on_rank import FAILED, PASSED, XFAILED, Result
@@ -43,23 +45,13 @@ def describe(job: MarkedJob, failures: Mapping[int, Failure]) -> str:
         followed = {}
     causes = {rank: each for rank, each in failures.items() if rank not in followed}
     first = next(iter(causes.values())).line
-    named = _named(rank for rank, each in causes.items() if each.line == first)
-    parts = [f"{named} of {job.size} over {job.backend}: {first}"]
-    for ranks, each in _alike(causes, lambda each: (each.line, each.where or each.text)):
-        parts.append(f"\n_____ {ranks}: {each.line} _____\n\n{each.text}")
-    for ranks, each in _alike(followed, lambda each: each.line):
-        parts.append(f"\nand then {ranks}: {each.line}")
+    whose = named(rank for rank, each in causes.items() if each.line == first)
+    parts = [f"{whose} of {job.size} over {job.backend}: {first}"]
+    for ranks, each in alike(causes, lambda each: (each.line, each.where or each.text)):
+        parts.append(f"\n_____ {named(ranks)}: {each.line} _____\n\n{each.text}")
+    for ranks, each in alike(followed, lambda each: each.line):
+        parts.append(f"\nand then {named(ranks)}: {each.line}")
     return "\n".join(parts)
-
-
-def _alike(
-    failures: Mapping[int, Failure], key: Callable[[Failure], Hashable]
-) -> list[tuple[str, Failure]]:
-    """Return one failure of each key, with the names of its ranks."""
-    ranks: dict[Hashable, list[int]] = {}
-    for rank, each in failures.items():
-        ranks.setdefault(key(each), []).append(rank)
-    return [(_named(numbers), failures[numbers[0]]) for numbers in ranks.values()]
 
 
 def _follows(rank: int, failures: Mapping[int, Failure]) -> bool:
@@ -90,8 +82,3 @@ def _of_the_test(lines: Iterable[str]) -> Iterator[str]:
         is_ours = line.startswith("  File ") and (is_ours or on_rank.__file__ in line)
         if not is_ours:
             yield line
-
-
-def _named(ranks: Iterable[int]) -> str:
-    numbers = ", ".join(map(str, ranks))
-    return f"ranks {numbers}" if "," in numbers else f"rank {numbers}"

@@ -104,7 +104,9 @@ class Display:
                 name = "known bound  " if training.case.known_is_bound else "known optimum"
                 gap = (bound - known) / max(abs(known), 1e-300) if bound != known else 0.0
                 lines.append(f"{name} {known:.10g}  (difference {gap:+.2e})")
-        share = training.comm_s / training.wall_s if training.wall_s > 0.0 else 0.0
-        lines.append(f"wall time    {training.wall_s:.3f} s, {share:.1%} of it in communication")
+        lines.append(
+            f"wall time    {training.wall_s:.3f} s; rank 0 spent {training.comm_s:.3f} s of it in "
+            "collectives, which includes its waits for other ranks"
+        )
         lines.append(f"cuts sha256  {training.cuts_sha256}")
         self.console.print("\n".join(lines), markup=False)

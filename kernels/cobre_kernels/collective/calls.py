@@ -6,7 +6,8 @@ and codes are int64; counts and displacements are in elements.
 
 A signature says what a rank called, so that ranks compare it in one load. Bits 0-7 hold the
 operation, 8-15 the dtype's code, 16-31 the ReduceOp or the root, 32-61 a hash of a dtype that has
-no code, 62 the request to stop (stop.py), 63 where an output lies (shm/region.py).
+no code, 61 that the library calls it for itself, for OWN_CALLS[bits 32-60], 62 the request to stop
+(stop.py), 63 where an output lies (shm/region.py).
 """
 
 from typing import NamedTuple
@@ -42,9 +43,31 @@ OPERATIONS = {
     SPLIT_COLOR: "split",
 }
 
-HASH_MASK = 0x3FFFFFFF
+HASH_MASK = 0x1FFFFFFF
+OWN = 1 << 61
 STOP = 1 << 62
 CALLED = STOP - 1  # the part of a signature that says what was called
+
+
+# For what the library calls collectives of its own, whose elements have a dtype with a code.
+OWN_CALLS = (
+    "create_shared_region",
+    "split",
+    "split_local",
+    "objects.broadcast",
+    "objects.gather",
+    "objects.allgather",
+)
+
+
+def own_mark(name):
+    """Return what marks the signature of a call that the library makes for itself."""
+    return OWN | OWN_CALLS.index(name) << 32
+
+
+def own_call(signature):
+    """Return for what the library makes a call of its own; "" if it is the program's."""
+    return OWN_CALLS[signature >> 32 & 0x1FFFFFFF] if signature & OWN else ""
 
 
 class Barrier(NamedTuple):

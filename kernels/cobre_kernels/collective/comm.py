@@ -78,6 +78,7 @@ COMM = Record(
     # The call under way; after a failure, the call that failed.
     stop=pointer("StopFlag", "of this process"),
     signature=word("what this rank called (calls.py); ranks compare it"),
+    own=word("0, or the mark of a call that the library makes for itself (calls.py)"),
     length=word("how much: bytes, or a hash of counts and displacements; ranks compare it"),
     detail=word("this rank's own number of elements, for messages only"),
     size_bytes=word("bytes that it contributes, for the journal only"),

@@ -114,7 +114,7 @@ def begin(comm, outcome, signature, length, amount):
     if outcome != OK:
         run(comm.refuse, comm, Refusal(signature & 0xFF, outcome, 1))
         return False
-    comm.signature = signature | mark_of(comm, signature)
+    comm.signature = signature | mark_of(comm, signature) | comm.own
     comm.length = length
     comm.detail = amount.count
     note_call(comm, amount.size_bytes)

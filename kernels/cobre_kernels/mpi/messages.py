@@ -1,4 +1,4 @@
-"""Control messages between leaders: failure reports, goodbyes, liveness queries and answers.
+"""Control messages between leaders: reports, goodbyes, exceptions, liveness queries and answers.
 
 ``nodes/round.py`` says what each of them does to its receiver. Messages are read while a leader
 waits, so a leader that computes neither answers nor hears.
@@ -6,18 +6,20 @@ waits, so a leader that computes neither answers nor hears.
 
 from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM, DIED, LEFT, PRESENT
+from cobre_kernels.collective.seeing.journal import NOBODY, RAISED_ROWS, note_raised, take_raised
 from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.records import MESSAGE
+from cobre_kernels.mpi.records import MESSAGE, RAISED_MESSAGE
 from cobre_kernels.nodes.records import leader_of
 
 TAG = 2
-REPORT, QUERY, ANSWER = 1, 2, 3
+REPORT, QUERY, ANSWER, RAISED = 1, 2, 3, 4
 LIVENESS_BYTES = MESSAGE.offsets["completed"]
+RAISED_MESSAGE_BYTES = RAISED_MESSAGE.size_bytes
 REPORT_BYTES = MESSAGE.size_bytes  # and a word for each rank
 LAST_SENDS_NS = 100_000_000  # how long sends may take before they are left to themselves
 
@@ -40,6 +42,7 @@ def report_kernel(comm, call):
     mpi, nodes, report = comm.mpi, comm.nodes, comm.mpi.report_out
     if call.status == DISAGREE or report.kind == REPORT:
         return OK  # after DISAGREE, MPI has told the others what all have called
+    _send_raised(comm)
     report.kind = REPORT
     report.sender = comm.rank
     report.completed = mpi.completed
@@ -50,6 +53,22 @@ def report_kernel(comm, call):
             _send(comm, report, REPORT_BYTES + WORD_BYTES * comm.size, node)
     _await_sends(comm)
     return OK
+
+
+@routine
+def _send_raised(comm):
+    """Send what ranks have raised; a row of the journal, once it is written, stays."""
+    mpi = comm.mpi
+    for row in range(RAISED_ROWS):
+        message = mpi.raised_out[row]
+        rank = take_raised(comm.journal, row, message.words)
+        if rank != NOBODY:
+            message.kind = RAISED
+            message.sender = comm.rank
+            message.rank = rank
+            for node in range(comm.nodes.nodes):
+                if _is_told(comm, node):
+                    _send(comm, message, RAISED_MESSAGE_BYTES, node)
 
 
 @kernel(COMM)
@@ -105,13 +124,16 @@ def read_messages(comm):
     while True:
         if calls.match_message(mpi, TAG) != 0 or not calls.flag_is_set(mpi):
             return
-        if calls.receive_matched(mpi, message.address, REPORT_BYTES + WORD_BYTES * comm.size) != 0:
+        longest = max(REPORT_BYTES + WORD_BYTES * comm.size, RAISED_MESSAGE_BYTES)
+        if calls.receive_matched(mpi, message.address, longest) != 0:
             return
         node = comm.nodes.node_of[message.sender]
         if message.kind == REPORT:
             _take_report(comm, message)
         elif message.kind == QUERY:  # row ANSWER
             _send_liveness(comm, mpi.answer_out, node)
+        elif message.kind == RAISED:  # its rank and words lie where a report has the next two
+            note_raised(comm.journal, message.completed, message.reasons[0].address)
         else:  # row HEARD
             mpi.answered[node] = 1
 

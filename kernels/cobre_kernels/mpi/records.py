@@ -1,6 +1,7 @@
 """What a communicator keeps of the MPI library, and of the exchanges between leaders over it."""
 
-from cobre_kernels.machine.record import Record, memory, own_rows, pointer, table, word
+from cobre_kernels.collective.seeing.journal import RAISED_BYTES
+from cobre_kernels.machine.record import Record, memory, own_rows, pointer, rows, table, word
 
 REASON = Record("Reason", "One word of a failure report.", reason=word("why a rank is lost"))
 
@@ -11,6 +12,15 @@ MESSAGE = Record(
     sender=word("its rank"),
     completed=word("how many exchanges the sender had completed"),
     reasons=own_rows(REASON, "one for each rank: why it takes no further part"),
+)
+
+RAISED_MESSAGE = Record(
+    "RaisedMessage",
+    "A control message: by which exception a rank has ended.",
+    kind=word("RAISED"),
+    sender=word("its rank"),
+    rank=word("the rank that has ended"),
+    words=memory(RAISED_BYTES, "type and first line of the text"),
 )
 
 MPI = Record(
@@ -39,6 +49,7 @@ MPI = Record(
     queried_ns=word("when this leader sent liveness queries; 0: not in this wait"),
     answered=table("1 for each node whose leader has answered"),
     report_out=pointer("Message", "the report that this rank sends"),
+    raised_out=rows("RaisedMessage", "what ranks have raised, as the journal of this rank has it"),
     query_out=pointer("Message", "the query that this rank sends"),
     answer_out=pointer("Message", "the answer that this rank sends"),
     message_in=pointer("Message", "the message that this rank receives"),
@@ -47,5 +58,5 @@ MPI = Record(
 
 
 def message_bytes(size):
-    """Return the bytes of a failure report in a communicator of so many ranks."""
-    return MESSAGE.size_bytes + size * REASON.size_bytes
+    """Return the bytes of the longest control message in a communicator of so many ranks."""
+    return max(MESSAGE.size_bytes + size * REASON.size_bytes, RAISED_MESSAGE.size_bytes)

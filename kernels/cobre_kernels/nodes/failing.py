@@ -3,6 +3,7 @@
 from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM, FAILURE, GAVE_UP, LATE, PRESENT
 from cobre_kernels.collective.guard import is_forked
+from cobre_kernels.collective.seeing.journal import learn_raised
 from cobre_kernels.collective.status import (
     DISAGREE,
     INTERRUPTED,
@@ -36,6 +37,9 @@ def report_failure(comm, status):
     is_told = is_leader(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != PRESENT
     if nodes.report == 0 or not is_told or is_forked(comm):
         return
+    for rank in range(comm.size):
+        if comm.failures[rank].reason != PRESENT:
+            learn_raised(comm, rank)
     gives_up = status in (INTERRUPTED, DISAGREE, MPI_FAILED, UNSEEN)  # this rank alone has failed
     if gives_up:
         own.reason = GAVE_UP

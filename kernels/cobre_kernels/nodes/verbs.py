@@ -20,11 +20,13 @@ verb            call                    what it does
 ``alltoallv``   :class:`Scatter`        leader k gets given[k] bytes at given_at[k] of ``send``;
                                         from it come got[k] bytes to got_at[k] of ``recv``
 ``chain``       :class:`Chain`          folds in the order of nodes; 0: the transport has none
-``report``      ``Outcome``             tells the other leaders the reasons in ``comm.failures``.
+``report``      ``Outcome``             tells the other leaders the exceptions that this rank's
+                                        journal has, then the reasons in ``comm.failures``.
                                         DISAGREE: that this one has done its part all the same,
                                         if they need to know. 0: this rank reaches no leader
-``goodbye``     none                    tells the other leaders that this one closes. Its caller is
-                                        ``close``, so its address is not in the record
+``goodbye``     none                    tells the other leaders by which exception this one ends, if
+                                        it does, then that it closes. Its caller is ``close``, so
+                                        its address is not in the record
 ==============  ======================  =========================================================
 
 ``header``, ``headers``, ``given``, ``got`` and ``landing`` are in the Nodes record; tables have a

@@ -4,7 +4,7 @@ Every frame begins with a prefix of 5 bytes: u32 length of what follows, u8 tag.
 
 - a header, then payload if there is any;
 - a control message: CONTROL_MESSAGE without its first CONTROL_OFFSET bytes, so that its words are
-  aligned in memory; a failure report is followed by a word for each rank;
+  aligned in memory; behind a failure report comes a word for each rank, behind RAISED the letters;
 - bulk data: prefix and payload. Its receiver knows every length already.
 """
 
@@ -26,7 +26,7 @@ CONTROL_MESSAGE = Record(
     "ControlMessage",
     "A control message, in the byte order of the network.",
     first=word("three bytes that are not sent, length of the frame, tag"),
-    step=word("WAITING, FAILURE: the sender's step; SHUTDOWN: the last that it has completed"),
+    step=word("WAITING, FAILURE: the sender's; SHUTDOWN: its last complete one; RAISED: a rank"),
 )
 HEADER_BYTES = HEADER.size_bytes
 CONTROL_OFFSET = WORD_BYTES - PREFIX_BYTES

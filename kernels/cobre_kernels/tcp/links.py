@@ -122,6 +122,8 @@ LINKS = Record(
     # Control messages and failure reports.
     control=part(CONTROL_MESSAGE, "liveness query or goodbye to send"),
     report=pointer("ControlMessage", "a failure report, to send or come in"),
+    raised=pointer("ControlMessage", "what a rank has raised, to send or come in"),
+    raised_words=word("address of its words"),
     report_rows=table("its reasons, in the byte order of the network"),
     has_report=word("1: a report has come"),
     reported_step=word("step of the earliest one"),

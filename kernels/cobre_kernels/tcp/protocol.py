@@ -31,6 +31,8 @@ WAITING         a leader that reads a query liveness answer: it waits too, in it
                 while it waits
 FAILURE         a leader whose collective   failure report: step, and why each rank of the
                 has failed                  communicator takes no further part
+RAISED          a leader that closes or     by which exception a rank ended: its type, and the first
+                reports, before it does     line of its text
 SHUTDOWN        a leader that closes, or    goodbye: the last step that it has completed
                 has told what it called
 =============== =========================== ====================================================
@@ -73,6 +75,7 @@ report              FAILURE of step t       t <= s: adopts it: TIMED_OUT if it k
                                             only, else LOST_PEER; if this leader is the late one,
                                             loses the reporter as GAVE_UP. t > s: it has done its
                                             part
+raised              RAISED                  notes it in its journal
 query               WAITING                 notes when; sends WAITING itself if it is blocked, not
                                             again within QUERY_NS
 silence             no byte for timeout_ns  is OVERDUE: sends WAITING to all

@@ -3,7 +3,7 @@
 Tags up to 0x0A are those of the documents this protocol comes from; the others are ours.
 """
 
-PROTOCOL_VERSION = 6
+PROTOCOL_VERSION = 7
 
 # On data links.
 EXCHANGE = 0x01  # header of an exchange, and eager payload
@@ -25,6 +25,7 @@ PARTS = 0x0F  # what all ranks have given
 SHUTDOWN = 0x0A  # goodbye: the sender closes its communicator
 WAITING = 0x10  # liveness query, and the answer to one
 FAILURE = 0x11  # failure report
+RAISED = 0x12  # by which exception a rank ended; before a goodbye or a failure report
 
 LENGTH_BYTES = 4
 TAG_BYTES = 1

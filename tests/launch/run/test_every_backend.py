@@ -75,7 +75,7 @@ def test_a_killed_rank_is_the_cause_and_the_others_say_so(backend, rank):
     done = backend.run(3, MEET, "kill", rank)
     assert done.returncode == 137
     assert done.stderr.splitlines()[-1].startswith(f"cobre-comm: rank {rank} was ended by signal 9")
-    told = re.findall(r"^\[\d\] .*CollectiveFailed: (.*)", done.stderr, flags=re.MULTILINE)
+    told = re.findall(r"CollectiveFailed: (.*)", done.stderr)
     assert told
     assert all(f"rank {rank} died" in words for words in told)
 

@@ -39,6 +39,11 @@ def workers_stay_usable(request):
     assert {worker.backend for worker in result.workers} == {"tcp"}
 
 
+def test_one_mistake_of_all_ranks_names_all(pool):
+    with pytest.raises(WorkerError, match="^ranks 0-2 raised ValueError: no such case"):
+        launch(bodies.mistaken, RANKS, args=((0, 1, 2),), executor=pool)
+
+
 def test_progress_comes_back_in_order_per_rank(pool):
     heard = []
     result = launch(bodies.progress, RANKS, args=(3,), executor=pool,

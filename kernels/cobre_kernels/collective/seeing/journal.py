@@ -1,4 +1,4 @@
-"""The journal of a rank: its last calls, whom it waits for, and its statistics.
+"""The journal of a rank: its last calls, whom it waits for, its statistics, what it raised.
 
 A rank writes its own journal, and nobody else does. It lies in shared memory: the other ranks, and
 ``cobre-comm status``, read it while it is written, and also after the rank was killed.
@@ -13,12 +13,17 @@ may be one call apart.
 Waiting. A rank counts as waited for where a wait in the first step of a call took longer than a few
 looks. The last rank that is waited for came last. Later steps of the call only move data.
 
+Exceptions. A rank that ends by an exception notes its words before it says that it closes. Leaders
+hand the words on, and note those of other nodes in their own journal, where their followers read.
+
+The library's own collectives, inside ``split`` for example, count in the row LIBRARY.
+
 Times are ticks (``machine/ticks.py``); ``born_ticks`` and ``born_ns`` are one moment.
 """
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.calls import ALLREDUCE, CALLED, EXACT_SUM, OPERATIONS
+from cobre_kernels.collective.calls import ALLREDUCE, CALLED, EXACT_SUM, OPERATIONS, OWN
 from cobre_kernels.collective.dtypes import EXACT
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_acquire, load_relaxed, peek, poke, store_release
@@ -34,11 +39,15 @@ from cobre_kernels.machine.record import (
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.machine.ticks import ticks
 
-JOURNAL_MAGIC = 0x314E524A45524243  # "CBREJRN1", little-endian
+JOURNAL_MAGIC = 0x324E524A45524243  # "CBREJRN2", little-endian
 CALLS = 64  # a power of two
 SHORT_BYTES = 64  # of a call that is noted after its first step has begun
 OPERATION_ROWS = max(OPERATIONS) + 1  # by its number
+LIBRARY = 0  # no number of an operation: the row of the library's own collectives
 JOB_WORDS = 8
+RAISED_ROWS = 4  # exceptions whose words a rank keeps: its own, and those that it has heard of
+RAISED_WORDS = 31
+RAISED_BYTES = RAISED_WORDS * WORD_BYTES
 NOBODY = -1
 ANOTHER_NODE = -2  # some rank of another node, which one is not known
 
@@ -68,7 +77,14 @@ OPERATION = Record(
     worst_ticks=shared("ticks until that rank had come"),
 )
 
-WORD_OF_JOB = Record("JobWord", "Eight letters.", value=shared("letters"))
+LETTERS = Record("Letters", "Eight letters, as UTF-8.", value=shared("letters"))
+
+RAISED = Record(
+    "Raised",
+    "An exception by which a rank has ended; shared, written by the rank whose journal it is.",
+    rank=shared("that rank and 1; 0: this row is free; stored last"),
+    words=own_rows(LETTERS, "type and first line of its text, zeros behind it", RAISED_WORDS),
+)
 
 JOURNAL = Record(
     "Journal",
@@ -82,16 +98,19 @@ JOURNAL = Record(
     communicator=shared("number of the communicator in its process; 0 is the first"),
     born_ticks=shared("ticks when the journal began"),
     born_ns=shared("the monotonic clock at the same moment"),
-    job=own_rows(WORD_OF_JOB, "name of the job, zeros behind it", JOB_WORDS),
+    job=own_rows(LETTERS, "name of the job, zeros behind it", JOB_WORDS),
     called=shared("number of the last call that has begun", begins_line=True),
     ended=shared("status of the collective that broke the communicator, or CLOSED_WELL; 0: none"),
     awaited=shared("the rank that is waited for, or ANOTHER_NODE; NOBODY: it has come"),
     awaited_in=shared("number of the call in which that is true"),
     awaited_since=shared("ticks when the wait for it became slow"),
+    raised=own_rows(RAISED, "exceptions, as they are heard of", RAISED_ROWS, begins_line=True),
     operations=own_rows(OPERATION, "one for each operation", OPERATION_ROWS, begins_line=True),
     calls=own_rows(NOTED_CALL, "the last calls; call n is in row n modulo CALLS", CALLS),
 )
 CLOSED_WELL = -1
+WORDS_OFFSET = RAISED.offsets["words"]
+RAISED_OFFSET = JOURNAL.offsets["raised"]
 HEAD_BYTES = JOURNAL.offsets["calls"]
 NOTED_BYTES = NOTED_CALL.size_bytes
 
@@ -112,6 +131,13 @@ class Owner(NamedTuple):
     pid: int
     communicator: int
     job: int
+
+
+class Raised(NamedTuple):
+    """The words of an exception: RAISED_WORDS words of letters at an address."""
+
+    rank: int
+    words: int
 
 
 class Copy(NamedTuple):
@@ -196,6 +222,8 @@ def note_left(comm):
 @routine
 def _row_of(signature):
     """Return the row of a call's operation."""
+    if signature & OWN != 0:
+        return LIBRARY
     is_exact_sum = signature & 0xFFFF == ALLREDUCE | EXACT << 8
     return EXACT_SUM if is_exact_sum else signature & 0xFF
 
@@ -255,6 +283,55 @@ def note_end(comm, status):
     store_release(comm.journal.ended, status)
 
 
+@routine
+def note_raised(journal, rank, words):
+    """Note the words of an exception, unless those of this rank are noted, or no row is free.
+
+    The releases pair with the loads in copy_journal_kernel, and in :func:`learn_raised`.
+    """
+    for row in range(RAISED_ROWS):
+        raised = journal.raised[row]
+        found = load_relaxed(raised.rank)
+        if found == rank + 1:
+            return
+        if found == 0:
+            for index in range(RAISED_WORDS):
+                value = load_acquire(words + index * WORD_BYTES)
+                store_release(raised.words[index].value, value)
+            store_release(raised.rank, rank + 1)
+            return
+
+
+@routine
+def learn_raised(comm, rank):
+    """Note what a rank has raised, if its journal can be read here and says so.
+
+    The load pairs with the last store in :func:`note_raised`, of that rank.
+    """
+    theirs = comm.journals[rank]
+    if theirs == 0 or rank == comm.rank:
+        return
+    raised = theirs + RAISED_OFFSET  # its own exception comes before all that it hears of
+    if load_acquire(raised) == rank + 1:
+        note_raised(comm.journal, rank, raised + WORDS_OFFSET)
+
+
+@routine
+def take_raised(journal, row, target):
+    """Copy the words in a row of this rank's own journal; return whose they are, or NOBODY."""
+    raised = journal.raised[row]
+    for index in range(RAISED_WORDS):
+        poke(target + index * WORD_BYTES, load_relaxed(raised.words[index].value))
+    return load_relaxed(raised.rank) - 1
+
+
+@kernel(JOURNAL, Raised)
+def note_raised_kernel(journal, call):
+    """Note by which exception this rank ends."""
+    note_raised(journal, call.rank, call.words)
+    return 0
+
+
 @kernel(JOURNAL, Copy)
 def copy_journal_kernel(journal, call):
     """Copy a journal that is being written. Rows that are torn get number 0.
@@ -276,4 +353,4 @@ def copy_journal_kernel(journal, call):
     return 0
 
 
-KERNELS = (open_journal_kernel, copy_journal_kernel)
+KERNELS = (open_journal_kernel, note_raised_kernel, copy_journal_kernel)

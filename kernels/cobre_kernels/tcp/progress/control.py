@@ -6,6 +6,13 @@ they mean for a step is decided in ``failing.py``.
 
 from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM, DIED, GARBLED, GAVE_UP, LEFT, UNREACHABLE
+from cobre_kernels.collective.seeing.journal import (
+    NOBODY,
+    RAISED_BYTES,
+    RAISED_ROWS,
+    note_raised,
+    take_raised,
+)
 from cobre_kernels.collective.status import DISAGREE, OK
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import swap_bytes
@@ -17,7 +24,7 @@ from cobre_kernels.tcp.frame import CONTROL_BYTES, CONTROL_OFFSET, control_first
 from cobre_kernels.tcp.links import CLOSED_HERE, MEMBER, NO_LINK
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS, becomes_ready, receive_all, send_all
 from cobre_kernels.tcp.protocol import QUERY_NS, REST_PATIENCE_MS, SEND_PATIENCE_MS
-from cobre_kernels.tcp.tags import FAILURE, SHUTDOWN, WAITING
+from cobre_kernels.tcp.tags import FAILURE, RAISED, SHUTDOWN, WAITING
 
 
 @routine
@@ -25,7 +32,7 @@ def query_liveness(comm, now):
     """Tell all others that this leader waits in its step; not again within QUERY_NS."""
     if now - comm.links.queried_ns >= QUERY_NS:
         comm.links.queried_ns = now
-        _send_to_all(comm, comm.links.control, WAITING, 0)
+        _send_to_all(comm, comm.links.control, WAITING, comm.generation, 0)
 
 
 @kernel(COMM)
@@ -37,7 +44,17 @@ def goodbye_kernel(comm):
 
 @routine
 def _say_goodbye(comm):
-    _send_to_all(comm, comm.links.control, SHUTDOWN, 0)
+    _send_raised(comm)
+    _send_to_all(comm, comm.links.control, SHUTDOWN, comm.generation, 0)
+
+
+@routine
+def _send_raised(comm):
+    """Send what ranks have raised, as far as this leader knows."""
+    for row in range(RAISED_ROWS):
+        rank = take_raised(comm.journal, row, comm.links.raised_words)
+        if rank != NOBODY:
+            _send_to_all(comm, comm.links.raised, RAISED, rank, RAISED_BYTES)
 
 
 @kernel(COMM, Outcome)
@@ -52,15 +69,16 @@ def report_kernel(comm, call):
         return OK
     for rank in range(comm.size):
         comm.links.report_rows[rank] = swap_bytes(comm.failures[rank].reason)
-    _send_to_all(comm, comm.links.report, FAILURE, comm.size * WORD_BYTES)
+    _send_raised(comm)
+    _send_to_all(comm, comm.links.report, FAILURE, comm.generation, comm.size * WORD_BYTES)
     return OK
 
 
 @routine
-def _send_to_all(comm, message, tag, rows_bytes):
-    """Send a control message about this step, and its rows, to every leader that is still there."""
+def _send_to_all(comm, message, tag, step, rows_bytes):
+    """Send a control message, and its rows, to every leader that is still there."""
     message.first = control_first(tag, rows_bytes)
-    message.step = swap_bytes(comm.generation)
+    message.step = swap_bytes(step)
     for node in range(comm.nodes.nodes):
         fd = comm.links.peers[node].control_fd
         if fd != NO_LINK:
@@ -121,7 +139,7 @@ def end_control(peer, reason):
 
 @routine
 def _take_in(comm, node):
-    """Note a control message: rows "query", "goodbye" and "report" of the protocol."""
+    """Note a control message: rows "query", "goodbye", "report", "raised" of the protocol."""
     peer = comm.links.peers[node]
     tag, step = control_tag(peer.control), swap_bytes(peer.control.step)
     if peer.control.first >> 24 << 24 == control_first(tag, _rows_bytes(comm, tag)):
@@ -131,6 +149,8 @@ def _take_in(comm, node):
         if tag == SHUTDOWN:
             peer.condition = LEFT
             peer.completed = step
+            return
+        if tag == RAISED and 0 <= step < comm.size and _take_raised(comm, node, step):
             return
         if tag == FAILURE and _take_report(comm, node, step):
             peer.condition = GAVE_UP
@@ -142,7 +162,19 @@ def _take_in(comm, node):
 
 @routine
 def _rows_bytes(comm, tag):
-    return comm.size * WORD_BYTES if tag == FAILURE else 0
+    if tag == FAILURE:
+        return comm.size * WORD_BYTES
+    return RAISED_BYTES if tag == RAISED else 0
+
+
+@routine
+def _take_raised(comm, node, rank):
+    """Read by which exception a rank has ended, and note it; tell if that came."""
+    fd, words = comm.links.peers[node].control_fd, comm.links.raised_words
+    if not receive_all(comm, fd, words, RAISED_BYTES, REST_PATIENCE_MS):
+        return False
+    note_raised(comm.journal, rank, words)
+    return True
 
 
 @routine

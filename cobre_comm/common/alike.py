@@ -1,0 +1,16 @@
+"""What several ranks say alike is said once, with their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def alike(failures: Mapping[int, T], key: Callable[[T], Hashable]) -> list[tuple[list[int], T]]:
+    """Return one failure of each key, with the ranks that have it, in the order of the first."""
+    ranks: dict[Hashable, list[int]] = {}
+    for rank, each in failures.items():
+        ranks.setdefault(key(each), []).append(rank)
+    return [(sorted(numbers), failures[numbers[0]]) for numbers in ranks.values()]

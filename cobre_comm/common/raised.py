@@ -1,0 +1,56 @@
+"""What an exception says, in a line, and the objects that tell other processes of it at the end."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any, Protocol
+
+from cobre_comm.common.texts import text_of
+
+
+class Ends(Protocol):
+    """What ends by an exception, or without one."""
+
+    def _end_by(self, error: BaseException | None) -> None:
+        """End, and tell the others by which exception."""
+
+
+living: weakref.WeakSet[Any] = weakref.WeakSet()  # of Ends
+
+
+def type_of(error: BaseException) -> str:
+    """Return the name of an exception's class, with its module unless that is ``builtins``."""
+    kind = type(error)
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+
+
+def line_of(error: BaseException) -> str:
+    """Return the type of an exception and the first line of its text."""
+    text = text_of(error).strip()
+    first = text.splitlines()[0].rstrip() if text else ""
+    return f"{type_of(error)}: {first}" if first else type_of(error)
+
+
+def cut(line: str, nbytes: int) -> bytes:
+    """Return a line as UTF-8 of so many bytes at most; dots stand for what is missing."""
+    encoded = line.encode(errors="backslashreplace")
+    if len(encoded) <= nbytes:
+        return encoded
+    return encoded[: nbytes - 3].decode(errors="ignore").encode() + b"..."
+
+
+def is_an_ending(error: BaseException) -> bool:
+    """Whether a rank that ends by this has meant to."""
+    return isinstance(error, (SystemExit, GeneratorExit))
+
+
+def end_all(error: BaseException | None) -> None:
+    """End all that lives: a rank ends by this exception."""
+    for one in list(living):
+        one._end_by(error)
+
+
+def end_all_at_exit() -> None:
+    """End all that lives, while everything still works; Python has kept what was not caught."""
+    end_all(getattr(sys, "last_value", None))

@@ -1,0 +1,71 @@
+"""The last rank but one ends in some WAY, while the others wait for it in Python or @njit."""
+
+import contextlib
+import os
+import sys
+import time
+
+from numba import njit
+
+from cobre_comm import CollectiveFailed, create_communicator
+
+way, caller = sys.argv[1:]
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise SystemExit("no words")
+
+
+ERRORS = {
+    "unprintable": Unprintable("x"),
+    "surrogates": ValueError("bad \udcff file"),
+    "long": ValueError("é" * 5000),
+    "empty": ValueError(),
+}
+
+
+@njit
+def meet(comm):
+    comm.barrier()
+
+
+def wait(comm):
+    meet(comm) if caller == "njit" else comm.barrier()
+
+
+def work(comm):
+    wait(comm)  # compiled on all ranks
+    if comm.rank == comm.size - 2:
+        time.sleep(0.2)  # until the others wait
+        if way == "exit":
+            sys.exit(3)
+        raise ERRORS.get(way, ValueError("bad inflow file\nline 2 of it"))
+    try:
+        wait(comm)
+    except CollectiveFailed as error:
+        os.write(1, f"{error}\n".encode())
+        os._exit(0)
+
+
+def main():
+    if way == "bare":
+        work(create_communicator())
+    elif way == "handler":  # made while another exception is handled, which is not the cause
+        try:
+            raise LookupError("handled long before")
+        except LookupError:
+            work(create_communicator())
+    elif way == "finally":
+        comm = create_communicator()
+        with contextlib.closing(comm):
+            work(comm)
+    elif way == "part":
+        with create_communicator() as comm:
+            work(comm.split(0, -comm.rank))
+    else:
+        with create_communicator() as comm:
+            work(comm)
+
+
+main()

@@ -1,0 +1,138 @@
+"""The exception of one rank is in the errors of all others: its type, and its first line."""
+
+import itertools
+import re
+
+import pytest
+
+from tests.grid import some
+from tests.launch.command import PROGRAMS, cobre, lines_of
+from tests.launch.mpi_libraries import needs
+
+RAISES = PROGRAMS / "raises.py"
+SAID = "rank 2 raised ValueError: bad inflow file"
+# By what a rank does: what the others are told.
+TOLD = {
+    "with": SAID,
+    "bare": SAID,
+    "finally": SAID,
+    "handler": SAID,
+    "part": SAID,  # in the order of the part, which is the other way round
+    "unprintable": "rank 2 raised __main__.Unprintable: <str() raised SystemExit>",
+    "surrogates": "rank 2 raised ValueError: bad \\udcff file",
+    "long": f"rank 2 raised ValueError: {'é' * 116}...",
+    "empty": "rank 2 raised ValueError",
+    "exit": "rank 2 closed its communicator, while others waited for it",
+}
+# By a name: the backend, and how its ranks lie on nodes.
+PLACES = {
+    "shm": ("shm", {}),
+    "tcp": ("tcp", {}),
+    "tcp-flat": ("tcp", {"COBRE_TCP_SHARE": "0"}),
+    "tcp-followers": ("tcp", {"COBRE_TCP_PRETEND_NODES": "0,1,1,0"}),
+    "tcp-leaders": ("tcp", {"COBRE_TCP_PRETEND_NODES": "0,0,1,1"}),
+    "mpi-openmpi": ("mpi", {}),
+    "mpi-mpich": ("mpi", {}),
+    "mpi-openmpi-flat": ("mpi", {"COBRE_MPI_PRETEND_NODES": "0,1,2,3"}),
+    "mpi-mpich-leaders": ("mpi", {"COBRE_MPI_PRETEND_NODES": "0,0,1,1"}),
+    "mpi-openmpi-followers": ("mpi", {"COBRE_MPI_PRETEND_NODES": "0,1,1,0"}),
+}
+DAILY = [
+    ("bare", "shm", "njit"), ("surrogates", "shm", "python"), ("part", "shm", "python"),
+    ("with", "tcp-followers", "python"), ("bare", "tcp-leaders", "njit"),
+    ("with", "mpi-mpich-leaders", "njit"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("way", "place", "caller"), some(DAILY, itertools.product(TOLD, PLACES, ("python", "njit")))
+)
+def test_the_others_are_told_what_a_rank_raised(way, place, caller):
+    backend, variables = PLACES[place]
+    if backend == "mpi":
+        variables = variables | needs(place.split("-")[1])
+    done = cobre("run", "-n", 4, "--backend", backend, RAISES, way, caller, **variables)
+    for rank in {0, 1, 2, 3} - {1 if way == "part" else 2}:
+        assert lines_of(done.stdout, rank) == [f"barrier failed: {TOLD[way]}"], done.stderr
+    assert done.returncode == (3 if way == "exit" else 1)
+
+
+ALIKE = """
+import sys
+from cobre_comm import create_communicator
+with create_communicator() as comm:
+    comm.barrier()
+    print(f"before {comm.rank}", file=sys.stderr)
+    if comm.rank < int(sys.argv[1]):
+        raise ValueError("no such case: \\udcff")
+    if comm.rank == comm.size - 1:
+        raise KeyError("another")
+    comm.barrier()
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "alike.py"
+    path.write_text(ALIKE)
+    return path
+
+
+def test_one_mistake_of_all_ranks_is_printed_once(program):
+    done = cobre("run", "-n", 4, program, 4)
+    assert done.stderr.count("Traceback") == 1, done.stderr
+    told = f"""\
+cobre-comm: the last words of ranks 0-3:
+    Traceback (most recent call last):
+      File "{program}", line 8, in <module>
+        raise ValueError("no such case: \\udcff")
+    ValueError: no such case: \\udcff
+"""
+    assert told in done.stderr
+    assert re.fullmatch(r"cobre-comm: rank \d exited with code 1", done.stderr.splitlines()[-1])
+    assert all(lines_of(done.stderr, rank) == [f"before {rank}"] for rank in range(4))
+    assert done.returncode == 1
+
+
+def test_each_mistake_is_printed_and_what_followed_before_it(program):
+    done = cobre("run", "-n", 4, program, 0)
+    *_, followed, cause = re.findall("the last words of (.*):\n", done.stderr)
+    assert (followed, cause) == ("ranks 0-2", "rank 3")
+    assert "ranks 0-2 failed after rank 3 had" in done.stderr
+    assert "CollectiveFailed: barrier failed: rank 3 raised KeyError: 'another'" in done.stderr
+    assert done.stderr.count("Traceback") == 2
+
+
+def test_a_traceback_goes_to_the_file_of_its_rank(program, tmp_path):
+    logs = tmp_path / "logs"
+    cobre("run", "-n", 2, "--quiet-ranks", "0-", "--log-dir", logs, program, 2)
+    for rank in range(2):
+        said = (logs / f"rank-{rank}.log").read_text()
+        assert said.startswith(f"before {rank}\nTraceback")
+        assert said.endswith("ValueError: no such case: \\udcff\n")
+
+
+HOOKS = """
+import os, sys
+from cobre_comm import create_communicator
+way = sys.argv[1]
+if way == "hook":
+    sys.excepthook = lambda kind, error, trace: print("MY HOOK", error, file=sys.stderr)
+comm = create_communicator()
+comm.barrier()
+if way == "deaf":
+    os.closerange(3, 256)
+raise ValueError("x" * (30_000 if way == "long" else 3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "word"),
+    [("hook", "MY HOOK xxx"), ("deaf", "ValueError: xxx"), ("long", "x" * 30_000)],
+)
+def test_a_rank_prints_itself_what_the_launcher_cannot_print_for_it(way, word, tmp_path):
+    path = tmp_path / "hooks.py"
+    path.write_text(HOOKS)
+    done = cobre("run", "-n", 2, path, way)
+    for rank in range(2):
+        assert any(word in line for line in lines_of(done.stderr, rank)), done.stderr

@@ -1,0 +1,68 @@
+"""Collectives that the library calls itself are not counted, and not told, as the program's."""
+
+import re
+
+import numpy as np
+import pytest
+
+from cobre_comm import CollectiveFailed, objects
+from tests.launch.command import cobre
+
+BACKENDS = ["shm", "tcp"]
+
+
+@pytest.mark.ranks(2, backends=BACKENDS)
+def test_statistics_have_a_row_for_them(comm):
+    before = comm.stats()["library"].calls
+    for _ in range(3):
+        comm.sum(1)
+    comm.create_shared_region(8).close()
+    comm.split_local().close()
+    comm.split(0).close()
+    assert objects.broadcast(comm, {"stages": 12}) == {"stages": 12}
+    assert objects.allgather(comm, comm.rank) == [0, 1]
+    assert objects.gather(comm, comm.rank) in ([0, 1], None)
+    stats = comm.stats()
+    once = dict.fromkeys(("create_shared_region", "split_local", "split"), 1)
+    counted = {name: each.calls for name, each in stats.operations.items() if name != "library"}
+    assert counted == {"allreduce": 3, **once}
+    assert stats["library"].calls - before > 9
+    assert re.search(r"^library +\d", repr(stats), flags=re.MULTILINE)
+
+
+@pytest.mark.ranks(2, backends=BACKENDS)
+def test_an_error_says_for_what_they_were_called(comm):
+    comm.barrier()
+    with pytest.raises(CollectiveFailed) as caught:
+        objects.broadcast(comm, 1) if comm.rank == 0 else comm.broadcast(np.zeros(2, np.int64))
+    said = "rank 0 called broadcast(root=0, int64, 16 bytes) of objects.broadcast; rank 1 called "
+    assert f"{said}broadcast(root=0, int64, 16 bytes)" in str(caught.value)
+    assert caught.value.operation == ("objects.broadcast" if comm.rank == 0 else "broadcast")
+    told = "\n".join(caught.value.__notes__)
+    assert re.search(r"#2 broadcast\(root=0, 16 bytes int64\) of objects.broadcast entered", told)
+
+
+@pytest.mark.ranks(2, backends=BACKENDS)
+def test_who_was_waited_for_is_counted_and_no_share(comm):
+    for _ in range(7):
+        comm.sum(1)
+    for sentence in re.findall("rank . was waited for in .*", repr(comm.stats())):
+        assert re.fullmatch(r"rank . was waited for in \d of 7 allreduce calls, .* of .*", sentence)
+
+
+TRACED = """
+from cobre_comm import create_communicator
+with create_communicator() as comm:
+    comm.sum(1)
+    comm.split(0).close()
+"""
+
+
+def test_a_trace_says_for_what_they_were_called(tmp_path):
+    program = tmp_path / "traced.py"
+    program.write_text(TRACED)
+    done = cobre("run", "-n", 2, program, COBRE_COMM_TRACE=str(tmp_path / "trace"))
+    assert done.returncode == 0, done.stderr
+    events = (tmp_path / "trace" / "rank-0.json").read_text().splitlines()
+    called = [event for event in events if '"name":"allreduce"' in event.replace(" ", "")]
+    assert sum('"of":"split"' in event for event in called) == len(called) - 1 > 0

@@ -40,7 +40,7 @@ def workers_stay_usable(request):
 
 
 def test_one_mistake_of_all_ranks_names_all(pool):
-    with pytest.raises(WorkerError, match="^ranks 0-2 raised ValueError: no such case"):
+    with pytest.raises(WorkerError, match=r"^ranks 0-2 raised ValueError: no such case"):
         launch(bodies.mistaken, RANKS, args=((0, 1, 2),), executor=pool)
 
 

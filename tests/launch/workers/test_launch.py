@@ -107,7 +107,7 @@ def test_first_failure_is_the_workers_own_exception(actor):
 
 
 def test_one_mistake_of_all_workers_names_all():
-    with pytest.raises(WorkerError, match="^ranks 0-2 raised ValueError: no such case") as caught:
+    with pytest.raises(WorkerError, match=r"^ranks 0-2 raised ValueError: no such case") as caught:
         launch(bodies.mistaken, 3, args=((0, 1, 2),))
     assert caught.value.ranks == (0, 1, 2)
     assert caught.value.rank in (0, 1, 2)
@@ -117,7 +117,7 @@ def test_one_mistake_of_all_workers_names_all():
 def test_the_others_are_told_what_a_worker_raised():
     told = set()
     for _ in range(5):  # the others are ended a moment later, on a loaded machine before they speak
-        with pytest.raises(WorkerError, match="^rank 1 raised ValueError: no such case"):
+        with pytest.raises(WorkerError, match=r"^rank 1 raised ValueError: no such case"):
             launch(bodies.mistaken, 3, args=((1,),), on_progress=lambda _, text: told.add(text))
         if told:
             break

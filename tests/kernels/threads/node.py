@@ -9,9 +9,10 @@ import sys
 
 import numpy as np
 from cobre_kernels.collective.comm import FAILURE
+from cobre_kernels.collective.seeing.journal import RAISED_ROWS
 from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES
 from cobre_kernels.mpi import calls, messages, verbs
-from cobre_kernels.mpi.records import MESSAGE, MPI
+from cobre_kernels.mpi.records import MESSAGE, MPI, RAISED_MESSAGE
 from cobre_kernels.nodes import outcome, records, round
 
 from cobre_comm.backends.nodes.memory import BODIES
@@ -122,6 +123,7 @@ class Node(World):
         mpi.reasons, mpi.sends, mpi.answered = (self._words([0] * size) for _ in range(3))
         mpi.report_out = self._record(MESSAGE, size)
         mpi.query_out, mpi.answer_out = (self._record(MESSAGE) for _ in range(2))
+        mpi.raised_out = self._words([0] * (RAISED_ROWS * RAISED_MESSAGE.size_bytes // WORD_BYTES))
         mpi.message_in = self._record(MESSAGE, size)
         return comm
 

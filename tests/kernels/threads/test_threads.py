@@ -26,7 +26,11 @@ UNSEEN = (
     "RegionState.closed",
     "Regions.used",
     "Regions.unlisted",
-    *(word for word in WORDS if word.startswith(("Journal", "NotedCall", "Operation", "Job"))),
+    *(
+        word
+        for word in WORDS
+        if word.startswith(("Journal", "NotedCall", "Operation", "Letters", "Raised"))
+    ),
 )
 # What is said of each: a race, or an operation that is not stated.
 PLANTED = {

@@ -7,14 +7,21 @@ ranks.
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from cobre_comm import create_communicator
+from cobre_comm import Communicator, create_communicator
 
 ORDER = 60
 
 
 @njit(cache=True, nogil=True)
-def largest_eigenvalue(comm, rows, counts, displs, iterations):
+def largest_eigenvalue(
+    comm: Communicator,
+    rows: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    displs: NDArray[np.int64],
+    iterations: int,
+) -> float:
     """Return the eigenvalue of largest magnitude of a matrix of which each rank has some rows."""
     vector = np.ones(rows.shape[1])
     mine = np.empty(rows.shape[0])

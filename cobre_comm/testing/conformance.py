@@ -8,7 +8,15 @@ used.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cobre_comm.testing.cases.case import Slow as Slow
+    from cobre_comm.testing.suite.grid import Grid as Grid
+    from cobre_comm.testing.suite.part import FEATURES as FEATURES
+    from cobre_comm.testing.suite.part import Part as Part
+    from cobre_comm.testing.suite.parts import PARTS as PARTS
+    from cobre_comm.testing.suite.parts import ConformanceSuite as ConformanceSuite
 
 _HOME_OF = {
     "ConformanceSuite": "parts",

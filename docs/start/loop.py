@@ -1,11 +1,11 @@
 import numpy as np
 from numba import njit
 
-from cobre_comm import create_communicator
+from cobre_comm import Communicator, create_communicator
 
 
 @njit(cache=True, nogil=True)
-def partial_sums(comm, terms, rounds):
+def partial_sums(comm: Communicator, terms: int, rounds: int) -> float:
     """Add up 1 / n^2 over all ranks: each takes every size-th term."""
     total = 0.0
     mine = np.empty(terms // comm.size)

@@ -1,9 +1,9 @@
 import random
 
-from cobre_comm import launch
+from cobre_comm import Communicator, launch
 
 
-def count_hits(comm, throws):
+def count_hits(comm: Communicator, throws: int) -> tuple[int, int]:
     """Throw darts at a square; count on all ranks those inside its circle."""
     draw = random.Random(comm.rank)
     hits = sum(draw.random() ** 2 + draw.random() ** 2 < 1 for _ in range(throws))

@@ -6,14 +6,15 @@ import time
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cobre_comm import create_communicator
+from cobre_comm import Communicator, create_communicator
 
 FILE = Path("policy.npy")
 SCENARIOS = 12
 
 
-def restore(comm):
+def restore(comm: Communicator) -> NDArray[np.float64]:
     """Return the state on every rank: that of the checkpoint, or that of the beginning."""
     state = np.zeros(2)  # number of iterations, and the policy that they have found
     if comm.rank == 0 and FILE.exists():
@@ -22,7 +23,7 @@ def restore(comm):
     return state
 
 
-def save(state):
+def save(state: NDArray[np.float64]) -> None:
     """Replace the checkpoint in one moment: a kill leaves the old one or the new one."""
     draft = FILE.with_suffix(".part")
     with draft.open("wb") as file:
@@ -32,7 +33,7 @@ def save(state):
     draft.replace(FILE)
 
 
-def improve(comm, state):
+def improve(comm: Communicator, state: NDArray[np.float64]) -> None:
     """Do one iteration; each rank takes some scenarios, each with its own random numbers."""
     iteration, policy = int(state[0]), state[1]
     mine = [
@@ -44,7 +45,7 @@ def improve(comm, state):
     state[0] += 1
 
 
-def main(iterations):
+def main(iterations: int) -> None:
     """Train until all iterations are done, or a signal asks to stop."""
     with create_communicator() as comm:
         state = restore(comm)

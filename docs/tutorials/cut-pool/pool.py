@@ -3,13 +3,15 @@ from pathlib import Path
 import numpy as np
 from numba import njit
 
-from cobre_comm import create_communicator
+from cobre_comm import Communicator, SharedRegion, create_communicator
 
 STAGES, ROUNDS, CUTS, HYDROS = 24, 60, 8, 40  # cuts of each rank in each round
 
 
 @njit(cache=True, nogil=True)
-def fill(comm, region, stages, rounds, cuts, hydros):
+def fill(
+    comm: Communicator, region: SharedRegion, stages: int, rounds: int, cuts: int, hydros: int
+) -> float:
     """Add cuts to the pool of each stage, round by round; return its height at a point."""
     width = 1 + hydros  # a cut is an intercept and a slope for each reservoir
     share = cuts * width
@@ -31,7 +33,7 @@ def fill(comm, region, stages, rounds, cuts, hydros):
     return height
 
 
-def shared_mib():
+def shared_mib() -> float:
     """Return this process's fair share of the shared memory that it has mapped."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss_Shmem:")) / 1024

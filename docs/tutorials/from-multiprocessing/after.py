@@ -1,14 +1,14 @@
 import numpy as np
 
-from cobre_comm import launch
+from cobre_comm import Communicator, launch
 
 
-def evaluate(scenario, policy):
+def evaluate(scenario: int, policy: float) -> float:
     draw = np.random.default_rng(scenario)
     return float(np.abs(draw.normal(policy, 1.0, 1000)).mean())
 
 
-def improve(comm, scenarios, rounds):
+def improve(comm: Communicator, scenarios: int, rounds: int) -> float:
     policy = 1.0
     mine = range(comm.rank, scenarios, comm.size)
     for _ in range(rounds):

@@ -1,11 +1,12 @@
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from cobre_comm import create_communicator
+from cobre_comm import Communicator, create_communicator
 
 
 @njit(cache=True)
-def iterate(comm, x, rounds):
+def iterate(comm: Communicator, x: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
     """Move the mean of all ranks into each rank's own data, round by round."""
     total = np.empty_like(x)
     for _ in range(rounds):

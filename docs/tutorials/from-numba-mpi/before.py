@@ -1,10 +1,11 @@
 import numba_mpi
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 
 @njit
-def iterate(x, rounds):
+def iterate(x: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
     """Move the mean of all ranks into each rank's own data, round by round."""
     total = np.empty_like(x)
     for _ in range(rounds):

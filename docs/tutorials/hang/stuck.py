@@ -3,7 +3,7 @@ import numpy as np
 from cobre_comm import create_communicator
 
 
-def root_of(x):
+def root_of(x: float) -> float:
     """Return the square root of x, by Newton's method."""
     guess = 1.0
     while guess * guess != x:  # never equal for some x

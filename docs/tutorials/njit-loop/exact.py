@@ -4,11 +4,11 @@ import numpy as np
 from numba import njit
 from serial import SCENARIOS, cost_of_year
 
-from cobre_comm import create_communicator
+from cobre_comm import Communicator, create_communicator
 
 
 @njit(cache=True, nogil=True)
-def best_target(comm, scenarios, rounds):
+def best_target(comm: Communicator, scenarios: int, rounds: int) -> tuple[float, float]:
     """Return the best target and its mean cost, by narrowing an interval."""
     low, high = 0.0, 100.0
     first = scenarios * comm.rank // comm.size

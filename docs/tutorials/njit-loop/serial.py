@@ -7,7 +7,7 @@ SCENARIOS = 6000
 
 
 @njit(cache=True)
-def cost_of_year(scenario, target):
+def cost_of_year(scenario: int, target: float) -> float:
     """Return the cost of a year in which a reservoir is kept near a target."""
     np.random.seed(scenario)
     volume, cost = 50.0, 0.0
@@ -22,7 +22,7 @@ def cost_of_year(scenario, target):
 
 
 @njit(cache=True)
-def best_target(scenarios, rounds):
+def best_target(scenarios: int, rounds: int) -> tuple[float, float]:
     """Return the best target and its mean cost, by narrowing an interval."""
     low, high = 0.0, 100.0
     costs = np.empty(scenarios)

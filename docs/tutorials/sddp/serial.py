@@ -2,11 +2,18 @@ import hashlib
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 from stage import OUTCOMES, STAGES, VOLUME_START, inflows, solve
 
 
 @njit(cache=True)
-def train(inflow, iterations, passes, pool, bounds):
+def train(
+    inflow: NDArray[np.float64],
+    iterations: int,
+    passes: int,
+    pool: NDArray[np.float64],
+    bounds: NDArray[np.float64],
+) -> None:
     """Fill the pool of cuts; note lower bound and simulated cost of each iteration."""
     volumes = np.empty((passes, STAGES))
     costs = np.empty(passes)
@@ -40,7 +47,7 @@ def train(inflow, iterations, passes, pool, bounds):
         bounds[iteration] = lower, costs.sum() / passes
 
 
-def main(iterations=15, passes=24):
+def main(iterations: int = 15, passes: int = 24) -> None:
     pool = np.zeros((STAGES + 1, iterations * passes, 2))
     bounds = np.empty((iterations, 2))
     train(inflows(), iterations, passes, pool, bounds)

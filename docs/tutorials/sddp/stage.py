@@ -1,5 +1,6 @@
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 STAGES, OUTCOMES = 24, 8
 VOLUME_MAX, VOLUME_START, DEMAND = 200.0, 100.0, 100.0
@@ -7,7 +8,7 @@ CAPACITY = np.array([30.0, 25.0, 20.0, 1e9])  # the last one is demand that is n
 PRICE = np.array([20.0, 60.0, 150.0, 1000.0])
 
 
-def inflows():
+def inflows() -> NDArray[np.float64]:
     """Return what flows in, by stage and outcome."""
     season = 55 + 35 * np.sin(2 * np.pi * np.arange(STAGES) / 12)
     factor = np.exp(np.random.default_rng(1).normal(0, 0.4, (STAGES, OUTCOMES)))
@@ -15,7 +16,7 @@ def inflows():
 
 
 @njit(cache=True)
-def thermal(power):
+def thermal(power: float) -> tuple[float, float]:
     """Return cost and marginal cost of what thermal plants generate."""
     cost = 0.0
     if power <= 0:
@@ -29,7 +30,7 @@ def thermal(power):
 
 
 @njit(cache=True)
-def future(volume, cuts):
+def future(volume: float, cuts: NDArray[np.float64]) -> tuple[float, float]:
     """Return height and slope of the highest cut at a volume."""
     height, slope = 0.0, 0.0
     for intercept, steepness in cuts:
@@ -40,7 +41,9 @@ def future(volume, cuts):
 
 
 @njit(cache=True)
-def solve(volume, inflow, cuts):
+def solve(
+    volume: float, inflow: float, cuts: NDArray[np.float64]
+) -> tuple[float, float, float, float]:
     """Return cost now, cost to go, next volume, and what one more unit of water saves."""
     water = volume + inflow
     low, high = 0.0, min(VOLUME_MAX, water)

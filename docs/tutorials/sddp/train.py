@@ -2,13 +2,21 @@ import hashlib
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 from stage import OUTCOMES, STAGES, VOLUME_START, inflows, solve
 
-from cobre_comm import create_communicator
+from cobre_comm import Communicator, create_communicator
 
 
 @njit(cache=True, nogil=True)
-def train(comm, inflow, iterations, passes, pool, bounds):
+def train(
+    comm: Communicator,
+    inflow: NDArray[np.float64],
+    iterations: int,
+    passes: int,
+    pool: NDArray[np.float64],
+    bounds: NDArray[np.float64],
+) -> None:
     """Fill the pool of cuts; note lower bound and simulated cost of each iteration."""
     limits = np.arange(comm.size + 1) * passes // comm.size  # trajectories of each rank
     first, last = limits[comm.rank], limits[comm.rank + 1]
@@ -45,7 +53,7 @@ def train(comm, inflow, iterations, passes, pool, bounds):
         bounds[iteration] = lower, comm.exact_sum(costs) / passes
 
 
-def main(iterations=15, passes=24):
+def main(iterations: int = 15, passes: int = 24) -> None:
     pool = np.zeros((STAGES + 1, iterations * passes, 2))
     bounds = np.empty((iterations, 2))
     with create_communicator() as comm:

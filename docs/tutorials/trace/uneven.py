@@ -1,11 +1,11 @@
 import numpy as np
 from numba import njit
 
-from cobre_comm import create_communicator
+from cobre_comm import Communicator, create_communicator
 
 
 @njit(cache=True, nogil=True)
-def iterate(comm, rounds, work):
+def iterate(comm: Communicator, rounds: int, work: int) -> None:
     """Compute for a while, then tell everyone; round after round."""
     mine, everyone = np.zeros(500), np.empty(500 * comm.size)
     for _ in range(rounds):

@@ -118,6 +118,15 @@ def block_of(call, rank):
 
 
 @routine
+def reach_bytes(comm, call):
+    """Return where the last block ends; ``recv`` may be longer on some ranks."""
+    reach = 0
+    for rank in range(comm.size):
+        reach = max(reach, count_of(call, rank) + displacement_of(call, rank))
+    return reach * call.itemsize
+
+
+@routine
 def largest_block_bytes(size, call):
     """Return the bytes of the longest block of an allgatherv."""
     largest = 0

@@ -10,34 +10,27 @@ from cobre_kernels.collective.checks import (
     block_of,
     bytes_of,
     count_of,
-    displacement_of,
     largest_block_bytes,
+    reach_bytes,
 )
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.nodes.records import STRIPE_LINE_BYTES, is_flat, next_half, part_from
+from cobre_kernels.nodes.outputs import end_together, note_output
+from cobre_kernels.nodes.records import MEETING, STRIPE_LINE_BYTES, is_flat, next_half, part_from
 from cobre_kernels.nodes.round import gather_round
 
 
 @kernel(COMM, Allgatherv)
 def allgatherv_body(comm, call):
     """Choose one of the two ways, by the tables: they are the same on all ranks."""
-    reach = _reach_bytes(comm, call)
+    reach = reach_bytes(comm, call)
     if is_flat(comm) and reach <= comm.nodes.reach_bytes:
         return _direct(comm, call)
-    return _staged(comm, call, is_large(reach))
-
-
-@routine
-def _reach_bytes(comm, call):
-    """Return where the last block ends; ``recv`` may be longer on some ranks."""
-    reach = 0
-    for rank in range(comm.size):
-        reach = max(reach, count_of(call, rank) + displacement_of(call, rank))
-    return reach * call.itemsize
+    note_output(comm, call.recv, reach, 0)
+    return end_together(comm, _staged(comm, call, is_large(reach)), MEETING)
 
 
 @routine
@@ -115,7 +108,7 @@ def _chunk(comm, call, span, streams):
     half = put_own_part(comm, call, span)
     parts_by_node(comm, call, span)
     outcome = gather_round(comm, half, span[0] == 0)
-    if outcome == OK:
+    if outcome == OK and comm.nodes.writes != 0:
         take_parts(comm, call, span, half, streams)
     return outcome
 

@@ -30,8 +30,10 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import (
     BLOCK_BYTES,
+    MEETING,
     STRIPE_LINE_BYTES,
     is_flat,
     is_leader,
@@ -59,6 +61,12 @@ class Chunk(NamedTuple):
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
     """Choose one of the three ways; ``comm.length`` is the payload in bytes."""
+    note_output(comm, call.recv, comm.length, 0)
+    return end_together(comm, _reduce(comm, call), MEETING)
+
+
+@routine
+def _reduce(comm, call):
     nodes = comm.nodes
     largest = max(GATHER_BYTES, nodes.eager_bytes // nodes.widest)
     if comm.length <= min(largest, nodes.half_bytes // comm.size):
@@ -77,7 +85,7 @@ def _gathered(comm, call):
     move(half + nodes.node_index[comm.rank] * size_bytes, call.send, size_bytes)
     parts_by_rank(nodes, size_bytes)
     outcome = gather_round(comm, half, True)
-    if outcome == OK:
+    if outcome == OK and nodes.writes != 0:
         _fold_contributions(comm, call, call.recv, half, (size_bytes, size_bytes))
     return outcome
 
@@ -95,7 +103,8 @@ def _along_chain(comm, call):
         outcome = _chain_round(comm, call, (half, chunk_bytes, result), (begin, length))
         if outcome != OK:
             return outcome
-        move(call.recv + begin, result, length)
+        if nodes.writes != 0:
+            move(call.recv + begin, result, length)
     return OK
 
 
@@ -175,7 +184,7 @@ def _staged(comm, call, chunk):
         if outcome == OK:
             outcome = _fold_and_spread(comm, call, chunk, received, result)
     outcome = hand_out(comm, outcome)
-    if outcome == OK:
+    if outcome == OK and nodes.writes != 0:
         move(call.recv + chunk.begin, result, chunk.length)
     return outcome
 

@@ -9,7 +9,8 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.nodes.records import is_flat, is_leader, next_half, part_from
+from cobre_kernels.nodes.outputs import end_together, note_output
+from cobre_kernels.nodes.records import MEETING, is_flat, is_leader, next_half, part_from
 from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Cast
 
@@ -20,6 +21,7 @@ PIECE_BYTES = 2**30  # of one broadcast; MPI counts it in a C int
 def broadcast_body(comm, call):
     """Move piece after piece; an empty broadcast has one round too."""
     piece_bytes = PIECE_BYTES if is_flat(comm) else comm.nodes.half_bytes
+    note_output(comm, call.buffer, call.size_bytes, call.root)
     begin = 0
     while True:
         outcome = _piece(comm, call, begin, min(piece_bytes, call.size_bytes - begin))
@@ -27,7 +29,7 @@ def broadcast_body(comm, call):
         if outcome != OK or begin >= call.size_bytes:
             if is_large(call.size_bytes):
                 store_fence()
-            return outcome
+            return end_together(comm, outcome, MEETING)
 
 
 @routine
@@ -38,7 +40,7 @@ def _piece(comm, call, begin, length):
     if is_root and not is_direct:
         move(buffer, piece, length)
     outcome = _cross(comm, nodes.node_of[call.root], (buffer, length), begin == 0)
-    if outcome == OK and not is_root and not is_direct:
+    if outcome == OK and not is_root and not is_direct and nodes.writes != 0:
         copy_out(piece, buffer, length, is_large(call.size_bytes))
     return outcome
 

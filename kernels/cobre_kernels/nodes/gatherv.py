@@ -1,6 +1,7 @@
 """Gatherv: chunks into the staging buffer, to the root's leader, out by the root.
 
-What a node gives is one piece, as in an allgatherv. No other node receives anything.
+What a node gives is one piece, as in an allgatherv. No other node receives anything. If the root
+receives in a region, the ranks of its node see that memory too, so they return together.
 """
 
 from cobre_kernels.collective.calls import Gatherv
@@ -14,7 +15,15 @@ from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.allgatherv import chunk_bytes, parts_by_node, put_own_part, take_parts
-from cobre_kernels.nodes.records import is_leader, next_half, part_from, part_to, parts_by_rank
+from cobre_kernels.nodes.outputs import end_together, note_output
+from cobre_kernels.nodes.records import (
+    APART,
+    is_leader,
+    next_half,
+    part_from,
+    part_to,
+    parts_by_rank,
+)
 from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Scatter
 
@@ -24,6 +33,8 @@ TOLD_BYTES = 2 * WORD_BYTES  # how many elements a rank sends, and what the root
 @kernel(COMM, Gatherv)
 def gatherv_body(comm, call):
     """Learn the counts in a round of their own, then move chunk after chunk."""
+    output_bytes = call.recv_count * call.itemsize if comm.rank == call.root else 0
+    note_output(comm, call.recv, output_bytes, call.root)
     outcome = _agree(comm, call)
     if outcome != OK:
         return outcome
@@ -33,7 +44,7 @@ def gatherv_body(comm, call):
         outcome = _chunk(comm, call, (begin, chunk))
         if outcome != OK:
             return outcome
-    return OK
+    return end_together(comm, OK, APART)
 
 
 @routine

@@ -34,6 +34,11 @@ ENTERED = 1
 PREPARED = 2
 COMMITTED = 3
 
+# What outputs of a collective the ranks of a node have; outputs.py.
+PRIVATE = 0
+APART = 1
+MEETING = 2
+
 HEADER = Record(
     "LeaderHeader",
     "What a leader says of its node when a round begins; every other leader gets a copy.",
@@ -88,6 +93,12 @@ NODES = Record(
     halves=word("address of its even half"),
     half_bytes=word("bytes of a half, the same on all nodes"),
     rounds=word("rounds that used a half; the parity chooses it"),
+    # Where the ranks of this node receive (outputs.py).
+    output_mark=word("IN_REGION: this rank shows its output in the step that it enters next; or 0"),
+    output_bytes=word("how far a rank writes in its output; the same on all ranks"),
+    first_writer=word("rank of this node that writes if it has the same output as others"),
+    outputs=word("PRIVATE; in regions: APART, or MEETING if two may have bytes in common"),
+    writes=word("1: this rank writes its output; 0: another one does, which has the same"),
     # What leaders exchange.
     phase=word("OUTSIDE, ENTERED, PREPARED or COMMITTED"),
     header=pointer("LeaderHeader", "what this leader sends"),
@@ -135,6 +146,12 @@ def is_pair(comm):
 def leader_of(nodes, node):
     """Return the rank that speaks for a node."""
     return nodes.node_order[nodes.node_starts[node]]
+
+
+@routine
+def node_rank_of(nodes, rank):
+    """Return the number of a rank among those of its node."""
+    return nodes.node_index[rank] - nodes.node_starts[nodes.node_of[rank]]
 
 
 @routine

@@ -5,7 +5,8 @@ Theory of operation
 A collective is a sequence of rounds. No rank leaves a round before all ranks of all nodes have
 entered it. The steps of a round::
 
-    enter      a step of shared memory: the ranks of the node are here and call the same
+    enter      a step of shared memory: the ranks of the node are here and call the same, and in
+               the first round they see who writes an output that several have (outputs.py)
     prepare    leaders exchange headers, and small payloads: each learns what all nodes call
     commit     a second exchange, if data is to move and cannot be left
     data       a verb of the transport (verbs.py), from and to where the data belongs
@@ -76,13 +77,14 @@ from typing import NamedTuple
 
 from cobre_kernels.collective.calls import BARRIER, Barrier, Outcome
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.collective.status import DISAGREE, OK, USE_SLOTS
 from cobre_kernels.collective.stop import hear
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.arrival import note_last_node, note_node
 from cobre_kernels.nodes.failing import exchange_calls, fail_on_node
+from cobre_kernels.nodes.outputs import see_outputs, show_output
 from cobre_kernels.nodes.records import COMMITTED, ENTERED, HEADER, OUTSIDE, PREPARED, is_leader
 from cobre_kernels.nodes.verbs import Exchange, Gather
 
@@ -169,8 +171,10 @@ def enter_round_kernel(comm, call):
 @routine
 def meet_node(comm):
     """Go through a step of shared memory: all ranks of the node are here, and call the same."""
-    node = comm.nodes.node
-    node.signature = comm.signature
+    nodes, node = comm.nodes, comm.nodes.node
+    node.signature = comm.signature | nodes.output_mark
+    if nodes.output_mark != 0:
+        show_output(comm)
     node.length = comm.length
     node.detail = comm.detail
     node.came = 0
@@ -180,6 +184,8 @@ def meet_node(comm):
         comm.came = node.came
         comm.last = node.names[node.last]
     hear(comm, node.signature ^ comm.signature)
+    if nodes.output_mark != 0 or outcome == USE_SLOTS:
+        outcome = see_outputs(comm, outcome)
     return outcome
 
 

@@ -7,7 +7,12 @@ to its block (``region.py``).
 """
 
 from cobre_kernels.collective.calls import Allgatherv
-from cobre_kernels.collective.checks import block_of, bytes_of, largest_block_bytes
+from cobre_kernels.collective.checks import (
+    block_of,
+    bytes_of,
+    largest_block_bytes,
+    reach_bytes,
+)
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
@@ -15,7 +20,7 @@ from cobre_kernels.machine.copy import copy_far, copy_out, copy_two, is_large, m
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
-from cobre_kernels.shm.region import meet_in_region, no_rank_writes
+from cobre_kernels.shm.region import meet_in_region, no_rank_writes, outputs_meet
 from cobre_kernels.shm.slot import PROBE_EVERY, fill, fill_slot, slot_of
 from cobre_kernels.shm.step import await_rank, has_come, next_generation, publish, synchronise
 from cobre_kernels.shm.wait import cell_of, has_arrived
@@ -27,12 +32,15 @@ BY_TURNS_BYTES = 2**20  # of recv: with more, a second-level cache has no room f
 def allgatherv_body(comm, call):
     """Copy to one ``recv`` of all ranks, or move all blocks through slots."""
     largest = largest_block_bytes(comm.size, call)
-    outcome = USE_SLOTS
+    outcome, ends_together = USE_SLOTS, False
     if may_be_shared(comm, call.recv, call.recv_count * call.itemsize):
         outcome = _write_own_block(comm, call)
+        ends_together = outcome == USE_SLOTS and outputs_meet(comm, reach_bytes(comm, call))
     while outcome == USE_SLOTS:
         outcome = _move_blocks(comm, call, largest)
-    return outcome
+        if outcome == USE_SLOTS:
+            ends_together = outputs_meet(comm, reach_bytes(comm, call))
+    return synchronise(comm) if ends_together and outcome == OK else outcome
 
 
 @routine

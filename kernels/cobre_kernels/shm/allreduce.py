@@ -19,7 +19,13 @@ from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
-from cobre_kernels.shm.region import MIXED, location_of, meet_in_region, region_of_sends
+from cobre_kernels.shm.region import (
+    MIXED,
+    location_of,
+    meet_in_region,
+    outputs_meet,
+    region_of_sends,
+)
 from cobre_kernels.shm.slot import fill_slot, slot_of, stripe_of
 from cobre_kernels.shm.step import await_all, next_generation, publish, synchronise
 from cobre_kernels.shm.wait import cell_of
@@ -44,11 +50,12 @@ def allreduce_body(comm, call):
         outcome = _every_rank_folds(comm, call)
     else:
         outcome = _stripes(comm, call)
+    ends_together = outcome == USE_SLOTS and outputs_meet(comm, comm.length)
     if outcome == USE_SLOTS and comm.size > 2:
         outcome = _stripes(comm, call)
     elif outcome == USE_SLOTS:  # one rank has its output to itself, and so has the other
         outcome = _every_rank_folds(comm, call)
-    return outcome
+    return synchronise(comm) if ends_together and outcome == OK else outcome
 
 
 @routine

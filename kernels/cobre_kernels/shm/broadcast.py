@@ -11,22 +11,32 @@ from cobre_kernels.machine.copy import copy_far, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
-from cobre_kernels.shm.region import meet_in_region
+from cobre_kernels.shm.region import meet_in_region, outputs_meet
 from cobre_kernels.shm.slot import fill_slot, slot_of
-from cobre_kernels.shm.step import await_all, await_rank, has_come, next_generation, publish
+from cobre_kernels.shm.step import (
+    await_all,
+    await_rank,
+    has_come,
+    next_generation,
+    publish,
+    synchronise,
+)
 from cobre_kernels.shm.wait import cell_of
 
 
 @kernel(COMM, Broadcast)
 def broadcast_body(comm, call):
     """Find the root's bytes in one ``buf`` of all ranks, or move them through its slot."""
-    outcome = USE_SLOTS
+    outcome, ends_together = USE_SLOTS, False
     if may_be_shared(comm, call.buffer, call.size_bytes):
         note_location(comm, call.buffer, call.size_bytes, call.buffer, call.size_bytes)
         outcome = meet_in_region(comm, next_generation(comm))
+        ends_together = outcome == USE_SLOTS and outputs_meet(comm, call.size_bytes)
     while outcome == USE_SLOTS:
         outcome = _move_chunks(comm, call)
-    return outcome
+        if outcome == USE_SLOTS:
+            ends_together = outputs_meet(comm, call.size_bytes)
+    return synchronise(comm) if ends_together and outcome == OK else outcome
 
 
 @routine

@@ -2,20 +2,29 @@
 
 In the first step a rank's cell says how many elements it sends, so every rank learns how many steps
 there are. Blocks of up to INLINE_BYTES travel in the cells; the root's cell has what it expects.
+If the root receives in a region, its signature says so, and a last step ends the collective: the
+other ranks see that memory too, and may write to it once they have returned.
 """
 
 from cobre_kernels.collective.calls import Gatherv
 from cobre_kernels.collective.checks import block_of, bytes_of, largest_block_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
-from cobre_kernels.collective.status import OK
+from cobre_kernels.collective.regions import may_be_shared
+from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.atomics import peek, poke
 from cobre_kernels.machine.copy import copy_far, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.shm.control import INLINE_BYTES
+from cobre_kernels.shm.control import IN_REGION, INLINE_BYTES
 from cobre_kernels.shm.slot import fill_slot, slot_of
-from cobre_kernels.shm.step import await_all, next_generation, publish, record_calls
+from cobre_kernels.shm.step import (
+    await_all,
+    next_generation,
+    publish,
+    record_calls,
+    synchronise,
+)
 from cobre_kernels.shm.wait import cell_of
 
 
@@ -25,8 +34,12 @@ def gatherv_body(comm, call):
     generation = next_generation(comm)
     if comm.rank == call.root:
         poke(cell_of(comm, comm.rank, generation).payload, expectation(comm, call))
+        if may_be_shared(comm, call.recv, call.recv_count * call.itemsize):
+            comm.signature |= IN_REGION
     outcome = _step(comm, call, generation, 0)
-    if outcome == OK:
+    comm.signature &= ~IN_REGION
+    ends_together = outcome == USE_SLOTS
+    if outcome == OK or ends_together:
         record_calls(comm)
         for rank in range(comm.size):
             note_count(comm, rank, comm.failures[rank].detail)
@@ -43,7 +56,7 @@ def gatherv_body(comm, call):
         _take_out(comm, call, generation, begin)
     if is_large(call.recv_count * call.itemsize):
         store_fence()
-    return OK
+    return synchronise(comm) if ends_together else OK
 
 
 @routine

@@ -5,7 +5,9 @@ with the location in place of a payload. If all ranks show the same location, ea
 there, and a last step ends the collective: a rank writes only when all have entered, and none
 returns before all have written. Otherwise every rank has seen that one differs, and all send their
 data through slots (USE_SLOTS), beginning anew in the next step. A rank whose output lies elsewhere
-looks for nothing: it sees a signature that differs.
+looks for nothing: it sees a signature that differs. If two of them may still receive into the same
+bytes, a last step ends the collective here too, because a rank that has returned may write to its
+output while another one copies.
 
 Short outputs are looked for too: a rank that writes to memory of its peers before they have entered
 would change what they still read.
@@ -14,6 +16,7 @@ would change what they still read.
 from cobre_kernels.collective.checks import bytes_of, displacement_of
 from cobre_kernels.collective.regions import LOCATION, NO_REGION
 from cobre_kernels.collective.status import OK, USE_SLOTS
+from cobre_kernels.machine.atomics import load_relaxed
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import IN_REGION
@@ -47,6 +50,31 @@ def location_of(comm, rank, generation):
     shown = comm.shown_location
     move(shown.address, cell_of(comm, rank, generation).payload, LOCATION_BYTES)
     return shown
+
+
+@routine
+def shows_location(comm, rank):
+    """Tell whether a rank's output may be in a region, by the step that all are in."""
+    # Relaxed: the flag that this rank has awaited was stored after it.
+    return load_relaxed(cell_of(comm, rank, comm.generation).signature) & IN_REGION != 0
+
+
+@routine
+def outputs_meet(comm, size_bytes):
+    """Tell whether two ranks may receive into the same bytes, by the step that all are in.
+
+    They do not if their outputs ascend in the order of ranks. Otherwise it is taken that they do,
+    because to compare each with each may cost more than a step.
+    """
+    region, end = NO_REGION, 0
+    for rank in range(comm.size):
+        if shows_location(comm, rank):
+            shown = location_of(comm, rank, comm.generation)
+            ascends = shown.region > region or (shown.region == region and shown.offset >= end)
+            if shown.region == NO_REGION or not ascends:
+                return True
+            region, end = shown.region, shown.offset + size_bytes
+    return False
 
 
 @routine

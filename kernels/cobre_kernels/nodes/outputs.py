@@ -1,0 +1,90 @@
+"""Outputs in regions: of ranks of a node that receive into the same bytes of one, one copies them.
+
+As on one node (``shm/region.py``), a rank that finds its output in a region shows the location: here
+in the step by which its node enters the first round. Of the ranks that show the same location, one
+alone writes there. If outputs may have bytes in common, a last step of the node ends the collective,
+so that no rank returns while another one writes. Other nodes have no part in it: each sees to its
+own regions.
+"""
+
+from cobre_kernels.collective.calls import BARRIER, FENCE, Barrier
+from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_location
+from cobre_kernels.collective.status import OK, USE_SLOTS
+from cobre_kernels.machine.copy import move
+from cobre_kernels.machine.kernel import run
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.records import APART, MEETING, PRIVATE, node_rank_of
+from cobre_kernels.shm.control import IN_REGION
+from cobre_kernels.shm.region import LOCATION_BYTES, location_of, outputs_meet, shows_location
+from cobre_kernels.shm.step import next_generation
+from cobre_kernels.shm.wait import cell_of
+
+LONG_BYTES = 2**20  # of an output: one rank copies for longer than it takes to wake another
+
+
+@routine
+def note_output(comm, output, size_bytes, root):
+    """Note where this rank will write so many bytes, before the first round of a collective.
+
+    If the root is among the ranks with the same output, it is the one that writes.
+    """
+    nodes = comm.nodes
+    nodes.outputs, nodes.writes, nodes.output_bytes = PRIVATE, True, size_bytes
+    is_here = nodes.node_of[root] == nodes.own_node
+    nodes.first_writer = node_rank_of(nodes, root) if is_here else 0
+    if size_bytes > 0 and nodes.node.size > 1 and may_be_shared(comm, output, size_bytes):
+        nodes.output_mark = IN_REGION
+        note_location(comm, output, size_bytes, output, 0)
+
+
+@routine
+def show_output(comm):
+    """Put this rank's location into the cell of the step that it enters next."""
+    node = comm.nodes.node
+    cell = cell_of(node, node.rank, next_generation(node))
+    move(cell.payload, comm.location.address, LOCATION_BYTES)
+
+
+@routine
+def see_outputs(comm, outcome):
+    """Find out by the step that all ranks of the node are in who writes; return how it ended."""
+    nodes, node = comm.nodes, comm.nodes.node
+    is_shown = nodes.output_mark != 0
+    nodes.output_mark = 0
+    if outcome not in (OK, USE_SLOTS):
+        return outcome
+    nodes.outputs = MEETING if outputs_meet(node, nodes.output_bytes) else APART
+    if is_shown and comm.location.region != NO_REGION:
+        nodes.writes = _writer(comm) == node.rank
+    if nodes.writes == 0 and nodes.output_bytes >= LONG_BYTES:
+        node.yield_ns = 0  # it would yield all the time in which the other one copies
+    return OK
+
+
+@routine
+def _writer(comm):
+    """Return the first rank of this node that has the same output as this one."""
+    nodes, node = comm.nodes, comm.nodes.node
+    rank = nodes.first_writer
+    while not _has_output(comm, rank):
+        rank = (rank + 1) % node.size
+    return rank
+
+
+@routine
+def _has_output(comm, rank):
+    """Tell whether a rank of this node, such as this one, has this rank's output."""
+    node, own = comm.nodes.node, comm.location
+    if not shows_location(node, rank):
+        return False
+    shown = location_of(node, rank, node.generation)
+    return shown.region == own.region and shown.offset == own.offset
+
+
+@routine
+def end_together(comm, outcome, least):
+    """End a collective whose ranks return together if ``nodes.outputs`` is at least this."""
+    if outcome == OK and comm.nodes.outputs >= least:
+        outcome = run(comm.collectives[BARRIER].body, comm, Barrier(FENCE, 0))
+    comm.nodes.node.yield_ns = comm.yield_ns
+    return outcome

@@ -18,6 +18,7 @@ from cobre_comm.testing.cases.reference import (
     numbers,
 )
 
+ROUNDS = 10
 OFFSET = 3  # elements before an output: bytes that no cache line begins with
 
 
@@ -32,24 +33,35 @@ def output_of(comm, where, dtype, length):
         ``"all"``: all ranks of a node have the same output. ``"views"``: so, and the regions are
         closed. ``"some"``: but the last rank has a private one. ``"one"``: only the last rank's is
         in a region. ``"apart"``: each has a part of its own. ``"two"``: every other rank receives
-        in the other region.
+        in the other region. ``"shifted"``: each begins an element after the one before, so that
+        they overlap. ``"node"``: all have the same, but on other nodes than rank 0's private ones.
     dtype : dtype
         Of the regions.
     length : int
         Elements of an output.
     """
-    parts = comm.size if where == "apart" else 1
-    regions = [comm.create_shared_region(OFFSET + parts * length, dtype) for _ in range(2)]
+    step = {"apart": length, "shifted": 1}.get(where, 0)
+    count = OFFSET + (comm.size - 1) * step + length
+    regions = [comm.create_shared_region(count, dtype) for _ in range(2)]
     region = regions[comm.rank % 2 if where == "two" else 0]
-    begin = OFFSET + (comm.rank * length if where == "apart" else 0)
+    begin = OFFSET + comm.rank * step
     output = region.block(begin, begin + length)
     is_last = comm.rank == comm.size - 1
-    if (where == "some" and is_last) or (where == "one" and not is_last):
+    is_private = (where == "some" and is_last) or (where == "one" and not is_last)
+    if is_private or (where == "node" and not is_with_rank_0(comm, region)):
         output = np.zeros(length, dtype)
     if where == "views":
         for region in regions:
             region.close()
     return output
+
+
+def is_with_rank_0(comm, region):
+    """Return whether this rank sees the region that rank 0 sees."""
+    if comm.rank == 0:
+        region.block(0, 1)[:] = 1
+    region.fence()
+    return region.as_slice()[0] == 1
 
 
 def gather(comm, caller, where, dtype, count):
@@ -108,6 +120,48 @@ def cast(comm, caller, where, dtype, count):
         comm.barrier()
 
 
+def write_at_once(comm, caller, operation, where, length):
+    """A rank that has returned writes to its part of the output, and nothing comes over it."""
+    output, rank = output_of(comm, where, "f8", length), comm.rank
+    call, came_over, incomplete = getattr(calls(caller, rank), operation), [], []
+    for number in range(ROUNDS):
+        counts, root = np.full(comm.size, length // comm.size), number % comm.size
+        counts[root] = 0
+        displs = np.cumsum(counts) - counts
+        expected, mine = np.arange(length) + float(number), of_rank(comm, where, counts, displs)
+        own_block = slice(displs[rank], displs[rank] + counts[rank])
+        send = expected[own_block]
+        if number % 3 == 1 and where != "shifted":
+            output[own_block] = send
+            send = output[own_block]
+        if operation == "allreduce":
+            call(comm, expected - rank, output, ReduceOp.MAX)
+        elif operation == "broadcast":
+            if rank == root:
+                output[:] = expected
+            call(comm, output, root)
+        elif operation == "gatherv":
+            call(comm, send, output, counts, displs, root)
+        else:
+            call(comm, send, output, counts, displs)
+        if where != "shifted" and (operation != "gatherv" or rank == root):
+            incomplete += [] if np.array_equal(output[mine], expected[mine]) else [number]
+        output[mine] = -1.0 - rank
+        comm.barrier()
+        came_over += [] if (output[mine] == -1.0 - rank).all() else [number]
+        comm.barrier()
+    mistakes = comm.max(len(incomplete) + len(came_over))  # so that all ranks raise together
+    assert mistakes == 0, f"incomplete in rounds {incomplete}, written over in {came_over}"
+
+
+def of_rank(comm, where, counts, displs):
+    """Return a part of a rank's output that is no part of another rank's, in the same region."""
+    begin, count = displs[comm.rank], counts[comm.rank]
+    if where == "shifted":
+        begin, count = begin + comm.size - comm.rank, max(count - comm.size, 0)
+    return slice(begin, begin + count)
+
+
 def more_than_are_listed(comm, caller):
     """Forty regions live at once; each is right as an output, and so are those made afterwards."""
     regions = [comm.create_shared_region(600) for _ in range(40)]
@@ -123,6 +177,7 @@ def more_than_are_listed(comm, caller):
 case = partial(Case, needs=("regions",))
 WHERE = {"where": [Together(["all", "some", "one", "apart", "two", "views"])]}
 SIZES = [Together([1, 12, 40, 1000, 9001])]
+ALL_WHERE = ["all", "some", "one", "apart", "two", "views", "shifted", "node"]
 CASES = [
     case("allgatherv", gather, {**WHERE, "dtype": ["f8", "u1"], "count": SIZES}, check=QUICK),
     case("allreduce", reduce, {**WHERE, "dtype": ["f8", "i1"], "count": SIZES}, check=QUICK),
@@ -134,6 +189,14 @@ CASES = [
     case(
         "many_chunks_allgatherv", gather, {**WHERE, "dtype": ["f8"], "count": [3001]},
         buffers=("smallest",),
+    ),
+    case(
+        "write_at_once", write_at_once,
+        {
+            "operation": ["allgatherv", "allreduce", "broadcast", "gatherv"],
+            "where": [Together(ALL_WHERE)],
+            "length": [Together([600, 60_000])],
+        },
     ),
     case("more_than_are_listed", more_than_are_listed),
 ]  # fmt: skip

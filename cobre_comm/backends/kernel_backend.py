@@ -40,6 +40,7 @@ from cobre_comm.backends import fast_methods
 from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.journals import Journals
+from cobre_comm.backends.late_lines import prepare_late_lines
 from cobre_comm.backends.python_calls import PythonCalls, serve_slowly
 from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
@@ -79,9 +80,8 @@ class KernelBackend(PythonCalls):
     """
 
     __slots__ = (
-        "__weakref__", "_address", "_comm", "_give_back", "_handled", "_journals", "_name", "_rank",
-        "_sends",
-        "_shut", "_size", "_trace",
+        "__weakref__", "_address", "_comm", "_give_back", "_handled", "_journals", "_late_lines",
+        "_name", "_rank", "_sends", "_shut", "_size", "_trace",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +104,9 @@ class KernelBackend(PythonCalls):
         with progress() if rank == 0 else contextlib.nullcontext():
             # Before what closes it: that writes into the journal, also of a half-made communicator.
             self._journals = Journals(comm)
+            self._late_lines = [
+                prepare_late_lines(comm, comm, range(size), self._words, self._journals)
+            ]
             self._trace = start_trace(comm, self._journals.number, spec.name)
             self._compile(bodies)
         self._handled = id(sys.exception())

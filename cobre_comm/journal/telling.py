@@ -28,15 +28,16 @@ def tell(comm: View, rank: int) -> str:
     rank : int
         Any rank of it.
     """
-    token = object()
-    _telling.append(token)  # before the address is read: see Journals.leave_segment
-    try:
-        journal = _read(comm, rank)
-        if journal is None:
-            return _tell_of_other(comm, rank)
-        return last_calls(journal) + _elsewhere(journal)
-    finally:
-        _telling.remove(token)
+    journal = _read(comm, rank)
+    if journal is None:
+        return _tell_of_other(comm, rank)
+    return last_calls(journal) + _elsewhere(journal)
+
+
+def tell_call(comm: View, rank: int) -> str:
+    """Return the last call of a rank alone; "" where its journal cannot be read."""
+    journal = _read(comm, rank)
+    return str(journal.calls[-1]) if journal and journal.calls else ""
 
 
 def raised_by(comm: View, rank: int) -> str:
@@ -56,8 +57,13 @@ def raised_by(comm: View, rank: int) -> str:
 
 
 def _read(comm: View, rank: int) -> Journal | None:
-    address = comm.journals[rank]
-    return read(address) if address else None
+    token = object()
+    _telling.append(token)  # before the address is read: see Journals.leave_segment
+    try:
+        address = comm.journals[rank]
+        return read(address) if address else None
+    finally:
+        _telling.remove(token)
 
 
 def last_calls(journal: Journal) -> str:

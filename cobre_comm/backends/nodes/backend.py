@@ -10,6 +10,7 @@ import numpy as np
 from cobre_kernels.machine.record import View
 from numpy.typing import DTypeLike
 
+from cobre_comm.backends.late_lines import prepare_late_lines
 from cobre_comm.backends.local.backend import heap_zeros_of_each
 from cobre_comm.backends.nodes.memory import NodesMemory, least_buffer_bytes
 from cobre_comm.backends.nodes.node_order import NodeOrder
@@ -65,6 +66,9 @@ class NodesBackend(SegmentBackend):
         if len(here) > 1:  # a journal of its own is found by ranks that have only links to this one
             self._journals.move_to(segment, first_journal(memory.node), here)
         memory.node.journal = self._comm.journal
+        self._late_lines.append(
+            prepare_late_lines(self._comm, memory.node, here, self._words, memory, self._journals)
+        )
         self._comm.gives_gil = 1
         self._segment = segment
 

@@ -47,6 +47,7 @@ MPI = Record(
     reported=word("the fewest exchanges that a reporter had completed"),
     reasons=table("why each rank takes no further part, by reports"),
     queried_ns=word("when this leader sent liveness queries; 0: not in this wait"),
+    asked_ns=word("the same, for a line on late ranks"),
     answered=table("1 for each node whose leader has answered"),
     report_out=pointer("Message", "the report that this rank sends"),
     raised_out=rows("RaisedMessage", "what ranks have raised, as the journal of this rank has it"),

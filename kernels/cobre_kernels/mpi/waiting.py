@@ -17,10 +17,12 @@ from cobre_kernels.collective.waiting.patience import (
     TICK_NS,
     begin_wait,
     first_spin_ns,
+    is_line_due,
     is_overdue,
     read_clock,
     run_handlers,
     spins_on,
+    write_late_line,
 )
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import cpu_pause
@@ -28,7 +30,7 @@ from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.messages import query_leaders, read_messages
 from cobre_kernels.nodes.failing import adopt_reasons
-from cobre_kernels.nodes.records import COMMITTED, ENTERED, leader_of
+from cobre_kernels.nodes.records import COMMITTED, ENTERED, leader_of, mark_node
 
 ANSWER_NS = 500_000_000  # how long the others have to answer a liveness query
 UNFINISHED = -1
@@ -86,6 +88,7 @@ def _wait(comm):
     looked = 0
     nap_ns = FIRST_NAP_NS
     comm.mpi.queried_ns = 0
+    comm.mpi.asked_ns = 0
     while True:
         moves_data = comm.nodes.phase == COMMITTED
         if moves_data or spins_on(comm):
@@ -97,6 +100,7 @@ def _wait(comm):
             nap_ns = min(2 * nap_ns, LONGEST_NAP_NS)
         if read_clock(comm):
             comm.mpi.queried_ns = 0  # the others did not run either: they are queried anew
+            comm.mpi.asked_ns = 0
         outcome = OK
         if comm.clock_ns - looked >= TICK_NS or comm.mpi.queried_ns != 0:
             looked = comm.clock_ns
@@ -123,6 +127,8 @@ def _look_around(comm):
     if outcome != OK:
         return outcome  # row INTERRUPT
     read_messages(comm)
+    if is_line_due(comm) and mpi.queried_ns == 0:
+        _tell_of_late(comm)
     if is_bound and nodes.phase == COMMITTED:
         return OK
     if mpi.reports > 0 and mpi.reported < mpi.begun:
@@ -134,6 +140,25 @@ def _look_around(comm):
         query_leaders(comm)
         return OK
     return OK if now - mpi.queried_ns < ANSWER_NS else _outcome_of_answers(comm)  # row LATE
+
+
+@routine
+def _tell_of_late(comm):
+    """Query the others; when they have had time to answer, have a line tell who has not."""
+    mpi, nodes = comm.mpi, comm.nodes
+    if mpi.asked_ns == 0:  # row ASK
+        mpi.asked_ns = comm.clock_ns
+        query_leaders(comm)
+    elif comm.clock_ns - mpi.asked_ns >= ANSWER_NS:  # row TELL
+        silent = 0
+        for node in range(nodes.nodes):
+            is_silent = node != nodes.own_node and mpi.answered[node] == 0
+            mark_node(comm, node, is_silent)
+            silent += 1 if is_silent else 0
+        if silent > 0:  # else the network is slow, and nobody late
+            write_late_line(comm)
+        mpi.asked_ns = 0
+        comm.late_lines += 1
 
 
 @routine

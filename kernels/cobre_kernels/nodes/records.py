@@ -161,6 +161,17 @@ def ranks_of(nodes, node):
 
 
 @routine
+def mark_node(comm, node, is_late):
+    """Mark in ``comm.late`` how long the leader of a node is waited for; below 0: or its ranks.
+
+    A leader that waits for a rank of its own node neither moves bytes nor answers.
+    """
+    waited_ns = comm.clock_ns - comm.wait_began_ns if is_late else 0
+    is_alone = ranks_of(comm.nodes, node) == 1
+    comm.late[leader_of(comm.nodes, node)] = waited_ns if is_alone else -waited_ns
+
+
+@routine
 def next_half(nodes):
     """Return the address of the half of the staging buffer that this round uses."""
     nodes.rounds += 1

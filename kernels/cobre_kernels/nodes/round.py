@@ -44,6 +44,8 @@ PREPARE    ENTERED    headers equal, data moves     begin the commit exchange   
 DIFFER     ENTERED    headers differ                begin the commit exchange          PREPARED
 INTERRUPT  waiting    a signal handler raised       report GAVE_UP                     OUTSIDE
 FORK       waiting    a signal handler forked       the child leaves, and says nothing OUTSIDE
+ASK        waiting    a line on late ranks is due   query all leaders                  the same
+TELL       waiting    no answer for a while         a line names the silent            the same
 QUERY      waiting    the timeout is over           query all leaders                  the same
 HEARD      waiting    liveness answer               note that the node is here         the same
 LATE       waiting    no answer for a while         name the silent, report, hand out  OUTSIDE

@@ -60,7 +60,7 @@ RANK_BLOCK = Record(
 
 CONTROL = Record(
     "Control",
-    "Begins the segment; shared, its own words written by rank 0 of the node.",
+    "Begins the segment; shared, its words up to ready written by rank 0 of the node.",
     line_bytes=LINE_BYTES,
     published=shared("UNFINISHED, then MAGIC once the words up to ready are valid"),
     version=shared("LAYOUT_VERSION of the writer"),
@@ -68,6 +68,7 @@ CONTROL = Record(
     buffer_bytes=shared("bytes of collective buffer per rank"),
     owner_pid=shared("process id of rank 0 in its own PID namespace"),
     ready=shared("1 once all ranks have attached and the name is unlinked", begins_line=True),
+    late_told=shared("the last line on late ranks: its step, and which one", begins_line=True),
     blocks=own_rows(RANK_BLOCK, "one for each rank", begins_line=True),
 )
 

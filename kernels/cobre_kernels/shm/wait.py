@@ -14,20 +14,30 @@ from cobre_kernels.collective.waiting.patience import (
     TICK_NS,
     begin_wait,
     first_spin_ns,
+    is_line_due,
     is_overdue,
     read_clock,
     remaining_ns,
     run_handlers,
     spins_on,
+    write_late_line,
 )
 from cobre_kernels.machine import libc
-from cobre_kernels.machine.atomics import cpu_pause, fetch_add, load_acquire, load_seq_cst
+from cobre_kernels.machine.atomics import (
+    compare_exchange,
+    cpu_pause,
+    fetch_add,
+    load_acquire,
+    load_relaxed,
+    load_seq_cst,
+)
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import CLOSED, FAILED, MEMBER
 
 FEW_LOOKS = 8  # a wait as short counts as the transfer of a cache line, not as waiting for a rank
 SPINS_PER_CLOCK = 64  # looks between two readings of the clock while spinning
 YIELDS_PER_CLOCK = 16
+LINES_BITS = 6  # of ``late_told``, below the step: each line of a wait takes twice as long
 
 
 @routine
@@ -167,7 +177,40 @@ def _look_around(comm, generation, overdue):
         comm.failures[rank].reason = reason
     if lost:
         return LOST_PEER
-    return TIMED_OUT if late else OK
+    if late:
+        return TIMED_OUT
+    if is_line_due(comm):
+        _tell_of_late(comm, generation)
+    return OK
+
+
+@routine
+def _tell_of_late(comm, generation):
+    """Have a line tell who is missing, unless another rank of the node does."""
+    if _tells_first(comm, generation):
+        waited_ns = comm.clock_ns - comm.wait_began_ns
+        for rank in range(comm.size):
+            comm.late[rank] = 0 if has_arrived(comm, rank, generation) else waited_ns
+        write_late_line(comm)
+    comm.late_lines += 1
+
+
+@routine
+def _tells_first(comm, generation):
+    """Claim the next line on this step; tell whether no rank of the node had claimed it.
+
+    The exchange pairs with itself: ranks that claim the same line are told apart, and nothing else
+    is read with the word.
+    """
+    told = comm.control.late_told
+    line = generation << LINES_BITS | comm.late_lines
+    found = load_relaxed(told)
+    while found < line:
+        before = compare_exchange(told, found, line)
+        if before == found:
+            return True
+        found = before
+    return False
 
 
 @routine

@@ -8,6 +8,10 @@ The timeout leaves out the time in which this rank itself did not run, because t
 to it: its job, container or machine was suspended. A wait reads the clock at least every TICK_NS.
 If more than STALL_NS pass between two readings, they count as one tick. So a rank that a busy
 machine starves waits longer, but not for ever: each look takes a tick from its patience.
+
+Long before the timeout, a line of the log tells who is late: when a wait has lasted
+``comm.late_ns``, and again after twice that, four times, and so on. The transport marks in
+``comm.late`` who that is, and Python writes the line (``cobre_comm/backends/late_lines.py``).
 """
 
 from cobre_kernels.collective.guard import is_forked
@@ -28,6 +32,7 @@ def begin_wait(comm):
     """Let the timeout count from now."""
     comm.clock_ns = libc.monotonic_ns()
     comm.wait_began_ns = comm.clock_ns
+    comm.late_lines = 0
 
 
 @routine
@@ -51,6 +56,29 @@ def is_overdue(comm):
     """Tell whether the timeout was over when this wait last read the clock."""
     heed_pulse(comm)
     return 0 < comm.timeout_ns <= comm.clock_ns - comm.wait_began_ns
+
+
+@routine
+def is_line_due(comm):
+    """Tell whether this wait has lasted so long that a line is to tell for whom it is."""
+    waited_ns = comm.clock_ns - comm.wait_began_ns
+    return 0 < comm.late_ns <= waited_ns >> comm.late_lines
+
+
+@routine
+def write_late_line(comm):
+    """Have a line tell of the ranks that are marked in ``comm.late``.
+
+    A thread of its own writes it. So a log that takes its time holds up no wait, and no code of
+    Python's runs in this thread, whose wait a signal handler may not be able to end.
+    """
+    ensured = libc.gil_ensure()
+    started = libc.call_object(comm.write_late_line, 0)
+    if started == 0:
+        libc.clear_exception()  # no thread is to be had; the next line may find one
+    else:
+        libc.count_down(started)
+    libc.gil_release(ensured)
 
 
 @routine

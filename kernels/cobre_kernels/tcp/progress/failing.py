@@ -4,7 +4,7 @@ from cobre_kernels.collective.comm import GAVE_UP, LATE, PRESENT
 from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.failing import adopt_reasons
-from cobre_kernels.nodes.records import leader_of
+from cobre_kernels.nodes.records import leader_of, mark_node
 from cobre_kernels.tcp.links import CLOSED_HERE, MEMBER, NOBODY
 from cobre_kernels.tcp.progress.control import await_control, query_liveness
 from cobre_kernels.tcp.protocol import ANSWER_NS, EXPLANATION_MS, QUERY_NS, REPORT_NS
@@ -98,6 +98,13 @@ def first_awaited(comm):
         if _is_awaited(comm, node):
             return leader_of(comm.nodes, node)
     return NOBODY
+
+
+@routine
+def mark_late(comm):
+    """Mark the leaders that this one waits for, so that a line tells of them."""
+    for node in range(comm.nodes.nodes):
+        mark_node(comm, node, _is_awaited(comm, node))
 
 
 @routine

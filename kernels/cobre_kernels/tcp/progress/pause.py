@@ -12,11 +12,13 @@ from cobre_kernels.collective.waiting.patience import (
     TICK_NS,
     begin_wait,
     first_spin_ns,
+    is_line_due,
     is_overdue,
     read_clock,
     remaining_ns,
     run_handlers,
     spins_on,
+    write_late_line,
 )
 from cobre_kernels.collective.waiting.pulse import beat
 from cobre_kernels.machine import libc
@@ -33,6 +35,7 @@ from cobre_kernels.tcp.progress.failing import (
     failure_by_timeout,
     failure_of_step,
     first_awaited,
+    mark_late,
 )
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS
 from cobre_kernels.tcp.protocol import ANSWER_POLL_MS, EXPLANATION_MS
@@ -105,6 +108,10 @@ def _block(comm):
         if outcome == OK and (is_time or (ready <= 0 and not spins)):
             links.looked_ns = now
             outcome = run_handlers(comm)
+            if outcome == OK and is_line_due(comm):
+                mark_late(comm)
+                write_late_line(comm)
+                comm.late_lines += 1
         if outcome == OK and can_move:
             return OK
         if outcome == OK and is_overdue(comm):

@@ -1,0 +1,76 @@
+"""The line that tells of a rank which is late, but alive: one WARNING, in Python.
+
+A kernel that has waited for 10 s, 20 s, 40 s, ... starts a thread, which writes the line
+(``cobre_kernels/collective/waiting/patience.py``). The program's logging decides where it goes; if
+none is configured, that is stderr.
+"""
+
+from __future__ import annotations
+
+import _thread
+import functools
+import logging
+import os
+from collections.abc import Sequence
+
+import numpy as np
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.record import View
+from numpy.typing import NDArray
+
+from cobre_comm.journal.stats import runs_of
+from cobre_comm.journal.telling import tell, tell_call
+
+LATE_S = 10.0
+LATE_VARIABLE = "COBRE_COMM_LATE_SECS"  # for tests, which need not wait for so long
+TOLD_RANKS = 4  # of more late ranks, a line tells the calls of these
+
+_logger = logging.getLogger("cobre_comm")
+
+
+def prepare_late_lines(comm: View, record: View, names: Sequence[int], *kept: object) -> object:
+    """Have the waits on a record tell of late ranks.
+
+    Parameters
+    ----------
+    comm : View
+        The record of the whole communicator.
+    record : View
+        That record, or the one of its node.
+    names : sequence of int
+        The number in the communicator of each rank of ``record``.
+    *kept : object
+        The memory of both, for as long as a line is written.
+
+    Returns
+    -------
+    object
+        Keep it as long as kernels may run.
+    """
+    marks = np.zeros(len(names), dtype=np.int64)
+    write = functools.partial(_thread.start_new_thread, _write, (comm, marks, names, kept))
+    record.late = marks.ctypes.data
+    record.write_late_line = id(write)
+    record.late_ns = int(float(os.environ.get(LATE_VARIABLE) or LATE_S) * libc.NS_PER_S)
+    return write
+
+
+def _write(
+    comm: View, marks: NDArray[np.int64], names: Sequence[int], kept: tuple[object, ...]
+) -> None:
+    """Write the line; in a thread of its own, which may run later than the wait ends."""
+    waited = {name: ns for name, ns in zip(names, marks.tolist(), strict=True) if ns}
+    if not waited:  # a later line has been due meanwhile, and told that all had come
+        return
+    late, is_one = sorted(waited), len(waited) == 1
+    who = f"rank {runs_of(late, ',')}"
+    if min(waited.values()) < 0:  # see nodes/records.mark_node
+        who += ", or another rank of its node," if is_one else ", or other ranks of their nodes,"
+    who += " is late" if is_one else " are late"
+    waited_s = max(map(abs, waited.values())) / libc.NS_PER_S
+    call = tell_call(comm, comm.rank)
+    where = f" in {call}" if call else ""
+    told = "; ".join(tell(comm, rank) for rank in late[:TOLD_RANKS])
+    _logger.warning(
+        "%s: rank %d has waited for %.3g s%s; %s", who, comm.rank, waited_s, where, told
+    )

@@ -168,6 +168,9 @@ def _word(address: int, operation: int, outcome: int, *numbers: int) -> _Worded:
         return _Worded(InvalidCommunicator(message, getattr(first, "ranks", ())))
     if outcome >= status.IS_BROKEN:
         return _Worded(InvalidCommunicator(_why_unusable(outcome)))
+    if outcome == status.BUSY_ELSEWHERE:
+        hint = IN_HANDLER if is_interrupted(comm) else _HINTS[outcome]
+        return _Worded(InvalidCommunicator(f"{OPERATIONS[operation]}: {hint}"))
     return _Worded(_argument_error(comm.size, operation, outcome, *numbers))
 
 
@@ -193,6 +196,21 @@ _HINTS = {
 }
 
 
+IN_HANDLER = (
+    "a signal handler called it while its own thread waits in a collective of this communicator; "
+    "let the handler set a flag, and the program look at it after the collective"
+)
+
+
+def is_interrupted(comm: View) -> bool:
+    """Whether this is a signal handler that interrupts a wait of this communicator.
+
+    Python runs handlers in the main thread alone.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    return is_main and bool(comm.stop.interrupted == comm.journal.address)
+
+
 def _argument_error(size: int, operation: int, outcome: int, *numbers: int) -> Exception:
     if outcome == status.BLOCK_OUTSIDE:
         return _block_outside(operation, *numbers)
@@ -212,8 +230,6 @@ def _argument_error(size: int, operation: int, outcome: int, *numbers: int) -> E
         return InvalidRoot(a, size)
     if outcome == status.BUFFERS_OVERLAP and operation != ALLREDUCE:
         hint = "send overlaps recv; it may only be exactly its own block of it"
-    if outcome == status.BUSY_ELSEWHERE:
-        return InvalidCommunicator(f"{name}: {hint}")
     error = MemoryError if outcome == status.NO_MEMORY else ValueError
     return error(f"{name}: {hint}")
 

@@ -259,14 +259,17 @@ class KernelBackend(PythonCalls):
         Raises
         ------
         InvalidCommunicator
-            If one is under way in another thread; then nothing has changed.
+            If one is under way in another thread, or waits while a signal handler calls this; then
+            nothing has changed.
         """
         error = sys.exception()
         if id(error) != self._handled:  # it was not raised before this communicator was made
             self._tell_raised(error)
         found = int(self._shut(self._address))
         if found == states.BUSY:
-            raise InvalidCommunicator("close: another thread is inside a collective")
+            in_handler = failure.is_interrupted(self._comm)
+            why = failure.IN_HANDLER if in_handler else "another thread is inside a collective"
+            raise InvalidCommunicator(f"close: {why}")
         if found in (states.IDLE, states.BROKEN) and prints_stats():
             self._journals.print_table()
         if self._trace is not None:

@@ -58,6 +58,8 @@ class Report:
         File and line that raised the exception.
     is_held : bool
         Whether the rank leaves it to the launcher to print the traceback.
+    they_end : bool
+        Whether these have closed or given up, as a rank does that ends.
     """
 
     error: str
@@ -67,6 +69,7 @@ class Report:
     lost: tuple[int, ...] = ()
     where: str = ""
     is_held: bool = False
+    they_end: bool = False
 
     @classmethod
     def of(cls, error: BaseException) -> Report:
@@ -83,6 +86,7 @@ class Report:
             code,
             lost,
             _where(error.__traceback__),
+            they_end=_lost_run,
         )
 
     @property
@@ -207,7 +211,7 @@ class _Reporter:
         if error is not None:
             self._send(Report.of(error))
         elif _lost:
-            self._send(Report("", "", "", 0, _lost))
+            self._send(Report("", "", "", 0, _lost, they_end=_lost_run))
 
     def _send(self, report: Report) -> bool:
         """Send the one report; return whether it has been sent now."""

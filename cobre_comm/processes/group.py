@@ -83,6 +83,12 @@ class Group:
         believed = {number for rank in told.keys() - lost for number in told[rank]} or lost
         return [rank for rank in self.running if rank.rank in believed - told.keys()]
 
+    @property
+    def maybe_ending(self) -> set[int]:
+        """The ranks that closed or gave up before others had lost them: they may be ending."""
+        told = [rank.reported for rank in self.ranks if rank.reported is not None]
+        return {number for report in told if report.they_end for number in report.lost}
+
     def look(self) -> None:
         """Note which ranks have ended, and plan the end of the others if one has failed."""
         for rank in self.ranks:

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from cobre_comm.backends import SPECS
+from cobre_comm.backends.late_lines import LATE_VARIABLE
 from cobre_comm.testing import Outcome, RankPool, RanksFailed
 from cobre_comm.testing.backend_name import BackendName, node_of_ranks
 
@@ -66,11 +67,14 @@ class Settings:
     timeout_variables: Mapping[str, str] = field(default_factory=dict)
     nodes: Callable[[str, int], list[int]] = node_of_ranks
 
-    def environment(self, buffers: str, limit_s: float | None = None) -> dict[str, str]:
-        """Return the variables of these buffers, and of a limit for every backend."""
+    def environment(
+        self, buffers: str, limit_s: float | None = None, late_s: float | None = None
+    ) -> dict[str, str]:
+        """Return the variables of these buffers, and of the limits for every backend."""
         chosen = {"default": {}, "small": self.small_buffers, "smallest": self.smallest_buffers}
         limits = {} if limit_s is None else self.timeout_of(limit_s)
-        return {**chosen[buffers], **limits}
+        told = {} if late_s is None else {LATE_VARIABLE: str(late_s)}
+        return {**chosen[buffers], **limits, **told}
 
     def timeout_of(self, seconds: float) -> dict[str, str]:
         """Return the environment variables of a limit, for every backend."""
@@ -146,6 +150,8 @@ class Case:
         What a backend must be able to do.
     limit_s : float, optional
         How long a live rank is waited for.
+    late_s : float, optional
+        After how long a line tells that it is late.
     fresh : bool
         Whether it needs a communicator of its own.
     folder : bool
@@ -173,6 +179,7 @@ class Case:
     sizes: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()
     limit_s: float | None = None
+    late_s: float | None = None
     fresh: bool = False
     folder: bool = False
     check: str = WHOLE
@@ -252,7 +259,7 @@ def _run(
         return pool.run_outcomes(
             *([case.body, *several[0]] if len(several) == 1 else [in_turn, case.body, several]),
             timeout_s=timeout_s,
-            env=settings.environment(cell.buffers, case.limit_s),
+            env=settings.environment(cell.buffers, case.limit_s, case.late_s),
             fresh=case.fresh,
         )
 

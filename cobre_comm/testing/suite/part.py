@@ -19,6 +19,7 @@ FEATURES = {
     "regions": "make shared regions",
     "split": "split and split_local",
     "liveness": "see by itself that the process of a rank has ended",
+    "lines": "tell in the log of a rank that is late, but alive",
     "timeouts": "give up waiting for a live rank after a limit",
     "disagreement": "see that ranks call different things",
     "signals": "end a wait for a signal, as Ctrl-C is",

@@ -12,13 +12,14 @@ from numba import cfunc, types
 
 from cobre_kernels.collective.calls import FENCE, STOP
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
-from cobre_kernels.machine.record import Record, shared
+from cobre_kernels.machine.record import Record, shared, word
 from cobre_kernels.machine.routine import routine
 
 STOP_FLAG = Record(
     "StopFlag",
-    "The stop flag of a process; shared with its signal handler alone.",
+    "What signals do to a process: its stop flag, shared with their handler alone, and more.",
     requested=shared("0, or STOP once a signal has asked this process to stop"),
+    interrupted=word("address of the journal of the wait in which handlers run; 0: in none"),
 )
 
 

@@ -107,10 +107,13 @@ def run_handlers(comm):
 
     Return OK to go on waiting. No other Python code runs inside a kernel. So a handler that forks
     makes a child that goes on from here: it must leave, and touch nothing that it shares with the
-    ranks.
+    ranks. What a handler interrupts is noted under the GIL; a handler may wait, and be interrupted.
     """
     ensured = libc.gil_ensure()
+    before = comm.stop.interrupted
+    comm.stop.interrupted = comm.journal.address
     raised = libc.check_signals() != 0
+    comm.stop.interrupted = before
     if raised:
         kind = comm.pending_exception
         for word in range(0, 24, 8):

@@ -43,6 +43,8 @@ CATCHERS = {
     "kept-values": [LENGTHS],
     "later-nan": [ZEROS],
     "later-zero": [ZEROS],
+    "late-told-by-all": ["TestLateLines::test_waited_for"],
+    "late-untold": ["TestLateLines::test_waited_for"],
     "lone-number": ["TestScalars::test_numbers"],
     "lost-stripe": [LENGTHS],
     "lost-in-large": ["TestAllgatherv::test_twenty_mebibytes"],

@@ -1,15 +1,22 @@
-"""check_signals: a handler runs, and what it raises comes out, in a loop that calls no Python."""
+"""check_signals: a handler runs, and what it raises comes out, in a loop that calls no Python.
 
+And a handler that runs while its rank waits can call no collective of the same communicator.
+"""
+
+import pathlib
 import signal
 import threading
+import time
 from functools import partial
 
 from numba import njit
 
-from cobre_comm import check_signals
-from cobre_comm.testing.cases.case import QUICK, Case
+from cobre_comm import InvalidCommunicator, check_signals
+from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.case import BOTH, NEVER, QUICK, Case
 
 PAUSE_S = 0.05
+UNTIL_IT_WAITS_S = 1.0
 ENDLESS = 10**12
 
 
@@ -66,6 +73,39 @@ def handler_that_returns(comm, caller):
         signal.signal(signal.SIGALRM, before)
 
 
+def handler_that_calls(comm, caller, folder):
+    """Rank 0 waits for rank 1, and its handler calls; return what that is told."""
+    has_called, texts = pathlib.Path(folder) / "called", []
+    barrier = calls(caller).barrier
+
+    def handle(number, frame):
+        for call in (lambda: barrier(comm), comm.close):
+            try:
+                call()
+            except InvalidCommunicator as error:
+                texts.append(str(error))
+        has_called.touch()
+
+    barrier(comm)
+    if comm.rank == 0:
+        before = signal.signal(signal.SIGALRM, handle)
+        signal.setitimer(signal.ITIMER_REAL, UNTIL_IT_WAITS_S)
+    while comm.rank != 0 and not has_called.exists():
+        time.sleep(0.01)
+    barrier(comm)
+    if comm.rank == 0:
+        signal.signal(signal.SIGALRM, before)
+    barrier(comm)
+    return texts
+
+
+def told_of_the_handler(ran):
+    told, nothing = ran.values
+    assert nothing == []
+    assert [text.split(":")[0] for text in told] == ["barrier", "close"], told
+    assert all("a signal handler called it while its own thread waits" in text for text in told)
+
+
 def another_thread(comm, caller):
     """Python runs handlers in the main thread; nothing happens in another one."""
     done = []
@@ -80,4 +120,8 @@ CASES = [
     case("interrupted", interrupted),
     case("handler_that_returns", handler_that_returns),
     case("another_thread", another_thread),
-]
+    Case(
+        "handler_that_calls", handler_that_calls, callers=BOTH, sizes=(2,), folder=True,
+        fresh=True, check=NEVER, needs=("signals", "threads"), expect=told_of_the_handler,
+    ),
+]  # fmt: skip

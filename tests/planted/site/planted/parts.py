@@ -9,6 +9,7 @@ from cobre_kernels.collective.calls import (  # noqa: F401  # some are for the m
     BARRIER,
     FENCE,
     Allgatherv,
+    Barrier,
     ExactSum,
 )
 from cobre_kernels.collective.checks import (
@@ -18,11 +19,13 @@ from cobre_kernels.collective.checks import (
     displacement_of,
     hash_tables,
 )
+from cobre_kernels.collective.comm import COMM  # noqa: F401
 from cobre_kernels.collective.reduction import exact_sum
 from cobre_kernels.collective.reduction.fold import SUM
 from cobre_kernels.collective.status import DISAGREE, OK  # noqa: F401
 from cobre_kernels.machine.atomics import load_relaxed, peek, poke
-from cobre_kernels.machine.kernel import as_pointer
+from cobre_kernels.machine.kernel import as_pointer, kernel  # noqa: F401
+from cobre_kernels.shm.step import next_generation, publish  # noqa: F401
 from cobre_kernels.shm.wait import cell_of
 from numba import carray, njit
 

@@ -1,0 +1,34 @@
+"""Rank 1 comes PAUSE seconds late to a barrier of CALLER; logging is not configured.
+
+Under ``cobre-comm run``; or by itself, as a program that launches three ranks on BACKEND.
+"""
+
+import sys
+import time
+
+from numba import njit
+
+from cobre_comm import create_communicator, launch
+
+
+@njit
+def barrier(comm):
+    comm.barrier()
+
+
+def late(comm, caller, pause_s):
+    meet = barrier if caller == "njit" else barrier.py_func
+    meet(comm)
+    comm.sum(1)
+    if comm.rank == 1:
+        time.sleep(pause_s)
+    meet(comm)
+
+
+if __name__ == "__main__":
+    caller, pause_s, *backend = sys.argv[1:]
+    if backend:
+        launch(late, 3, backend[0], args=(caller, float(pause_s)))
+    else:
+        with create_communicator() as comm:
+            late(comm, caller, float(pause_s))

@@ -1,0 +1,84 @@
+"""A rank that is late, but alive, is told of on stderr, also where logging is not configured."""
+
+import itertools
+import re
+
+import pytest
+
+from tests.command import python
+from tests.grid import some
+from tests.launch.command import PROGRAMS, cobre, environment
+from tests.launch.mpi_libraries import needs
+
+LATE = PROGRAMS / "late.py"
+LINE = re.compile(
+    r"(?:\[\d\] )?rank 1 is late: rank [02] has waited for ([\d.]+) s in #3 barrier\(\); "
+    r"rank 1(?:, its last calls: #|: its calls cannot be read here)"
+)
+LATE_S, PAUSE_S = 0.5, 4.0
+SOON = {"COBRE_COMM_LATE_SECS": str(LATE_S)}
+BACKENDS = ("shm", "tcp", "tcp-flat", "mpi-mpich", "mpi-openmpi", "mpi-mpich-nodes")
+ALL = list(itertools.product(BACKENDS, ("python", "njit")))
+
+
+def variables(name):
+    kind, _, way = name.partition("-")
+    library, _, nodes = way.partition("-")
+    chosen = needs(library) if kind == "mpi" else {}
+    if way == "flat":
+        chosen = {"COBRE_TCP_SHARE": "0"}
+    if nodes:
+        chosen["COBRE_MPI_PRETEND_NODES"] = "0,1,2"
+    return kind, chosen | SOON
+
+
+def check(stderr, nodes_that_wait):
+    lines = stderr.splitlines()
+    waits = [float(LINE.match(line)[1]) for line in lines if LINE.match(line)]
+    assert len(waits) >= 2, stderr
+    for number, waited_s in enumerate(sorted(waits)):
+        assert waited_s > 0.99 * LATE_S * 2 ** (number // nodes_that_wait), stderr
+
+
+@pytest.mark.parametrize(("name", "caller"), some([("shm", "python"), ("tcp-flat", "njit")], ALL))
+def test_under_run(name, caller):
+    kind, extra = variables(name)
+    done = cobre("run", "-n", 3, "--backend", kind, LATE, caller, PAUSE_S, **extra)
+    assert done.returncode == 0, done
+    check(done.stderr, 2 if name.endswith(("flat", "nodes")) else 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "caller"),
+    some([("shm", "njit")], [row for row in ALL if not row[0].startswith("mpi")]),
+)
+def test_under_launch(name, caller):
+    kind, extra = variables(name)
+    env = environment(**extra)
+    done = python(str(LATE), caller, str(PAUSE_S), kind, env=env)
+    check(done.stderr, 2 if name.endswith("flat") else 1)
+
+
+INTERACTIVE = """
+from cobre_comm import launch
+def f(comm):
+    import time
+    comm.barrier()
+    comm.sum(1)
+    if comm.rank == 1: time.sleep(%s)
+    comm.barrier()
+launch(f, 3)
+"""
+
+
+@pytest.mark.slow
+def test_under_launch_of_an_interactive_program():
+    done = python("-c", INTERACTIVE % PAUSE_S, env=environment(**SOON))
+    check(done.stderr, 1)
+
+
+@pytest.mark.slow
+def test_the_first_line_comes_after_ten_seconds():
+    done = cobre("run", "-n", 3, LATE, "python", 13)
+    [waited_s] = [float(found[1]) for found in map(LINE.match, done.stderr.splitlines()) if found]
+    assert 10 <= waited_s < 13.5

@@ -14,6 +14,8 @@ MAX_RANKS = 4096
 SHM_NAME_LIMIT = 250
 LONGEST_DURATION = 1e9
 LARGEST_EAGER_BYTES = 2**31
+LATE_VARIABLE = "COBRE_COMM_LATE_SECS"  # for tests, which need not wait for so long
+LATE_S = 10.0
 
 
 def prints_stats() -> bool:
@@ -97,6 +99,13 @@ class _Reader:
             raise InitializationFailed(
                 self._backend, f"{name}={text!r} is not a list of integers"
             ) from None
+
+
+def late_s(backend: str) -> float:
+    """Return after how long a line of the log tells of a late rank; 0: none does."""
+    seconds = _Reader(backend, os.environ).number(LATE_VARIABLE, float, LATE_S)
+    _check_duration(backend, LATE_VARIABLE, seconds)
+    return seconds
 
 
 def _check_rank(backend: str, rank: int, size: int) -> None:

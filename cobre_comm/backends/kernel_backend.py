@@ -29,6 +29,7 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.from_python import fast_path
 from cobre_kernels.collective.reduction import exact_sum, fold
 from cobre_kernels.collective.seeing import journal, trace
+from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiling.cache_folder import refusal
 from cobre_kernels.machine.compiling.progress import progress
 from cobre_kernels.machine.record import peek_now, poke_now
@@ -47,7 +48,7 @@ from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
 from cobre_comm.common import raised
 from cobre_comm.common.call_forms import tells_forms
-from cobre_comm.config import prints_stats
+from cobre_comm.config import late_s, prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator
 from cobre_comm.journal.stats import Stats
 from cobre_comm.loading import Bodies
@@ -94,6 +95,7 @@ class KernelBackend(PythonCalls):
         self._comm = comm = COMM.at(self._address)
         comm.rank, comm.size, comm.is_leader = rank, size, is_leader
         comm.backend = spec.number
+        comm.late_ns = int(late_s(spec.name) * libc.NS_PER_S)
         self._name = spec.name
         self._give_back: Callable[[], None] = lambda: None
         self._sends = np.zeros(size, dtype=np.int64)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import _thread
 import functools
 import logging
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,8 +20,6 @@ from numpy.typing import NDArray
 from cobre_comm.journal.stats import runs_of
 from cobre_comm.journal.telling import tell, tell_call
 
-LATE_S = 10.0
-LATE_VARIABLE = "COBRE_COMM_LATE_SECS"  # for tests, which need not wait for so long
 TOLD_RANKS = 4  # of more late ranks, a line tells the calls of these
 
 _logger = logging.getLogger("cobre_comm")
@@ -34,7 +31,7 @@ def prepare_late_lines(comm: View, record: View, names: Sequence[int], *kept: ob
     Parameters
     ----------
     comm : View
-        The record of the whole communicator.
+        The record of the whole communicator, which says after how long they do.
     record : View
         That record, or the one of its node.
     names : sequence of int
@@ -51,7 +48,7 @@ def prepare_late_lines(comm: View, record: View, names: Sequence[int], *kept: ob
     write = functools.partial(_thread.start_new_thread, _write, (comm, marks, names, kept))
     record.late = marks.ctypes.data
     record.write_late_line = id(write)
-    record.late_ns = int(float(os.environ.get(LATE_VARIABLE) or LATE_S) * libc.NS_PER_S)
+    record.late_ns = comm.late_ns
     return write
 
 

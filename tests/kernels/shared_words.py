@@ -40,6 +40,7 @@ WORDS = {
     "RankBlock.sleepers": {("atomicrmw", "add seq_cst"), ("load", "seq_cst")},
     "Comm.guard": {("cmpxchg", "acq_rel acquire"), ("load", "acquire"), ("store", "release")},
     "StopFlag.requested": STEP,
+    "Control.late_told": {("cmpxchg", "acq_rel acquire"), ("load", "monotonic")},
     "Staging.status": LISTED,
     "Staging.mpi_error": STEP,
     "Staging.waited_ns": STEP,

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from cobre_comm.backends import SPECS
-from cobre_comm.backends.late_lines import LATE_VARIABLE
+from cobre_comm.config import LATE_VARIABLE
 from cobre_comm.testing import Outcome, RankPool, RanksFailed
 from cobre_comm.testing.backend_name import BackendName, node_of_ranks
 

@@ -187,7 +187,8 @@ def _look_around(comm, generation, overdue):
 @routine
 def _tell_of_late(comm, generation):
     """Have a line tell who is missing, unless another rank of the node does."""
-    if _tells_first(comm, generation):
+    line = generation << LINES_BITS | comm.late_lines
+    if _claim(comm, load_relaxed(comm.control.late_told), line):
         waited_ns = comm.clock_ns - comm.wait_began_ns
         for rank in range(comm.size):
             comm.late[rank] = 0 if has_arrived(comm, rank, generation) else waited_ns
@@ -196,20 +197,17 @@ def _tell_of_late(comm, generation):
 
 
 @routine
-def _tells_first(comm, generation):
-    """Claim the next line on this step; tell whether no rank of the node had claimed it.
+def _claim(comm, told, line):
+    """Claim a line, where ``told`` was the last one; tell whether the node had not claimed it.
 
-    The exchange pairs with itself: ranks that claim the same line are told apart, and nothing else
-    is read with the word.
+    The exchange pairs with the load in _tell_of_late, and orders nothing else: of ranks that claim
+    one line, one finds that it was the first.
     """
-    told = comm.control.late_told
-    line = generation << LINES_BITS | comm.late_lines
-    found = load_relaxed(told)
-    while found < line:
-        before = compare_exchange(told, found, line)
-        if before == found:
+    while told < line:
+        found = compare_exchange(comm.control.late_told, told, line)
+        if found == told:
             return True
-        found = before
+        told = found
     return False
 
 

@@ -83,6 +83,8 @@ def is_stated(word, offset, writers):
     owner = (offset - CONTROL.offsets["blocks"]) // RANK_BLOCK.size_bytes
     if word.startswith("Staging."):
         return writers == [0]
+    if word == "Control.late_told":
+        return True
     if word == "RankBlock.sleepers":
         return owner not in writers
     return writers == [owner]  # of a block or cell, or payload

@@ -64,6 +64,7 @@ class World:
         self.words = [COMM.array(size) for _ in range(size)]
         self.sends = [np.zeros(size, dtype=np.int64) for _ in range(size)]
         self.comms = [COMM.of(words) for words in self.words]
+        self.late = np.zeros(size, dtype=np.int64)  # which nobody reads
         self.journals = []
         for rank, comm in enumerate(self.comms):
             recorder.ranks.own = rank
@@ -73,6 +74,7 @@ class World:
             comm.control, comm.buffers, comm.buffer_stride = begin, self.buffers, buffer_bytes
             comm.chunk_bytes = control.chunk_bytes(buffer_bytes)
             comm.timeout_ns = int(timeout_s * 1e9)
+            comm.late_ns, comm.late = 1, self.late.ctypes.data  # each look around tells
             comm.slot_fills.to_stream = comm.region_fills.to_stream = rank
             comm.regions = self.regions.address
             comm.stop = STOP_FLAG.of(self.flag).address

@@ -76,18 +76,14 @@ class Group:
     def lost_and_running(self) -> list[Rank]:
         """The ranks that run and have reported nothing, and whose loss another one has reported.
 
-        A lost rank that reports the loss of all others is not believed.
+        A lost rank that reports the loss of all others is not believed. One that has closed or
+        given up is left out, because it is about to end.
         """
-        told = {rank.rank: rank.reported.lost for rank in self.ranks if rank.reported is not None}
-        lost = {number for ranks in told.values() for number in ranks}
-        believed = {number for rank in told.keys() - lost for number in told[rank]} or lost
-        return [rank for rank in self.running if rank.rank in believed - told.keys()]
-
-    @property
-    def maybe_ending(self) -> set[int]:
-        """The ranks that closed or gave up before others had lost them: they may be ending."""
-        told = [rank.reported for rank in self.ranks if rank.reported is not None]
-        return {number for report in told if report.they_end for number in report.lost}
+        told = {rank.rank: rank.reported for rank in self.ranks if rank.reported is not None}
+        lost = {number for report in told.values() for number in report.lost}
+        believed = {number for rank in told.keys() - lost for number in told[rank].lost} or lost
+        ending = {number for report in told.values() if report.they_end for number in report.lost}
+        return [rank for rank in self.running if rank.rank in believed - told.keys() - ending]
 
     def look(self) -> None:
         """Note which ranks have ended, and plan the end of the others if one has failed."""

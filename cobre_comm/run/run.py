@@ -30,7 +30,6 @@ from cobre_comm.run.signals import (
     SignalInbox,
 )
 
-ENDING_S = 2.0  # for a rank that has closed or given up to end, before it is asked where it is
 STRAGGLERS_S = 0.3  # what ranks started may end by itself after them
 WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all
 EACH, EACH_BY_SHIM = 4, 9  # descriptors for each rank
@@ -107,7 +106,6 @@ class _Watch:
         self._relay = self._output.relay
         self._inbox = inbox
         self._shown: set[int] = set()  # ranks that were asked where they are
-        self._to_ask: dict[int, float] = {}  # those that will be, and when
         self._asking = set(options.asking)
         self._signals: list[int] = []  # that came and are not handled yet
         self._to_forward: list[tuple[float, int]] = []  # when, and which
@@ -143,8 +141,7 @@ class _Watch:
         """Relay output and signals, and end the job when a rank fails."""
         self._look()  # SIGCHLD may have come while ranks were started
         while self._group.running:
-            forward_at = [at for at, _ in self._to_forward]
-            self._relay.step(min([self._escalation.next_at, *forward_at, *self._to_ask.values()]))
+            self._relay.step(min([self._escalation.next_at, *(at for at, _ in self._to_forward)]))
             self._show_lost()
             for number in self._taken_signals():
                 self._handle(number)
@@ -187,16 +184,9 @@ class _Watch:
         self._group.look()
 
     def _show_lost(self) -> None:
-        """Have ranks that others have lost, and that still run, show where they are.
-
-        One that closed or gave up is most likely about to end: that would be no news.
-        """
-        now = time.monotonic()
+        """Have ranks that others have lost, and that still run, show where they are."""
         for rank in self._group.lost_and_running:
-            if rank.rank in self._shown:
-                continue
-            patience_s = ENDING_S if rank.rank in self._group.maybe_ending else 0.0
-            if now >= self._to_ask.setdefault(rank.rank, now + patience_s):
+            if rank.rank not in self._shown:
                 self._shown.add(rank.rank)
                 if stack_signal.ask(rank.pid):
                     said = (

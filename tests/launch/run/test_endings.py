@@ -93,6 +93,7 @@ def test_a_slow_culprit_is_blamed_and_not_the_ranks_that_lost_it(way):
     done = cobre("run", "-n", 3, PROGRAMS / "slow_end.py", way)
     assert done.stderr.splitlines()[-1] == "cobre-comm: rank 1 exited with code 3"
     assert done.returncode == 3
+    assert "still runs" not in done.stderr, "it is merely ending"
 
 
 LATE = r"allreduce failed: rank 2 did not come within [\d.]+ s; if that is only slow, raise "

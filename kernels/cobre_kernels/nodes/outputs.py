@@ -1,10 +1,10 @@
 """Outputs in regions: of ranks of a node that receive into the same bytes of one, one copies them.
 
-As on one node (``shm/region.py``), a rank that finds its output in a region shows the location: here
-in the step by which its node enters the first round. Of the ranks that show the same location, one
-alone writes there. If outputs may have bytes in common, a last step of the node ends the collective,
-so that no rank returns while another one writes. Other nodes have no part in it: each sees to its
-own regions.
+As on one node (``shm/region.py``), a rank that finds its output in a region shows the location:
+here in the step by which its node enters the first round. Of the ranks that show the same location,
+one alone writes there. If outputs may have bytes in common, a last step of the node ends the
+collective, so that no rank returns while another one writes. Other nodes have no part in it: each
+sees to its own regions.
 """
 
 from cobre_kernels.collective.calls import BARRIER, FENCE, Barrier

@@ -10,14 +10,11 @@ sees to its own regions.
 from cobre_kernels.collective.calls import BARRIER, FENCE, Barrier
 from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
-from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import APART, MEETING, PRIVATE, node_rank_of
 from cobre_kernels.shm.control import IN_REGION
-from cobre_kernels.shm.region import LOCATION_BYTES, location_of, outputs_meet, shows_location
-from cobre_kernels.shm.step import next_generation
-from cobre_kernels.shm.wait import cell_of
+from cobre_kernels.shm.region import location_of, outputs_meet, shows_location
 
 LONG_BYTES = 2**20  # of an output: one rank copies for longer than it takes to wake another
 
@@ -35,14 +32,6 @@ def note_output(comm, output, size_bytes, root):
     if size_bytes > 0 and nodes.node.size > 1 and may_be_shared(comm, output, size_bytes):
         nodes.output_mark = IN_REGION
         note_location(comm, output, size_bytes, output, 0)
-
-
-@routine
-def show_output(comm):
-    """Put this rank's location into the cell of the step that it enters next."""
-    node = comm.nodes.node
-    cell = cell_of(node, node.rank, next_generation(node))
-    move(cell.payload, comm.location.address, LOCATION_BYTES)
 
 
 @routine

@@ -86,9 +86,11 @@ from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.arrival import note_last_node, note_node
 from cobre_kernels.nodes.failing import exchange_calls, fail_on_node
-from cobre_kernels.nodes.outputs import see_outputs, show_output
+from cobre_kernels.nodes.outputs import see_outputs
 from cobre_kernels.nodes.records import COMMITTED, ENTERED, HEADER, OUTSIDE, PREPARED, is_leader
 from cobre_kernels.nodes.verbs import Exchange, Gather
+from cobre_kernels.shm.region import show_location
+from cobre_kernels.shm.step import next_generation
 
 HEADER_BYTES = HEADER.size_bytes
 COMMIT_BYTES = WORD_BYTES
@@ -176,7 +178,7 @@ def meet_node(comm):
     nodes, node = comm.nodes, comm.nodes.node
     node.signature = comm.signature | nodes.output_mark
     if nodes.output_mark != 0:
-        show_output(comm)
+        show_location(node, next_generation(node), comm.location)
     node.length = comm.length
     node.detail = comm.detail
     node.came = 0

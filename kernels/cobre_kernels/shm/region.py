@@ -30,7 +30,7 @@ MIXED = -1
 @routine
 def meet_in_region(comm, generation):
     """Go through a step; return OK if the outputs of all ranks are the same bytes of a region."""
-    move(cell_of(comm, comm.rank, generation).payload, comm.location.address, LOCATION_BYTES)
+    show_location(comm, generation, comm.location)
     comm.signature |= IN_REGION
     publish(comm, generation)
     outcome = await_all(comm, generation)
@@ -42,6 +42,12 @@ def meet_in_region(comm, generation):
         if own.region == NO_REGION or not same:
             outcome = USE_SLOTS
     return outcome
+
+
+@routine
+def show_location(comm, generation, location):
+    """Put a location into this rank's cell of the step that it is about to enter."""
+    move(cell_of(comm, comm.rank, generation).payload, location.address, LOCATION_BYTES)
 
 
 @routine

@@ -1,13 +1,16 @@
 """``COBRE_COMM_TRACE``: every call of this rank goes to a file, which becomes a Chrome trace.
 
-While a communicator lives, its calls go to ``rank-R.N.calls``: R is the rank in the process's first
-communicator, N the number of this one. When it is closed, they are added to ``rank-R.json``.
+While a communicator lives, its calls go to ``JOB.rank-R.N.calls``: R is the rank in the process's
+first communicator, N the number of this one. When it is closed, they are added to
+``JOB.rank-R.json``. No two processes write to one file: where the name is taken, the machine and the
+process follow it.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import time
 from pathlib import Path
@@ -33,6 +36,7 @@ CLOCK_LOOKS = 50
 logger = logging.getLogger("cobre_comm")
 
 _rank: int | None = None  # of this process, in its first communicator
+_names: dict[tuple[int, Path], str] = {}  # by process and folder, because a fork copies this
 
 
 class Trace:
@@ -54,11 +58,10 @@ class Trace:
             _rank = comm.rank
         folder.mkdir(parents=True, exist_ok=True)
         self._pid = os.getpid()
-        self._json = folder / f"rank-{_rank}.json"
-        if number == 0:
-            self._json.unlink(missing_ok=True)  # an earlier job's
-        self._calls = folder / f"rank-{_rank}.{number}.calls"
-        self._file = self._calls.open("wb", buffering=0)
+        name = _name_in(folder, _rank)
+        self._json = folder / f"{name}.json"
+        self._calls = folder / f"{name}.{number}.calls"
+        self._file = self._calls.open("xb", buffering=0)
         about = {
             "rank": _rank,
             "communicator": number,
@@ -95,8 +98,9 @@ class Trace:
         try:
             add_to_trace(self._calls, self._json, remark, failed)
             self._calls.unlink()
-        except OSError as error:
-            remark = f"the trace stays in {self._calls}: {error.strerror}"
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            remark = f"the trace stays in {self._calls}: {why}"
         if remark:
             logger.warning("trace of rank %d: %s", self._comm.rank, remark)
 
@@ -113,6 +117,24 @@ def start_trace(comm: View, number: int, backend: str) -> Trace | None:
             backend,
             f"cannot write to {VARIABLE}={folder}: {error.strerror}; name a folder of yours",
         ) from None
+
+
+def _name_in(folder: Path, rank: int) -> str:
+    """Return the name under which this process writes there; its ``.json`` is this process's own.
+
+    Two jobs may have one name, or none, and a rank may start other processes.
+    """
+    key = os.getpid(), folder
+    if key not in _names:
+        job = re.sub(r"[^\w.-]", "_", job_name())
+        name = f"{job}.rank-{rank}" if job else f"rank-{rank}"
+        try:
+            (folder / f"{name}.json").touch(exist_ok=False)
+        except FileExistsError:
+            name = f"{name}-{socket.gethostname()}-{os.getpid()}"
+            (folder / f"{name}.json").touch()
+        _names[key] = name
+    return _names[key]
 
 
 def unix_offset_ns() -> int:

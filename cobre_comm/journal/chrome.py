@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,11 @@ from cobre_comm.journal.reading import PastCall, describe
 
 EPOCH_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 ROW_BYTES: int = TRACED_CALL.size_bytes
+_WRITTEN = {"rank", "communicator", "size", "own_rank", "host", "pid", "unix_ns"}
 KILLED = "its process was killed: its last calls are missing"
 _EPOCH_NS = EPOCH_S * 1_000_000_000
+
+logger = logging.getLogger("cobre_comm")
 
 
 def header_bytes(about: Mapping[str, Any]) -> bytes:
@@ -50,13 +54,15 @@ def add_to_trace(
         What a reader should know; beside the rank's name.
     failed : PastCall, optional
         The call that broke the communicator.
+
+    Raises
+    ------
+    ValueError
+        If ``calls`` is no file of rows; then nothing is written.
+    OSError
+        If one cannot be read, or the other not be written.
     """
-    data = calls.read_bytes()
-    begin = data.index(b"\n") + 1
-    about = json.loads(data[:begin])
-    count = (len(data) - begin) // ROW_BYTES
-    words = np.frombuffer(data, np.int64, count * ROW_BYTES // WORD_BYTES, begin)
-    rows = words.reshape(count, -1)
+    about, rows = _read(calls)
     with trace.open("r+b" if trace.exists() else "w+b") as file:
         end = file.seek(0, 2)
         separator = "[\n"
@@ -69,12 +75,46 @@ def add_to_trace(
         file.write(b"\n]\n")
 
 
-def add_what_is_left(folder: Path, ranks: Iterable[int]) -> None:
-    """Make Chrome traces of what ranks have left that were killed."""
+def add_what_is_left(folder: Path, job: str, ranks: Iterable[int]) -> None:
+    """Make Chrome traces of what ranks of a job have left that were killed.
+
+    A file that holds something else stays, and a line of the log names it.
+    """
     for rank in ranks:
-        for calls in sorted(folder.glob(f"rank-{rank}.*.calls")):
-            add_to_trace(calls, folder / f"rank-{rank}.json", KILLED)
-            calls.unlink()
+        for calls in sorted(folder.glob(f"{job}.rank-{rank}[.-]*.calls")):
+            name = calls.name.rsplit(".", 2)[0]
+            try:
+                add_to_trace(calls, folder / f"{name}.json", KILLED)
+                calls.unlink()
+            except (OSError, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) else error
+                logger.warning("the trace of rank %d stays in %s: %s", rank, calls, why)
+
+
+def _read(calls: Path) -> tuple[Mapping[str, Any], NDArray[np.int64]]:
+    """Return what the first line of a file says, and its rows; ``ValueError`` if it has others."""
+    if not calls.is_file():
+        raise ValueError("it is no file")
+    data = calls.read_bytes()
+    begin = data.find(b"\n") + 1
+    try:
+        about = json.loads(data[:begin])
+        begins_well = about.keys() >= _WRITTEN
+    except (ValueError, AttributeError):
+        begins_well = False
+    if not begins_well:
+        raise ValueError("it does not begin with a line about a rank")
+    count = (len(data) - begin) // ROW_BYTES
+    words = np.frombuffer(data, np.int64, count * ROW_BYTES // WORD_BYTES, begin)
+    rows = words.reshape(count, ROW_BYTES // WORD_BYTES)
+    if not (rows[:, 0] == 0).any():
+        raise ValueError("it holds no call yet")
+    try:
+        for signature in set(rows[rows[:, 0] > 0, 1].tolist()):
+            _described(signature)
+    except LookupError:
+        raise ValueError("it holds calls that do not exist") from None
+    return about, rows
 
 
 def _names(about: Mapping[str, Any], remark: str) -> Iterator[str]:

@@ -127,5 +127,5 @@ class Group:
             self.guardian.forget(rank.pid)
             rank.reap()
         remove_name(self._shm_name)
-        finish_traces(rank.rank for rank in self.ranks)
+        finish_traces(self._shm_name.lstrip("/"), (rank.rank for rank in self.ranks))
         self.guardian.end()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
 from collections.abc import Iterable
 
 
-def finish_traces(ranks: Iterable[int]) -> None:
-    """Make Chrome traces of what these ranks have left, if they were to trace."""
+def finish_traces(job: str, ranks: Iterable[int]) -> None:
+    """Make Chrome traces of what these ranks of a job have left, if they were to trace."""
     folder = pathlib.Path(os.environ.get("COBRE_COMM_TRACE") or os.devnull)
-    if folder.is_dir() and any(folder.glob("*.calls")):
+    if folder.is_dir() and any(folder.glob(f"{job}.*.calls")):
         from cobre_comm.journal.chrome import add_what_is_left
 
-        with contextlib.suppress(OSError):  # the files stay as they are
-            add_what_is_left(folder, ranks)
+        add_what_is_left(folder, job, ranks)

@@ -8,7 +8,7 @@ COLOURS = {"allgatherv": "#0072b2", "allgather": "#0072b2", "barrier": "#e69f00"
 
 folder, picture = Path(sys.argv[1]), sys.argv[2]
 figure, axes = plt.subplots(figsize=(7.5, 2.6), layout="constrained")
-files = sorted(folder.glob("rank-*.json"))
+files = sorted(folder.glob("*.rank-*.json"))
 calls = {}
 for rank, path in enumerate(files):
     events = json.loads(path.read_text())

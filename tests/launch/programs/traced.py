@@ -1,16 +1,18 @@
-"""Ranks that meet TIMES times in compiled code, then once in Python: TIMES [WAY]."""
+"""Ranks that meet TIMES times in compiled code, then once in Python: TIMES [WAY [FILE]]."""
 
 import os
+import pathlib
 import resource
 import signal
 import sys
+import time
 
 import numpy as np
 from numba import njit
 
 from cobre_comm import create_communicator
 
-times, way = int(sys.argv[1]), "".join(sys.argv[2:])
+times, way = int(sys.argv[1]), "".join(sys.argv[2:3])
 
 
 @njit
@@ -30,6 +32,10 @@ total = np.ones(4)
 comm.allreduce(total, total)
 if way == "killed" and comm.rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
+if way == "awaits":
+    print(f"ready {comm.rank} {os.getpid()}", flush=True)
+    while not pathlib.Path(sys.argv[3]).exists():
+        time.sleep(0.02)
 comm.barrier()
 with comm.split_local() as node:
     node.barrier()

@@ -1,14 +1,18 @@
 """``COBRE_COMM_TRACE``: every call of every rank, in files that Perfetto opens."""
 
 import json
+import os
 import re
+import socket
 
 import pytest
 
 from cobre_comm import WorkerError, launch
+from cobre_comm.journal.chrome import ROW_BYTES, add_what_is_left, header_bytes
+from tests.command import python
 from tests.grid import slow
 from tests.launch import bodies
-from tests.launch.command import PROGRAMS, cobre
+from tests.launch.command import PROGRAMS, Running, cobre, environment
 
 TRACED = PROGRAMS / "traced.py"
 TIMES = 10_000  # more than fit into memory, twice
@@ -20,8 +24,20 @@ def run(folder, *words, backend="shm", ranks=2):
                  COBRE_COMM_TRACE=str(folder))  # fmt: skip
 
 
+def files_of(folder, rank):
+    return sorted(folder.glob(f"cobre-*.rank-{rank}.json"))
+
+
+def ranks_in(folder):
+    """All that is there, without the name of the job."""
+    names = [path.name.split(".", 1) for path in folder.iterdir()]
+    assert len({job for job, _ in names}) == 1
+    return sorted(rank for _, rank in names)
+
+
 def calls_of(folder, rank, communicator=0):
-    events = json.loads((folder / f"rank-{rank}.json").read_text())
+    [path] = files_of(folder, rank)
+    events = json.loads(path.read_text())
     assert {event["pid"] for event in events} == {rank}
     own = [event for event in events if event["ph"] == "X" and event["tid"] == communicator]
     return [event for event in own if "args" in event], events
@@ -32,7 +48,7 @@ def test_every_call_of_a_loop_is_there_at_its_time(tmp_path, backend):
     folder = tmp_path / "new" / "trace"
     done = run(folder, backend=backend)
     assert (done.returncode, done.stderr) == (0, "")
-    assert sorted(path.name for path in folder.iterdir()) == ["rank-0.json", "rank-1.json"]
+    assert ranks_in(folder) == ["rank-0.json", "rank-1.json"]
     (mine, events), (others, _) = (calls_of(folder, rank) for rank in (0, 1))
     assert [call["args"]["call"] for call in mine] == list(range(1, len(mine) + 1))
     assert [call["name"] for call in mine[: TIMES + 1]] == ["barrier"] * TIMES + ["allreduce"]
@@ -77,8 +93,8 @@ def test_a_killed_worker_of_launch_leaves_a_trace(tmp_path, monkeypatch):
     monkeypatch.setenv("COBRE_COMM_TRACE", str(tmp_path))
     with pytest.raises(WorkerError):
         launch(bodies.end, 2, "shm", args=("kill", 1))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rank-0.json", "rank-1.json"]
-    assert "its process was killed" in (tmp_path / "rank-1.json").read_text()
+    assert ranks_in(tmp_path) == ["rank-0.json", "rank-1.json"]
+    assert "its process was killed" in files_of(tmp_path, 1)[0].read_text()
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
@@ -86,3 +102,63 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path):
     done = run(tmp_path / "file", ranks=1)
     said = f"COBRE_COMM_TRACE={tmp_path}/file: File exists; name a folder of yours\n"
     assert said in done.stderr
+
+
+def test_jobs_that_share_a_folder_keep_their_calls(tmp_path):
+    """A short job runs from beginning to end while a longer one runs."""
+    folder, go = tmp_path / "trace", tmp_path / "go"
+    extra = {"COBRE_COMM_TRACE": str(folder)}
+    with Running("run", "-n", 2, TRACED, 1000, "awaits", go, extra=extra) as longer:
+        longer.wait_ready(2)
+        assert run(folder).returncode == 0
+        go.touch()
+        assert longer.finish()[0] == 0
+    for rank in range(2):
+        jobs = [json.loads(path.read_text()) for path in files_of(folder, rank)]
+        counts = [sum(e["name"] == "barrier" for e in events) for events in jobs]
+        # One more is in the communicator of the node, and one is awaited.
+        assert sorted(counts) == [1000 + 2, TIMES + 2]
+
+
+def test_processes_that_have_one_name_keep_their_calls(tmp_path):
+    program = "from cobre_comm import create_communicator as make; [make().close() for _ in '{}']"
+    for times in ("x", "xx"):
+        python("-c", program.format(times), env=environment(COBRE_COMM_TRACE=str(tmp_path)))
+    first, second = sorted(tmp_path.iterdir(), key=lambda path: len(path.name))
+    assert first.name == "rank-0.json"
+    assert re.fullmatch(rf"rank-0-{re.escape(socket.gethostname())}-\d+\.json", second.name)
+    counts = [path.read_text().count('"thread_name"') for path in (first, second)]
+    assert counts == [1, 2]
+
+
+STRAY = {
+    "empty": b"",
+    "no line": bytes(100),
+    "no JSON": b"calls\n",
+    "another line": b'["rank"]\n',
+    "no rows": header_bytes(dict.fromkeys(("rank", "communicator", "size", "own_rank", "host",
+                                           "pid", "unix_ns"), 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("held", [*STRAY, "fifo", "folder"])
+def test_a_file_that_is_no_trace_is_named_and_left(held, tmp_path, caplog):
+    stray, good = tmp_path / "job.rank-0.7.calls", tmp_path / "job.rank-1.0.calls"
+    if held == "fifo":
+        os.mkfifo(stray)
+    elif held == "folder":
+        stray.mkdir()
+    else:
+        stray.write_bytes(STRAY[held])
+    about = json.loads(STRAY["no rows"])
+    good.write_bytes(header_bytes({**about, "rank": 1}) + bytes(ROW_BYTES))
+    add_what_is_left(tmp_path, "job", [0, 1])
+    [line] = caplog.messages
+    assert line.startswith(f"the trace of rank 0 stays in {stray}: it ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [stray.name, "job.rank-1.json"]
+
+
+def test_a_stray_file_fails_no_job(tmp_path):
+    (tmp_path / "rank-0.7.calls").touch()
+    assert run(tmp_path).returncode == 0
+    assert len(list(tmp_path.iterdir())) == 3

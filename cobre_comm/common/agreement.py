@@ -57,6 +57,8 @@ def first_problem(group: Group, problem: str) -> str:
     first = group.agree(group.rank if problem else group.size)
     if first == group.size:
         return ""
+    if not 0 <= first < group.size:
+        return "the ranks do not agree on which of them could not do its part"
     words = f"rank {group.rank}: {problem}".encode()[:REASON_BYTES].ljust(REASON_BYTES, b"\0")
     text: bytes = group.gather_rows(np.frombuffer(words, dtype=np.uint8))[first].tobytes()
     return text.rstrip(b"\0").decode(errors="replace")

@@ -9,6 +9,7 @@ import numpy as np
 
 from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
 from cobre_comm.common.cores import core_numbers, quota_cores
+from cobre_comm.errors import InitializationFailed
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -31,11 +32,22 @@ def split_by_node(world: MPI.Intracomm, pretend: Sequence[int]) -> tuple[MPI.Int
 
 
 def order_over(world: MPI.Intracomm, node: MPI.Intracomm) -> NodeOrder:
-    """Return the node order of ``world``, on every rank; collective."""
+    """Return the node order of ``world``, on every rank; collective.
+
+    Raises
+    ------
+    InitializationFailed
+        If what the ranks tell is not what every rank may take for an index.
+    """
     leader = np.array([world.rank], dtype=np.int64)
     node.Bcast(leader, root=0)
     leaders = np.empty(world.size, dtype=np.int64)
     world.Allgather(leader, leaders)
+    ranks = np.arange(world.size)
+    if not ((leaders >= 0) & (leaders <= ranks)).all() or (leaders[leaders] != leaders).any():
+        raise InitializationFailed(
+            "mpi", f"the first ranks of the nodes are told as {leaders.tolist()}, which cannot be"
+        )
     return node_order_of(leaders, world.rank)
 
 

@@ -67,6 +67,13 @@ def is_published(config: ShmConfig, segment: Segment) -> bool:
             f"rank 0 made segment {config.name} for {size} ranks, this rank was told "
             f"{config.size}; check COBRE_SHM_SIZE",
         )
+    buffer_bytes = load(header.buffer_bytes)
+    if buffer_bytes <= 0 or segment_bytes(size, buffer_bytes) > len(segment.memory):
+        raise InitializationFailed(
+            "shm",
+            f"segment {config.name} has {len(segment.memory)} bytes, too few for {size} buffers of "
+            f"{buffer_bytes} bytes; let no other program write there",
+        )
     return True
 
 

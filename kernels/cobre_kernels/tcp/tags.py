@@ -1,6 +1,8 @@
 """A frame: u32 length of the bytes that follow, u8 tag, payload. Integers are big-endian.
 
-Tags up to 0x0A are those of the documents this protocol comes from; the others are ours.
+``backends/tcp/rendezvous/protocol.py`` has the messages of the start-up, ``nodes/`` and
+``docs/design/tcp-protocol.md`` those of a job that runs. A tag keeps its number in every version,
+because HANDSHAKE and CHALLENGE tell two versions apart.
 """
 
 PROTOCOL_VERSION = 7

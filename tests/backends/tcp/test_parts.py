@@ -19,7 +19,7 @@ from cobre_comm.backends.tcp.rendezvous.acceptor import MOST_LINES, DropLog
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, receive, send
 from cobre_comm.backends.tcp.rendezvous.messages import (
     lost,
-    pack_frame,
+    pack_checked,
     receive_frame,
     send_refused,
 )
@@ -31,20 +31,20 @@ FOUR = messages.Expected(tags.PEERS, 4, 4)
 
 def test_expected_frame():
     with PeerTask(lambda sock, until: receive_frame(sock, 3, FOUR)) as peer:
-        peer.send(pack_frame(tags.PEERS, b"data"))
+        peer.send(pack_checked(tags.PEERS, b"data"))
         assert peer.result() == b"data"
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (pack_frame(tags.REFUSED, b"rank 1 ended before all ranks had attached"), "rank 1 ended"),
+        (pack_checked(tags.REFUSED, b"rank 1 ended before all ranks had attached"), "rank 1 ended"),
         (
-            pack_frame(tags.REFUSED, b"no luck"),
+            pack_checked(tags.REFUSED, b"no luck"),
             "rank 3 ended before all ranks had attached: no luck",
         ),
-        (pack_frame(tags.REFUSED, bytes(2000)), "frame 0xc of 2000 bytes out of turn"),
-        (pack_frame(tags.PEERS, b"12345"), "frame 0xd of 5 bytes out of turn"),
+        (pack_checked(tags.REFUSED, bytes(2000)), "frame 0xc of 2000 bytes out of turn"),
+        (pack_checked(tags.PEERS, b"12345"), "frame 0xd of 5 bytes out of turn"),
         (struct.pack(">IB", 0, tags.PEERS), "out of turn"),
         (b"", "rank 3 ended before all ranks had attached"),
     ],
@@ -59,11 +59,22 @@ def test_unexpected_frame(data, words):
         assert words in str(error)
 
 
+@pytest.mark.parametrize("tag", [tags.PEERS, tags.REFUSED])
+def test_a_frame_with_one_flipped_bit_is_refused(tag):
+    whole = pack_checked(tag, b"data")
+    for bit in range(8 * len(whole)):
+        changed = bytearray(whole)
+        changed[bit // 8] ^= 1 << bit % 8
+        with PeerTask(lambda sock, until: receive_frame(sock, 3, FOUR), first=changed) as peer:
+            peer.sock.shutdown(socket.SHUT_WR)
+            assert isinstance(peer.result(), InitializationFailed), bit
+
+
 def test_reason_is_cut_to_what_will_be_read():
     one, other = socket.socketpair()
     with one, other:
         send_refused(one, lost(1, "because " * 1000))
-        assert other.recv(5) == struct.pack(">IB", 1001, tags.REFUSED)
+        assert other.recv(5) == struct.pack(">IB", 1005, tags.REFUSED)
 
 
 def test_peers_come_out_as_they_went_in():
@@ -74,8 +85,8 @@ def test_peers_come_out_as_they_went_in():
         (None, 4000),
     ]
     packed = messages.pack_peers(2**31, 3, 25_000, bytes(range(16)), listeners)
-    assert len(packed) == 5 + messages.peers(5).most
-    found = messages.unpack_peers(packed[5:], ("fe80::9%7", 29500, 0, 7))
+    assert len(packed) == 5 + messages.peers(5).most + 4
+    found = messages.unpack_peers(packed[5:-4], ("fe80::9%7", 29500, 0, 7))
     assert (found.eager_bytes, found.ranks_here, found.link_timeout_ms) == (2**31, 3, 25_000)
     assert found.secret == bytes(range(16))
     assert [endpoint.sockaddr for endpoint in found.endpoints] == [
@@ -86,7 +97,7 @@ def test_peers_come_out_as_they_went_in():
         ("fe80::9%7", 4000, 0, 7),
     ]
     assert found.endpoints[1].family == socket.AF_INET
-    found = messages.unpack_peers(packed[5:], ("10.9.9.9", 29500))
+    found = messages.unpack_peers(packed[5:-4], ("10.9.9.9", 29500))
     assert found.endpoints[4] == (socket.AF_INET, ("10.9.9.9", 4000))
 
 

@@ -76,7 +76,7 @@ class Coordinator(Participant):
                     "tcp", f"rank {rank} gave {len(given)} bytes out of turn, {len(part)} were due"
                 )
         everything = b"".join(parts)
-        self._say(dict.fromkeys(workers, messages.pack_frame(tags.PARTS, everything)), last=last)
+        self._say(dict.fromkeys(workers, messages.pack_checked(tags.PARTS, everything)), last=last)
         return everything
 
     def refuse(self, error: InitializationFailed) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ LONGEST_REASON = 1000  # bytes
 LOST = "ended before all ranks had attached"
 SECRET_BYTES = 16
 _PREFIX = struct.Struct(">IB")
+_CHECKSUM = struct.Struct(">I")
 _TABLE = struct.Struct(">QIQ16s")  # eager_bytes, ranks of that machine, link_timeout_ms, job secret
 _ENTRY = struct.Struct(">B16sH")  # family, address, port
 LONGEST_PART = 1024  # bytes of one rank in an exchange
@@ -32,6 +34,19 @@ LONGEST_PART = 1024  # bytes of one rank in an exchange
 def pack_frame(tag: int, payload: bytes = b"") -> bytes:
     """Return the bytes of a frame."""
     return _PREFIX.pack(tags.TAG_BYTES + len(payload), tag) + payload
+
+
+def pack_checked(tag: int, payload: bytes = b"") -> bytes:
+    """Return the bytes of a frame whose payload has a checksum behind it.
+
+    After the handshake its numbers choose ranks, lengths and ports. A bit that a network has
+    flipped must not.
+    """
+    return pack_frame(tag, payload + _checksum(tag, payload))
+
+
+def _checksum(tag: int, payload: bytes) -> bytes:
+    return _CHECKSUM.pack(zlib.crc32(payload, tag))
 
 
 def unpack_prefix(prefix: bytes) -> tuple[int, int]:
@@ -64,15 +79,22 @@ def receive_frame(sock: socket.socket, rank: int, expected: Expected) -> Task[by
     Raises
     ------
     InitializationFailed
-        If the rank is lost, sends REFUSED or another frame.
+        If the rank is lost, sends REFUSED or another frame, or one that has changed on its way.
     """
     try:
         length, seen = unpack_prefix((yield from receive(sock, tags.PREFIX_BYTES)))
-        if seen == expected.tag and expected.least <= length <= expected.most:
-            return (yield from receive(sock, length))
-        if seen == tags.REFUSED and 0 <= length <= LONGEST_REASON:
-            reason = yield from receive(sock, length)
-            raise lost(rank, reason.decode(errors="replace"))
+        length -= _CHECKSUM.size
+        is_expected = seen == expected.tag and expected.least <= length <= expected.most
+        if is_expected or (seen == tags.REFUSED and 0 <= length <= LONGEST_REASON):
+            payload = yield from receive(sock, length)
+            checksum = yield from receive(sock, _CHECKSUM.size)
+            if checksum != _checksum(seen, payload):
+                raise InitializationFailed(
+                    "tcp", f"a frame of rank {rank} has changed on its way; is the network faulty?"
+                )
+            if is_expected:
+                return payload
+            raise lost(rank, payload.decode(errors="replace"))
     except OSError as error:
         raise lost(rank) from error
     raise InitializationFailed(
@@ -110,7 +132,7 @@ def pack_reason(reason: str) -> bytes:
 def send_refused(sock: socket.socket, error: InitializationFailed) -> None:
     """Send an attached rank the reason why this one gives up, if its link still works."""
     with contextlib.suppress(OSError):
-        sock.send(pack_frame(tags.REFUSED, pack_reason(str(error.source))))
+        sock.send(pack_checked(tags.REFUSED, pack_reason(str(error.source))))
 
 
 class PeerTable(NamedTuple):
@@ -133,7 +155,7 @@ def pack_peers(
     """Return the PEERS frame; ``listeners`` are address and port of the ranks 1, 2, ..."""
     entries = (_ENTRY.pack(*pack_address(address), port) for address, port in listeners)
     table = _TABLE.pack(eager_bytes, ranks_here, link_timeout_ms, secret)
-    return pack_frame(tags.PEERS, table + b"".join(entries))
+    return pack_checked(tags.PEERS, table + b"".join(entries))
 
 
 def unpack_peers(payload: bytes, rank_0: tuple[Any, ...]) -> PeerTable:

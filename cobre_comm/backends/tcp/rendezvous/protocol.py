@@ -76,6 +76,8 @@ PART            a worker, to rank 0         what it gives, as many bytes as ever
 PARTS           rank 0, to every worker     the part of each rank, in rank order
 REFUSED         a rank that gives up, on    sentence; the receiver raises it
                 its control link with rank 0
+(these four)                                and a CRC-32 of tag and payload; a frame that has
+                                            changed on its way ends the rendezvous
 =============== =========================== ====================================================
 
 A proof is an HMAC-SHA256 with the key, over the role of its sender, both nonces and every field: it

@@ -53,7 +53,7 @@ class Worker(Participant):
         due = messages.Expected(tags.PARTS, everything, everything)
 
         def talk() -> Task[None]:
-            yield from self._tell(0, control, messages.pack_frame(tags.PART, part))
+            yield from self._tell(0, control, messages.pack_checked(tags.PART, part))
             yield from self._hear(0, control, due)
 
         self._serve(0, talk())

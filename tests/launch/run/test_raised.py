@@ -43,10 +43,12 @@ DAILY = [
     ("with", "mpi-mpich-leaders", "njit"),
 ]  # fmt: skip
 
+EVERYWHERE = itertools.product(("with", "bare", "exit"), PLACES, ("python", "njit"))
+EACH_WAY = itertools.product(TOLD, ("shm", "tcp-followers"), ("python",))
+ALL = dict.fromkeys([*EVERYWHERE, *EACH_WAY])
 
-@pytest.mark.parametrize(
-    ("way", "place", "caller"), some(DAILY, itertools.product(TOLD, PLACES, ("python", "njit")))
-)
+
+@pytest.mark.parametrize(("way", "place", "caller"), some(DAILY, ALL))
 def test_the_others_are_told_what_a_rank_raised(way, place, caller):
     backend, variables = PLACES[place]
     if backend == "mpi":

@@ -41,7 +41,7 @@ def test_ranks_that_do_not_end_are_killed_after_the_grace():
         job.process.send_signal(signal.SIGINT)
         code, _, errors = job.finish()
         assert code == 130
-        assert "still running after 0.3 s, killed: rank 0, 1" in errors
+        assert "still running after 0.3 s, killed: ranks 0 and 1" in errors
         assert job.survivors() == []
 
 

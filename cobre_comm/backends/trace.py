@@ -2,8 +2,8 @@
 
 While a communicator lives, its calls go to ``JOB.rank-R.N.calls``: R is the rank in the process's
 first communicator, N the number of this one. When it is closed, they are added to
-``JOB.rank-R.json``. No two processes write to one file: where the name is taken, the machine and the
-process follow it.
+``JOB.rank-R.json``. No two processes write to one file: where the name is taken, the machine and
+the process follow it.
 """
 
 from __future__ import annotations

@@ -68,10 +68,10 @@ def is_published(config: ShmConfig, segment: Segment) -> bool:
             f"{config.size}; check COBRE_SHM_SIZE",
         )
     buffer_bytes = load(header.buffer_bytes)
-    if buffer_bytes <= 0 or segment_bytes(size, buffer_bytes) > len(segment.memory):
+    if buffer_bytes <= 0 or segment_bytes(size, buffer_bytes) > segment.nbytes:
         raise InitializationFailed(
             "shm",
-            f"segment {config.name} has {len(segment.memory)} bytes, too few for {size} buffers of "
+            f"segment {config.name} has {segment.nbytes} bytes, too few for {size} buffers of "
             f"{buffer_bytes} bytes; let no other program write there",
         )
     return True

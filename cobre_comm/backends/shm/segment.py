@@ -36,6 +36,7 @@ class Segment:
 
     def __init__(self, file: Descriptor, nbytes: int) -> None:
         self._file = file
+        self.nbytes = nbytes
         self.memory = map_file(file.number, nbytes)
         self.address = int(self.memory.ctypes.data)
 

@@ -200,6 +200,7 @@ class _Reporter:
         is_held = (
             self._holds
             and len(report.trace) < LONGEST_TEXT
+            and all(len(entry) <= LONGEST_LINE for entry in traceback.format_exception(error))
             and not isinstance(error, KeyboardInterrupt)  # the launcher tells of Ctrl-C itself
         )
         if not self._send(replace(report, is_held=is_held)) or not is_held:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 import cobre_comm
+from cobre_comm.errors import did_you_mean
 
 COMMANDS = {
     "run": ("cobre_comm.run.command", "run a script or a module on several ranks"),
@@ -48,9 +49,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = [f"  {name:9}  {what}" for name, (_, what) in COMMANDS.items()]
         print(HELP.format(commands="\n".join(lines)), end="")
         return 0
-    what = f"unknown command {words[0]!r}" if words else "a command is missing"
-    print(f"cobre-comm: error: {what}; try `cobre-comm --help`", file=sys.stderr)
+    print(f"cobre-comm: error: {_mistake(words)}", file=sys.stderr)
     return 2
+
+
+def _mistake(words: Sequence[str]) -> str:
+    first = words[0] if words else ""
+    if first.startswith("-n") or first.endswith(".py"):  # as with mpiexec, or with python
+        ranks = "" if first.startswith("-n") else "-n 4 "
+        return f"a command is missing; did you mean `cobre-comm run {ranks}{' '.join(words)}`?"
+    what = f"unknown command {first!r}" if words else "a command is missing"
+    return f"{what}; try `cobre-comm --help`{did_you_mean(first, COMMANDS)}"
 
 
 if __name__ == "__main__":

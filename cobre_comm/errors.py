@@ -13,6 +13,15 @@ def _joined(names: Iterable[object]) -> str:
     return ", ".join(str(name) for name in names) or "none"
 
 
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown word: the known one that is most like it."""
+    import difflib  # only where something is wrong
+
+    names = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.strip().lower(), names, n=1)
+    return f"; did you mean {names[near[0]]}?" if near else ""
+
+
 class _Explained(Exception):  # a base; its subclasses have the contract's names
     """An exception with a section of its own in the page of errors.
 
@@ -300,7 +309,7 @@ class InvalidBackend(BackendError):
     --------
     >>> from cobre_comm import InvalidBackend
     >>> print(InvalidBackend("smh", ["shm", "local"]))
-    there is no backend 'smh'; available: shm, local
+    there is no backend 'smh'; available: shm, local; did you mean shm?
     """
 
     def __init__(self, requested: str, available: Iterable[str]) -> None:
@@ -309,7 +318,8 @@ class InvalidBackend(BackendError):
         super().__init__(requested, self.available)
 
     def __str__(self) -> str:
-        return f"there is no backend {self.requested!r}; available: {_joined(self.available)}"
+        meant = did_you_mean(self.requested, [*self.available, "auto"])
+        return f"there is no backend {self.requested!r}; available: {_joined(self.available)}{meant}"
 
     @property
     def suggestion(self) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import cobre_comm
 from cobre_comm.common.command_line import Parser
-from cobre_comm.errors import PAGE
+from cobre_comm.errors import PAGE, did_you_mean
 
 
 def sections() -> dict[str, str]:
@@ -52,6 +52,8 @@ def main(words: Sequence[str]) -> int:
     wanted = name.rpartition(".")[2].lower()
     found = next((title for title in known if wanted in title.lower().split()), None)
     if found is None:
-        parser.error(f"there is no error {name!r}; choose from {', '.join(known)}")
+        names = [word for title in known for word in title.split()]
+        meant = did_you_mean(name.rpartition(".")[2], names)
+        parser.error(f"there is no error {name!r}; choose from {', '.join(known)}{meant}")
     print(f"{found}\n\n{known[found]}")
     return 0

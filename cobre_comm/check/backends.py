@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cobre_comm.backends import NAMES
 from cobre_comm.check.result import Missing
+from cobre_comm.errors import did_you_mean
 from cobre_comm.factory import available_backends
 from cobre_comm.testing.backend_name import MPI_LIBRARIES, BackendName
 from cobre_comm.testing.ranks.surroundings import startable_mpi
@@ -56,8 +57,11 @@ def _check_name(name: str, others: Sequence[str]) -> None:
     except ValueError as error:
         raise UnknownBackend(str(error)) from None
     if kind not in (*NAMES, *others):
-        known = ", ".join([*NAMES, *(f"mpi-{library}" for library in MPI_LIBRARIES), *others])
-        raise UnknownBackend(f"there is no backend {name!r}; choose from {known}")
+        known = [*NAMES, *(f"mpi-{library}" for library in MPI_LIBRARIES), *others]
+        raise UnknownBackend(
+            f"there is no backend {name!r}; choose from {', '.join(known)}"
+            f"{did_you_mean(name, known)}"
+        )
 
 
 def _expand(name: str) -> tuple[list[str], str]:

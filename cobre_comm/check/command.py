@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import signal
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from cobre_comm.check.result import Check, Point, Result
 
 PROG = "cobre-comm check"
-RICH = "this shows its table with rich: pip install 'cobre-comm[check]', or use --json"
 # What would make the checks say nothing, or check something else.
 UNWANTED = {
     "PYTHONOPTIMIZE": "asserts are off, so nothing would be checked",
@@ -64,7 +62,7 @@ def main(words: Sequence[str]) -> int:
     chosen = parser.parse_args(words)
     try:
         sizes, names = _sizes(chosen.sizes, quick=chosen.quick), _names(chosen.backends)
-        _check_surroundings(as_table=not chosen.json)
+        _check_surroundings()
     except ValueError as error:
         parser.error(str(error))
     from cobre_comm.check.backends import UnknownBackend
@@ -106,19 +104,17 @@ def _names(text: str | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _check_surroundings(*, as_table: bool) -> None:
+def _check_surroundings() -> None:
     if not __debug__:
         raise ValueError("asserts are off, so nothing would be checked: run Python without -O")
     for name, consequence in UNWANTED.items():
         if os.environ.get(name, "0") not in ("", "0"):
             raise ValueError(f"{name} is set: {consequence}; unset it")
-    if as_table and importlib.util.find_spec("rich") is None:
-        raise ValueError(RICH)
 
 
 def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table: bool) -> int:
     """Find, compile, check, tell."""
-    from cobre_comm.check import document, machine, plan
+    from cobre_comm.check import document, machine, plan, table
     from cobre_comm.check.backends import find_backends
     from cobre_comm.check.training import Witness
 
@@ -126,19 +122,16 @@ def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table:
     backends, missing = find_backends(names)
     facts = machine.describe(backends)
     if as_table:
-        from cobre_comm.check import table
-
-        console = table.make_console()
-        table.show_machine(console, facts)
+        print(table.of_machine(facts), flush=True)
     witness = Witness(quick=quick)
     points = plan.points(backends, sizes, quick=quick)
     planned = {point: plan.checks(point, witness, quick=quick) for point in points}
     _compile(backends)
-    results = _run(planned, as_table=as_table)
+    results = _run(planned)
     seconds = time.monotonic() - began
     if as_table:
-        table.show(console, results, missing)
-        console.print(document.last_line(missing, results, seconds), soft_wrap=True)
+        print(table.of_results(results, missing))
+        print(document.last_line(missing, results, seconds))
     else:
         told = document.document(facts, missing, results, quick=quick, seconds=seconds)
         print(json.dumps(told, indent=1))
@@ -156,7 +149,7 @@ def _compile(backends: Sequence[str]) -> None:
     warm_up([kind for kind in kinds if kind in NAMES], inherited_environment())
 
 
-def _run(planned: Mapping[Point, Sequence[Check]], *, as_table: bool) -> list[Result]:
+def _run(planned: Mapping[Point, Sequence[Check]]) -> list[Result]:
     from cobre_comm.check.runner import Lines, run_all
 
     counts = {point: len(checks) for point, checks in planned.items()}
@@ -167,11 +160,6 @@ def _run(planned: Mapping[Point, Sequence[Check]], *, as_table: bool) -> list[Re
         f"{total} checks on {len(counts)} set{'s' * (len(counts) != 1)} of ranks; "
         "the first time on a machine, numba compiles for some minutes", file=sys.stderr, flush=True,
     )  # fmt: skip
-    if as_table and sys.stderr.isatty():
-        from cobre_comm.check import table
-
-        with table.bar(total) as bar:
-            return run_all(planned, bar)
     return run_all(planned, Lines(counts))
 
 

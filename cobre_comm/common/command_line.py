@@ -6,7 +6,10 @@ import argparse
 import textwrap
 from typing import NoReturn
 
+from cobre_comm.errors import did_you_mean
+
 _WIDTH = 80
+_UNKNOWN = "unrecognized arguments: "
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,4 +45,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end with status 2."""
+        if message.startswith(_UNKNOWN):
+            first = message.removeprefix(_UNKNOWN).split()[0].partition("=")[0]
+            message += did_you_mean(first, self._option_string_actions)
         self.exit(2, f"{self.prog}: error: {message}\n")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cobre_comm.common.command_line import Parser
-from cobre_comm.errors import BackendError, InitializationFailed
+from cobre_comm.errors import BackendError, InitializationFailed, InvalidBackend
 
 if TYPE_CHECKING:
     from cobre_comm.processes.job import Job
@@ -42,7 +42,6 @@ def _parser() -> Parser:
         "-n",
         dest="size",
         type=_ranks,
-        required=True,
         metavar="N",
         help="ranks on this machine; auto: as many as there are cores that this process may use",
     )
@@ -85,6 +84,8 @@ def _parser() -> Parser:
 
 
 def _ranks(text: str) -> int:
+    if text.startswith("p"):  # argparse takes -np for -n with the value p
+        raise argparse.ArgumentTypeError("say -n, not -np: cobre-comm run -n 4 script.py")
     if text == "auto":
         from cobre_comm.common.cores import usable_cores
 
@@ -159,6 +160,8 @@ def _main(words: Sequence[str]) -> int:
     chosen = parser.parse_args(words)
     open_standard()
     try:
+        if chosen.size is None:
+            raise ValueError(f"how many ranks? say it by -n: {_example(chosen)}")
         program = program_of(chosen.module, chosen.script)
         job = _job(chosen)
         if chosen.bind == "core" and not hasattr(os, "sched_setaffinity"):
@@ -166,6 +169,8 @@ def _main(words: Sequence[str]) -> int:
         mpiexec = _mpiexec(job, bound=chosen.bind == "core") if job.backend == "mpi" else None
         options = _options(chosen, job)
     except (ValueError, InitializationFailed) as error:
+        parser.error(str(error))
+    except InvalidBackend as error:
         parser.error(str(error))
     except BackendError as error:
         parser.error(f"{error}; {error.suggestion}")
@@ -181,6 +186,12 @@ def _main(words: Sequence[str]) -> int:
     except OSError as error:  # no processes, descriptors or ports left
         print(f"cobre-comm run: error: cannot start the ranks: {error}", file=sys.stderr)
         return 1
+
+
+def _example(chosen: argparse.Namespace) -> str:
+    """Return the command with a number of ranks."""
+    named = ["-m", *chosen.module] if chosen.module else chosen.script or ["script.py"]
+    return " ".join(["cobre-comm run -n 4", *named])
 
 
 def _job(chosen: argparse.Namespace) -> Job:

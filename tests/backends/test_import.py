@@ -24,7 +24,7 @@ PROGRAMS = {
     ),
     "command line": (
         "import cobre_comm.cli as cli; cli.main(['--help']); import cobre_comm.check.command",
-        ("numba", "numpy", "rich"),
+        ("numba", "numpy", "difflib"),
     ),
 }  # fmt: skip
 

@@ -1,9 +1,11 @@
 """``cobre-comm check``: what passes, what it says of a planted fault, and why it cannot run."""
 
 import dataclasses
+import importlib.metadata
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 import time
@@ -12,9 +14,9 @@ import psutil
 import pytest
 
 from cobre_comm import cli
-from cobre_comm.check import document, plan, sddp
+from cobre_comm.check import document, plan, sddp, table
 from cobre_comm.check.backends import find_backends
-from cobre_comm.check.result import COLUMNS, Check, Point
+from cobre_comm.check.result import COLUMNS, Check, Missing, Point, Result
 from cobre_comm.check.runner import NOT_TRIED, run_all
 from cobre_comm.check.training import Witness
 from cobre_comm.testing import RankPool, leftovers
@@ -23,14 +25,47 @@ from tests.command import run
 from tests.launch.checks import bodies as check_bodies
 from tests.launch.command import COMMAND, Running, cobre, environment
 
-WITHOUT_RICH = [sys.executable, "-c", "import sys; sys.modules['rich'] = None; "
-                "from cobre_comm.cli import main; sys.exit(main())"]  # fmt: skip
+NEEDED = {"numba", "llvmlite", "numpy", "cobre-comm"}
+# In every process of the check, also in its ranks.
+HIDE = """
+import sys
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name in {hidden!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Hide())
+"""
+
+
+@pytest.fixture
+def numba_alone(tmp_path):
+    """Return variables with which Python has numba, and what numba needs, and nothing else."""
+    hidden = {
+        module
+        for module, owners in importlib.metadata.packages_distributions().items()
+        if not NEEDED & set(owners) and "." not in module
+    }
+    (tmp_path / "sitecustomize.py").write_text(HIDE.format(hidden=hidden))
+    return {"PYTHONPATH": str(tmp_path)}
+
+
+def test_nothing_but_numba_is_needed_for_the_table(numba_alone):
+    words = "-c", "import importlib; [importlib.import_module(each) for each in ('rich', 'pytest')]"
+    assert "No module named 'rich'" in cobre(*words, before=[sys.executable], **numba_alone).stderr
+    done = cobre("check", "--quick", "--backends", "mpi", **numba_alone)
+    assert done.returncode == 1
+    table, rule, row, reason, last = done.stdout.splitlines()[-5:]
+    assert table.split()[:3] == ["backend", "ranks", "collectives"]
+    assert set(rule) == {"-", " "}
+    assert row.split() == ["mpi", *["-"] * (len(COLUMNS) + 2)]
+    assert reason.startswith("mpi cannot run here: mpi4py is not installed")
+    assert last.startswith("Nothing ran; mpi cannot run here")
 
 
 @pytest.mark.slow
-def test_quick_check_passes_without_rich():
+def test_quick_check_passes_with_nothing_but_numba(numba_alone):
     words = ["check", "--quick", "-n", "2", "--backends", "local,shm", "--json"]
-    done = cobre(*words, before=WITHOUT_RICH, within_s=230)  # its training may have to be compiled
+    done = cobre(*words, within_s=230, **numba_alone)  # its training may have to be compiled
     told = json.loads(done.stdout)
     assert (done.returncode, told["failed"]) == (0, 0), done.stdout + done.stderr
     assert told["ok"]
@@ -167,9 +202,21 @@ def test_bad_arguments_are_one_line_and_status_2(words, said, refusal):
     assert said in refusal(["check", *words])
 
 
-def test_without_rich_it_says_what_to_install(monkeypatch, refusal):
-    monkeypatch.setitem(sys.modules, "rich", None)
-    assert "pip install 'cobre-comm[check]'" in refusal(["check"])
+def test_the_table_tells_what_passed_and_what_failed():
+    results = [
+        Result(Point("shm", 2), column, name, 1.25, detail)
+        for column, name, detail in (
+            ("python", "one", ""), ("python", "two", "no luck"), ("sddp", "three", NOT_TRIED),
+        )
+    ]  # fmt: skip
+    lines = table.of_results(results, [Missing("mpi", "no library", False)]).splitlines()
+    assert re.split(r"  +", lines[2]) == [
+        "shm", "2", "1 of 2 failed", *["-"] * (len(COLUMNS) - 2), "1 of 1 failed", "3.8",
+    ]  # fmt: skip
+    assert lines[4:] == [
+        "mpi cannot run here: no library", "",
+        f"shm, 2 ranks, {COLUMNS['python']}: two", "  no luck",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["PYTHONOPTIMIZE", "NUMBA_DISABLE_JIT"])

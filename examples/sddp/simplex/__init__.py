@@ -1,4 +1,4 @@
-"""The dual simplex on a dense tableau: state of a program, tableau, pivots, solution, solve.
+"""The dual simplex on a dense tableau, and a primal one that mends: state, pivots, solution, solve.
 
 It knows nothing of water; a program may gain and lose rows between two solves.
 """

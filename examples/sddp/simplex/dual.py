@@ -2,9 +2,11 @@
 
 Ratio test with bound flipping (the "long step"): a boxed variable whose dual ratio is passed is
 moved to its other bound instead of entering, as long as the row stays infeasible. Ties go to the
-largest pivot. A solve that takes unusually many steps goes on with leaving and entering variable
-chosen by least index, which cannot cycle (Bland), and with bounds kept a little less tightly, so
-that rounding cannot keep it going either.
+largest pivot. A dual step never turns back: a reduced cost whose sign rounding has turned is taken
+for zero when its variable enters. What that leaves is for `simplex.primal`. A solve that takes
+unusually many steps goes on with leaving and entering variable chosen by least index, which cannot
+cycle (Bland), and with bounds kept a little less tightly, so that rounding cannot keep it going
+either.
 
 References: A. Koberstein, "The dual simplex method, techniques for a fast and stable
 implementation", thesis, Paderborn 2005, ch. 3 and 6; R. G. Bland, Math. Oper. Res. 2 (1977) 103.
@@ -16,20 +18,20 @@ import numpy as np
 from compiled import PLAIN
 from numba import njit
 
-from simplex.state import AGE, AT_LOWER, AT_UPPER, AT_ZERO, ROWS, Lp
+from simplex.state import AGE, AT_LOWER, AT_UPPER, AT_ZERO, ROWS, SHIFTED, Lp
 from simplex.tableau import pivot, rebuild, resting_value
 
 OPTIMAL, INFEASIBLE, NOT_DUAL_FEASIBLE, FAILED = 0, 1, 2, 3
-"""Outcomes. `FAILED`: no basis passed the checks; has not been seen on scaled data."""
+"""Outcomes. `FAILED`: no basis passed the checks."""
 
 FEASIBLE = 1e-11
 """A bound may be passed by this much, times one plus the size of the bound."""
 IMPOSSIBLE = 1e-9
 """A row is infeasible only if it misses its bound by more than this, in the same measure."""
-ENOUGH = 1e-7
-"""What is still missed when the steps are used up; the dual solution is feasible throughout."""
-FROM_PYTHON = 1e-8
-"""Entries of a row below this do not make a pivot."""
+SMALLEST = 1e-8
+"""Entries of a row below this, times its largest one, do not make a pivot."""
+SMALL = 1e-6
+"""Before a pivot below this, in the same measure, the tableau is rebuilt."""
 TIE = 1e-12
 """A reduced cost within this of zero has no sign: the variable stays where it rests."""
 HARRIS = 1e-11
@@ -39,16 +41,26 @@ REFRESH = 200
 
 
 @njit(**PLAIN)
-def compute_basics(lp: Lp) -> None:
-    """Rest each boxed variable where its reduced cost asks, and compute all values from that."""
-    n = lp.red.size
-    for j in range(n):
+def rest_boxed(lp: Lp) -> None:
+    """Rest each boxed variable where its reduced cost asks.
+
+    Only before the first pivot. Between pivots a cost that rounding has put on the wrong side of
+    zero would send its variable to the bound from which the next pivots bring it back, and so on.
+    """
+    for j in range(lp.red.size):
         var = lp.nonbasic[j]
         if lp.red[j] > TIE and lp.status[var] == AT_UPPER and lp.lower[var] > -np.inf:
             lp.status[var] = AT_LOWER
         elif lp.red[j] < -TIE and lp.status[var] == AT_LOWER and lp.upper[var] < np.inf:
             lp.status[var] = AT_UPPER
-        lp.xn[j] = resting_value(lp, var)
+
+
+@njit(**PLAIN)
+def compute_basics(lp: Lp) -> None:
+    """Compute all values from where the nonbasic variables rest."""
+    n = lp.red.size
+    for j in range(n):
+        lp.xn[j] = resting_value(lp, lp.nonbasic[j])
     for i in range(lp.head[ROWS]):
         total = 0.0
         for j in range(n):
@@ -80,12 +92,21 @@ def choose_row(lp: Lp, bland: bool) -> tuple[int, float]:
 
 
 @njit(**PLAIN)
+def largest_entry(lp: Lp, r: int) -> float:
+    """Return the largest entry of row `r`: rounding errors of the others are in its measure."""
+    largest = 0.0
+    for j in range(lp.red.size):
+        largest = max(largest, abs(lp.tab[r, j]))
+    return largest
+
+
+@njit(**PLAIN)
 def list_candidates(lp: Lp, r: int, sign: float) -> int:
     """Fill `mark` and `ratio` with columns that can move row `r` by `sign`; return how many."""
-    count = 0
+    count, least = 0, SMALLEST * largest_entry(lp, r)
     for j in range(lp.red.size):
         entry = sign * lp.tab[r, j]
-        if abs(entry) <= FROM_PYTHON:
+        if abs(entry) <= least:
             continue
         var = lp.nonbasic[j]
         if lp.lower[var] == lp.upper[var]:
@@ -183,13 +204,56 @@ def exchange(lp: Lp, r: int, c: int, bound: int) -> None:
 
 
 @njit(**PLAIN)
-def iterate(lp: Lp) -> int:
-    """Pivot until all rows keep their bounds; the reduced costs have the right signs throughout."""
+def shift(lp: Lp, c: int) -> None:
+    """Take the reduced cost of the entering column `c` for zero, if its sign is wrong.
+
+    As it is, it would turn the dual step back. Divided by a small pivot that would be a long step,
+    on which all reduced costs lose their signs. `reprice` takes the shift back.
+    """
+    status = lp.status[lp.nonbasic[c]]
+    d = lp.red[c]
+    if (d < 0.0 and status == AT_LOWER) or (d > 0.0 and status == AT_UPPER):
+        lp.red[c] = 0.0
+        lp.head[SHIFTED] = 1
+
+
+@njit(**PLAIN)
+def reprice(lp: Lp) -> None:
+    """Compute the reduced costs from the costs as given, and in `ratio` the size of their terms."""
+    n = lp.cost.size
+    for j in range(n):
+        lp.red[j] = lp.cost[lp.nonbasic[j]] if lp.nonbasic[j] < n else 0.0
+        lp.ratio[j] = abs(lp.red[j])
+    for i in range(lp.head[ROWS]):
+        f = lp.cost[lp.basis[i]] if lp.basis[i] < n else 0.0
+        if f != 0.0:
+            for j in range(n):
+                lp.red[j] += f * lp.tab[i, j]
+                lp.ratio[j] += abs(f * lp.tab[i, j])
+    lp.head[SHIFTED] = 0
+
+
+@njit(**PLAIN)
+def iterate(lp: Lp, patience: int) -> int:
+    """Pivot until all rows keep their bounds, from reduced costs of the right signs.
+
+    After `patience` times as many steps as there are variables, pivots are chosen by least index.
+    """
+    outcome = pivot_until_feasible(lp, patience)
+    if lp.head[SHIFTED] == 1:
+        reprice(lp)
+    return outcome
+
+
+@njit(**PLAIN)
+def pivot_until_feasible(lp: Lp, patience: int) -> int:
+    """Do the steps of `iterate`; some reduced costs may be shifted afterwards."""
     size = lp.head[ROWS] + lp.red.size
+    rest_boxed(lp)
     compute_basics(lp)
     fresh = True
     for step in range(100 * size + 1000):
-        bland = step > 4 * size
+        bland = step > patience * size
         r, miss = choose_row(lp, bland)
         if r < 0:
             if fresh:
@@ -206,12 +270,12 @@ def iterate(lp: Lp) -> int:
             lp.xb[r] = bound
             continue
         fresh = False
-        if abs(lp.tab[r, c]) < 1e-6 and lp.head[AGE] > 0:
+        if lp.head[AGE] > 0 and abs(lp.tab[r, c]) < SMALL * largest_entry(lp, r):
             if not rebuild(lp):
                 return FAILED
             compute_basics(lp)
             continue
+        shift(lp, c)
         exchange(lp, r, c, AT_LOWER if miss > 0.0 else AT_UPPER)
     compute_basics(lp)
-    _, miss = choose_row(lp, False)
-    return OPTIMAL if abs(miss) <= ENOUGH else FAILED
+    return FAILED

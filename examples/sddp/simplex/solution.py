@@ -4,22 +4,24 @@ import numpy as np
 from compiled import PLAIN
 from numba import njit
 
-from simplex.state import ROWS, Lp, copy_values
+from simplex.state import EXCESS, GAP, MEASURES, PRICE, RESIDUAL, ROWS, Lp, copy_values
 
 ROUNDING = 1e-13
 """Residuals up to this are left as they are."""
 MENDED = 1e-7
 """Largest relative excess over the cost of an unbounded variable that is mended."""
+CANCELLED = 1e-5
+"""The gap is relative to the objective plus this times the size of its terms, which may cancel."""
 
 
 @njit(**PLAIN)
 def read_primal(lp: Lp) -> float:
     """Fill `x`; return the largest residual of z = A x, relative to its largest term."""
     m, n = lp.a.shape
+    worst = 0.0
     for j in range(n):
         position = lp.where[j]
         lp.x[j] = lp.xb[position] if position >= 0 else lp.xn[~position]
-    worst = 0.0
     for i in range(m + lp.key.size):
         if i >= m and lp.key[i - m] < 0:
             continue
@@ -152,11 +154,49 @@ def read_dual(lp: Lp) -> float:
 
 
 @njit(**PLAIN)
+def read_excess(lp: Lp) -> float:
+    """Return by how much a basic variable passes its bound, relative to one plus that bound."""
+    worst = 0.0
+    for i in range(lp.head[ROWS]):
+        low, high = lp.lower[lp.basis[i]], lp.upper[lp.basis[i]]
+        if lp.xb[i] < low:
+            worst = max(worst, (low - lp.xb[i]) / (1.0 + abs(low)))
+        elif lp.xb[i] > high:
+            worst = max(worst, (lp.xb[i] - high) / (1.0 + abs(high)))
+    return worst
+
+
+@njit(**PLAIN)
+def read_gap(lp: Lp) -> float:
+    """Return how far the cost of `x` is from the dual objective, relative to that."""
+    m, n = lp.a.shape
+    cost, size = 0.0, 0.0
+    for j in range(n):
+        cost += lp.cost[j] * lp.x[j]
+        size += abs(lp.cost[j] * lp.x[j])
+    for i in range(m + lp.key.size):
+        if lp.y[i] != 0.0:
+            size += abs(lp.y[i] * (lp.lower[n + i] if lp.y[i] > 0.0 else lp.upper[n + i]))
+    gap = abs(cost - lp.base[0])
+    return gap / (abs(lp.base[0]) + CANCELLED * size) if gap > 0.0 else 0.0
+
+
+@njit(**PLAIN)
 def accept(lp: Lp, tolerance: float) -> bool:
-    """Read the solution, refined if need be; return whether it fits the original data."""
-    primal = read_primal(lp)
+    """Read the solution, refined if need be; return whether it fits the original data.
+
+    It is optimal if it keeps rows and bounds and costs no more than the dual objective. All that
+    is left to each of these is written to `measure`.
+    """
+    residual = read_primal(lp)
     for _ in range(2):
-        if primal > ROUNDING:
+        if residual > ROUNDING:
             refine(lp)
-            primal = read_primal(lp)
-    return max(primal, read_dual(lp)) <= tolerance
+            residual = read_primal(lp)
+    lp.measure[RESIDUAL], lp.measure[EXCESS] = residual, read_excess(lp)
+    lp.measure[PRICE] = read_dual(lp)
+    lp.measure[GAP] = read_gap(lp)
+    fits = True
+    for k in range(MEASURES):
+        fits = fits and lp.measure[k] <= tolerance  # not a number does not fit
+    return fits

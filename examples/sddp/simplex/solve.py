@@ -1,39 +1,55 @@
 """Solving one linear program: pivots, then a check of the answer against the original data."""
 
 import numpy as np
-from compiled import FROM_PYTHON
+from compiled import FROM_PYTHON, PLAIN
 from numba import njit
 
 from simplex.dual import FAILED, INFEASIBLE, NOT_DUAL_FEASIBLE, OPTIMAL, REFRESH, iterate
+from simplex.primal import mend
 from simplex.solution import accept
 from simplex.state import AGE, RESULT, Lp, allocate
 from simplex.tableau import cold_start, rebuild
 
-RESIDUAL = 1e-9
-"""Largest accepted residual of the primal and of the dual system."""
+ACCURATE = 1e-9
+"""What each entry of `Lp.measure` may be."""
 LAST_RESORT = 1e-5
-"""Accepted after a cold start too: nearly parallel rows, and the dual bound is valid anyhow."""
+"""What it may be once all has been tried: the dual objective is a valid bound all the same."""
+PATIENCE = 4
+"""Steps before pivots are chosen by least index, in numbers of variables."""
+ATTEMPTS = "from the basis before", "with its tableau rebuilt", "from cold", "by least indices"
+"""What is tried, in this order."""
+
+
+@njit(**PLAIN)
+def settle(lp: Lp, patience: int, tolerance: float) -> int:
+    """Do one attempt: dual simplex, check, and primal simplex if that finds too much."""
+    result = iterate(lp, patience)
+    if result == INFEASIBLE or accept(lp, tolerance):
+        return result if result == INFEASIBLE else OPTIMAL
+    if result == OPTIMAL:
+        mend(lp)
+        return OPTIMAL if accept(lp, tolerance) else FAILED
+    return result
 
 
 @njit(**FROM_PYTHON)
 def reoptimise(lp: Lp) -> int:
-    """Solve from the present basis; fall back to a rebuilt, then to a cold one, if in doubt.
+    """Solve from the present basis; if in doubt, in the other ways of `ATTEMPTS`.
 
     Returns an outcome of `simplex.dual`; on `OPTIMAL` the arrays `x`, `y`, `dual`, `base` hold
     the solution.
     """
     result = FAILED
-    for attempt in range(3):
+    for attempt in range(4):
         ready = True
         if attempt == 1 or lp.head[AGE] > REFRESH:
             ready = rebuild(lp)
-        if (attempt == 2 or not ready) and not cold_start(lp):
+        if (attempt >= 2 or not ready) and not cold_start(lp):
             result = NOT_DUAL_FEASIBLE
             break
-        result = iterate(lp)
-        if result == OPTIMAL and not accept(lp, RESIDUAL if attempt < 2 else LAST_RESORT):
-            result = FAILED
-        if result == OPTIMAL or (result == INFEASIBLE and lp.head[AGE] == 0):
+        last = attempt == 3
+        result = settle(lp, 0 if last else PATIENCE, LAST_RESORT if last else ACCURATE)
+        if result == OPTIMAL or (result == INFEASIBLE and attempt >= 2):
             break
     lp.head[RESULT] = result
     return result

@@ -18,8 +18,13 @@ from numba import njit
 AT_LOWER, AT_UPPER, AT_ZERO = 0, 1, 2
 """Where a nonbasic variable rests; `AT_ZERO` is for free variables."""
 
-ROWS, AGE, PIVOTS, RESULT = 0, 1, 2, 3
-"""Indices in `head`: rows in the tableau, pivots since its rebuild, pivots in all, last status."""
+ROWS, AGE, PIVOTS, RESULT, SHIFTED = 0, 1, 2, 3, 4
+"""Indices in `head`: rows in the tableau, pivots since its rebuild, pivots in all, last status,
+whether `red` has costs that are not as given."""
+
+RESIDUAL, EXCESS, PRICE, GAP, MEASURES = 0, 1, 2, 3, 4
+"""Indices in `measure`: residual of z = A x; by how much a bound is passed; reduced cost of the
+wrong sign; primal less dual objective. All relative, and 0 is right. `MEASURES`: how many."""
 
 
 class Lp(NamedTuple):
@@ -40,13 +45,14 @@ class Lp(NamedTuple):
     xn: np.ndarray  # (n,) value of each column's variable
     cut: np.ndarray  # (slots, p) coefficients of added rows on the first p variables
     key: np.ndarray  # (slots,) the caller's name of an added row, -1 = slot is free
-    head: np.ndarray  # (4,) at ROWS, AGE, PIVOTS, RESULT
+    head: np.ndarray  # (5,) at ROWS, AGE, PIVOTS, RESULT, SHIFTED
     x: np.ndarray  # (n,) primal solution
     y: np.ndarray  # (m + slots,) dual solution, by row
     dual: np.ndarray  # (n,) reduced costs recomputed from the data
     ratio: np.ndarray  # (n,) work: dual ratios
     mark: np.ndarray  # (n,) work: candidate columns
     base: np.ndarray  # (1,) dual objective
+    measure: np.ndarray  # (MEASURES,) how far the last solution is from right, as checked
 
 
 def allocate(rows: int, columns: int, slots: int, width: int) -> Lp:
@@ -72,13 +78,14 @@ def allocate(rows: int, columns: int, slots: int, width: int) -> Lp:
         xn=np.zeros(columns),
         cut=np.zeros((slots, width)),
         key=np.full(slots, -1, np.int64),
-        head=np.zeros(4, np.int64),
+        head=np.zeros(5, np.int64),
         x=np.zeros(columns),
         y=np.zeros(height),
         dual=np.zeros(columns),
         ratio=np.zeros(columns),
         mark=np.zeros(columns, np.int64),
         base=np.zeros(1),
+        measure=np.zeros(MEASURES),
     )
 
 
@@ -111,3 +118,4 @@ def copy_basis(src: Lp, dst: Lp) -> None:
                 dst.cut[s, j] = src.cut[s, j]
     dst.head[ROWS] = rows
     dst.head[AGE] = src.head[AGE]
+    dst.head[SHIFTED] = src.head[SHIFTED]

@@ -10,7 +10,7 @@ import numpy as np
 from compiled import FROM_PYTHON, PLAIN
 from numba import njit
 
-from simplex.state import AGE, AT_LOWER, AT_UPPER, AT_ZERO, PIVOTS, ROWS, Lp
+from simplex.state import AGE, AT_LOWER, AT_UPPER, AT_ZERO, PIVOTS, ROWS, SHIFTED, Lp
 
 SINGULAR = 1e-9
 """A pivot smaller than this is taken for zero (programs are scaled to entries near one)."""
@@ -50,7 +50,7 @@ def slack_tableau(lp: Lp) -> None:
                 lp.tab[rows, j] = lp.cut[s, j]
             rows += 1
     lp.head[ROWS] = rows
-    lp.head[AGE] = 0
+    lp.head[AGE] = lp.head[SHIFTED] = 0
 
 
 @njit(**FROM_PYTHON)

@@ -6,14 +6,15 @@ import numpy as np
 from compiled import FROM_PYTHON, PLAIN
 from numba import njit
 from simplex.dual import OPTIMAL
-from simplex.state import RESULT, Lp, allocate, copy_basis, copy_values
+from simplex.state import MEASURES, RESULT, Lp, allocate, copy_basis, copy_values
 from stage.pool import Pool
 from stage.problem import Problem
 from stage.solve import open_stage, refer_stage, set_point, solve_stage
 
-COST, PRICE, STATUS, DECISION = 0, 1, 2, 3
-"""Fields of a record: the cost of the stage alone; the price of its energy; the outcome; then every
-variable of the stage problem, end volumes first."""
+COST, PRICE, STATUS, LEFT = 0, 1, 2, 3
+DECISION = LEFT + MEASURES
+"""Fields of a record: the cost of the stage alone; the price of its energy; the outcome; what its
+solution lacks (`Lp.measure`); then every variable of the stage problem, end volumes first."""
 
 
 class Desk(NamedTuple):
@@ -73,4 +74,5 @@ def walk_block(desk: Desk, noise: np.ndarray, records: np.ndarray) -> None:
             set_point(lp, volume, noise[i, t])
             solve_stage(lp, pool, t, row)
             records[i, t, STATUS] = lp.head[RESULT]
+            copy_values(lp.measure, records[i, t, LEFT:])
             record_stage(lp, hydros, records[i, t])

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from case.data import Case
 from compiled import compiled_by_one
-from simplex.dual import INFEASIBLE, OPTIMAL
+from simplex.dual import OPTIMAL
+from stage.failure import describe_failure
 from stage.problem import columns_of
 from stage.units import Units
 from training.cuts import SharedCuts
@@ -17,7 +18,7 @@ from training.resume import find_checkpoint, load_checkpoint
 from training.run import StageInfeasible
 from training.share import Setting, UsageError
 
-from simulation.dispatch import COST, DECISION, PRICE, STATUS, new_desk, walk_block
+from simulation.dispatch import COST, DECISION, LEFT, PRICE, STATUS, new_desk, walk_block
 from simulation.scenarios import Scenarios
 from simulation.statistics import CostStatistics, cost_statistics
 
@@ -103,8 +104,8 @@ def refuse_failed(case: Case, records: np.ndarray) -> None:
     if len(failed):
         scenario, t = (int(x) for x in failed[0])
         status = int(records[scenario, t, STATUS])
-        what = "has no feasible dispatch" if status == INFEASIBLE else "could not be solved"
-        raise StageInfeasible(f"{case.name}: scenario {scenario}: stage {t} {what}")
+        what, rest = describe_failure(status, records[scenario, t, LEFT:DECISION])
+        raise StageInfeasible(f"{case.name}: scenario {scenario}: stage {t} {what}{rest}")
 
 
 def total_costs(records: np.ndarray, units: Units) -> np.ndarray:

@@ -5,6 +5,8 @@ therefore starts either from the stage's reference basis, which all ranks comput
 the preceding opening of the same point; points are never divided between ranks.
 """
 
+import math
+
 import numpy as np
 from compiled import PLAIN
 from numba import njit
@@ -18,6 +20,9 @@ from stage.problem import Problem
 
 VIOLATED, ZERO = 1e-9, 1e-12
 """A cut is added if it exceeds theta by more than `VIOLATED` times theta, plus `ZERO`."""
+
+FLAT = 1.0 / 64.0
+"""A cut that rises less than this much of its intercept is scaled by that instead."""
 
 
 @njit(**PLAIN)
@@ -49,6 +54,26 @@ def set_point(lp: Lp, volume: np.ndarray, noise: np.ndarray) -> None:
 
 
 @njit(**PLAIN)
+def write_row(pool: Pool, t: int, c: int, row: np.ndarray) -> float:
+    """Write cut `c` of stage `t` to `row`, scaled, and return its least activity.
+
+    Scaled so that its coefficients on volumes are near one, whatever water is worth there: where it
+    is nearly worthless, tolerances made for numbers near one would take its cuts for equal. By a
+    power of two, therefore exactly.
+    """
+    hydros = row.size - 1
+    low = pool.coef[t, hydros, c]
+    largest = FLAT * abs(low)
+    for h in range(hydros):
+        largest = max(largest, abs(pool.coef[t, h, c]))
+    scale = math.ldexp(1.0, -math.frexp(largest)[1]) if largest > 0.0 else 1.0
+    for h in range(hydros):
+        row[h] = -scale * pool.coef[t, h, c]
+    row[hydros] = scale
+    return scale * low
+
+
+@njit(**PLAIN)
 def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
     """Solve `lp` for its present point under all cuts of stage `t`.
 
@@ -71,10 +96,7 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
                 return OPTIMAL
         if lp.head[ROWS] == room:
             drop_slack_rows(lp)
-        for h in range(hydros):
-            row[h] = -pool.coef[t, h, best]
-        row[hydros] = 1.0
-        add_row(lp, row, pool.coef[t, hydros, best], best)
+        add_row(lp, row, write_row(pool, t, best, row), best)
     lp.head[RESULT] = FAILED
     return FAILED
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from case.data import Case
 from compiled import compiled_by_one
-from simplex.dual import INFEASIBLE
+from stage.failure import describe_failure
 from stage.pool import pool_digest
 from stage.units import Units
 
@@ -72,9 +72,9 @@ def failure_of(case: Case, units: Units, memory: Memory) -> StageInfeasible:
     where = {FORWARD: "forward pass", BACKWARD: "backward pass"}.get(phase, "lower bound")
     volumes = memory.error[4:] * units.water
     point = ", ".join(f"{h.name} {v:.6g}" for h, v in zip(case.hydros, volumes, strict=True))
-    what = "has no feasible dispatch" if outcome == INFEASIBLE else "could not be solved"
+    what, rest = describe_failure(outcome, memory.left)
     return StageInfeasible(
-        f"{case.name}: stage {t}, opening {k} {what} from incoming volumes {point} ({where})"
+        f"{case.name}: stage {t}, opening {k} {what} from incoming volumes {point} ({where}){rest}"
     )
 
 

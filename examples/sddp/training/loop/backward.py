@@ -4,11 +4,11 @@ import numpy as np
 from compiled import PLAIN
 from numba import njit
 from simplex.dual import OPTIMAL
-from simplex.state import RESULT, copy_basis
+from simplex.state import RESULT, copy_basis, copy_values
 from stage.pool import highest_cut, write_cut
 from stage.solve import open_stage, refer_stage, set_point, solve_stage
 
-from training.loop.memory import FAILED_AT, OUTCOME, PRESENT, Memory, State
+from training.loop.memory import CUT_LEFT, FAILED_AT, OUTCOME, PRESENT, Memory, State
 from training.plan import Block, block_of
 
 RISE, ZERO = 5e-9, 1e-12
@@ -47,8 +47,9 @@ def find_distinct(memory: Memory, hydros: int, t: int) -> int:
 def expected_cut(state: State, t: int, point: np.ndarray, cut: np.ndarray) -> None:
     """Write to `cut` the expected-cost cut of stage `t` at `point`, over all its openings.
 
-    `cut` receives H slopes, the intercept, the outcome and the opening of a failure. Value and
-    slopes are those of the dual solution: the cut is valid even if `lp` is not quite optimal.
+    `cut` receives H slopes, the intercept, and of a failure the outcome, the opening and what is
+    left. Value and slopes are those of the dual solution: the cut is valid even if `lp` is not
+    quite optimal.
     `memory.lp` must stand at the stage's reference basis; openings go from dry to wet, each from
     the basis of the one before.
     """
@@ -63,6 +64,7 @@ def expected_cut(state: State, t: int, point: np.ndarray, cut: np.ndarray) -> No
         if solve_stage(lp, state.pool, t, state.memory.row) != OPTIMAL:
             cut[hydros + OUTCOME] = lp.head[RESULT]
             cut[hydros + FAILED_AT] = k - problem.first[t]
+            copy_values(lp.measure, cut[hydros + CUT_LEFT :])
             return
         value = lp.base[0]
         for h in range(hydros):

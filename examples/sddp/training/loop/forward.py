@@ -9,7 +9,7 @@ from stage.pool import Pool
 from stage.problem import Problem
 from stage.solve import open_stage, refer_stage, set_point, solve_stage
 
-from training.loop.memory import COST, COUNTED, OPENING, STAGE, STATUS, TAIL, State
+from training.loop.memory import COST, COUNTED, LEFT, OPENING, STAGE, STATUS, TAIL, State
 from training.plan import Block, Plan
 from training.sampling import draw_opening, listed_path, uniform
 
@@ -98,3 +98,4 @@ def forward_pass(state: State, iteration: int, block: Block) -> None:
             mine[i, tail + STATUS] = lp.head[RESULT]
             mine[i, tail + STAGE] = t
             mine[i, tail + OPENING] = k - problem.first[t]
+            copy_values(lp.measure, mine[i, tail + LEFT :])

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from simplex.state import Lp, allocate
+from simplex.state import MEASURES, Lp, allocate
 from stage.pool import Pool
 from stage.problem import Problem
 
@@ -12,13 +12,17 @@ from training.plan import Plan
 OK, FORWARD, BACKWARD, BOUND = 0, 1, 2, 3
 """Phases an error can come from (`OK`: there is none)."""
 
-COST, COUNTED, STATUS, STAGE, OPENING, TAIL = 0, 1, 2, 3, 4, 5
+COST, COUNTED, STATUS, STAGE, OPENING, LEFT = 0, 1, 2, 3, 4, 5
+TAIL = LEFT + MEASURES
 """Fields after a trajectory's volumes: its cost; the weight of that cost in the mean (negative:
-not counted); the outcome, and the stage and opening where it was not optimal. `TAIL`: how many."""
+not counted); the outcome, and the stage and opening where it was not optimal, and from `LEFT` on
+what was left there (`Lp.measure`). `TAIL`: how many."""
 
-OUTCOME, FAILED_AT, PRESENT, CUT_TAIL = 1, 2, 3, 4
+OUTCOME, FAILED_AT, PRESENT, CUT_LEFT = 1, 2, 3, 4
+CUT_TAIL = CUT_LEFT + MEASURES
 """Fields after a cut's slopes: the intercept, then the outcome; the opening where it was not
-optimal; how high the pool was at the cut's own point before this batch. `CUT_TAIL`: how many."""
+optimal; how high the pool was at the cut's own point before this batch; from `CUT_LEFT` on what was
+left where it was not optimal (`Lp.measure`). `CUT_TAIL`: how many."""
 
 TRACE = np.dtype(
     [
@@ -54,6 +58,7 @@ class Memory(NamedTuple):
     stats: np.ndarray  # (2,) how many costs count; simplex pivots
     costs: np.ndarray  # (block,) what this rank adds to a sum over trajectories
     error: np.ndarray  # (4 + H,) phase, outcome, stage, opening, incoming volume
+    left: np.ndarray  # (MEASURES,) what was left there
 
 
 class State(NamedTuple):
@@ -91,4 +96,5 @@ def new_memory(problem: Problem, plan: Plan, size: int, cuts: np.ndarray) -> Mem
         stats=np.zeros(2),
         costs=np.zeros(block),
         error=np.zeros(4 + hydros),
+        left=np.zeros(MEASURES),
     )

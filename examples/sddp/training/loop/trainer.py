@@ -15,7 +15,7 @@ from cobre_kernels.machine.libc import monotonic_ns
 from compiled import FROM_PYTHON, PLAIN
 from numba import njit
 from simplex.dual import OPTIMAL
-from simplex.state import PIVOTS
+from simplex.state import PIVOTS, copy_values
 
 from training.loop.backward import (
     backward_block,
@@ -33,8 +33,10 @@ from training.loop.memory import (
     BOUND,
     COST,
     COUNTED,
+    CUT_LEFT,
     FAILED_AT,
     FORWARD,
+    LEFT,
     OK,
     OPENING,
     OUTCOME,
@@ -48,10 +50,13 @@ from training.plan import lay_out
 
 
 @njit(**PLAIN)
-def fail(memory: Memory, phase: int, outcome: int, t: int, opening: int, m: int) -> None:
+def fail(
+    memory: Memory, phase: int, outcome: int, t: int, opening: int, m: int, left: np.ndarray
+) -> None:
     """Record the first failure, in trajectory order: the same on all ranks."""
     hydros = memory.error.size - 4
     memory.error[0], memory.error[1] = phase, outcome
+    copy_values(left, memory.left)
     memory.error[2], memory.error[3] = t, opening
     for h in range(hydros):
         memory.error[4 + h] = memory.trial[m, t * hydros + h]
@@ -71,7 +76,7 @@ def gather_trajectories(comm, state, iteration) -> int:  # type: ignore
         status = int(memory.trial[m, tail + STATUS])
         if status != OPTIMAL:
             t, k = int(memory.trial[m, tail + STAGE]), int(memory.trial[m, tail + OPENING])
-            fail(memory, FORWARD, status, t, k, m)
+            fail(memory, FORWARD, status, t, k, m, memory.trial[m, tail + LEFT :])
             break
     return clock
 
@@ -94,7 +99,8 @@ def gather_cuts(comm, region, state, t) -> tuple[float, int]:  # type: ignore
         status = int(memory.cuts[i, hydros + OUTCOME])
         if status != OPTIMAL:
             opening = int(memory.cuts[i, hydros + FAILED_AT])
-            fail(memory, BACKWARD, status, t, opening, memory.distinct[i])
+            left = memory.cuts[i, hydros + CUT_LEFT :]
+            fail(memory, BACKWARD, status, t, opening, memory.distinct[i], left)
             return 0.0, clock
     chosen, gain = choose_rising(state, t, count)
     write_rising(state, t, chosen)
@@ -110,7 +116,7 @@ def expected_first_stage(state: State) -> float:
     expected_cut(state, 0, start, cut)
     if cut[hydros + OUTCOME] != OPTIMAL:
         status, opening = int(cut[hydros + OUTCOME]), int(cut[hydros + FAILED_AT])
-        fail(state.memory, BOUND, status, 0, opening, 0)
+        fail(state.memory, BOUND, status, 0, opening, 0, cut[hydros + CUT_LEFT :])
     return value_at(cut, start)
 
 

@@ -1,0 +1,35 @@
+"""Cases of any size, drawn by number, and what training them comes to."""
+
+import json
+
+import numpy as np
+from case.random_case import Shape, generate
+from case.read import parse_case
+from training.plan import Options
+from training.run import run_case
+
+
+def case_of(shape, seed):
+    """Return the case that `generate.py` writes."""
+    return parse_case(json.dumps(generate(shape, seed)).encode(), "case.json")
+
+
+def drawn_case(number):
+    """Return case `number`: 4 to 40 hydros, everything else drawn too."""
+    rng = np.random.default_rng([17, number])
+    optional = (bool(drawn) for drawn in rng.random(5) < 0.3)
+    hydros, thermals = int(rng.integers(4, 41)), int(rng.integers(0, 13))
+    stages, openings = int(rng.integers(3, 13)), int(rng.integers(2, 9))
+    shape = Shape(hydros, thermals, stages, openings, *optional)
+    return case_of(shape, int(rng.integers(0, 10**6)))
+
+
+def train_drawn(comm, numbers):
+    """Return bounds and digest of the cuts of each of these cases after twenty iterations."""
+    results = []
+    for number in numbers:
+        options = Options(iterations=20, trajectories=4)
+        training = run_case(drawn_case(number), comm, options)
+        bounds = [bound.hex() for bound in training.lower_bound]
+        results.append((number, bounds, training.cuts_sha256))
+    return results

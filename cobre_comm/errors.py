@@ -319,7 +319,9 @@ class InvalidBackend(BackendError):
 
     def __str__(self) -> str:
         meant = did_you_mean(self.requested, [*self.available, "auto"])
-        return f"there is no backend {self.requested!r}; available: {_joined(self.available)}{meant}"
+        return (
+            f"there is no backend {self.requested!r}; available: {_joined(self.available)}{meant}"
+        )
 
     @property
     def suggestion(self) -> str:

@@ -155,7 +155,7 @@ def test_a_body_that_fails_is_shown_with_its_traceback(monkeypatch, capsys):
 
 
 def test_a_hang_is_a_failure_that_says_where(monkeypatch, capsys):
-    planted = Check("njit", "x", lambda pool: pool.run(check_bodies.hangs_in_here, timeout_s=4))
+    planted = Check("njit", "x", lambda pool: pool.run(check_bodies.hangs_in_here, timeout_s=12))
     monkeypatch.setattr(plan, "checks", lambda *_, **__: [planted])
     assert check("-n", "2", "--backends", "tcp", "--json") == 1
     [told] = json.loads(capsys.readouterr().out)["checks"]

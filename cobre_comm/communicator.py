@@ -30,7 +30,8 @@ class SharedMemoryProvider(abc.ABC):
     >>> from cobre_comm import LocalBackend
     >>> with LocalBackend() as comm:
     ...     inflows = comm.create_shared_region(3)
-    ...     inflows.as_mut_slice()[:] = 5  # writes nothing on other ranks than the leader
+    ...     if comm.is_leader:
+    ...         inflows.as_mut_slice()[:] = 5
     ...     inflows.fence()
     ...     inflows.as_slice()
     array([5., 5., 5.])

@@ -7,6 +7,7 @@ a race unless the later one knew of the earlier. That holds for plain data, and 
 relaxed words too: they must be ordered by others.
 """
 
+import math
 from collections import defaultdict
 
 WORD_BYTES = 8
@@ -33,7 +34,7 @@ class Races:
         self._writes = {}
         self._reads = defaultdict(dict)
         self._atomic = {}
-        self._streamed = [set() for _ in range(size)]
+        self._streamed = [None] * size  # words that wait for a fence; None: no store does
         self.found = []
 
     def is_shared(self, address):
@@ -53,13 +54,20 @@ class Races:
         self._learn(self._left, self._clocks[thread])
         self.data(self._left, address, count, False)
 
-    def streams(self, thread, address):
-        """Note stores past the caches, which only a fence orders."""
-        self._streamed[thread].add(self.is_shared(address))
+    def streams(self, thread, address, count):
+        """Note that the stores to so many bytes go past the caches: only a fence orders them."""
+        first, last = address // WORD_BYTES, (address + count - 1) // WORD_BYTES
+        words = [word * WORD_BYTES for word in range(first, last + 1)]
+        shared = {word for word in words if self.is_shared(word)}
+        self._streamed[thread] = (self._streamed[thread] or set()) | shared
+        self._writes.update(dict.fromkeys(shared, (thread, math.inf)))
 
     def fence(self, thread):
-        """Note a fence."""
-        self._streamed[thread].clear()
+        """Note a fence: the next release publishes what was streamed before."""
+        for word in self._streamed[thread] or ():
+            if self._writes.get(word) == (thread, math.inf):
+                self._writes[word] = (thread, self._clocks[thread][thread])
+        self._streamed[thread] = None
 
     def load(self, thread, address, ordering):
         """Note an atomic load."""
@@ -89,10 +97,8 @@ class Races:
             self._clocks[thread][other] = max(self._clocks[thread][other], time)
 
     def _release(self, thread, address, clock):
-        # To shared memory: before anything is published. To an output: before the caller has it.
-        if True in self._streamed[thread] or (
-            self._streamed[thread] and not self.is_shared(address)
-        ):
+        # What other ranks read is ordered by its words. The caller reads all when the call ends.
+        if self._streamed[thread] is not None and not self.is_shared(address):
             self._report(thread, address, "released before the fence after streamed stores")
         self._released[address] = list(clock)
         self._clocks[thread][thread] += 1
@@ -105,7 +111,7 @@ class Races:
         clock = self._clocks[thread]
         if address in self._writes:
             writer, time = self._writes[address]
-            if time > clock[writer]:
+            if writer != thread and time > clock[writer]:
                 self._report(thread, address, f"not ordered after the store of thread {writer}")
         if is_write:
             for reader, time in self._reads.pop(address, {}).items():

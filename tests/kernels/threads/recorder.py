@@ -118,7 +118,8 @@ def copy_blocks(destination, source, blocks):
 def stream_blocks(destination, source, blocks):
     copy_blocks(destination, source, blocks)
     if blocks > 0:
-        recorder.races.streams(recorder.ranks.own, destination)
+        count = blocks * atomics.COPY_BLOCK_BYTES
+        recorder.races.streams(recorder.ranks.own, destination, count)
 
 
 def fence_seq_cst():

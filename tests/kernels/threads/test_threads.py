@@ -41,9 +41,11 @@ PLANTED = {
     "plain load of arrived": "both atomic and plain",
     "acquiring load of sleepers": "RankBlock.sleepers load acquire",
     "relaxed store of condition": "RankBlock.condition store monotonic",
-    "no fence after streamed stores": "released before the fence",
+    "no fence after streamed stores": "not ordered after the store",
     "one slot for both parities": "not ordered after",
     "one half of the staging buffer": "not ordered after",
+    "no last step where outputs meet": "not ordered after",
+    "no last step of a gatherv into a region": "not ordered after",
 }
 
 

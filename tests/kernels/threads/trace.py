@@ -55,9 +55,11 @@ def barriers(comm):
         assert synchronise(comm) == status.OK
 
 
-def broadcast(comm, length, root):
+def broadcast(comm, length, root, buffer=None):
     rank = comm.rank
-    buffer = values(root, length) if rank == root else np.full(length, np.nan)
+    buffer = np.full(length, np.nan) if buffer is None else buffer
+    if rank == root:
+        buffer[:] = values(root, length)
     call = calls.Broadcast(buffer.ctypes.data, buffer.nbytes, dtypes.FLOAT64, root)
     assert entry.broadcast_entry.call(comm, call) == status.OK
     compare(buffer, values(root, length))
@@ -89,11 +91,13 @@ def allgatherv(comm, length, recv=None, *, in_place=False):
     compare(recv, np.concatenate([values(r, counts[r]) for r in range(SIZE)]))
 
 
-def gatherv(comm, length, root, extra=0):
+def gatherv(comm, length, root, extra=0, recv=None):
     counts = np.array([length + r if length > 12 else length for r in range(SIZE)])
     displs = np.cumsum(counts) - counts
     send = values(comm.rank, counts[comm.rank] + extra)
-    recv = np.full(counts.sum() if comm.rank == root else 0, np.nan)
+    if recv is None or comm.rank != root:
+        recv = np.full(counts.sum() if comm.rank == root else 0, np.nan)
+    recv = recv[: counts.sum()]
     call = calls.Gatherv(
         send.ctypes.data, len(send), recv.ctypes.data, len(recv), 8, dtypes.FLOAT64,
         counts.ctypes.data, displs.ctypes.data, SIZE, SIZE, root,
@@ -151,6 +155,38 @@ def regions(comm):
             assert synchronise(comm) == status.OK
 
 
+def outputs(comm, places=(range(SIZE), (1,))):
+    """Outputs that several ranks have in common; each touches its part when it has returned."""
+    shared = region(comm, 1)
+    for number, length in enumerate((SIZE, 300, 1000)):
+        for ranks in places:
+            output = shared if comm.rank in ranks else None
+            root = (number + 1) % SIZE
+            allreduce(comm, length, None, None if output is None else output[:length])
+            touch(comm, output)
+            broadcast(comm, length, root, None if output is None else output[:length])
+            touch(comm, output)
+            allgatherv(comm, length, output)
+            touch(comm, output)
+            assert gatherv(comm, length, root, recv=output) == status.OK
+            touch(comm, shared if root in ranks else None)
+
+
+def touch(comm, output):
+    """Note that a rank reads its word of an output, and writes to it; then all meet."""
+    if output is not None:
+        word = output.ctypes.data + comm.rank * output.itemsize
+        for what in ("load", "store"):
+            with recorder.lock:
+                recorder.data(what, "plain", word, output.itemsize)
+    assert synchronise(comm) == status.OK
+
+
+def node_outputs(comm):
+    """Here one rank alone writes what some have in common."""
+    outputs(comm, (range(SIZE), (0, 2, 3), (1,)))
+
+
 def mixed(comm):
     allreduces(comm)
     broadcasts(comm)
@@ -198,6 +234,7 @@ def mistakes():
     stands_for = recording.REPLACED
     files = (slot, *(sys.modules[f"cobre_kernels.shm.{n}"] for n in ("broadcast", "allgatherv")))
     halves = [module for module in sys.modules.values() if hasattr(module, "next_half")]
+    bodies = [module for module in sys.modules.values() if hasattr(module, "end_together")]
     slot_of = slot.slot_of
 
     def one_parity(comm, rank, generation):
@@ -229,6 +266,14 @@ def mistakes():
         "one slot for both parities": (mixed, World, [(f, "slot_of", one_parity) for f in files]),
         "one half of the staging buffer": (
             rounds, Node, [(f, "next_half", one_half) for f in halves],
+        ),
+        "no last step where outputs meet": (
+            node_outputs, Node,
+            [(b, "end_together", lambda comm, outcome, least: outcome) for b in bodies],
+        ),
+        "no last step of a gatherv into a region": (
+            outputs, World,
+            [(sys.modules["cobre_kernels.shm.gatherv"], "synchronise", lambda comm: status.OK)],
         ),
     }  # fmt: skip
 
@@ -267,12 +312,14 @@ def main():
         gathervs,
         mixed,
         regions,
+        outputs,
         disagreement,
         left,
     )
     results = {body.__name__: report(body) for body in bodies}
     results["late"] = report(late, timeout_s=0.15)
     results["rounds"] = report(rounds, Node)
+    results["node outputs"] = report(node_outputs, Node)
     results["node gathervs"] = report(gathervs, Node)
     results["node disagreement"] = report(disagreement, Node)
     results["node disagreement left"] = report(disagreement_left, NodeThatIsLeft)

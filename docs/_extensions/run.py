@@ -5,6 +5,7 @@ command that fails ends them, and fails the build if ``:exit:`` says another sta
 What a command prints never does: a busy machine builds the site too, later.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -82,6 +83,20 @@ class Run(SphinxDirective):
         return [nodes.image(uri=uri, alt=self.options.get("alt", name), classes=["plot"])]
 
 
+@functools.cache
+def _alone():
+    """Return what starts a command among processes of its own, where this machine allows that.
+
+    A page that shows all jobs of a user shows those of the page alone then.
+    """
+    user = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
+    command = ["unshare", *user, "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if shutil.which("unshare") is None:
+        return []
+    done = subprocess.run([*command, "true"], stderr=subprocess.DEVNULL, check=False)
+    return [] if done.returncode else command
+
+
 def _run(commands, folder, timeout):
     """Run commands in one shell; return the exit status of the last one, and all output."""
     script = "".join(f"printf '{MARK}\\n'\n{command}\n" for command in commands)
@@ -90,7 +105,7 @@ def _run(commands, folder, timeout):
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     environment.update(COLUMNS="100", NO_COLOR="1", PYTHONUNBUFFERED="1", TERM="dumb", **MPIEXEC)
     shell = subprocess.Popen(
-        ["bash", "-c", script],
+        [*_alone(), "bash", "-c", script],
         cwd=folder, env=environment, text=True, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip

@@ -20,6 +20,7 @@ from cobre_comm import (
     InvalidRoot,
     MissingConfiguration,
     WorkerError,
+    failure,
 )
 from cobre_comm.cli import main
 from cobre_comm.explain import sections
@@ -158,6 +159,13 @@ def test_the_page_has_words_of_messages():
     # Of these the class, the name of a collective, or all stands in no source of ours.
     others = {"raised ValueError", "allgatherv is called as", "assignment destination is read-only"}
     assert {words for words in longest if words not in code} == others
+
+
+def test_the_page_has_what_a_refused_call_and_a_lost_rank_say():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "errors.md").read_text()
+    words = [*failure._REASONS.values(), *failure._HINTS.values(), failure.RECV_HINT]
+    first = [re.split(r"[;(]| of (?=SUM)", each)[0].strip() for each in words]
+    assert not [each for each in first if each.removeprefix("root ") not in page]
 
 
 def test_the_two_families_are_apart():

@@ -96,7 +96,7 @@ def read_report(report):
 
 
 def load_faults():
-    """Return the faults of kernels by name, and those of the package.
+    """Return the module that has the faults by their names.
 
     Not imported as ``planted.faults``: that package's folder on this process's path would add
     a backend to those of other tests.
@@ -104,4 +104,4 @@ def load_faults():
     spec = importlib.util.spec_from_file_location("planted_faults", SITE / "planted" / "faults.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.FAULTS, module.PACKAGE_FAULTS
+    return module

@@ -98,7 +98,7 @@ BYSTANDERS = {
     "gatherv": "TestGatherv::test_far_apart",
     "barrier": "TestBarrier::test_three_in_a_row",
 }
-FAULTS, PACKAGE_FAULTS = load_faults()
+FAULTS, PACKAGE_FAULTS = load_faults().FAULTS, load_faults().PACKAGE_FAULTS
 # For every day: wrong bits, a step without its wait, an error that one rank alone meets.
 FEW = ("reverse-fold", "no-fence", "one-sided-error")
 ALL = [n if n in FEW else pytest.param(n, marks=pytest.mark.slow) for n in FAULTS]

@@ -3,7 +3,8 @@
 Each is a file of ``patches``, named as the fault: what goes wrong, from how many ranks on that can
 show, which kernel has the fault, and a patch of ``cobre_kernels`` as ``diff`` writes it, without
 line numbers. The lines that a hunk takes away or keeps must be there once. ``parts`` in a patch is
-the module of that name here. Those of ``package`` are patches of ``cobre_comm``.
+the module of that name here. Those of ``package`` are patches of ``cobre_comm``, and those of
+``repository``, for `make quick`, of any file.
 
 Not among them is a fold that uses a fused multiply-add: a bare sum has no product to fuse, and
 ``fma(x, 1.0, acc)`` rounds as ``acc + x`` does, so that mutant would be right. So would be one that
@@ -87,8 +88,22 @@ def _lines(hunk, marks):
     return "".join(line[1:] for line in lines if line[0] in marks)
 
 
+def patched(source, hunks):
+    """Return the source with other lines in the place of some, which must be there once."""
+    for before, after in hunks:
+        count = ("\n" + source).count("\n" + before)
+        if count != 1:
+            raise ValueError(
+                f"these lines are {count} times in the kernel, not once; "
+                f"the patch should follow what the kernel has become:\n{before}"
+            )
+        source = ("\n" + source).replace("\n" + before, "\n" + after)[1:]
+    return source
+
+
 def _read_all(folder):
     return {path.stem: read(path) for path in sorted((HERE / folder).glob("*.patch"))}
 
 
 FAULTS, PACKAGE_FAULTS = _read_all("patches"), _read_all("package")
+REPOSITORY_FAULTS = _read_all("repository")

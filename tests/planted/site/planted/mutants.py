@@ -17,22 +17,10 @@ import tempfile
 import cobre_kernels
 
 from planted import parts
+from planted.faults import patched
 
 TRUE_KERNELS = pathlib.Path(cobre_kernels.__file__).parent
 HERE = pathlib.Path(__file__).parent
-
-
-def patched(source, hunks):
-    """Return the source with other lines in the place of some, which must be there once."""
-    for before, after in hunks:
-        count = ("\n" + source).count("\n" + before)
-        if count != 1:
-            raise ValueError(
-                f"these lines are {count} times in the kernel, not once; "
-                f"the patch should follow what the kernel has become:\n{before}"
-            )
-        source = ("\n" + source).replace("\n" + before, "\n" + after)[1:]
-    return source
 
 
 def mutant_source(fault):

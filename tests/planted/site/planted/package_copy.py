@@ -9,8 +9,7 @@ import shutil
 import sys
 
 import cobre_comm
-from planted.faults import PACKAGE_FAULTS
-from planted.mutants import patched
+from planted.faults import PACKAGE_FAULTS, patched
 
 
 def copy_with(fault, folder):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from cobre_comm.testing.backend_name import node_of_ranks
 from cobre_comm.testing.cases.faults.fault import CLOSE, LAST, START, STEP, Fault
 from cobre_comm.testing.cases.faults.judge import promise_of
-from cobre_comm.testing.cases.faults.kinds import ASTRAY, ENDED, KINDS, LATE, LOST
+from cobre_comm.testing.cases.faults.kinds import ASTRAY, ENDED, KINDS, LATE, LOST, UNSAID
 
 BACKENDS = {
     "shm": 35, "tcp": 15, "tcp-flat": 25, "tcp:0,0,1,1": 5, "mpi-openmpi": 6, "mpi-mpich": 6,
@@ -14,18 +14,27 @@ BACKENDS = {
     "mpi-openmpi-net": 1, "mpi-mpich-net": 1,
 }  # fmt: skip
 STARTS = {"hand": 92, "run": 6, "launch": 2}
-RARE = {"launcher": 3, "tiny_memory": 6, "memory": 6, "descriptors": 6, "suspended": 3}
+RARE = {
+    "launcher": 3,
+    "tiny_memory": 6,
+    "memory": 6,
+    "descriptors": 6,
+    "suspended": 3,
+    "full_stdout": 2,
+    "fifo": 4,
+}
 USUAL = 10
 LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised within a second
 SHORT_S = 1.5  # longer than a busy machine keeps a rank that is well from running
 START_LIMIT_S = 3.0
-ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1")}
+ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1"),
+                  "fifo": ("tcp", "tcp-flat")}  # fmt: skip
 # What takes from the process what an MPI itself needs.
-NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory"}
+NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory", "full_stdout", "fifo"}
 # What may strike a rank that calls MPI between nodes: its launcher, or MPI itself, ends the job.
 INSIDE_MPI = {"killed", "terminated", "crashed", "orphan", "orphan_of_libc"}
 SAYS_GOODBYE = {"closed", "exit_0", "exit_code", "raised"}
-BY_HAND = {"descriptors", "memory", "tiny_memory", "unauthenticated", "paused"}
+BY_HAND = {"descriptors", "memory", "tiny_memory", "unauthenticated", "paused", "fifo"}
 SMALL = ("COBRE_SHM_BUFFER_BYTES", "COBRE_TCP_BUFFER_BYTES", "COBRE_TCP_EAGER_BYTES")
 BUFFERS = ({}, dict.fromkeys(SMALL, "4096"), {"COBRE_TCP_EAGER_BYTES": "0"})
 WAITS = ({}, {"COBRE_COMM_PORTABLE_WAIT": "1"}, {"COBRE_COMM_SPIN_US": "8000000"},
@@ -52,6 +61,8 @@ def _any(dice):
     start = _one_of(dice, STARTS)
     if kind.startswith("launcher"):
         start = dice.choice(["run", "run", "launch"])
+    elif kind == "full_stdout":
+        start = "run"
     elif kind in BY_HAND or backend.startswith("mpi"):
         start = "hand"
     limit_s = LIMIT_S
@@ -94,7 +105,7 @@ def _can_be(fault):
         return _can_be_with_mpi(fault)
     if fault.start != "hand":
         # What a launcher does with ranks that end or are alone is the launcher's promise.
-        known = KINDS[fault.kind].promise in (LOST, ASTRAY, ENDED) or fault.kind in SIMPLE
+        known = KINDS[fault.kind].promise in (LOST, ASTRAY, ENDED, UNSAID) or fault.kind in SIMPLE
         return known and fault.moment in (STEP, START)[: 1 + (fault.start == "run")]
     return fault.kind != "astray_root" or fault.size > 1
 

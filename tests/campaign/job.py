@@ -169,6 +169,8 @@ class Job:
 
     def _by_hand(self):
         environments = rank_environment(self.fault.backend, self.fault.size)
+        if self.fault.kind == "fifo":
+            environments = outside.plant_fifo(self.fault, self.folder)
         if self.fault.kind == "unauthenticated":
             port, token = (environments[0][f"COBRE_TCP_{name}"] for name in ("PORT", "TOKEN"))
             self.helpers.append(
@@ -185,8 +187,12 @@ class Job:
         command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(self.fault.size),
                    "--backend", self.kind, "--timeout", str(self.fault.limit_s),
                    "-m", "tests.campaign.rank", str(self.folder)]  # fmt: skip
-        return self._fork("launcher", self.env, lambda: os.execve(
-            command[0], command, {**inherited_environment(), **self.env}))  # fmt: skip
+        return self._fork("launcher", self.env, lambda: self._become(command))
+
+    def _become(self, command):
+        if self.fault.kind == "full_stdout":
+            os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+        os.execve(command[0], command, {**inherited_environment(), **self.env})
 
     def _by_launch(self):
         return self._fork("launcher", {}, lambda: sys.exit(launching(str(self.folder))))

@@ -44,7 +44,15 @@ def right(kind):
         fault = replace(fault, start="run")
         launcher = {"launcher_killed": -9, "launcher_terminated": 143,
                     "launcher_interrupted": 130}.get(kind, 0)  # fmt: skip
-    return fault, accounts, Seen(tuple(codes), 0.5, launcher=launcher, timeout_variable=VARIABLE)
+    told = ""
+    if kind == "full_stdout":
+        fault, launcher = replace(fault, start="run"), 1
+        told = "cobre-comm: stdout is incomplete: No space left on device"
+    return (
+        fault,
+        accounts,
+        Seen(tuple(codes), 0.5, launcher=launcher, launcher_text=told, timeout_variable=VARIABLE),
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,6 +137,15 @@ WRONG = {
         "a bus error": lambda a, seen: replace(seen, exit_codes=(0, -7, 0)),
     },
     "launcher_killed": {"it ended otherwise": around(launcher=1)},
+    "full_stdout": {
+        "no word of it": around(launcher_text="rank 1 failed"), "success": around(launcher=0),
+        "a rank gives no account": without(0, "done"),
+    },
+    "fifo": {
+        "it waits": of(2, **caught("InitializationFailed", (), at=AT + 9.0)),
+        "another error": of(2, **caught("OSError", ())),
+        "a rank gives no account": without(0, "done"),
+    },
     "launcher_paused": {"it failed": around(launcher=1), "an error": of(2, **caught())},
 }  # fmt: skip
 PLANTED = [

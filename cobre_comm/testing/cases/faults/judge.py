@@ -237,6 +237,26 @@ class _Case:
         if self.is_launched:
             self.must(self.seen.launcher == 0, f"the launcher ended with {self.seen.launcher}")
 
+    def unsaid(self):
+        for rank in self.everyone:
+            self.must("done" in self.accounts[rank], f"rank {rank} gives no account")
+        self.must(self.seen.launcher == 1, f"the launcher ended with {self.seen.launcher}")
+        says = "No space left on device" in self.seen.launcher_text
+        self.must(says, f"the launcher says {self.seen.launcher_text!r}")
+
+    def planted(self):
+        for rank in self.everyone:
+            self._must_end(rank, 0)
+            caught = self.accounts[rank].get("caught")
+            if caught is None:
+                self.must("done" in self.accounts[rank], f"rank {rank} gives no account")
+                continue
+            right = caught["error"] == "InitializationFailed" and "rank" in caught["text"]
+            self.must(right, f"rank {rank} met {caught}")
+            took = caught["at"] - caught["entered"]
+            limit = PROMISED_S + START_S + self.seen.margin_s
+            self.must(took < limit, f"rank {rank} looked for {took:.2f} s, not {limit:.2f}")
+
     def refused(self):
         self.nothing()
         told = self.accounts[self.fault.victim].get("refused", [])

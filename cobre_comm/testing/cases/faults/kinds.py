@@ -20,6 +20,8 @@ NOTHING = "nothing"  # results are right on all ranks, and no rank meets an erro
 REFUSED = "refused"  # nothing; a thread or a child that may not use the communicator is told
 SHORT = "short"  # nothing, or all ranks alike are told that there is no memory; or the victim fails
 ENDED = "ended"  # no rank is left
+UNSAID = "unsaid"  # nothing, but the launcher says that output is missing, and fails
+PLANTED = "planted"  # each rank meets the others, or says in time what stands in its way
 HARMFUL = (LOST, INTERRUPTED, LATE, ASTRAY)  # the job cannot go on
 
 
@@ -113,6 +115,8 @@ KINDS = {
     "suspended": Kind(NOTHING, moments=(STEP,), signal=signal.SIGSTOP),
     "tiny_memory": Kind(SHORT),
     "unauthenticated": Kind(NOTHING),
+    "full_stdout": Kind(UNSAID, Victim.speak),
+    "fifo": Kind(PLANTED, moments=(START,)),
     "launcher_killed": Kind(ENDED, signal=signal.SIGKILL),
     "launcher_terminated": Kind(ENDED, signal=signal.SIGTERM),
     "launcher_interrupted": Kind(ENDED, signal=signal.SIGINT),

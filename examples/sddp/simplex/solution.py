@@ -11,7 +11,8 @@ ROUNDING = 1e-13
 MENDED = 1e-7
 """Largest relative excess over the cost of an unbounded variable that is mended."""
 CANCELLED = 1e-5
-"""The gap is relative to the objective plus this times the size of its terms, which may cancel."""
+"""The gap is relative to the objective plus this times the size of its terms, which may cancel, and
+of a cost, because an objective of zero has rounding errors of that size."""
 
 
 @njit(**PLAIN)
@@ -171,6 +172,8 @@ def read_gap(lp: Lp) -> float:
     """Return how far the cost of `x` is from the dual objective, relative to that."""
     m, n = lp.a.shape
     cost, size = 0.0, 0.0
+    for j in range(n):
+        size = max(size, abs(lp.cost[j]))
     for j in range(n):
         cost += lp.cost[j] * lp.x[j]
         size += abs(lp.cost[j] * lp.x[j])

@@ -15,6 +15,7 @@ def describe_failure(outcome: int, left: np.ndarray) -> tuple[str, str]:
     errors = ", ".join(f"{name} {value:.1e}" for name, value in zip(LEFT, left, strict=True))
     return "could not be solved", (
         "; the solver failed, which says nothing against the data: "
-        f"it started {', '.join(ATTEMPTS)}, and was still off, relatively, by: {errors}, "
+        f"it started {', '.join(ATTEMPTS)}, all that again without cuts that are nearly alike, "
+        f"and was still off, relatively, by: {errors}, "
         f"where {LAST_RESORT:.0e} would have been accepted"
     )

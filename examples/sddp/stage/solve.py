@@ -21,6 +21,9 @@ from stage.problem import Problem
 VIOLATED, ZERO = 1e-9, 1e-12
 """A cut is added if it exceeds theta by more than `VIOLATED` times theta, plus `ZERO`."""
 
+COARSER, COARSEST = 100.0, 1e-5
+"""Where a solve fails, `VIOLATED` is multiplied by the first of these, up to the second."""
+
 FLAT = 1.0 / 64.0
 """A cut that rises less than this much of its intercept is scaled by that instead."""
 
@@ -77,8 +80,22 @@ def write_row(pool: Pool, t: int, c: int, row: np.ndarray) -> float:
 def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
     """Solve `lp` for its present point under all cuts of stage `t`.
 
-    `row` is work space for H + 1 coefficients. Returns an outcome of `simplex.dual`.
+    `row` is work space for H + 1 coefficients. Returns an outcome of `simplex.dual`. Cuts that are
+    nearly alike can make every basis nearly singular. A problem that fails is therefore begun anew
+    from no cuts, with those left out that would say little more than the ones that are there.
     """
+    outcome, violated = add_violated(lp, pool, t, row, VIOLATED), VIOLATED
+    while outcome == FAILED and violated < COARSEST:
+        violated *= COARSER
+        lp.key[:] = -1
+        if cold_start(lp):
+            outcome = add_violated(lp, pool, t, row, violated)
+    return outcome
+
+
+@njit(**PLAIN)
+def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -> int:
+    """Solve `lp`, adding the cut that exceeds theta most, until none does by `violated`."""
     hydros = row.size - 1
     room = lp.basis.size
     if lp.head[ROWS] > lp.a.shape[0] + hydros + 8:
@@ -87,7 +104,7 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
         if reoptimise(lp) != OPTIMAL:
             return lp.head[RESULT]
         theta = lp.x[hydros]
-        best, _ = highest_cut(pool, t, lp.x, theta + VIOLATED * abs(theta) + ZERO)
+        best, _ = highest_cut(pool, t, lp.x, theta + violated * abs(theta) + ZERO)
         if best < 0:
             return OPTIMAL
         for slot in range(lp.key.size):

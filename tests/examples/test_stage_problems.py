@@ -55,7 +55,7 @@ def test_drawn_cases_train_to_the_same_bits_on_one_rank_and_on_three(comm, numbe
     [
         (*VALLEY, {"iterations": 10, "trajectories": 8}),
         (*RIVERS, {"iterations": 60}),
-        pytest.param(*RIVERS, {}, marks=pytest.mark.slow),
+        pytest.param(*RIVERS, {"iterations": 400}, marks=pytest.mark.slow),
     ],
 )
 def test_training_ends_with_a_policy(comm, shape, seed, options):

@@ -3,6 +3,8 @@
 CATCHERS has the tests that find each fault; `make test` has these tests for the true kernels.
 """
 
+import pathlib
+
 import pytest
 from numba import config
 
@@ -19,6 +21,7 @@ pytestmark = [
     pytest.mark.skipif(config.DISABLE_JIT, reason="the faults are in compiled kernels"),
 ]
 
+ROOT = pathlib.Path(__file__).parents[2]
 LIMIT_S = 900  # of which a quiet machine of two cores takes a twentieth for the faults of every day
 LENGTHS = "TestAllreduce::test_lengths"
 CHUNKS = "TestAllreduce::test_long_in_many_small_chunks"
@@ -132,6 +135,9 @@ def test_every_patch_fits_its_kernel():
     assert set(FAULTS) == set(CATCHERS)
     assert set(PACKAGE_FAULTS) == set(PACKAGE_CATCHERS)
     make_sources(FAULTS)
+    faults = load_faults()
+    for fault in [*PACKAGE_FAULTS.values(), *faults.REPOSITORY_FAULTS.values()]:
+        faults.patched((ROOT / fault.path).read_text(), fault.hunks)
 
 
 def test_without_a_fault_all_pass(outcomes):

@@ -48,16 +48,26 @@ class _Library(JITCodeLibrary):
                 manager.run(function, builder)
 
     def link_routines(self):
-        """Link every library below this one, each once."""
-        seen, waiting = set(), list(self._linking_libraries)
-        while waiting:
-            library = waiting.pop()
+        """Link every library below this one, once, and after all that call it.
+
+        LLVM takes of a module what is called already, and leaves out the rest.
+        """
+        order, seen = [], set()
+
+        def visit(library):
             if library not in seen:
                 seen.add(library)
-                own = isinstance(library, RoutineLibrary)
-                waiting += library._linking_libraries if own else []
-                module = library.module() if own else library._get_module_for_linking()
-                self._final_module.link_in(module, preserve=True)
+                if isinstance(library, RoutineLibrary):
+                    for below in library._linking_libraries:
+                        visit(below)
+                order.append(library)
+
+        for library in self._linking_libraries:
+            visit(library)
+        for library in reversed(order):
+            is_own = isinstance(library, RoutineLibrary)
+            module = library.module() if is_own else library._get_module_for_linking()
+            self._final_module.link_in(module, preserve=True)
 
 
 class RoutineLibrary(_Library):

@@ -9,7 +9,7 @@ def text_of(error: BaseException) -> str:
     """Return what an exception says: of bounded length, and nothing that UTF-8 cannot encode."""
     try:
         text = str(error)
-    except Exception as failure:  # a __str__ of others may raise anything
+    except BaseException as failure:  # a __str__ of others may raise anything, SystemExit too
         text = f"<str() raised {type(failure).__name__}>"
     return cut(text)
 

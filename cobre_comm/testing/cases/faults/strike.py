@@ -70,10 +70,16 @@ def end_children(folder, rank):
 
 
 def _is_compiling(frame):
-    """Tell whether a handler interrupts LLVM, whose locks a child would await for ever."""
-    while frame is not None and "llvmlite" not in frame.f_code.co_filename:
+    """Tell whether a handler interrupts numba or LLVM.
+
+    A child would await the locks of LLVM for ever, and write a file of numba's cache that its
+    parent writes too: both go on at the same place of one open file.
+    """
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith(("numba.core.", "llvmlite.")):
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False
 
 
 class Victim:

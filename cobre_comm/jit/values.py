@@ -16,11 +16,9 @@ from typing import Any
 
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import REGION_STATE
+from cobre_kernels.machine.numba_internals import _nrt_python, cgutils, lower_constant
 from cobre_kernels.machine.record_types import RecordType
-from numba.core import cgutils, types
-from numba.core.errors import LoweringError
-from numba.core.imputils import lower_constant
-from numba.core.runtime import _nrt_python
+from numba import LoweringError, types
 from numba.extending import (
     NativeValue,
     box,
@@ -35,7 +33,7 @@ from cobre_comm.jit.types import CommType, LocalCommType, RegionType, carry_vers
 
 COMM_TYPE = RecordType(COMM.name)
 STATE_TYPE = RecordType(REGION_STATE.name)
-OWNER = types.MemInfoPointer(types.voidptr)  # type: ignore[attr-defined]  # numba is untyped
+OWNER = types.MemInfoPointer(types.voidptr)
 
 
 @register_model(LocalCommType)

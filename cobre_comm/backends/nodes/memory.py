@@ -123,7 +123,8 @@ class NodesMemory:
         nodes.broadcast = verbs.broadcast.address
         nodes.chain = verbs.chain.address if verbs.chain else 0
         nodes.waits_end, nodes.reach_bytes = True, reach_bytes
-        comm.pause, comm.block, comm.look_around = (one.address for one in verbs.waits)
+        pause, block, look_around = (one.address for one in verbs.waits)
+        comm.pause_kernel, comm.block_kernel, comm.look_around_kernel = pause, block, look_around
         self._describe(node_order)
 
     def record(self, record: Record, rows: int = 0) -> View:

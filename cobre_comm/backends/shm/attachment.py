@@ -106,7 +106,8 @@ def set_patience(comm: View, spin_us: float) -> None:
     """Write into a record how the waits among ranks of a node go."""
     comm.spin_ns = int(spin_us * 1000)
     comm.yield_ns = int(YIELD_US * 1000)
-    comm.pause, comm.block, comm.look_around = (one.address for one in wait.KERNELS)
+    pause, block, look_around = (one.address for one in wait.KERNELS)
+    comm.pause_kernel, comm.block_kernel, comm.look_around_kernel = pause, block, look_around
     portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")
     comm.portable = portable or not libc.HAS_FUTEX
 

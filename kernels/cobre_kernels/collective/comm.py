@@ -119,9 +119,9 @@ COMM = Record(
     trace=pointer("Trace", "where calls gather on their way to a file (seeing/trace.py)"),
     trace_call=word("kernel that adds a call there; 0: nobody has asked for a trace"),
     # Waiting (waiting/patience.py).
-    pause=word("the kernel of the policy, by address"),
-    block=word("this transport's kernel that sleeps, likewise"),
-    look_around=word("and the one that finds out who is missing"),
+    pause_kernel=word("the kernel of the policy, by address"),
+    block_kernel=word("this transport's kernel that sleeps, likewise"),
+    look_around_kernel=word("and the one that finds out who is missing"),
     wait=part(WAIT, "under way"),
     timeout_ns=word("longest wait for a live peer; 0: no limit"),
     spin_ns=word("how long a wait spins"),

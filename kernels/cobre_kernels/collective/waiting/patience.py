@@ -14,12 +14,12 @@ awaits, its timeout counts, and it holds no GIL. From then on it *looks around* 
 Python's signal handlers, and asks its transport who is missing. A transport has two kernels for
 that, which the record of the communicator holds by address:
 
-==================  ============================================================================
-``block``           sleeps until what is awaited may have come, for so long at most. It calls
-                    :func:`look_around_soon` if anything else has ended the sleep
-``look_around``     finds out who is lost; if the timeout is over, who is late; marks the late
-                    ranks where a line on them is due. Returns OK to go on, or how the wait ends
-==================  ============================================================================
+======================  ========================================================================
+``block_kernel``        sleeps until what is awaited may have come, for so long at most. It calls
+                        :func:`look_around_soon` if anything else has ended the sleep
+``look_around_kernel``  finds out who is lost; if the timeout is over, who is late; marks the late
+                        ranks where a line on them is due. Returns OK to go on, or how the wait ends
+======================  ========================================================================
 
 The timeout leaves out the time in which this rank itself did not run, because then nobody was late
 to it: its job, container or machine was suspended. A long wait reads the clock at least every
@@ -123,7 +123,7 @@ def pause(comm, looks):
         cpu_pause()
         return OK
     wait.looks = 0
-    return run_alone(comm.pause, comm)
+    return run_alone(comm.pause_kernel, comm)
 
 
 @kernel(COMM)
@@ -149,7 +149,7 @@ def pause_kernel(comm):
     elif wait.act == YIELD:
         libc.sched_yield()
     else:
-        outcome = run(comm.block, comm, Patience(_remaining_ns(comm)))
+        outcome = run(comm.block_kernel, comm, Patience(_remaining_ns(comm)))
         if outcome != OK:
             _read_clock(comm)
             return _end_in(comm, outcome)
@@ -224,7 +224,7 @@ def _look_around(comm, is_overdue):
     if outcome != OK:
         return outcome
     is_line_due = 0 < comm.late_ns <= waited_ns(comm) >> wait.lines
-    return run(comm.look_around, comm, Look(is_overdue, is_line_due))
+    return run(comm.look_around_kernel, comm, Look(is_overdue, is_line_due))
 
 
 @routine

@@ -1,5 +1,5 @@
 /* Ranks that die, leave, are interrupted, disagree or never come, and the looks around that find
- * them: wait._block, wait._look_around, wait._why_missing, step.await_rank and step.abandon_body.
+ * them: wait._wait_long, wait._look_around, wait._why_missing, step.await_rank and step.abandon_body.
  *
  * A sleep ends at every tick, and an arrival ends any wait, so wake-ups play no part here. A tick
  * that would see what the last look saw is left out: `changed` says whether anything happened since
@@ -127,7 +127,7 @@ inline look_around(overdue) {
     atomic { other = 0; status = (lost -> LOST_PEER : (late -> TIMED_OUT : OK)) }
 }
 
-/* wait.wait_for, wait._block */
+/* wait.wait_for, wait._wait_long */
 inline wait_for(rank) {
     do
     :: HAS_ARRIVED(rank) -> break

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from cobre_kernels.collective.seeing.journal import RAISED_ROWS
 from cobre_kernels.machine.record import WORD_BYTES, View
-from cobre_kernels.mpi import calls, messages, records, verbs
+from cobre_kernels.mpi import calls, messages, records, verbs, waiting
 from cobre_kernels.nodes.records import INLINE_BYTES
 from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ VERBS = Verbs(
     alltoallv=verbs.alltoallv_kernel,
     report=messages.report_kernel,
     goodbye=messages.goodbye_kernel,
+    waits=waiting.KERNELS,
     followers_report=True,
 )
 

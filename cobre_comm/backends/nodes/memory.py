@@ -28,7 +28,7 @@ BODIES = Bodies(
     abandon_body,
     helpers=(
         round.enter_round_kernel, outcome.hand_out_kernel,
-        NODE_BODIES.of(BARRIER), NODE_BODIES.abandon, announce_closed_kernel,
+        NODE_BODIES.of(BARRIER), NODE_BODIES.abandon, announce_closed_kernel, *NODE_BODIES.helpers,
     ),
 )  # fmt: skip
 
@@ -41,6 +41,9 @@ class Verbs:
     ----------
     exchange, allgatherv, broadcast, alltoallv, report, goodbye : Kernel
         The verbs of ``cobre_kernels/nodes/verbs.py``.
+    waits : tuple of Kernel
+        The policy of waits, and how this transport blocks and looks around
+        (``cobre_kernels/collective/waiting/patience.py``).
     chain : Kernel, optional
         A verb that not every transport has.
     followers_report : bool
@@ -55,6 +58,7 @@ class Verbs:
     alltoallv: Kernel
     report: Kernel
     goodbye: Kernel
+    waits: tuple[Kernel, Kernel, Kernel]
     chain: Kernel | None = None
     followers_report: bool = False
     helpers: tuple[Kernel, ...] = ()
@@ -63,7 +67,7 @@ class Verbs:
         """Return the kernels, to be compiled before ranks start."""
         kernels = (
             self.exchange, self.allgatherv, self.broadcast, self.alltoallv,
-            self.report, self.goodbye, self.chain, *self.helpers,
+            self.report, self.goodbye, self.chain, *self.waits, *self.helpers,
         )  # fmt: skip
         return tuple(one for one in kernels if one is not None)
 
@@ -119,6 +123,8 @@ class NodesMemory:
         nodes.broadcast = verbs.broadcast.address
         nodes.chain = verbs.chain.address if verbs.chain else 0
         nodes.waits_end, nodes.reach_bytes = True, reach_bytes
+        pause, block, look_around = (one.address for one in verbs.waits)
+        comm.pause_kernel, comm.block_kernel, comm.look_around_kernel = pause, block, look_around
         self._describe(node_order)
 
     def record(self, record: Record, rows: int = 0) -> View:

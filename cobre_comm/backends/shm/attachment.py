@@ -6,7 +6,7 @@ import os
 
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import View
-from cobre_kernels.shm import control
+from cobre_kernels.shm import control, wait
 
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.nameless import share_segment
@@ -103,9 +103,11 @@ def first_journal(comm: View) -> int:
 
 
 def set_patience(comm: View, spin_us: float) -> None:
-    """Write into a record how its waits go."""
+    """Write into a record how the waits among ranks of a node go."""
     comm.spin_ns = int(spin_us * 1000)
     comm.yield_ns = int(YIELD_US * 1000)
+    pause, block, look_around = (one.address for one in wait.KERNELS)
+    comm.pause_kernel, comm.block_kernel, comm.look_around_kernel = pause, block, look_around
     portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")
     comm.portable = portable or not libc.HAS_FUTEX
 

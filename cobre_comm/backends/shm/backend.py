@@ -8,7 +8,7 @@ import numpy as np
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.shm import step
+from cobre_kernels.shm import step, wait
 from numpy.typing import DTypeLike
 
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS
@@ -24,7 +24,7 @@ from cobre_comm.jit.register import register_backend, register_region
 from cobre_comm.loading import Bodies
 from cobre_comm.shared_region import MappedRegion
 
-BODIES = Bodies("cobre_kernels.shm", step.abandon_body)
+BODIES = Bodies("cobre_kernels.shm", step.abandon_body, wait.KERNELS)
 
 
 @tells_forms("comm")

@@ -9,7 +9,7 @@ from cobre_kernels.machine.record import WORD_BYTES, View
 from cobre_kernels.tcp import chain, messages, ring
 from cobre_kernels.tcp import links as records
 from cobre_kernels.tcp.frame import CONTROL_MESSAGE
-from cobre_kernels.tcp.progress import control, neighbours
+from cobre_kernels.tcp.progress import control, neighbours, waiting
 
 from cobre_comm.backends.nodes.memory import NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder
@@ -22,6 +22,7 @@ VERBS = Verbs(
     alltoallv=messages.alltoallv_kernel,
     report=control.report_kernel,
     goodbye=control.goodbye_kernel,
+    waits=waiting.KERNELS,
     chain=chain.chain_kernel,
     helpers=(messages.transfer_kernel, neighbours.advance_kernel),
 )

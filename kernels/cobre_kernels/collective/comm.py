@@ -57,6 +57,28 @@ COLLECTIVE = Record(
     body=word("the backend's algorithm, which the entry runs"),
 )
 
+WAIT = Record(
+    "Wait",
+    "A wait for other ranks (waiting/patience.py).",
+    awaited=word("the rank of the whole communicator that is awaited, or ANOTHER_NODE"),
+    act=word("what happens between two looks: SPIN, YIELD or BLOCK"),
+    looks=word("looks since the clock was last read"),
+    entered_ns=word("when it began to spin; 0: the clock has not been read since"),
+    began_ns=word("when its timeout began to count; 0: not yet"),
+    clock_ns=word("when the clock was last read"),
+    looked_ns=word("when it last looked around"),
+    nap_ns=word("how long the last nap was"),
+    is_long=word("1: others see it, and it holds no GIL"),
+    thread=word("what takes the GIL back"),
+    is_bound=word("1: it may not end early, and hears no signal"),
+    lines=word("how many lines on late ranks have been due"),
+    queried_ns=word("when the others were asked whether they wait too; 0: not yet"),
+    asked_ns=word("the same, for a line on late ranks"),
+    # In shared memory.
+    step=word("generation that is awaited; one timeout covers it"),
+    rank=word("number of the awaited rank among those of its node"),
+)
+
 COMM = Record(
     "Comm",
     "Private state of one communicator, in the memory of its own process.",
@@ -96,17 +118,17 @@ COMM = Record(
     last=word("the rank that came last, if this one waited"),
     trace=pointer("Trace", "where calls gather on their way to a file (seeing/trace.py)"),
     trace_call=word("kernel that adds a call there; 0: nobody has asked for a trace"),
-    # Waiting.
+    # Waiting (waiting/patience.py).
+    pause_kernel=word("the kernel of the policy, by address"),
+    block_kernel=word("this transport's kernel that sleeps, likewise"),
+    look_around_kernel=word("and the one that finds out who is missing"),
+    wait=part(WAIT, "under way"),
     timeout_ns=word("longest wait for a live peer; 0: no limit"),
-    spin_ns=word("how long a wait spins; it looks around meanwhile"),
+    spin_ns=word("how long a wait spins"),
     yield_ns=word("how long it then yields the core"),
     portable=word("1: sleep and look, without futex"),
     generation=word("number of the last step entered; over several nodes: collective"),
-    wait_generation=word("step in which this rank last blocked"),
-    wait_began_ns=word("when it first did; the timeout counts from here, for all ranks awaited"),
-    clock_ns=word("when it last read the clock"),
     late_ns=word("after how long a line tells for whom this rank waits; 0: none does"),
-    late_lines=word("how many of these lines have been due in this wait"),
     late=table("how long each rank is waited for, as the line says; 0: it has come"),
     write_late_line=word("Python callable that starts the thread which writes the line"),
     pulse=pointer("Pulse", "of this node's leader; 0: this rank watches none (waiting/pulse.py)"),

@@ -166,7 +166,7 @@ def mark_node(comm, node, is_late):
 
     A leader that waits for a rank of its own node neither moves bytes nor answers.
     """
-    waited_ns = comm.clock_ns - comm.wait_began_ns if is_late else 0
+    waited_ns = comm.wait.clock_ns - comm.wait.began_ns if is_late else 0
     is_alone = ranks_of(comm.nodes, node) == 1
     comm.late[leader_of(comm.nodes, node)] = waited_ns if is_alone else -waited_ns
 

@@ -1,25 +1,24 @@
-"""How a rank waits for another one in shared memory: spin, yield, block.
+"""How a rank waits for another one in shared memory.
 
 A wait ends in success, in a status that names the missing ranks (their failure records), or in
-what a signal handler did. After a first short spin it does not hold the GIL and looks around every
-tick.
+what a signal handler did. ``collective/waiting/patience.py`` has the policy; here are the look, the
+sleep by futex, and how a rank finds out who is missing.
 """
 
-from cobre_kernels.collective.comm import DIED, GAVE_UP, LATE, LEFT, PRESENT
-from cobre_kernels.collective.seeing.journal import note_arrival, note_no_wait, note_slow_wait
+from cobre_kernels.collective.comm import COMM, DIED, GAVE_UP, LATE, LEFT, PRESENT
+from cobre_kernels.collective.seeing.journal import note_arrival
 from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.collective.waiting.patience import (
-    FIRST_NAP_NS,
-    LONGEST_NAP_NS,
-    TICK_NS,
+    Look,
+    Patience,
     begin_wait,
-    first_spin_ns,
-    is_line_due,
-    is_overdue,
-    read_clock,
-    remaining_ns,
-    run_handlers,
-    spins_on,
+    end_wait,
+    look_around_soon,
+    nap,
+    pause,
+    pause_kernel,
+    spin_again,
+    waited_ns,
     write_late_line,
 )
 from cobre_kernels.machine import libc
@@ -31,12 +30,12 @@ from cobre_kernels.machine.atomics import (
     load_relaxed,
     load_seq_cst,
 )
+from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import CLOSED, FAILED, MEMBER
 
 FEW_LOOKS = 8  # a wait as short counts as the transfer of a cache line, not as waiting for a rank
 SPINS_PER_CLOCK = 64  # looks between two readings of the clock while spinning
-YIELDS_PER_CLOCK = 16
 LINES_BITS = 6  # of ``late_told``, below the step: each line of a wait takes twice as long
 
 
@@ -60,84 +59,36 @@ def wait_for(comm, rank, generation):
         if load_acquire(arrived) == generation:
             return OK
         cpu_pause()
-    status = _wait_long(comm, rank, generation)
+    outcome = _wait_long(comm, rank, generation)
     note_arrival(comm, rank)
-    return status
+    return outcome
 
 
 @routine
 def _wait_long(comm, rank, generation):
-    arrived = cell_of(comm, rank, generation).arrived
-    if comm.spin_ns > 0 and _spin(arrived, generation, first_spin_ns(comm)):
-        return OK
-    if _yield(arrived, generation, comm.yield_ns):
-        return OK
-    note_slow_wait(comm, comm.names[rank])
-    thread = libc.release_gil()
-    status = _block(comm, rank, generation)
-    libc.regain_gil(thread)
-    if status == OK:
-        note_no_wait(comm)
-    return status
-
-
-@routine
-def _spin(arrived, generation, duration_ns):
-    deadline = 0
-    while True:
-        for _ in range(SPINS_PER_CLOCK):
-            if load_acquire(arrived) == generation:
-                return True
-            cpu_pause()
-        now = libc.monotonic_ns()
-        if deadline == 0:
-            deadline = now + duration_ns
-        elif now >= deadline:
-            return False
-
-
-@routine
-def _yield(arrived, generation, duration_ns):
-    deadline = 0
-    while True:
-        for _ in range(YIELDS_PER_CLOCK):
-            libc.sched_yield()
-            if load_acquire(arrived) == generation:
-                return True
-        now = libc.monotonic_ns()
-        if deadline == 0:
-            deadline = now + duration_ns
-        elif now >= deadline:
-            return False
-
-
-@routine
-def _block(comm, rank, generation):
-    if comm.wait_generation != generation:  # one timeout per step covers all ranks awaited
-        comm.wait_generation = generation
+    wait, arrived = comm.wait, cell_of(comm, rank, generation).arrived
+    if wait.step != generation:  # one timeout per step covers all ranks awaited
+        wait.step = generation
         begin_wait(comm)
-    nap_ns = FIRST_NAP_NS
-    looked = comm.clock_ns
-    while True:
-        patience_ns = remaining_ns(comm)
-        if spins_on(comm):
-            _spin(cell_of(comm, rank, generation).arrived, generation, patience_ns)
-        elif comm.portable != 0:
-            libc.sleep_ns(min(nap_ns, patience_ns), comm.scratch)
-            nap_ns = min(2 * nap_ns, LONGEST_NAP_NS)
-        else:
-            _sleep(comm, rank, generation, patience_ns)
-            looked = 0  # a signal, a failing peer or the tick has ended the sleep: look around
-        if has_arrived(comm, rank, generation):
-            return OK
-        read_clock(comm)
-        overdue = is_overdue(comm)
-        if overdue or comm.clock_ns - looked >= TICK_NS:
-            looked = comm.clock_ns
-            status = _look_around(comm, generation, overdue)
-            if status != OK:
-                comm.waited_ns = comm.clock_ns - comm.wait_began_ns
-                return status
+    spin_again(comm)
+    wait.rank = rank
+    wait.awaited = comm.names[rank]
+    outcome = OK
+    while outcome == OK and load_acquire(arrived) != generation:
+        outcome = pause(comm, SPINS_PER_CLOCK)
+    end_wait(comm, outcome)
+    return outcome
+
+
+@kernel(COMM, Patience)
+def block_kernel(comm, call):
+    """Sleep until the rank arrives, a signal comes, a rank fails, or so long; or nap."""
+    if comm.portable != 0:
+        nap(comm, call.longest_ns)
+    else:
+        _sleep(comm, comm.wait.rank, comm.wait.step, call.longest_ns)
+        look_around_soon(comm)
+    return OK
 
 
 @routine
@@ -157,18 +108,17 @@ def _sleep(comm, rank, generation, timeout_ns):
     fetch_add(sleepers, -1)
 
 
-@routine
-def _look_around(comm, generation, overdue):
-    outcome = run_handlers(comm)
-    if outcome != OK:
-        return outcome
+@kernel(COMM, Look)
+def look_around_kernel(comm, call):
+    """Find out who is lost, or late."""
+    generation = comm.wait.step
     lost = False
     late = False
     for rank in range(comm.size):
         reason = PRESENT
         if not has_arrived(comm, rank, generation):
             reason = _why_missing(comm, rank, generation)
-        if reason == PRESENT and overdue:
+        if reason == PRESENT and call.is_overdue != 0:
             if not has_arrived(comm, rank, generation):
                 reason = LATE
                 late = True
@@ -179,7 +129,7 @@ def _look_around(comm, generation, overdue):
         return LOST_PEER
     if late:
         return TIMED_OUT
-    if is_line_due(comm):
+    if call.is_line_due != 0:
         _tell_of_late(comm, generation)
     return OK
 
@@ -187,13 +137,12 @@ def _look_around(comm, generation, overdue):
 @routine
 def _tell_of_late(comm, generation):
     """Have a line tell who is missing, unless another rank of the node does."""
-    line = generation << LINES_BITS | comm.late_lines
+    line = generation << LINES_BITS | comm.wait.lines
     if _claim(comm, load_relaxed(comm.control.late_told), line):
-        waited_ns = comm.clock_ns - comm.wait_began_ns
         for rank in range(comm.size):
-            comm.late[rank] = 0 if has_arrived(comm, rank, generation) else waited_ns
+            comm.late[rank] = 0 if has_arrived(comm, rank, generation) else waited_ns(comm)
         write_late_line(comm)
-    comm.late_lines += 1
+    comm.wait.lines += 1
 
 
 @routine
@@ -233,3 +182,6 @@ def _reason_of(condition):
     if condition == CLOSED:
         return LEFT
     return GAVE_UP if condition == FAILED else DIED
+
+
+KERNELS = (pause_kernel, block_kernel, look_around_kernel)

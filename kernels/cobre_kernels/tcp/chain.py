@@ -25,7 +25,6 @@ from cobre_kernels.nodes.verbs import Chain
 from cobre_kernels.tcp import frame
 from cobre_kernels.tcp.links import CHUNK_BYTES, STAGING_CHUNKS
 from cobre_kernels.tcp.progress.neighbours import advance, receive_prefix, send_frame
-from cobre_kernels.tcp.progress.pause import begin_verb
 from cobre_kernels.tcp.progress.sockets import (
     BUSY,
     GARBLED,
@@ -34,6 +33,7 @@ from cobre_kernels.tcp.progress.sockets import (
     receive_data,
     without_bytes,
 )
+from cobre_kernels.tcp.progress.waiting import begin_verb
 from cobre_kernels.tcp.tags import PARTIAL, RESULT
 
 CHUNKS_WANTED = 4  # of one payload: the nodes work at the same time, with few system calls

@@ -112,9 +112,6 @@ LINKS = Record(
     staging=word("chain.py: address of STAGING_CHUNKS chunks of CHUNK_BYTES; eager_bytes at least"),
     chunk_bytes=word("chain.py: bytes of a chunk of this payload"),
     # Waiting.
-    idle_since=word("when this leader last moved a byte in this verb; 0: it has just done so"),
-    overdue_since=word("when the timeout of this wait was over; 0: not yet"),
-    looked_ns=word("when it last looked for signals and control messages in this verb; 0: not yet"),
     queried_ns=word("when it last sent a liveness query"),
     swept=word("the step in which it last read all control links"),
     polls=rows("Poll", "entries for poll(2): 3 for each node and 2 more"),

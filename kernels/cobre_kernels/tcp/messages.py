@@ -24,7 +24,6 @@ from cobre_kernels.tcp.frame import (
 )
 from cobre_kernels.tcp.progress.control import read_all_control
 from cobre_kernels.tcp.progress.failing import failure_of_link
-from cobre_kernels.tcp.progress.pause import begin_verb, note_progress, pause
 from cobre_kernels.tcp.progress.sockets import (
     BUSY,
     GARBLED,
@@ -34,6 +33,7 @@ from cobre_kernels.tcp.progress.sockets import (
     send_two,
     without_bytes,
 )
+from cobre_kernels.tcp.progress.waiting import begin_verb, note_progress, pause
 from cobre_kernels.tcp.protocol import SWEEP_EVERY
 from cobre_kernels.tcp.tags import EXCHANGE, STRIPE
 

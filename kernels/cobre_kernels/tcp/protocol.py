@@ -96,7 +96,6 @@ ended in a disagreement says goodbye at once, as its program may end while other
 SWEEP_EVERY = 256  # steps; what peers may send meanwhile fits any socket's buffer
 QUERY_NS = 50_000_000  # an answer to an answer would never end
 ANSWER_NS = 400_000_000  # for the answers to a liveness query, and for the report of a late rank
-ANSWER_POLL_MS = 20  # how often a leader looks meanwhile
 REPORT_NS = 700_000_000  # and for the report of a leader that is nearer to the late one
 EXPLANATION_MS = 200  # for the control message that explains why a data link ended
 SEND_PATIENCE_MS = 100  # for a control message that does not fit the socket's buffer

@@ -18,7 +18,6 @@ from cobre_kernels.nodes.verbs import Cast, Gather
 from cobre_kernels.tcp.frame import is_prefix, write_prefix
 from cobre_kernels.tcp.links import next_node, previous_node
 from cobre_kernels.tcp.progress.neighbours import advance, receive_prefix, send_frame
-from cobre_kernels.tcp.progress.pause import begin_verb
 from cobre_kernels.tcp.progress.sockets import (
     BUSY,
     GARBLED,
@@ -27,6 +26,7 @@ from cobre_kernels.tcp.progress.sockets import (
     receive_data,
     without_bytes,
 )
+from cobre_kernels.tcp.progress.waiting import begin_verb
 from cobre_kernels.tcp.tags import BLOCK
 
 FRAME_BYTES = 2**30  # payload of a frame; a longer one is split

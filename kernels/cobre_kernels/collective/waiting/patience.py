@@ -1,68 +1,238 @@
-"""The waiting policy of every transport: what a wait does between its looks.
+"""The one waiting policy, and the one loop: what a rank does between two looks, on every transport.
 
-A wait spins for ``comm.spin_ns``, yields the core for ``comm.yield_ns``, and then blocks without
-the GIL. Every TICK_NS it looks around, also while it spins: for signals, for lost peers, and at the
-timeout.
+A wait is a loop of its transport, which looks for what it awaits, and calls :func:`pause` after
+each look in vain::
+
+    begin_wait(comm)
+    while outcome == OK and not has_come():
+        outcome = pause(comm, LOOKS)
+    end_wait(comm, outcome)
+
+A wait spins for ``comm.spin_ns``, then yields the core for ``comm.yield_ns``, and then blocks. When
+it first blocks, or has lasted for a tick, it has become a *long* wait: others can see whom it
+awaits, its timeout counts, and it holds no GIL. From then on it *looks around* every tick: it runs
+Python's signal handlers, and asks its transport who is missing. A transport has two kernels for
+that, which the record of the communicator holds by address:
+
+======================  ========================================================================
+``block_kernel``        sleeps until what is awaited may have come, for so long at most. It calls
+                        :func:`look_around_soon` if anything else has ended the sleep
+``look_around_kernel``  finds out who is lost; if the timeout is over, who is late; marks the late
+                        ranks where a line on them is due. Returns OK to go on, or how the wait ends
+======================  ========================================================================
 
 The timeout leaves out the time in which this rank itself did not run, because then nobody was late
-to it: its job, container or machine was suspended. A wait reads the clock at least every TICK_NS.
-If more than STALL_NS pass between two readings, they count as one tick. So a rank that a busy
-machine starves waits longer, but not for ever: each look takes a tick from its patience.
+to it: its job, container or machine was suspended. A long wait reads the clock at least every
+TICK_NS. If more than STALL_NS pass between two readings, they count as one tick. So a rank that a
+busy machine starves waits longer, but not for ever: each look takes a tick from its patience.
 
 Long before the timeout, a line of the log tells who is late: when a wait has lasted
-``comm.late_ns``, and again after twice that, four times, and so on. The transport marks in
-``comm.late`` who that is, and Python writes the line (``cobre_comm/backends/late_lines.py``).
+``comm.late_ns``, and again after twice that, four times, and so on. Python writes the line
+(``cobre_comm/backends/late_lines.py``).
+
+The model of a policy apart from the loops that use it is ``SpinWait`` of Rust's parking_lot_core.
 """
 
+from typing import NamedTuple
+
+from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.guard import is_forked
-from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, OK
+from cobre_kernels.collective.seeing.journal import note_no_wait, note_slow_wait
+from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, OK, TIMED_OUT
 from cobre_kernels.collective.waiting.pulse import beat, heed_pulse
 from cobre_kernels.machine import libc
-from cobre_kernels.machine.atomics import poke
+from cobre_kernels.machine.atomics import cpu_pause, poke
+from cobre_kernels.machine.kernel import kernel, run, run_alone
 from cobre_kernels.machine.routine import routine
 
-TICK_NS = 50_000_000  # how often a wait asks for signals and for dead peers
+# What a wait does between two looks.
+SPIN = 0
+YIELD = 1
+BLOCK = 2
+
+TICK_NS = 50_000_000  # how often a long wait looks around
+ANSWER_POLL_NS = 20_000_000  # how long it blocks while it awaits answers to a liveness query
 STALL_NS = 500_000_000  # ten ticks: a busy machine lets a rank that wakes up run sooner
 FIRST_NAP_NS = 20_000  # a wait that cannot be woken sleeps this long, then twice that, ...
 LONGEST_NAP_NS = 1_000_000
 
 
+class Patience(NamedTuple):
+    """How long a wait may block."""
+
+    longest_ns: int
+
+
+class Look(NamedTuple):
+    """What a look around is to find out beside the lost ranks."""
+
+    is_overdue: int  # 1: the timeout is over
+    is_line_due: int  # 1: a line is to tell who is late
+
+
 @routine
 def begin_wait(comm):
-    """Let the timeout count from now."""
-    comm.clock_ns = libc.monotonic_ns()
-    comm.wait_began_ns = comm.clock_ns
-    comm.late_lines = 0
+    """Begin a wait with a timeout of its own."""
+    wait = comm.wait
+    wait.looked_ns = 0
+    wait.awaited = 0
+    wait.is_bound = 0
+    begin_anew(comm)
 
 
 @routine
-def read_clock(comm):
-    """Note the time in ``comm.clock_ns``; tell whether this rank has not run for a while.
+def begin_anew(comm):
+    """Let a wait spin again, and its timeout count anew: something has moved."""
+    wait = comm.wait
+    wait.began_ns = 0
+    wait.queried_ns = 0
+    wait.asked_ns = 0
+    spin_again(comm)
 
-    A leader that waits for other nodes shows its own that it does.
+
+@routine
+def spin_again(comm):
+    """Let a wait spin again; its timeout goes on."""
+    wait = comm.wait
+    wait.act = SPIN if comm.spin_ns > 0 else YIELD
+    wait.looks = 0
+    wait.entered_ns = 0
+    wait.nap_ns = 0
+
+
+@routine
+def end_wait(comm, outcome):
+    """End a wait, of whatever length; others see that it is over if it has ended well."""
+    wait = comm.wait
+    if wait.is_long != 0:
+        wait.is_long = 0
+        libc.regain_gil(wait.thread)
+        if outcome == OK:
+            note_no_wait(comm)
+
+
+@routine
+def pause(comm, looks):
+    """Let time pass after a look in vain; return OK to look again, or how the wait ends.
+
+    While a wait spins it reads the clock after so many looks.
     """
+    wait = comm.wait
+    wait.looks += 1
+    if wait.act == SPIN and wait.looks < looks:
+        cpu_pause()
+        return OK
+    wait.looks = 0
+    return run_alone(comm.pause_kernel, comm)
+
+
+@kernel(COMM)
+def pause_kernel(comm):
+    """Do what the policy says; compiled once for all waits."""
+    wait = comm.wait
+    now = _read_clock(comm)
+    if wait.entered_ns == 0:
+        wait.entered_ns = now
+        if wait.looked_ns == 0:
+            wait.looked_ns = now
+    wait.act = _next_act(comm, now - wait.entered_ns)
+    is_due = now - wait.looked_ns >= TICK_NS
+    if wait.act == BLOCK or is_due:
+        _become_long(comm)
+        is_overdue = _is_overdue(comm)
+        if is_due or is_overdue:
+            outcome = _look_around(comm, is_overdue)
+            if outcome != OK:
+                return _end_in(comm, outcome)
+    if wait.act == SPIN:
+        cpu_pause()
+    elif wait.act == YIELD:
+        libc.sched_yield()
+    else:
+        outcome = run(comm.block_kernel, comm, Patience(_remaining_ns(comm)))
+        if outcome != OK:
+            _read_clock(comm)
+            return _end_in(comm, outcome)
+    return OK
+
+
+@routine
+def _next_act(comm, spent_ns):
+    """Return what a wait does that has spent so long: SPIN, YIELD or BLOCK."""
+    if spent_ns < comm.spin_ns:
+        return SPIN
+    return YIELD if spent_ns < comm.spin_ns + comm.yield_ns else BLOCK
+
+
+@routine
+def _become_long(comm):
+    """Let others see this wait, let its timeout count, and hold no GIL from now on."""
+    wait = comm.wait
+    if wait.began_ns == 0:
+        wait.began_ns = wait.clock_ns
+        wait.lines = 0
+    if wait.is_long == 0:
+        wait.is_long = 1
+        note_slow_wait(comm, wait.awaited)
+        wait.thread = libc.release_gil()
+
+
+@routine
+def _read_clock(comm):
+    """Note the time; a gap in which this rank did not run counts as one tick.
+
+    The others did not run either, perhaps: they are queried anew. A leader that waits for other
+    nodes shows its own that it does.
+    """
+    wait = comm.wait
     beat(comm)
     now = libc.monotonic_ns()
-    gap_ns = now - comm.clock_ns
-    comm.clock_ns = now
-    if gap_ns <= STALL_NS:
-        return False
-    comm.wait_began_ns += gap_ns - TICK_NS
-    return True
+    gap_ns = now - wait.clock_ns
+    wait.clock_ns = now
+    if gap_ns > STALL_NS and wait.began_ns != 0:
+        wait.began_ns += gap_ns - TICK_NS
+        wait.queried_ns = 0
+        wait.asked_ns = 0
+    return now
 
 
 @routine
-def is_overdue(comm):
+def _is_overdue(comm):
     """Tell whether the timeout was over when this wait last read the clock."""
     heed_pulse(comm)
-    return 0 < comm.timeout_ns <= comm.clock_ns - comm.wait_began_ns
+    return 0 < comm.timeout_ns <= waited_ns(comm)
 
 
 @routine
-def is_line_due(comm):
-    """Tell whether this wait has lasted so long that a line is to tell for whom it is."""
-    waited_ns = comm.clock_ns - comm.wait_began_ns
-    return 0 < comm.late_ns <= waited_ns >> comm.late_lines
+def waited_ns(comm):
+    """Return how long this wait has lasted, as its timeout counts."""
+    return comm.wait.clock_ns - comm.wait.began_ns
+
+
+@routine
+def look_around_soon(comm):
+    """Look around before the wait blocks again."""
+    comm.wait.looked_ns = 1
+
+
+@routine
+def _look_around(comm, is_overdue):
+    """Run signal handlers, unless this wait may not end early; then ask who is missing."""
+    wait = comm.wait
+    wait.looked_ns = wait.clock_ns
+    outcome = OK if wait.is_bound != 0 else _run_handlers(comm)
+    if outcome != OK:
+        return outcome
+    is_line_due = 0 < comm.late_ns <= waited_ns(comm) >> wait.lines
+    return run(comm.look_around_kernel, comm, Look(is_overdue, is_line_due))
+
+
+@routine
+def _end_in(comm, outcome):
+    """Note how long the wait had lasted; return its outcome."""
+    is_late = outcome == TIMED_OUT
+    comm.waited_ns = comm.timeout_ns if is_late else max(waited_ns(comm), 0)
+    return outcome
 
 
 @routine
@@ -82,27 +252,25 @@ def write_late_line(comm):
 
 
 @routine
-def remaining_ns(comm):
-    """Return how long a blocked wait sleeps: a tick, or less where the timeout is nearer."""
-    if comm.timeout_ns <= 0:
-        return TICK_NS
-    return min(TICK_NS, max(comm.wait_began_ns + comm.timeout_ns - libc.monotonic_ns(), 1))
+def _remaining_ns(comm):
+    """Return how long a wait blocks: a tick, or less where the timeout or an answer is nearer."""
+    wait = comm.wait
+    longest_ns = TICK_NS if wait.queried_ns == 0 else ANSWER_POLL_NS
+    if comm.timeout_ns <= 0 or wait.queried_ns != 0:
+        return longest_ns
+    return min(longest_ns, max(wait.began_ns + comm.timeout_ns - wait.clock_ns, 1))
 
 
 @routine
-def first_spin_ns(comm):
-    """Return how long a wait spins before it first looks around."""
-    return min(comm.spin_ns, TICK_NS)
+def nap(comm, longest_ns):
+    """Sleep where nothing can wake this rank: longer and longer."""
+    wait = comm.wait
+    wait.nap_ns = min(max(2 * wait.nap_ns, FIRST_NAP_NS), LONGEST_NAP_NS)
+    libc.sleep_ns(min(wait.nap_ns, longest_ns), comm.scratch)
 
 
 @routine
-def spins_on(comm):
-    """Tell whether a wait that has looked around goes on spinning, instead of blocking."""
-    return comm.spin_ns > TICK_NS and comm.clock_ns - comm.wait_began_ns < comm.spin_ns
-
-
-@routine
-def run_handlers(comm):
+def _run_handlers(comm):
     """Run Python's signal handlers; keep what they raised for the exception to come.
 
     Return OK to go on waiting. No other Python code runs inside a kernel. So a handler that forks

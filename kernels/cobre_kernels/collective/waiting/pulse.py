@@ -33,4 +33,4 @@ def heed_pulse(comm):
     beats = load_relaxed(comm.pulse.beats)
     if beats != comm.beats_heard:
         comm.beats_heard = beats
-        comm.wait_began_ns = comm.clock_ns
+        comm.wait.began_ns = comm.wait.clock_ns

@@ -145,6 +145,7 @@ def _take_in(comm, node):
     if peer.control.first >> 24 << 24 == control_first(tag, _rows_bytes(comm, tag)):
         if tag == WAITING:
             peer.heard_ns = libc.monotonic_ns()
+            query_liveness(comm, peer.heard_ns)
             return
         if tag == SHUTDOWN:
             peer.condition = LEFT

@@ -60,17 +60,17 @@ def failure_of_link(comm, node, reason):
 
 
 @routine
-def failure_by_timeout(comm, now):
+def failure_by_timeout(comm):
     """Query the others, and later name the late ones: rows "silence" to "no report".
 
     Return OK while answers may still come. Leaders that are not awaited may have completed the
     step, so their silence tells nothing.
     """
-    links = comm.links
-    if links.overdue_since == 0:
-        links.overdue_since = now
-        query_liveness(comm, now)
-    overdue_ns = now - links.overdue_since
+    wait = comm.wait
+    if wait.queried_ns == 0:
+        wait.queried_ns = wait.clock_ns
+        query_liveness(comm, wait.clock_ns)
+    overdue_ns = wait.clock_ns - wait.queried_ns
     if overdue_ns < ANSWER_NS:
         return OK
     _clear(comm)
@@ -111,4 +111,4 @@ def mark_late(comm):
 @routine
 def _is_silent(comm, node):
     """Tell whether a leader has not told, since about the timeout, that it waits too."""
-    return comm.links.peers[node].heard_ns < comm.links.overdue_since - QUERY_NS
+    return comm.links.peers[node].heard_ns < comm.wait.queried_ns - QUERY_NS

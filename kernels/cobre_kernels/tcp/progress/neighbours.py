@@ -13,7 +13,6 @@ from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.links import NOBODY, next_node, previous_node
 from cobre_kernels.tcp.progress.failing import failure_of_link
-from cobre_kernels.tcp.progress.pause import note_progress, pause
 from cobre_kernels.tcp.progress.sockets import (
     BUSY,
     GARBLED,
@@ -23,6 +22,7 @@ from cobre_kernels.tcp.progress.sockets import (
     send_two,
     without_bytes,
 )
+from cobre_kernels.tcp.progress.waiting import note_progress, pause
 from cobre_kernels.tcp.tags import PREFIX_BYTES
 
 

@@ -59,6 +59,8 @@ class Fault:
     @property
     def kernel(self):
         """The collective that goes wrong."""
+        if self.changed == "look_around_kernel":
+            return "barrier"
         return (
             "allreduce" if self.changed.endswith("fold_kernel") else self.changed.partition("_")[0]
         )

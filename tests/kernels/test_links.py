@@ -79,7 +79,9 @@ class Peer:
 
     def send_header(self, payload_bytes=0, step=STEP, signature=SIGNATURE):
         following = HEADER_BYTES - tags.LENGTH_BYTES + payload_bytes
-        self.data.sendall(struct.pack(">IBBHqqqq", following, tags.EXCHANGE, 0, 0, step, signature, 0, 0))
+        self.data.sendall(
+            struct.pack(">IBBHqqqq", following, tags.EXCHANGE, 0, 0, step, signature, 0, 0)
+        )
 
     def exchange(self):
         return VERBS.exchange.call(self.comm.address, Exchange(round.HEADER_BYTES, 0, 0))
@@ -172,8 +174,12 @@ def reduce(peer, values):
     return VERBS.chain.call(peer.comm.address, call), result
 
 
-@pytest.mark.parametrize("move", [lambda peer: gather(peer, 8), lambda peer: reduce(peer, np.ones(1))])
-@pytest.mark.parametrize("data", [prefix(tags.BLOCK, 7), prefix(tags.RESULT, 8)], ids=["length", "tag"])
+@pytest.mark.parametrize(
+    "move", [lambda peer: gather(peer, 8), lambda peer: reduce(peer, np.ones(1))]
+)
+@pytest.mark.parametrize(
+    "data", [prefix(tags.BLOCK, 7), prefix(tags.RESULT, 8)], ids=["length", "tag"]
+)
 def test_a_frame_that_is_not_the_one_due(peer, move, data):
     peer.data.sendall(data)
     outcome, _ = move(peer)
@@ -181,7 +187,9 @@ def test_a_frame_that_is_not_the_one_due(peer, move, data):
     assert peer.reasons() == [PRESENT, GARBLED]
 
 
-@pytest.mark.parametrize("move", [lambda peer: gather(peer, 8), lambda peer: reduce(peer, np.ones(1))])
+@pytest.mark.parametrize(
+    "move", [lambda peer: gather(peer, 8), lambda peer: reduce(peer, np.ones(1))]
+)
 def test_a_data_link_that_ends_before_a_frame_is_sent(peer, move):
     peer.data.close()
     outcome, _ = move(peer)

@@ -13,12 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM, DIED, GARBLED, GAVE_UP, LEFT, PRESENT
 from cobre_kernels.collective.reduction.fold import MAX, fold_kernel
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
-from cobre_kernels.collective.status import DISAGREE, LOST_PEER, OK
-from cobre_kernels.machine import libc
+from cobre_kernels.collective.status import LOST_PEER, OK
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.nodes import round
 from cobre_kernels.nodes.records import STAGING

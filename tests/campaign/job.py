@@ -214,8 +214,8 @@ class Job:
         fault = self.fault
         arguments = work, fault.caller, fault, str(self.folder)
         striker = threading.Thread(target=outside.strike, args=(fault, self.folder, [], None))
-        striker.start()
         if fault.moment == START:
+            striker.start()
             outcomes = run_ranks_outcomes(
                 fault.backend, fault.size, *arguments, connect=False, env=self.env,
                 timeout_s=DEADLINE_S,
@@ -223,6 +223,7 @@ class Job:
         else:
             pool = warm_ranks(fault)
             self.staying = frozenset(surroundings.children())
+            striker.start()
             outcomes = pool.run_outcomes(*arguments, env=self.env, fresh=True, timeout_s=DEADLINE_S)
         striker.join()
         self.overdue = any(outcome.timed_out for outcome in outcomes)

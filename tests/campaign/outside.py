@@ -16,6 +16,7 @@ from tests.campaign.fuzzer import Fuzzer
 
 PAUSES = 6  # at most, in one job
 LONGEST_PAUSE_S = 0.15
+LATEST_S = 120.0  # for the victim to come to the step at which it is struck
 
 
 def strike(fault, folder, pids, launcher):
@@ -29,7 +30,8 @@ def strike(fault, folder, pids, launcher):
             time.sleep(fault.lasts_s)
             _send(launcher, signal.SIGCONT)
     elif KINDS[fault.kind].signal:
-        await_fact(folder, [fault.victim], "struck")
+        if not await_fact(folder, [fault.victim], "struck", LATEST_S):
+            return  # the victim has ended before, or a busy machine still compiles
         ranks = pids or [told(folder, rank)["pid"] for rank in range(fault.size)]
         time.sleep(fault.delay_s)
         ledger.tell(struck=time.monotonic())

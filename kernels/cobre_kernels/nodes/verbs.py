@@ -30,7 +30,8 @@ verb            call                    what it does
 ==============  ======================  =========================================================
 
 ``header``, ``headers``, ``given``, ``got`` and ``landing`` are in the Nodes record; tables have a
-word for each node. A leader's part for itself moves as well, where it does not lie there already.
+word for each node. A leader's own payload lies at its landing already; its own part of an
+``alltoallv`` moves as any other.
 
 ``exchange`` hears signals, reports and the timeout. Where ``nodes.waits_end`` is 1, so does every
 other verb. Where it is 0, they may wait for ever: leaders then commit first (``round.py``). What a

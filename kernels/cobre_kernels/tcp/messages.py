@@ -47,8 +47,6 @@ def exchange_kernel(comm, call):
             _post_recv(comm, node, EXCHANGE, nodes.landing[node], nodes.got[node])
             _post_send(comm, node, EXCHANGE, call.payload, call.payload_bytes)
     move(nodes.headers[own].address, nodes.header.address, call.size_bytes)
-    if nodes.landing[own] != call.payload and call.payload_bytes > 0:
-        move(nodes.landing[own], call.payload, call.payload_bytes)
     return run_alone(comm.links.transfer, comm)
 
 
@@ -60,9 +58,7 @@ def alltoallv_kernel(comm, call):
         if node != own:
             _post_recv(comm, node, STRIPE, call.recv + nodes.got_at[node], nodes.got[node])
             _post_send(comm, node, STRIPE, call.send + nodes.given_at[node], nodes.given[node])
-    source, target = call.send + nodes.given_at[own], call.recv + nodes.got_at[own]
-    if source != target:
-        move(target, source, nodes.given[own])
+    move(call.recv + nodes.got_at[own], call.send + nodes.given_at[own], nodes.given[own])
     return run_alone(comm.links.transfer, comm)
 
 

@@ -94,10 +94,11 @@ def _is_awaited(comm, node):
 @routine
 def first_awaited(comm):
     """Return the first leader that this one waits for, or NOBODY."""
-    for node in range(comm.nodes.nodes):
+    first = NOBODY
+    for node in range(comm.nodes.nodes - 1, -1, -1):
         if _is_awaited(comm, node):
-            return leader_of(comm.nodes, node)
-    return NOBODY
+            first = leader_of(comm.nodes, node)
+    return first
 
 
 @routine

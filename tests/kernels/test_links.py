@@ -1,0 +1,281 @@
+"""A leader over sockets whose only peer is the test: what it makes of bytes that come or cannot go.
+
+As a program this file runs its own tests, so that they run without compilation too.
+"""
+
+import os
+import socket
+import struct
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from cobre_kernels.collective import dtypes
+from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.comm import COMM, DIED, GARBLED, GAVE_UP, LEFT, PRESENT
+from cobre_kernels.collective.reduction.fold import MAX, fold_kernel
+from cobre_kernels.collective.seeing.journal import RAISED_BYTES
+from cobre_kernels.collective.status import DISAGREE, LOST_PEER, OK
+from cobre_kernels.machine import libc
+from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.nodes import round
+from cobre_kernels.nodes.records import STAGING
+from cobre_kernels.nodes.verbs import Chain, Exchange, Gather
+from cobre_kernels.tcp import tags
+from cobre_kernels.tcp.frame import HEADER_BYTES
+from cobre_kernels.tcp.progress.sockets import receive_all, send_all
+from numba import config
+
+from cobre_comm.backends.comm_memory import comm_words
+from cobre_comm.backends.journals import Journals
+from cobre_comm.backends.nodes.memory import NodesMemory
+from cobre_comm.backends.nodes.node_order import node_order_of
+from cobre_comm.backends.tcp.links import Links
+from cobre_comm.backends.tcp.memory import VERBS, link_record
+from tests.kernels import programs
+
+EAGER_BYTES = 64
+STEP = 3
+SIGNATURE = 77
+PATIENCE_MS = 60_000
+
+
+class Peer:
+    """The leader of the other node, whose ends of the links a test holds; ``comm`` is of this one.
+
+    Its leader waits without a limit: a test sends what ends the wait before it calls.
+    """
+
+    def __init__(self, own=0):
+        words = comm_words(2)
+        self.comm = comm = COMM.of(words)
+        comm.rank, comm.size, comm.generation = own, 2, STEP
+        order = node_order_of([0, 1], own)
+        self.memory = NodesMemory(comm, words, order, VERBS)
+        comm.nodes = self.memory.nodes
+        comm.nodes.staging = self.memory.record(STAGING, 2)
+        self.journals = Journals(comm)
+        comm.fold_kernel = fold_kernel.address
+        comm.signature = comm.nodes.header.signature = SIGNATURE
+        self.data, data = socket.socketpair()
+        self.control, control = socket.socketpair()
+        self.sockets = [self.data, data, self.control, control]
+        for sock in (data, control):
+            sock.setblocking(False)
+        other = 1 - own
+        comm.links = link_record(
+            self.memory, Links({other: control}, {other: data}, eager_bytes=EAGER_BYTES), order
+        )
+        self.record = comm.links.peers[other]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for sock in self.sockets:
+            sock.close()
+
+    def send_header(self, payload_bytes=0, step=STEP, signature=SIGNATURE):
+        following = HEADER_BYTES - tags.LENGTH_BYTES + payload_bytes
+        self.data.sendall(struct.pack(">IBBHqqqq", following, tags.EXCHANGE, 0, 0, step, signature, 0, 0))
+
+    def exchange(self):
+        return VERBS.exchange.call(self.comm.address, Exchange(round.HEADER_BYTES, 0, 0))
+
+    def reasons(self):
+        return [self.comm.failures[rank].reason for rank in range(2)]
+
+
+@pytest.fixture
+def peer():
+    with Peer() as made:
+        yield made
+
+
+def control_frame(tag, step, rows=b"", length=None):
+    following = tags.TAG_BYTES + 8 + len(rows)
+    return struct.pack(">IBq", following if length is None else length, tag, step) + rows
+
+
+def prefix(tag, payload_bytes):
+    return struct.pack(">IB", tags.TAG_BYTES + payload_bytes, tag)
+
+
+def address(array):
+    return array.ctypes.data
+
+
+# Control messages.
+
+
+def test_a_control_message_that_comes_in_two_parts(peer):
+    goodbye = control_frame(tags.SHUTDOWN, STEP - 1)
+    peer.control.sendall(goodbye[:5])
+    peer.comm.links.swept = -1000  # a step begins with reading all control messages
+    peer.send_header()
+    assert peer.exchange() == OK
+    peer.control.sendall(goodbye[5:])
+    assert peer.exchange() == LOST_PEER
+    assert peer.reasons() == [PRESENT, LEFT]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        control_frame(0x77, STEP),
+        control_frame(tags.SHUTDOWN, STEP, length=10),
+        control_frame(tags.WAITING, STEP, b"more"),
+        control_frame(tags.RAISED, 2, bytes(RAISED_BYTES)),  # of a rank that is none
+        control_frame(tags.RAISED, -1, bytes(RAISED_BYTES)),
+        control_frame(tags.RAISED, 1, bytes(RAISED_BYTES))[:-1],
+        control_frame(tags.FAILURE, STEP, bytes(16))[:-1],
+    ],
+)  # fmt: skip
+def test_a_control_message_that_is_not_of_the_protocol(peer, data):
+    peer.control.sendall(data)
+    peer.control.shutdown(socket.SHUT_WR)
+    assert peer.exchange() == LOST_PEER
+    assert peer.reasons() == [PRESENT, GARBLED]
+
+
+def test_links_that_this_process_has_closed(peer):
+    for sock in peer.sockets[1], peer.sockets[3]:
+        os.close(sock.detach())
+    assert peer.exchange() == LOST_PEER
+    assert peer.reasons() == [GAVE_UP, PRESENT]
+
+
+# Bulk data.
+
+
+@pytest.mark.parametrize("payload_bytes", [-1, EAGER_BYTES + 1])
+def test_a_header_of_another_call_with_a_payload_that_none_can_have(peer, payload_bytes):
+    peer.send_header(payload_bytes, signature=SIGNATURE + 1)
+    assert peer.exchange() == LOST_PEER
+    assert peer.reasons() == [PRESENT, GARBLED]
+
+
+def gather(peer, nbytes):
+    """Gather so many bytes of each leader; return the status, and the buffer."""
+    nodes, buffer = peer.comm.nodes, np.full(2 * nbytes, 3, np.uint8)
+    for node in range(2):
+        nodes.given[node], nodes.given_at[node] = nbytes, node * nbytes
+    return VERBS.allgatherv.call(peer.comm.address, Gather(address(buffer))), buffer
+
+
+def reduce(peer, values):
+    """Take the maximum of two leaders; return the status, and the result."""
+    result = np.zeros_like(values)
+    call = Chain(address(values), 0, 1, address(result), values.nbytes, dtypes.FLOAT64, MAX)
+    return VERBS.chain.call(peer.comm.address, call), result
+
+
+@pytest.mark.parametrize("move", [lambda peer: gather(peer, 8), lambda peer: reduce(peer, np.ones(1))])
+@pytest.mark.parametrize("data", [prefix(tags.BLOCK, 7), prefix(tags.RESULT, 8)], ids=["length", "tag"])
+def test_a_frame_that_is_not_the_one_due(peer, move, data):
+    peer.data.sendall(data)
+    outcome, _ = move(peer)
+    assert outcome == LOST_PEER
+    assert peer.reasons() == [PRESENT, GARBLED]
+
+
+@pytest.mark.parametrize("move", [lambda peer: gather(peer, 8), lambda peer: reduce(peer, np.ones(1))])
+def test_a_data_link_that_ends_before_a_frame_is_sent(peer, move):
+    peer.data.close()
+    outcome, _ = move(peer)
+    assert outcome == LOST_PEER
+    assert peer.reasons() == [PRESENT, DIED]
+
+
+def test_a_data_link_that_ends_before_a_frame_has_come(peer):
+    peer.data.shutdown(socket.SHUT_WR)
+    outcome, _ = gather(peer, 8)
+    assert outcome == LOST_PEER
+    assert peer.reasons() == [PRESENT, DIED]
+
+
+@pytest.mark.parametrize("own", [0, 1])
+def test_two_leaders_fold_in_the_order_of_nodes(own):
+    """A NaN of node 0 is the one that both get."""
+    theirs, ours = (np.frombuffer(struct.pack("<Q", 0x7FF8 << 48 | n)) for n in (1, 2))
+    with Peer(own) as peer:
+        peer.data.sendall(prefix(tags.PARTIAL, 8) + theirs.tobytes())
+        outcome, result = reduce(peer, ours)
+        assert outcome == OK
+        first = theirs if own else ours
+        assert result.tobytes() == first.tobytes()
+        assert peer.data.recv(100) == prefix(tags.PARTIAL, 8) + ours.tobytes()
+
+
+# More than a socket takes, or has, at a time.
+
+
+class Bytes(NamedTuple):
+    fd: int
+    begin: int
+    count: int
+    patience_ms: int
+
+
+@kernel(COMM, Bytes)
+def send_kernel(comm, call):
+    send_all(comm, call.fd, call.begin, call.count, call.patience_ms)
+    return OK
+
+
+@kernel(COMM, Bytes)
+def receive_kernel(comm, call):
+    return receive_all(comm, call.fd, call.begin, call.count, call.patience_ms)
+
+
+DATA = np.arange(4 * 2**20, dtype=np.uint32).view(np.uint8)
+
+
+def run(transfer, peer, array, patience_ms):
+    call = Bytes(peer.record.control_fd, address(array), array.nbytes, patience_ms)
+    return transfer.call(peer.comm.address, call)
+
+
+def test_more_than_a_socket_takes_is_sent_as_it_is_read(peer):
+    reader = subprocess.Popen(["cksum"], stdin=peer.control, stdout=subprocess.PIPE)
+    with reader:
+        run(send_kernel, peer, DATA, PATIENCE_MS)
+        peer.sockets[3].shutdown(socket.SHUT_WR)
+        found = reader.communicate()[0]
+    assert found == subprocess.run(["cksum"], input=DATA.tobytes(), capture_output=True).stdout
+
+
+def test_what_nobody_reads_is_given_up(peer):
+    run(send_kernel, peer, DATA, 1)
+    peer.sockets[3].close()
+    sent = 0
+    while piece := peer.control.recv(2**20):
+        sent += len(piece)
+    assert 0 < sent < DATA.nbytes
+
+
+@pytest.mark.parametrize(("count", "came"), [(2, True), (3, False)])
+def test_what_comes_piece_by_piece(peer, count, came):
+    """The stream ends after two pieces."""
+    command = "printf 12345678; sleep 0.1; printf 12345678"
+    array = np.zeros(count, np.int64)
+    with subprocess.Popen(["sh", "-c", command], stdout=peer.control):
+        peer.control.close()
+        assert run(receive_kernel, peer, array, PATIENCE_MS) == came
+    assert array[:2].tobytes() == 2 * b"12345678"
+
+
+def test_what_does_not_come_is_given_up(peer):
+    peer.control.sendall(b"1234567")
+    assert not run(receive_kernel, peer, np.zeros(1, np.int64), 1)
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="is what runs them so")
+def test_without_compilation():
+    programs.output_of(programs.start("test_links", NUMBA_DISABLE_JIT="1"))
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__]))

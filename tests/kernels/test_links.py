@@ -13,18 +13,17 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from cobre_kernels.collective import dtypes
-from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM, DIED, GARBLED, GAVE_UP, LEFT, PRESENT
 from cobre_kernels.collective.reduction.fold import MAX, fold_kernel
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
-from cobre_kernels.collective.status import DISAGREE, LOST_PEER, OK
-from cobre_kernels.machine import libc
+from cobre_kernels.collective.status import LOST_PEER, OK
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.nodes import round
 from cobre_kernels.nodes.records import STAGING
 from cobre_kernels.nodes.verbs import Chain, Exchange, Gather
 from cobre_kernels.tcp import tags
 from cobre_kernels.tcp.frame import HEADER_BYTES
+from cobre_kernels.tcp.links import CHUNK_BYTES
 from cobre_kernels.tcp.progress.sockets import receive_all, send_all
 from numba import config
 
@@ -79,7 +78,9 @@ class Peer:
 
     def send_header(self, payload_bytes=0, step=STEP, signature=SIGNATURE):
         following = HEADER_BYTES - tags.LENGTH_BYTES + payload_bytes
-        self.data.sendall(struct.pack(">IBBHqqqq", following, tags.EXCHANGE, 0, 0, step, signature, 0, 0))
+        self.data.sendall(
+            struct.pack(">IBBHqqqq", following, tags.EXCHANGE, 0, 0, step, signature, 0, 0)
+        )
 
     def exchange(self):
         return VERBS.exchange.call(self.comm.address, Exchange(round.HEADER_BYTES, 0, 0))
@@ -132,6 +133,7 @@ def test_a_control_message_that_comes_in_two_parts(peer):
         control_frame(tags.RAISED, 1, bytes(RAISED_BYTES))[:-1],
         control_frame(tags.FAILURE, STEP, bytes(16))[:-1],
     ],
+    ids=["tag", "length", "rows", "no rank", "below 0", "half an exception", "half a report"],
 )  # fmt: skip
 def test_a_control_message_that_is_not_of_the_protocol(peer, data):
     peer.control.sendall(data)
@@ -157,6 +159,12 @@ def test_a_header_of_another_call_with_a_payload_that_none_can_have(peer, payloa
     assert peer.reasons() == [PRESENT, GARBLED]
 
 
+def test_a_header_of_another_step(peer):
+    peer.send_header(step=STEP + 1)
+    assert peer.exchange() == LOST_PEER
+    assert peer.reasons() == [PRESENT, GARBLED]
+
+
 def gather(peer, nbytes):
     """Gather so many bytes of each leader; return the status, and the buffer."""
     nodes, buffer = peer.comm.nodes, np.full(2 * nbytes, 3, np.uint8)
@@ -172,8 +180,12 @@ def reduce(peer, values):
     return VERBS.chain.call(peer.comm.address, call), result
 
 
-@pytest.mark.parametrize("move", [lambda peer: gather(peer, 8), lambda peer: reduce(peer, np.ones(1))])
-@pytest.mark.parametrize("data", [prefix(tags.BLOCK, 7), prefix(tags.RESULT, 8)], ids=["length", "tag"])
+@pytest.mark.parametrize(
+    "move", [lambda peer: gather(peer, 8), lambda peer: reduce(peer, np.ones(1))]
+)
+@pytest.mark.parametrize(
+    "data", [prefix(tags.BLOCK, 7), prefix(tags.RESULT, 8)], ids=["length", "tag"]
+)
 def test_a_frame_that_is_not_the_one_due(peer, move, data):
     peer.data.sendall(data)
     outcome, _ = move(peer)
@@ -181,7 +193,9 @@ def test_a_frame_that_is_not_the_one_due(peer, move, data):
     assert peer.reasons() == [PRESENT, GARBLED]
 
 
-@pytest.mark.parametrize("move", [lambda peer: gather(peer, 8), lambda peer: reduce(peer, np.ones(1))])
+@pytest.mark.parametrize(
+    "move", [lambda peer: gather(peer, 8), lambda peer: reduce(peer, np.ones(1))]
+)
 def test_a_data_link_that_ends_before_a_frame_is_sent(peer, move):
     peer.data.close()
     outcome, _ = move(peer)
@@ -207,6 +221,26 @@ def test_two_leaders_fold_in_the_order_of_nodes(own):
         first = theirs if own else ours
         assert result.tobytes() == first.tobytes()
         assert peer.data.recv(100) == prefix(tags.PARTIAL, 8) + ours.tobytes()
+
+
+def test_a_leader_that_sends_before_it_reads(peer, tmp_path):
+    """More chunks come than can be staged, and none is overwritten that is still to be folded."""
+    count, chunk = 8 * CHUNK_BYTES // 8, CHUNK_BYTES // 8
+    theirs, ours = (np.random.default_rng(seed).random(count) for seed in (1, 2))
+
+    def frames(values):
+        chunks = [values[begin:][:chunk].tobytes() for begin in range(0, count, chunk)]
+        return b"".join(prefix(tags.PARTIAL, CHUNK_BYTES) + data for data in chunks)
+
+    sent, came = tmp_path / "sent", tmp_path / "came"
+    sent.write_bytes(frames(theirs))
+    script = f"cat {sent} & sleep 0.3; cat > {came}"
+    with subprocess.Popen(["sh", "-c", script], stdin=peer.data, stdout=peer.data):
+        outcome, result = reduce(peer, ours)
+        peer.sockets[1].close()
+    assert outcome == OK
+    np.testing.assert_array_equal(result, np.maximum(theirs, ours))
+    assert came.read_bytes() == frames(ours)
 
 
 # More than a socket takes, or has, at a time.

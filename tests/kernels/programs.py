@@ -23,5 +23,5 @@ def output_of(process):
         output, _ = process.communicate(timeout=LIMIT_S)
     finally:
         process.kill()
-    assert process.returncode == 0
+    assert process.returncode == 0, output
     return output

@@ -23,6 +23,7 @@ from cobre_kernels.nodes.records import STAGING
 from cobre_kernels.nodes.verbs import Chain, Exchange, Gather
 from cobre_kernels.tcp import tags
 from cobre_kernels.tcp.frame import HEADER_BYTES
+from cobre_kernels.tcp.links import CHUNK_BYTES
 from cobre_kernels.tcp.progress.sockets import receive_all, send_all
 from numba import config
 
@@ -132,6 +133,7 @@ def test_a_control_message_that_comes_in_two_parts(peer):
         control_frame(tags.RAISED, 1, bytes(RAISED_BYTES))[:-1],
         control_frame(tags.FAILURE, STEP, bytes(16))[:-1],
     ],
+    ids=["tag", "length", "rows", "no rank", "below 0", "half an exception", "half a report"],
 )  # fmt: skip
 def test_a_control_message_that_is_not_of_the_protocol(peer, data):
     peer.control.sendall(data)
@@ -153,6 +155,12 @@ def test_links_that_this_process_has_closed(peer):
 @pytest.mark.parametrize("payload_bytes", [-1, EAGER_BYTES + 1])
 def test_a_header_of_another_call_with_a_payload_that_none_can_have(peer, payload_bytes):
     peer.send_header(payload_bytes, signature=SIGNATURE + 1)
+    assert peer.exchange() == LOST_PEER
+    assert peer.reasons() == [PRESENT, GARBLED]
+
+
+def test_a_header_of_another_step(peer):
+    peer.send_header(step=STEP + 1)
     assert peer.exchange() == LOST_PEER
     assert peer.reasons() == [PRESENT, GARBLED]
 
@@ -213,6 +221,26 @@ def test_two_leaders_fold_in_the_order_of_nodes(own):
         first = theirs if own else ours
         assert result.tobytes() == first.tobytes()
         assert peer.data.recv(100) == prefix(tags.PARTIAL, 8) + ours.tobytes()
+
+
+def test_a_leader_that_sends_before_it_reads(peer, tmp_path):
+    """More chunks come than can be staged, and none is overwritten that is still to be folded."""
+    count, chunk = 8 * CHUNK_BYTES // 8, CHUNK_BYTES // 8
+    theirs, ours = (np.random.default_rng(seed).random(count) for seed in (1, 2))
+
+    def frames(values):
+        chunks = [values[begin:][:chunk].tobytes() for begin in range(0, count, chunk)]
+        return b"".join(prefix(tags.PARTIAL, CHUNK_BYTES) + data for data in chunks)
+
+    sent, came = tmp_path / "sent", tmp_path / "came"
+    sent.write_bytes(frames(theirs))
+    script = f"cat {sent} & sleep 0.3; cat > {came}"
+    with subprocess.Popen(["sh", "-c", script], stdin=peer.data, stdout=peer.data):
+        outcome, result = reduce(peer, ours)
+        peer.sockets[1].close()
+    assert outcome == OK
+    np.testing.assert_array_equal(result, np.maximum(theirs, ours))
+    assert came.read_bytes() == frames(ours)
 
 
 # More than a socket takes, or has, at a time.

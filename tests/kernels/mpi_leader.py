@@ -123,7 +123,7 @@ class Leader:
     def gather(self, parts):
         """Gather parts, each its displacement and length."""
         for node, (begin, length) in enumerate(parts):
-            self.nodes.given_at[node], self.nodes.given[node] = begin, length
+            self.nodes.block_at[node], self.nodes.block_bytes[node] = begin, length
         return memory.VERBS.allgatherv.call(self.comm.address, Gather(0))
 
     def report(self):

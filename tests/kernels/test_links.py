@@ -169,7 +169,7 @@ def gather(peer, nbytes):
     """Gather so many bytes of each leader; return the status, and the buffer."""
     nodes, buffer = peer.comm.nodes, np.full(2 * nbytes, 3, np.uint8)
     for node in range(2):
-        nodes.given[node], nodes.given_at[node] = nbytes, node * nbytes
+        nodes.block_bytes[node], nodes.block_at[node] = nbytes, node * nbytes
     return VERBS.allgatherv.call(peer.comm.address, Gather(address(buffer))), buffer
 
 

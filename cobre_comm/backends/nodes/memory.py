@@ -160,7 +160,7 @@ class NodesMemory:
         nodes.header = self.record(records.HEADER)
         nodes.headers = self.room(count * records.HEADER.size_bytes)
         nodes.calls = self.room(len(order) * FAILURE.size_bytes)
-        for name in ("landing", "given", "given_at", "got", "got_at"):
+        for name in records.TABLES_BY_NODE:
             setattr(nodes, name, self.room(count * WORD_BYTES))
 
     def use_staging_buffer(self, least: Callable[[int], int]) -> None:

@@ -38,9 +38,9 @@ SIGNATURES = {
 }
 WIDTHS = (4, 8)
 
-# MPI takes lengths and displacements in bytes: two arrays of what leaders give, two of what they
-# get, in memory of our own with a word for each node. A call in place takes only the first two.
-GIVEN, GIVEN_AT, GOT, GOT_AT = range(4)
+# MPI takes lengths and displacements in bytes: two arrays for sending and two for receiving, in
+# memory of our own with a word for each node. A call in place takes only the first two.
+SEND_BYTES, SEND_AT, RECV_BYTES, RECV_AT = range(4)
 LARGEST_INT = 2**31 - 1
 
 _known: dict[str, int] = {}
@@ -140,13 +140,13 @@ def begin_allgatherv(comm, recv, needs_large):
     mpi, nodes, byte, leaders = comm.mpi, comm.nodes, comm.mpi.byte, comm.mpi.leaders
     own, request = mpi.in_place, mpi.request
     if needs_large:
-        given = _as_counts(comm, GIVEN, nodes.given)
-        given_at = _as_counts(comm, GIVEN_AT, nodes.given_at)
-        code = _iallgatherv_c(mpi, own, 0, byte, recv, given, given_at, byte, leaders, request)
+        sizes = _as_counts(comm, SEND_BYTES, nodes.block_bytes)
+        places = _as_counts(comm, SEND_AT, nodes.block_at)
+        code = _iallgatherv_c(mpi, own, 0, byte, recv, sizes, places, byte, leaders, request)
     else:
-        given = _as_ints(comm, GIVEN, nodes.given)
-        given_at = _as_ints(comm, GIVEN_AT, nodes.given_at)
-        code = _iallgatherv(mpi, own, 0, byte, recv, given, given_at, byte, leaders, request)
+        sizes = _as_ints(comm, SEND_BYTES, nodes.block_bytes)
+        places = _as_ints(comm, SEND_AT, nodes.block_at)
+        code = _iallgatherv(mpi, own, 0, byte, recv, sizes, places, byte, leaders, request)
     return status_of_mpi(comm, code)
 
 
@@ -154,12 +154,14 @@ def begin_allgatherv(comm, recv, needs_large):
 def begin_alltoallv(comm, send, recv):
     """Begin to give each leader its part of ``send``, and to get a part of ``recv`` from each."""
     mpi, nodes, byte = comm.mpi, comm.nodes, comm.mpi.byte
-    given = _as_ints(comm, GIVEN, nodes.given)
-    given_at = _as_ints(comm, GIVEN_AT, nodes.given_at)
-    got, got_at = _as_ints(comm, GOT, nodes.got), _as_ints(comm, GOT_AT, nodes.got_at)
+    send_bytes = _as_ints(comm, SEND_BYTES, nodes.send_bytes)
+    send_at = _as_ints(comm, SEND_AT, nodes.send_at)
+    recv_bytes = _as_ints(comm, RECV_BYTES, nodes.recv_bytes)
+    recv_at = _as_ints(comm, RECV_AT, nodes.recv_at)
     code = _ialltoallv(
-        mpi, send, given, given_at, byte, recv, got, got_at, byte, mpi.leaders, mpi.request
-    )
+        mpi, send, send_bytes, send_at, byte, recv, recv_bytes, recv_at, byte, mpi.leaders,
+        mpi.request,
+    )  # fmt: skip
     return status_of_mpi(comm, code)
 
 

@@ -24,7 +24,7 @@ def exchange_kernel(comm, call):
     outcome = complete(comm, outcome)
     if outcome == OK and call.payload != 0:
         for node in range(nodes.nodes):
-            move(nodes.landing[node], nodes.headers[node].payload, nodes.got[node])
+            move(nodes.landing[node], nodes.headers[node].payload, nodes.recv_bytes[node])
     return outcome
 
 
@@ -34,7 +34,7 @@ def allgatherv_kernel(comm, call):
     nodes = comm.nodes
     reach = 0
     for node in range(nodes.nodes):
-        reach = max(reach, nodes.given_at[node] + nodes.given[node])
+        reach = max(reach, nodes.block_at[node] + nodes.block_bytes[node])
     needs_large = reach > calls.LARGEST_INT
     return complete(comm, calls.begin_allgatherv(comm, call.buffer, needs_large))
 

@@ -19,7 +19,7 @@ from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.outputs import end_together, note_output
-from cobre_kernels.nodes.records import MEETING, STRIPE_LINE_BYTES, is_flat, next_half, part_from
+from cobre_kernels.nodes.records import MEETING, STRIPE_LINE_BYTES, is_flat, next_half, set_block
 from cobre_kernels.nodes.round import gather_round
 
 
@@ -39,7 +39,7 @@ def _direct(comm, call):
     if call.send != own:
         move(own, call.send, bytes_of(call, comm.rank))
     for rank in range(comm.size):
-        part_from(comm.nodes, rank, bytes_of(call, rank), block_of(call, rank) - call.recv)
+        set_block(comm.nodes, rank, bytes_of(call, rank), block_of(call, rank) - call.recv)
     return gather_round(comm, call.recv, True)
 
 
@@ -99,7 +99,7 @@ def parts_by_node(comm, call, span):
     starts, total = comm.nodes.node_starts, 0
     for node in range(comm.nodes.nodes):
         length = _sum_parts(comm, call, span, (starts[node], starts[node + 1]))
-        part_from(comm.nodes, node, length, total)
+        set_block(comm.nodes, node, length, total)
         total += length
 
 

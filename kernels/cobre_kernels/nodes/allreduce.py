@@ -39,10 +39,11 @@ from cobre_kernels.nodes.records import (
     is_leader,
     is_pair,
     next_half,
-    part_from,
-    part_to,
-    parts_by_rank,
     ranks_of,
+    set_block,
+    set_blocks_by_rank,
+    set_recv,
+    set_send,
 )
 from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Chain, Gather, Scatter
@@ -83,7 +84,7 @@ def _gathered(comm, call):
     nodes, size_bytes = comm.nodes, comm.length
     half = next_half(nodes)
     move(half + nodes.node_index[comm.rank] * size_bytes, call.send, size_bytes)
-    parts_by_rank(nodes, size_bytes)
+    set_blocks_by_rank(nodes, size_bytes)
     outcome = gather_round(comm, half, True)
     if outcome == OK and nodes.writes != 0:
         _fold_contributions(comm, call, call.recv, half, (size_bytes, size_bytes))
@@ -204,18 +205,18 @@ def _scatter(comm, source, target, chunk):
     nodes = comm.nodes
     own_bytes = _bytes_of(chunk, nodes.own_node)
     for k in range(nodes.nodes):
-        part_from(nodes, k, _bytes_of(chunk, k), _begin_of(chunk, k))
-        part_to(nodes, k, own_bytes, k * chunk.stripe)
+        set_send(nodes, k, _bytes_of(chunk, k), _begin_of(chunk, k))
+        set_recv(nodes, k, own_bytes, k * chunk.stripe)
     return run(nodes.alltoallv, comm, Scatter(source, target))
 
 
 @routine
 def _scatter_node(comm, source, target, stripe):
     """Give leader k stripe k of all ranks of this node; the last ones may be padded."""
-    nodes, given = comm.nodes, comm.nodes.node.size * stripe
+    nodes, send_bytes = comm.nodes, comm.nodes.node.size * stripe
     for k in range(nodes.nodes):
-        part_from(nodes, k, given, k * given)
-        part_to(nodes, k, ranks_of(nodes, k) * stripe, nodes.node_starts[k] * stripe)
+        set_send(nodes, k, send_bytes, k * send_bytes)
+        set_recv(nodes, k, ranks_of(nodes, k) * stripe, nodes.node_starts[k] * stripe)
     return run(nodes.alltoallv, comm, Scatter(source, target))
 
 
@@ -227,7 +228,7 @@ def _fold_and_spread(comm, call, chunk, received, result):
     own = result + _begin_of(chunk, nodes.own_node)
     _fold_contributions(comm, call, own, received, span)
     for k in range(nodes.nodes):
-        part_from(nodes, k, _bytes_of(chunk, k), _begin_of(chunk, k))
+        set_block(nodes, k, _bytes_of(chunk, k), _begin_of(chunk, k))
     return run(nodes.allgatherv, comm, Gather(result))
 
 

@@ -10,7 +10,7 @@ from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.outputs import end_together, note_output
-from cobre_kernels.nodes.records import MEETING, is_flat, is_leader, next_half, part_from
+from cobre_kernels.nodes.records import MEETING, is_flat, is_leader, next_half, set_block
 from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Cast
 
@@ -51,7 +51,7 @@ def _cross(comm, root_node, span, is_first):
     nodes, (buffer, length) = comm.nodes, span
     if is_first and length <= nodes.eager_bytes:
         for node in range(nodes.nodes):
-            part_from(nodes, node, length if node == root_node else 0, 0)
+            set_block(nodes, node, length if node == root_node else 0, 0)
         return gather_round(comm, buffer, is_first)
     outcome = enter_round(comm, is_first)
     if outcome == OK and is_leader(comm):

@@ -18,7 +18,7 @@ from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.nodes.records import is_leader, leader_of, parts_by_rank
+from cobre_kernels.nodes.records import is_leader, leader_of, set_blocks_by_rank
 from cobre_kernels.nodes.verbs import Gather
 from cobre_kernels.shm.step import record_calls
 
@@ -106,7 +106,7 @@ def exchange_calls(comm):
     record_calls(node)
     first = nodes.calls[nodes.node_starts[nodes.own_node]]
     move(first.address, node.failures[0].address, node.size * FAILURE_BYTES)
-    parts_by_rank(nodes, FAILURE_BYTES)
+    set_blocks_by_rank(nodes, FAILURE_BYTES)
     outcome = run(nodes.allgatherv, comm, Gather(nodes.calls[0].address))
     if outcome == OK:
         take_failures(comm, nodes.calls[0].address)

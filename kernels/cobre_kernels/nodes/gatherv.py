@@ -20,9 +20,9 @@ from cobre_kernels.nodes.records import (
     APART,
     is_leader,
     next_half,
-    part_from,
-    part_to,
-    parts_by_rank,
+    set_blocks_by_rank,
+    set_recv,
+    set_send,
 )
 from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Scatter
@@ -53,7 +53,7 @@ def _agree(comm, call):
     own = _told(comm, comm.rank, half)
     poke(own, call.send_count)
     poke(own + WORD_BYTES, expectation(comm, call))
-    parts_by_rank(comm.nodes, TOLD_BYTES)
+    set_blocks_by_rank(comm.nodes, TOLD_BYTES)
     outcome = gather_round(comm, half, True)
     if outcome != OK:
         return outcome
@@ -86,12 +86,12 @@ def _to_root(comm, call, span, half):
     nodes, root_node = comm.nodes, comm.nodes.node_of[call.root]
     is_target = nodes.own_node == root_node
     parts_by_node(comm, call, span)
-    own_bytes, own_begin = nodes.given[nodes.own_node], nodes.given_at[nodes.own_node]
+    own_bytes, own_begin = nodes.block_bytes[nodes.own_node], nodes.block_at[nodes.own_node]
     for node in range(nodes.nodes):
-        comes = nodes.given[node] if is_target and node != root_node else 0
-        part_to(nodes, node, comes, nodes.given_at[node])
+        comes = nodes.block_bytes[node] if is_target and node != root_node else 0
+        set_recv(nodes, node, comes, nodes.block_at[node])
         goes = own_bytes if node == root_node and not is_target else 0
-        part_from(nodes, node, goes, own_begin)
+        set_send(nodes, node, goes, own_begin)
     # The root gives nothing, the others get nothing. MPI forbids one buffer for both, and Open MPI
     # takes it for MPI_IN_PLACE.
     nothing = nodes.header.address

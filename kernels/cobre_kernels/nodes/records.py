@@ -39,6 +39,11 @@ PRIVATE = 0
 APART = 1
 MEETING = 2
 
+# Tables of the Nodes record that have a word for each node.
+TABLES_BY_NODE = (
+    "landing", "block_bytes", "block_at", "send_bytes", "send_at", "recv_bytes", "recv_at",
+)  # fmt: skip
+
 HEADER = Record(
     "LeaderHeader",
     "What a leader says of its node when a round begins; every other leader gets a copy.",
@@ -104,10 +109,12 @@ NODES = Record(
     header=pointer("LeaderHeader", "what this leader sends"),
     headers=rows("LeaderHeader", "the headers of all leaders"),
     landing=table("where the eager payload of each node goes"),
-    given=table("bytes that each leader gives, or is given"),
-    given_at=table("where they lie"),
-    got=table("bytes that come from each leader"),
-    got_at=table("where they go"),
+    block_bytes=table("allgatherv: bytes of each node's block"),
+    block_at=table("and where it lies in the buffer"),
+    send_bytes=table("alltoallv: bytes that this leader sends to each leader"),
+    send_at=table("and where they lie"),
+    recv_bytes=table("alltoallv, exchange: bytes that come from each leader"),
+    recv_at=table("alltoallv: where they go"),
     calls=rows("Failure", "what each rank called, in node order, where they disagree"),
     accumulator=memory(BLOCK_BYTES, "for folds into memory that other ranks fold into"),
 )
@@ -179,22 +186,29 @@ def next_half(nodes):
 
 
 @routine
-def part_from(nodes, node, length, displacement):
-    """Say how much a leader gives in an allgatherv, or is given in an alltoallv, and from where."""
-    nodes.given[node] = length
-    nodes.given_at[node] = displacement
+def set_block(nodes, node, size_bytes, displacement):
+    """Say which block of the buffer of an allgatherv is a node's."""
+    nodes.block_bytes[node] = size_bytes
+    nodes.block_at[node] = displacement
 
 
 @routine
-def part_to(nodes, node, length, displacement):
+def set_send(nodes, node, size_bytes, displacement):
+    """Say how much this leader sends to another one in an alltoallv, and from where."""
+    nodes.send_bytes[node] = size_bytes
+    nodes.send_at[node] = displacement
+
+
+@routine
+def set_recv(nodes, node, size_bytes, displacement):
     """Say how much comes from a leader in an alltoallv, and where it goes."""
-    nodes.got[node] = length
-    nodes.got_at[node] = displacement
+    nodes.recv_bytes[node] = size_bytes
+    nodes.recv_at[node] = displacement
 
 
 @routine
-def parts_by_rank(nodes, bytes_per_rank):
+def set_blocks_by_rank(nodes, bytes_per_rank):
     """Say what each node gives if every rank gives as many bytes, in node order."""
     for node in range(nodes.nodes):
-        length = ranks_of(nodes, node) * bytes_per_rank
-        part_from(nodes, node, length, nodes.node_starts[node] * bytes_per_rank)
+        size_bytes = ranks_of(nodes, node) * bytes_per_rank
+        set_block(nodes, node, size_bytes, nodes.node_starts[node] * bytes_per_rank)

@@ -130,16 +130,17 @@ def hand_out(comm, outcome):
 def gather_round(comm, buffer, is_first):
     """Go through a round in which leaders gather parts of a buffer: eagerly, if they are small.
 
-    A leader has said before which part each leader gives. A follower reads its leader's buffer.
+    The leaders have set before which block of the buffer is whose. A follower reads the buffer of
+    its leader.
     """
     nodes = comm.nodes
     payload, payload_bytes = 0, 0
     if is_leader(comm) and _are_eager(nodes, is_first):
         own = nodes.own_node
-        payload, payload_bytes = buffer + nodes.given_at[own], nodes.given[own]
+        payload, payload_bytes = buffer + nodes.block_at[own], nodes.block_bytes[own]
         for node in range(nodes.nodes):
-            nodes.landing[node] = buffer + nodes.given_at[node]
-            nodes.got[node] = nodes.given[node]
+            nodes.landing[node] = buffer + nodes.block_at[node]
+            nodes.recv_bytes[node] = nodes.block_bytes[node]
     opening = Opening(is_first, payload == 0, payload, payload_bytes)
     outcome = run(nodes.enter_round_kernel, comm, opening)
     if outcome == OK and is_leader(comm) and payload == 0:
@@ -152,7 +153,7 @@ def _are_eager(nodes, is_first):
     """Tell whether all parts are small enough to travel with the headers, if there are headers."""
     largest = 0
     for node in range(nodes.nodes):
-        largest = max(largest, nodes.given[node])
+        largest = max(largest, nodes.block_bytes[node])
     return largest <= nodes.eager_bytes and (is_first or nodes.waits_end == 0)
 
 
@@ -206,7 +207,7 @@ def _agree(comm, call, outcome):
     note_node(comm)
     if call.payload == 0:
         for node in range(nodes.nodes):
-            nodes.got[node] = 0
+            nodes.recv_bytes[node] = 0
     outcome = run(nodes.exchange, comm, Exchange(HEADER_BYTES, call.payload, call.payload_bytes))
     if outcome != OK:
         return outcome

@@ -11,14 +11,15 @@ Where ranks are missing, ``comm.failures`` then say which ones, and why.
 verb            call                    what it does
 ==============  ======================  =========================================================
 ``exchange``    :class:`Exchange`       gives every leader ``nodes.header``, and takes theirs to
-                                        ``nodes.headers``. Its payload goes with it; got[k] bytes
-                                        of leader k come to landing[k] if its header is as this
-                                        one. OK says that all are here, equal or not
-``allgatherv``  :class:`Gather`         leader k gives given[k] bytes at given_at[k] of the
-                                        buffer, every other leader takes them to the same place
+                                        ``nodes.headers``. Its payload goes with it; recv_bytes[k]
+                                        bytes of leader k come to landing[k] if its header is as
+                                        this one. OK says that all are here, equal or not
+``allgatherv``  :class:`Gather`         leader k sends block_bytes[k] bytes at block_at[k] of the
+                                        buffer, all others receive them at the same place
 ``broadcast``   :class:`Cast`           one leader gives its buffer to all
-``alltoallv``   :class:`Scatter`        leader k gets given[k] bytes at given_at[k] of ``send``;
-                                        from it come got[k] bytes to got_at[k] of ``recv``
+``alltoallv``   :class:`Scatter`        leader k gets send_bytes[k] bytes at send_at[k] of
+                                        ``send``; from it come recv_bytes[k] to recv_at[k] of
+                                        ``recv``
 ``chain``       :class:`Chain`          folds in the order of nodes; 0: the transport has none
 ``report``      ``Outcome``             tells the other leaders the exceptions that this rank's
                                         journal has, then the reasons in ``comm.failures``.
@@ -29,9 +30,8 @@ verb            call                    what it does
                                         its address is not in the record
 ==============  ======================  =========================================================
 
-``header``, ``headers``, ``given``, ``got`` and ``landing`` are in the Nodes record; tables have a
-word for each node. A leader's own payload lies at its landing already; its own part of an
-``alltoallv`` moves as any other.
+These words are in the Nodes record; its tables have a word for each node. A leader's own payload
+lies at its landing already; its own part of an ``alltoallv`` moves as any other.
 
 ``exchange`` hears signals, reports and the timeout. Where ``nodes.waits_end`` is 1, so does every
 other verb. Where it is 0, they may wait for ever: leaders then commit first (``round.py``). What a

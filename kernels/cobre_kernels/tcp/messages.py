@@ -44,7 +44,7 @@ def exchange_kernel(comm, call):
     nodes, own = comm.nodes, comm.nodes.own_node
     for node in range(nodes.nodes):
         if node != own:
-            _post_recv(comm, node, EXCHANGE, nodes.landing[node], nodes.got[node])
+            _post_recv(comm, node, EXCHANGE, nodes.landing[node], nodes.recv_bytes[node])
             _post_send(comm, node, EXCHANGE, call.payload, call.payload_bytes)
     move(nodes.headers[own].address, nodes.header.address, call.size_bytes)
     return run_alone(comm.links.transfer, comm)
@@ -56,9 +56,9 @@ def alltoallv_kernel(comm, call):
     nodes, own = comm.nodes, comm.nodes.own_node
     for node in range(nodes.nodes):
         if node != own:
-            _post_recv(comm, node, STRIPE, call.recv + nodes.got_at[node], nodes.got[node])
-            _post_send(comm, node, STRIPE, call.send + nodes.given_at[node], nodes.given[node])
-    move(call.recv + nodes.got_at[own], call.send + nodes.given_at[own], nodes.given[own])
+            _post_recv(comm, node, STRIPE, call.recv + nodes.recv_at[node], nodes.recv_bytes[node])
+            _post_send(comm, node, STRIPE, call.send + nodes.send_at[node], nodes.send_bytes[node])
+    move(call.recv + nodes.recv_at[own], call.send + nodes.send_at[own], nodes.send_bytes[own])
     return run_alone(comm.links.transfer, comm)
 
 

@@ -38,7 +38,7 @@ def allgatherv_kernel(comm, call):
     """Relay what every node gives."""
     nodes = comm.nodes
     for node in range(nodes.nodes):
-        _set_block(comm, node, call.buffer + nodes.given_at[node], nodes.given[node])
+        _set_block(comm, node, call.buffer + nodes.block_at[node], nodes.block_bytes[node])
     return _relay(comm)
 
 

@@ -117,7 +117,7 @@ class Node(World):
         nodes.half_bytes = room // 2 // LINE_BYTES * LINE_BYTES
         nodes.header, nodes.headers = (self._record(records.HEADER) for _ in range(2))
         nodes.calls = self._words([0] * (size * FAILURE.size_bytes // WORD_BYTES))
-        for name in ("landing", "given", "given_at", "got", "got_at"):
+        for name in records.TABLES_BY_NODE:
             setattr(nodes, name, self._words([0]))
         mpi.counts = self._words([0] * 4)
         mpi.reasons, mpi.sends, mpi.answered = (self._words([0] * size) for _ in range(3))

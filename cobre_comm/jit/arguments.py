@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from cobre_kernels.collective.calls import Refusal
 from cobre_kernels.machine.kernel import run
-from numba.core import types
+from cobre_kernels.machine.numba_internals import as_dtype
+from numba import types
 from numba.extending import intrinsic, register_jitable
-from numba.np.numpy_support import as_dtype
 
 LARGEST = np.uint64(2**63 - 1)
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from numba.core import types
-from numba.core.errors import TypingError
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
-from numba.extending import overload_method
+from cobre_kernels.machine.numba_internals import AttributeTemplate
+from numba import TypingError, types
+from numba.extending import infer_getattr, overload_method
 
 from cobre_comm.common.other_names import SAID
 from cobre_comm.jit.holding import HeldMethod, QuickMethod, give_back_after

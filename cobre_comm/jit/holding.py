@@ -13,9 +13,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from cobre_kernels.machine.numba_internals import cgutils
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.errors import TypingError
+from numba import TypingError, types
 from numba.extending import (
     lower_builtin,
     lower_cast,

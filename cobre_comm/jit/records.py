@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.machine.numba_internals import cgutils, impl_ret_borrowed
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.imputils import impl_ret_borrowed
+from numba import types
 from numba.extending import intrinsic
 
 from cobre_comm.jit.values import COMM_TYPE, STATE_TYPE

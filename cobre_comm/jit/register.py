@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cobre_kernels.machine.compiling.checked_cache import check_loads
+from numba import from_dtype
 from numba.extending import typeof_impl
-from numba.np.numpy_support import from_dtype
 
 # These give the types their attributes; numba asks them in this order.
 from cobre_comm.jit import attributes  # noqa: F401  # isort: skip

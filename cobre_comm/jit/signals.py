@@ -12,10 +12,9 @@ from typing import Any, cast
 from cobre_kernels.collective.waiting.patience import TICK_NS
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_relaxed, peek, store_relaxed
+from cobre_kernels.machine.numba_internals import AbstractTemplate, cgutils
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.errors import TypingError
-from numba.core.typing.templates import AbstractTemplate
+from numba import TypingError, types
 from numba.extending import intrinsic, lower_builtin, register_jitable
 
 from cobre_comm.jit.attributes import is_in_parallel_loop

@@ -13,7 +13,7 @@ import pathlib
 from typing import Any
 
 from cobre_kernels.machine.compiling.hashing import hash_of, kernel_sources
-from numba.core import types
+from numba import types
 
 
 @functools.cache

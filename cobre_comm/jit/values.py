@@ -16,11 +16,9 @@ from typing import Any
 
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import REGION_STATE
+from cobre_kernels.machine.numba_internals import _nrt_python, cgutils, lower_constant
 from cobre_kernels.machine.record_types import RecordType
-from numba.core import cgutils, types
-from numba.core.errors import LoweringError
-from numba.core.imputils import lower_constant
-from numba.core.runtime import _nrt_python
+from numba import LoweringError, types
 from numba.extending import (
     NativeValue,
     box,

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cobre_kernels.machine.compiling.pipeline import RoutineCompiler
-from numba.core import event
+from cobre_kernels.machine.numba_internals import event
 
 from cobre_comm.compile.lock import one_compiles_first
 

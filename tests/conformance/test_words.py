@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from numba import njit
-from numba.core.errors import TypingError
+from numba import TypingError, njit
 
 from cobre_comm import LocalBackend
 from cobre_comm.common.other_names import SAID

@@ -7,8 +7,7 @@ import collections
 import warnings
 
 import numba
-from numba import njit, objmode
-from numba.core import types
+from numba import njit, objmode, types
 
 from cobre_comm.testing.cases.raised import raises
 
@@ -132,7 +131,7 @@ def refusals(comm):
         return comm.size
 
     wrong = (lambda: other_name(comm), region_of_closure, cached_closure)
-    told = [str(raises((numba.core.errors.NumbaError, TypeError), call)) for call in wrong]
+    told = [str(raises((numba.NumbaError, TypeError), call)) for call in wrong]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         cached_global()

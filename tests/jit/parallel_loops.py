@@ -1,8 +1,7 @@
 """Collectives in a ``prange``: refused where numba shows them, and never lost where it does not."""
 
 import numpy as np
-from numba import njit, prange
-from numba.core.errors import TypingError
+from numba import TypingError, njit, prange
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
 from cobre_comm.testing.cases.faults.calling import hide, last_is_wrong

@@ -1,8 +1,7 @@
 """``check_signals`` where numba compiles and caches it; the table of cases has what it does."""
 
 import pytest
-from numba import config, njit, prange
-from numba.core.errors import TypingError
+from numba import TypingError, config, njit, prange
 
 from cobre_comm import check_signals
 from tests.command import python

@@ -6,7 +6,7 @@ Nor is one that ranks have mixed up, because they saved at once.
 import pickle
 
 import pytest
-from numba.core import types as numba_types
+from numba import types as numba_types
 
 from cobre_comm import jit
 from cobre_comm.jit import types

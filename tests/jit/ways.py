@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba import njit, objmode
-from numba.core import types
+from numba import njit, objmode, types
 from numba.experimental import jitclass, structref
 
 from cobre_comm.testing.cases.raised import met, raises

@@ -5,8 +5,8 @@ from __future__ import annotations
 from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import ALLGATHERV, Allgatherv
 from cobre_kernels.machine.kernel import run
+from cobre_kernels.machine.numba_internals import as_dtype
 from numba.extending import register_jitable
-from numba.np.numpy_support import as_dtype
 
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import blocks_problem, contiguity, refused, table

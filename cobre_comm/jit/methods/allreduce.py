@@ -10,7 +10,7 @@ from cobre_kernels.collective.comm import IDLE
 from cobre_kernels.collective.reduction.fold import LAND
 from cobre_kernels.machine.atomics import copy_bytes, load_acquire
 from cobre_kernels.machine.kernel import run
-from numba.np.numpy_support import as_dtype
+from cobre_kernels.machine.numba_internals import as_dtype
 
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (

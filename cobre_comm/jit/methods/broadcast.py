@@ -7,7 +7,7 @@ from cobre_kernels.collective.calls import BROADCAST, Broadcast
 from cobre_kernels.collective.comm import IDLE
 from cobre_kernels.machine.atomics import load_acquire
 from cobre_kernels.machine.kernel import run
-from numba.np.numpy_support import as_dtype
+from cobre_kernels.machine.numba_internals import as_dtype
 
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (

@@ -13,7 +13,7 @@ from cobre_kernels.collective.reduction.fold import MAX, MIN, SUM
 from cobre_kernels.machine.atomics import WORD_BYTES, load_acquire
 from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import run
-from numba.core import types
+from numba import types
 
 from cobre_comm.derived import ARRAY_HINT
 from cobre_comm.failure import Failure

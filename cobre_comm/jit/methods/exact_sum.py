@@ -7,8 +7,8 @@ from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import EXACT_SUM, ExactSum
 from cobre_kernels.collective.reduction.exact_sum import WORDS
 from cobre_kernels.machine.kernel import run
-from numba.core import types
-from numba.np.numpy_support import as_dtype
+from cobre_kernels.machine.numba_internals import as_dtype
+from numba import types
 
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import array_problem, contiguity, refused

@@ -7,9 +7,8 @@ type.
 import ctypes
 
 import numpy as np
-from numba import config, types
+from numba import config, from_dtype, types
 from numba.extending import intrinsic
-from numba.np.numpy_support import from_dtype
 
 
 def element_access(dtype):

@@ -18,11 +18,11 @@ import time
 import numpy as np
 from llvmlite import ir
 from numba import carray, config, types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from cobre_kernels.machine.atomics import WORD_BYTES, peek, poke
 from cobre_kernels.machine.kernel import as_pointer
+from cobre_kernels.machine.numba_internals import cgutils
 from cobre_kernels.machine.routine import routine
 
 IS_LINUX = sys.platform == "linux"

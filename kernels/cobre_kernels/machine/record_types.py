@@ -4,16 +4,9 @@ import operator
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.typing.templates import (
-    AbstractTemplate,
-    AttributeTemplate,
-    infer_getattr,
-    infer_global,
-    signature,
-)
 from numba.extending import (
     NativeValue,
+    infer_getattr,
     lower_builtin,
     lower_getattr_generic,
     lower_setattr_generic,
@@ -23,6 +16,13 @@ from numba.extending import (
 )
 
 from cobre_kernels.machine.compiling.hashing import source_hash
+from cobre_kernels.machine.numba_internals import (
+    AbstractTemplate,
+    AttributeTemplate,
+    cgutils,
+    infer_global,
+    signature,
+)
 from cobre_kernels.machine.record import RECORDS, WORD_BYTES
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from cobre_kernels.machine.compiling import progress
 from cobre_kernels.machine.compiling.progress import MESSAGE
-from numba.core import event
+from cobre_kernels.machine.numba_internals import event
 
 from cobre_comm import available_backends
 from cobre_comm.cli import main

@@ -179,7 +179,7 @@ def _write_compiled(region):
 
 
 def compiled_write_is_refused(comm):
-    from numba.core.errors import TypingError
+    from numba import TypingError
 
     region = comm.create_shared_region(3)
     raises((TypingError, ValueError, TypeError), _write_compiled, region)

@@ -11,10 +11,9 @@ reads the index. For types of another version this is an error; the index then c
 
 import functools
 
-from numba.core import sigutils
-from numba.core.caching import IndexDataCacheFile
-from numba.core.errors import NumbaError
-from numba.core.typing.templates import Signature
+from numba import NumbaError
+
+from cobre_kernels.machine.numba_internals import IndexDataCacheFile, Signature, sigutils
 
 
 @functools.cache

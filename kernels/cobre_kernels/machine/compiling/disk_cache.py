@@ -3,10 +3,8 @@
 import os
 import pathlib
 
-from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
-
 from cobre_kernels.machine.compiling.cache_folder import danger, kernel_folder
+from cobre_kernels.machine.numba_internals import FunctionCache, rtsys
 
 
 class _Locator:

@@ -7,30 +7,17 @@ whole is optimised once.
 """
 
 from llvmlite import binding
-from numba import _dynfunc
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import PassManager, register_pass
-from numba.core.typed_passes import AnnotateTypes, NativeLowering
-from numba.core.untyped_passes import (
-    FindLiterallyCalls,
-    InlineInlinables,
-    LiteralPropagationSubPipelinePass,
-    LiteralUnroll,
-    MakeFunctionToJitFunction,
-    WithLifting,
-)
 
-# Passes for what kernels do not contain: closures, `with`, `literally`, a listing of types.
-UNUSED = {
-    AnnotateTypes,
-    FindLiterallyCalls,
-    InlineInlinables,
-    LiteralPropagationSubPipelinePass,
-    LiteralUnroll,
-    MakeFunctionToJitFunction,
-    WithLifting,
-}
+from cobre_kernels.machine.numba_internals import (
+    UNUSED_PASSES,
+    CompilerBase,
+    DefaultPassBuilder,
+    JITCodeLibrary,
+    NativeLowering,
+    PassManager,
+    _dynfunc,
+    register_pass,
+)
 
 
 class _Library(JITCodeLibrary):
@@ -151,7 +138,7 @@ def _pipeline(state, lowering):
     usual = DefaultPassBuilder.define_nopython_pipeline(state)
     pipeline = PassManager(lowering._name)
     for step, description in usual.passes:
-        if step not in UNUSED:
+        if step not in UNUSED_PASSES:
             pipeline.add_pass(lowering if step is NativeLowering else step, description)
     pipeline.finalize()
     return [pipeline]

@@ -13,7 +13,7 @@ import threading
 import time
 from types import SimpleNamespace
 
-from numba.core import event
+from cobre_kernels.machine.numba_internals import event
 
 MESSAGE = "cobre-comm: compiling kernels (once per machine and version)..."
 _CLEAR = "\r\x1b[K"

@@ -1,0 +1,208 @@
+"""numba's private interfaces: what we use of them, why, and with which versions of numba.
+
+numba promises ``numba``, ``numba.types`` and ``numba.extending``. All else that we need of it
+stands here, and other files import it from here; ``make check`` holds that. If this numba is not
+one of those that were tried, or lacks a name of the table, importing this file raises an error.
+
+To support another numba: widen :data:`BEYOND`, run ``pytest tests/jit tests/kernels`` and
+``cobre-comm check`` with it, and add it to :data:`TRIED`. These names cannot be looked for, and the
+tests have them: ``_numba_type_`` (the type of an object), ``__numba_parfor_gufunc`` (the body of a
+``prange``), ``numba:compile`` (the event), ``_nrt=False`` (the option of the example).
+"""
+
+import numba
+
+TRIED = ("0.61.0", "0.62.1", "0.63.1", "0.64.0", "0.65.1", "0.66.0", "0.67.0", "0.68.1")
+OLDEST, BEYOND = (0, 61), (0, 69)  # as in pyproject.toml
+
+
+def refusal(problem):
+    """Return the error about a numba that does not fit: which it is, and how to get another."""
+    oldest, beyond = (".".join(map(str, version)) for version in (OLDEST, BEYOND))
+    return ImportError(
+        f"numba {numba.__version__} does not fit this version of cobre_comm: {problem}. cobre_comm "
+        "uses private interfaces of numba, which were tried with "
+        f"{', '.join(TRIED)}; install one: pip install 'numba>={oldest},<{beyond}'"
+    )
+
+
+if not OLDEST <= numba.version_info.short < BEYOND:
+    raise refusal("it is none of those that were tried")
+
+try:
+    from numba import _dynfunc
+    from numba.core import cgutils, event, sigutils
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.callconv import CPUCallConv
+    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+    from numba.core.compiler import CompilerBase, DefaultPassBuilder
+    from numba.core.compiler_machinery import PassManager
+    from numba.core.compiler_machinery import register_pass  # a pass of our own
+    from numba.core.cpu import CPUContext
+    from numba.core.dispatcher import Dispatcher
+    from numba.core.funcdesc import FunctionDescriptor
+    from numba.core.imputils import impl_ret_borrowed  # a field of a region (jit/records.py)
+    from numba.core.imputils import lower_constant  # a communicator in a global (jit/values.py)
+    from numba.core.pythonapi import PythonAPI
+    from numba.core.runtime import _nrt_python, rtsys
+    from numba.core.typed_passes import AnnotateTypes, NativeLowering
+    from numba.core.typing.context import Context
+    from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, Signature
+    from numba.core.typing.templates import infer_global, signature  # indices (record_types.py)
+    from numba.core.untyped_passes import (
+        FindLiterallyCalls,
+        InlineInlinables,
+        LiteralPropagationSubPipelinePass,
+        LiteralUnroll,
+        MakeFunctionToJitFunction,
+        WithLifting,
+    )
+    from numba.np.numpy_support import as_dtype  # the dtype of an argument (jit/arguments.py)
+except ImportError as error:
+    raise refusal(error) from error
+
+# Passes for what kernels do not contain: closures, `with`, `literally`, a listing of types.
+UNUSED_PASSES = {
+    AnnotateTypes,
+    FindLiterallyCalls,
+    InlineInlinables,
+    LiteralPropagationSubPipelinePass,
+    LiteralUnroll,
+    MakeFunctionToJitFunction,
+    WithLifting,
+}
+
+# Of what we use which names, and why. A method has its parameters if we override it.
+USED = (
+    (
+        JITCodeLibrary,
+        "finalize(self) _optimize_functions(self,ll_module) _get_module_for_linking(self) "
+        "_optimize_final_module _finalize_final_module _raise_if_finalized _ensure_finalized "
+        "_finalized _codegen _final_module _linking_libraries _shared_module "
+        "enable_object_caching get_pointer_to_function",
+        "a routine stays LLVM's text until a kernel links it (compiling/pipeline.py)",
+    ),
+    (
+        # Since 0.62 `_pass_builder` too; before it numba has one manager of passes itself.
+        JITCPUCodegen,
+        "_data_layout _function_pass_manager _check_llvm_bugs",
+        "one manager of passes for all functions of a module (compiling/pipeline.py)",
+    ),
+    (
+        CompilerBase,
+        "define_pipelines(self) state",
+        "kernels and routines have a pipeline of their own (compiling/pipeline.py)",
+    ),
+    (
+        DefaultPassBuilder,
+        "define_nopython_pipeline",
+        "that pipeline is numba's, without the passes that kernels cannot need",
+    ),
+    (PassManager, "passes add_pass finalize", "likewise"),
+    (
+        NativeLowering,
+        "run_pass(self,state)",
+        "a kernel, or a routine, is lowered into a library of its own kind",
+    ),
+    (
+        _dynfunc,
+        "make_function Environment",
+        "callers find a routine, which has no machine code, by a key",
+    ),
+    (
+        CPUContext,
+        "insert_user_function add_dynamic_addr get_getattr get_function compile_internal "
+        "insert_const_string call_conv environment nrt",
+        "to register that key; to lower methods and attributes of ours (cobre_comm.jit)",
+    ),
+    (
+        FunctionDescriptor,
+        "lookup_module llvm_func_name llvm_cfunc_wrapper_name",
+        "kernels are called by their address (kernel.py)",
+    ),
+    (
+        Dispatcher,
+        "_cache compile overloads get_call_template(self,args,kws) py_func",
+        "kernels are cached in our folder; a routine is not compiled anew for a constant "
+        "(kernel.py, routine.py)",
+    ),
+    (
+        FunctionCache,
+        "load_overload(self,sig,target_context) _load_overload _guard_against_spurious_io_errors "
+        "_impl_class flush cache_path",
+        "that folder, and a light load from it (compiling/disk_cache.py)",
+    ),
+    (FunctionCache._impl_class, "_locator_classes", "likewise"),
+    (rtsys, "initialize", "all that a light load needs"),
+    (
+        IndexDataCacheFile,
+        "load(self,key) _load_index(self)",
+        "no rank runs what another one has saved for other types (compiling/checked_cache.py)",
+    ),
+    (Signature, "args return_type", "likewise: the types that were compiled for"),
+    (sigutils, "normalize_signature(sig)", "likewise: the types that are looked for"),
+    (event, "Listener install_listener", "users see that kernels are compiled (progress.py)"),
+    (
+        cgutils,
+        "alloca_once alloca_once_value create_struct_proxy early_exit_if early_exit_if_null "
+        "false_bit true_bit get_null_value get_or_insert_function if_unlikely intp_t is_not_null",
+        "to write LLVM instructions (record_types.py, libc.py, cobre_comm.jit)",
+    ),
+    (
+        CPUCallConv,
+        "get_function_type call_function decorate_function decode_arguments return_value "
+        "check_try_status return_status_propagate",
+        "a kernel is called by numba's own convention, and a failing method gives its count back "
+        "(kernel.py, jit/holding.py)",
+    ),
+    (
+        _nrt_python,
+        "meminfo_new",
+        "a value holds the Python object that it stands for (jit/values.py)",
+    ),
+    (_dynfunc.Environment, "consts", "no other version loads what was compiled (jit/types.py)"),
+    (
+        PythonAPI,
+        "nrt_meminfo_new_from_pyobject object_getattr_string long_as_longlong err_set_string "
+        "err_fetch err_restore gil_ensure gil_release incref decref",
+        "from a Python object to a value and back; an exception is explained (jit/records.py)",
+    ),
+    (
+        AttributeTemplate,
+        "resolve generic_resolve context",
+        "records have attributes; unknown ones are refused with a sentence (jit/attributes.py)",
+    ),
+    (AbstractTemplate, "context", "rows and tables have indices; check_signals has a type"),
+    (
+        Context,
+        "_get_attribute_templates callstack",
+        "methods are found for a borrowed communicator; none in prange (jit/attributes.py)",
+    ),
+)
+
+
+def missing():
+    """Return what this numba lacks of the table."""
+    return [
+        f"{owner.__name__}.{each}"
+        for owner, names, _ in USED
+        for each in names.split()
+        if not _has(owner, each)
+    ]
+
+
+def _has(owner, each):
+    """Whether a name is there, as a field too that only a constructor sets, with its parameters."""
+    name, _, parameters = each.rstrip(")").partition("(")
+    found = getattr(owner, name, None)
+    if parameters:
+        code = getattr(found, "__code__", None)
+        return code is not None and ",".join(code.co_varnames[: code.co_argcount]) == parameters
+    if found is not None or hasattr(owner, name):
+        return True
+    made = (vars(base).get("__init__") for base in getattr(owner, "__mro__", ()))
+    return any(name in each.__code__.co_names for each in made if hasattr(each, "__code__"))
+
+
+if _lacking := missing():
+    raise refusal(f"it has no {', '.join(_lacking)}")

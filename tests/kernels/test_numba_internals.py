@@ -55,8 +55,8 @@ def test_another_numba_is_refused(case):
     change, problem = REFUSED[case]
     said = python("-c", PROGRAM.format(change=change)).stdout
     assert problem in said
-    assert said.endswith("install one: pip install 'numba>=0.61,<0.69'\n")
-    assert ", ".join(TRIED) in said
+    advice = "install one of these: pip install 'numba>=0.61,<0.69'\n"
+    assert said.endswith(f"tried with {TRIED[0]} to {TRIED[-1]}; {advice}")
 
 
 def test_the_bounds_are_those_of_the_package():

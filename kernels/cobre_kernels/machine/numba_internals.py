@@ -21,8 +21,8 @@ def refusal(problem):
     oldest, beyond = (".".join(map(str, version)) for version in (OLDEST, BEYOND))
     return ImportError(
         f"numba {numba.__version__} does not fit this version of cobre_comm: {problem}. cobre_comm "
-        "uses private interfaces of numba, which were tried with "
-        f"{', '.join(TRIED)}; install one: pip install 'numba>={oldest},<{beyond}'"
+        f"uses private interfaces of numba, which were tried with {TRIED[0]} to {TRIED[-1]}; "
+        f"install one of these: pip install 'numba>={oldest},<{beyond}'"
     )
 
 

@@ -10,9 +10,8 @@ from release import environments, files, upgrades
 STEPS = {
     "build": (files.build, "sdist and wheel, twice in different folders: the same bytes"),
     "metadata": (files.check_metadata, "what PyPI and pip read of both"),
-    "readme": (files.check_readme, "the README as PyPI shows it, without a link that breaks there"),
     "install": (environments.check_installs, "both, with the lowest and the newest dependencies"),
-    "quick": (environments.run_quick, "the quick loop of the sdist against the installed sdist"),
+    "quick": (environments.run_quick, "the quick loop, with the lowest and the newest numba"),
     "upgrades": (upgrades.check, "another version never runs compiled code of this one"),
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "release"
 DIST = ROOT / "dist"
-TOOLS = ("build", "check-wheel-contents", "hatchling", "readme-renderer[md]", "twine")
+TOOLS = ("build", "check-wheel-contents", "hatchling", "twine")
 # What decides about caches and backends comes from the steps, not from the surroundings.
 DECIDED = ("COBRE_", "NUMBA_", "PYTHON", "PIP_CONSTRAINT", "XDG_CACHE_HOME")
 

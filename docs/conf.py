@@ -20,8 +20,9 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
-    "drawing",  # the last three are ours, in _extensions/
+    "drawing",  # the last four are ours, in _extensions/
     "public_names",
+    "records",
     "run",
 ]
 exclude_patterns = ["_extensions", "_static", "figures"]

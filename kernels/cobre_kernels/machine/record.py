@@ -2,7 +2,7 @@
 
 A record is declared once, as a table of fields with their meanings. Kernels read ``comm.size`` and
 write ``comm.generation = 7`` through an address (``record_types.py`` tells numba how); Python does
-the same through a :class:`View`; ``docs/design/records.md`` is written from the same tables.
+the same through a :class:`View`; the site lists all of them, from the same tables.
 
 What an attribute gives depends on the kind of its field:
 

@@ -5,7 +5,8 @@
 
 What the pages need of a file goes to `bench/recorded`, under the file's own name. The pages are
 made from there: REPORT.md of `essentials.json` and `full.json`, and tables in `docs/benchmarks` of
-all files. Without arguments the pages are written again.
+all files. Without arguments the pages are written again. `bench/results/FIGURES.md`, which the
+repository does not keep, has every figure of the report, and the command that repeats it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from bench.report.text import with_contents
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "REPORT.md"
+FIGURES = HERE.parent / "results" / "FIGURES.md"
 REPORTED = ("essentials.json", "full.json")
 
 HOW_TO_READ = f"""\
@@ -49,6 +51,10 @@ The target stands in parentheses; **bold** is a miss, with the number of its [no
 EACH_PEER = """\
 Ratios as above with fresh data, and in parentheses with the same data in each call. Open MPI stands
 here as delivered, and with its components `coll/sm` or `coll/han` as first choice."""
+
+NOT_KEPT = """\
+`python -m bench.report` writes `bench/results/FIGURES.md` in seconds, from what is recorded: every
+figure with its p99 and its bytes per second, and the command that repeats it alone."""
 
 ALL_FIGURES = """\
 Ours is named by its backend. GB/s is what a rank receives. Beneath each table: the commands that
@@ -70,7 +76,7 @@ def report(results: Results, notes: Path, figures: Path) -> str:
         parts += [f"### {section}", other_table(found, marks)]
     parts += ["## Misses", miss_list(misses), "## Plots"]
     parts += [_image(name, plots) for name in plots if name != "targets.png"] or ["None."]
-    parts += ["## All figures", ALL_FIGURES, all_figures(results)]
+    parts += ["## All figures", NOT_KEPT]
     return with_contents("# Performance report", "\n\n".join(part for part in parts if part))
 
 
@@ -89,7 +95,9 @@ def main() -> None:
     if not results.records:
         sys.exit(f"no figures in {RECORDED}: python -m bench.report RESULTS.json")
     PAGE.write_text(report(results, HERE / "notes.toml", PAGE.parent / "figures"))
-    for page in [PAGE, *fill_pages(load(sorted(RECORDED.glob("*.json"))))]:
+    FIGURES.parent.mkdir(exist_ok=True)
+    FIGURES.write_text(with_contents("# All figures", f"{ALL_FIGURES}\n\n{all_figures(results)}"))
+    for page in [PAGE, FIGURES, *fill_pages(load(sorted(RECORDED.glob("*.json"))))]:
         print(page)
 
 

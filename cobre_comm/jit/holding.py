@@ -59,7 +59,7 @@ def _of_unseen_origin(builder: Any, value: Any) -> Any:
     return value
 
 
-class HeldMethod(types.BoundFunction):
+class HeldMethod(types.BoundFunction):  # type: ignore[misc]  # numba is untyped
     """A method that may wait: no count of what it was taken from is removed."""
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
@@ -73,7 +73,7 @@ class HeldMethod(types.BoundFunction):
 
     def get_impl_key(self, sig: Any) -> Any:
         """Return the key of the call that gives its count back where numba would not."""
-        return (type(self), *self.typing_key)  # type: ignore[misc]  # a tuple: class, name
+        return (type(self), *self.typing_key)  # a tuple: class, name
 
 
 class QuickMethod(HeldMethod):
@@ -139,4 +139,4 @@ def give_back_after(cls: Any, name: str) -> None:
 
     for kind in (HeldMethod, QuickMethod):
         lowered = functools.partial(call, kind is QuickMethod)
-        lower_builtin((kind, cls, name), cls, types.VarArg(types.Any))(lowered)  # type: ignore[attr-defined]  # untyped
+        lower_builtin((kind, cls, name), cls, types.VarArg(types.Any))(lowered)

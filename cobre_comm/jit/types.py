@@ -65,7 +65,7 @@ def restored(name: str, class_name: str, *arguments: Any) -> Any:
     return current if current is not None and current.name == name else types.Opaque(name)
 
 
-class CommType(types.Type):
+class CommType(types.Type):  # type: ignore[misc]  # numba is untyped
     """A communicator in ``@njit`` code."""
 
     synchronises = True  # whether calls have ranks to meet
@@ -88,7 +88,7 @@ class LocalCommType(CommType):
     synchronises = False
 
 
-class RegionType(types.Type):
+class RegionType(types.Type):  # type: ignore[misc]  # numba is untyped
     """A shared region in ``@njit`` code.
 
     Parameters
@@ -115,7 +115,7 @@ class RegionType(types.Type):
         return restored, (self.name, type(self).__name__, *arguments)
 
 
-class Borrowed(types.Type):
+class Borrowed(types.Type):  # type: ignore[misc]  # numba is untyped
     """What a method of ours gets: a communicator or a region that its caller holds.
 
     Parameters

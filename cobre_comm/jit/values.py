@@ -33,7 +33,7 @@ from cobre_comm.jit.types import CommType, LocalCommType, RegionType, carry_vers
 
 COMM_TYPE = RecordType(COMM.name)
 STATE_TYPE = RecordType(REGION_STATE.name)
-OWNER = types.MemInfoPointer(types.voidptr)  # type: ignore[attr-defined]  # numba is untyped
+OWNER = types.MemInfoPointer(types.voidptr)
 
 
 @register_model(LocalCommType)

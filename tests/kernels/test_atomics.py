@@ -102,10 +102,10 @@ def test_instructions_of_aarch64(name, generation):
     module = binding.parse_assembly(re.sub(r"^target datalayout = .*$", "", text, flags=re.M))
     module.data_layout = str(machine.target_data)
     body = machine.emit_assembly(module).split(f"\n{function}:")[1].split(".Lfunc_end")[0]
-    assert (
-        re.findall(rf"^\t({ORDERING})\b", body, flags=re.M)
-        == (OPERATIONS[name].on_aarch64[generation])
-    )
+    expected = OPERATIONS[name].on_aarch64[generation]
+    if binding.llvm_version_info < (16,):
+        expected = [word.replace("ldapr", "ldar") for word in expected]  # which orders more
+    assert re.findall(rf"^\t({ORDERING})\b", body, flags=re.M) == expected
 
 
 def test_waits_take_no_stack_in_their_loops():

@@ -2,6 +2,7 @@
 
 from cobre_kernels.collective.comm import GAVE_UP, LATE, PRESENT
 from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
+from cobre_kernels.collective.waiting.patience import end_wait
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.failing import adopt_reasons
 from cobre_kernels.nodes.records import leader_of, mark_node
@@ -56,6 +57,7 @@ def failure_of_link(comm, node, reason):
         peer.condition = reason
         peer.completed = 0
         outcome = failure_of_step(comm)
+    end_wait(comm, outcome)
     return outcome
 
 

@@ -61,7 +61,10 @@ def note_progress(comm):
 def pause(comm):
     """Let time pass between two fruitless progress steps; return OK, or how the wait ended."""
     comm.wait.awaited = first_awaited(comm)
-    return patience.pause(comm, 1)
+    outcome = patience.pause(comm, 1)
+    if outcome != OK:
+        end_wait(comm, outcome)
+    return outcome
 
 
 @kernel(COMM, Patience)

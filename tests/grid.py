@@ -1,4 +1,4 @@
-"""Which backends and numbers of ranks the suites run on."""
+"""The backends, and for each the numbers of ranks, on which the suites run."""
 
 import pytest
 

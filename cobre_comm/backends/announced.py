@@ -1,4 +1,4 @@
-"""How many ranks the launcher of this process has announced, by the variables that it sets.
+"""Read from the environment how many ranks the launcher of this process has started.
 
 Slurm sets ``SLURM_NTASKS`` for every process of an allocation. One of several ranks is only a task
 of a step, which has ``SLURM_PROCID`` and ``SLURM_STEP_NUM_TASKS``; the other two are alone:
@@ -53,7 +53,7 @@ class Announced(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What makes one job of these processes."""
+        """What all processes of this job have in common, and no other job has."""
         how = _HOW_TO_START.get(self.variable, _HOW_TO_START_MPI)
         return f"{how.format(size=self.size)}; or set COBRE_COMM_BACKEND=local if each works alone"
 

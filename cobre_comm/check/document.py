@@ -1,4 +1,4 @@
-"""The result as one JSON document, and as one last line."""
+"""The result of ``cobre-comm check``: a JSON document for programs, a last line for readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def document(
     quick: bool,
     seconds: float,
 ) -> dict[str, Any]:
-    """Return all that is known, ready for JSON."""
+    """Return the machine, the results and what is missing as values that JSON can hold."""
     failed = [result for result in results if not result.passed]
     return {
         "ok": is_right(missing, results),
@@ -49,7 +49,7 @@ def is_right(missing: Sequence[Missing], results: Sequence[Result]) -> bool:
 
 
 def last_line(missing: Sequence[Missing], results: Sequence[Result], seconds: float) -> str:
-    """Return the sentence that says it all."""
+    """Return the last line: how many checks passed, and what is missing."""
     failed = sum(not result.passed for result in results)
     asked = [each.backend for each in missing if each.asked]
     if failed:

@@ -1,4 +1,8 @@
-"""What journals tell of ranks that are lost, late or disagree, for the errors of the others."""
+"""Tell of a rank's last calls, as its journal has them.
+
+When a collective fails, the error of each rank adds such a line for every rank that is lost, late,
+or has called something else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The first program of a rank: bind it, tie its life to the launcher's, become the script.
+"""The first program of a rank: it binds itself to a core, so that the script begins there.
+
+It also has the kernel kill the rank when the launcher ends, and then becomes the script.
 
 Run by path, isolated (``python -I -S exec_shim.py PARENT CORE COMMAND...``), so it imports nothing
 of the script's world; ``exec`` then replaces it, and the script sees a plain interpreter.

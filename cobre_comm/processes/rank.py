@@ -1,4 +1,4 @@
-"""One rank, as its launcher sees it: started, heard, looked at, signalled, reaped."""
+"""One rank as its launcher sees it, from the start of its process until its exit code is known."""
 
 from __future__ import annotations
 

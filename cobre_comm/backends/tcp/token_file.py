@@ -1,12 +1,12 @@
-"""What rank 0 tells the others where their launcher hands them no secret: a file holds it.
+"""A file by which rank 0 gives the other ranks a secret, if their launcher gave them none.
 
-The file has mode 0600, is complete when it appears under its name, and goes when the ranks have
-met. Only this user and root can read it. In a folder that others write to, something else may stand
-in its place: a FIFO, a folder, a link, another user's file. No rank waits at such a thing or reads
-it; the error says what it is. Rank 0 locks its file: one that a killed rank 0 has left has no
-lock. The ranks of its machine wait for the next one, and the next rank 0 that writes a file to that
-folder removes it. Some file systems do not show the lock of another machine, so nobody looks for
-that.
+The file has mode 0600, is complete when it appears under its name, and is removed when the ranks
+have met. Only this user and root can read it. In a folder that others write to, something else may
+stand in its place: a FIFO, a folder, a link, another user's file. No rank waits at such a thing or
+reads it; the error says what it is. Rank 0 locks its file, so that a file which a killed rank 0 has
+left is known by its missing lock. The ranks of its machine wait for the next one, and the next rank
+0 that writes a file to that folder removes it. Some file systems do not show the lock of another
+machine, so nobody looks for that.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _INSTEAD = (
 
 @contextlib.contextmanager
 def told_by_file(folder: str, name: str, rank: int, words: str, timeout_s: float) -> Iterator[str]:
-    """Give the words of rank 0 to one of the ranks, while they meet.
+    """Write the secret as rank 0, or read it as another rank, while the ranks meet.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def told_by_file(folder: str, name: str, rank: int, words: str, timeout_s: float
 
 
 def _write(path: Path, words: str, stack: contextlib.ExitStack) -> None:
-    """Have the file appear, complete and locked until the stack ends."""
+    """Write the file, so that it appears complete, and lock it until the stack ends."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
         try:
@@ -98,7 +98,7 @@ def _write(path: Path, words: str, stack: contextlib.ExitStack) -> None:
 
 
 def _remove_left(folder: Path) -> None:
-    """Remove the files that killed ranks 0 of this user and machine have left in a folder."""
+    """Remove the files of this user and machine whose rank 0 was killed."""
     for path in folder.glob(f"{PREFIX}*{SUFFIX}"):
         with contextlib.suppress(OSError, InitializationFailed), _opened(path) as descriptor:
             _, may_hold = _read(path, descriptor)

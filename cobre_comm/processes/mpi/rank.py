@@ -1,4 +1,4 @@
-"""One rank that ``mpiexec`` has started by way of a shim."""
+"""One rank of a job that ``mpiexec`` starts: a shim asks this launcher to start the rank."""
 
 from __future__ import annotations
 

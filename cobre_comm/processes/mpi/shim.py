@@ -1,4 +1,4 @@
-"""The program that ``mpiexec`` starts in place of a rank: it begins the rank, and stands by.
+"""The program that ``mpiexec`` starts in place of a rank: it has the launcher start the rank.
 
 Run by path, isolated (``python -I -S shim.py NAME LAUNCHER``), by ``mpiexec``. It connects to
 the launcher's socket, says which rank it is, and gets what to run and where its input and output

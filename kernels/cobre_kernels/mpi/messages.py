@@ -1,7 +1,7 @@
 """Control messages between leaders: reports, goodbyes, exceptions, liveness queries and answers.
 
-``nodes/round.py`` says what each of them does to its receiver. Messages are read while a leader
-waits, so a leader that computes neither answers nor hears.
+``nodes/round.py`` says what a leader does when such a message comes. A leader reads messages only
+while it waits, so one that computes does not answer a query.
 """
 
 from cobre_kernels.collective.calls import Outcome
@@ -90,7 +90,7 @@ def _is_told(comm, node):
 
 @routine
 def _await_sends(comm):
-    """Give small sends the moment they need; what is left is read from memory that stays."""
+    """Wait a little for small sends; MPI reads those that take longer from memory that stays."""
     mpi = comm.mpi
     until = libc.monotonic_ns() + LAST_SENDS_NS
     for node in range(comm.nodes.nodes):
@@ -119,7 +119,7 @@ def _send_liveness(comm, message, node):
 
 @routine
 def read_messages(comm):
-    """Take in all messages that are here."""
+    """Receive all messages that have come, and note what they tell."""
     mpi, message = comm.mpi, comm.mpi.message_in
     while True:
         if calls.match_message(mpi, TAG) != 0 or not calls.flag_is_set(mpi):

@@ -1,4 +1,7 @@
-"""The verbs over MPI, each a nonblocking collective among leaders and a wait for it."""
+"""The verbs over MPI.
+
+Each begins a nonblocking collective of MPI among the leaders, and then waits until it is complete.
+"""
 
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
@@ -13,7 +16,7 @@ from cobre_kernels.nodes.verbs import Cast, Exchange, Gather, Scatter
 
 @kernel(COMM, Exchange)
 def exchange_kernel(comm, call):
-    """Give every leader the first bytes of every header, and what is in it of a payload."""
+    """Send this leader's header to every leader, with a small payload in it; receive theirs."""
     mpi, nodes = comm.mpi, comm.nodes
     if mpi.reports > 0 and nodes.phase == ENTERED:  # row REFUSE
         return adopt_reasons(comm, mpi.reasons, mpi.reporter, False)

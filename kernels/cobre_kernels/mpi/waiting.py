@@ -1,11 +1,12 @@
-"""How a leader waits for MPI: it polls, and no wait for another leader is blind.
+"""How a leader waits for MPI: it polls its request, and reads control messages meanwhile.
 
 ``collective/waiting/patience.py`` has the policy. While data moves a leader yields in place of
 naps, because MPI moves them as it polls.
 
 A wait that ends early leaves its request behind; MPI completes it at any time later. So only what
 touches memory that lives as long as the process may end early: an exchange, and data in staging
-buffers. A wait for data in the buffers of callers, or for the commit before it, is bound.
+buffers. A wait for data in the buffers of callers may not end early, nor the wait for the commit
+before it, because MPI may write to those buffers until the request is complete.
 """
 
 from cobre_kernels.collective.comm import COMM, LATE, PRESENT, UNREACHABLE

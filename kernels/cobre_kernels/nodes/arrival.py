@@ -1,8 +1,9 @@
-"""Which rank comes last, among the ranks of several nodes.
+"""Find out which rank entered a collective last, among the ranks of several nodes.
 
-The header of a leader tells when the last rank of its node came, and which one that was. Clocks of
-machines agree by NTP, to a millisecond or better: a rank that is late by less may be mistaken for
-another one. How long a rank waits is measured by its own clock.
+The header of each leader tells which rank of its node came last, and when. A leader compares these
+times, which come from the clocks of different machines. NTP holds such clocks within a millisecond,
+so that of two ranks which come within a millisecond the wrong one may be named. How long a rank has
+waited is measured by its own clock alone.
 """
 
 from cobre_kernels.machine import libc
@@ -17,14 +18,14 @@ LATE_US = 20  # a node that comes so much later is waited for
 
 @routine
 def note_node(comm):
-    """Let this leader's header tell when the last rank of its node came: now."""
+    """Write into this leader's header that the last rank of its node has come just now."""
     last = comm.last if comm.came != 0 else comm.rank
     comm.nodes.header.came = libc.realtime_ns() // NS_PER_US << RANK_BITS | last
 
 
 @routine
 def note_last_node(comm):
-    """As a leader that has all headers, note which rank came last if it is of another node."""
+    """As a leader that has all headers, note the rank that came last, if it is of another node."""
     nodes = comm.nodes
     own = nodes.headers[nodes.own_node].came
     came = own
@@ -46,7 +47,7 @@ def show_last(comm):
 
 @routine
 def take_last(comm):
-    """As a follower, take that from the leader; else what this rank saw on its node holds."""
+    """As a follower, note what the leader shows; else the rank that came last here stays noted."""
     came = load_relaxed(comm.nodes.staging.came)
     if came != 0:
         comm.came = came

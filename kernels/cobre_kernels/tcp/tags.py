@@ -1,8 +1,9 @@
-"""A frame: u32 length of the bytes that follow, u8 tag, payload. Integers are big-endian.
+"""The tags of all frames: a tag says what the payload behind it is.
 
-``backends/tcp/rendezvous/protocol.py`` has the messages of the start-up, ``nodes/`` and
-``docs/design/tcp-protocol.md`` those of a job that runs. A tag keeps its number in every version,
-because HANDSHAKE and CHALLENGE tell two versions apart.
+A frame has a u32 length of the bytes that follow, a u8 tag, and a payload. Integers are big-endian.
+A tag keeps its number in every version, so that two versions can still read each other's HANDSHAKE
+and CHALLENGE, and find out that they differ. ``backends/tcp/rendezvous/protocol.py`` tells how the
+ranks of a job meet, ``docs/design/tcp-protocol.md`` what leaders send each other afterwards.
 """
 
 PROTOCOL_VERSION = 7

@@ -1,4 +1,4 @@
-"""What befalls a rank: signals at an exact moment, ends of every kind, forks, threads."""
+"""Strike a rank: send it a signal at an exact moment, end it, have it fork, or exhaust it."""
 
 import contextlib
 import ctypes

@@ -13,17 +13,20 @@ from __future__ import annotations
 import contextlib
 import mmap
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from cobre_kernels.collective.comm import COMM, IDLE
-from cobre_kernels.machine.record import WORD_BYTES, poke_now
+from cobre_kernels.machine.kernel import Kernel
+from cobre_kernels.machine.record import WORD_BYTES, View, poke_now
 from numpy.typing import NDArray
 
 from cobre_comm.backends.region_table import REGION_TABLE
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 
 MADV_WIPEONFORK = 18
+WAITS = ("pause_kernel", "block_kernel", "look_around_kernel")
 
 
 def comm_words(size: int) -> NDArray[np.int64]:
@@ -41,3 +44,9 @@ def comm_words(size: int) -> NDArray[np.int64]:
     comm.stop = STOP_SIGNALS.flag
     poke_now(comm.guard, IDLE)
     return words
+
+
+def give_waits(comm: View, kernels: Sequence[Kernel]) -> None:
+    """Let the waits on a record pause, block and look around by these kernels."""
+    for name, one in zip(WAITS, kernels, strict=True):
+        setattr(comm, name, one.address)

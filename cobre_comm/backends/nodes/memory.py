@@ -15,7 +15,7 @@ from cobre_kernels.nodes.failing import abandon_body
 from cobre_kernels.shm.step import announce_closed_kernel
 from numpy.typing import NDArray
 
-from cobre_comm.backends.comm_memory import comm_words
+from cobre_comm.backends.comm_memory import comm_words, give_waits
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.loading import Bodies
@@ -123,8 +123,7 @@ class NodesMemory:
         nodes.broadcast = verbs.broadcast.address
         nodes.chain = verbs.chain.address if verbs.chain else 0
         nodes.waits_end, nodes.reach_bytes = True, reach_bytes
-        pause, block, look_around = (one.address for one in verbs.waits)
-        comm.pause_kernel, comm.block_kernel, comm.look_around_kernel = pause, block, look_around
+        give_waits(comm, verbs.waits)
         self._describe(node_order)
 
     def record(self, record: Record, rows: int = 0) -> View:

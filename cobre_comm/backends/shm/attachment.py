@@ -8,6 +8,7 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import View
 from cobre_kernels.shm import control, wait
 
+from cobre_comm.backends.comm_memory import give_waits
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.backends.shm.rendezvous import rendezvous
@@ -106,8 +107,7 @@ def set_patience(comm: View, spin_us: float) -> None:
     """Write into a record how the waits among ranks of a node go."""
     comm.spin_ns = int(spin_us * 1000)
     comm.yield_ns = int(YIELD_US * 1000)
-    pause, block, look_around = (one.address for one in wait.KERNELS)
-    comm.pause_kernel, comm.block_kernel, comm.look_around_kernel = pause, block, look_around
+    give_waits(comm, wait.KERNELS)
     portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")
     comm.portable = portable or not libc.HAS_FUTEX
 

@@ -14,7 +14,8 @@ from cobre_kernels.collective.reduction.fold import Fold, fold_kernel  # isort: 
 from cobre_kernels.collective.stop import STOP_FLAG  # isort: skip
 from cobre_kernels.machine.kernel import kernel  # isort: skip
 from cobre_kernels.machine.record import poke_now  # isort: skip
-from cobre_kernels.shm import control  # isort: skip
+from cobre_kernels.shm import control, wait  # isort: skip
+from cobre_comm.backends.comm_memory import give_waits  # isort: skip
 from cobre_comm.backends.journals import Journals  # isort: skip
 from cobre_comm.backends.region_table import RegionTable  # isort: skip
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES  # isort: skip
@@ -74,6 +75,7 @@ class World:
             comm.control, comm.buffers, comm.buffer_stride = begin, self.buffers, buffer_bytes
             comm.chunk_bytes = control.chunk_bytes(buffer_bytes)
             comm.timeout_ns = int(timeout_s * 1e9)
+            give_waits(comm, wait.KERNELS)
             comm.late_ns, comm.late = 1, self.late.ctypes.data  # each look around tells
             comm.slot_fills.to_stream = comm.region_fills.to_stream = rank
             comm.regions = self.regions.address

@@ -1,10 +1,10 @@
 """The faults: what goes wrong, and in which lines a kernel differs then.
 
-Each is a file of ``patches``, named as the fault: what goes wrong, from how many ranks on that can
-show, which kernel has the fault, and a patch of ``cobre_kernels`` as ``diff`` writes it, without
-line numbers. The lines that a hunk takes away or keeps must be there once. ``parts`` in a patch is
-the module of that name here. Those of ``package`` are patches of ``cobre_comm``, and those of
-``repository``, for `make quick`, of any file.
+All of them stand in ``faults.patch``. Each has a name, a story of what goes wrong, the smallest
+number of ranks with which that shows, the kernel that has the fault, and a patch as ``diff`` writes
+it, without line numbers. The lines that a hunk takes away or keeps must be there once. ``parts`` in
+a patch is the module of that name here. The first part of the file patches ``cobre_kernels``, the
+second one ``cobre_comm``, and the third one any file of the repository, for `make quick`.
 
 Not among them is a fold that uses a fused multiply-add: a bare sum has no product to fuse, and
 ``fma(x, 1.0, acc)`` rounds as ``acc + x`` does, so that mutant would be right. So would be one that
@@ -71,13 +71,13 @@ class Fault:
         return "Test" + "".join(word.capitalize() for word in self.name.split("-"))
 
 
-def read(path):
-    """Return the fault that a patch describes."""
-    head, *hunks = path.read_text().split("@@\n")
-    fault, ranks, changed, _, after = head.splitlines()
+def read(text):
+    """Return the fault that one entry of the file describes."""
+    head, *hunks = text.split("@@\n")
+    name, story, ranks, changed, _, after = head.splitlines()
     return Fault(
-        name=path.stem,
-        story=fault.removeprefix("Fault: "),
+        name=name,
+        story=story.removeprefix("Story: "),
         ranks=int(ranks.removeprefix("Ranks: ")),
         changed=changed.removeprefix("Kernel: "),
         path=after.removeprefix("+++ "),
@@ -103,9 +103,12 @@ def patched(source, hunks):
     return source
 
 
-def _read_all(folder):
-    return {path.stem: read(path) for path in sorted((HERE / folder).glob("*.patch"))}
+def _read_all():
+    """Yield the faults of each part of the file, by name."""
+    _, *parts = (HERE / "faults.patch").read_text().split("==== ")
+    for part in parts:
+        faults = map(read, part.split("Fault: ")[1:])
+        yield {fault.name: fault for fault in faults}
 
 
-FAULTS, PACKAGE_FAULTS = _read_all("patches"), _read_all("package")
-REPOSITORY_FAULTS = _read_all("repository")
+FAULTS, PACKAGE_FAULTS, REPOSITORY_FAULTS = _read_all()

@@ -71,6 +71,7 @@ def _wait_long(comm, rank, generation):
         wait.step = generation
         begin_wait(comm)
     spin_again(comm)
+    wait.looked_ns = 0
     wait.rank = rank
     wait.awaited = comm.names[rank]
     outcome = OK

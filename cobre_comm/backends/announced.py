@@ -53,7 +53,7 @@ class Announced(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What all processes of this job have in common, and no other job has."""
+        """Return how to start these processes as one job, or how to say that each works alone."""
         how = _HOW_TO_START.get(self.variable, _HOW_TO_START_MPI)
         return f"{how.format(size=self.size)}; or set COBRE_COMM_BACKEND=local if each works alone"
 

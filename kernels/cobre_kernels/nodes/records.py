@@ -8,6 +8,7 @@ buffer* here::
 """
 
 from cobre_kernels.collective.comm import FAILURE
+from cobre_kernels.collective.waiting.patience import waited_ns
 from cobre_kernels.collective.waiting.pulse import PULSE
 from cobre_kernels.machine.record import (
     LINE_BYTES,
@@ -173,9 +174,9 @@ def mark_node(comm, node, is_late):
 
     A leader that waits for a rank of its own node neither moves bytes nor answers.
     """
-    waited_ns = comm.wait.clock_ns - comm.wait.began_ns if is_late else 0
+    shown_ns = waited_ns(comm) if is_late else 0
     is_alone = ranks_of(comm.nodes, node) == 1
-    comm.late[leader_of(comm.nodes, node)] = waited_ns if is_alone else -waited_ns
+    comm.late[leader_of(comm.nodes, node)] = shown_ns if is_alone else -shown_ns
 
 
 @routine

@@ -59,6 +59,10 @@ _CLEAN = (
     ("attach", "no deadline", 3, ("DEATHS=2",)),
     ("attach", "deadline", 2, ("DEATHS=2", "DEADLINE")),
     ("attach", "deadline", 3, ("DEATHS=2", "DEADLINE")),
+    ("leaders", "data that can be left", 2, ()),
+    ("leaders", "data that can be left", 3, ()),
+    ("leaders", "data that cannot", 2, ("BOUND",)),
+    ("leaders", "data that cannot", 3, ("BOUND",)),
 )
 
 # Model, fault, the error it must show, further switches.
@@ -106,6 +110,10 @@ _FAULTS = (
     ("attach", "ANY_OWNER", SECOND_JOB_FAILS, ()),
     ("attach", "EMPTY_IS_FOREIGN", SECOND_JOB_FAILS, ("DEADLINE",)),
     ("attach", "KEEPS_LOCK", "ending[0]==", ()),
+    ("leaders", "NO_COMMIT", WAITS_FOR_EVER, ("BOUND",)),
+    ("leaders", "STAY_PREPARED", WAITS_FOR_EVER, ("BOUND",)),
+    ("leaders", "SILENT", WAITS_FOR_EVER, ("BOUND",)),
+    ("leaders", "ALL_FRESH", "lost_at[", ()),
 )
 _NEEDS_THREE_RANKS = {("wake", "WAKE_ONE"), ("attach", "KEEPS_LOCK"), ("step", "EXCHANGE_ALL")}
 _NEEDS_TWO_RANKS = {("step", "OWN_SLOT")}

@@ -132,7 +132,9 @@ def compare(case: Case, result: Result) -> tuple[bool, str]:
 def arguments(argv: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--model", help="only this model: step, stripes, wake, death, attach")
+    parser.add_argument(
+        "--model", help="only this model: step, stripes, wake, death, attach, leaders"
+    )
     parser.add_argument("--case", help="only this case, as named in the output")
     parser.add_argument("--ranks", type=int, help="only with this number of ranks")
     parser.add_argument("--kind", choices=["clean", "fault"], help="only these")

@@ -16,10 +16,12 @@ from cobre_kernels.collective.comm import COMM, LEFT, PRESENT, UNREACHABLE
 from cobre_kernels.collective.status import LOST_PEER, OK
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.messages import ANSWER, QUERY, REPORT
-from cobre_kernels.mpi.records import MESSAGE, message_bytes
+from cobre_kernels.mpi.messages import HEAD_BYTES
+from cobre_kernels.mpi.records import MPI_MESSAGE, message_bytes
 from cobre_kernels.nodes import round
-from cobre_kernels.nodes.records import COMMITTED, ENTERED, STAGING
+from cobre_kernels.nodes.messages import ANSWER, GOODBYE, QUERY, REPORT, report_kernel
+from cobre_kernels.nodes.protocol import COMMITTED, ENTERED, MOVING
+from cobre_kernels.nodes.records import STAGING
 from cobre_kernels.nodes.verbs import Exchange, Gather
 
 from cobre_comm.backends.comm_memory import comm_words
@@ -62,16 +64,15 @@ class Library:
         return 0
 
     def send(self, buffer, count, byte, rank, tag, comm, request):
-        self.sent.append(MESSAGE.at(buffer).kind)
+        self.sent.append(MPI_MESSAGE.at(buffer).kind)
         return 0
 
-    def come(self, kind, completed=0, reasons=()):
+    def come(self, kind, number=0, reasons=()):
         """Let a message of the other leader come."""
         words = np.zeros(message_bytes(2) // WORD_BYTES, np.int64)
-        message = MESSAGE.of(words)
-        message.kind, message.sender, message.completed = kind, OTHER, completed
-        for rank, reason in enumerate(reasons):
-            message.reasons[rank].reason = reason
+        message = MPI_MESSAGE.of(words)
+        message.kind, message.sender, message.number = kind, OTHER, number
+        words[HEAD_BYTES // WORD_BYTES :][: len(reasons)] = reasons
         self.inbox.append(words)
 
 
@@ -113,11 +114,11 @@ class Leader:
         self.memory = Memory(comm, self.words, owned, node_order_of([0, 1], OWN))
         self.nodes = comm.nodes = self.memory.nodes
         self.nodes.staging = self.memory.record(STAGING, 2)
-        self.nodes.phase = ENTERED
+        self.nodes.state = ENTERED
         self.journals = Journals(comm)
 
     def exchange(self):
-        call = Exchange(round.HEADER_BYTES, 0, 0)
+        call = Exchange(round.LEADER_HEADER_BYTES, 0, 0)
         return memory.VERBS.exchange.call(self.comm.address, call)
 
     def gather(self, parts):
@@ -127,7 +128,7 @@ class Leader:
         return memory.VERBS.allgatherv.call(self.comm.address, Gather(0))
 
     def report(self):
-        return memory.VERBS.report.call(self.comm.address, Outcome(LOST_PEER))
+        return report_kernel.call(self.comm.address, Outcome(LOST_PEER))
 
     def reasons(self):
         return [self.comm.failures[rank].reason for rank in range(2)]
@@ -150,7 +151,7 @@ def answer_each_query(mpi, monkeypatch, complete_after=None):
     queries = []
 
     def send(buffer, *arguments):
-        if MESSAGE.at(buffer).kind == QUERY:
+        if MPI_MESSAGE.at(buffer).kind == QUERY:
             queries.append(1)
             mpi.come(ANSWER)
             if len(queries) == complete_after:
@@ -161,14 +162,13 @@ def answer_each_query(mpi, monkeypatch, complete_after=None):
     return queries
 
 
-def test_row_refuse(leader, mpi):
-    """After a report, no exchange begins."""
-    leader.comm.mpi.reports, leader.comm.mpi.reporter = 1, OTHER
-    leader.comm.mpi.reasons[OTHER] = LEFT
+def test_after_a_loss_no_exchange_begins(leader, mpi):
+    mpi.come(GOODBYE)
+    memory.VERBS.read.call(leader.comm.address)
     assert leader.exchange() == LOST_PEER
     assert leader.reasons() == [PRESENT, LEFT]
     assert not mpi.begun
-    leader.nodes.phase = COMMITTED  # which begins with the reporter what it has begun
+    leader.nodes.state = COMMITTED  # which begins what others may have begun
     assert leader.exchange() == OK
     assert len(mpi.begun) == 1
 
@@ -193,7 +193,7 @@ def test_a_network_that_carries_messages_but_no_exchange(leader, mpi, monkeypatc
 
 def test_data_that_go_on_moving_slowly(leader, mpi, monkeypatch):
     queries = answer_each_query(mpi, monkeypatch, complete_after=2)
-    leader.nodes.phase, leader.nodes.waits_end = COMMITTED, 1
+    leader.nodes.state = MOVING
     leader.comm.timeout_ns = 1
     assert leader.gather([(0, 7), (7, 7)]) == OK
     assert len(queries) == 2

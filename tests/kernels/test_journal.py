@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.seeing import journal
-from cobre_kernels.collective.seeing.journal import CALLS, JOURNAL, Copy
+from cobre_kernels.collective.seeing.journal import (
+    CALLS,
+    JOURNAL,
+    RAISED_ROWS,
+    RAISED_WORDS,
+    Copy,
+    Raised,
+)
 from cobre_kernels.machine.record import peek_now, poke_now
 
 WORDS = ("number", "signature", "count", "size_bytes", "entered")
@@ -99,3 +106,13 @@ def test_a_call_that_begins_is_shown_whole_or_not_at_all(rank, monkeypatch):
             assert found.items() >= noted(older).items()
             others = {n: value for n, value in found.items() if n not in older}
             assert others in ({}, noted([LAST - CALLS + 1]), noted([LAST + 1])), (first, load)
+
+
+def test_an_exception_is_noted_once_and_where_a_row_is_free():
+    words = JOURNAL.array()
+    for number, rank in enumerate((2, 0, 2, 1, 0, 3, 4)):
+        told = np.full(RAISED_WORDS, number)
+        journal.note_raised_kernel.call(words.ctypes.data, Raised(rank, told.ctypes.data))
+    rows = [JOURNAL.of(words).raised[row] for row in range(RAISED_ROWS)]
+    assert [peek_now(row.rank) - 1 for row in rows] == [2, 0, 1, 3]
+    assert [peek_now(row.words[RAISED_WORDS - 1].value) for row in rows] == [0, 1, 3, 5]

@@ -19,10 +19,12 @@ from cobre_kernels.collective.seeing.journal import RAISED_BYTES
 from cobre_kernels.collective.status import LOST_PEER, OK
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.nodes import round
+from cobre_kernels.nodes.messages import ANSWER, GOODBYE, QUERY, RAISED, REPORT
+from cobre_kernels.nodes.protocol import ENTERED, MOVING
 from cobre_kernels.nodes.records import STAGING
 from cobre_kernels.nodes.verbs import Chain, Exchange, Gather
 from cobre_kernels.tcp import tags
-from cobre_kernels.tcp.frame import HEADER_BYTES
+from cobre_kernels.tcp.frame import FRAME_HEADER_BYTES
 from cobre_kernels.tcp.links import CHUNK_BYTES
 from cobre_kernels.tcp.progress.sockets import receive_all, send_all
 from numba import config
@@ -36,7 +38,7 @@ from cobre_comm.backends.tcp.memory import VERBS, link_record
 from tests.kernels import programs
 
 EAGER_BYTES = 64
-STEP = 3
+VERB = 3  # the next one that this leader begins
 SIGNATURE = 77
 PATIENCE_MS = 60_000
 
@@ -50,10 +52,11 @@ class Peer:
     def __init__(self, own=0):
         words = comm_words(2)
         self.comm = comm = COMM.of(words)
-        comm.rank, comm.size, comm.generation = own, 2, STEP
+        comm.rank, comm.size = own, 2
         order = node_order_of([0, 1], own)
         self.memory = NodesMemory(comm, words, order, VERBS)
         comm.nodes = self.memory.nodes
+        comm.nodes.state, comm.nodes.begun = ENTERED, VERB - 1
         comm.nodes.staging = self.memory.record(STAGING, 2)
         self.journals = Journals(comm)
         comm.fold_kernel = fold_kernel.address
@@ -76,14 +79,14 @@ class Peer:
         for sock in self.sockets:
             sock.close()
 
-    def send_header(self, payload_bytes=0, step=STEP, signature=SIGNATURE):
-        following = HEADER_BYTES - tags.LENGTH_BYTES + payload_bytes
+    def send_header(self, payload_bytes=0, verb=VERB, signature=SIGNATURE):
+        following = FRAME_HEADER_BYTES - tags.LENGTH_BYTES + payload_bytes
         self.data.sendall(
-            struct.pack(">IBBHqqqq", following, tags.EXCHANGE, 0, 0, step, signature, 0, 0)
+            struct.pack(">IBBHqqqq", following, tags.EXCHANGE, 0, 0, verb, signature, 0, 0)
         )
 
     def exchange(self):
-        return VERBS.exchange.call(self.comm.address, Exchange(round.HEADER_BYTES, 0, 0))
+        return VERBS.exchange.call(self.comm.address, Exchange(round.LEADER_HEADER_BYTES, 0, 0))
 
     def reasons(self):
         return [self.comm.failures[rank].reason for rank in range(2)]
@@ -95,9 +98,9 @@ def peer():
         yield made
 
 
-def control_frame(tag, step, rows=b"", length=None):
-    following = tags.TAG_BYTES + 8 + len(rows)
-    return struct.pack(">IBq", following if length is None else length, tag, step) + rows
+def control_frame(kind, number, words=b"", length=None):
+    following = tags.TAG_BYTES + 8 + len(words) if length is None else length
+    return struct.pack(">IBq", following, tags.FIRST_CONTROL + kind, number) + words
 
 
 def prefix(tag, payload_bytes):
@@ -112,9 +115,9 @@ def address(array):
 
 
 def test_a_control_message_that_comes_in_two_parts(peer):
-    goodbye = control_frame(tags.SHUTDOWN, STEP - 1)
+    goodbye = control_frame(GOODBYE, VERB)
     peer.control.sendall(goodbye[:5])
-    peer.comm.links.swept = -1000  # a step begins with reading all control messages
+    peer.comm.links.swept = -1000  # a verb begins with reading all control messages
     peer.send_header()
     assert peer.exchange() == OK
     peer.control.sendall(goodbye[5:])
@@ -125,21 +128,45 @@ def test_a_control_message_that_comes_in_two_parts(peer):
 @pytest.mark.parametrize(
     "data",
     [
-        control_frame(0x77, STEP),
-        control_frame(tags.SHUTDOWN, STEP, length=10),
-        control_frame(tags.WAITING, STEP, b"more"),
-        control_frame(tags.RAISED, 2, bytes(RAISED_BYTES)),  # of a rank that is none
-        control_frame(tags.RAISED, -1, bytes(RAISED_BYTES)),
-        control_frame(tags.RAISED, 1, bytes(RAISED_BYTES))[:-1],
-        control_frame(tags.FAILURE, STEP, bytes(16))[:-1],
+        control_frame(GOODBYE + 1, VERB),
+        control_frame(-1, VERB),
+        control_frame(GOODBYE, VERB, length=10),
+        control_frame(QUERY, 0, b"more"),
+        control_frame(RAISED, 2, bytes(RAISED_BYTES)),  # of a rank that is none
+        control_frame(RAISED, -1, bytes(RAISED_BYTES)),
+        control_frame(RAISED, 1, bytes(RAISED_BYTES))[:-1],
+        control_frame(REPORT, VERB, bytes(16))[:-1],
     ],
-    ids=["tag", "length", "rows", "no rank", "below 0", "half an exception", "half a report"],
+    ids=[
+        "kind", "tag", "length", "words", "no rank", "below 0", "half an exception",
+        "half a report",
+    ],
 )  # fmt: skip
 def test_a_control_message_that_is_not_of_the_protocol(peer, data):
     peer.control.sendall(data)
     peer.control.shutdown(socket.SHUT_WR)
     assert peer.exchange() == LOST_PEER
     assert peer.reasons() == [PRESENT, GARBLED]
+
+
+def test_a_query_is_answered_and_an_answer_is_not(peer):
+    for kind in (QUERY, ANSWER, QUERY):
+        peer.control.sendall(control_frame(kind, 0))
+    peer.comm.links.swept = -1000
+    peer.send_header()
+    assert peer.exchange() == OK
+    assert peer.control.recv(1000) == 2 * control_frame(ANSWER, 0)
+
+
+@pytest.mark.parametrize("kind", [GOODBYE, REPORT])
+def test_who_has_completed_a_verb_is_no_loss_to_it(peer, kind):
+    words = struct.pack(">qq", PRESENT, DIED) if kind == REPORT else b""
+    peer.control.sendall(control_frame(kind, VERB, words))
+    peer.comm.links.swept = -1000
+    peer.send_header()
+    assert peer.exchange() == OK
+    assert peer.exchange() == LOST_PEER
+    assert peer.reasons() == [PRESENT, DIED if kind == REPORT else LEFT]
 
 
 def test_links_that_this_process_has_closed(peer):
@@ -159,8 +186,8 @@ def test_a_header_of_another_call_with_a_payload_that_none_can_have(peer, payloa
     assert peer.reasons() == [PRESENT, GARBLED]
 
 
-def test_a_header_of_another_step(peer):
-    peer.send_header(step=STEP + 1)
+def test_a_header_of_another_verb(peer):
+    peer.send_header(verb=VERB + 1)
     assert peer.exchange() == LOST_PEER
     assert peer.reasons() == [PRESENT, GARBLED]
 
@@ -168,6 +195,7 @@ def test_a_header_of_another_step(peer):
 def gather(peer, nbytes):
     """Gather so many bytes of each leader; return the status, and the buffer."""
     nodes, buffer = peer.comm.nodes, np.full(2 * nbytes, 3, np.uint8)
+    nodes.state = MOVING
     for node in range(2):
         nodes.block_bytes[node], nodes.block_at[node] = nbytes, node * nbytes
     return VERBS.allgatherv.call(peer.comm.address, Gather(address(buffer))), buffer
@@ -176,6 +204,7 @@ def gather(peer, nbytes):
 def reduce(peer, values):
     """Take the maximum of two leaders; return the status, and the result."""
     result = np.zeros_like(values)
+    peer.comm.nodes.state = MOVING
     call = Chain(address(values), 0, 1, address(result), values.nbytes, dtypes.FLOAT64, MAX)
     return VERBS.chain.call(peer.comm.address, call), result
 

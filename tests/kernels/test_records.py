@@ -119,7 +119,7 @@ CODES = {
     "dtype": numbered(dtypes, "OTHER", "EXACT"),
     "guard": numbered(comm, "FORKED", "FINALIZED"),
     "reason": numbered(comm, "PRESENT", "UNREACHABLE"),
-    "condition": numbered(control, "MEMBER", "FAILED"),
+    "condition": numbered(control, "MEMBER", "HAS_FAILED"),
 }
 
 

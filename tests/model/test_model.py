@@ -9,9 +9,10 @@ import sys
 import pytest
 
 from tests.command import python
+from tests.model import rows
 
 CHECK = pathlib.Path(__file__).parents[2] / "model" / "check.py"
-MODELS = ["step", "stripes", "wake", "death", "attach"]
+MODELS = ["step", "stripes", "wake", "death", "attach", "leaders"]
 SWITCHES = re.compile(
     r"(?:ifdef|ifndef|defined\() ?((?:FAULT|FIX)_\w+|TRUE_REASON|MARK_LATER|KEEPS_LOCK)"
 )
@@ -96,3 +97,7 @@ def test_every_switch_of_the_models_is_checked():
         switches = set(SWITCHES.findall(text))
         assert switches
         assert {(model, switch) for switch in switches} <= checked
+
+
+def test_the_model_of_the_leaders_has_the_rows_of_the_protocol():
+    assert rows.PATH.read_text() == rows.promela(), "write it: python -m tests.model.rows"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
-from cobre_kernels.collective.seeing.journal import RAISED_ROWS
+from cobre_kernels.collective.comm import LEFT, PRESENT
 from cobre_kernels.machine.record import WORD_BYTES, View
 from cobre_kernels.mpi import calls, messages, records, verbs, waiting
+from cobre_kernels.nodes.messages import GOODBYE, REPORT
 from cobre_kernels.nodes.records import INLINE_BYTES
 from numpy.typing import NDArray
 
@@ -29,10 +30,10 @@ VERBS = Verbs(
     allgatherv=verbs.allgatherv_kernel,
     broadcast=verbs.broadcast_kernel,
     alltoallv=verbs.alltoallv_kernel,
-    report=messages.report_kernel,
-    goodbye=messages.goodbye_kernel,
-    waits=waiting.KERNELS,
-    followers_report=True,
+    post=messages.post_kernel,
+    read=messages.read_kernel,
+    block=waiting.block_kernel,
+    followers_post=True,
 )
 
 
@@ -46,7 +47,7 @@ class MpiMemory(NodesMemory):
     words : ndarray of int64
         That memory.
     owned : OwnedObjects
-        Its communicators; gets a further one, of the leaders.
+        Its communicators, with that of the leaders.
     node_order : NodeOrder
         Which ranks are where.
     """
@@ -68,33 +69,25 @@ class MpiMemory(NodesMemory):
         from mpi4py import MPI
 
         mpi, world = self._mpi, owned.world
-        leaders = world.Split(0 if self.leads else MPI.UNDEFINED, key=world.rank)
         mpi.handle_bytes = MPI._sizeof(MPI.Comm)
         mpi.world = _handle(world)
         mpi.byte = _handle(MPI.BYTE)
         mpi.in_place = int(MPI.IN_PLACE)
         mpi.any_source = MPI.ANY_SOURCE
         mpi.status = self.room(MPI._sizeof(MPI.Status))
-        if self.leads:
-            leaders.Set_errhandler(MPI.ERRORS_RETURN)
-            mpi.leaders = _handle(leaders)
-            owned.comms.insert(0, cast(MPI.Intracomm, leaders))
+        if owned.leaders is not None:
+            owned.leaders.Set_errhandler(MPI.ERRORS_RETURN)
+            mpi.leaders = _handle(owned.leaders)
         world.Set_errhandler(MPI.ERRORS_RETURN)
 
     def _make_messages(self, size: int, nodes: int) -> None:
         """Take memory for what leaders send and receive."""
         mpi = self._mpi
         mpi.counts = self.room(4 * nodes * WORD_BYTES)
-        mpi.reasons = self.room(size * WORD_BYTES)
-        mpi.report_out = self.record(records.MESSAGE, size)
-        mpi.raised_out = self.room(RAISED_ROWS * records.RAISED_MESSAGE.size_bytes)
-        for name, kind in (("query_out", messages.QUERY), ("answer_out", messages.ANSWER)):
-            message = self.record(records.MESSAGE)
-            message.kind, message.sender = kind, self._world.rank
-            setattr(mpi, name, message)
-        mpi.message_in = self.room(records.message_bytes(size))
+        mpi.message_bytes = records.message_bytes(size)
+        mpi.outbox = self.room(records.OUTBOX_MESSAGES * mpi.message_bytes)
+        mpi.inbox = self.room(mpi.message_bytes)
         mpi.sends = self.room(nodes * WORD_BYTES)
-        mpi.answered = self.room(nodes * WORD_BYTES)
 
     def receive_goodbyes(self, limit_s: float) -> bool:
         """Receive the goodbyes that no wait has read: each other leader has sent one.
@@ -115,17 +108,17 @@ class MpiMemory(NodesMemory):
 
         if not self._mpi.leaders:
             return True
-        received = self._mpi.message_in
-        buffer = (ctypes.c_char * records.message_bytes(self._world.size)).from_address(
-            received.address
-        )
+        nodes, received = self.nodes, self._mpi.inbox
+        leaders = [nodes.leaders[node] for node in range(nodes.nodes)]
+        buffer = (ctypes.c_char * self._mpi.message_bytes).from_address(received.address)
         deadline = running_s() + limit_s
-        while self._mpi.reports < self._peers:
+        while sum(leader.condition != PRESENT for leader in leaders) < self._peers:
             message = self._world.Improbe(source=MPI.ANY_SOURCE, tag=messages.TAG)
             if message is not None:
                 message.Recv([buffer, MPI.BYTE])
                 # A goodbye is the last that a leader sends; what it asked before has no answer now.
-                self._mpi.reports += received.kind == messages.REPORT
+                if received.kind in (REPORT, GOODBYE):
+                    leaders[nodes.node_of[received.sender]].condition = LEFT
             elif running_s() > deadline:
                 return False
             else:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from cobre_kernels.collective.calls import BARRIER
 from cobre_kernels.collective.comm import COMM, FAILURE, FORKED
+from cobre_kernels.collective.seeing.journal import RAISED_BYTES
+from cobre_kernels.collective.waiting.patience import pause_kernel
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES, Record, View, poke_now
-from cobre_kernels.nodes import outcome, records, round
+from cobre_kernels.nodes import messages, outcome, records, round, waiting
 from cobre_kernels.nodes.failing import abandon_body
 from cobre_kernels.shm.step import announce_closed_kernel
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ BODIES = Bodies(
     abandon_body,
     helpers=(
         round.enter_round_kernel, outcome.hand_out_kernel,
+        messages.report_kernel, messages.goodbye_kernel, pause_kernel, waiting.look_around_kernel,
         NODE_BODIES.of(BARRIER), NODE_BODIES.abandon, announce_closed_kernel, *NODE_BODIES.helpers,
     ),
 )  # fmt: skip
@@ -39,15 +41,14 @@ class Verbs:
 
     Parameters
     ----------
-    exchange, allgatherv, broadcast, alltoallv, report, goodbye : Kernel
+    exchange, allgatherv, broadcast, alltoallv, post, read, block : Kernel
         The verbs of ``cobre_kernels/nodes/verbs.py``.
-    waits : tuple of Kernel
-        The policy of waits, and how this transport blocks and looks around
-        (``cobre_kernels/collective/waiting/patience.py``).
     chain : Kernel, optional
         A verb that not every transport has.
-    followers_report : bool
-        Whether ``report`` works on followers too.
+    sees_bytes : bool
+        Whether a wait begins anew when bytes move.
+    followers_post : bool
+        Whether ``post`` works on followers too.
     helpers : tuple of Kernel
         Other kernels that the verbs need.
     """
@@ -56,18 +57,19 @@ class Verbs:
     allgatherv: Kernel
     broadcast: Kernel
     alltoallv: Kernel
-    report: Kernel
-    goodbye: Kernel
-    waits: tuple[Kernel, Kernel, Kernel]
+    post: Kernel
+    read: Kernel
+    block: Kernel
     chain: Kernel | None = None
-    followers_report: bool = False
+    sees_bytes: bool = False
+    followers_post: bool = False
     helpers: tuple[Kernel, ...] = ()
 
     def all(self) -> tuple[Kernel, ...]:
         """Return the kernels, to be compiled before ranks start."""
         kernels = (
             self.exchange, self.allgatherv, self.broadcast, self.alltoallv,
-            self.report, self.goodbye, self.chain, *self.waits, *self.helpers,
+            self.post, self.read, self.block, self.chain, *self.helpers,
         )  # fmt: skip
         return tuple(one for one in kernels if one is not None)
 
@@ -105,7 +107,7 @@ class NodesMemory:
         self._comm = comm
         self._announce_closed = announce_closed_kernel.call  # loaded now: close may run at exit
         self.leads = node_order.leader == comm.rank
-        self._goodbye = verbs.goodbye.call if self.leads else None
+        self._goodbye = messages.goodbye_kernel.call if self.leads else None
         ranks = len(node_order.here)
         self._arrays.append(comm_words(ranks))
         self.node = node = COMM.of(self._arrays[-1])
@@ -118,12 +120,14 @@ class NodesMemory:
         nodes.enter_round_kernel = round.enter_round_kernel.address
         nodes.hand_out_kernel = outcome.hand_out_kernel.address
         nodes.exchange = verbs.exchange.address
-        nodes.report = verbs.report.address if self.leads or verbs.followers_report else 0
+        nodes.report = messages.report_kernel.address
+        nodes.post = verbs.post.address if self.leads or verbs.followers_post else 0
+        nodes.read = verbs.read.address
         nodes.allgatherv, nodes.alltoallv = verbs.allgatherv.address, verbs.alltoallv.address
         nodes.broadcast = verbs.broadcast.address
         nodes.chain = verbs.chain.address if verbs.chain else 0
-        nodes.waits_end, nodes.reach_bytes = True, reach_bytes
-        give_waits(comm, verbs.waits)
+        nodes.waits_end, nodes.reach_bytes, nodes.sees_bytes = True, reach_bytes, verbs.sees_bytes
+        give_waits(comm, (pause_kernel, verbs.block, waiting.look_around_kernel))
         self._describe(node_order)
 
     def record(self, record: Record, rows: int = 0) -> View:
@@ -156,28 +160,24 @@ class NodesMemory:
         nodes.node_starts = self._copy(node_order.starts)
         first = int(node_order.starts[node_order.node])
         self.node.names = nodes.node_order.address + first * WORD_BYTES
-        nodes.header = self.record(records.HEADER)
-        nodes.headers = self.room(count * records.HEADER.size_bytes)
+        nodes.header = self.record(records.LEADER_HEADER)
+        nodes.headers = self.room(count * records.LEADER_HEADER.size_bytes)
         nodes.calls = self.room(len(order) * FAILURE.size_bytes)
+        nodes.leaders = self.room(count * records.LEADER.size_bytes)
+        nodes.reasons = self.room(len(order) * WORD_BYTES)
+        nodes.report_words = self.room(len(order) * WORD_BYTES)
+        nodes.raised_words = self.room(RAISED_BYTES)
         for name in records.TABLES_BY_NODE:
             setattr(nodes, name, self.room(count * WORD_BYTES))
 
-    def use_staging_buffer(self, least: Callable[[int], int]) -> None:
-        """Take the slots of the node's segment; all nodes use as much. Collective.
-
-        Parameters
-        ----------
-        least : callable
-            Returns the least value of all ranks.
-        """
+    def use_staging_buffer(self, half_bytes: int) -> None:
+        """Take the slots of the node's segment, as much of them as every node has."""
         comm, node, nodes = self._comm, self.node, self.nodes
-        offset = records.halves_offset(comm.size)
-        room = node.size * node.buffer_stride - offset
-        nodes.half_bytes = least(min(room // 2 // LINE_BYTES * LINE_BYTES, LARGEST_HALF_BYTES))
+        nodes.half_bytes = half_bytes
         nodes.staging = node.buffers
         if not self.leads:
             node.pulse = nodes.staging.pulse
-        nodes.halves = node.buffers + offset
+        nodes.halves = node.buffers + records.halves_offset(comm.size)
         comm.timeout_ns, comm.spin_ns = node.timeout_ns, node.spin_ns
         comm.yield_ns, comm.nodes = node.yield_ns, nodes
 
@@ -193,6 +193,21 @@ class NodesMemory:
         self._announce_closed(self.node.address)
         if self._goodbye is not None:
             self._goodbye(self._comm.address)
+
+
+def half_bytes_of(node_order: NodeOrder, buffer_bytes: int) -> int:
+    """Return half of what this node can stage; the least of all nodes is what each of them uses.
+
+    Parameters
+    ----------
+    node_order : NodeOrder
+        Which ranks are where.
+    buffer_bytes : int
+        Collective buffer of each rank of this node.
+    """
+    offset = records.halves_offset(len(node_order.order))
+    room = len(node_order.here) * buffer_bytes - offset
+    return int(min(room // 2 // LINE_BYTES * LINE_BYTES, LARGEST_HALF_BYTES))
 
 
 def least_buffer_bytes(node_order: NodeOrder) -> int:

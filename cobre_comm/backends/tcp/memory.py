@@ -4,28 +4,93 @@ from __future__ import annotations
 
 import socket
 
+import numpy as np
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
 from cobre_kernels.machine.record import WORD_BYTES, View
 from cobre_kernels.tcp import chain, messages, ring
 from cobre_kernels.tcp import links as records
 from cobre_kernels.tcp.frame import CONTROL_MESSAGE
 from cobre_kernels.tcp.progress import control, neighbours, waiting
+from numpy.typing import NDArray
 
+from cobre_comm.backends.membership import Attachment
 from cobre_comm.backends.nodes.memory import NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.tcp.links import Links
+from cobre_comm.common.cores import usable_cores
+from cobre_comm.config import TcpConfig
+from cobre_comm.errors import InitializationFailed
+
+SPIN_US = 50.0  # when every rank of this machine has a core
+YIELD_US = 50.0  # after the spin, before the first poll
 
 VERBS = Verbs(
     exchange=messages.exchange_kernel,
     allgatherv=ring.allgatherv_kernel,
     broadcast=ring.broadcast_kernel,
     alltoallv=messages.alltoallv_kernel,
-    report=control.report_kernel,
-    goodbye=control.goodbye_kernel,
-    waits=waiting.KERNELS,
+    post=control.post_kernel,
+    read=control.read_kernel,
+    block=waiting.block_kernel,
     chain=chain.chain_kernel,
+    sees_bytes=True,
     helpers=(messages.transfer_kernel, neighbours.advance_kernel),
 )
+
+
+class SocketTransport:
+    """The links of this rank to leaders of other nodes; of a follower, none.
+
+    Parameters
+    ----------
+    config : TcpConfig
+        Of this rank.
+    order : NodeOrder
+        Which ranks are where.
+    links : Links
+        The connected sockets.
+    half_bytes : int
+        Half of what every node can stage.
+    """
+
+    def __init__(self, config: TcpConfig, order: NodeOrder, links: Links, half_bytes: int) -> None:
+        self.links = links
+        self._config, self._order, self._half_bytes = config, order, half_bytes
+
+    def begin(self, comm: View, words: NDArray[np.int64], attachment: Attachment) -> NodesMemory:
+        """Make the records of a communicator; see :class:`~..membership.Transport`."""
+        links, order = self.links, self._order
+        memory = NodesMemory(comm, words, order, VERBS)
+        attachment.describe(memory.node)
+        memory.use_staging_buffer(self._half_bytes)
+        try:
+            comm.links = link_record(memory, links, order)
+        except MemoryError as error:
+            links.close()
+            raise InitializationFailed("tcp", f"no memory for eager_bytes: {error}") from error
+        if order.is_flat:
+            comm.spin_ns = choose_spin_us(self._config, links.ranks_here) * 1000
+            comm.yield_ns = YIELD_US * 1000
+        memory.nodes.eager_bytes = links.eager_bytes
+        return memory
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Processes by rank, of the ranks that are alone on their nodes."""
+        order = self._order
+        alone = set(order.leaders[np.diff(order.starts) == 1].tolist())
+        return {rank: pid for rank, pid in self.links.pids.items() if rank in alone}
+
+    def let_go(self, guard: int) -> None:
+        """Close the sockets: copies of them in a forked child would keep them open."""
+        self.links.close()
+
+
+def choose_spin_us(config: TcpConfig, ranks_here: int) -> float:
+    """Return how long a wait spins, before it yields and then blocks."""
+    if config.spin_us is not None:
+        return config.spin_us
+    return SPIN_US if ranks_here <= usable_cores() else 0.0
 
 
 def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> View:
@@ -50,11 +115,10 @@ def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> V
     )
     links.polls = memory.room((3 * nodes + 2) * records.POLL.size_bytes)
     links.blocks = memory.room(nodes * records.BLOCK.size_bytes)
-    links.reported = memory.room(size * WORD_BYTES)
-    links.report = memory.room(CONTROL_MESSAGE.size_bytes + size * WORD_BYTES)
-    links.report_rows = int(links.report) + CONTROL_MESSAGE.size_bytes
-    links.raised = memory.room(CONTROL_MESSAGE.size_bytes + RAISED_BYTES)
-    links.raised_words = int(links.raised) + CONTROL_MESSAGE.size_bytes
+    words_bytes = max(size * WORD_BYTES, RAISED_BYTES)
+    links.message_out = memory.room(CONTROL_MESSAGE.size_bytes + words_bytes)
+    links.words_out = int(links.message_out) + CONTROL_MESSAGE.size_bytes
+    links.words_in = memory.room(words_bytes)
     links.msghdr.vectors = links.msghdr.gathered.address
     links.next, links.previous = links.peers[(own + 1) % nodes], links.peers[(own - 1) % nodes]
     for node, rank in enumerate(node_order.leaders):

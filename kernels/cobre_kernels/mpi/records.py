@@ -1,26 +1,15 @@
-"""What a communicator keeps of the MPI library, and of the exchanges between leaders over it."""
+"""What a communicator keeps of the MPI library, and of the control messages over it."""
 
-from cobre_kernels.collective.seeing.journal import RAISED_BYTES
-from cobre_kernels.machine.record import Record, memory, own_rows, pointer, rows, table, word
+from cobre_kernels.collective.seeing.journal import RAISED_ROWS, RAISED_WORDS
+from cobre_kernels.machine.record import WORD_BYTES, Record, memory, pointer, word
+from cobre_kernels.nodes.messages import KINDS
 
-REASON = Record("Reason", "One word of a failure report.", reason=word("why a rank is lost"))
-
-MESSAGE = Record(
-    "Message",
-    "A control message between leaders; a liveness query or answer ends after its sender.",
-    kind=word("REPORT, QUERY or ANSWER"),
-    sender=word("its rank"),
-    completed=word("how many exchanges the sender had completed"),
-    reasons=own_rows(REASON, "one for each rank: why it takes no further part"),
-)
-
-RAISED_MESSAGE = Record(
-    "RaisedMessage",
-    "A control message: by which exception a rank has ended.",
-    kind=word("RAISED"),
-    sender=word("its rank"),
-    rank=word("the rank that has ended"),
-    words=memory(RAISED_BYTES, "type and first line of the text"),
+MPI_MESSAGE = Record(
+    "MpiMessage",
+    "Begins a control message between leaders (nodes/messages.py); its words follow.",
+    kind=word("QUERY, ANSWER, RAISED, REPORT or GOODBYE"),
+    sender=word("the rank that sends it"),
+    number=word("its number"),
 )
 
 MPI = Record(
@@ -38,24 +27,15 @@ MPI = Record(
     matched=memory(8, "handle of a message that MPI has matched"),
     status=word("address of an MPI_Status, which is never read"),
     counts=word("address of four arrays of C ints or 64-bit counts, one for each node"),
-    # Exchanges.
-    begun=word("exchanges that this leader has begun"),
-    completed=word("exchanges that it has completed"),
     # Control messages.
-    reports=word("failure reports and goodbyes that have come"),
-    reporter=word("rank that sent the last one"),
-    reported=word("the fewest exchanges that a reporter had completed"),
-    reasons=table("why each rank takes no further part, by reports"),
-    answered=table("1 for each node whose leader has answered"),
-    report_out=pointer("Message", "the report that this rank sends"),
-    raised_out=rows("RaisedMessage", "what ranks have raised, as the journal of this rank has it"),
-    query_out=pointer("Message", "the query that this rank sends"),
-    answer_out=pointer("Message", "the answer that this rank sends"),
-    message_in=pointer("Message", "the message that this rank receives"),
+    message_bytes=word("bytes of the longest control message"),
+    outbox=word("address of a message of each kind, and of one for each exception"),
+    inbox=pointer("MpiMessage", "the message that this rank receives"),
     sends=word("address of the handle of the last send to each node"),
 )
+OUTBOX_MESSAGES = len(KINDS) + RAISED_ROWS
 
 
 def message_bytes(size):
     """Return the bytes of the longest control message in a communicator of so many ranks."""
-    return max(MESSAGE.size_bytes + size * REASON.size_bytes, RAISED_MESSAGE.size_bytes)
+    return MPI_MESSAGE.size_bytes + WORD_BYTES * max(size, RAISED_WORDS)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from cobre_kernels.collective.calls import Allreduce
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.reduction.fold import fold
+from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
 from cobre_kernels.collective.regions import may_be_shared
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move
@@ -32,7 +32,6 @@ from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import (
-    BLOCK_BYTES,
     MEETING,
     STRIPE_LINE_BYTES,
     is_flat,
@@ -241,8 +240,8 @@ def _fold_contributions(comm, call, target, received, span):
     length, stride = span
     node_index = comm.nodes.node_index
     is_shared = may_be_shared(comm, target, length)
-    for begin in range(0, length, BLOCK_BYTES):
-        block = min(BLOCK_BYTES, length - begin)
+    for begin in range(0, length, FOLD_BLOCK_BYTES):
+        block = min(FOLD_BLOCK_BYTES, length - begin)
         accumulator = comm.nodes.accumulator if is_shared else target + begin
         move(accumulator, received + node_index[0] * stride + begin, block)
         for rank in range(1, comm.size):

@@ -18,6 +18,7 @@ from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.messages import say_goodbye
 from cobre_kernels.nodes.records import is_leader, leader_of, set_blocks_by_rank
 from cobre_kernels.nodes.verbs import Gather
 from cobre_kernels.shm.step import record_calls
@@ -35,7 +36,7 @@ def report_failure(comm, status):
     """
     nodes, own = comm.nodes, comm.failures[comm.rank]
     is_told = is_leader(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != PRESENT
-    if nodes.report == 0 or not is_told or is_forked(comm):
+    if nodes.post == 0 or not is_told or is_forked(comm):
         return
     for rank in range(comm.size):
         if comm.failures[rank].reason != PRESENT:
@@ -70,27 +71,35 @@ def fail_on_node(comm, outcome):
 
 
 @routine
-def adopt_reasons(comm, reasons, reporter, has_waited):
-    """Turn the reasons of a failure report into failure records; return the status that they mean.
+def adopt_report(comm):
+    """Make the failure reports that have come this leader's own; return the status that they mean.
 
-    To a rank that has not waited itself, or was the late one, the reporter is the missing one.
+    To the rank that was late, the reporter is the missing one.
     """
+    nodes = comm.nodes
+    comm.waited_ns = comm.timeout_ns  # as if this rank had waited itself
     status = TIMED_OUT
     for rank in range(comm.size):
-        if reasons[rank] != PRESENT and reasons[rank] != LATE:
+        if nodes.reasons[rank] != PRESENT and nodes.reasons[rank] != LATE:
             status = LOST_PEER
-    if status == TIMED_OUT and (not has_waited or reasons[comm.rank] == LATE):
-        return miss(comm, reporter)
+    if status == TIMED_OUT and nodes.reasons[comm.rank] == LATE:
+        return miss(comm, nodes.reporter)
     for rank in range(comm.size):
-        comm.failures[rank].reason = reasons[rank]
+        comm.failures[rank].reason = nodes.reasons[rank]
     return status
+
+
+@routine
+def clear_failures(comm):
+    """Name nobody, so far."""
+    for rank in range(comm.size):
+        comm.failures[rank].reason = PRESENT
 
 
 @routine
 def miss(comm, other):
     """Name one rank alone, which has given this one up; return the status of that."""
-    for rank in range(comm.size):
-        comm.failures[rank].reason = PRESENT
+    clear_failures(comm)
     comm.failures[other].reason = GAVE_UP
     return LOST_PEER
 
@@ -132,5 +141,5 @@ def abandon_body(comm, call):
     if call.status == UNSEEN:
         report_failure(comm, call.status)
     elif call.status == DISAGREE and is_leader(comm):
-        run(comm.nodes.report, comm, call)
+        say_goodbye(comm)
     return run(comm.nodes.node.abandon_body, comm.nodes.node, call)

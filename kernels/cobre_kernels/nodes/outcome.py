@@ -28,7 +28,8 @@ from cobre_kernels.nodes.failing import (
     report_failure,
     take_failures,
 )
-from cobre_kernels.nodes.records import OUTSIDE, is_leader, leader_of
+from cobre_kernels.nodes.protocol import OUTCOME, happen
+from cobre_kernels.nodes.records import is_leader, leader_of
 
 PULSE_NS = 500_000_000  # a leader that learns how another one ended may miss some beats
 
@@ -36,14 +37,13 @@ PULSE_NS = 500_000_000  # a leader that learns how another one ended may miss so
 @kernel(COMM, Outcome)
 def hand_out_kernel(comm, call):
     """Give the ranks of this node the outcome of the leaders, by a step of shared memory."""
-    nodes, node, staging = comm.nodes, comm.nodes.node, comm.nodes.staging
-    if nodes.phase == OUTSIDE:
+    node, staging = comm.nodes.node, comm.nodes.staging
+    if not happen(comm, OUTCOME):
         return call.status
     if is_leader(comm) and call.status not in (OK, DISAGREE):
-        report_failure(comm, call.status)  # always notify: a leader that is PREPARED relies on it
+        report_failure(comm, call.status)  # always notify: others may be PREPARED
     if call.status in (INTERRUPTED, IS_FORKED):
         return call.status  # of this rank alone; the others see that it has gone
-    nodes.phase = OUTSIDE
     comm.first_step = 0
     if is_leader(comm):
         _show_outcome(comm, call.status)

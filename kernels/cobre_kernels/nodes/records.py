@@ -8,7 +8,7 @@ buffer* here::
 """
 
 from cobre_kernels.collective.comm import FAILURE
-from cobre_kernels.collective.waiting.patience import waited_ns
+from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES
 from cobre_kernels.collective.waiting.pulse import PULSE
 from cobre_kernels.machine.record import (
     LINE_BYTES,
@@ -27,13 +27,6 @@ from cobre_kernels.machine.routine import routine
 INLINE_BYTES = 32
 HEADER_LINE_BYTES = 64
 STRIPE_LINE_BYTES = 64
-BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
-
-# Phases of a round; round.py says what leads from one to the next.
-OUTSIDE = 0
-ENTERED = 1
-PREPARED = 2
-COMMITTED = 3
 
 # What outputs of a collective the ranks of a node have; outputs.py.
 PRIVATE = 0
@@ -45,7 +38,7 @@ TABLES_BY_NODE = (
     "landing", "block_bytes", "block_at", "send_bytes", "send_at", "recv_bytes", "recv_at",
 )  # fmt: skip
 
-HEADER = Record(
+LEADER_HEADER = Record(
     "LeaderHeader",
     "What a leader says of its node when a round begins; every other leader gets a copy.",
     line_bytes=HEADER_LINE_BYTES,
@@ -69,20 +62,31 @@ STAGING = Record(
     failures=own_rows(FAILURE, "one for each rank, in node order", begins_line=True),
 )
 
+LEADER = Record(
+    "Leader",
+    "What this leader knows of another one (messages.py).",
+    condition=word("PRESENT, or why it takes no further part"),
+    completed=word("how many verbs it had completed then"),
+    heard_ns=word("when it last told that it waits"),
+    is_awaited=word("1: this leader waits for it, as far as the transport knows"),
+)
+
 NODES = Record(
     "Nodes",
     "What one communicator over several nodes keeps beside its own record; private memory.",
     enter_round_kernel=word("the kernel of round.py, by address"),
     hand_out_kernel=word("the kernel of round.py, by address"),
     # The transport (verbs.py).
-    exchange=word("verb, by address; likewise the next five"),
+    exchange=word("verb, by address; likewise the next six"),
     allgatherv=word("of parts that lie in one buffer"),
     broadcast=word("of one leader's buffer"),
     alltoallv=word("of parts that differ"),
     chain=word("of folds; 0: there is none"),
-    report=word("of a failure; 0: this rank reaches no leader"),
+    post=word("sends a control message; 0: this rank reaches no leader"),
+    read=word("reads what control messages have come"),
     eager_bytes=word("largest payload of a node that travels behind its header"),
-    waits_end=word("1: every verb hears signals, reports and the timeout"),
+    waits_end=word("1: every verb can be left"),
+    sees_bytes=word("1: a wait begins anew when bytes move"),
     reach_bytes=word("farthest end of a part in the buffer of allgatherv"),
     # The nodes.
     node=pointer("Comm", "this rank among those of its node, in shared memory"),
@@ -105,8 +109,22 @@ NODES = Record(
     first_writer=word("rank of this node that writes if it has the same output as others"),
     outputs=word("PRIVATE; in regions: APART, or MEETING if two may have bytes in common"),
     writes=word("1: this rank writes its output; 0: another one does, which has the same"),
+    # The protocol among leaders (protocol.py, messages.py).
+    state=word("OUTSIDE, ENTERED, PREPARED, MOVING, COMMITTED or ENDED"),
+    begun=word("verbs that this leader has begun"),
+    completed=word("verbs that it has completed"),
+    leaders=rows("Leader", "one for each node"),
+    losses=word("how often it has learnt that a leader takes no further part"),
+    reports=word("failure reports that have come"),
+    reported=word("the fewest verbs that one of their senders had completed"),
+    reporter=word("the rank that sent that one"),
+    reasons=table("why each rank takes no further part, by the reports"),
+    has_told=word("1: this rank has sent its report, or its goodbye"),
+    report=word("kernel that sends the report, by address"),
+    report_words=word("address of a word for each rank: the reason that this one reports"),
+    raised_told=word("exceptions of its journal that it has told"),
+    raised_words=word("address of the words of an exception that it tells"),
     # What leaders exchange.
-    phase=word("OUTSIDE, ENTERED, PREPARED or COMMITTED"),
     header=pointer("LeaderHeader", "what this leader sends"),
     headers=rows("LeaderHeader", "the headers of all leaders"),
     landing=table("where the eager payload of each node goes"),
@@ -117,7 +135,7 @@ NODES = Record(
     recv_bytes=table("alltoallv, exchange: bytes that come from each leader"),
     recv_at=table("alltoallv: where they go"),
     calls=rows("Failure", "what each rank called, in node order, where they disagree"),
-    accumulator=memory(BLOCK_BYTES, "for folds into memory that other ranks fold into"),
+    accumulator=memory(FOLD_BLOCK_BYTES, "for folds into memory that other ranks fold into"),
 )
 
 
@@ -166,17 +184,6 @@ def node_rank_of(nodes, rank):
 def ranks_of(nodes, node):
     """Return the number of ranks of a node."""
     return nodes.node_starts[node + 1] - nodes.node_starts[node]
-
-
-@routine
-def mark_node(comm, node, is_late):
-    """Mark in ``comm.late`` how long the leader of a node is waited for; below 0: or its ranks.
-
-    A leader that waits for a rank of its own node neither moves bytes nor answers.
-    """
-    shown_ns = waited_ns(comm) if is_late else 0
-    is_alone = ranks_of(comm.nodes, node) == 1
-    comm.late[leader_of(comm.nodes, node)] = shown_ns if is_alone else -shown_ns
 
 
 @routine

@@ -1,7 +1,5 @@
-"""One round of a collective over several nodes, and the protocol between leaders.
+"""One round of a collective over several nodes.
 
-Theory of operation
--------------------
 A collective is a sequence of rounds. No rank leaves a round before all ranks of all nodes have
 entered it. The steps of a round::
 
@@ -12,67 +10,7 @@ entered it. The steps of a round::
     data       a verb of the transport (verbs.py), from and to where the data belongs
     hand out   a step of shared memory: the outcome, and what the staging buffer holds
 
-Where every verb hears signals, reports and the timeout (``waits_end`` is 1), the first round of a
-collective prepares for all, and no round commits. Where MPI moves data between the buffers of
-callers (``waits_end`` is 0: over MPI, every rank alone on its node), no rank may leave while MPI
-may write there. Then each round prepares and commits: a rank that is lost in between is missed in
-a wait that can end.
-
-Messages between leaders::
-
-    header           what the node calls, and an eager payload
-    commit           says nothing but that its sender has all headers
-    failure report   why ranks take no further part, and how far its sender has come
-    goodbye          its sender closes: LEFT
-    liveness query   asks whether the receiver waits for leaders too
-    liveness answer  says so
-
-A leader is OUTSIDE of a round; or has ENTERED it, and waits in the prepare exchange; or is
-PREPARED: it has all headers, and waits in the commit exchange; or is COMMITTED: it moves the data,
-if there are any, and hands out. It *waits* in an exchange, and in a verb whose waits end. A report
-is *fresh* if its sender has not done its part of what the receiver waits in.
-
-=========  =========  ============================  =================================  =========
-row        state      event                         what the leader does               next
-=========  =========  ============================  =================================  =========
-ENTER      OUTSIDE    all ranks of the node are in  begin the prepare exchange         ENTERED
-GO_ON      OUTSIDE    ENTER, not the first round    move data, where waits end         COMMITTED
-REFUSE     ENTERED    any report came before        name the lost, report, hand out    OUTSIDE
-AGREE      ENTERED    headers equal, no data moves  the outcome is OK                  COMMITTED
-DIRECT     ENTERED    headers came, waits end       move data, or exchange calls       COMMITTED
-PREPARE    ENTERED    headers equal, data moves     begin the commit exchange          PREPARED
-DIFFER     ENTERED    headers differ                begin the commit exchange          PREPARED
-INTERRUPT  waiting    a signal handler raised       report GAVE_UP                     OUTSIDE
-FORK       waiting    a signal handler forked       the child leaves, and says nothing OUTSIDE
-ASK        waiting    a line on late ranks is due   query all leaders                  the same
-TELL       waiting    no answer for a while         a line names the silent            the same
-QUERY      waiting    the timeout is over           query all leaders                  the same
-HEARD      waiting    liveness answer               note that the node is here         the same
-LATE       waiting    no answer for a while         name the silent, report, hand out  OUTSIDE
-ANSWER     waiting    liveness query                answer                             the same
-RELEASE    waiting    fresh report                  name the lost, report, hand out    OUTSIDE
-KEEP       waiting    another report                keep it for REFUSE                 the same
-COMMIT     PREPARED   the exchange completes        move data, or exchange calls       COMMITTED
-HAND_OUT   COMMITTED  the verb returns, or no data  hand out the outcome               OUTSIDE
-STRAY      COMMITTED  a follower does not fetch it  name it, report, hand that out     OUTSIDE
-FAIL       any        a link or MPI fails           report, hand out                   OUTSIDE
-=========  =========  ============================  =================================  =========
-
-REFUSE is MPI's, whose exchanges begin on all leaders or on none. Over sockets a leader begins the
-exchange, and finds the report as it waits: RELEASE.
-
-Time limits: ``timeout_ns`` for entering; while waiting ``timeout_ns``, then the time for answers;
-none for PREPARED, which hears no signal either; ``timeout_ns`` for the followers that are to fetch
-an outcome. A follower sees that its leader dies or gives up. The leader's pulse beats as long as
-it waits or bytes move, and a follower names a leader LATE whose pulse stops for ``timeout_ns``
-(``collective/waiting/pulse.py``).
-
-No leader enters alone what it cannot leave. *Always notify*: each row from ENTERED to OUTSIDE
-sends a report, and only RELEASE leads from PREPARED to OUTSIDE. If one leader is COMMITTED to move
-data, all have begun the commit exchange. Then none gave up in the prepare exchange, no report is
-fresh, and all become COMMITTED. If one leader gave up in the prepare exchange, the commit
-exchange completes nowhere, and its report releases all that are PREPARED. A sender whose report is
-not fresh has completed the exchange: so will the receiver, even if the sender has ended meanwhile.
+``protocol.py`` has the states of a leader in a round, and why every wait ends.
 """
 
 from typing import NamedTuple
@@ -87,12 +25,21 @@ from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.arrival import note_last_node, note_node
 from cobre_kernels.nodes.failing import exchange_calls, fail_on_node
 from cobre_kernels.nodes.outputs import see_outputs
-from cobre_kernels.nodes.records import COMMITTED, ENTERED, HEADER, OUTSIDE, PREPARED, is_leader
+from cobre_kernels.nodes.protocol import (
+    AGREED_BEFORE,
+    ALL_COMMIT,
+    BOUND_DATA,
+    LEAVABLE_DATA,
+    NO_DATA,
+    NODE_IS_IN,
+    happen,
+)
+from cobre_kernels.nodes.records import LEADER_HEADER, is_leader
 from cobre_kernels.nodes.verbs import Exchange, Gather
 from cobre_kernels.shm.region import show_location
 from cobre_kernels.shm.step import next_generation
 
-HEADER_BYTES = HEADER.size_bytes
+LEADER_HEADER_BYTES = LEADER_HEADER.size_bytes
 COMMIT_BYTES = WORD_BYTES
 
 
@@ -160,12 +107,9 @@ def _are_eager(nodes, is_first):
 @kernel(COMM, Opening)
 def enter_round_kernel(comm, call):
     """Wait for the ranks of this node; leaders then agree with each other."""
-    nodes = comm.nodes
-    nodes.phase = OUTSIDE
-    comm.generation += call.is_first
     outcome = meet_node(comm)
     if outcome in (OK, DISAGREE):  # the leaders will hear of either
-        nodes.phase = ENTERED
+        happen(comm, NODE_IS_IN)
         if is_leader(comm):
             outcome = _agree(comm, call, outcome)
     else:
@@ -198,8 +142,8 @@ def meet_node(comm):
 def _agree(comm, call, outcome):
     """Exchange headers with the other leaders; they commit where data could wait for ever."""
     nodes, header = comm.nodes, comm.nodes.header
-    if nodes.waits_end != 0 and call.is_first == 0:  # row GO_ON
-        nodes.phase = COMMITTED
+    if nodes.waits_end != 0 and call.is_first == 0:
+        happen(comm, AGREED_BEFORE)
         return outcome
     header.differs = outcome == DISAGREE
     header.signature = comm.signature
@@ -208,18 +152,24 @@ def _agree(comm, call, outcome):
     if call.payload == 0:
         for node in range(nodes.nodes):
             nodes.recv_bytes[node] = 0
-    outcome = run(nodes.exchange, comm, Exchange(HEADER_BYTES, call.payload, call.payload_bytes))
+    outcome = run(
+        nodes.exchange, comm, Exchange(LEADER_HEADER_BYTES, call.payload, call.payload_bytes)
+    )
     if outcome != OK:
         return outcome
     if comm.first_step != 0:
         note_last_node(comm)
     same = _headers_are_equal(comm)
-    if nodes.waits_end == 0 and (call.moves_data != 0 or not same):  # rows PREPARE and DIFFER
-        nodes.phase = PREPARED
+    if call.moves_data == 0 and same:
+        happen(comm, NO_DATA)
+    elif nodes.waits_end != 0:
+        happen(comm, LEAVABLE_DATA)
+    else:
+        happen(comm, BOUND_DATA)
         outcome = run(nodes.exchange, comm, Exchange(COMMIT_BYTES, 0, 0))
         if outcome != OK:
             return outcome
-    nodes.phase = COMMITTED
+        happen(comm, ALL_COMMIT)
     return OK if same else exchange_calls(comm)
 
 

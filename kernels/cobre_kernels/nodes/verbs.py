@@ -1,8 +1,9 @@
 """The verbs: what a transport does for the leaders of nodes.
 
-A transport is a folder with these kernels. The Nodes record holds their addresses, and
-``backends/nodes/memory.py`` takes them from its ``Verbs``. The first five are called on leaders
-only, by all of them with calls that agree, but for ``exchange``, which finds out whether they do.
+A transport is a folder with these kernels. Records hold their addresses, and
+``backends/nodes/memory.py`` takes them from its ``Verbs``. The first five move data. They are
+called on leaders only, by all of them with calls that agree, but for ``exchange``, which finds out
+whether they do.
 
 A verb returns OK, or how it has failed: LOST_PEER, TIMED_OUT, INTERRUPTED, IS_FORKED, MPI_FAILED.
 Where ranks are missing, ``comm.failures`` then say which ones, and why.
@@ -21,21 +22,24 @@ verb            call                    what it does
                                         ``send``; from it come recv_bytes[k] to recv_at[k] of
                                         ``recv``
 ``chain``       :class:`Chain`          folds in the order of nodes; 0: the transport has none
-``report``      ``Outcome``             tells the other leaders the exceptions that this rank's
-                                        journal has, then the reasons in ``comm.failures``.
-                                        DISAGREE: that this one has done its part all the same,
-                                        if they need to know. 0: this rank reaches no leader
-``goodbye``     none                    tells the other leaders by which exception this one ends, if
-                                        it does, then that it closes. Its caller is ``close``, so
-                                        its address is not in the record
+``post``        ``Message``             sends a control message (messages.py): to the leader of a
+                                        node, or to every other leader that ``is_told``. Of the
+                                        last one, waits a little until it is sent
+``read``        none                    gives each control message that has come to ``take_in``, and
+                                        each link that has ended to ``note_end``; says which
+                                        leaders are awaited
+``block``       ``Patience``            sleeps until bytes or messages may have come
 ==============  ======================  =========================================================
 
 These words are in the Nodes record; its tables have a word for each node. A leader's own payload
 lies at its landing already; its own part of an ``alltoallv`` moves as any other.
 
-``exchange`` hears signals, reports and the timeout. Where ``nodes.waits_end`` is 1, so does every
-other verb. Where it is 0, they may wait for ever: leaders then commit first (``round.py``). What a
-verb that has ended early leaves behind may touch only memory that lives as long as the process.
+A verb of data is a loop between ``begin_verb`` and ``end_verb`` of ``waiting.py``: it moves what
+can move, and calls ``pause`` if nothing did. Above the transports, one protocol decides which ranks
+are lost, how long a leader waits, what it asks and answers. Where ``nodes.waits_end`` is 1, a
+leader can leave every verb. Where it is 0, it can leave ``exchange`` alone: leaders then commit
+first (``protocol.py``). What a verb that has ended early leaves behind may touch only memory that
+lives as long as the process.
 """
 
 from typing import NamedTuple

@@ -11,7 +11,7 @@ results (``region.py``). While a rank folds into ``recv``, no other rank may.
 
 from cobre_kernels.collective.calls import Allreduce
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.reduction.fold import fold
+from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
 from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.copy import FAR_BYTES, move
@@ -32,7 +32,6 @@ from cobre_kernels.shm.wait import cell_of
 
 FOLD_ALL_BYTES = 16384  # above, and with more than FOLD_ALL_RANKS ranks, stripes cost less
 FOLD_ALL_RANKS = 3
-BLOCK_BYTES = 8192  # the accumulator of a fold stays in the first-level cache
 TURN_BYTES = 1024  # less than prefetchers run ahead
 
 
@@ -158,8 +157,8 @@ def _fold_slots(comm, call, own, target, span):
     for at in range(0, third, TURN_BYTES):
         for place in range(at, 3 * third, third):
             _fold_block(comm, call, own, target + place, begin + place, TURN_BYTES)
-    for at in range(3 * third, length, BLOCK_BYTES):
-        block = min(length - at, BLOCK_BYTES)
+    for at in range(3 * third, length, FOLD_BLOCK_BYTES):
+        block = min(length - at, FOLD_BLOCK_BYTES)
         _fold_block(comm, call, own, target + at, begin + at, block)
 
 
@@ -222,7 +221,7 @@ def _fold_sends(comm, call, generation):
     begin, end = _stripe(comm, comm.rank, comm.length)
     region = call.send - comm.location.send_offset
     while begin < end:
-        block = min(end - begin, BLOCK_BYTES)
+        block = min(end - begin, FOLD_BLOCK_BYTES)
         target = call.recv + begin
         for rank in range(comm.size):
             source = region + location_of(comm, rank, generation).send_offset + begin

@@ -31,8 +31,8 @@ MAGIC = 0x314D4D4F43455243  # "CRECOMM1", little-endian
 UNFINISHED = 0x304D4D4F43455243  # "CRECOMM0"
 
 MEMBER = 0
-CLOSED = 1
-FAILED = 2
+HAS_CLOSED = 1
+HAS_FAILED = 2
 
 INLINE_BYTES = LINE_BYTES - 32
 IN_REGION = -(2**63)  # in a cell's signature: the payload is the location of the rank's output
@@ -53,7 +53,7 @@ RANK_BLOCK = Record(
     "The shared words of one rank.",
     line_bytes=LINE_BYTES,
     pid=shared("process id once attached, 0 before; written by its rank"),
-    condition=shared("MEMBER, then CLOSED or FAILED for ever; written by its rank"),
+    condition=shared("MEMBER, then HAS_CLOSED or HAS_FAILED for ever; written by its rank"),
     sleepers=shared("how many peers sleep until this rank arrives", begins_line=True),
     cells=own_rows(CELL, "for even and for odd generations", 2, begins_line=True),
 )

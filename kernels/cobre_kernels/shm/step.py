@@ -20,7 +20,7 @@ from cobre_kernels.machine.atomics import (
 )
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.shm.control import CLOSED, FAILED, IN_REGION
+from cobre_kernels.shm.control import HAS_CLOSED, HAS_FAILED, IN_REGION
 from cobre_kernels.shm.wait import cell_of, wait_for
 
 
@@ -107,14 +107,14 @@ def synchronise(comm):
 def abandon_body(comm, call):
     """Keep what every rank called, and tell the others that this rank has failed."""
     record_calls(comm)
-    announce(comm, FAILED)
+    announce(comm, HAS_FAILED)
     return OK
 
 
 @kernel(COMM)
 def announce_closed_kernel(comm):
     """Tell the others that this rank has closed its communicator."""
-    announce(comm, CLOSED)
+    announce(comm, HAS_CLOSED)
     return OK
 
 

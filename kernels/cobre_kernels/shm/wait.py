@@ -32,7 +32,7 @@ from cobre_kernels.machine.atomics import (
 )
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.shm.control import CLOSED, FAILED, MEMBER
+from cobre_kernels.shm.control import HAS_CLOSED, HAS_FAILED, MEMBER
 
 FEW_LOOKS = 8  # a wait as short counts as the transfer of a cache line, not as waiting for a rank
 SPINS_PER_CLOCK = 64  # looks between two readings of the clock while spinning
@@ -180,9 +180,9 @@ def _why_missing(comm, rank, generation):
 @routine
 def _reason_of(condition):
     """Return why a rank that has ended takes no part: its last words, or none."""
-    if condition == CLOSED:
+    if condition == HAS_CLOSED:
         return LEFT
-    return GAVE_UP if condition == FAILED else DIED
+    return GAVE_UP if condition == HAS_FAILED else DIED
 
 
 KERNELS = (pause_kernel, block_kernel, look_around_kernel)

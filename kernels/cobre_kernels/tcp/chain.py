@@ -22,18 +22,19 @@ from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import is_pair
 from cobre_kernels.nodes.verbs import Chain
+from cobre_kernels.nodes.waiting import end_verb
 from cobre_kernels.tcp import frame
 from cobre_kernels.tcp.links import CHUNK_BYTES, STAGING_CHUNKS
 from cobre_kernels.tcp.progress.neighbours import advance, receive_prefix, send_frame
 from cobre_kernels.tcp.progress.sockets import (
-    BUSY,
     GARBLED,
-    IDLE,
+    MORE,
     MOVED,
+    NO_MORE,
     receive_data,
     without_bytes,
 )
-from cobre_kernels.tcp.progress.waiting import begin_verb
+from cobre_kernels.tcp.progress.waiting import begin_links
 from cobre_kernels.tcp.tags import PARTIAL, RESULT
 
 CHUNKS_WANTED = 4  # of one payload: the nodes work at the same time, with few system calls
@@ -43,20 +44,22 @@ SMALLEST_CHUNK = 128 * 1024
 @kernel(COMM, Chain)
 def chain_kernel(comm, call):
     """Fold the contributions of all ranks into ``result``."""
-    _start(comm, call)
-    while True:
+    outcome, activity = _start(comm, call), MORE
+    while outcome == OK and activity & MORE:
         sent = _send(comm, call)
         received = _receive(comm, call)
         if is_pair(comm):
             _fold_pair(comm, call)
-        outcome = advance(comm, sent, received)
-        if outcome != OK or (sent | received) & BUSY == 0:
-            return outcome
+        outcome, activity = advance(comm, sent, received), sent | received
+    return end_verb(comm, outcome)
 
 
 @routine
 def _start(comm, call):
-    """Set what moves: partial folds up to the last node, results from there to its last but one."""
+    """Set what moves: partial folds up to the last node, results from there to its last but one.
+
+    Return OK, or how the verb has failed before it begins.
+    """
     links, node, last = comm.links, comm.nodes.own_node, comm.nodes.nodes - 1
     wanted = -(-call.length // CHUNKS_WANTED // LINE_BYTES) * LINE_BYTES
     links.chunk_bytes = min(max(wanted, SMALLEST_CHUNK), CHUNK_BYTES)
@@ -67,7 +70,7 @@ def _start(comm, call):
     else:
         _start_cursor(links.outgoing, chunks * (node != last), chunks * (node != last - 1))
         _start_cursor(links.incoming, chunks * (node != 0), chunks * (node != last))
-    begin_verb(comm)
+    return begin_links(comm)
 
 
 @routine
@@ -119,12 +122,12 @@ def _send(comm, call):
     if cursor.frame_left == 0:
         cursor.results += cursor.is_result
         cursor.partials += 1 - cursor.is_result
-    return MOVED | BUSY
+    return MOVED | MORE
 
 
 @routine
 def _choose(comm, call):
-    """Begin the next frame, a result first; BUSY if none is ready, IDLE if all are sent."""
+    """Begin the next frame, a result first; MORE if none is ready, NO_MORE if all are sent."""
     links, cursor, incoming = comm.links, comm.links.outgoing, comm.links.incoming
     partials, results = cursor.partials, cursor.results
     is_source = comm.nodes.own_node == 0 or is_pair(comm)
@@ -137,7 +140,7 @@ def _choose(comm, call):
         cursor.next_byte = _partial(comm, call, chunk) if is_source else _staged(comm, chunk)
     else:
         is_done = partials == cursor.partials_total and results == cursor.results_total
-        return IDLE if is_done else BUSY
+        return NO_MORE if is_done else MORE
     cursor.is_result = 1 if tag == RESULT else 0
     frame.write_prefix(cursor, tag, _bytes_of(comm, call, chunk))
     return MOVED
@@ -158,7 +161,7 @@ def _receive(comm, call):
     links, cursor = comm.links, comm.links.incoming
     links.wants_in = 0
     if cursor.partials == cursor.partials_total and cursor.results >= cursor.results_total:
-        return IDLE
+        return NO_MORE
     links.wants_in = 1
     if cursor.frame_left == 0:
         outcome = _begin_frame(comm, call)
@@ -166,7 +169,7 @@ def _receive(comm, call):
             return outcome
     if cursor.is_result == 0 and not _has_room(comm):
         links.wants_in = 0
-        return BUSY
+        return MORE
     left = cursor.frame_left
     got = receive_data(links.previous, cursor.next_byte, left)
     if got <= 0:
@@ -175,7 +178,7 @@ def _receive(comm, call):
     cursor.frame_left = left - got
     if got == left:
         _finish_frame(comm, call)
-    return MOVED | BUSY
+    return MOVED | MORE
 
 
 @routine
@@ -183,7 +186,7 @@ def _begin_frame(comm, call):
     """Read what frame comes next: MOVED once it is known where it belongs."""
     cursor = comm.links.incoming
     outcome = receive_prefix(comm)
-    if outcome != IDLE:
+    if outcome != NO_MORE:
         return outcome
     is_result = frame.prefix_tag(cursor) == RESULT
     chunk = cursor.results if is_result else cursor.partials

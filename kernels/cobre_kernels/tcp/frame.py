@@ -3,21 +3,21 @@
 Every frame begins with a prefix of 5 bytes: u32 length of what follows, u8 tag. Three kinds:
 
 - a header, then payload if there is any;
-- a control message: CONTROL_MESSAGE without its first CONTROL_OFFSET bytes, so that its words are
-  aligned in memory; behind a failure report comes a word for each rank, behind RAISED the letters;
+- a control message (nodes/messages.py): CONTROL_MESSAGE without its first CONTROL_OFFSET bytes, so
+  that it is aligned in memory, and then its words;
 - bulk data: prefix and payload. Its receiver knows every length already.
 """
 
 from cobre_kernels.machine.atomics import peek, poke, swap_bytes
 from cobre_kernels.machine.record import WORD_BYTES, Record, word
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.tcp.tags import LENGTH_BYTES, PREFIX_BYTES
+from cobre_kernels.tcp.tags import FIRST_CONTROL, LENGTH_BYTES, PREFIX_BYTES
 
-HEADER = Record(
+FRAME_HEADER = Record(
     "TcpHeader",
     "Begins a message between two leaders, in the byte order of the network.",
     first=word("length of the frame (32 bits), tag (8), 1: the sender's node differs (8), 0"),
-    step=word("number of the collective"),
+    verb=word("number of the verb"),
     signature=word("what the sender called"),
     length=word("length of its call"),
     came=word("when the last rank of its node came, and which one"),
@@ -26,9 +26,9 @@ CONTROL_MESSAGE = Record(
     "ControlMessage",
     "A control message, in the byte order of the network.",
     first=word("three bytes that are not sent, length of the frame, tag"),
-    step=word("WAITING, FAILURE: the sender's; SHUTDOWN: its last complete one; RAISED: a rank"),
+    number=word("its number"),
 )
-HEADER_BYTES = HEADER.size_bytes
+FRAME_HEADER_BYTES = FRAME_HEADER.size_bytes
 CONTROL_OFFSET = WORD_BYTES - PREFIX_BYTES
 CONTROL_BYTES = CONTROL_MESSAGE.size_bytes - CONTROL_OFFSET
 
@@ -44,7 +44,7 @@ def _length_on_wire(following_bytes):
 @routine
 def header_first(tag, differs, payload_bytes):
     """Return what the header of a message begins with."""
-    following = _length_on_wire(HEADER_BYTES - LENGTH_BYTES + payload_bytes)
+    following = _length_on_wire(FRAME_HEADER_BYTES - LENGTH_BYTES + payload_bytes)
     return following | tag << 32 | differs << 40
 
 
@@ -53,7 +53,7 @@ def write_header(comm, header, tag, payload_bytes):
     """Write the header of a message: what this leader's node called."""
     own = comm.nodes.header
     header.first = header_first(tag, own.differs, payload_bytes)
-    header.step = swap_bytes(comm.generation)
+    header.verb = swap_bytes(comm.nodes.begun)
     header.signature = swap_bytes(own.signature)
     header.length = swap_bytes(own.length)
     header.came = swap_bytes(own.came)
@@ -71,19 +71,26 @@ def read_header(header, target):
 @routine
 def payload_bytes_of(header):
     """Return how many bytes of payload follow a header."""
-    return (swap_bytes(header.first) >> 32 & _LOW_32) - (HEADER_BYTES - LENGTH_BYTES)
+    return (swap_bytes(header.first) >> 32 & _LOW_32) - (FRAME_HEADER_BYTES - LENGTH_BYTES)
 
 
 @routine
-def control_first(tag, rows_bytes):
-    """Return what a control message begins with; rows of so many bytes may follow it."""
-    return _length_on_wire(CONTROL_BYTES - LENGTH_BYTES + rows_bytes) << 24 | tag << 56
+def control_first(kind, words_bytes):
+    """Return what a control message begins with; words of so many bytes follow it."""
+    following = _length_on_wire(CONTROL_BYTES - LENGTH_BYTES + words_bytes)
+    return following << 24 | (FIRST_CONTROL + kind) << 56
 
 
 @routine
-def control_tag(message):
-    """Return the tag of a control message."""
-    return message.first >> 56 & 0xFF
+def control_kind(message):
+    """Return the kind of a control message."""
+    return (message.first >> 56 & 0xFF) - FIRST_CONTROL
+
+
+@routine
+def is_control(message, kind, words_bytes):
+    """Tell whether a control message begins so; its first three bytes have not come."""
+    return message.first >> 24 << 24 == control_first(kind, words_bytes)
 
 
 @routine

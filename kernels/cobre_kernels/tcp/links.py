@@ -1,6 +1,5 @@
 """The links between leaders: records in the private memory of a leader's process."""
 
-from cobre_kernels.collective.comm import PRESENT
 from cobre_kernels.machine.record import (
     LINE_BYTES,
     Record,
@@ -9,14 +8,11 @@ from cobre_kernels.machine.record import (
     part,
     pointer,
     rows,
-    table,
     word,
 )
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.tcp.frame import CONTROL_MESSAGE, HEADER
+from cobre_kernels.tcp.frame import CONTROL_MESSAGE, FRAME_HEADER
 
-MEMBER = PRESENT  # the condition of a peer; any other is the reason why it takes no further part
-CLOSED_HERE = -1  # a condition too: this process has closed its end of the link itself
 NOBODY = -1
 NO_LINK = -1  # in place of a descriptor
 
@@ -30,16 +26,13 @@ PEER = Record(
     control_fd=word("descriptor of the control link; NO_LINK: none, or it has ended"),
     data_fd=word("descriptor of the data link; NO_LINK: this is the leader itself"),
     process_fd=word("readable once the leader's process has ended; NO_LINK: cannot be known"),
-    condition=word("MEMBER, or why the leader takes no further part"),
-    completed=word("and the last step that it had completed then"),
-    heard_ns=word("when it last told that it waits"),
     # The message to the leader.
-    header=part(HEADER, "begins the message"),
+    header=part(FRAME_HEADER, "begins the message"),
     header_left=word("bytes of the header still to send"),
     payload=word("address of the payload still to send"),
     payload_left=word("bytes of it"),
     # The message from the leader.
-    inbox=part(HEADER, "begins the message"),
+    inbox=part(FRAME_HEADER, "begins the message"),
     landing=word("address where its payload goes"),
     filled=word("bytes of header and payload that are here"),
     wanted=word("bytes that there will be"),
@@ -112,20 +105,13 @@ LINKS = Record(
     staging=word("chain.py: address of STAGING_CHUNKS chunks of CHUNK_BYTES; eager_bytes at least"),
     chunk_bytes=word("chain.py: bytes of a chunk of this payload"),
     # Waiting.
-    queried_ns=word("when it last sent a liveness query"),
-    swept=word("the step in which it last read all control links"),
+    swept=word("the verb in which it last read all control links"),
     polls=rows("Poll", "entries for poll(2): 3 for each node and 2 more"),
     lone_poll=part(POLL, "an entry to wait for one descriptor"),
-    # Control messages and failure reports.
-    control=part(CONTROL_MESSAGE, "liveness query or goodbye to send"),
-    report=pointer("ControlMessage", "a failure report, to send or come in"),
-    raised=pointer("ControlMessage", "what a rank has raised, to send or come in"),
-    raised_words=word("address of its words"),
-    report_rows=table("its reasons, in the byte order of the network"),
-    has_report=word("1: a report has come"),
-    reported_step=word("step of the earliest one"),
-    reporter=word("rank that sent it"),
-    reported=table("why each rank takes no further part, by that report"),
+    # Control messages.
+    message_out=pointer("ControlMessage", "the one that is sent, with its words behind it"),
+    words_out=word("address of these"),
+    words_in=word("address of the words of the one that comes"),
     msghdr=part(MSGHDR, "for sendmsg(2) and recvmsg(2)"),
     peers=own_rows(PEER, "one for each node", begins_line=True),
 )

@@ -15,26 +15,25 @@ from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run_alone
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.verbs import Exchange, Scatter
+from cobre_kernels.nodes.waiting import end_verb
 from cobre_kernels.tcp.frame import (
-    HEADER_BYTES,
+    FRAME_HEADER_BYTES,
     header_first,
     payload_bytes_of,
     read_header,
     write_header,
 )
-from cobre_kernels.tcp.progress.control import read_all_control
-from cobre_kernels.tcp.progress.failing import failure_of_link
+from cobre_kernels.tcp.progress.control import failure_of_link
 from cobre_kernels.tcp.progress.sockets import (
-    BUSY,
     GARBLED,
-    IDLE,
+    MORE,
     MOVED,
+    NO_MORE,
     receive_two,
     send_two,
     without_bytes,
 )
-from cobre_kernels.tcp.progress.waiting import begin_verb, note_progress, pause
-from cobre_kernels.tcp.protocol import SWEEP_EVERY
+from cobre_kernels.tcp.progress.waiting import begin_links, note_progress, pause
 from cobre_kernels.tcp.tags import EXCHANGE, STRIPE
 
 
@@ -42,6 +41,9 @@ from cobre_kernels.tcp.tags import EXCHANGE, STRIPE
 def exchange_kernel(comm, call):
     """Send header and payload to every other leader, and receive theirs, all at the same time."""
     nodes, own = comm.nodes, comm.nodes.own_node
+    outcome = begin_links(comm)
+    if outcome != OK:
+        return end_verb(comm, outcome)
     for node in range(nodes.nodes):
         if node != own:
             _post_recv(comm, node, EXCHANGE, nodes.landing[node], nodes.recv_bytes[node])
@@ -54,6 +56,9 @@ def exchange_kernel(comm, call):
 def alltoallv_kernel(comm, call):
     """Send and receive likewise; a header before each part costs little beside it."""
     nodes, own = comm.nodes, comm.nodes.own_node
+    outcome = begin_links(comm)
+    if outcome != OK:
+        return end_verb(comm, outcome)
     for node in range(nodes.nodes):
         if node != own:
             _post_recv(comm, node, STRIPE, call.recv + nodes.recv_at[node], nodes.recv_bytes[node])
@@ -67,7 +72,7 @@ def _post_send(comm, node, tag, payload, size_bytes):
     """Set up a message to a leader: this leader's header, and a payload."""
     peer = comm.links.peers[node]
     write_header(comm, peer.header, tag, size_bytes)
-    peer.header_left = HEADER_BYTES
+    peer.header_left = FRAME_HEADER_BYTES
     peer.payload = payload
     peer.payload_left = size_bytes
 
@@ -79,37 +84,29 @@ def _post_recv(comm, node, tag, landing, size_bytes):
     peer.first_word = header_first(tag, 0, size_bytes)
     peer.landing = landing
     peer.filled = 0
-    peer.wanted = HEADER_BYTES + size_bytes
+    peer.wanted = FRAME_HEADER_BYTES + size_bytes
 
 
 @kernel(COMM)
 def transfer_kernel(comm):
-    """Move what is posted; return OK once all of it has moved, or how the step failed.
-
-    Compiled once, for both verbs.
-    """
-    begin_verb(comm)
-    if comm.generation - comm.links.swept >= SWEEP_EVERY:
-        read_all_control(comm)
-    while True:
-        activity = IDLE
+    """Move what is posted until all of it has moved, and end the verb; compiled once for both."""
+    outcome, activity = OK, MORE
+    while outcome == OK and activity & MORE:
+        activity = NO_MORE
         for node in range(comm.nodes.nodes):
-            outcome = _send(comm, node)
-            if outcome >= 0:
-                activity |= outcome
-                outcome = _receive(comm, node)
-                activity |= max(outcome, 0)
-            if outcome < 0:
-                reason = states.GARBLED if outcome == GARBLED else states.DIED
-                return failure_of_link(comm, node, reason)
+            moved = _send(comm, node)
+            if moved >= 0:
+                activity |= moved
+                moved = _receive(comm, node)
+                activity |= max(moved, 0)
+            if moved < 0:
+                reason = states.GARBLED if moved == GARBLED else states.DIED
+                return end_verb(comm, failure_of_link(comm, node, reason))
         if activity & MOVED:
             note_progress(comm)
-        if activity & BUSY == 0:
-            return OK
-        if activity & MOVED == 0:
+        elif activity & MORE:
             outcome = pause(comm)
-            if outcome != OK:
-                return outcome
+    return end_verb(comm, outcome)
 
 
 @routine
@@ -118,8 +115,8 @@ def _send(comm, node):
     peer = comm.links.peers[node]
     header_left, payload_left = peer.header_left, peer.payload_left
     if header_left + payload_left == 0:
-        return IDLE
-    header = peer.header.address + HEADER_BYTES - header_left
+        return NO_MORE
+    header = peer.header.address + FRAME_HEADER_BYTES - header_left
     sent = send_two(comm, peer.data_fd, header, header_left, peer.payload, payload_left)
     if sent < 0:
         return without_bytes(sent)
@@ -128,7 +125,7 @@ def _send(comm, node):
     peer.header_left = header_left - header_sent
     peer.payload += payload_sent
     peer.payload_left = payload_left - payload_sent
-    return MOVED | (BUSY if sent < header_left + payload_left else IDLE)
+    return MOVED | (MORE if sent < header_left + payload_left else NO_MORE)
 
 
 @routine
@@ -137,11 +134,11 @@ def _receive(comm, node):
     peer = comm.links.peers[node]
     filled, wanted = peer.filled, peer.wanted
     if filled == wanted:
-        return IDLE
-    header_left = max(HEADER_BYTES - filled, 0)
+        return NO_MORE
+    header_left = max(FRAME_HEADER_BYTES - filled, 0)
     payload_bytes = wanted - filled - header_left
     header = peer.inbox.address + filled
-    payload = peer.landing + filled + header_left - HEADER_BYTES
+    payload = peer.landing + filled + header_left - FRAME_HEADER_BYTES
     if header_left == 0:
         got = libc.receive(peer.data_fd, payload, payload_bytes)
     elif payload_bytes == 0:
@@ -153,7 +150,7 @@ def _receive(comm, node):
     peer.filled = filled + got
     if header_left > 0 and got >= header_left and not _take_header(comm, node):
         return GARBLED
-    return MOVED | (BUSY if peer.filled < peer.wanted else IDLE)
+    return MOVED | (MORE if peer.filled < peer.wanted else NO_MORE)
 
 
 @routine
@@ -161,7 +158,7 @@ def _take_header(comm, node):
     """Compare a header with this leader's; tell whether it is of the protocol."""
     peer, row = comm.links.peers[node], comm.nodes.headers[node]
     header = peer.inbox
-    if swap_bytes(header.step) != comm.generation:
+    if swap_bytes(header.verb) != comm.nodes.begun:
         return False
     read_header(header, row)
     difference = hear(comm, row.signature ^ comm.signature)
@@ -179,7 +176,7 @@ def _discard_payload(comm, peer):
     payload_bytes = payload_bytes_of(peer.inbox)
     if not 0 <= payload_bytes <= comm.links.eager_bytes:
         return False
-    wanted = HEADER_BYTES + payload_bytes
+    wanted = FRAME_HEADER_BYTES + payload_bytes
     if peer.filled > wanted:
         peer.surplus = peer.landing + payload_bytes
         peer.surplus_bytes = peer.filled - wanted

@@ -15,18 +15,19 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.verbs import Cast, Gather
+from cobre_kernels.nodes.waiting import end_verb
 from cobre_kernels.tcp.frame import is_prefix, write_prefix
 from cobre_kernels.tcp.links import next_node, previous_node
 from cobre_kernels.tcp.progress.neighbours import advance, receive_prefix, send_frame
 from cobre_kernels.tcp.progress.sockets import (
-    BUSY,
     GARBLED,
-    IDLE,
+    MORE,
     MOVED,
+    NO_MORE,
     receive_data,
     without_bytes,
 )
-from cobre_kernels.tcp.progress.waiting import begin_verb
+from cobre_kernels.tcp.progress.waiting import begin_links
 from cobre_kernels.tcp.tags import BLOCK
 
 FRAME_BYTES = 2**30  # payload of a frame; a longer one is split
@@ -68,13 +69,12 @@ def _relay(comm):
     own_bytes = blocks[own_node].size_bytes
     _start(links.incoming, previous_node(comm), everything - own_bytes)
     _start(links.outgoing, own_node, everything - blocks[next_node(comm)].size_bytes)
-    begin_verb(comm)
-    while True:
+    outcome, activity = begin_links(comm), MORE
+    while outcome == OK and activity & MORE:
         sent = _send(comm, own_bytes + links.incoming.done)
         received = _receive(comm)
-        outcome = advance(comm, sent, received)
-        if outcome != OK or (sent | received) & BUSY == 0:
-            return outcome
+        outcome, activity = advance(comm, sent, received), sent | received
+    return end_verb(comm, outcome)
 
 
 @routine
@@ -109,7 +109,7 @@ def _count(cursor, moved):
     """Go forward by the bytes that have moved; return what this means for the progress step."""
     cursor.offset += moved
     cursor.done += moved
-    return MOVED | (BUSY if cursor.done < cursor.total else IDLE)
+    return MOVED | (MORE if cursor.done < cursor.total else NO_MORE)
 
 
 @routine
@@ -119,9 +119,9 @@ def _send(comm, available):
     comm.links.wants_out = 0
     left = cursor.total - cursor.done
     if left == 0:
-        return IDLE
+        return NO_MORE
     if available == cursor.done:
-        return BUSY
+        return MORE
     if cursor.frame_left == 0:
         write_prefix(cursor, BLOCK, min(left, FRAME_BYTES))
     payload = _next_byte(comm, cursor)
@@ -137,10 +137,10 @@ def _receive(comm):
     left = cursor.total - cursor.done
     links.wants_in = 0 if left == 0 else 1
     if left == 0:
-        return IDLE
+        return NO_MORE
     if cursor.frame_left == 0:
         outcome = receive_prefix(comm)
-        if outcome != IDLE:
+        if outcome != NO_MORE:
             return outcome
         if not is_prefix(cursor, BLOCK, min(left, FRAME_BYTES)):
             return GARBLED

@@ -6,7 +6,7 @@ and CHALLENGE, and find out that they differ. ``backends/tcp/rendezvous/protocol
 ranks of a job meet, ``docs/design/tcp-protocol.md`` what leaders send each other afterwards.
 """
 
-PROTOCOL_VERSION = 7
+PROTOCOL_VERSION = 8
 
 # On data links.
 EXCHANGE = 0x01  # header of an exchange, and eager payload
@@ -24,11 +24,8 @@ PEERS = 0x0D  # where every rank listens
 PART = 0x0E  # what a worker gives in an exchange of all ranks
 PARTS = 0x0F  # what all ranks have given
 
-# On control links, while the job runs.
-SHUTDOWN = 0x0A  # goodbye: the sender closes its communicator
-WAITING = 0x10  # liveness query, and the answer to one
-FAILURE = 0x11  # failure report
-RAISED = 0x12  # by which exception a rank ended; before a goodbye or a failure report
+# On control links, while the job runs. 0x0A, and 0x10 to 0x12 were of earlier versions.
+FIRST_CONTROL = 0x20  # and the kind of the message (nodes/messages.py)
 
 LENGTH_BYTES = 4
 TAG_BYTES = 1

@@ -9,10 +9,11 @@ import sys
 
 import numpy as np
 from cobre_kernels.collective.comm import FAILURE
-from cobre_kernels.collective.seeing.journal import RAISED_ROWS
+from cobre_kernels.collective.seeing.journal import RAISED_BYTES
 from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES
 from cobre_kernels.mpi import calls, messages, verbs
-from cobre_kernels.mpi.records import MESSAGE, MPI, RAISED_MESSAGE
+from cobre_kernels.mpi.records import MPI, OUTBOX_MESSAGES, message_bytes
+from cobre_kernels.nodes import messages as control
 from cobre_kernels.nodes import outcome, records, round
 
 from cobre_comm.backends.nodes.memory import BODIES
@@ -107,7 +108,8 @@ class Node(World):
         nodes.allgatherv = verbs.allgatherv_kernel.address
         nodes.broadcast = verbs.broadcast_kernel.address
         nodes.alltoallv = verbs.alltoallv_kernel.address
-        nodes.report = messages.report_kernel.address
+        nodes.report, nodes.post = control.report_kernel.address, messages.post_kernel.address
+        nodes.read = messages.read_kernel.address
         nodes.nodes, nodes.widest, nodes.waits_end = 1, size, 1
         nodes.node_order = nodes.node_index = self._words(range(size))
         nodes.node_starts, nodes.node_of = self._words([0, size]), self._words([0] * size)
@@ -115,16 +117,20 @@ class Node(World):
         nodes.halves = node.buffers + records.halves_offset(size)
         room = size * node.buffer_stride - records.halves_offset(size)
         nodes.half_bytes = room // 2 // LINE_BYTES * LINE_BYTES
-        nodes.header, nodes.headers = (self._record(records.HEADER) for _ in range(2))
+        nodes.header, nodes.headers = (self._record(records.LEADER_HEADER) for _ in range(2))
         nodes.calls = self._words([0] * (size * FAILURE.size_bytes // WORD_BYTES))
         for name in records.TABLES_BY_NODE:
             setattr(nodes, name, self._words([0]))
         mpi.counts = self._words([0] * 4)
-        mpi.reasons, mpi.sends, mpi.answered = (self._words([0] * size) for _ in range(3))
-        mpi.report_out = self._record(MESSAGE, size)
-        mpi.query_out, mpi.answer_out = (self._record(MESSAGE) for _ in range(2))
-        mpi.raised_out = self._words([0] * (RAISED_ROWS * RAISED_MESSAGE.size_bytes // WORD_BYTES))
-        mpi.message_in = self._record(MESSAGE, size)
+        nodes.leaders = self._record(records.LEADER)
+        nodes.reasons, nodes.report_words = (self._words([0] * size) for _ in range(2))
+        nodes.raised_words = self._words([0] * (RAISED_BYTES // WORD_BYTES))
+        mpi.sends = self._words([0])
+        mpi.message_bytes = message_bytes(size)
+        mpi.outbox, mpi.inbox = (
+            self._words([0] * (count * mpi.message_bytes // WORD_BYTES))
+            for count in (OUTBOX_MESSAGES, 1)
+        )
         return comm
 
 

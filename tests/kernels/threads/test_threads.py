@@ -11,7 +11,6 @@ from cobre_kernels.shm.control import CONTROL, RANK_BLOCK
 from tests.kernels import programs
 from tests.kernels.shared_words import WORDS
 
-pytestmark = pytest.mark.quick
 STATED = {(word, *operation) for word in WORDS for operation in WORDS[word]}
 DATA = {("data", what, how) for what in ("load", "store") for how in ("plain", "copy")}
 # Not in the memory that is watched.
@@ -49,31 +48,38 @@ PLANTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def trace():
-    process = programs.start("threads.trace", NUMBA_DISABLE_JIT="1")
+def reports(*arguments):
+    process = programs.start("threads.trace", *arguments, NUMBA_DISABLE_JIT="1")
     return json.loads(programs.output_of(process))
 
 
 @pytest.fixture(scope="module")
-def scenarios(trace):
-    return {name: report for name, report in trace.items() if name != "planted"}
+def scenarios():
+    return reports()
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return reports("planted")
 
 
 def operations(report):
     return {tuple(operation) for operation in report["operations"]}
 
 
+@pytest.mark.quick
 def test_orderings_leave_no_race(scenarios):
     races = {name: report["races"] for name, report in scenarios.items()}
     assert races == {name: [] for name in scenarios}
 
 
+@pytest.mark.quick
 def test_words_see_only_what_is_stated(scenarios):
     unstated = {name: operations(report) - STATED - DATA for name, report in scenarios.items()}
     assert unstated == {name: set() for name in scenarios}
 
 
+@pytest.mark.quick
 def test_scenarios_take_every_path(scenarios):
     taken = set().union(*map(operations, scenarios.values()))
     missing = {o for o in STATED - taken if o[0] not in UNSEEN}
@@ -92,17 +98,18 @@ def is_stated(word, offset, writers):
     return writers == [owner]  # of a block or cell, or payload
 
 
+@pytest.mark.quick
 def test_words_have_the_writers_that_are_stated(scenarios):
     unstated = {n: [w for w in r["writers"] if not is_stated(*w)] for n, r in scenarios.items()}
     assert unstated == {name: [] for name in scenarios}
 
 
 @pytest.mark.parametrize("mistake", PLANTED)
-def test_mistake_is_found_by_the_orderings_alone(trace, mistake):
-    report = trace["planted"][mistake]
+def test_mistake_is_found_by_the_orderings_alone(planted, mistake):
+    report = planted[mistake]
     unstated = [" ".join(operation) for operation in operations(report) - STATED - DATA]
     assert PLANTED[mistake] in "\n".join([*report["races"], *unstated])
 
 
-def test_every_mistake_is_looked_for(trace):
-    assert set(trace["planted"]) == set(PLANTED)
+def test_every_mistake_is_looked_for(planted):
+    assert set(planted) == set(PLANTED)

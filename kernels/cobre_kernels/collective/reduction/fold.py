@@ -20,6 +20,8 @@ from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 
+FOLD_BLOCK_BYTES = 8192  # of what is folded at a time, so that it stays in the first-level cache
+
 SUM = 0
 MIN = 1
 MAX = 2

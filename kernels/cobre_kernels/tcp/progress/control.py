@@ -1,107 +1,119 @@
-"""Control messages: liveness queries and answers, and the verbs goodbye and report.
+"""Control messages over sockets: ``nodes/messages.py`` says what they tell.
 
-The control link between two leaders carries nothing else. Its messages are small and rare. What
-they mean for a step is decided in ``failing.py``.
+The control link between two leaders carries nothing else. Its messages are small and rare.
 """
 
-from cobre_kernels.collective.calls import Outcome
-from cobre_kernels.collective.comm import COMM, DIED, GARBLED, GAVE_UP, LEFT, UNREACHABLE
-from cobre_kernels.collective.seeing.journal import (
-    NOBODY,
-    RAISED_BYTES,
-    RAISED_ROWS,
-    note_raised,
-    take_raised,
-)
-from cobre_kernels.collective.status import DISAGREE, OK
+from cobre_kernels.collective.comm import COMM, DIED, GARBLED, PRESENT, UNREACHABLE
+from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
-from cobre_kernels.machine.atomics import swap_bytes
+from cobre_kernels.machine.atomics import peek, poke, swap_bytes
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.messages import (
+    CLOSED_HERE,
+    GOODBYE,
+    RAISED,
+    Message,
+    is_told,
+    lose,
+    note_end,
+    take_in,
+    words_of,
+)
 from cobre_kernels.nodes.records import leader_of
-from cobre_kernels.tcp.frame import CONTROL_BYTES, CONTROL_OFFSET, control_first, control_tag
-from cobre_kernels.tcp.links import CLOSED_HERE, MEMBER, NO_LINK
+from cobre_kernels.nodes.waiting import failure_of_verb
+from cobre_kernels.tcp.frame import (
+    CONTROL_BYTES,
+    CONTROL_OFFSET,
+    control_first,
+    control_kind,
+    is_control,
+)
+from cobre_kernels.tcp.links import NO_LINK
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS, becomes_ready, receive_all, send_all
-from cobre_kernels.tcp.protocol import QUERY_NS, REST_PATIENCE_MS, SEND_PATIENCE_MS
-from cobre_kernels.tcp.tags import FAILURE, RAISED, SHUTDOWN, WAITING
+
+EXPLANATION_MS = 200  # for the control message that explains why a data link ended
+SEND_PATIENCE_MS = 100  # for a control message that does not fit the socket's buffer
+REST_PATIENCE_MS = 1000  # for the words of a message that has begun to come
 
 
-@routine
-def query_liveness(comm, now):
-    """Tell all others that this leader waits in its step; not again within QUERY_NS."""
-    if now - comm.links.queried_ns >= QUERY_NS:
-        comm.links.queried_ns = now
-        _send_to_all(comm, comm.links.control, WAITING, comm.generation, 0)
+@kernel(COMM, Message)
+def post_kernel(comm, call):
+    """Send a message on the control links that are still there."""
+    links, message = comm.links, comm.links.message_out
+    words_bytes = WORD_BYTES * call.count
+    message.first = control_first(call.kind, words_bytes)
+    message.number = swap_bytes(call.number)
+    for index in range(call.count):
+        at = WORD_BYTES * index
+        poke(links.words_out + at, swap_bytes(peek(call.words + at)))
+    for node in range(comm.nodes.nodes):
+        fd = links.peers[node].control_fd
+        if fd != NO_LINK and is_told(comm, call, node):
+            begin, count = message.address + CONTROL_OFFSET, CONTROL_BYTES + words_bytes
+            send_all(comm, fd, begin, count, SEND_PATIENCE_MS)
+    return OK
 
 
 @kernel(COMM)
-def goodbye_kernel(comm):
-    """Tell all others the last step that this leader has completed: it takes part in no more."""
-    _say_goodbye(comm)
-    return OK
-
-
-@routine
-def _say_goodbye(comm):
-    _send_raised(comm)
-    _send_to_all(comm, comm.links.control, SHUTDOWN, comm.generation, 0)
-
-
-@routine
-def _send_raised(comm):
-    """Send what ranks have raised, as far as this leader knows."""
-    for row in range(RAISED_ROWS):
-        rank = take_raised(comm.journal, row, comm.links.raised_words)
-        if rank != NOBODY:
-            _send_to_all(comm, comm.links.raised, RAISED, rank, RAISED_BYTES)
-
-
-@kernel(COMM, Outcome)
-def report_kernel(comm, call):
-    """Send the failure report: why each rank takes no further part, by the failure records.
-
-    After a disagreement, of which all have heard, a goodbye. Also a leader that adopted another
-    report sends one: either may be read first.
-    """
-    if call.status == DISAGREE:
-        _say_goodbye(comm)
-        return OK
-    for rank in range(comm.size):
-        comm.links.report_rows[rank] = swap_bytes(comm.failures[rank].reason)
-    _send_raised(comm)
-    _send_to_all(comm, comm.links.report, FAILURE, comm.generation, comm.size * WORD_BYTES)
-    return OK
-
-
-@routine
-def _send_to_all(comm, message, tag, step, rows_bytes):
-    """Send a control message, and its rows, to every leader that is still there."""
-    message.first = control_first(tag, rows_bytes)
-    message.step = swap_bytes(step)
+def read_kernel(comm):
+    """Read every control link, look at every process, and note whom this leader waits for."""
+    comm.links.swept = comm.nodes.begun
     for node in range(comm.nodes.nodes):
-        fd = comm.links.peers[node].control_fd
-        if fd != NO_LINK:
-            begin = message.address + CONTROL_OFFSET
-            send_all(comm, fd, begin, CONTROL_BYTES + rows_bytes, SEND_PATIENCE_MS)
-
-
-@routine
-def read_all_control(comm):
-    """Read every control link, in case nothing has made this leader look for long."""
-    comm.links.swept = comm.generation
-    for node in range(comm.nodes.nodes):
+        comm.nodes.leaders[node].is_awaited = 1 if is_awaited(comm, node) else 0
         read_control(comm, node)
+        if _has_ended(comm, comm.links.peers[node]):
+            take_end_of_process(comm, node)
+    return OK
+
+
+@routine
+def _has_ended(comm, peer):
+    """Tell whether the process of a leader is seen to have ended, whose link still stands."""
+    is_watched = peer.control_fd != NO_LINK and peer.process_fd != NO_LINK
+    return is_watched and becomes_ready(comm, peer.process_fd, libc.POLLIN, 0)
+
+
+@routine
+def take_end_of_process(comm, node):
+    """A process that has ended is as a control link that ends, once what it has sent is read."""
+    await_control(comm, node, EXPLANATION_MS)
+    end_control(comm, node, DIED)
+
+
+@routine
+def is_awaited(comm, node):
+    """Tell whether this leader itself waits for that one; others may have completed the verb."""
+    if node == comm.links.awaited_in or node == comm.links.awaited_out:
+        return True
+    peer = comm.links.peers[node]
+    return peer.filled < peer.wanted or peer.header_left + peer.payload_left > 0
+
+
+@routine
+def failure_of_link(comm, node, reason):
+    """Return how the verb has failed because a data link ended, or carried what was not due.
+
+    The control link tells more, after a little while: whether the leader has left, or how its verb
+    has failed.
+    """
+    await_control(comm, node, EXPLANATION_MS)
+    outcome = failure_of_verb(comm)
+    if outcome == OK:
+        lose(comm, node, reason)
+        outcome = failure_of_verb(comm)
+    return outcome
 
 
 @routine
 def await_control(comm, node, patience_ms):
     """Read a leader's control link; wait a little until it has told how the leader ended."""
-    peer = comm.links.peers[node]
+    peer, leader = comm.links.peers[node], comm.nodes.leaders[node]
     now = libc.monotonic_ns()
     until = now + patience_ms * NS_PER_MS
     read_control(comm, node)
-    while peer.condition == MEMBER and now < until:
+    while leader.condition == PRESENT and now < until:
         becomes_ready(comm, peer.control_fd, libc.POLLIN, -(-(until - now) // NS_PER_MS))
         read_control(comm, node)
         now = libc.monotonic_ns()
@@ -109,7 +121,7 @@ def await_control(comm, node, patience_ms):
 
 @routine
 def read_control(comm, node):
-    """Read all that a leader's control link has; note it in its record."""
+    """Read all that a leader's control link has."""
     peer = comm.links.peers[node]
     while peer.control_fd != NO_LINK:
         filled = peer.control_filled
@@ -118,77 +130,46 @@ def read_control(comm, node):
         if got == -libc.EAGAIN or got == -libc.EINTR:
             return
         if got <= 0:
-            if got == -libc.EBADF:
-                end_control(peer, CLOSED_HERE)
-            is_silent = got == -libc.ETIMEDOUT or got == -libc.EHOSTUNREACH
-            end_control(peer, UNREACHABLE if is_silent else DIED)
+            end_control(comm, node, _reason_of(got))
         elif filled + got < CONTROL_BYTES:
             peer.control_filled = filled + got
         else:
             peer.control_filled = 0
-            _take_in(comm, node)
+            if not _take_message(comm, node):
+                peer.control_fd = NO_LINK
+                lose(comm, node, GARBLED)
 
 
 @routine
-def end_control(peer, reason):
-    """Note that nothing more comes on a control link; unless it told why, that is the reason."""
-    peer.control_fd = NO_LINK
-    if peer.condition == MEMBER:
-        peer.condition = reason
+def _reason_of(result):
+    """Return why nothing more comes on a link, by what recv has returned."""
+    if result == -libc.EBADF:
+        return CLOSED_HERE
+    is_silent = result == -libc.ETIMEDOUT or result == -libc.EHOSTUNREACH
+    return UNREACHABLE if is_silent else DIED
 
 
 @routine
-def _take_in(comm, node):
-    """Note a control message: rows "query", "goodbye", "report", "raised" of the protocol."""
-    peer = comm.links.peers[node]
-    tag, step = control_tag(peer.control), swap_bytes(peer.control.step)
-    if peer.control.first >> 24 << 24 == control_first(tag, _rows_bytes(comm, tag)):
-        if tag == WAITING:
-            peer.heard_ns = libc.monotonic_ns()
-            query_liveness(comm, peer.heard_ns)
-            return
-        if tag == SHUTDOWN:
-            peer.condition = LEFT
-            peer.completed = step
-            return
-        if tag == RAISED and 0 <= step < comm.size and _take_raised(comm, node, step):
-            return
-        if tag == FAILURE and _take_report(comm, node, step):
-            peer.condition = GAVE_UP
-            peer.completed = step - 1
-            return
-    peer.control_fd = NO_LINK
-    peer.condition = GARBLED
+def end_control(comm, node, reason):
+    """Use a control link no more; unless its leader told why, that is the reason."""
+    comm.links.peers[node].control_fd = NO_LINK
+    note_end(comm, node, reason)
 
 
 @routine
-def _rows_bytes(comm, tag):
-    if tag == FAILURE:
-        return comm.size * WORD_BYTES
-    return RAISED_BYTES if tag == RAISED else 0
-
-
-@routine
-def _take_raised(comm, node, rank):
-    """Read by which exception a rank has ended, and note it; tell if that came."""
-    fd, words = comm.links.peers[node].control_fd, comm.links.raised_words
-    if not receive_all(comm, fd, words, RAISED_BYTES, REST_PATIENCE_MS):
+def _take_message(comm, node):
+    """Read the words of a message, and take it in; tell whether it is of the protocol."""
+    links, message = comm.links, comm.links.peers[node].control
+    kind, number = control_kind(message), swap_bytes(message.number)
+    count = words_of(comm, kind)
+    is_known = 0 <= kind <= GOODBYE and (kind != RAISED or 0 <= number < comm.size)
+    if not is_known or not is_control(message, kind, WORD_BYTES * count):
         return False
-    note_raised(comm.journal, rank, words)
-    return True
-
-
-@routine
-def _take_report(comm, node, step):
-    """Read the rows of a failure report; keep those of the earliest step; tell if they came."""
-    links, rows = comm.links, comm.links.report.address + CONTROL_OFFSET + CONTROL_BYTES
-    rows_bytes = _rows_bytes(comm, FAILURE)
-    if not receive_all(comm, links.peers[node].control_fd, rows, rows_bytes, REST_PATIENCE_MS):
+    fd, words = links.peers[node].control_fd, links.words_in
+    if not receive_all(comm, fd, words, WORD_BYTES * count, REST_PATIENCE_MS):
         return False
-    if links.has_report == 0 or step < links.reported_step:
-        links.has_report = 1
-        links.reported_step = step
-        links.reporter = leader_of(comm.nodes, node)
-        for rank in range(comm.size):
-            links.reported[rank] = swap_bytes(links.report_rows[rank])
+    for index in range(count):
+        at = words + WORD_BYTES * index
+        poke(at, swap_bytes(peek(at)))
+    take_in(comm, leader_of(comm.nodes, node), kind, number, words)
     return True

@@ -12,12 +12,12 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.tcp.links import NOBODY, next_node, previous_node
-from cobre_kernels.tcp.progress.failing import failure_of_link
+from cobre_kernels.tcp.progress.control import failure_of_link
 from cobre_kernels.tcp.progress.sockets import (
-    BUSY,
     GARBLED,
-    IDLE,
+    MORE,
     MOVED,
+    NO_MORE,
     receive_data,
     send_two,
     without_bytes,
@@ -37,8 +37,8 @@ class Progress(NamedTuple):
 def advance_kernel(comm, call):
     """End a progress step: go on at once if bytes moved, else wait; return a status."""
     links, sent, received = comm.links, call.sent, call.received
-    links.awaited_out = next_node(comm) if sent & BUSY else NOBODY
-    links.awaited_in = previous_node(comm) if received & BUSY else NOBODY
+    links.awaited_out = next_node(comm) if sent & MORE else NOBODY
+    links.awaited_in = previous_node(comm) if received & MORE else NOBODY
     if sent < 0:
         return failure_of_link(comm, next_node(comm), states.DIED)
     if received < 0:
@@ -46,7 +46,7 @@ def advance_kernel(comm, call):
         return failure_of_link(comm, previous_node(comm), reason)
     if (sent | received) & MOVED:
         note_progress(comm)
-    elif (sent | received) & BUSY:
+    elif (sent | received) & MORE:
         return pause(comm)
     return OK
 
@@ -75,7 +75,7 @@ def send_frame(comm, payload, count):
 
 @routine
 def receive_prefix(comm):
-    """Receive the first bytes of a frame; return IDLE once they are all here."""
+    """Receive the first bytes of a frame; return NO_MORE once they are all here."""
     cursor = comm.links.incoming
     left = cursor.prefix_left
     if left == 0:
@@ -85,4 +85,4 @@ def receive_prefix(comm):
         cursor.prefix_left = left
         return without_bytes(got)
     cursor.prefix_left = left - got
-    return IDLE if got == left else MOVED | BUSY
+    return NO_MORE if got == left else MOVED | MORE

@@ -4,8 +4,8 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.routine import routine
 
-# What a progress step has brought on one link. BUSY: there is more to move. MOVED may be added.
-IDLE, BUSY, MOVED = 0, 1, 2
+# What a progress step has brought on one link. MORE: there is more to move. MOVED may be added.
+NO_MORE, MORE, MOVED = 0, 1, 2
 ENDED, GARBLED = -1, -2  # the link is of no more use
 
 NS_PER_MS = 1_000_000
@@ -14,7 +14,7 @@ NS_PER_MS = 1_000_000
 @routine
 def without_bytes(result):
     """Return what it means that a system call has moved nothing."""
-    return BUSY if result == -libc.EAGAIN or result == -libc.EINTR else ENDED
+    return MORE if result == -libc.EAGAIN or result == -libc.EINTR else ENDED
 
 
 @routine

@@ -5,48 +5,43 @@ goodbye anywhere ends its wait. The timeout counts from when the last byte moved
 a late rank. ``collective/waiting/patience.py`` has the policy.
 """
 
-from cobre_kernels.collective.comm import COMM, DIED
+from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
 from cobre_kernels.collective.waiting import patience
 from cobre_kernels.collective.waiting.patience import (
-    Look,
     Patience,
     begin_anew,
-    begin_wait,
     end_wait,
     look_around_soon,
-    write_late_line,
 )
 from cobre_kernels.collective.waiting.pulse import beat
 from cobre_kernels.machine import libc
-from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.kernel import kernel, run_alone
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.records import leader_of
+from cobre_kernels.nodes.waiting import begin_verb, failure_of_verb
 from cobre_kernels.tcp.links import NO_LINK, NOBODY
 from cobre_kernels.tcp.progress.control import (
-    await_control,
-    end_control,
-    read_all_control,
+    is_awaited,
     read_control,
-)
-from cobre_kernels.tcp.progress.failing import (
-    failure_by_timeout,
-    failure_of_step,
-    first_awaited,
-    mark_late,
+    take_end_of_process,
 )
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS
-from cobre_kernels.tcp.protocol import EXPLANATION_MS
+
+SWEEP_EVERY = 256  # verbs; what leaders may tell meanwhile fits any socket's buffer
 
 
 @routine
-def begin_verb(comm):
-    """Begin to move bytes; nothing is known yet of how long that takes."""
+def begin_links(comm):
+    """Begin a verb; return OK, or how it has failed. Read control links that were not for long."""
     links = comm.links
     links.awaited_in = NOBODY
     links.awaited_out = NOBODY
     links.wants_in = 0
     links.wants_out = 0
-    begin_wait(comm)
+    if comm.nodes.begun - links.swept >= SWEEP_EVERY:
+        run_alone(comm.nodes.read, comm)
+    return begin_verb(comm)
 
 
 @routine
@@ -60,17 +55,24 @@ def note_progress(comm):
 @routine
 def pause(comm):
     """Let time pass between two fruitless progress steps; return OK, or how the wait ended."""
-    comm.wait.awaited = first_awaited(comm)
-    outcome = patience.pause(comm, 1)
-    if outcome != OK:
-        end_wait(comm, outcome)
-    return outcome
+    comm.wait.awaited = _first_awaited(comm)
+    return patience.pause(comm, 1)
+
+
+@routine
+def _first_awaited(comm):
+    """Return the first leader that this one waits for, or NOBODY."""
+    first = NOBODY
+    for node in range(comm.nodes.nodes - 1, -1, -1):
+        if is_awaited(comm, node):
+            first = leader_of(comm.nodes, node)
+    return first
 
 
 @kernel(COMM, Patience)
 def block_kernel(comm, call):
     """Sleep until something can move, or a control message comes."""
-    outcome = failure_of_step(comm)  # by what came while this leader was elsewhere
+    outcome = failure_of_verb(comm)  # by what came while this leader was elsewhere
     if outcome != OK:
         return outcome
     data, count = _list_descriptors(comm)
@@ -80,20 +82,6 @@ def block_kernel(comm, call):
         look_around_soon(comm)
         return OK
     return OK if _has_events(comm, data) else _read_ready_control(comm, data)
-
-
-@kernel(COMM, Look)
-def look_around_kernel(comm, call):
-    """Read what control links have, also while bytes move; find out who is lost, or late."""
-    read_all_control(comm)
-    outcome = failure_of_step(comm)
-    if outcome == OK and call.is_line_due != 0:
-        mark_late(comm)
-        write_late_line(comm)
-        comm.wait.lines += 1
-    if outcome == OK and call.is_overdue != 0:
-        outcome = failure_by_timeout(comm)
-    return outcome
 
 
 @routine
@@ -144,10 +132,7 @@ def _has_events(comm, count):
 
 @routine
 def _read_ready_control(comm, first):
-    """Read the control links that have something; return what follows.
-
-    A process that has ended is as a control link that ends, once what it has sent is read.
-    """
+    """Read the control links that have something; return what follows."""
     index = first
     for node in range(comm.nodes.nodes):
         peer = comm.links.peers[node]
@@ -156,10 +141,6 @@ def _read_ready_control(comm, first):
             if _events(comm, index) != 0:
                 read_control(comm, node)
             if is_watched and _events(comm, index + 1) != 0:
-                await_control(comm, node, EXPLANATION_MS)
-                end_control(peer, DIED)
+                take_end_of_process(comm, node)
             index += 2 if is_watched else 1
-    return failure_of_step(comm)
-
-
-KERNELS = (patience.pause_kernel, block_kernel, look_around_kernel)
+    return failure_of_verb(comm)

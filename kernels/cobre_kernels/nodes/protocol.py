@@ -1,0 +1,148 @@
+"""The protocol among leaders: the states of a leader, what may happen to it, what it does then.
+
+:data:`ROWS` is the protocol. Kernels look into it (:func:`happen`, :func:`allows`), and the model
+of the leaders in ``model/leaders.pml`` has the same rows.
+
+Theory of operation
+-------------------
+Leaders call the same verbs in the same order, so a verb has the same number on all of them. A
+leader *waits* in a verb. It is in one of these states:
+
+OUTSIDE
+    of a round; or its node is not complete yet.
+ENTERED
+    Its node is in, and it waits for the headers of all leaders: the prepare exchange.
+PREPARED
+    It has all headers, and waits for the commits of all leaders: the commit exchange.
+MOVING
+    It moves data in verbs that it can leave.
+COMMITTED
+    It moves data in a verb that nobody can leave, because MPI may write to the buffers of callers.
+ENDED
+    It knows the outcome, and hands it out on its node.
+
+Where every verb can be left (``waits_end`` is 1), the first round of a collective prepares for all,
+and no round commits. Where MPI moves data between the buffers of callers (``waits_end`` is 0: over
+MPI, every rank alone on its node), each round prepares and commits: a rank that is lost in between
+is missed in a wait that can end.
+
+A *loss* is what a leader knows of another one that takes no further part: it has reported, or said
+goodbye (``messages.py``), or its link has ended. A loss is *fresh* if that leader has not completed
+the verb in which this one waits; it is nothing to this verb otherwise.
+
+In every wait alike, a leader answers liveness queries, notes answers, keeps losses that are not
+fresh, and lets a line tell of late ranks. What else may happen depends on the state::
+
+    row        state                        event             what the leader does
+    ENTER      OUTSIDE                      NODE_IS_IN        begins the prepare exchange
+    GO_ON      ENTERED                      AGREED_BEFORE     moves data
+    AGREE      ENTERED                      NO_DATA           the outcome is OK
+    DIRECT     ENTERED                      LEAVABLE_DATA     moves data, or exchanges calls
+    PREPARE    ENTERED                      BOUND_DATA        begins the commit exchange
+    COMMIT     PREPARED                     ALL_COMMIT        moves data, or exchanges calls
+    INTERRUPT  ENTERED, MOVING              SIGNAL            reports that it gave up
+    RELEASE    ENTERED, PREPARED, MOVING    FRESH_LOSS        names the lost, reports
+    QUERY      ENTERED, MOVING              OVERDUE           asks all leaders whether they wait too
+    LATE       ENTERED, MOVING              SILENCE           names the silent, reports
+    CUT_OFF    ENTERED, MOVING              NO_REPORT         names the ranks out of reach, reports
+    FAIL       each in which it waits       FAILURE           reports that it gave up
+    HAND_OUT   all but OUTSIDE              OUTCOME           hands it out
+
+Why every wait ends, and none too early
+---------------------------------------
+*Always notify*: a leader whose verb ends in anything but success reports to all. No leader enters
+alone what it cannot leave: if one leader is COMMITTED, all have begun the commit exchange. Then
+none gave up in the prepare exchange, no loss is fresh, and all become COMMITTED. If one leader gave
+up in the prepare exchange, the commit exchange completes nowhere, and its report releases all that
+are PREPARED. A leader whose loss is not fresh has completed the verb: so will this one, even if
+that leader has ended meanwhile.
+
+Time limits: ``timeout_ns`` while ENTERED or MOVING, from when a byte last moved, then the time for
+answers; none while PREPARED or COMMITTED, which hear no signal either; ``timeout_ns`` for the
+followers that are to fetch an outcome. If a follower does not, its leader names it, reports, and
+hands that out. A follower sees that its leader dies or gives up. The leader's pulse beats as long
+as it waits or bytes move, and a follower names a leader LATE whose pulse stops for ``timeout_ns``
+(``collective/waiting/pulse.py``).
+
+The model of a table that is executed is ``_state.py`` of h11.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cobre_kernels.machine.routine import routine
+
+STATES = OUTSIDE, ENTERED, PREPARED, MOVING, COMMITTED, ENDED = range(6)
+EVENTS = (
+    NODE_IS_IN,  # all ranks of the node are in
+    AGREED_BEFORE,  # waits end, and this is not the first round of its collective
+    NO_DATA,  # all headers are here, and equal; no data are to move
+    LEAVABLE_DATA,  # all headers are here; data follow, or calls if headers differ
+    BOUND_DATA,  # the same, and nobody will be able to leave
+    ALL_COMMIT,  # all commits are here
+    SIGNAL,  # a signal handler has raised, or forked
+    FRESH_LOSS,  # a leader is lost that has not completed this verb
+    OVERDUE,  # the timeout is over
+    SILENCE,  # a leader that this one waits for has not answered in time
+    NO_REPORT,  # all have answered, and nothing moves, nor has anybody told why
+    FAILURE,  # MPI has failed
+    OUTCOME,  # the round ends on this node
+) = range(13)
+
+
+class Row(NamedTuple):
+    """In these states, an event leads to the next state; None: it stays the same."""
+
+    name: str
+    states: tuple[int, ...]
+    event: int
+    next: int | None
+
+
+_WAITS = (ENTERED, PREPARED, MOVING, COMMITTED)
+ROWS = (
+    Row("ENTER", (OUTSIDE,), NODE_IS_IN, ENTERED),
+    Row("GO_ON", (ENTERED,), AGREED_BEFORE, MOVING),
+    Row("AGREE", (ENTERED,), NO_DATA, ENDED),
+    Row("DIRECT", (ENTERED,), LEAVABLE_DATA, MOVING),
+    Row("PREPARE", (ENTERED,), BOUND_DATA, PREPARED),
+    Row("COMMIT", (PREPARED,), ALL_COMMIT, COMMITTED),
+    Row("INTERRUPT", (ENTERED, MOVING), SIGNAL, ENDED),
+    Row("RELEASE", (ENTERED, PREPARED, MOVING), FRESH_LOSS, ENDED),
+    Row("QUERY", (ENTERED, MOVING), OVERDUE, None),
+    Row("LATE", (ENTERED, MOVING), SILENCE, ENDED),
+    Row("CUT_OFF", (ENTERED, MOVING), NO_REPORT, ENDED),
+    Row("FAIL", _WAITS, FAILURE, ENDED),
+    Row("HAND_OUT", (*_WAITS, ENDED), OUTCOME, OUTSIDE),
+)
+
+NOTHING = -1  # in place of a next state: the event is nothing to a leader in this state
+
+
+def _next_states():
+    """Return the next state for each state and event."""
+    table = np.full((len(STATES), len(EVENTS)), NOTHING)
+    for row in ROWS:
+        for state in row.states:
+            table[state, row.event] = state if row.next is None else row.next
+    return table
+
+
+NEXT = _next_states()
+
+
+@routine
+def allows(comm, event):
+    """Tell whether a row begins in this leader's state, for such an event."""
+    return NEXT[comm.nodes.state, event] != NOTHING
+
+
+@routine
+def happen(comm, event):
+    """Go where an event leads; tell whether a row says so, else the event is nothing here."""
+    state = NEXT[comm.nodes.state, event]
+    if state == NOTHING:
+        return False
+    comm.nodes.state = state
+    return True

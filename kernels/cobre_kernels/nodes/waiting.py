@@ -1,0 +1,196 @@
+"""How a leader waits in a verb, on every transport: what ends its wait, and whom it then names.
+
+``collective/waiting/patience.py`` has the policy, ``protocol.py`` says what may happen in which
+state, ``messages.py`` what leaders tell each other meanwhile.
+
+When the timeout is over, a leader queries the others. One that it waits for, and that is silent, is
+late. If all have answered, they wait for somebody else: for a rank of their own node, whom their
+leader names as late in a report, or for a leader that is nearer to them on a ring. A leader waits a
+little longer for such a report.
+"""
+
+from cobre_kernels.collective.comm import COMM, GAVE_UP, LATE, PRESENT, UNREACHABLE
+from cobre_kernels.collective.status import (
+    INTERRUPTED,
+    IS_FORKED,
+    LOST_PEER,
+    MPI_FAILED,
+    OK,
+    TIMED_OUT,
+)
+from cobre_kernels.collective.waiting.patience import (
+    Look,
+    begin_wait,
+    end_wait,
+    waited_ns,
+    write_late_line,
+)
+from cobre_kernels.machine.kernel import kernel, run_alone
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.failing import adopt_report, clear_failures
+from cobre_kernels.nodes.messages import CLOSED_HERE, EVERYBODY, QUERY, send
+from cobre_kernels.nodes.protocol import (
+    FAILURE,
+    FRESH_LOSS,
+    MOVING,
+    NO_REPORT,
+    OVERDUE,
+    SIGNAL,
+    SILENCE,
+    allows,
+    happen,
+)
+from cobre_kernels.nodes.records import leader_of, ranks_of
+
+ANSWER_NS = 500_000_000  # for the answers to a liveness query, and for the report of a late rank
+REPORT_NS = 2_000_000_000  # and for the report of a leader that is nearer to the late one
+
+
+@routine
+def begin_verb(comm):
+    """Begin a verb; return OK, or how it has failed: a leader is lost that would be missed."""
+    nodes = comm.nodes
+    nodes.begun += 1
+    begin_wait(comm)
+    comm.wait.is_bound = not allows(comm, SIGNAL)
+    return failure_of_verb(comm)
+
+
+@routine
+def end_verb(comm, outcome):
+    """End a verb, and note how; return its outcome."""
+    nodes = comm.nodes
+    end_wait(comm, outcome)
+    if outcome == OK:
+        nodes.completed = nodes.begun
+    elif outcome in (INTERRUPTED, IS_FORKED):
+        happen(comm, SIGNAL)
+    elif outcome == MPI_FAILED:
+        happen(comm, FAILURE)
+    return outcome
+
+
+@routine
+def failure_of_verb(comm):
+    """Return OK, or how the verb under way has failed by what this leader knows of the others."""
+    nodes = comm.nodes
+    if nodes.losses == 0 or not allows(comm, FRESH_LOSS):
+        return OK
+    if nodes.reports > 0 and nodes.reported < nodes.begun:
+        happen(comm, FRESH_LOSS)
+        return adopt_report(comm)
+    return _name_lost_leaders(comm)
+
+
+@routine
+def _name_lost_leaders(comm):
+    """Name the leaders that are lost without having completed this verb; return the status."""
+    nodes = comm.nodes
+    clear_failures(comm)
+    outcome = OK
+    for node in range(nodes.nodes):
+        leader = nodes.leaders[node]
+        if leader.condition == PRESENT or leader.completed >= nodes.begun:
+            continue
+        if leader.condition == CLOSED_HERE:  # no fault of the other leader
+            comm.failures[comm.rank].reason = GAVE_UP
+        else:
+            comm.failures[leader_of(nodes, node)].reason = leader.condition
+        outcome = LOST_PEER
+    if outcome != OK:
+        happen(comm, FRESH_LOSS)
+    return outcome
+
+
+@kernel(COMM, Look)
+def look_around_kernel(comm, call):
+    """Read what has come; find out who is lost, or late."""
+    run_alone(comm.nodes.read, comm)
+    outcome = failure_of_verb(comm)
+    if outcome != OK:
+        return outcome
+    if call.is_line_due != 0 and comm.wait.queried_ns == 0:
+        _tell_of_late(comm)
+    if call.is_overdue != 0 and happen(comm, OVERDUE):
+        return _failure_by_timeout(comm)
+    return OK
+
+
+@routine
+def _is_silent(comm, node, queried_ns):
+    """Tell whether this leader waits for another one that has not answered its query."""
+    leader = comm.nodes.leaders[node]
+    return leader.is_awaited != 0 and leader.heard_ns < queried_ns
+
+
+@routine
+def _query_leaders(comm):
+    """Send every other leader a liveness query; return when."""
+    send(comm, EVERYBODY, QUERY, 0, 0)
+    return comm.wait.clock_ns
+
+
+@routine
+def _tell_of_late(comm):
+    """Query the others; when they have had time to answer, have a line tell who has not."""
+    nodes, wait = comm.nodes, comm.wait
+    if wait.asked_ns == 0:
+        wait.asked_ns = _query_leaders(comm)
+    elif wait.clock_ns - wait.asked_ns >= ANSWER_NS:
+        silent = 0
+        for node in range(nodes.nodes):
+            is_silent = _is_silent(comm, node, wait.asked_ns)
+            _mark_node(comm, node, is_silent)
+            silent += 1 if is_silent else 0
+        if silent > 0:  # else the network is slow, or others tell of the late one
+            write_late_line(comm)
+        wait.asked_ns = 0
+        wait.lines += 1
+
+
+@routine
+def _mark_node(comm, node, is_late):
+    """Mark in ``comm.late`` how long the leader of a node is waited for; below 0: or its ranks.
+
+    A leader that waits for a rank of its own node neither moves bytes nor answers.
+    """
+    shown_ns = waited_ns(comm) if is_late else 0
+    is_alone = ranks_of(comm.nodes, node) == 1
+    comm.late[leader_of(comm.nodes, node)] = shown_ns if is_alone else -shown_ns
+
+
+@routine
+def _failure_by_timeout(comm):
+    """Query the others, and later name the late ones; return OK while answers may still come."""
+    nodes, wait = comm.nodes, comm.wait
+    if wait.queried_ns == 0:
+        wait.queried_ns = _query_leaders(comm)
+    overdue_ns = wait.clock_ns - wait.queried_ns
+    if overdue_ns < ANSWER_NS:
+        return OK
+    clear_failures(comm)
+    outcome = OK
+    for node in range(nodes.nodes):
+        if _is_silent(comm, node, wait.queried_ns):
+            comm.failures[leader_of(nodes, node)].reason = LATE
+            outcome = TIMED_OUT
+    if outcome != OK:
+        happen(comm, SILENCE)
+    elif overdue_ns >= REPORT_NS:
+        outcome = _failure_without_report(comm)
+    return outcome
+
+
+@routine
+def _failure_without_report(comm):
+    """All have answered. If bytes move unseen, wait anew; else the nodes cannot be reached."""
+    nodes, wait = comm.nodes, comm.wait
+    if nodes.sees_bytes == 0 and nodes.state == MOVING:
+        wait.queried_ns = 0
+        wait.began_ns = wait.clock_ns
+        return OK
+    for rank in range(comm.size):
+        if nodes.leaders[nodes.node_of[rank]].is_awaited != 0:
+            comm.failures[rank].reason = UNREACHABLE
+    happen(comm, NO_REPORT)
+    return LOST_PEER

@@ -1,0 +1,19 @@
+"""Who may break a communicator that another one uses, or that has ended."""
+
+import pytest
+from cobre_kernels.collective.comm import BROKEN, BUSY, CLOSED, COMM
+from cobre_kernels.collective.guard import give_up_kernel
+from cobre_kernels.machine.record import peek_now, poke_now
+
+FAILURE = 7
+
+
+@pytest.mark.parametrize("state", [BROKEN, CLOSED, BUSY])
+def test_a_rank_that_gives_up_leaves_what_has_failed_or_is_in_use(state):
+    """A library's collective that was interrupted has told the others itself."""
+    words = COMM.array(2)
+    comm = COMM.of(words)
+    comm.failure = FAILURE
+    poke_now(comm.guard, state)
+    give_up_kernel.call(comm.address)
+    assert (peek_now(comm.guard), comm.failure, comm.generation) == (state, FAILURE, 0)

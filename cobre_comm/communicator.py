@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from cobre_comm import derived
+from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
 from cobre_comm.common.other_names import SAID, OtherName
-from cobre_comm.derived import Derived
+from cobre_comm.derived import Float, Int
 from cobre_comm.reduce_op import ReduceOp
 
 if TYPE_CHECKING:
@@ -97,7 +99,8 @@ class SharedMemoryProvider(abc.ABC):
         """
 
 
-class Communicator(Closing, Derived, SharedMemoryProvider):
+@tells_forms("comm")
+class Communicator(Closing, SharedMemoryProvider):
     """A fixed group of ranks and the collectives among them.
 
     Every rank calls the same collectives in the same order. Arrays are C-contiguous NumPy arrays
@@ -368,6 +371,116 @@ class Communicator(Closing, Derived, SharedMemoryProvider):
         >>> comm = LocalBackend()
         >>> comm.barrier()
         """
+
+    @overload
+    def sum(self, x: Int) -> int: ...
+    @overload
+    def sum(self, x: Float) -> float: ...
+    def sum(self, x: Int | Float) -> int | float:
+        """Return the sum of one number of each rank, on all ranks; collective.
+
+        An ``allreduce`` of one element: added in rank order, the same bits on all ranks and on
+        every backend.
+
+        Parameters
+        ----------
+        x : int or float
+            NumPy's numbers too. All ranks give an int, or all a float: others disagree.
+
+        Returns
+        -------
+        int or float
+            Of ints an int, which wraps at 64 bits; of floats a float (float64).
+
+        Raises
+        ------
+        TypeError
+            If ``x`` is no number, or a bool or complex.
+        ValueError
+            If an int does not fit 64 bits.
+        CollectiveFailed
+            If a rank is lost or late, or ranks disagree.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> comm.sum(2), comm.sum(2.5)
+        (2, 2.5)
+        """
+        return derived.reduced(self, "sum", x)
+
+    @overload
+    def min(self, x: Int) -> int: ...
+    @overload
+    def min(self, x: Float) -> float: ...
+    def min(self, x: Int | Float) -> int | float:
+        """Return the smallest of one number of each rank, on all ranks; collective.
+
+        Takes, returns and raises what :meth:`sum` does. A NaN on any rank gives NaN.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().min(2.5)
+        2.5
+        """
+        return derived.reduced(self, "min", x)
+
+    @overload
+    def max(self, x: Int) -> int: ...
+    @overload
+    def max(self, x: Float) -> float: ...
+    def max(self, x: Int | Float) -> int | float:
+        """Return the largest of one number of each rank, on all ranks; collective.
+
+        Takes, returns and raises what :meth:`sum` does. A NaN on any rank gives NaN.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().max(3)
+        3
+        """
+        return derived.reduced(self, "max", x)
+
+    def allgather(self, send: Array, recv: Array) -> None:
+        """Gather blocks of one length from all ranks, on all ranks.
+
+        Afterwards ``recv`` holds the ``send`` of ranks 0, 1, ..., size - 1 after one another.
+
+        Parameters
+        ----------
+        send : ndarray
+            The same number of elements on all ranks, of any fixed-size dtype without Python
+            objects. May be exactly its own block of ``recv``.
+        recv : ndarray
+            Writable, same dtype, ``size * send.size`` elements, of any shape.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For arrays that cannot be used.
+        InvalidBufferSize
+            If ``recv`` has another length.
+        CollectiveFailed
+            If a rank is lost or late, or ranks disagree.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> everyone = np.empty((comm.size, 3))
+        >>> comm.allgather(np.arange(3.0), everyone)
+        >>> everyone
+        array([[0., 1., 2.]])
+        """
+        derived.allgather(self, send, recv)
 
     @abc.abstractmethod
     def exact_sum(self, values: Array) -> float:

@@ -1,22 +1,20 @@
-"""Collectives that are made of others, so that every backend has them."""
+"""How collectives are made of others, so that every backend has them (``communicator.py``)."""
 
 from __future__ import annotations
 
 import functools
-from typing import Any, Protocol, TypeAlias, overload
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.errors import InvalidBufferSize
 from cobre_comm.reduce_op import ReduceOp
 
 Int: TypeAlias = "int | np.integer[Any]"
 Float: TypeAlias = "float | np.floating[Any]"
 
-# Reading a member of an enumeration takes as long as reducing a number on one rank.
-_SUM, _MIN, _MAX = ReduceOp.SUM, ReduceOp.MIN, ReduceOp.MAX
+_OPS = {"sum": ReduceOp.SUM, "min": ReduceOp.MIN, "max": ReduceOp.MAX}
 _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 
 ARRAY_HINT = "reduce an array by comm.allreduce(send, recv, ReduceOp.{})"
@@ -39,134 +37,20 @@ class _Core(Protocol):
         """Gather blocks of different lengths."""
 
 
-@tells_forms("comm")
-class Derived:
-    """Methods of every communicator that stand on ``allreduce`` and ``allgatherv``.
-
-    They raise what these raise. A rank that calls the other one with the same arguments agrees.
-    """
-
-    __slots__ = ()
-
-    @overload
-    def sum(self: _Core, x: Int) -> int: ...
-    @overload
-    def sum(self: _Core, x: Float) -> float: ...
-    def sum(self: _Core, x: Int | Float) -> int | float:
-        """Return the sum of one number of each rank, on all ranks; collective.
-
-        An ``allreduce`` of one element: added in rank order, the same bits on all ranks and on
-        every backend.
-
-        Parameters
-        ----------
-        x : int or float
-            NumPy's numbers too. All ranks give an int, or all a float: others disagree.
-
-        Returns
-        -------
-        int or float
-            Of ints an int, which wraps at 64 bits; of floats a float (float64).
-
-        Raises
-        ------
-        TypeError
-            If ``x`` is no number, or a bool or complex.
-        ValueError
-            If an int does not fit 64 bits.
-        CollectiveFailed
-            If a rank is lost or late, or ranks disagree.
-        InvalidCommunicator
-            If the communicator cannot be used any more.
-
-        Examples
-        --------
-        >>> from cobre_comm import LocalBackend
-        >>> comm = LocalBackend()
-        >>> comm.sum(2), comm.sum(2.5)
-        (2, 2.5)
-        """
-        return _reduced(self, "sum", x, _SUM)
-
-    @overload
-    def min(self: _Core, x: Int) -> int: ...
-    @overload
-    def min(self: _Core, x: Float) -> float: ...
-    def min(self: _Core, x: Int | Float) -> int | float:
-        """Return the smallest of one number of each rank, on all ranks; collective.
-
-        Takes, returns and raises what :meth:`sum` does. A NaN on any rank gives NaN.
-
-        Examples
-        --------
-        >>> from cobre_comm import LocalBackend
-        >>> LocalBackend().min(2.5)
-        2.5
-        """
-        return _reduced(self, "min", x, _MIN)
-
-    @overload
-    def max(self: _Core, x: Int) -> int: ...
-    @overload
-    def max(self: _Core, x: Float) -> float: ...
-    def max(self: _Core, x: Int | Float) -> int | float:
-        """Return the largest of one number of each rank, on all ranks; collective.
-
-        Takes, returns and raises what :meth:`sum` does. A NaN on any rank gives NaN.
-
-        Examples
-        --------
-        >>> from cobre_comm import LocalBackend
-        >>> LocalBackend().max(3)
-        3
-        """
-        return _reduced(self, "max", x, _MAX)
-
-    def allgather(self: _Core, send: NDArray[Any], recv: NDArray[Any]) -> None:
-        """Gather blocks of one length from all ranks, on all ranks.
-
-        Afterwards ``recv`` holds the ``send`` of ranks 0, 1, ..., size - 1 after one another.
-
-        Parameters
-        ----------
-        send : ndarray
-            The same number of elements on all ranks, of any fixed-size dtype without Python
-            objects. May be exactly its own block of ``recv``.
-        recv : ndarray
-            Writable, same dtype, ``size * send.size`` elements, of any shape.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For arrays that cannot be used.
-        InvalidBufferSize
-            If ``recv`` has another length.
-        CollectiveFailed
-            If a rank is lost or late, or ranks disagree.
-        InvalidCommunicator
-            If the communicator cannot be used any more.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cobre_comm import LocalBackend
-        >>> comm = LocalBackend()
-        >>> everyone = np.empty((comm.size, 3))
-        >>> comm.allgather(np.arange(3.0), everyone)
-        >>> everyone
-        array([[0., 1., 2.]])
-        """
-        count, room = _size(send), _size(recv)
-        if room != self.size * count:
-            raise InvalidBufferSize("allgather", self.size * count, room, RECV_HINT)
-        self.allgatherv(send, recv, *_equal_blocks(self.size, count))
-
-
-def _reduced(comm: _Core, name: str, x: Int | Float, op: ReduceOp) -> int | float:
+def reduced(comm: _Core, name: str, x: Int | Float) -> int | float:
+    """Reduce one number of each rank by the operation of that name, on all ranks; collective."""
     both = _array_of(name, x)
-    comm.allreduce(both, both, op)
+    comm.allreduce(both, both, _OPS[name])
     result: int | float = both.item()
     return result
+
+
+def allgather(comm: _Core, send: NDArray[Any], recv: NDArray[Any]) -> None:
+    """Gather blocks of one length from all ranks, on all ranks; collective."""
+    count, room = _size(send), _size(recv)
+    if room != comm.size * count:
+        raise InvalidBufferSize("allgather", comm.size * count, room, RECV_HINT)
+    comm.allgatherv(send, recv, *_equal_blocks(comm.size, count))
 
 
 def _array_of(name: str, x: object) -> NDArray[Any]:

@@ -189,13 +189,21 @@ class HeapRegion(SharedRegion):
         self._comm._check_usable()
 
 
-class MappedRegion(SharedRegion):
+class ShmRegion(SharedRegion):
     """A region in memory that all ranks of a node have mapped: R ranks hold one copy."""
 
     def fence(self) -> None:
         """Make all local ranks' writes visible to all of them, by one step of shared memory."""
         self._open_memory()
         self._comm._fence_region(self._identity)
+
+
+def heap_zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array of zeros, or raise ``AllocationFailed``."""
+    try:
+        return np.zeros(count, dtype=dtype)
+    except (MemoryError, ValueError) as error:
+        raise AllocationFailed(count * dtype.itemsize, str(error)) from error
 
 
 def outside_region(start: int, stop: int, count: int) -> ValueError:

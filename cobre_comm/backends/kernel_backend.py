@@ -1,10 +1,16 @@
-"""The base of all backends: a record, the entries, and how a Python call reaches them."""
+"""The communicator of every backend: a record, the entries, and how a Python call reaches them.
+
+A backend is a way to meet: it makes a :class:`~cobre_comm.backends.membership.Membership`, splits,
+and has the class that users see. All else is here.
+"""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import dataclasses
 import functools
+import itertools
 import logging
 import os
 import sys
@@ -16,13 +22,20 @@ import numpy as np
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective import entry, guard, status
 from cobre_kernels.collective.calls import (
+    ALLGATHERV,
+    ALLREDUCE,
     BARRIER,
+    BROADCAST,
     CREATE_REGION,
     EXACT_SUM,
     FENCE,
+    GATHERV,
     HASH_MASK,
     SPLIT_COLOR,
     STOP,
+    Barrier,
+    ExactSum,
+    Gatherv,
     own_mark,
 )
 from cobre_kernels.collective.comm import COMM
@@ -32,7 +45,7 @@ from cobre_kernels.collective.seeing import journal, trace
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiling.cache_folder import refusal
 from cobre_kernels.machine.compiling.progress import progress
-from cobre_kernels.machine.record import peek_now, poke_now
+from cobre_kernels.machine.record import View, peek_now, poke_now
 from cobre_kernels.nodes import records  # noqa: F401  # whose table every wait's clock reads
 from numpy.typing import DTypeLike
 
@@ -42,17 +55,27 @@ from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.journals import Journals
 from cobre_comm.backends.late_lines import prepare_late_lines
-from cobre_comm.backends.python_calls import PythonCalls, serve_slowly
+from cobre_comm.backends.membership import Membership, NodesRecords, alone
 from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
 from cobre_comm.common import raised
+from cobre_comm.common.agreement import agree_on_memory, attempt
 from cobre_comm.common.call_forms import tells_forms
-from cobre_comm.config import late_s, prints_stats
-from cobre_comm.errors import CommError, InvalidCommunicator
+from cobre_comm.communicator import Array, Communicator, Counts
+from cobre_comm.config import Config, late_s, prints_stats
+from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
+from cobre_comm.jit.register import register_region
 from cobre_comm.journal.stats import Stats
-from cobre_comm.loading import Bodies
-from cobre_comm.shared_region import region_layout
+from cobre_comm.loading import Bodies, load
+from cobre_comm.reduce_op import ReduceOp
+from cobre_comm.shared_region import (
+    HeapRegion,
+    SharedRegion,
+    ShmRegion,
+    heap_zeros,
+    region_layout,
+)
 
 if TYPE_CHECKING:
     from cobre_comm.backends.spec import BackendSpec
@@ -73,30 +96,50 @@ COMMON_KERNELS = (
 
 
 @tells_forms("comm")
-class KernelBackend(PythonCalls):
+class KernelBackend(Communicator):
     """A communicator whose collectives are kernels on a record of private memory.
 
     Each backend's class gets fast methods in place of the Python methods of the same names
-    (``fast_methods.py``). They serve plain arguments; ``python_calls.py`` serves all others.
+    (``fast_methods.py``). They serve plain arguments. The methods here convert or refuse all
+    others, call the entry, and raise what its outcome means.
+
+    Parameters
+    ----------
+    spec : BackendSpec
+        Which backend.
+    config : Config or None
+        What the class of the backend keeps, to split by.
+    bodies : Bodies
+        What it runs, as far as is known before the ranks meet; compiled now.
+    rank, size : int
+        This rank, and the number of ranks. It is alone until it joins them by :meth:`_join`.
     """
 
+    # The fast methods find the record in the first slot of an object. Python orders slots by name;
+    # this one begins with the name of the class, so that it comes before those in lower case.
     __slots__ = (
-        "__weakref__", "_address", "_comm", "_give_back", "_handled", "_journals", "_late_lines",
-        "_name", "_rank", "_sends", "_shut", "_size", "_trace",
+        "__weakref__", "__words", "_address", "_comm", "_config", "_give_back", "_handled",
+        "_journals", "_late_lines", "_membership", "_name", "_nodes", "_rank", "_regions", "_sends",
+        "_shut", "_size", "_trace",
     )  # fmt: skip
+    _config: Config | None
 
     def __init__(
-        self, spec: BackendSpec, bodies: Bodies, rank: int, size: int, *, is_leader: bool
+        self, spec: BackendSpec, config: Config | None, bodies: Bodies, rank: int, size: int
     ) -> None:
+        self._config = config
         self._rank = rank
         self._size = size
-        self._words = comm_words(size)
-        self._address: int = self._words.ctypes.data
+        self.__words = comm_words(size)
+        self._address: int = self.__words.ctypes.data
         self._comm = comm = COMM.at(self._address)
-        comm.rank, comm.size, comm.is_leader = rank, size, is_leader
+        comm.rank, comm.size = rank, size
         comm.backend = spec.number
         comm.late_ns = int(late_s(spec.name) * libc.NS_PER_S)
         self._name = spec.name
+        self._membership = alone(rank, size, bodies)
+        self._nodes: NodesRecords | None = None
+        self._regions = itertools.count()
         self._give_back: Callable[[], None] = lambda: None
         self._sends = np.zeros(size, dtype=np.int64)
         comm.sends = self._sends.ctypes.data
@@ -107,7 +150,7 @@ class KernelBackend(PythonCalls):
             # Before what closes it: that writes into the journal, also of a half-made communicator.
             self._journals = Journals(comm)
             self._late_lines = [
-                prepare_late_lines(comm, comm, range(size), self._words, self._journals)
+                prepare_late_lines(comm, comm, range(size), self.__words, self._journals)
             ]
             self._trace = start_trace(comm, self._journals.number, spec.name)
             self._compile(bodies)
@@ -127,6 +170,34 @@ class KernelBackend(PythonCalls):
         comm.refuse = guard.refuse_kernel.address
         comm.fold_kernel = fold.fold_kernel.address
         self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
+
+    def _join(self, met: Membership) -> None:
+        """Go on as one of the ranks that have met."""
+        comm, here, attachment = self._comm, met.here, met.attachment
+        if met.bodies is not self._membership.bodies:
+            met.bodies.give_to(comm)
+        self._membership = met
+        comm.is_leader = met.leader == self._rank
+        if attachment is None:
+            return
+        if met.nodes == 1 or met.transport is None:
+            attachment.describe(comm)
+            self._journals.move_to(attachment, attachment.first_journal(), here)
+            return
+        self._nodes = nodes = met.transport.begin(comm, self.__words, attachment)
+        if len(here) > 1:  # a journal of its own is found by ranks that have only links to this one
+            self._journals.move_to(attachment, attachment.first_journal(), here)
+        self._journals.find(met.transport.pids)
+        nodes.node.journal = comm.journal
+        self._late_lines.append(
+            prepare_late_lines(comm, nodes.node, here, self.__words, nodes, self._journals)
+        )
+        comm.gives_gil = 1
+
+    @property
+    def _attached(self) -> View:
+        """The record that is attached to a segment, if one is: that of this rank's node."""
+        return self._comm if self._nodes is None else self._nodes.node
 
     @property
     def backend(self) -> str:
@@ -148,6 +219,78 @@ class KernelBackend(PythonCalls):
         """Whether this rank populates a region as a whole."""
         return bool(self._comm.is_leader)
 
+    def barrier(self) -> None:
+        """Return when all ranks have entered."""
+        self._agree_on(BARRIER, 0)
+
+    def broadcast(self, buf: Array, root: int = 0) -> None:
+        """Give every rank the bytes of the root."""
+        root = slow_path.as_integer("broadcast", "root", root)
+        call = slow_path.broadcast_call(buf, root, self._rank)
+        try:
+            outcome = entry.broadcast_entry.call(self._address, call)
+        except OverflowError:  # the integer does not fit into 64 bits
+            raise InvalidRoot(root, self._size) from None
+        if outcome:
+            self._raise(BROADCAST, outcome, buf, root)
+
+    def allreduce(self, send: Array, recv: Array, op: ReduceOp = ReduceOp.SUM) -> None:
+        """Reduce element by element over all ranks, in rank order; every rank gets the result."""
+        op = slow_path.as_reduce_op(op)
+        call = slow_path.allreduce_call(send, recv, op)
+        if op > ReduceOp.MAX:
+            load(self._address, ALLREDUCE)
+        outcome = entry.allreduce_entry.call(self._address, call)
+        if outcome:
+            self._raise(ALLREDUCE, outcome, send, recv)
+
+    def allgatherv(self, send: Array, recv: Array, counts: Counts, displs: Counts) -> None:
+        """Gather blocks of different lengths from all ranks, on all ranks."""
+        counts = slow_path.as_table("allgatherv", "counts", counts)
+        displs = slow_path.as_table("allgatherv", "displs", displs)
+        call = slow_path.blocks_call("allgatherv", send, recv, counts, displs)
+        outcome = entry.allgatherv_entry.call(self._address, call)
+        if outcome:
+            self._raise(ALLGATHERV, outcome, send, recv, counts, displs)
+
+    def gatherv(
+        self,
+        send: Array,
+        recv: Array | None,
+        counts: Counts | None,
+        displs: Counts | None,
+        root: int = 0,
+    ) -> None:
+        """Gather blocks of different lengths from all ranks, on the root."""
+        root = slow_path.as_integer("gatherv", "root", root)
+        if root == self._rank:
+            counts = slow_path.as_table("gatherv", "counts", counts)
+            displs = slow_path.as_table("gatherv", "displs", displs)
+            blocks = slow_path.blocks_call("gatherv", send, recv, counts, displs)
+            call = Gatherv(*blocks, root)
+        else:
+            counts = displs = None
+            call = slow_path.sender_call(send, root)
+        load(self._address, GATHERV)
+        try:
+            outcome = entry.gatherv_entry.call(self._address, call)
+        except OverflowError:  # the integer does not fit into 64 bits
+            raise InvalidRoot(root, self._size) from None
+        if outcome == status.BAD_ROOT:
+            raise InvalidRoot(root, self._size)
+        if outcome:
+            self._raise(GATHERV, outcome, send, recv, counts, displs)
+
+    def exact_sum(self, values: Array) -> float:
+        """Return the sum of every element on every rank, rounded once."""
+        array, dtype = slow_path.exact_sum_values(values)
+        digits = np.zeros(exact_sum.WORDS, dtype=np.int64)
+        call = ExactSum(array.ctypes.data, array.size, dtype, digits.ctypes.data)
+        outcome = exact_sum.exact_sum_entry.call(self._address, call)
+        if outcome:
+            self._raise(EXACT_SUM, outcome)
+        return float(digits.view(np.float64)[0])
+
     def stop_requested(self) -> bool:
         """Tell whether a rank has been asked to stop, as all ranks know since a collective."""
         self._check_usable()
@@ -156,6 +299,29 @@ class KernelBackend(PythonCalls):
     def _take_signals(self, numbers: Iterable[int]) -> None:
         """Have these signals ask this process to stop, until the communicator is closed."""
         self._give_back = STOP_SIGNALS.take(numbers)
+
+    def _agree_on(self, signature: int, length: int) -> None:
+        """Wait for the other ranks, which must give the same signature and length."""
+        outcome = entry.barrier_entry.call(self._address, Barrier(signature, length))
+        if outcome:
+            self._raise(signature & 0xFF, outcome)
+
+    def _raise(self, operation: int, outcome: int, *values: Any) -> NoReturn:
+        numbers = slow_path.numbers_of(operation, outcome, self._rank, *values)
+        raise failure.exception_for(self._address, operation, outcome, *numbers)
+
+    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
+        """Return an array of zeros, of which the ranks of a node share one copy; collective."""
+        elements, element_type = self._agree_on_region(count, dtype)
+        met, group = self._membership, self._group
+        with self._together("create_shared_region"):
+            if met.shares and met.attachment is not None:
+                shared = met.attachment.map_region(group, elements, element_type, met.leader)
+                return ShmRegion(self, shared, next(self._regions))
+            heap, problem = attempt(lambda: heap_zeros(elements, element_type))
+            agree_on_memory(group, elements * element_type.itemsize, problem)
+            assert heap is not None
+            return HeapRegion(self, heap, next(self._regions))
 
     def _agree_on_region(self, count: int, dtype: DTypeLike) -> tuple[int, np.dtype[Any]]:
         """Check the arguments of a new region, and that all ranks give the same ones."""
@@ -239,8 +405,33 @@ class KernelBackend(PythonCalls):
         return self._journals.stats()
 
     def close(self) -> None:
-        """Leave the group; idempotent."""
-        self._end()
+        """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
+        found, met = self._end(), self._membership
+        if met.attachment is not None and found not in _ENDED:
+            if found != states.BROKEN:  # a broken one has said so already
+                self._say_goodbye()
+            self._comm.control = 0
+            met.attachment.close()
+            self._membership = dataclasses.replace(met, attachment=None)
+            self._journals.leave_segment()
+        if met.transport is not None:
+            met.transport.let_go(found)
+
+    def _say_goodbye(self) -> None:
+        """Tell the ranks that may wait for this one that it closes."""
+        attachment = self._membership.attachment
+        if self._nodes is not None:
+            self._nodes.say_goodbye()
+        elif attachment is not None and self._comm.control.address:
+            attachment.say_goodbye(self._comm)
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if is_finalizing():
+            return  # closed at exit already, or the kernel drops locks and links in a moment
+        # Half made, or inside a collective of another thread.
+        with contextlib.suppress(AttributeError, InvalidCommunicator):
+            self._handled = id(sys.exception())  # it is dropped, and does not end by that
+            self.close()
 
     def _end_by(self, error: BaseException | None) -> None:
         """Close, and tell the others by which exception this rank ends; at the end of a program."""
@@ -281,8 +472,12 @@ class KernelBackend(PythonCalls):
         return found
 
     def _mark_forked(self) -> None:
-        """In a forked child: this communicator is the parent's."""
+        """In a forked child: this communicator is the parent's, and its node's record too."""
         self._guard = states.FORKED
+        if self._nodes is not None:
+            self._nodes.mark_forked()
+        if self._membership.transport is not None:
+            self._membership.transport.let_go(states.FORKED)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -292,6 +487,29 @@ class KernelBackend(PythonCalls):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(rank={self._rank}, size={self._size})"
+
+
+_SERVED_BY: dict[int, Callable[..., None]] = {
+    BARRIER: KernelBackend.barrier,
+    BROADCAST: KernelBackend.broadcast,
+    ALLREDUCE: KernelBackend.allreduce,
+    ALLGATHERV: KernelBackend.allgatherv,
+}
+
+
+def serve_slowly(
+    comm: KernelBackend, operation: int, outcome: int, names: tuple[str, ...] | None, *values: Any
+) -> None:
+    """Serve a call that the fast path leaves, or raise what its outcome means."""
+    if outcome > status.OK:  # then the values are in the order of the parameters
+        comm._raise(operation, outcome, *values)
+    serve = _SERVED_BY[operation]
+    if names is None:
+        serve(comm, *values)
+    else:
+        first_named = len(values) - len(names)
+        keywords = dict(zip(names, values[first_named:], strict=True))
+        serve(comm, *values[:first_named], **keywords)
 
 
 @functools.cache
@@ -304,6 +522,7 @@ def _backend_class(cls: type) -> type:
     return next((each for each in cls.__mro__ if "_numba_type_" in each.__dict__), cls)
 
 
+_ENDED = (states.CLOSED, states.FORKED, states.FINALIZED)
 _REFUSALS = {
     states.BROKEN: status.IS_BROKEN,
     states.CLOSED: status.IS_CLOSED,
@@ -318,5 +537,7 @@ def _mark_forked() -> None:
         comm._mark_forked()
 
 
+register_region(HeapRegion, synchronises=False)
+register_region(ShmRegion, synchronises=True)
 os.register_at_fork(after_in_child=_mark_forked)
 atexit.register(raised.end_all_at_exit)

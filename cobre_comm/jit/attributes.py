@@ -10,26 +10,35 @@ from typing import Any
 
 from cobre_kernels.machine.numba_internals import AttributeTemplate
 from numba import TypingError, types
-from numba.extending import infer_getattr, overload_method
+from numba.extending import infer_getattr, overload_attribute, overload_method
 
-from cobre_comm.common.other_names import SAID
 from cobre_comm.jit.holding import HeldMethod, QuickMethod, give_back_after
-from cobre_comm.jit.types import BorrowedComm, CommType, RegionType
+from cobre_comm.jit.types import CommType, ObjectType
 
-COLLECTIVES: set[str] = set()
 PARALLEL_LOOP = "__numba_parfor_gufunc"  # what numba calls the function it makes of a prange
 
 
-def method(cls: Any, name: str) -> Any:
-    """Register an overload of a method, which its caller holds."""
-    give_back_after(cls, name)
-    return overload_method(cls, name)
+def attribute(cls: type[ObjectType], name: str) -> Any:
+    """Register an overload of an attribute."""
+    cls.members[name] = False
+    return overload_attribute(cls.lent, name)
 
 
-def collective_method(name: str, cls: Any = BorrowedComm) -> Any:
+def method(cls: type[ObjectType], name: str) -> Any:
+    """Register an overload of a method that waits for no rank; its caller holds the object."""
+    cls.members[name] = False
+    return _method(cls, name)
+
+
+def collective_method(name: str, cls: type[ObjectType] = CommType) -> Any:
     """Register an overload of a collective, which threads of ``prange`` must not call."""
-    COLLECTIVES.add(name)
-    return method(cls, name)
+    cls.members[name] = True
+    return _method(cls, name)
+
+
+def _method(cls: type[ObjectType], name: str) -> Any:
+    give_back_after(cls.lent, name)
+    return overload_method(cls.lent, name)
 
 
 def is_in_parallel_loop(context: Any) -> bool:
@@ -38,12 +47,16 @@ def is_in_parallel_loop(context: Any) -> bool:
     return any(frame.func_id.func_name.startswith(PARALLEL_LOOP) for frame in frames)
 
 
+@infer_getattr
 class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
+    key = ObjectType
+
     def generic_resolve(self, value: Any, attribute: str) -> Any:
         """Return the type of an attribute; raise if it does not exist, or not here."""
-        if attribute not in self.names:
-            raise TypingError(self._missing(attribute))
-        if attribute in COLLECTIVES and is_in_parallel_loop(self.context):
+        if attribute not in value.members:
+            raise TypingError(_missing(value, attribute))
+        is_collective = value.members[attribute]
+        if is_collective and is_in_parallel_loop(self.context):
             raise TypingError(
                 f"{attribute} cannot be called inside prange, whose threads would enter it in any "
                 "order; call it before or after the loop"
@@ -51,39 +64,18 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
         for template in self.context._get_attribute_templates(value.borrowed):
             found = template.resolve(value.borrowed, attribute)
             if isinstance(found, types.BoundFunction):
-                may_wait = attribute in COLLECTIVES and value.synchronises
+                may_wait = is_collective and value.synchronises
                 return (HeldMethod if may_wait else QuickMethod)(found.template, found.this)
             if found is not None:
                 return found
         return None
 
-    def _missing(self, attribute: str) -> str:
-        """Return what is said of an attribute that does not exist."""
-        close = difflib.get_close_matches(attribute, self.names, 1)
-        meant = f" (did you mean {close[0]}?)" if close else ""
-        return (
-            f"{self.what} has no {attribute!r} in @njit code{meant}; it has {', '.join(self.names)}"
-        )
 
-
-@infer_getattr
-class _CommAttributes(_Attributes):
-    key = CommType
-    what = "a communicator"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What a communicator has in compiled code."""
-        return (*sorted(COLLECTIVES - {"fence"}), "is_leader", "rank", "size", "stop_requested")
-
-    def _missing(self, attribute: str) -> str:
-        if attribute in SAID:
-            return f"comm.{attribute} {SAID[attribute]}"
-        return super()._missing(attribute)
-
-
-@infer_getattr
-class _RegionAttributes(_Attributes):
-    key = RegionType
-    what = "a shared region"
-    names = ("as_slice", "block", "count", "fence", "nbytes")
+def _missing(value: Any, attribute: str) -> str:
+    """Return what is said of an attribute that does not exist."""
+    if attribute in value.said:
+        return f"{value.variable}.{attribute} {value.said[attribute]}"
+    names = value.names()
+    close = difflib.get_close_matches(attribute, names, 1)
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    return f"{value.what} has no {attribute!r} in @njit code{meant}; it has {', '.join(names)}"

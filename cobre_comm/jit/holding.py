@@ -1,4 +1,4 @@
-"""Who holds a communicator, or a region, in ``@njit`` code.
+"""Who holds an object of ours in ``@njit`` code.
 
 numba gives a reference back after the last use of a variable: of ``comms.pop().barrier()`` that is
 reading the method, before the call. So a bound method has a count of its own. numba also removes
@@ -25,15 +25,7 @@ from numba.extending import (
 )
 
 from cobre_comm.common.call_forms import form_problem
-from cobre_comm.communicator import Communicator
-from cobre_comm.jit.types import (
-    BorrowedComm,
-    BorrowedRegion,
-    CommType,
-    RegionType,
-    carry_version,
-)
-from cobre_comm.shared_region import SharedRegion
+from cobre_comm.jit.types import OBJECT_TYPES, Borrowed, ObjectType, carry_version
 
 
 class HeldModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
@@ -64,9 +56,9 @@ class HeldMethod(types.BoundFunction):  # type: ignore[misc]  # numba is untyped
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         """Return the signature; say how the method is called, where these arguments do not fit."""
-        is_region = isinstance(self.this, BorrowedRegion)
-        owner, cls = ("region", SharedRegion) if is_region else ("comm", Communicator)
-        problem = form_problem(owner, getattr(cls, self.template.key[1]), len(args), kws)
+        kind = self.this.this
+        method = getattr(kind.python, self.template.key[1])
+        problem = form_problem(kind.variable, method, len(args), kws)
         if problem:
             raise TypingError(problem)
         return super().get_call_type(context, args, kws)
@@ -84,22 +76,22 @@ register_model(HeldMethod)(lambda dmm, method: dmm[method.this.this])
 register_model(QuickMethod)(lambda dmm, method: dmm[method.this])
 
 
-@register_model(BorrowedComm)
-@register_model(BorrowedRegion)
 class _BorrowedModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         this = dmm[fe_type.this]
         super().__init__(dmm, fe_type, [(name, this.get_type(name)) for name in this._fields])
 
 
-@lower_cast(CommType, BorrowedComm)
-@lower_cast(RegionType, BorrowedRegion)
+for _lent in {kind.lent for kind in OBJECT_TYPES}:
+    register_model(_lent)(_BorrowedModel)
+
+
+@lower_cast(ObjectType, Borrowed)
 def _lend(context: Any, builder: Any, owned: Any, borrowed: Any, value: Any) -> Any:
     return value
 
 
-@lower_getattr_generic(CommType)
-@lower_getattr_generic(RegionType)
+@lower_getattr_generic(ObjectType)
 def _attribute(context: Any, builder: Any, owned: Any, value: Any, name: str) -> Any:
     """Read an attribute of what the caller holds."""
     carry_version(context)

@@ -1,4 +1,4 @@
-"""From a communicator or a region in ``@njit`` code to the record behind it."""
+"""From an object of ours in ``@njit`` code to the record behind it, and to its other fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from cobre_comm.jit.values import COMM_TYPE, STATE_TYPE
+from cobre_comm.jit.types import COMM_TYPE
 
 EXPLAIN = "cobre_comm.explain"
 
@@ -92,18 +92,13 @@ def _normalize(builder: Any, pending: Any) -> None:
 
 
 @intrinsic(prefer_literal=True)
-def region_field(typingctx: Any, region: Any, name: Any) -> Any:
-    """Return a field of a region: comm and state (records), view, or memory: a writable view."""
+def field_of(typingctx: Any, borrowed: Any, name: Any) -> Any:
+    """Return a field of an object (``types.Field``) by its name."""
     field = name.literal_value
-    fields = {"comm": COMM_TYPE, "state": STATE_TYPE, "view": region.view}
-    result = {**fields, "memory": region.memory}[field]
+    result = borrowed.this.field_types[field]
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        struct = cgutils.create_struct_proxy(region)(context, builder, value=args[0])
-        if field != "memory":
-            return impl_ret_borrowed(context, builder, result, getattr(struct, field))
-        memory = context.make_array(result)(context, builder, value=struct.view)
-        memory.parent = cgutils.get_null_value(memory.parent.type)  # that array is read-only
-        return impl_ret_borrowed(context, builder, result, memory._getvalue())
+        struct = cgutils.create_struct_proxy(borrowed)(context, builder, value=args[0])
+        return impl_ret_borrowed(context, builder, result, getattr(struct, field))
 
-    return result(region, name), codegen
+    return result(borrowed, name), codegen

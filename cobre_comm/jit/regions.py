@@ -7,43 +7,58 @@ from cobre_kernels.collective.guard import usability
 from cobre_kernels.collective.regions import is_closed
 from cobre_kernels.collective.status import OK, REGION_IS_CLOSED
 from cobre_kernels.machine.kernel import run
-from numba.extending import overload_attribute, register_jitable
+from cobre_kernels.machine.numba_internals import cgutils, impl_ret_borrowed
+from numba.extending import intrinsic, register_jitable
 
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import integer_reader, is_integer
-from cobre_comm.jit.attributes import collective_method, method
-from cobre_comm.jit.records import explain, region_field
-from cobre_comm.jit.types import BorrowedRegion
+from cobre_comm.jit.attributes import attribute, collective_method, method
+from cobre_comm.jit.records import explain, field_of
+from cobre_comm.jit.types import RegionType
+
+
+@intrinsic
+def _writable(typingctx, region):
+    """Return a writable view of the whole region; the one that it holds is read-only."""
+    result = region.this.memory
+
+    def codegen(context, builder, signature, args):
+        struct = cgutils.create_struct_proxy(region)(context, builder, value=args[0])
+        memory = context.make_array(result)(context, builder, value=struct.view)
+        memory.parent = cgutils.get_null_value(memory.parent.type)  # that array is read-only
+        return impl_ret_borrowed(context, builder, result, memory._getvalue())
+
+    return result(region), codegen
 
 
 @register_jitable
 def _check_open(region):
     """Raise if this rank has closed the region; views of it live on."""
-    if is_closed(region_field(region, "state")):
-        explain(region_field(region, "comm"), FENCE, REGION_IS_CLOSED, 0, 0)
+    if is_closed(field_of(region, "state")):
+        explain(field_of(region, "comm"), FENCE, REGION_IS_CLOSED, 0, 0)
         raise Failure
 
 
-@overload_attribute(BorrowedRegion, "count")
+@attribute(RegionType, "count")
 def _count(region):
-    return lambda region: region_field(region, "view").size
+    return lambda region: field_of(region, "view").size
 
 
-@overload_attribute(BorrowedRegion, "nbytes")
+@attribute(RegionType, "nbytes")
 def _nbytes(region):
-    return lambda region: region_field(region, "view").nbytes
+    return lambda region: field_of(region, "view").nbytes
 
 
-@method(BorrowedRegion, "as_slice")
+@method(RegionType, "as_slice")
 def _as_slice(region):
     def as_slice(region):
         _check_open(region)
-        return region_field(region, "view")
+        return field_of(region, "view")
 
     return as_slice
 
 
-@method(BorrowedRegion, "block")
+@method(RegionType, "block")
 def _block(region, start, stop):
     if not is_integer(start) or not is_integer(stop):
         problem = f"block: start and stop must be integers, got {start} and {stop}"
@@ -56,25 +71,25 @@ def _block(region, start, stop):
 
     def block(region, start, stop):
         _check_open(region)
-        memory = region_field(region, "memory")
+        memory = _writable(region)
         first, last = to_first(start), to_last(stop)
         if not 0 <= first <= last <= memory.size:
-            explain(region_field(region, "comm"), REGION_BLOCK, memory.size, first, last)
+            explain(field_of(region, "comm"), REGION_BLOCK, memory.size, first, last)
             raise Failure
         return memory[first:last]
 
     return block
 
 
-@collective_method("fence", BorrowedRegion)
+@collective_method("fence", RegionType)
 def _fence(region):
     synchronises = region.synchronises
 
     def fence(region):
         _check_open(region)
-        record = region_field(region, "comm")
+        record = field_of(region, "comm")
         if synchronises:
-            call = Barrier(FENCE, region_field(region, "state").identity)
+            call = Barrier(FENCE, field_of(region, "state").identity)
             outcome = run(record.collectives[BARRIER].entry, record, call)
         else:
             outcome = usability(record)

@@ -12,7 +12,7 @@ from numba.extending import typeof_impl
 from cobre_comm.jit import attributes  # noqa: F401  # isort: skip
 from cobre_comm.jit import methods  # noqa: F401  # isort: skip
 from cobre_comm.jit import regions  # noqa: F401  # isort: skip
-from cobre_comm.jit import conversions  # noqa: F401  # isort: skip
+from cobre_comm.jit import values  # noqa: F401  # isort: skip
 from cobre_comm.jit.types import CommType, LocalCommType, RegionType
 
 check_loads()

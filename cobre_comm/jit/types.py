@@ -1,19 +1,35 @@
-"""How a communicator, or a region, becomes an argument of an ``@njit`` function.
+"""The objects of ours that ``@njit`` code takes: a table, from which all that numba asks follows.
 
-numba sees two types: the communicator of ``local``, whose collectives compile to copies, and every
-other communicator. So a user's function is compiled once for ``local`` and once for all other
-backends. ``values`` says what a value holds. The type's name carries a hash of our sources, so
-numba's cache never serves code of another version.
+A class of :class:`ObjectType` says what compiled code holds of one kind of object. Its model, what
+boxes and restores it (``values``), who holds it (``holding``) and what it has (``attributes``) are
+written once, for every kind. Its attributes and methods have a module of their own.
+
+numba sees two types of communicators: that of ``local``, whose collectives compile to copies, and
+every other one. So a user's function is compiled once for ``local`` and once for all other
+backends. A type's name carries a hash of our sources, so numba's cache never serves code of another
+version.
 """
 
 from __future__ import annotations
 
 import functools
 import pathlib
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.regions import REGION_STATE
 from cobre_kernels.machine.compiling.hashing import hash_of, kernel_sources
+from cobre_kernels.machine.record_types import RecordType
 from numba import types
+
+from cobre_comm.common.other_names import SAID
+from cobre_comm.communicator import Communicator
+from cobre_comm.shared_region import SharedRegion
+
+COMM_TYPE = RecordType(COMM.name)
+STATE_TYPE = RecordType(REGION_STATE.name)
+_by_name: dict[str, type[ObjectType]] = {}  # by the name that a pickle has
 
 
 @functools.cache
@@ -60,26 +76,136 @@ def restored(name: str, class_name: str, *arguments: Any) -> Any:
     their version, and writes those of older versions again. So a type is pickled with its own name,
     by the name of this function, which every version has.
     """
-    classes = {"CommType": CommType, "LocalCommType": LocalCommType, "RegionType": RegionType}
-    current = classes[class_name](*arguments) if class_name in classes else None
+    current = _by_name[class_name](*arguments) if class_name in _by_name else None
     return current if current is not None and current.name == name else types.Opaque(name)
 
 
-class CommType(types.Type):  # type: ignore[misc]  # numba is untyped
-    """A communicator in ``@njit`` code."""
+class Field(NamedTuple):
+    """What compiled code holds of an object.
 
-    synchronises = True  # whether calls have ranks to meet
+    Parameters
+    ----------
+    name : str
+        By which compiled code reads it.
+    path : str
+        Where the Python object has it; of a record, its address.
+    numba_type : numba type, optional
+        By default the object's type has it, as an attribute of that name.
+    """
+
+    name: str
+    path: str
+    numba_type: Any = None
+
+
+class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
+    """A kind of object in ``@njit`` code; a class of it is a row of the table.
+
+    Parameters
+    ----------
+    label : str
+        With which its name begins.
+    *arguments
+        What ``__init__`` of the class has got, to be pickled.
+
+    Attributes
+    ----------
+    what, variable : str
+        How messages call it, and the variable that is one.
+    python : type
+        The class whose methods it has, for messages on how they are called.
+    fields : tuple of Field
+        What compiled code holds, beside a count on the Python object. The first is the
+        communicator's record.
+    said : mapping
+        Names that it has not, and what is said of them.
+    no_text, no_constant : str
+        Why ``str`` makes no text of it, and why a global or a closure cannot hold one.
+    members : dict
+        By name: whether ranks meet in it. ``attributes`` enters each attribute and method.
+    lent : type
+        The class of the types that methods get.
+    synchronises : bool
+        Whether calls have ranks to meet.
+    """
+
+    what: ClassVar[str]
+    variable: ClassVar[str]
+    python: ClassVar[type]
+    fields: ClassVar[tuple[Field, ...]]
+    said: ClassVar[Mapping[str, str]] = {}
+    no_text: ClassVar[str] = ""
+    no_constant: ClassVar[str] = ""
+    members: ClassVar[dict[str, bool]]
+    lent: ClassVar[type[Borrowed]]
+    synchronises = True
+
+    def __init_subclass__(cls) -> None:
+        if "fields" in vars(cls):
+            cls.members = {}
+            cls.lent = type(f"Borrowed{cls.__name__}", (Borrowed,), {})
+        _by_name[cls.__name__] = cls
+
+    def __init__(self, label: str, *arguments: Any) -> None:
+        self._arguments = arguments
+        super().__init__(name=f"{label}({', '.join(map(str, [*arguments, version_tag()]))})")
 
     @property
     def borrowed(self) -> Any:
         """The type that methods get."""
-        return BorrowedComm(self)
+        return self.lent(self)
 
-    def __init__(self) -> None:
-        super().__init__(name=f"{type(self).__name__}({version_tag()})")
+    @property
+    def field_types(self) -> dict[str, Any]:
+        """The types of its fields, by name."""
+        return {one.name: one.numba_type or getattr(self, one.name) for one in self.fields}
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the names of its attributes and methods, as a message lists them."""
+        return sorted(cls.members)
 
     def __reduce__(self) -> Any:
-        return restored, (self.name, type(self).__name__)
+        return restored, (self.name, type(self).__name__, *self._arguments)
+
+
+class Borrowed(types.Type):  # type: ignore[misc]  # numba is untyped
+    """What a method of ours gets: an object that its caller holds.
+
+    Parameters
+    ----------
+    this : ObjectType
+        What it is.
+    """
+
+    def __init__(self, this: Any) -> None:
+        self.this, self.synchronises = this, this.synchronises
+        super().__init__(name=f"Borrowed({this})")
+
+    def __reduce__(self) -> Any:
+        return lend, (self.this,)
+
+
+def lend(this: Any) -> Any:
+    """Return a pickled type of what methods get; of another version, one that equals no other."""
+    return this.borrowed if isinstance(this, ObjectType) else this
+
+
+class CommType(ObjectType):
+    """A communicator in ``@njit`` code."""
+
+    what, variable, python = "a communicator", "comm", Communicator
+    fields = (Field("comm", "_address", COMM_TYPE),)
+    said = SAID
+    no_text = 'f"rank {comm.rank} of {comm.size}"'
+
+    def __init__(self) -> None:
+        super().__init__(type(self).__name__)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return collectives first."""
+        return sorted(cls.members, key=lambda name: (not cls.members[name], name))
 
 
 class LocalCommType(CommType):
@@ -88,7 +214,7 @@ class LocalCommType(CommType):
     synchronises = False
 
 
-class RegionType(types.Type):  # type: ignore[misc]  # numba is untyped
+class RegionType(ObjectType):
     """A shared region in ``@njit`` code.
 
     Parameters
@@ -99,43 +225,23 @@ class RegionType(types.Type):  # type: ignore[misc]  # numba is untyped
         Whether ``fence`` has ranks to meet.
     """
 
+    what, variable, python = "a shared region", "region", SharedRegion
+    fields = (
+        Field("comm", "_comm._address", COMM_TYPE),
+        Field("state", "_address", STATE_TYPE),
+        Field("view", "_readable"),
+    )
+    no_text = 'f"{region.count} elements"'
+    no_constant = (
+        "a shared region cannot be a global or closure variable of @njit code; "
+        "pass it as an argument"
+    )
+
     def __init__(self, dtype: Any, synchronises: bool) -> None:
         self.view = types.Array(dtype, 1, "C", readonly=True)
         self.memory = types.Array(dtype, 1, "C")
         self.synchronises = synchronises
-        super().__init__(name=f"SharedRegion({dtype}, {synchronises}, {version_tag()})")
-
-    @property
-    def borrowed(self) -> Any:
-        """The type that methods get."""
-        return BorrowedRegion(self)
-
-    def __reduce__(self) -> Any:
-        arguments = self.view.dtype, self.synchronises
-        return restored, (self.name, type(self).__name__, *arguments)
+        super().__init__("SharedRegion", dtype, synchronises)
 
 
-class Borrowed(types.Type):  # type: ignore[misc]  # numba is untyped
-    """What a method of ours gets: a communicator or a region that its caller holds.
-
-    Parameters
-    ----------
-    this : CommType or RegionType
-        What it is.
-    """
-
-    def __init__(self, this: Any) -> None:
-        self.this, self.synchronises = this, this.synchronises
-        super().__init__(name=f"{type(self).__name__}({this})")
-
-
-class BorrowedComm(Borrowed):
-    """A communicator that the caller holds."""
-
-
-class BorrowedRegion(Borrowed):
-    """A region that the caller holds."""
-
-    def __init__(self, this: Any) -> None:
-        self.view, self.memory = this.view, this.memory
-        super().__init__(this)
+OBJECT_TYPES = tuple(_by_name.values())

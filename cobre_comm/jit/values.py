@@ -1,11 +1,11 @@
-"""What compiled code holds of a communicator, or of a region: the record, and the Python object.
+"""What compiled code holds of an object of ours: its fields, and the Python object.
 
-A value is the address of the communicator's record beside a count on the Python object, as that of
-an array is (``holding.py``). So a tuple, a ``jitclass``, a ``structref`` or a ``typed.List`` keeps
-the object alive as long as it holds the value, and gives the same object back to Python. Compiled
-code holds nothing of this process, so ``cache=True`` serves other ranks, sizes, backends and runs.
-A communicator in a global or a closure is the exception: its address is in the code, and numba does
-not cache that.
+A value is the address of a record, and what else the table has (``types.py``), beside a count on
+the Python object, as that of an array is (``holding.py``). So a tuple, a ``jitclass``, a
+``structref`` or a ``typed.List`` keeps the object alive as long as it holds the value, and gives
+the same object back to Python. Compiled code holds nothing of this process, so ``cache=True``
+serves other ranks, sizes, backends and runs. A communicator in a global or a closure is the
+exception: its address is in the code, and numba does not cache that.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import contextlib
 import operator
 from typing import Any
 
-from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.regions import REGION_STATE
 from cobre_kernels.machine.numba_internals import _nrt_python, cgutils, lower_constant
 from cobre_kernels.machine.record_types import RecordType
 from numba import LoweringError, types
@@ -29,39 +27,27 @@ from numba.extending import (
 )
 
 from cobre_comm.jit.holding import HeldModel
-from cobre_comm.jit.types import CommType, LocalCommType, RegionType, carry_version
+from cobre_comm.jit.types import OBJECT_TYPES, Field, ObjectType, carry_version
 
-COMM_TYPE = RecordType(COMM.name)
-STATE_TYPE = RecordType(REGION_STATE.name)
 OWNER = types.MemInfoPointer(types.voidptr)
 
 
-@register_model(LocalCommType)
-@register_model(CommType)
-class _CommModel(HeldModel):
+class _ObjectModel(HeldModel):
     def __init__(self, dmm: Any, fe_type: Any) -> None:
-        super().__init__(dmm, fe_type, [("comm", COMM_TYPE), ("owner", OWNER)])
+        super().__init__(dmm, fe_type, [*fe_type.field_types.items(), ("owner", OWNER)])
 
 
-@register_model(RegionType)
-class _RegionModel(HeldModel):
-    def __init__(self, dmm: Any, fe_type: Any) -> None:
-        members = [
-            ("comm", COMM_TYPE),
-            ("owner", OWNER),
-            ("state", STATE_TYPE),
-            ("view", fe_type.view),
-        ]
-        super().__init__(dmm, fe_type, members)
+for _type in OBJECT_TYPES:
+    register_model(_type)(_ObjectModel)
 
 
 class _Reading:
     """Reads attributes of a Python object that becomes a value; what misses one is a TypeError."""
 
-    def __init__(self, c: Any, typ: Any, what: str) -> None:
+    def __init__(self, c: Any, typ: Any) -> None:
         carry_version(c.context)
         self._c, self._exits = c, contextlib.ExitStack()
-        self._message = f"this is not {what}, or one whose __init__ has not run"
+        self._message = f"this is not {typ.what}, or one whose __init__ has not run"
         self._failed = cgutils.alloca_once_value(c.builder, cgutils.false_bit)
         self.value = cgutils.create_struct_proxy(typ)(c.context, c.builder)
 
@@ -73,11 +59,18 @@ class _Reading:
             self._c.builder.store(cgutils.true_bit, self._failed)
         return found
 
-    def integer(self, obj: Any, name: str) -> Any:
-        boxed = self.attribute(obj, name)
-        value = self._c.pyapi.long_as_longlong(boxed)
-        self._c.pyapi.decref(boxed)
-        return value
+    def read(self, obj: Any, field: Field, numba_type: Any) -> None:
+        """Read a field, from where the object has it."""
+        for name in field.path.split("."):
+            obj = self.attribute(obj, name)
+            self._c.pyapi.decref(obj)  # the one before holds it
+        if isinstance(numba_type, RecordType):
+            value = self._c.pyapi.long_as_longlong(obj)
+        else:
+            native = self._c.unbox(numba_type, obj)
+            self.fail_if(native.is_error)
+            value = native.value
+        setattr(self.value, field.name, value)
 
     def held(self, obj: Any) -> NativeValue:
         """Return the value, which holds the object; numba gives the count back."""
@@ -91,32 +84,15 @@ class _Reading:
             self._c.builder.store(cgutils.true_bit, self._failed)
 
 
-@unbox(LocalCommType)
-@unbox(CommType)
-def _unbox_comm(typ: Any, obj: Any, c: Any) -> NativeValue:
-    reading = _Reading(c, typ, "a communicator")
-    reading.value.comm = reading.integer(obj, "_address")
+@unbox(ObjectType)
+def _unbox(typ: Any, obj: Any, c: Any) -> NativeValue:
+    reading, numba_types = _Reading(c, typ), typ.field_types
+    for field in typ.fields:
+        reading.read(obj, field, numba_types[field.name])
     return reading.held(obj)
 
 
-@unbox(RegionType)
-def _unbox_region(typ: Any, obj: Any, c: Any) -> NativeValue:
-    reading = _Reading(c, typ, "a shared region")
-    comm = reading.attribute(obj, "_comm")
-    c.pyapi.decref(comm)  # the region holds it
-    reading.value.comm = reading.integer(comm, "_address")
-    reading.value.state = reading.integer(obj, "_address")
-    readable = reading.attribute(obj, "_readable")
-    c.pyapi.decref(readable)
-    view = c.unbox(typ.view, readable)
-    reading.fail_if(view.is_error)
-    reading.value.view = view.value
-    return reading.held(obj)
-
-
-@box(RegionType)
-@box(LocalCommType)
-@box(CommType)
+@box(ObjectType)
 def _box(typ: Any, val: Any, c: Any) -> Any:
     """Return the Python object itself."""
     value = cgutils.create_struct_proxy(typ)(c.context, c.builder, value=val)
@@ -126,28 +102,23 @@ def _box(typ: Any, val: Any, c: Any) -> Any:
     return obj
 
 
-@lower_constant(CommType)
-def _constant(context: Any, builder: Any, typ: Any, comm: Any) -> Any:
+@lower_constant(ObjectType)
+def _constant(context: Any, builder: Any, typ: Any, obj: Any) -> Any:
     """Put a global, a closure's variable or a default into the code; it lives to the end."""
+    if typ.no_constant:
+        raise LoweringError(typ.no_constant)
     carry_version(context)
     value = cgutils.create_struct_proxy(typ)(context, builder)
-    address = context.add_dynamic_addr(builder, comm._address, info="communicator")
-    value.comm = builder.ptrtoint(address, cgutils.intp_t)
-    owner = _nrt_python.meminfo_new(id(comm), comm)
-    value.owner = context.add_dynamic_addr(builder, owner, info="communicator")
+    for field in typ.fields:
+        number = operator.attrgetter(field.path)(obj)
+        address = context.add_dynamic_addr(builder, number, info=typ.variable)
+        setattr(value, field.name, builder.ptrtoint(address, cgutils.intp_t))
+    owner = _nrt_python.meminfo_new(id(obj), obj)
+    value.owner = context.add_dynamic_addr(builder, owner, info=typ.variable)
     return value._getvalue()
 
 
-@lower_constant(RegionType)
-def _no_constant(context: Any, builder: Any, typ: Any, region: Any) -> Any:
-    raise LoweringError(
-        "a shared region cannot be a global or closure variable of @njit code; "
-        "pass it as an argument"
-    )
-
-
-@lower_builtin(operator.is_, RegionType, RegionType)
-@lower_builtin(operator.is_, CommType, CommType)
+@lower_builtin(operator.is_, ObjectType, ObjectType)
 def _is_same(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     """Tell whether both are the same Python object."""
     values = zip(signature.args, args, strict=True)
@@ -158,13 +129,28 @@ def _is_same(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 @overload(operator.eq)
 def _equal(left, right):  # type: ignore[no-untyped-def]  # numba compares it with what it returns
-    if isinstance(left, CommType) and isinstance(right, CommType):
+    if isinstance(left, ObjectType) and isinstance(right, ObjectType):
         return lambda left, right: left is right
     return None
 
 
 @overload(operator.ne)
 def _unequal(left, right):  # type: ignore[no-untyped-def]
-    if isinstance(left, CommType) and isinstance(right, CommType):
+    if isinstance(left, ObjectType) and isinstance(right, ObjectType):
         return lambda left, right: left is not right
     return None
+
+
+@overload(bool)
+def _truth(value):  # type: ignore[no-untyped-def]
+    """Every object is true that does not say otherwise, as in Python."""
+    return (lambda value: True) if isinstance(value, ObjectType) else None
+
+
+@overload(str)
+def _text(value):  # type: ignore[no-untyped-def]
+    """Refuse it in one sentence: numba raises at once an error that is not its own."""
+    if isinstance(value, ObjectType) and value.no_text:
+        raise TypeError(
+            f"{value.what} has no text in @njit code; write its numbers: {value.no_text}"
+        )

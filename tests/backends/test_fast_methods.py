@@ -4,9 +4,20 @@ import inspect
 
 import numpy as np
 import pytest
+from cobre_kernels.collective.from_python.objects import OBJECT
 from numba import config
 
-from cobre_comm import Communicator, InvalidRoot, LocalBackend, ReduceOp, slow_path
+from cobre_comm import (
+    Communicator,
+    InvalidRoot,
+    LocalBackend,
+    MpiBackend,
+    ReduceOp,
+    ShmBackend,
+    TcpBackend,
+    slow_path,
+)
+from cobre_comm.backends.kernel_backend import KernelBackend
 
 FOUR, ZERO = np.array([4]), np.array([0])
 TABLES = {"counts": FOUR, "displs": ZERO}
@@ -49,6 +60,17 @@ def test_python_has_no_part_in_a_plain_call(comm, form, monkeypatch):
     monkeypatch.delattr(slow_path, "allreduce_call")
     monkeypatch.delattr(slow_path, "blocks_call")
     PLAIN[form](comm, np.arange(4.0), np.zeros(4))
+
+
+@pytest.mark.parametrize("cls", [LocalBackend, ShmBackend, TcpBackend, MpiBackend])
+def test_one_class_below_has_the_record_in_the_first_slot(cls):
+    """The methods in compiled code read it there, without a name."""
+    assert cls.__bases__ == (KernelBackend,)
+    assert KernelBackend.__bases__ == (Communicator,)
+    for own in (cls, type("Sub", (cls,), {})):
+        unmade = own.__new__(own)
+        unmade._KernelBackend__words = FOUR
+        assert OBJECT.at(id(unmade)).words.address == id(FOUR)
 
 
 WRONG = {

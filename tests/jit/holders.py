@@ -76,6 +76,7 @@ def every_form(comm):
         "Optional": if_given(comm, True) or not if_given(comm, False),
         "is": compare(comm, comm) != (True, True, False),
         "is not": compare(comm, other) != (False, False, True),
+        "is, of regions": compare(region, region) != (True, True, False),
     }
     other.close()
     return [name for name, is_wrong in wrong.items() if is_wrong], refusals(comm)

@@ -4,8 +4,21 @@ import numpy as np
 from numba import TypingError, njit, prange
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator
-from cobre_comm.testing.cases.faults.calling import hide, last_is_wrong
 from cobre_comm.testing.cases.raised import met, raises
+
+
+@njit(cache=True)
+def hide(comm, send, recv):
+    """Call a collective where numba does not see that a parallel loop calls it."""
+    comm.allreduce(send, recv)
+
+
+@njit(parallel=True, cache=True)
+def last_is_wrong(comm, rows):
+    """Call a collective with a wrong length in a thread of numba's, which cannot raise."""
+    for i in prange(len(rows)):
+        if i == len(rows) - 1:
+            hide(comm, rows[i], rows[i, :2])
 
 
 @njit(parallel=True, cache=True)

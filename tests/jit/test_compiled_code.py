@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 from cobre_kernels.machine import record_types
 from cobre_kernels.machine.compiling import hashing
-from numba import njit
+from numba import guvectorize, njit, types, vectorize
 
-from cobre_comm import CollectiveFailed, InvalidCommunicator, LocalBackend
+from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot, LocalBackend
 from cobre_comm.jit import types as jit_types
 from cobre_comm.testing import run_ranks
+from cobre_comm.testing.cases.raised import raises
 from tests.command import python
-from tests.jit import elements, holders, parallel_loops
+from tests.jit import holders, parallel_loops
 
+NUMBER, ROW = types.float64, types.float64[:]
 USER_SOURCE = pathlib.Path(__file__).with_name("cached_user_module.txt")
 
 
@@ -145,9 +147,46 @@ def test_every_form_works_or_is_refused_in_one_sentence():
             assert sentence in text
 
 
-def test_a_failed_collective_of_several_elements_raises_its_own_error():
-    for told in run_ranks("shm", 2, elements.errors, timeout_s=120):
-        assert told == elements.EXPECTED
+@pytest.mark.ranks(2, timeout=120)
+def test_a_failed_collective_of_several_elements_raises_its_own_error(comm):
+    """In ``@vectorize`` and ``@guvectorize``, whose loops go on afterwards."""
+
+    @vectorize([NUMBER(NUMBER)])
+    def each(x):
+        comm.broadcast(np.ones(2), 99)
+        return x
+
+    @guvectorize([types.void(ROW, ROW)], "(n)->(n)")
+    def row(x, y):
+        comm.broadcast(np.ones(2), 99)
+
+    @vectorize([NUMBER(NUMBER)])
+    def caught_later(x):
+        if x == 0.0:
+            comm.broadcast(np.ones(2), 99)
+        try:
+            comm.allreduce(np.ones(2), np.ones(3))
+        except Exception:
+            return x
+        return x
+
+    for count in range(1, 5):
+        raises(InvalidRoot, each, np.ones(count))
+        raises(InvalidRoot, row, np.ones((count, 2)))
+    raises(InvalidRoot, caught_later, np.arange(2.0))
+
+
+@pytest.mark.ranks(2, timeout=120)
+def test_of_several_elements_the_first_may_break_the_communicator(comm):
+    @vectorize([NUMBER(NUMBER)])
+    def meet(x):
+        comm.barrier()
+        return x
+
+    if comm.rank == 1:
+        comm.close()
+    else:
+        raises(CollectiveFailed, meet, np.ones(3))
 
 
 @pytest.mark.parametrize(

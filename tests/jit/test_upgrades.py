@@ -50,6 +50,10 @@ def test_types_come_back_from_a_cache_of_this_version(cls, arguments):
     assert pickle.loads(pickle.dumps(cls(*arguments))) == cls(*arguments)
 
 
+def test_the_types_of_all_objects_are_tried_here():
+    assert {cls for cls, _ in TYPES} == set(types.OBJECT_TYPES)
+
+
 def of_another_version(cls, *arguments):
     other = cls(*arguments)
     other.name = other._key = f"{cls.__name__}(0123456789abcdef)"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cobre_comm.jit.types import OBJECT_TYPES
 from cobre_comm.testing import run_ranks
 from tests.command import python
 from tests.grid import some
@@ -9,6 +10,10 @@ from tests.jit import ways
 
 EACH = [(way, kind) for way in ways.WAYS for kind in ways.KINDS]
 QUICK = [("list", "communicator"), ("dict", "region"), ("jitclass", "communicator")]
+
+
+def test_every_kind_of_object_walks_the_ways():
+    assert {cls.what.split()[-1] for cls in OBJECT_TYPES} == set(ways.KINDS)
 
 
 @pytest.mark.parametrize(("way", "kind"), some(QUICK, EACH))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import overload
 
 import numpy as np
@@ -13,14 +12,12 @@ from numpy.typing import DTypeLike
 
 from cobre_comm.backends.kernel_backend import COMMON_KERNELS, KernelBackend
 from cobre_comm.backends.local.spec import LOCAL
+from cobre_comm.backends.membership import alone
 from cobre_comm.backends.split import check_color
-from cobre_comm.common.agreement import Group, agree_on_memory, attempt
 from cobre_comm.common.call_forms import tells_forms
-from cobre_comm.communicator import Array
-from cobre_comm.errors import AllocationFailed
-from cobre_comm.jit.register import register_backend, register_region
+from cobre_comm.jit.register import register_backend
 from cobre_comm.loading import Bodies
-from cobre_comm.shared_region import HeapRegion, region_layout
+from cobre_comm.shared_region import HeapRegion, heap_zeros, region_layout
 
 BODIES = Bodies("cobre_kernels.local", local.abandon_body)
 
@@ -41,11 +38,11 @@ class LocalBackend(KernelBackend):
     3
     """
 
-    __slots__ = ("_regions",)
+    __slots__ = ()
 
     def __init__(self) -> None:
-        super().__init__(LOCAL, BODIES, 0, 1, is_leader=True)
-        self._regions = itertools.count()
+        super().__init__(LOCAL, None, BODIES, 0, 1)
+        self._join(alone(0, 1, BODIES))
 
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> HeapRegion:
         """Return an array of zeros on this process's heap."""
@@ -74,26 +71,9 @@ class LocalBackend(KernelBackend):
         return LocalBackend()
 
 
-def heap_zeros(count: int, dtype: np.dtype[np.generic]) -> Array:
-    """Return an array of zeros, or raise ``AllocationFailed``."""
-    try:
-        return np.zeros(count, dtype=dtype)
-    except (MemoryError, ValueError) as error:
-        raise AllocationFailed(count * dtype.itemsize, str(error)) from error
-
-
-def heap_zeros_of_each(group: Group, count: int, dtype: np.dtype[np.generic]) -> Array:
-    """Return zeros of this rank's own; if one has no memory, all raise ``AllocationFailed``."""
-    memory, problem = attempt(lambda: heap_zeros(count, dtype))
-    agree_on_memory(group, count * dtype.itemsize, problem)
-    assert memory is not None
-    return memory
-
-
 def kernels() -> list[Kernel]:
     """Return what is compiled before ranks start."""
     return [*COMMON_KERNELS, *BODIES.all()]
 
 
 register_backend(LocalBackend, is_local=True)
-register_region(HeapRegion, synchronises=False)

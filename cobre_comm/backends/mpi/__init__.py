@@ -1,4 +1,4 @@
 """R processes that MPI started: shared memory within a node, MPI between nodes.
 
-``spec`` says what the backend is, ``backend`` has the communicator.
+``spec`` says what the backend is, ``meet`` how its ranks meet, ``backend`` has the communicator.
 """

@@ -67,7 +67,11 @@ class OwnedObjects:
     receive_goodbyes : callable
         Receives the goodbyes of the other ranks, for so many seconds at most; returns whether all
         have come.
+    leaders : MPI.Intracomm or None
+        That of the first ranks of several nodes, on these.
     """
+
+    leaders: MPI.Intracomm | None = None
 
     def __init__(self, world: MPI.Intracomm, node: MPI.Intracomm) -> None:
         self.world = world
@@ -75,6 +79,15 @@ class OwnedObjects:
         self.node = node
         self.is_closed = False
         self.receive_goodbyes: Callable[[float], bool] = lambda limit_s: True
+
+    def split_off_leaders(self, leads: bool) -> None:
+        """Make the communicator of the leaders; collective."""
+        from mpi4py import MPI
+
+        leaders = self.world.Split(0 if leads else MPI.UNDEFINED, key=self.world.rank)
+        if leads:
+            self.leaders = cast("MPI.Intracomm", leaders)
+            self.comms.insert(0, self.leaders)
 
     def keep(self, *memory: object) -> None:
         """Keep memory that MPI may still write to."""
@@ -165,14 +178,18 @@ def _where_all(over: MPI.Intracomm, children: list[Child], flags: list[bool]) ->
     return [one for one, is_set in zip(children, everywhere, strict=True) if is_set]
 
 
-def register(owned: OwnedObjects, parent: MPI.Intracomm, owner: Owner) -> None:
+def register(owned: OwnedObjects, parent: MPI.Intracomm) -> None:
     """Free the closed children of ``parent``, then enter a new one."""
     children = children_of(parent)
     free_closed(children, owned.world)  # the parent is the caller's, and so is its traffic
     children.append(owned)
     _owned.append(owned)
-    _owners.add(owner)
     _watch_finalize()
+
+
+def end_before_finalize(owner: Owner) -> None:
+    """Let a communicator become unusable before MPI does."""
+    _owners.add(owner)
 
 
 @functools.cache

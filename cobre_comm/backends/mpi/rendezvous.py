@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
 from cobre_comm.backends.fast_methods import load
-from cobre_comm.backends.nodes.backend import within_node
-from cobre_comm.backends.shm.attachment import attach_group
+from cobre_comm.backends.nodes.configs import within_node
+from cobre_comm.backends.shm.attachment import Attachment, attach_group
 from cobre_comm.backends.shm.rendezvous import START_TIMEOUT_S
-from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import first_problem, reason_of
 from cobre_comm.common.running_time import running_s
 from cobre_comm.config import MpiConfig
@@ -76,18 +74,18 @@ def compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
         )
 
 
-def share_node(comm: View, world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig) -> Segment:
+def share_node(world: MPI.Intracomm, node: MPI.Intracomm, config: MpiConfig) -> Attachment:
     """Attach the ranks of a node to one segment; on failure all ranks of all nodes raise."""
-    shm = within_node(config, node.rank, node.size)
-    segment, cause, problem = None, None, ""
+    within = within_node(config, node.rank, node.size)
+    attachment, cause, problem = None, None, ""
     try:
-        segment = attach_group(comm, shm, MpiGroup(node))
+        attachment = attach_group(within, MpiGroup(node))
     except Exception as error:  # the ranks of other nodes wait to hear whether this one could
         cause, problem = error, reason_of(error)
     found = first_problem(MpiGroup(world), problem)
-    if found or segment is None:
+    if found or attachment is None:
         raise InitializationFailed("mpi", found) from cause
-    return segment
+    return attachment
 
 
 class MpiGroup:

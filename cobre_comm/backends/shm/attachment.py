@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import View
-from cobre_kernels.shm import control, wait
+from cobre_kernels.shm import control, step, wait
+from numpy.typing import NDArray
 
 from cobre_comm.backends.comm_memory import give_waits
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.nameless import share_segment
+from cobre_comm.backends.shm.region import map_region
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import Group
@@ -27,26 +32,70 @@ YIELD_US = 200.0  # after the spin, before the first futex
 PORTABLE_VARIABLE = "COBRE_COMM_PORTABLE_WAIT"
 
 
-def attach(comm: View, config: ShmConfig) -> Segment:
-    """Meet the other ranks by name, and write into a record what shared-memory kernels read there.
+class Attachment:
+    """The segment of the ranks of a node, to which this one is attached.
 
-    Returns
-    -------
-    Segment
-        Keep it as long as the kernels may run.
+    Parameters
+    ----------
+    config : ShmConfig
+        Of this rank among them.
+    segment : Segment
+        Which all of them have mapped.
     """
-    segment = rendezvous(config, choose_buffer_bytes(config))
-    _describe(comm, config, segment)
-    return segment
+
+    def __init__(self, config: ShmConfig, segment: Segment) -> None:
+        self._config, self._segment = config, segment
+        self.buffer_bytes: int = header.load(header.words(segment).buffer_bytes)
+        self._announce_closed = _announce_closed()
+
+    def describe(self, record: View) -> None:
+        """Write into the record of these ranks what shared-memory kernels read there."""
+        config, segment = self._config, self._segment
+        record.control = segment.address
+        record.buffers = segment.address + control.buffers_offset(config.size)
+        record.buffer_stride = self.buffer_bytes
+        record.chunk_bytes = control.chunk_bytes(self.buffer_bytes)
+        record.liveness_fd = segment.fd
+        record.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
+        set_patience(record, choose_spin_us(config))
+
+    def first_journal(self) -> int:
+        """Return the address of the journal of the first of these ranks."""
+        return self._segment.address + int(control.journals_offset(self._config.size))
+
+    def map_region(
+        self, group: Group, count: int, dtype: np.dtype[Any], leader: int
+    ) -> NDArray[Any]:
+        """Return zeros that the ranks of one leader share; on failure all ranks raise."""
+        interleave = self._config.numa_interleave
+        return map_region(group, count, dtype, leader=leader, interleave=interleave)
+
+    def say_goodbye(self, record: View) -> None:
+        """Tell the ranks that may wait for this one that it closes."""
+        self._announce_closed(record.address)
+
+    def close(self) -> None:
+        """Drop the lock, by which the others see this rank; the mapping goes with its holders."""
+        self._segment.close()
 
 
-def attach_group(comm: View, config: ShmConfig, group: Group, leader: int = 0) -> Segment:
+def _announce_closed() -> Callable[[int], int]:
+    """Load what a rank may call when Python shuts down."""
+    announce_closed: Callable[[int], int] = step.announce_closed_kernel.call
+    return announce_closed
+
+
+def attach(config: ShmConfig) -> Attachment:
+    """Meet the other ranks by name."""
+    _announce_closed()  # before ranks wait for this one
+    return Attachment(config, rendezvous(config, choose_buffer_bytes(config)))
+
+
+def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment:
     """Attach ranks that can talk already, as :func:`attach` does, with a segment without a name.
 
     Parameters
     ----------
-    comm : View
-        The record.
     config : ShmConfig
         Of this rank among those of its segment.
     group : Group
@@ -76,31 +125,13 @@ def attach_group(comm: View, config: ShmConfig, group: Group, leader: int = 0) -
         interleave=config.numa_interleave,
         is_alone=config.size == 1,
     )
-    _describe(comm, config, segment)
-    return segment
+    return Attachment(config, segment)
 
 
 def attach_nowhere(group: Group, leader: int) -> None:
-    """Take every step of :func:`attach_group` on ranks that get no record: they share a page."""
+    """Take every step of :func:`attach_group` on ranks that get no segment: they share a page."""
     group.agree(LARGEST_BUFFER_BYTES)
     share_segment(group, PAGE_BYTES, leader=leader).close()
-
-
-def _describe(comm: View, config: ShmConfig, segment: Segment) -> None:
-    buffer_bytes = header.load(header.words(segment).buffer_bytes)
-    comm.control = segment.address
-    comm.buffers = segment.address + control.buffers_offset(config.size)
-    comm.buffer_stride = buffer_bytes
-    comm.chunk_bytes = control.chunk_bytes(buffer_bytes)
-    comm.liveness_fd = segment.fd
-    comm.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
-    set_patience(comm, choose_spin_us(config))
-
-
-def first_journal(comm: View) -> int:
-    """Return the address of the first journal in the segment of an attached record."""
-    segment: int = comm.control.address
-    return segment + int(control.journals_offset(comm.size))
 
 
 def set_patience(comm: View, spin_us: float) -> None:

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.shm import step, wait
-from numpy.typing import DTypeLike
 
-from cobre_comm.backends.kernel_backend import COMMON_KERNELS
+from cobre_comm.backends.kernel_backend import COMMON_KERNELS, KernelBackend
+from cobre_comm.backends.membership import Membership
 from cobre_comm.backends.shm.attachment import attach, attach_group, attach_nowhere
-from cobre_comm.backends.shm.base import SegmentBackend
-from cobre_comm.backends.shm.region import ShmRegion
 from cobre_comm.backends.shm.spec import SHM
 from cobre_comm.backends.split import Part
 from cobre_comm.common.agreement import Group
-from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.config import ShmConfig
-from cobre_comm.jit.register import register_backend, register_region
+from cobre_comm.jit.register import register_backend
 from cobre_comm.loading import Bodies
-from cobre_comm.shared_region import MappedRegion
 
 BODIES = Bodies("cobre_kernels.shm", step.abandon_body, wait.KERNELS)
 
 
-@tells_forms("comm")
-class ShmBackend(SegmentBackend):
+def meet(config: ShmConfig, group: Group | None = None, leader: int = 0) -> Membership:
+    """Meet the other ranks, by name or in a group of these and perhaps other ranks; collective."""
+    if group is None:
+        attachment = attach(config)
+    else:
+        attachment = attach_group(config, group, leader)
+    return Membership(
+        config.rank, config.size, range(config.size), 1, BODIES, shares=True, attachment=attachment
+    )
+
+
+class ShmBackend(KernelBackend):
     """R processes on one machine, over POSIX shared memory, atomics and futex.
 
     Parameters
@@ -60,18 +65,8 @@ class ShmBackend(SegmentBackend):
     _config: ShmConfig
 
     def __init__(self, config: ShmConfig, group: Group | None = None, leader: int = 0) -> None:
-        super().__init__(SHM, BODIES, config.rank, config.size, is_leader=config.rank == 0)
-        self._config = config
-        if group is None:
-            self._use_segment(attach(self._comm, config))
-        else:
-            self._use_segment(attach_group(self._comm, config, group, leader))
-
-    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> ShmRegion:
-        """Return an array of zeros, of which all ranks share one copy; collective."""
-        elements, element_type = self._agree_on_region(count, dtype)
-        with self._together("create_shared_region"):
-            return self._map_region(elements, element_type)
+        super().__init__(SHM, config, BODIES, config.rank, config.size)
+        self._join(meet(config, group, leader))
 
     def split_local(self) -> ShmBackend:
         """Return an independent communicator of the same ranks."""
@@ -100,4 +95,3 @@ def kernels() -> list[Kernel]:
 
 
 register_backend(ShmBackend, is_local=False)
-register_region(MappedRegion, synchronises=True)

@@ -11,11 +11,6 @@ from cobre_comm.backends.region_table import REGION_TABLE, draw_number
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.common.agreement import Group
 from cobre_comm.common.mapping import Listing, mapping_of
-from cobre_comm.shared_region import MappedRegion
-
-
-class ShmRegion(MappedRegion):
-    """A region in a segment of its own."""
 
 
 def map_region(

@@ -6,21 +6,17 @@ import dataclasses
 from collections.abc import Callable
 
 from cobre_kernels.collective.calls import SPLIT
-from cobre_kernels.machine import access, libc
+from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
 
+from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.local import backend as local
-from cobre_comm.backends.nodes.backend import NodesBackend, with_staging_buffer, within_node
-from cobre_comm.backends.nodes.memory import BODIES, NodesMemory
-from cobre_comm.backends.nodes.node_order import NodeOrder, node_order_of
-from cobre_comm.backends.shm.attachment import attach_group, attach_nowhere
-from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
+from cobre_comm.backends.nodes.memory import BODIES
+from cobre_comm.backends.shm.attachment import attach_nowhere
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.split import Part, make_in_step
-from cobre_comm.backends.tcp.links import Links
-from cobre_comm.backends.tcp.memory import VERBS, link_record
-from cobre_comm.backends.tcp.nodes import find_nodes
-from cobre_comm.backends.tcp.rendezvous import Participant, meet
+from cobre_comm.backends.tcp.meet import expected_bodies, meet
+from cobre_comm.backends.tcp.memory import VERBS, SocketTransport
 from cobre_comm.backends.tcp.spec import TCP
 from cobre_comm.backends.tcp.split import (
     NEW_JOB,
@@ -30,18 +26,12 @@ from cobre_comm.backends.tcp.split import (
     opened_listener,
 )
 from cobre_comm.common.agreement import Group
-from cobre_comm.common.cores import usable_cores
 from cobre_comm.config import TcpConfig
-from cobre_comm.errors import AllocationFailed, InitializationFailed
+from cobre_comm.errors import InitializationFailed
 from cobre_comm.jit.register import register_backend
-from cobre_comm.loading import Bodies
-
-SPIN_US = 50.0  # when every rank of this machine has a core
-YIELD_US = 50.0  # after the spin, before the first poll
-COMPILE_S = 300.0  # what no rank expected to run, on a slow machine
 
 
-class TcpBackend(NodesBackend):
+class TcpBackend(KernelBackend):
     """R processes on one machine or many, over sockets, and shared memory within a node.
 
     Ranks that can open each other's shared memory form a node. If all ranks do, they work by the
@@ -76,7 +66,7 @@ class TcpBackend(NodesBackend):
     3
     """
 
-    __slots__ = ("_links", "_peers_are_proven")
+    __slots__ = ("_peers_are_proven",)
     _config: TcpConfig
 
     def __init__(
@@ -86,81 +76,21 @@ class TcpBackend(NodesBackend):
         leader: int = 0,
         meeting: Meeting = NEW_JOB,
     ) -> None:
-        alone = node_order_of(range(config.size), config.rank)
-        super().__init__(TCP, _expected_bodies(config), alone, config.rank)
-        self._config = config
+        super().__init__(TCP, config, expected_bodies(config), config.rank, config.size)
         # Whether every peer has shown that it knows the job's secret: then it may send pickles.
         self._peers_are_proven = bool(config.token) or config.size == 1
-        self._links: Links | None = None
-        self._comm.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
-        if group is not None:
-            self._share(group, leader)
-        elif config.size > 1:
-            self._meet(meeting)
-
-    def _meet(self, meeting: Meeting) -> None:
-        """Find the other ranks, and those of them that share memory."""
-        with meet(self._config, meeting.listener, meeting.meanwhile) as participant:
-            order = find_nodes(participant, self._config)
-            if order.nodes == 1:
-                self._use_shared_memory(participant)
-                participant.exchange(b"", last=True)
-                participant.links.close()
-            else:
-                self._use_links(participant, order)
-
-    def _use_shared_memory(self, group: Group) -> None:
-        try:
-            self._share(group)
-        except AllocationFailed as error:
-            raise InitializationFailed(
-                "tcp",
-                f"the ranks of this machine cannot share memory: {error.message}; give them more, "
-                "or set COBRE_TCP_SHARE=0, so that each has memory of its own",
-            ) from None
-
-    def _share(self, group: Group, leader: int = 0) -> None:
-        """Make all ranks one node."""
-        NODE_BODIES.give_to(self._comm)
-        self._place(node_order_of([0] * self._size, self._rank))
-        here = within_node(self._config, self._rank, self._size)
-        self._use_segment(attach_group(self._comm, here, group, leader))
-
-    def _use_links(self, participant: Participant, order: NodeOrder) -> None:
-        """Let the leaders of several nodes link."""
-        config, comm = self._config, self._comm
-        if _expected_bodies(config) is not BODIES:
-            participant.extend(COMPILE_S)
-        BODIES.give_to(comm)
-        self._place(order)
-        memory = NodesMemory(comm, self._words, order, VERBS)
-        within = with_staging_buffer(config, order)
-        here = within_node(within, memory.node.rank, memory.node.size)
-        segment = attach_group(memory.node, here, participant, order.leader)
-        self._use_nodes(memory, segment, participant.agree)
-        participant.start(order.leaders.tolist())
-        links = participant.links
-        self._journals.find(links.pids)
-        try:
-            comm.links = link_record(memory, links, order)
-        except MemoryError as error:
-            raise InitializationFailed("tcp", f"no memory for eager_bytes: {error}") from error
-        if order.is_flat:
-            comm.spin_ns = choose_spin_us(config, links.ranks_here) * 1000
-            comm.yield_ns = YIELD_US * 1000
-        memory.nodes.eager_bytes = links.eager_bytes
-        self._links, self._memory = links, memory  # now goodbyes have a way
+        self._join(meet(config, group, leader, meeting))
 
     def split_local(self) -> TcpBackend | local.LocalBackend:
         """Return a communicator of the ranks of this node, in their order."""
         self._agree_on(SPLIT, 0)
-        if self._node_order.is_flat:
+        if not self._membership.shares:
             return local.LocalBackend()
         with self._together("split_local"):
             config = dataclasses.replace(
                 self._config, rank=self._attached.rank, size=self._attached.size
             )
-            return self._as_proven(TcpBackend(config, self._group, self._node_order.leader))
+            return self._as_proven(TcpBackend(config, self._group, self._membership.leader))
 
     def _as_proven(self, made: TcpBackend) -> TcpBackend:
         """Return a communicator of ranks of this one; its token proves nothing more."""
@@ -171,12 +101,13 @@ class TcpBackend(NodesBackend):
         config = config_of_part(
             self._config, part, self._attached.buffer_stride or None, self._comm.spin_ns / 1000
         )
-        if self._segment is not None and self._memory is None:
+        met = self._membership
+        if met.attachment is not None and met.nodes == 1:
             if not part.has_color:
                 attach_nowhere(self._group, part.leader)
                 return None, None
             return self._as_proven(TcpBackend(config, self._group, part.leader)), None
-        where = {} if self._links is None else self._links.where
+        where = met.transport.links.where if isinstance(met.transport, SocketTransport) else {}
         with opened_listener(part, where) as (listener, problem):
             config = arranged(self._group, part, config, where, listener)
 
@@ -189,38 +120,6 @@ class TcpBackend(NodesBackend):
                 return self._as_proven(made)
 
             return make_in_step(self._group, "tcp", make)
-
-    def _mark_forked(self) -> None:
-        """In a forked child: close its copies of the sockets, which would keep them open."""
-        super()._mark_forked()
-        self._close_links()
-
-    def _close_links(self) -> None:
-        links, self._links = self._links, None
-        if links is not None:
-            links.close()
-
-    def close(self) -> None:
-        """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""
-        super().close()
-        self._close_links()
-
-
-def _expected_bodies(config: TcpConfig) -> Bodies:
-    """Return what runs if the ranks are placed as the configuration lets expect.
-
-    It is compiled before the ranks meet, so that no rank waits for it there.
-    """
-    if config.size == 1:
-        return local.BODIES
-    return NODE_BODIES if config.share and len(set(config.pretend_nodes)) < 2 else BODIES
-
-
-def choose_spin_us(config: TcpConfig, ranks_here: int) -> float:
-    """Return how long a wait spins, before it yields and then blocks."""
-    if config.spin_us is not None:
-        return config.spin_us
-    return SPIN_US if ranks_here <= usable_cores() else 0.0
 
 
 def kernels() -> list[Kernel]:

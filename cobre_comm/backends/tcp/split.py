@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cobre_comm.backends.nodes.backend import nodes_of_part
+from cobre_comm.backends.nodes.configs import nodes_of_part
 from cobre_comm.backends.split import Part
 from cobre_comm.backends.tcp.rendezvous.addresses import same_host
 from cobre_comm.backends.tcp.rendezvous.sockets import listen, listen_anywhere

@@ -6,36 +6,35 @@ from cobre_kernels.collective import status
 from cobre_kernels.collective.calls import BARRIER, STOP
 from cobre_kernels.collective.guard import usability
 from cobre_kernels.machine.atomics import load_relaxed
-from numba.extending import overload_attribute
 
 from cobre_comm.failure import Failure
-from cobre_comm.jit.attributes import method
+from cobre_comm.jit.attributes import attribute, method
 from cobre_comm.jit.records import explain, record_of
-from cobre_comm.jit.types import BorrowedComm
+from cobre_comm.jit.types import CommType
 
 
-@overload_attribute(BorrowedComm, "rank")
+@attribute(CommType, "rank")
 def _rank(comm):
     if not comm.synchronises:
         return lambda comm: 0
     return lambda comm: record_of(comm).rank
 
 
-@overload_attribute(BorrowedComm, "size")
+@attribute(CommType, "size")
 def _size(comm):
     if not comm.synchronises:
         return lambda comm: 1
     return lambda comm: record_of(comm).size
 
 
-@overload_attribute(BorrowedComm, "is_leader")
+@attribute(CommType, "is_leader")
 def _is_leader(comm):
     if not comm.synchronises:
         return lambda comm: True
     return lambda comm: record_of(comm).is_leader != 0
 
 
-@method(BorrowedComm, "stop_requested")
+@method(CommType, "stop_requested")
 def _stop_requested(comm):
     is_local = not comm.synchronises
 

@@ -1,22 +1,37 @@
 """What only MpiBackend does: whose MPI it uses, when MPI begins and ends, what MPI reports."""
 
+import contextlib
+import ctypes
+import gc
 import os
+import re
+import signal
+import socket
 import sys
+import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cobre_comm import CollectiveFailed, MpiBackend
+from cobre_comm import (
+    CollectiveFailed,
+    InitializationFailed,
+    InvalidCommunicator,
+    MpiBackend,
+    MpiConfig,
+    create_communicator,
+)
 from cobre_comm.backends.mpi import library
 from cobre_comm.testing import BackendName
 from cobre_comm.testing.cases.mixed import sequences
+from cobre_comm.testing.cases.raised import met, raises
 from cobre_comm.testing.ranks.litter import remove_litter
-from tests.backends.mpi import bodies
 from tests.backends.mpi.scripts import left_since, orphans
 from tests.command import python
-from tests.grid import EVERY_RANK_ALONE, skip_unless_here, slow, values, why_not
+from tests.grid import EVERY_RANK_ALONE, slow, why_not
 
 TAG = 77
 # The quick one has several nodes and several ranks on each.
@@ -27,15 +42,18 @@ PATHS = [
     slow("mpi-mpich:0,0,1"),
     slow(f"mpi-openmpi:{EVERY_RANK_ALONE}"),
 ]
-each_path = pytest.mark.parametrize("backend", PATHS)
+LIBRARIES = ["mpi-mpich", slow("mpi-openmpi")]
 on_each_path = pytest.mark.ranks(4, backends=PATHS)
-each_library = pytest.mark.parametrize("backend", ["mpi-mpich", slow("mpi-openmpi")])
+# These begin or end MPI, or need all communicators that MPI can have.
+alone_on_each_path = pytest.mark.ranks(2, backends=PATHS, connect=False)
+alone_with_each_library = pytest.mark.ranks(2, backends=LIBRARIES, connect=False)
+alone = partial(pytest.mark.ranks, 2, connect=False, timeout=120)
+BYTES_RECEIVED = slice(128, 136)  # tcpi_bytes_received in linux/tcp.h
 
 
-def run_alone(backend, size, body, *args, **keywords):
-    """Run a body that begins or ends MPI, or that needs all communicators MPI can have."""
-    skip_unless_here(backend)
-    return values(backend, size, body, *args, **keywords)
+def refused(kind, words, *calls):
+    for call in calls:
+        assert words in str(raises(kind, call))
 
 
 @pytest.mark.parametrize("abi", ["mpich", "openmpi"])
@@ -52,20 +70,29 @@ def test_finds_the_library_beside_the_interpreter(abi):
     python("-c", code, env={**environ, "MPI4PY_MPIABI": abi})
 
 
+def received_by_sockets():
+    """Return how many bytes TCP sockets of this process have received."""
+    received = 0
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(path.name))) as each:
+            told = each.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_RECEIVED.stop)
+            received += int.from_bytes(told[BYTES_RECEIVED], sys.byteorder)
+    return received
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc and TCP_INFO")
-@pytest.mark.parametrize(
-    ("backend", "share"),
-    [
-        ("mpi-mpich-net:0,1", 1.0),
-        pytest.param("mpi-openmpi-net", 1.0, marks=pytest.mark.slow),
-        pytest.param("mpi-mpich:0,1", 0.0, marks=pytest.mark.slow),
-    ],
+@pytest.mark.ranks(
+    3, backends=["mpi-mpich-net:0,1", slow("mpi-openmpi-net"), slow("mpi-mpich:0,1")]
 )
-def test_messages_between_nodes_go_through_sockets(pools, backend, share):
+def test_messages_between_nodes_go_through_sockets(comm):
     """Rank 1 leads the second node. Without ``-net``, MPI has its own shared memory."""
-    size_bytes = 2**22
-    received = pools.get(backend, 3).run(bodies.bytes_from_sockets, size_bytes)
-    assert share <= received[1] / size_bytes < share + 0.5, received
+    share = len({"UCX_TLS", "OMPI_MCA_btl"} & os.environ.keys())  # which ``-net`` sets
+    buffer = np.zeros(2**22, dtype=np.uint8)
+    comm.broadcast(buffer)  # connected from now on
+    before = received_by_sockets()
+    comm.broadcast(buffer)
+    received = received_by_sockets() - before
+    assert comm.rank != 1 or share <= received / buffer.size < share + 0.5
 
 
 @on_each_path
@@ -107,48 +134,113 @@ def test_overlapping_communicators(comm):
     half.Free()
 
 
-@each_library
-def test_only_intra_communicators_are_taken(pools, backend):
-    for caught in pools.get(backend, 2).run(bodies.refusals):
-        assert len(caught) == 4
-        assert all("intra-communicator" in text for text in caught)
+@pytest.mark.ranks(2, backends=LIBRARIES)
+def test_only_intra_communicators_are_taken(comm):
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    side = world.Split(world.rank % 2)
+    across = side.Create_intercomm(0, world, 1 - world.rank % 2)
+    for wrong in (across, MPI.COMM_NULL, 3, "world"):
+        refused(TypeError, "intra-communicator", partial(MpiBackend, wrong))
+    across.Free()
+    side.Free()
 
 
-@each_path
-def test_use_after_finalize(backend):
-    for caught in run_alone(backend, 2, bodies.after_finalize):
-        assert len(caught) == 9, caught
-        assert all("finalized" in text for text in caught)
+@alone_on_each_path
+def test_use_after_finalize(comm):
+    """The program finalizes MPI while it still holds communicators, regions and views."""
+    from mpi4py import MPI
+
+    ours = create_communicator()
+    local, region = ours.split_local(), ours.create_shared_region(5)
+    if ours.is_leader:
+        region.as_mut_slice()[:] = 3.0
+    region.fence()
+    view, small = region.as_slice(), np.ones(1)
+    MPI.Finalize()
+    assert view.tolist() == [3.0] * 5
+    refused(
+        InvalidCommunicator, "finalized",
+        ours.barrier,
+        local.barrier,
+        lambda: ours.allreduce(small, np.zeros(1)),
+        lambda: ours.broadcast(small),
+        lambda: ours.allgatherv(small, np.zeros(ours.size), [1] * ours.size, range(ours.size)),
+        lambda: ours.create_shared_region(3),
+        ours.split_local,
+        region.fence,
+    )  # fmt: skip
+    refused(InitializationFailed, "finalized", create_communicator)
+    for thing in (region, local, ours, ours):
+        thing.close()
+    gc.collect()
+    assert view.tolist() == [3.0] * 5
 
 
-@each_library
-def test_thread_level_single_is_refused(backend):
-    told = run_alone(backend, 2, bodies.single_threaded)
-    if told == [None, None]:
-        pytest.skip(f"{backend} gives more than MPI_THREAD_SINGLE")
-    assert all("MPI_THREAD_FUNNELED" in text and "thread_level" in text for text in told)
+@alone_with_each_library
+def test_thread_level_single_is_refused(comm):
+    import mpi4py
+
+    mpi4py.rc.thread_level = "single"
+    from mpi4py import MPI
+
+    if MPI.Query_thread() != MPI.THREAD_SINGLE:
+        pytest.skip("this MPI gives more than MPI_THREAD_SINGLE")
+    told = str(raises(InitializationFailed, create_communicator))
+    assert "MPI_THREAD_FUNNELED" in told
+    assert "thread_level" in told
 
 
-@each_path
-def test_thread_level_funneled_is_enough_for_the_thread_of_mpi(backend):
-    told = run_alone(backend, 2, bodies.funneled)
-    if told == [[], []]:
-        pytest.skip(f"{backend} gives more than MPI_THREAD_FUNNELED")
-    assert all("thread_level = 'multiple'" in text for [text] in told)
+@alone_on_each_path
+def test_thread_level_funneled_is_enough_for_the_thread_of_mpi(comm):
+    import mpi4py
+
+    mpi4py.rc.thread_level = "funneled"
+    with create_communicator() as ours:
+        sequences.four_in_a_row(ours, "python")
+    from mpi4py import MPI
+
+    if MPI.Query_thread() != MPI.THREAD_FUNNELED:
+        pytest.skip("this MPI gives more than MPI_THREAD_FUNNELED")
+    caught = []
+    thread = threading.Thread(target=lambda: caught.append(str(met(create_communicator))))
+    thread.start()
+    thread.join()
+    assert "thread_level = 'multiple'" in caught[0]
 
 
-@each_library
-def test_mpi_that_is_not_initialized(backend):
-    texts = run_alone(backend, 2, bodies.not_initialized)
-    assert all("mpi4py.rc.initialize" in text for text in texts)
+@alone_with_each_library
+def test_mpi_that_is_not_initialized(comm):
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    refused(InitializationFailed, "mpi4py.rc.initialize", create_communicator)
 
 
-@each_library
-def test_the_wait_for_other_ranks_has_a_limit_and_hears_signals(backend):
-    late, interrupted = run_alone(backend, 2, bodies.alone_at_the_rendezvous)[0]
-    assert "only some of the 2 ranks" in late
-    assert "COBRE_MPI_TIMEOUT_SECS" in late
-    assert interrupted == "interrupted"
+@alone_with_each_library
+def test_the_wait_for_other_ranks_has_a_limit_and_hears_signals(comm):
+    """Rank 1 creates no communicator; rank 0 gives up at its limit, and then for a signal."""
+    from mpi4py import MPI
+
+    from cobre_comm.backends.mpi import rendezvous
+
+    world = MPI.COMM_WORLD
+    if world.rank == 0:
+        rendezvous.START_TIMEOUT_S = 0.2
+        config = MpiConfig(timeout_s=0.1)
+        late = str(raises(InitializationFailed, lambda: MpiBackend(config=config)))
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        interrupted = met(create_communicator)
+    world.send(None, 1 - world.rank)
+    world.recv(source=1 - world.rank)
+    if world.rank == 0:
+        assert "only some of the 2 ranks" in late
+        assert "COBRE_MPI_TIMEOUT_SECS" in late
+        assert isinstance(interrupted, KeyboardInterrupt)
+    else:  # what rank 0 has begun ends, so MPI can be finalized
+        world.Ibarrier().Wait()
+        world.Ibarrier().Wait()
 
 
 # What launchers set in the ranks that they start; here no launcher has started any.
@@ -182,38 +274,77 @@ def test_world_of_one_where_four_are_announced(library, choice, variables):
     assert all(word in last for word in ("world of 1 rank", f"{next(iter(variables))}=4")), last
 
 
-def test_error_of_mpi_keeps_its_code_and_words(pools):
-    """Of MPICH, because Open MPI may be built without the check of arguments that errs here."""
-    for caught, later, is_type_error, words in pools.get("mpi-mpich:0,1", 3).run(
-        bodies.error_of_mpi, fresh=True
-    ):
-        assert isinstance(caught, CollectiveFailed)
-        assert caught.mpi_error_code != 0
-        assert is_type_error
-        assert words in str(caught)
-        assert len(later) == 1
+@pytest.mark.ranks(3, backends=["mpi-mpich:0,1"])
+def test_error_of_mpi_keeps_its_code_and_words(comm):
+    """It is handed a datatype that is none. Open MPI may be built without the check that errs."""
+    from mpi4py import MPI
+
+    comm.barrier()
+    comm._comm.mpi.byte = ctypes.c_int64(MPI._handleof(MPI.DATATYPE_NULL)).value
+    caught = raises(CollectiveFailed, comm.barrier)
+    raises(InvalidCommunicator, comm.barrier)
+    assert MPI.Get_error_class(caught.mpi_error_code) == MPI.ERR_TYPE
+    assert MPI.Get_error_string(caught.mpi_error_code) in str(caught)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["mpi-openmpi", "mpi-mpich", "mpi-mpich:0,1"])
-def test_more_communicators_in_turn_than_mpi_has(backend):
+@alone(backends=["mpi-openmpi", "mpi-mpich", "mpi-mpich:0,1"])
+def test_more_communicators_in_turn_than_mpi_has(comm):
     """MPICH can have 2048 at the same time, each of ours has two or more of them."""
-    run_alone(backend, 2, bodies.many_in_turn, 1100, timeout_s=120)
+    for _ in range(1100):
+        with create_communicator() as ours:
+            ours.barrier()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["mpi-mpich", "mpi-mpich:0,1", "mpi-openmpi:0,1"])
-def test_more_sub_communicators_in_turn_than_mpi_has(backend):
-    run_alone(backend, 2, bodies.many_parents_in_turn, 750, timeout_s=120)
+@alone(backends=["mpi-mpich", "mpi-mpich:0,1", "mpi-openmpi:0,1"])
+def test_more_sub_communicators_in_turn_than_mpi_has(comm):
+    """The caller frees what ours was made over, as soon as ours is closed."""
+    from mpi4py import MPI
+
+    for number in range(750):
+        part = MPI.COMM_WORLD.Split(0, key=number)
+        with MpiBackend(part) as ours:
+            ours.barrier()
+        part.Free()
 
 
-@each_path
+def in_odd_orders(comm, rounds):
+    """Communicators, halves and regions, closed in other orders on other ranks, or never."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    half = world.Split(world.rank % 2)
+    kept = []
+    for number in range(rounds):
+        ours = create_communicator()
+        mine, local = MpiBackend(half), ours.split_local()
+        nested = local.split_local()
+        regions = [made.create_shared_region(100 + number) for made in (ours, mine, local)]
+        regions[0].fence()
+        sequences.four_in_a_row(nested, "python")
+        things = [ours, mine, local, nested, *regions]
+        first = (number + world.rank) % len(things)
+        for thing in things[first:] + things[:first]:
+            thing.close()
+        if number % 3 == 0:
+            kept.append(create_communicator())
+        if number % 4 == 0 and kept:
+            kept.pop(0)
+
+
+@pytest.mark.parametrize("backend", PATHS)
 def test_communicators_and_regions_in_odd_orders(pools, backend):
     before = orphans(BackendName.parse(backend).library)
-    assert len(pools.get(backend, 4).run(bodies.in_odd_orders, 13)) == 4
+    pools.get(backend, 4).run(in_odd_orders, 13)
     assert left_since(before, BackendName.parse(backend).library) == set()
 
 
-@each_library
-def test_shared_memory_in_use_has_no_name(pools, backend):
-    assert pools.get(backend, 2).run(bodies.names_in_shared_memory) == [[], []]
+@pytest.mark.ranks(2, backends=LIBRARIES)
+def test_shared_memory_in_use_has_no_name(comm):
+    with comm.create_shared_region(1000) as region:
+        region.fence()
+        mapped = set(re.findall(r"/dev/shm/cobre-\S*", Path("/proc/self/maps").read_text()))
+        named = [name for name in mapped if Path(name).exists()]
+        comm.barrier()
+    assert named == []

@@ -68,7 +68,7 @@ def test_abort_can_be_turned_off(library, nodes):
 
 ODD_ORDERS = """
 import sys
-from tests.backends.mpi.bodies import in_odd_orders
+from tests.backends.mpi.test_backend import in_odd_orders
 in_odd_orders(None, 7)
 if "window" in sys.argv:
     from mpi4py import MPI

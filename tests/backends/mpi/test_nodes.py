@@ -1,20 +1,26 @@
 """Several nodes, at awkward moments and lengths; nodes are pretended on one machine."""
 
+import contextlib
 import os
 import subprocess
 import time
+from functools import partial
 
+import numpy as np
 import pytest
+from cobre_kernels.mpi import messages
 
-from tests.backends.mpi import node_bodies as bodies
-from tests.grid import EVERY_RANK_ALONE, skip_unless_here, values
+from cobre_comm import CollectiveFailed, MpiBackend
+from tests.grid import EVERY_RANK_ALONE
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
 ALONE = [f"mpi-openmpi:{EVERY_RANK_ALONE}", f"mpi-mpich:{EVERY_RANK_ALONE}"]
+CONTROL_TAG = 2
+ranks = partial(pytest.mark.ranks, backends=ALONE)
 
 
-@pytest.mark.ranks(4, backends=ALONE)
+@ranks(4)
 def test_a_rank_that_has_finished_may_leave_while_another_is_stopped(comm):
     """All enter the barrier; rank 2 is set aside while the others finish and close."""
     comm.barrier()
@@ -28,23 +34,70 @@ def test_a_rank_that_has_finished_may_leave_while_another_is_stopped(comm):
     comm.close()
 
 
-@pytest.mark.parametrize("backend", ALONE)
-def test_unread_queries_do_not_outlive_their_communicator(backend):
-    skip_unless_here(backend)
-    limit = {"COBRE_MPI_TIMEOUT_SECS": "1"}
-    for left in values(backend, 2, bodies.close_with_an_unread_query, env=limit):
-        assert left
-        assert not any(left)
+@ranks(2, connect=False, env={"COBRE_MPI_TIMEOUT_SECS": "1"})
+def test_unread_queries_do_not_outlive_their_communicator(comm):
+    """A leader has sent a liveness query; no next communicator receives it."""
+    from cobre_comm.backends.mpi import owned
+
+    left, free = [], owned.OwnedObjects.free
+
+    def looking(self):
+        time.sleep(0.2)
+        left.append(self.world.Iprobe(tag=CONTROL_TAG))
+        free(self)
+
+    owned.OwnedObjects.free = looking
+    with MpiBackend() as first:
+        if first.rank == first.size - 1:
+            time.sleep(1.2)  # the others are overdue after 1 s, and wait for answers until 1.5
+        first.barrier()
+    for _ in range(3):
+        with MpiBackend() as later:
+            later.barrier()
+    assert left
+    assert not any(left)
 
 
-@pytest.mark.parametrize("backend", ALONE)
-def test_the_wait_for_goodbyes_has_a_limit(backend):
-    """The communicator is kept meanwhile, and freed when they have come."""
-    skip_unless_here(backend)
-    assert values(backend, 2, bodies.close_without_goodbye) == [[True, False]] * 2
+@ranks(2, connect=False)
+def test_the_wait_for_goodbyes_has_a_limit(comm):
+    """Rank 0 waits in vain; it keeps the communicator, and frees it when the goodbye has come."""
+    from mpi4py import MPI
+
+    from cobre_comm.backends.mpi import owned
+
+    owned.GOODBYE_S = 0.3
+    first = MpiBackend()
+    first.barrier()
+    is_last = first.rank == first.size - 1
+    if is_last:
+        first._nodes._goodbye = None
+    first.close()
+    world = first._owned.world
+    for is_kept in (True, False):
+        with MpiBackend() as later:
+            later.barrier()
+        assert (first._owned in owned._owned) == is_kept
+        if is_last and is_kept:
+            goodbye = np.zeros(3 + world.size, dtype=np.int64)
+            goodbye[:2] = messages.REPORT, world.rank
+            world.Send([goodbye, MPI.BYTE], dest=0, tag=CONTROL_TAG)
 
 
-@pytest.mark.parametrize("backend", ALONE)
-def test_the_next_communicator_does_not_wait_for_a_broken_one(backend):
-    skip_unless_here(backend)
-    assert values(backend, 2, bodies.make_another_after_a_failure) == [(False, True)] * 2
+@ranks(2, connect=False)
+def test_the_next_communicator_does_not_wait_for_a_broken_one(comm):
+    """It stays until MPI ends, and no later one waits for its goodbyes."""
+    from cobre_comm.backends.mpi import owned
+
+    owned.GOODBYE_S = 1000.0
+    first = MpiBackend()
+    with contextlib.suppress(CollectiveFailed):
+        if first.rank == 0:
+            first.barrier()
+        else:
+            first.broadcast(np.zeros(1))
+    first.close()
+    first.close()
+    with MpiBackend() as later:
+        later.barrier()
+    assert not first._owned.is_closed
+    assert first._owned in owned._owned

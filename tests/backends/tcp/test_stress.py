@@ -1,71 +1,199 @@
 """Sockets take little at a time: results are right, or errors are true."""
 
+import contextlib
 import itertools
+import os
+import random
+import signal
+import socket
+import threading
+import time
 
 import pytest
 
-from cobre_comm import CollectiveFailed
-from tests.backends.tcp import stress_bodies as bodies
-from tests.grid import values
+from cobre_comm import CollectiveFailed, InitializationFailed, create_communicator
+from cobre_comm.backends.tcp import memory
+from cobre_comm.testing.cases.faults.calling import OPERATIONS, collective, meet_failure
+from cobre_comm.testing.cases.mixed import sequences
+from cobre_comm.testing.cases.raised import raises
 
 pytestmark = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
 DEFAULT_EAGER_BYTES = 65536
 GRID = list(itertools.product([2, 3, 4, 5], [0, 100, 4096, DEFAULT_EAGER_BYTES]))
 SOON_S = 20.0  # long before the timeout, on a busy machine too
+RECEIVE_BYTES = 65536
+LATEST_S = 20.0  # when a late rank comes at the latest
 
 
 def settings(eager_bytes):
     return {"COBRE_TCP_EAGER_BYTES": str(eager_bytes)}
 
 
+def tighten(comm):
+    """Let sockets take little: the least to send, and of what comes a bit.
+
+    With less to receive, a full window opens only when TCP probes it, five times a second.
+    """
+    for sock in comm._membership.transport.links.data.values():
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
+    comm.barrier()
+
+
+class Trickle:
+    """Puts a pump into every link, which passes on a few bytes at a time."""
+
+    def __init__(self, comm, seed, pause_s=0.0):
+        self._draw, self._pause_s, self._stop = random.Random(seed), pause_s, False
+        self._kept, self._ours, self._threads = [], [], []
+        sockets, links = comm._membership.transport.links, comm._comm.links
+        for rank in sockets.data:
+            links.peers[rank].data_fd = self._pump(sockets.data[rank])
+            links.peers[rank].control_fd = self._pump(sockets.control[rank])
+
+    def _pump(self, link):
+        """Return the descriptor of the near end."""
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        link.setblocking(True)
+        self._kept += [near, far]
+        self._ours.append(near)
+        for source, target in ((far, link), (link, far)):
+            thread = threading.Thread(target=self._pass_on, args=(source, target), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return near.fileno()
+
+    def _pass_on(self, source, target):
+        with contextlib.suppress(OSError):
+            while octets := source.recv(self._draw.randrange(1, 30)):
+                target.sendall(octets)
+                time.sleep(0.0 if self._stop else self._pause_s)
+            target.shutdown(socket.SHUT_WR)
+
+    def close(self, comm):
+        """Take the pumps away, and close the communicator."""
+        self._stop = True
+        for sock in self._ours:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10.0)
+            assert not thread.is_alive()
+        comm.close()
+        for sock in self._kept:
+            sock.close()
+
+
+def work(comm, seed, count):
+    """Random collectives, each verified, some of a MiB: more than a chunk and than a buffer."""
+    tighten(comm)
+    sequences.random_operations(comm, "either", seed, count, 150_000)
+
+
 @pytest.mark.parametrize(("size", "eager_bytes"), GRID)
 def test_small_sockets(pools, size, eager_bytes):
     pool, env = pools.get("tcp-flat", size), settings(eager_bytes)
     for seed in range(100, 105):
-        pool.run(bodies.work, seed, 40, env=env, fresh=True)
+        pool.run(work, seed, 40, env=env, fresh=True)
+
+
+def work_by_bytes(comm, seed, count):
+    trickle = Trickle(comm, seed)
+    sequences.random_operations(comm, "either", seed, count, 150)
+    comm.barrier()
+    time.sleep(0.3)  # until the pumps are empty
+    trickle.close(comm)
 
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_a_few_bytes_at_a_time(pools, size):
     for eager_bytes in (0, 4096):
         pool = pools.get("tcp-flat", size)
-        pool.run(bodies.work_by_bytes, size, 25, env=settings(eager_bytes), fresh=True)
+        pool.run(work_by_bytes, size, 25, env=settings(eager_bytes), fresh=True)
 
 
-def test_failure_report_a_few_bytes_at_a_time(pools):
-    for text in pools.get("tcp-flat", 3).run(bodies.failure_report_by_bytes, 1, fresh=True):
-        assert "rank 1 called allreduce(SUM, float64, 6 elements)" in text
+@pytest.mark.ranks(3, backends=["tcp-flat"])
+def test_failure_report_a_few_bytes_at_a_time(comm):
+    trickle = Trickle(comm, 1)
+    comm.barrier()
+    caught, *_ = meet_failure(comm, "python", "allreduce", length=5 + comm.rank % 2)
+    time.sleep(0.5)  # until all ranks have read the failure report
+    trickle.close(comm)
+    assert "rank 1 called allreduce(SUM, float64, 6 elements)" in str(caught)
 
 
-@pytest.mark.parametrize("size", [2, 3])
-def test_disagreement_about_large_payloads(pools, caller, size):
+@pytest.mark.ranks(2, 3, backends=["tcp-flat"], env=settings(2**26))
+def test_disagreement_about_large_payloads(comm, caller):
     """No rank reads the rest, so no rank may wait until it is sent."""
-    pool, env = pools.get("tcp-flat", size), settings(2**26)
-    for error, took_s in pool.run(bodies.disagree, caller, 1_000_000, env=env, fresh=True):
-        assert isinstance(error, CollectiveFailed)
-        assert "disagree" in str(error)
-        assert took_s < SOON_S
+    tighten(comm)
+    began = time.monotonic()
+    length = 1_000_000 + (comm.rank == comm.size - 1)  # no buffer of a socket holds it
+    caught, at, _, _ = meet_failure(comm, caller, "allreduce", length=length)
+    assert isinstance(caught, CollectiveFailed)
+    assert "disagree" in str(caught)
+    assert at - began < SOON_S
 
 
-def test_interrupt_while_bytes_come(pools, caller):
-    arguments = bodies.interrupted_while_bytes_come, caller, 100_000, 0.5
-    values = pools.get("tcp-flat", 3).run(*arguments, env=settings(100), fresh=True)
-    caught, took_s = values[1]
-    assert isinstance(caught, KeyboardInterrupt)
-    assert took_s < SOON_S
-    for rank in (0, 2):
-        assert values[rank][0].ranks == (1,)
+@pytest.mark.ranks(3, backends=["tcp-flat"], env=settings(100))
+def test_interrupt_while_bytes_come(comm, caller):
+    """Ctrl-C on rank 1 in the middle of a transfer over links so slow that bytes always come.
+
+    Another thread takes the signal, so that no system call of this one is interrupted.
+    """
+    for operation in OPERATIONS:
+        collective(comm, caller, operation)
+    trickle, sent = Trickle(comm, 1, pause_s=0.001), []
+
+    def interrupt():
+        time.sleep(0.5)
+        sent.append(time.monotonic())
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    if comm.rank == 1:
+        threading.Thread(target=interrupt).start()
+    caught, at, _, _ = meet_failure(comm, caller, "broadcast", length=100_000)
+    time.sleep(0.5)  # until all ranks have read the failure report
+    trickle.close(comm)
+    if comm.rank == 1:
+        assert isinstance(caught, KeyboardInterrupt)
+        assert at - sent[0] < SOON_S
+    else:
+        assert caught.ranks == (1,)
 
 
+@pytest.mark.ranks(3, backends=["tcp-flat"])
 @pytest.mark.parametrize("how", ["close", "interrupt"])
-def test_control_message_that_came_before_the_step(pools, tmp_path, how):
-    """Rank 1 knows of the loss when it enters, and does not wait for rank 0, which is late."""
-    arguments = bodies.gone_before_the_next, how, str(tmp_path / "met")
-    rank_0_waited_for_rank_1, error, _ = pools.get("tcp-flat", 3).run(*arguments, fresh=True)
-    assert rank_0_waited_for_rank_1
-    assert error.ranks == (2,)
+def test_control_message_that_came_before_the_step(comm, tmp_path, how):
+    """Rank 1 knows that rank 2 has gone when it enters, and does not wait for a late rank 0."""
+    met = tmp_path / "met"
+    comm.barrier()
+    if comm.rank == 2 and how == "close":
+        comm.close()
+    elif comm.rank == 2:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with contextlib.suppress(KeyboardInterrupt):
+            comm.barrier()
+    elif comm.rank == 1:
+        time.sleep(0.6)  # until rank 2 has gone
+        comm._comm.links.swept = -1000  # the step begins with reading all control messages
+        caught, *_ = meet_failure(comm, "python", "barrier")
+        met.touch()
+        assert caught.ranks == (2,)
+    else:
+        until = time.monotonic() + LATEST_S
+        while not met.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert met.exists()
 
 
-def test_no_memory_for_the_inboxes():
-    assert all("eager_bytes" in text for text in values("tcp-flat", 2, bodies.no_memory))
+@pytest.mark.ranks(2, backends=["tcp-flat"], connect=False)
+def test_no_memory_for_the_inboxes(comm, monkeypatch):
+    """An error, the links are closed, and nothing crashes."""
+
+    def refuse(*arguments):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(memory, "link_record", refuse)
+    assert "eager_bytes" in str(raises(InitializationFailed, create_communicator))

@@ -1,0 +1,117 @@
+"""What the ranks of a communicator have when they have met: what a backend's ``meet`` returns.
+
+``kernel_backend.py`` does all else with it. Where a rank has memory in common with others, and how
+leaders move data between nodes, it knows by the protocols here alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from cobre_kernels.machine.record import View
+from numpy.typing import NDArray
+
+from cobre_comm.common.agreement import Group
+from cobre_comm.loading import Bodies
+
+
+class Attachment(Protocol):
+    """The segment that the ranks of a node share, to which this one is attached."""
+
+    def describe(self, record: View) -> None:
+        """Write into the record of these ranks what kernels read there of the segment."""
+
+    def first_journal(self) -> int:
+        """Return the address of the journal of the first of these ranks."""
+
+    def map_region(
+        self, group: Group, count: int, dtype: np.dtype[Any], leader: int
+    ) -> NDArray[Any]:
+        """Return zeros that the ranks of one leader share; on failure all ranks raise."""
+
+    def say_goodbye(self, record: View) -> None:
+        """Tell the ranks that may wait for this one that it closes."""
+
+    def close(self) -> None:
+        """Let the other ranks see that this one has gone; the memory goes with its last holder."""
+
+
+class NodesRecords(Protocol):
+    """The records by which kernels work on several nodes."""
+
+    node: View  # of this rank among those of its node
+
+    def say_goodbye(self) -> None:
+        """Tell the ranks that may wait for this one that it closes."""
+
+    def mark_forked(self) -> None:
+        """In a forked child: the record of the node is the parent's."""
+
+
+class Transport(Protocol):
+    """What moves data among the leaders of several nodes, and what it holds open."""
+
+    def begin(self, comm: View, words: NDArray[np.int64], attachment: Attachment) -> NodesRecords:
+        """Make the records of a communicator over several nodes.
+
+        Parameters
+        ----------
+        comm : View
+            Of the record of the whole communicator, whose memory is ``words``.
+        words : ndarray of int64
+            That memory.
+        attachment : Attachment
+            Of the ranks of this node.
+        """
+
+    @property
+    def pids(self) -> Mapping[int, int]:
+        """Processes by rank, of ranks whose journals lie in memory of their own."""
+
+    def let_go(self, guard: int) -> None:
+        """Close what the guard's last state allows; idempotent, in a forked child too."""
+
+
+@dataclass(frozen=True)
+class Membership:
+    """What a rank has of its communicator when its ranks have met.
+
+    Parameters
+    ----------
+    rank, size : int
+        This rank, and the number of ranks.
+    here : sequence of int
+        The ranks of this node, ascending; the first is the leader.
+    nodes : int
+        The number of nodes.
+    bodies : Bodies
+        What collectives run.
+    shares : bool
+        Whether the ranks of a node share one copy of a region.
+    attachment : Attachment or None
+        None for a rank that shares memory with no other, now or any more.
+    transport : Transport or None
+        None where no rank needs one.
+    """
+
+    rank: int
+    size: int
+    here: Sequence[int]
+    nodes: int
+    bodies: Bodies
+    shares: bool
+    attachment: Attachment | None = None
+    transport: Transport | None = None
+
+    @property
+    def leader(self) -> int:
+        """The first rank of this node."""
+        return self.here[0]
+
+
+def alone(rank: int, size: int, bodies: Bodies) -> Membership:
+    """Return the membership of a rank that has met no other."""
+    return Membership(rank, size, (rank,), size, bodies, shares=False)

@@ -1,0 +1,120 @@
+"""How the ranks of an MPI communicator become ours, and which of them share memory."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+from cobre_kernels.collective import comm as states
+from cobre_kernels.machine import access
+from cobre_kernels.machine.kernel import Kernel
+from cobre_kernels.machine.record import View
+from numpy.typing import NDArray
+
+from cobre_comm.backends.kernel_backend import COMMON_KERNELS
+from cobre_comm.backends.membership import Attachment, Membership
+from cobre_comm.backends.mpi import library
+from cobre_comm.backends.mpi.memory import VERBS, MpiMemory
+from cobre_comm.backends.mpi.node_order import order_over, split_by_node
+from cobre_comm.backends.mpi.owned import OwnedObjects, register
+from cobre_comm.backends.mpi.rendezvous import MpiGroup, await_all, compile_in_turn, share_node
+from cobre_comm.backends.nodes.configs import with_staging_buffer
+from cobre_comm.backends.nodes.memory import BODIES, half_bytes_of
+from cobre_comm.backends.nodes.node_order import NodeOrder
+from cobre_comm.backends.shm.attachment import SPIN_US
+from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
+from cobre_comm.backends.shm.backend import kernels as node_kernels
+from cobre_comm.config import MpiConfig
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+
+class MpiTransport:
+    """The communicators of MPI behind one of ours; those of one node move no data by them.
+
+    Parameters
+    ----------
+    config : MpiConfig
+        With the choices that the ranks have made.
+    order : NodeOrder
+        Which ranks are where.
+    objects : OwnedObjects
+        Its communicators.
+
+    Attributes
+    ----------
+    pids : dict of int
+        Empty: MPI tells no processes.
+    """
+
+    def __init__(self, config: MpiConfig, order: NodeOrder, objects: OwnedObjects) -> None:
+        self.config, self.owned = config, objects
+        self.half_bytes = 0  # half of what every node can stage
+        self.pids: dict[int, int] = {}
+        self._order = order
+
+    def begin(self, comm: View, words: NDArray[np.int64], attachment: Attachment) -> MpiMemory:
+        """Make the records of a communicator; see :class:`~..membership.Transport`."""
+        memory = MpiMemory(comm, words, self.owned, self._order)
+        attachment.describe(memory.node)
+        memory.use_staging_buffer(self.half_bytes)
+        self.owned.receive_goodbyes = memory.receive_goodbyes
+        self.owned.keep(attachment, memory)
+        return memory
+
+    def let_go(self, guard: int) -> None:
+        """Have the communicators freed at the next collective moment."""
+        # Of a broken one over several nodes, a request may still be under way.
+        is_quiet = guard == states.IDLE or (guard == states.BROKEN and self._order.nodes == 1)
+        self.owned.is_closed = self.owned.is_closed or is_quiet
+
+
+def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
+    """Find out which rank is on which node, and attach to the ranks of this one; collective."""
+    await_all(parent, config.timeout_s)
+    world = parent.Dup()
+    node, has_room = split_by_node(world, config.pretend_nodes)
+    if config.spin_us is None:
+        config = dataclasses.replace(config, spin_us=SPIN_US if has_room else 0.0)
+    order = order_over(world, node)
+    is_alone = order.nodes == 1
+    compile_in_turn(node, node_kernels() if is_alone else _kernels_of_several_nodes())
+    objects = OwnedObjects(world, node)
+    register(objects, parent)
+    transport = MpiTransport(config, order, objects)
+    try:
+        attachment = _attach(transport, order)
+    except BaseException:
+        objects.is_closed = True
+        raise
+    return Membership(
+        world.rank,
+        world.size,
+        order.here.tolist(),
+        order.nodes,
+        NODE_BODIES if is_alone else BODIES,
+        shares=not order.is_flat,
+        attachment=attachment,
+        transport=transport,
+    )
+
+
+def _attach(transport: MpiTransport, order: NodeOrder) -> Attachment:
+    """Attach the ranks of each node; leaders of several nodes get a communicator of their own."""
+    objects, config = transport.owned, transport.config
+    world, node = objects.world, objects.node
+    if order.nodes == 1:
+        return share_node(world, node, config)
+    objects.split_off_leaders(order.leader == world.rank)
+    attachment = share_node(world, node, with_staging_buffer(config, order))
+    own_half_bytes = half_bytes_of(order, attachment.buffer_bytes)
+    transport.half_bytes = MpiGroup(world).agree(own_half_bytes)
+    return attachment
+
+
+def _kernels_of_several_nodes() -> list[Kernel]:
+    """Return what runs on several nodes, after making MPI's functions known to the compiler."""
+    library.make_known()
+    return [*COMMON_KERNELS, *BODIES.all(), *VERBS.all(), *access.KERNELS]

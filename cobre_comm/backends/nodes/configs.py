@@ -1,0 +1,41 @@
+"""Configurations that follow from where the ranks are: those of a node, and of a part."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeVar
+
+from cobre_comm.backends.nodes.memory import least_buffer_bytes
+from cobre_comm.backends.nodes.node_order import NodeOrder
+from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES
+from cobre_comm.backends.split import Part
+from cobre_comm.config import MpiConfig, ShmConfig, TcpConfig
+
+STAGING_BYTES = 4 * 2**20  # of a node, where there are several
+
+Config = TypeVar("Config", TcpConfig, MpiConfig)
+
+
+def with_staging_buffer(config: Config, order: NodeOrder) -> Config:
+    """Return a configuration whose collective buffers make the staging buffer of this node."""
+    share = max(STAGING_BYTES // len(order.here), SMALLEST_BUFFER_BYTES)
+    wanted = max(config.buffer_bytes or share, least_buffer_bytes(order))
+    return dataclasses.replace(config, buffer_bytes=wanted)
+
+
+def within_node(config: TcpConfig | MpiConfig, rank: int, size: int) -> ShmConfig:
+    """Return what shared memory must know of a rank among those of its node."""
+    return ShmConfig(
+        name="/node",  # for messages; the segment has none
+        rank=rank,
+        size=size,
+        timeout_s=config.timeout_s,
+        buffer_bytes=config.buffer_bytes,
+        numa_interleave=config.numa_interleave,
+        spin_us=config.spin_us,
+    )
+
+
+def nodes_of_part(pretended: tuple[int, ...], part: Part) -> tuple[int, ...]:
+    """Return on which node each rank of a part is pretended to be."""
+    return tuple(pretended[rank % len(pretended)] for rank in part.ranks) if pretended else ()

@@ -1,0 +1,85 @@
+"""How the ranks of a communicator over sockets meet, and which of them share memory."""
+
+from __future__ import annotations
+
+from cobre_comm.backends.fast_methods import load
+from cobre_comm.backends.local.backend import BODIES as LOCAL_BODIES
+from cobre_comm.backends.membership import Membership, alone
+from cobre_comm.backends.nodes.configs import with_staging_buffer, within_node
+from cobre_comm.backends.nodes.memory import BODIES, half_bytes_of
+from cobre_comm.backends.nodes.node_order import NodeOrder
+from cobre_comm.backends.shm.attachment import attach_group
+from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
+from cobre_comm.backends.tcp.memory import VERBS, SocketTransport
+from cobre_comm.backends.tcp.nodes import find_nodes
+from cobre_comm.backends.tcp.rendezvous import Participant
+from cobre_comm.backends.tcp.rendezvous import meet as rendezvous
+from cobre_comm.backends.tcp.split import NEW_JOB, Meeting
+from cobre_comm.common.agreement import Group
+from cobre_comm.config import TcpConfig
+from cobre_comm.errors import AllocationFailed, InitializationFailed
+from cobre_comm.loading import Bodies
+
+COMPILE_S = 300.0  # what no rank expected to run, on a slow machine
+
+
+def meet(
+    config: TcpConfig, group: Group | None = None, leader: int = 0, meeting: Meeting = NEW_JOB
+) -> Membership:
+    """Find the other ranks, and those of them that share memory; collective.
+
+    Parameters are those of :class:`~cobre_comm.TcpBackend`.
+    """
+    if group is not None:
+        return as_one_node(config, group, leader)
+    if config.size == 1:
+        return alone(config.rank, config.size, LOCAL_BODIES)
+    with rendezvous(config, meeting.listener, meeting.meanwhile) as participant:
+        order = find_nodes(participant, config)
+        if order.nodes > 1:
+            return _as_several_nodes(config, participant, order)
+        try:
+            met = as_one_node(config, participant)
+        except AllocationFailed as error:
+            raise InitializationFailed(
+                "tcp",
+                f"the ranks of this machine cannot share memory: {error.message}; give them more, "
+                "or set COBRE_TCP_SHARE=0, so that each has memory of its own",
+            ) from None
+        participant.exchange(b"", last=True)
+        participant.links.close()
+        return met
+
+
+def expected_bodies(config: TcpConfig) -> Bodies:
+    """Return what runs if the ranks are placed as the configuration lets expect.
+
+    It is compiled before the ranks meet, so that no rank waits for it there.
+    """
+    if config.size == 1:
+        return LOCAL_BODIES
+    return NODE_BODIES if config.share and len(set(config.pretend_nodes)) < 2 else BODIES
+
+
+def as_one_node(config: TcpConfig, group: Group, leader: int = 0) -> Membership:
+    """Let all ranks share memory."""
+    rank, size = config.rank, config.size
+    load(NODE_BODIES.all())
+    attachment = attach_group(within_node(config, rank, size), group, leader)
+    shares = size > 1
+    return Membership(rank, size, range(size), 1, NODE_BODIES, shares, attachment)
+
+
+def _as_several_nodes(config: TcpConfig, participant: Participant, order: NodeOrder) -> Membership:
+    """Let the ranks of each node share memory, and the leaders link."""
+    if expected_bodies(config) is not BODIES:
+        participant.extend(COMPILE_S)
+    load([*BODIES.all(), *VERBS.all()])
+    rank, here = config.rank, order.here.tolist()
+    within = within_node(with_staging_buffer(config, order), here.index(rank), len(here))
+    attachment = attach_group(within, participant, order.leader)
+    half_bytes = participant.agree(half_bytes_of(order, attachment.buffer_bytes))
+    participant.start(order.leaders.tolist())
+    transport = SocketTransport(config, order, participant.links, half_bytes)
+    shares = not order.is_flat
+    return Membership(rank, config.size, here, order.nodes, BODIES, shares, attachment, transport)

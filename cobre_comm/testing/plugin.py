@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from cobre_comm.testing.ranks.pool import RankPool
 
 MARKERS = (
-    "ranks(*sizes, backends=['shm'], timeout=60, env={}): run the test on every rank of a job, "
-    "with its communicator as `comm`, once for each backend and number of ranks",
+    "ranks(*sizes, backends=['shm'], timeout=60, env={}, connect=True, killed=0): run the test "
+    "on every rank of a job, with its communicator as `comm`, once for each backend and number "
+    "of ranks",
     "quick: every collective, backend and caller once, for `pytest -m quick`",
     "slow: more combinations, for `pytest -m slow` or no -m at all",
 )
@@ -123,8 +124,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     from cobre_comm.testing.marker.running import run_on_ranks
 
-    pool = pyfuncitem.config.stash[POOLS].get(job.backend, job.size)
-    run_on_ranks(pyfuncitem, job, pool)
+    run_on_ranks(pyfuncitem, job, pyfuncitem.config.stash[POOLS].get)
     return True
 
 

@@ -14,11 +14,11 @@ import traceback
 from dataclasses import asdict, replace
 
 from cobre_comm.common import frames
-from cobre_comm.testing.cases.faults.fault import START
-from cobre_comm.testing.cases.faults.judge import promise_of
 from cobre_comm.testing.cases.faults.kinds import LATE, LOST
 from tests.campaign import page, surroundings
 from tests.campaign.draw import draw
+from tests.campaign.fault import START
+from tests.campaign.judge import promise_of
 
 MOST_WORKERS = 3
 FEW = 3000  # of which `--each` chooses
@@ -87,8 +87,7 @@ def warm():
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.jit import types as jit_types
     from cobre_comm.testing.cases import calls
-    from cobre_comm.testing.cases.faults import steps
-    from tests.campaign import job  # noqa: F401  # imports all else
+    from tests.campaign import job, work  # noqa: F401  # imports all else
 
     warm_up([spec.name for spec in SPECS], os.environ)
     for spec in SPECS:
@@ -104,7 +103,7 @@ def warm():
         calls._COMPILED["broadcast"].compile((comm, array, types.int64))
     calls._COMPILED["exact_sum"].compile((comm, types.float64[::1]))
     calls._COMPILED["barrier"].compile((comm,))
-    steps.reduce_on_last()
+    work.reduce_on_last()
 
 
 def serve(work, margin_s, fd, until):

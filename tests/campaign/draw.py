@@ -4,9 +4,11 @@ import random
 from dataclasses import replace
 
 from cobre_comm.testing.backend_name import node_of_ranks
-from cobre_comm.testing.cases.faults.fault import CLOSE, LAST, START, STEP, Fault
-from cobre_comm.testing.cases.faults.judge import promise_of
-from cobre_comm.testing.cases.faults.kinds import ASTRAY, ENDED, KINDS, LATE, LOST, UNSAID
+from cobre_comm.testing.cases.faults.fault import STEP
+from cobre_comm.testing.cases.faults.kinds import ASTRAY, LATE, LOST
+from tests.campaign.fault import CLOSE, LAST, START, Fault
+from tests.campaign.judge import promise_of
+from tests.campaign.kinds import ENDED, KINDS, UNSAID, WHEN
 
 BACKENDS = {
     "shm": 35, "tcp": 15, "tcp-flat": 25, "tcp:0,0,1,1": 5, "mpi-openmpi": 6, "mpi-mpich": 6,
@@ -56,7 +58,7 @@ def _any(dice):
     kind = dice.choices(list(KINDS), weights)[0]
     backend = _one_of(dice, BACKENDS)
     size = 4 if ":" in backend else dice.choice([2, 2, 3, 3, 4, 5])
-    moments = KINDS[kind].moments
+    moments = WHEN[kind]
     moment = STEP if STEP in moments and dice.random() < 0.4 else dice.choice(moments)
     start = _one_of(dice, STARTS)
     if kind.startswith("launcher"):

@@ -19,12 +19,14 @@ from cobre_comm.backends import SPECS
 from cobre_comm.backends.shm import rendezvous
 from cobre_comm.testing import RankPool, RanksFailed, run_ranks_outcomes
 from cobre_comm.testing.backend_name import BackendName
-from cobre_comm.testing.cases.faults.fault import START, told
-from cobre_comm.testing.cases.faults.judge import START_S, Seen, Verdict, judge
-from cobre_comm.testing.cases.faults.work import work
+from cobre_comm.testing.cases.faults.fault import told
+from cobre_comm.testing.cases.faults.judge import Verdict
 from cobre_comm.testing.ranks.surroundings import inherited_environment, rank_environment
 from tests.campaign import outside, surroundings
+from tests.campaign.fault import START
+from tests.campaign.judge import START_S, Seen, judge
 from tests.campaign.rank import launching
+from tests.campaign.work import work
 
 ROOT = pathlib.Path(__file__).parents[2]
 DEADLINE_S = 300.0  # MPI between nodes takes its time on a busy machine

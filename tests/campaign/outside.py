@@ -11,8 +11,8 @@ import time
 from cobre_comm.backends.tcp.foreign import foreign_job
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.cases.faults.fault import Ledger, await_fact, told
-from cobre_comm.testing.cases.faults.kinds import KINDS
 from tests.campaign.fuzzer import Fuzzer
+from tests.campaign.kinds import SIGNALS
 
 PAUSES = 6  # at most, in one job
 LONGEST_PAUSE_S = 0.15
@@ -24,12 +24,12 @@ def strike(fault, folder, pids, launcher):
     ledger, dice = Ledger(folder, "outside"), random.Random(fault.seed)
     if fault.kind.startswith("launcher"):
         time.sleep(fault.delay_s)
-        _send(launcher, KINDS[fault.kind].signal)
+        _send(launcher, SIGNALS[fault.kind])
         ledger.tell(struck=time.monotonic())
         if fault.kind == "launcher_paused":
             time.sleep(fault.lasts_s)
             _send(launcher, signal.SIGCONT)
-    elif KINDS[fault.kind].signal:
+    elif fault.kind in SIGNALS:
         if not await_fact(folder, [fault.victim], "struck", LATEST_S):
             return  # the victim has ended before, or a busy machine still compiles
         ranks = pids or [told(folder, rank)["pid"] for rank in range(fault.size)]

@@ -5,7 +5,7 @@ import pathlib
 import pickle
 import sys
 
-from cobre_comm.testing.cases.faults.work import work
+from tests.campaign.work import work
 
 
 def fault_of(folder):

@@ -25,11 +25,11 @@ def adopt_orphans():
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def make_private_memory():
+def make_private_memory(size=SIZE):
     """Mount a /dev/shm of this process's own; return "" or why it cannot be."""
     if _libc.unshare(CLONE_NEWNS) or _libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
         return f"no private mount namespace: {os.strerror(ctypes.get_errno())}"
-    return resize(SIZE, "size")
+    return resize(size, "size")
 
 
 def resize(size, how="remount,size"):

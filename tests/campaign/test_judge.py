@@ -3,9 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from cobre_comm.testing.cases.faults.fault import CLOSE, START, Fault
-from cobre_comm.testing.cases.faults.judge import MEETS, Seen, judge
-from cobre_comm.testing.cases.faults.kinds import ASTRAY, KINDS, LATE, LOST, REFUSED
+from cobre_comm.testing.cases.faults.kinds import ASTRAY, LATE, LOST, REFUSED
+from tests.campaign.fault import CLOSE, START, Fault
+from tests.campaign.judge import Seen, judge
+from tests.campaign.kinds import KINDS
 
 VICTIM, SIZE = 1, 3
 STRUCK, AT = 100.0, 100.2
@@ -30,7 +31,7 @@ def right(kind):
         for rank in {*range(SIZE)} - {VICTIM}:
             accounts[rank] |= caught(at=STRUCK + 0.55 if promise == LATE else AT)
     if promise == "interrupted":
-        accounts[VICTIM] |= caught(MEETS[kind], ())
+        accounts[VICTIM] |= caught(KINDS[kind].meets, ())
     if promise in (ASTRAY, LATE):
         accounts[VICTIM] |= caught()
     if promise == REFUSED:

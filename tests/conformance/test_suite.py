@@ -10,7 +10,7 @@ import pytest
 from cobre_comm.testing import cases
 from cobre_comm.testing.conformance import FEATURES, PARTS, ConformanceSuite, Grid
 from cobre_comm.testing.pairwise import choose
-from cobre_comm.testing.suite.part import marked_trials
+from cobre_comm.testing.suite.part import STRENGTHS, marked_trials
 from tests.command import python
 from tests.grid import OUR_GRID
 
@@ -92,6 +92,21 @@ def test_a_quick_run_has_each_collective_on_every_backend_and_from_both_callers(
     quick = [each.values[0] for each in marked if "quick" in {mark.name for mark in each.marks}]
     assert {trial.backend for trial in quick} == {backend for backend, _ in OUR_GRID.quick_points}
     assert {trial.cell.caller for trial in quick} >= {"python", "njit"}
+
+
+@pytest.mark.parametrize(("expression", "mark"), [("quick", "quick"), ("not slow", "slow")])
+def test_what_is_collected_for_a_shorter_run_is_what_it_needs(expression, mark):
+    def run(marked):
+        """Return what this run takes of some trials."""
+        wanted = mark == expression
+        names = [(each.values[0].case.name, each.id) for each in marked]
+        marks = [mark in {one.name for one in each.marks} for each in marked]
+        return {name for name, has in zip(names, marks, strict=True) if has == wanted}
+
+    cases = PARTS["AllreduceTests"].cases
+    few, every = (marked_trials(OUR_GRID, cases, n) for n in (STRENGTHS[expression], 3))
+    assert len(few) < len(every)
+    assert run(few) == run(every) != set()
 
 
 def test_chosen_rows_hold_every_pair():

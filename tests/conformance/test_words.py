@@ -6,8 +6,7 @@ from numba import TypingError, njit
 
 from cobre_comm import LocalBackend
 from cobre_comm.common.other_names import SAID
-from cobre_comm.testing import run_ranks
-from cobre_comm.testing.cases.raised import met, raises
+from cobre_comm.testing.cases.raised import raises
 from tests.command import python
 
 LONGEST = 800  # of what numba says around the sentence
@@ -142,14 +141,10 @@ def test_values_that_are_of_no_use_say_what_is(comm):
         assert str(raises(TypeError, mistake, comm, np.array([None]))) == sentence
 
 
-def _python_mistakes(comm):
-    return [str(met(mistake, comm, np.array([None]))) for mistake, _ in PYTHON]
-
-
-def test_other_backends_likewise():
-    right = [sentence for _, sentence in PYTHON]
-    assert run_ranks("tcp", 2, _python_mistakes) == [right, right]
-    assert run_ranks("shm", 1, _python_mistakes) == [right]
+@pytest.mark.ranks(2, backends=["shm", "tcp"])
+def test_other_backends_likewise(comm):
+    for mistake, sentence in PYTHON:
+        assert str(raises(TypeError, mistake, comm, np.array([None]))) == sentence
 
 
 @pytest.mark.parametrize("name", SAID)

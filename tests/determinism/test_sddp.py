@@ -20,8 +20,9 @@ FEW = ("--iterations", "5", "--forward-passes", "5")  # uneven blocks; of seven 
 MOST = {"gen_h8_t12_k10": ("--iterations", "40")}  # a fifth of its default, and enough
 SMALL = "gen_h4_t5_k3"
 CASES = [path.stem for path in sorted(example_folder().glob("cases/*.json"))]
-QUICK = ("shm", 4, SMALL, ALL)
+QUICK = ("shm", 2, SMALL, FEW)
 EVERY_DAY = [
+    ("shm", 4, SMALL, ALL),
     ("tcp:0,0,1,1", 4, SMALL, FEW),
     ("mpi-openmpi", 2, SMALL, FEW),
     ("mpi-mpich:0,1,2", 3, SMALL, FEW),

@@ -4,15 +4,15 @@ import threading
 
 import numpy as np
 import pytest
+from cobre_kernels.tcp import chain, ring
 
 from cobre_comm import ReduceOp
 from cobre_comm.testing import RankPool
 from cobre_comm.testing.cases import identity
 from cobre_comm.testing.cases.calls import calls
-from cobre_comm.testing.cases.collectives import allgatherv, allreduce, barrier
+from cobre_comm.testing.cases.collectives import allgatherv, allreduce, barrier, broadcast
 from cobre_comm.testing.cases.memory import regions
 from cobre_comm.testing.cases.mixed import sequences
-from tests.backends.tcp import stress_bodies
 from tests.grid import skip_unless_here, slow
 
 INTERPRETED = {"NUMBA_DISABLE_JIT": "1"}
@@ -90,6 +90,17 @@ def test_without_compilation(interpreted, body, arguments):
     interpreted.run(body, *arguments, timeout_s=60)
 
 
+def small_frames(comm, frame_bytes):
+    ring.FRAME_BYTES = frame_bytes
+    chain.SMALLEST_CHUNK, chain.CHUNK_BYTES = 128, 256
+    allgatherv.gather_every_layout(comm, "python")
+    few = (1, 15, 16, 17, 31, 32, 33, 128, 129)
+    for length in few if frame_bytes == 1 else (*few, 1000):
+        allreduce.reduce(comm, "python", "f8", ReduceOp.SUM, length)
+        allreduce.reduce_in_place(comm, "python", "f8", ReduceOp.MIN, length)
+        broadcast.cast(comm, "python", "f4", length, length % comm.size)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_many_small_frames(size):
@@ -97,4 +108,4 @@ def test_many_small_frames(size):
     env = {"COBRE_TCP_EAGER_BYTES": "0"}
     with RankPool("tcp-flat", size, env=INTERPRETED) as pool:
         for frame_bytes in (1, 40, 64):
-            pool.run(stress_bodies.small_frames, frame_bytes, env=env)
+            pool.run(small_frames, frame_bytes, env=env)

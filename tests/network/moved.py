@@ -5,7 +5,7 @@ import runpy
 import sys
 
 from tests.launch.command import PROGRAMS
-from tests.network.bodies import move_to
+from tests.network.hosts import move_to
 
 rank = int(os.environ.get("PMIX_RANK") or os.environ["PMI_RANK"])
 move_to(None, sys.argv[1 + rank])

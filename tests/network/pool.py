@@ -5,8 +5,7 @@ from cobre_comm.testing import RankPool
 from cobre_comm.testing.ranks.job import RankJob, pack_order, start_process
 from cobre_comm.testing.ranks.outcome import values_of
 from cobre_comm.testing.ranks.start import start_job
-from tests.network import bodies
-from tests.network.hosts import MPI_ON_CABLE, inside
+from tests.network.hosts import MPI_ON_CABLE, inside, move_to
 
 START_S = 60
 
@@ -48,7 +47,7 @@ class MpiHostedPool(RankPool):
     def _start(self):
         with inside(self._names[0]):
             job = start_job(self.backend, self._env, [{} for _ in self._names])
-        orders = [pack_order("", True, {}, bodies.move_to, (name,)) for name in self._names]
+        orders = [pack_order("", True, {}, move_to, (name,)) for name in self._names]
         values_of(job.run(orders, START_S))
         return job
 

@@ -24,9 +24,13 @@ KINDS = {
 OWN = {"pid_for_children": "pid"}  # what a thread goes back to may be empty of children
 KEEP = """mount -t tmpfs -o mode=1777 shm /dev/shm &&
 echo "$0" > /proc/sys/kernel/hostname && echo kept && exec cat"""
+# One process tells its number and becomes the keeper, so the number comes before "kept".
+BECOME = """echo $$ &&
+exec unshare --mount --pid --fork --mount-proc --uts --ipc sh -c "$1" "$0"
+"""
 # The shell ends at once: nobody waits for the keeper, which ends last.
 MAKE = """exec 3<&0
-unshare --mount --pid --fork --mount-proc --uts --ipc sh -c "$1" "$0" <&3 3<&- & echo $!"""
+sh -c "$2" "$0" "$1" <&3 3<&- &"""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -83,11 +87,12 @@ class Room:
 
     def __init__(self, name, network):
         with entered({"net": network}), subprocess.Popen(
-            ["sh", "-c", MAKE, name, KEEP], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            ["sh", "-c", MAKE, name, KEEP, BECOME], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, start_new_session=True,
         ) as shell:  # fmt: skip
             keeper = shell.stdout.readline().strip()
             if shell.stdout.readline() != "kept\n":
+                shell.stdin.close()
                 raise OSError(f"no namespaces for a host: {shell.stderr.read().strip()}")
             self._keeping, shell.stdin = shell.stdin, None
         namespaces = pathlib.Path(f"/proc/{keeper}/ns")

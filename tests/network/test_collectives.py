@@ -4,11 +4,16 @@ import itertools
 
 import pytest
 
+from cobre_comm import ReduceOp
+from cobre_comm.testing.cases.collectives import allgatherv, allreduce, broadcast
+from cobre_comm.testing.cases.collectives.barrier import three_barriers
+from cobre_comm.testing.cases.faults.calling import prepare
+from cobre_comm.testing.cases.reference import OPS
 from tests.grid import pairs, slow, some
-from tests.network import bodies
 from tests.network.conftest import LAYOUTS
 
 DEADLINE_S = 60
+LENGTHS = [1, 13, 5_000, 100_003]
 # By default the threshold is ours; else everything behind headers, everything around the ring,
 # and a threshold between the lengths.
 THRESHOLDS = [None, 2**31, 0, 4096]
@@ -27,13 +32,33 @@ PRODUCT = [dict(zip(FACTORS, row, strict=True)) for row in itertools.product(*FA
 DAILY = [(None, "one each", "python"), (0, "1+2+1", "mixed"), (4096, "1+2+1", "python")]
 
 
+def all_collectives(comm, caller):
+    """Each collective, verified; return the bytes of the longest reduction."""
+    if caller == "mixed":
+        caller = ("python", "njit")[comm.rank % 2]
+    for length in LENGTHS:
+        allgatherv.gather_equal(comm, caller, "f8", length)
+        uneven = allgatherv.packed([(0, length, 3)[r % 3] for r in range(comm.size)])
+        allgatherv.gather(comm, caller, "f8", uneven, seed=1)
+        broadcast.cast_from_every_rank(comm, caller, "f8", length)
+        for op in OPS:
+            allreduce.reduce(comm, caller, "f8", op, length)
+    three_barriers(comm, caller)
+    return allreduce.reduce(comm, caller, "f8", ReduceOp.SUM, LENGTHS[-1])
+
+
 @pytest.mark.parametrize(tuple(FACTORS), some(DAILY, [tuple(r.values()) for r in pairs(PRODUCT)]))
 def test_values(hosted_pools, hosts, threshold, layout, caller):
     results = hosted_pools(LAYOUTS[layout]).run(
-        bodies.all_collectives, caller, bodies.LENGTHS,
-        env=eager_bytes(threshold), timeout_s=DEADLINE_S,
-    )  # fmt: skip
+        all_collectives, caller, env=eager_bytes(threshold), timeout_s=DEADLINE_S
+    )
     assert len(set(results)) == 1
+
+
+def gather_large(comm, caller, count):
+    """Meet first, so that what follows is one collective under way on all ranks."""
+    prepare(comm, caller)
+    allgatherv.gather_equal(comm, caller, "f8", count)
 
 
 @pytest.mark.parametrize("threshold", [2**31, 0], ids=["mesh", "ring"])
@@ -41,7 +66,7 @@ def test_everything_passes_the_switch(hosted_pools, hosts, caller, threshold):
     """A host has no way to another but its cable, and what it must learn came through it."""
     before = [host.traffic() for host in hosts]
     hosted_pools((0, 1, 2)).run(
-        bodies.gather_large, caller, 200_000, env=eager_bytes(threshold), timeout_s=DEADLINE_S
+        gather_large, caller, 200_000, env=eager_bytes(threshold), timeout_s=DEADLINE_S
     )
     for host, (sent, received) in zip(hosts, before, strict=True):
         assert host.links() == ["eth0", "lo"]
@@ -55,7 +80,7 @@ def test_slow_cable_is_no_timeout(hosted_pools, hosts, caller):
         host.shape("20mbit")
     env = {"COBRE_TCP_TIMEOUT_SECS": "1"}
     hosted_pools((0, 1, 2)).run(
-        bodies.gather_large, caller, 250_000, env=env, fresh=True, timeout_s=DEADLINE_S
+        gather_large, caller, 250_000, env=env, fresh=True, timeout_s=DEADLINE_S
     )
 
 
@@ -66,6 +91,4 @@ def test_ipv6(hosted_pools, hosts, caller, threshold):
         "COBRE_TCP_BIND_ADDR": "::",
         **eager_bytes(threshold),
     }
-    hosted_pools((0, 1, 1, 2)).run(
-        bodies.all_collectives, caller, bodies.LENGTHS, env=env, timeout_s=DEADLINE_S
-    )
+    hosted_pools((0, 1, 1, 2)).run(all_collectives, caller, env=env, timeout_s=DEADLINE_S)

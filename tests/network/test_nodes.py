@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.network import bodies
 from tests.network.conftest import LAYOUTS
+from tests.network.test_collectives import gather_large
 
 pytestmark = pytest.mark.slow  # each makes processes and waits
 
@@ -33,9 +33,9 @@ def test_regions_are_shared_by_the_ranks_of_a_host(hosted_pools, hosts, places):
 def test_a_byte_crosses_once_for_all_ranks_of_a_host(hosted_pools, hosts):
     """Two ranks on each of two hosts: a cable carries the other host's half, and no more."""
     pool, count = hosted_pools(LAYOUTS["2+2"]), 500_000
-    pool.run(bodies.gather_large, "python", 10, timeout_s=DEADLINE_S)
+    pool.run(gather_large, "python", 10, timeout_s=DEADLINE_S)
     before = [host.traffic() for host in hosts[:2]]
-    pool.run(bodies.gather_large, "python", count, timeout_s=DEADLINE_S)
+    pool.run(gather_large, "python", count, timeout_s=DEADLINE_S)
     half = 2 * 8 * count
     for host, then in zip(hosts, before, strict=False):
         for moved in (b - a for a, b in zip(then, host.traffic(), strict=True)):

@@ -14,10 +14,11 @@ import pytest
 
 from cobre_comm import CollectiveFailed
 from cobre_comm.testing.cases.calls import OPERATIONS
+from cobre_comm.testing.cases.faults.calling import meet_failure, prepare
 from cobre_comm.testing.cases.faults.survivors import check_later
 from tests.grid import OUR_GRID, pairs, skip_unless_here
-from tests.network import bodies
 from tests.network.conftest import LAYOUTS
+from tests.network.test_collectives import gather_large
 
 in_long_runs = pytest.mark.slow  # each makes processes and waits; `make test` has the suite's own
 
@@ -65,6 +66,15 @@ def once_flowing(host, octets, *actions):
         acted.result()
 
 
+def repeat_until_failure(comm, caller, operation, length):
+    """Return what was raised, when, what later calls raised, and how long those took."""
+    prepare(comm, caller)
+    while True:
+        met = meet_failure(comm, caller, operation, length=length)
+        if met[0] is not None:
+            return met
+
+
 class Stroke:
     """What befalls a rank, and perhaps all ranks of its host."""
 
@@ -93,11 +103,11 @@ class Stroke:
 
     def run(self, pool, hosts, octets, caller, operation, length):
         """Repeat a collective until it fails; return what became of each rank."""
-        pool.run(bodies.gather_large, caller, 10, timeout_s=DEADLINE_S)
+        pool.run(gather_large, caller, 10, timeout_s=DEADLINE_S)
         host = hosts[self.places[self.victim]]
         with once_flowing(host, octets, *self.actions(pool, host)):
             outcomes = pool.run_outcomes(
-                bodies.repeat_until_failure, caller, operation, length,
+                repeat_until_failure, caller, operation, length,
                 env=LIMIT, fresh=True, timeout_s=DEADLINE_S,
             )  # fmt: skip
         self._except_aborted(outcomes)
@@ -196,5 +206,5 @@ def test_short_interruption_is_survived(hosted_pools, hosts, caller):
     actions = hosts[2].unplug, lambda: time.sleep(0.5), hosts[2].plug
     with once_flowing(hosts[2], 1_000_000, *actions):
         hosted_pools(LAYOUTS["one each"]).run(
-            bodies.gather_large, caller, LARGE, fresh=True, timeout_s=DEADLINE_S
+            gather_large, caller, LARGE, fresh=True, timeout_s=DEADLINE_S
         )

@@ -36,6 +36,8 @@ WORDS = {
     "test_async[shm-2]": ["ranks 0 and 1 of 2 over shm: test_async has not run, for it is async"],
     "test_async_generator[shm-2]": ["test_async_generator has not run, for it is async or"],
     "test_case": ["test_case is marked with ranks, but a method of a unittest.TestCase gets no"],
+    "test_nobody_is_killed[shm-2]": ["0 of 2 ranks over shm were killed, not 1"],
+    "test_survivor_fails[shm-3]": ["rank 2 of 3 over shm: assert 2 == 1"],
     "test_method[shm-2]": ["ranks 0 and 1 of 2 over shm: assert 5 == (2 * 2)"],
 }
 WRONG = """
@@ -96,7 +98,7 @@ def test_skipped_and_expected_failures(seen):
     tests, _ = seen
     assert "rank 0: not today" in tests["test_skipped[shm-2]"].find("skipped").get("message")
     assert tests["test_expected[shm-2]"].find("skipped").get("type") == "pytest.xfail"
-    assert len(tests["test_after_a_death[shm-2]"]) == 0
+    assert len(tests["test_after_a_death[shm-2]"]) == len(tests["test_one_is_killed[shm-2]"]) == 0
     assert len(tests["test_unmarked"]) == 0
 
 
@@ -109,6 +111,7 @@ def test_wrong_marks(seen):
         ((2,), {"backends": ["shmem"]}, "there is no backend 'shmem', only local, shm, tcp, mpi"),
         ((2,), {"backends": ["local"]}, "local has one rank"),
         ((2,), {"timeout": 0}, "seconds"),
+        ((2,), {"killed": 2}, "one has to judge"),
     ]:
         with pytest.raises(ValueError, match=words):
             list(_jobs(*arguments, **named))

@@ -1,5 +1,10 @@
 """The shipped way to run ranks is itself bounded, killable and tells what happened."""
 
+import os
+import signal
+import sys
+import time
+
 import psutil
 import pytest
 
@@ -15,10 +20,69 @@ from cobre_comm.testing import (
     run_ranks_outcomes,
 )
 from tests.grid import skip_unless_here, slow, values
-from tests.ranks import bodies
 
 MPI = ["mpi-openmpi", "mpi-mpich", slow("mpi")]
 STARTS = ["shm", *(slow(library) for library in ("mpi-openmpi", "mpi-mpich", "mpi"))]
+
+
+# Bodies that end in every way a body can; what runs them is under test here, so no mark does.
+
+
+def identity(comm, *args):
+    return (comm.rank, comm.size, *args)
+
+
+def fails_on(comm, rank):
+    if comm.rank == rank:
+        raise ZeroDivisionError(f"on rank {rank}")
+    return "fine"
+
+
+def raises_what_cannot_be_pickled(comm):
+    class Local(Exception):
+        pass
+
+    raise Local("a class of this call")
+
+
+def sleeps_on(comm, rank):
+    if comm.rank == rank:
+        time.sleep(60)
+    return os.getpid()
+
+
+def sleeps(comm):
+    time.sleep(float(os.environ.get("PAUSE_S", "0")))
+    return os.getpid()
+
+
+def exits_with(comm, code):
+    print("said before the end", flush=True)
+    sys.exit(code)
+
+
+def environment(comm, *names):
+    return [os.environ.get(name) for name in names], comm is None
+
+
+def pid(comm):
+    return os.getpid()
+
+
+def world(comm):
+    from mpi4py import MPI
+
+    library = MPI.Get_library_version()
+    return MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size, library, os.environ.get("MINE")
+
+
+def ends_and_others_wait(comm, pause_s):
+    """Rank 1 exits, rank 2 is killed, rank 0 computes."""
+    if comm.rank == 1:
+        exits_with(comm, 7)
+    if comm.rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(pause_s)
 
 
 def is_running(pid):
@@ -42,38 +106,38 @@ def started(request):
 
 
 def test_values_in_rank_order():
-    assert run_ranks("shm", 3, bodies.identity, "x") == [(r, 3, "x") for r in range(3)]
-    assert run_ranks("local", 1, bodies.identity) == [(0, 1)]
+    assert run_ranks("shm", 3, identity, "x") == [(r, 3, "x") for r in range(3)]
+    assert run_ranks("local", 1, identity) == [(0, 1)]
 
 
 def test_local_has_one_rank():
     with pytest.raises(ValueError, match="one rank"):
-        run_ranks("local", 2, bodies.identity)
+        run_ranks("local", 2, identity)
 
 
 def test_failure_has_the_traceback_of_the_rank():
     with pytest.raises(RanksFailed, match="fails_on") as caught:
-        run_ranks("shm", 2, bodies.fails_on, 1)
+        run_ranks("shm", 2, fails_on, 1)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert "rank 1" in str(caught.value)
     assert caught.value.outcomes[0].value == "fine"
 
 
 def test_expected_exceptions():
-    raised = run_ranks("local", 1, bodies.fails_on, 0, expect=ZeroDivisionError)
+    raised = run_ranks("local", 1, fails_on, 0, expect=ZeroDivisionError)
     assert [str(error) for error in raised] == ["on rank 0"]
     with pytest.raises(RanksFailed, match="every rank should raise"):
-        run_ranks("shm", 2, bodies.fails_on, 0, expect=ZeroDivisionError)
+        run_ranks("shm", 2, fails_on, 0, expect=ZeroDivisionError)
 
 
 def test_exception_that_cannot_be_pickled():
-    [outcome] = run_ranks_outcomes("local", 1, bodies.raises_what_cannot_be_pickled)
+    [outcome] = run_ranks_outcomes("local", 1, raises_what_cannot_be_pickled)
     assert "Local: a class of this call" in str(outcome.exception)
 
 
 def test_ends_of_ranks(started):
     pause_s = 0.1 if started == "shm" else 2.0
-    outcomes = run_ranks_outcomes(started, 3, bodies.ends_and_others_wait, pause_s)
+    outcomes = run_ranks_outcomes(started, 3, ends_and_others_wait, pause_s)
     assert [outcome.ok for outcome in outcomes] == [True, False, False]
     assert [outcome.exit_code for outcome in outcomes] == [None, 7, -9]
     assert "said before the end" in outcomes[1].output
@@ -82,7 +146,7 @@ def test_ends_of_ranks(started):
 @pytest.mark.slow
 def test_deadline(started):
     outcomes = run_ranks_outcomes(
-        started, 2, bodies.sleeps, connect=False, env=[{"PAUSE_S": "60"}, {}], timeout_s=6
+        started, 2, sleeps, connect=False, env=[{"PAUSE_S": "60"}, {}], timeout_s=6
     )
     assert outcomes[0].timed_out
     assert "sleeps" in outcomes[0].output, "the stack at the deadline"
@@ -91,17 +155,17 @@ def test_deadline(started):
 
 def test_pool_keeps_its_processes_until_a_body_fails(started):
     with RankPool(started, 2) as pool:
-        first = pool.run(bodies.pid)
-        assert pool.run(bodies.pid) == first == pool.pids
-        assert pool.run(bodies.pid, fresh=True) == first
+        first = pool.run(pid)
+        assert pool.run(pid) == first == pool.pids
+        assert pool.run(pid, fresh=True) == first
         with pytest.raises(RanksFailed):
-            pool.run(bodies.fails_on, 0, fresh=True)
-        assert pool.run(bodies.pid) == first
+            pool.run(fails_on, 0, fresh=True)
+        assert pool.run(pid) == first
         with pytest.raises(RanksFailed):
-            pool.run(bodies.fails_on, 0)
-        second = pool.run(bodies.pid)
-        pool.run_outcomes(bodies.exits_with, 3)
-        last = pool.run(bodies.pid)
+            pool.run(fails_on, 0)
+        second = pool.run(pid)
+        pool.run_outcomes(exits_with, 3)
+        last = pool.run(pid)
         assert len({*first, *second, *last}) == 6
     assert not any(is_running(pid) for pid in (*first, *second, *last))
     assert leftovers() == []
@@ -111,25 +175,25 @@ def test_environment_is_of_this_job_alone(monkeypatch):
     monkeypatch.setenv("COBRE_SHM_TIMEOUT_SECS", "1")
     monkeypatch.setenv("SLURM_PROCID", "3")
     names = ("COBRE_SHM_TIMEOUT_SECS", "SLURM_PROCID", "COBRE_SHM_RANK", "MINE")
-    found = values("shm", 2, bodies.environment, *names, env={"MINE": "yes"})
+    found = values("shm", 2, environment, *names, env={"MINE": "yes"})
     assert found[1] == ([None, None, "1", "yes"], True)
 
 
 def test_pool_survives_the_end_of_a_rank(monkeypatch):
     with RankPool("local", 1) as pool:
-        assert pool.run_outcomes(bodies.exits_with, 3)[0].exit_code == 3
-        assert pool.run(bodies.identity) == [(0, 1)]
+        assert pool.run_outcomes(exits_with, 3)[0].exit_code == 3
+        assert pool.run(identity) == [(0, 1)]
         with monkeypatch.context() as emulated:
             emulated.setenv("COBRE_TEST_LIMITS", "0.005")  # it is more than 1 under emulation
-            assert pool.run_outcomes(bodies.sleeps_on, 0, timeout_s=600)[0].timed_out
-        assert pool.run(bodies.identity) == [(0, 1)]
+            assert pool.run_outcomes(sleeps_on, 0, timeout_s=600)[0].timed_out
+        assert pool.run(identity) == [(0, 1)]
 
 
 def test_only_the_pools_that_were_used_last_stay(monkeypatch):
     monkeypatch.setattr(plugin, "MOST_POOLS", 2)
     pools = plugin.Pools()
     first = pools.get("local", 1)
-    assert first.run(bodies.identity) == [(0, 1)]
+    assert first.run(identity) == [(0, 1)]
     assert pools.get("shm", 2) is not first
     assert pools.get("local", 1) is first
     pools.get("tcp", 2)
@@ -161,7 +225,7 @@ def test_who_shares_memory_with_whom():
 
 
 def test_mpiexec_starts_the_ranks(mpi):
-    seen = values(mpi, 3, bodies.world, env=[{}, {"MINE": "yes"}, {}])
+    seen = values(mpi, 3, world, env=[{}, {"MINE": "yes"}, {}])
     ranks, sizes, libraries, own = zip(*seen, strict=True)
     assert (ranks, set(sizes), own) == ((0, 1, 2), {3}, (None, "yes", None))
     assert len(set(libraries)) == 1

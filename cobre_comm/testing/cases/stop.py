@@ -3,9 +3,11 @@
 import signal
 import threading
 
+from cobre_comm import InvalidCommunicator
 from cobre_comm.testing.cases.calls import calls
-from cobre_comm.testing.cases.case import BOTH, Case, Slow
+from cobre_comm.testing.cases.case import BOTH, NEVER, Case, Slow
 from cobre_comm.testing.cases.faults.calling import collective
+from cobre_comm.testing.cases.raised import raises
 
 LONG = 3000  # of float64; more than a chunk of small buffers, and than fits behind a header
 
@@ -41,6 +43,13 @@ def asked_before_a_fence(comm, caller):
         assert call.stop_requested(comm)
 
 
+def asked_of_a_closed_one(comm, caller):
+    comm.barrier()
+    comm.close()
+    told = raises(InvalidCommunicator, calls(caller, comm.rank).stop_requested, comm)
+    assert "closed" in str(told), told
+
+
 CASES = [
     Case(
         "known_after_the_same_collective", asked,
@@ -57,5 +66,9 @@ CASES = [
     Case(
         "fence_carries_none", asked_before_a_fence, sizes=(2, 3), needs=("stop", "regions"),
         fresh=True,
+    ),
+    Case(
+        "asked_of_a_closed_one", asked_of_a_closed_one, where="typed", needs=("stop",),
+        fresh=True, check=NEVER,
     ),
 ]  # fmt: skip

@@ -30,12 +30,18 @@ class MarkedJob:
         Limit of the test on all ranks together.
     env : mapping
         Variables with which the ranks make their communicator.
+    connect : bool
+        Whether they get one. Without, they are processes of this test alone.
+    killed : int
+        How many of them are killed during the test.
     """
 
     backend: str
     size: int
     timeout_s: float
     env: Mapping[str, str] = field(repr=False)
+    connect: bool = True
+    killed: int = 0
 
     def __getattr__(self, name: str) -> NoReturn:
         __tracebackhide__ = True
@@ -68,6 +74,8 @@ def _jobs(
     backends: Sequence[Any] = ("shm",),
     timeout: float = DEFAULT_TIMEOUT_S,
     env: Mapping[str, str] | None = None,
+    connect: bool = True,
+    killed: int = 0,
 ) -> Iterator[Any]:
     if not sizes or not all(type(size) is int and size > 0 for size in sizes):
         raise ValueError(f"numbers of ranks are positive ints, not {sizes}")
@@ -80,7 +88,9 @@ def _jobs(
         for size in sizes:
             if name == "local" and size != 1:
                 raise ValueError(f"local has one rank, not {size}")
-            job = MarkedJob(name, size, timeout, dict(env or {}))
+            if not 0 <= killed < size:
+                raise ValueError(f"of {size} ranks, {killed} cannot be killed: one has to judge")
+            job = MarkedJob(name, size, timeout, dict(env or {}), connect, killed)
             yield pytest.param(job, marks=marks, id=f"{name}-{size}")
 
 

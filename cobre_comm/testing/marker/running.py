@@ -12,21 +12,36 @@ import pytest
 from cobre_comm.testing.marker.jobs import MarkedJob, refuse
 from cobre_comm.testing.marker.on_rank import Call, meet, run_test
 from cobre_comm.testing.marker.verdict import judge
+from cobre_comm.testing.ranks.run import run_ranks_outcomes
+from cobre_comm.testing.suite.here import skip_unless_here
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cobre_comm.testing.ranks.outcome import Outcome
     from cobre_comm.testing.ranks.pool import RankPool
 
+    PoolOf = Callable[[str, int], RankPool]
 
-def run_on_ranks(item: pytest.Function, job: MarkedJob, pool: RankPool) -> None:
+
+def run_on_ranks(item: pytest.Function, job: MarkedJob, pool_of: PoolOf) -> None:
     """Run a marked test on every rank of a job; fail or skip it as it did there."""
-    call = _call_of(item)
-    if not pool.pids:
-        pool.run(meet)
-    outcomes = pool.run_outcomes(run_test, call, timeout_s=job.timeout_s, env=job.env, fresh=True)
+    outcomes = _run(_call_of(item), job, pool_of)
     for each in outcomes:
         if each.output and not (each.timed_out or each.ended):  # whose output is shown anyhow
             item.add_report_section("call", f"output of rank {each.rank}", each.output)
     judge(job, outcomes)
+
+
+def _run(call: Call, job: MarkedJob, pool_of: PoolOf) -> list[Outcome]:
+    limits: Any = {"timeout_s": job.timeout_s, "env": job.env}
+    if not job.connect:
+        backend = skip_unless_here(job.backend)
+        return run_ranks_outcomes(backend, job.size, run_test, call, connect=False, **limits)
+    pool = pool_of(job.backend, job.size)
+    if not pool.pids:
+        pool.run(meet)
+    return pool.run_outcomes(run_test, call, fresh=True, **limits)
 
 
 def _call_of(item: pytest.Function) -> Call:

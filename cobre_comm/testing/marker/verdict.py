@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,9 +29,16 @@ class Failure:
 
 def judge(job: MarkedJob, outcomes: Sequence[Outcome]) -> None:
     """Fail or skip the test if it failed or was skipped on some rank."""
+    killed = [each for each in outcomes if each.exit_code == -signal.SIGKILL]
+    if len(killed) == job.killed:
+        outcomes = [each for each in outcomes if each not in killed]
     failures = {each.rank: found for each in outcomes if (found := _failure(each, job))}
     if failures:
         refuse(describe(job, failures))
+    if len(killed) < job.killed:
+        refuse(
+            f"{len(killed)} of {job.size} ranks over {job.backend} were killed, not {job.killed}"
+        )
     for each in outcomes:
         result: Result = each.value
         if result.outcome != PASSED:

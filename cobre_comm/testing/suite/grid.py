@@ -141,10 +141,16 @@ class Grid(Settings):
                 yield Trial(case, cell, backend, size, is_slow or cell.is_slow)
 
     def is_quick(self, trial: Trial) -> bool:
-        """Whether there is time for it when there is little."""
+        """Whether there is time for it when there is little.
+
+        A case that chooses the number of ranks takes its least, and no transport that is shared
+        memory under another name: it has ranks of its own, whose start costs seconds.
+        """
         backends = {backend for backend, _ in self.quick_points}
         here = (
-            trial.backend in backends and trial.size > 1
+            trial.backend in backends
+            and trial.size == min(trial.case.sizes)
+            and (way_of(trial.backend) != "shm" or trial.backend == "shm")
             if trial.case.sizes
             else ((trial.backend, trial.size) in self.quick_points)
         )

@@ -12,6 +12,8 @@ from cobre_comm.testing.pairwise import choose
 from cobre_comm.testing.suite.grid import POINT, TRANSPORT, Grid, Trial
 
 PLUGIN = "cobre_comm.testing.plugin"
+# How many values are combined in what `-m` asks for. To collect more costs seconds.
+STRENGTHS = {"quick": 1, "not slow": 2}
 USUAL_S = 60.0  # what a case may take without saying so
 # What a backend may declare that it cannot do; the rest is part of being a communicator.
 FEATURES = {
@@ -63,7 +65,8 @@ class Part:
         if not hasattr(self, "grid"):
             raise pytest.UsageError(f'{type(self).__name__} has no grid: grid = Grid.of("mine")')
         if case := getattr(metafunc.function, "case", None):
-            marked = marked_trials(self.grid, self.cases)
+            strength = STRENGTHS.get(metafunc.config.option.markexpr, 3)
+            marked = marked_trials(self.grid, self.cases, strength)
             metafunc.parametrize("trial", [each for each in marked if each.values[0].case is case])
 
     @pytest.fixture(autouse=True)
@@ -87,27 +90,34 @@ class Part:
 _marked: dict[Any, list[Any]] = {}
 
 
-def marked_trials(grid: Grid, cases: Sequence[Case]) -> list[Any]:
+def marked_trials(grid: Grid, cases: Sequence[Case], strength: int = 3) -> list[Any]:
     """Return trials of some cases as parameters, marked as quick, as slow, or as neither.
 
     A quick run has every value, a usual one every pair of values, all trials together every triple.
+    With a strength below 3 there are no more trials than those of a usual run, or of a quick one.
     A case meets every way in which ranks speak to each other, not every MPI with every placement of
     ranks. It meets both Open MPI and MPICH between nodes only among the triples.
     """
-    key = id(grid), id(cases)
+    key = id(grid), id(cases), strength
     if key not in _marked:
         trials = [trial for case in cases for trial in grid.trials(case)]
         quick = _choose(
             [n for n, trial in enumerate(trials) if grid.is_quick(trial)], trials, 1, [POINT]
         )
         usual = [n for n, trial in enumerate(trials) if not trial.is_slow]
-        pairs = _choose(usual, trials, 2, [POINT, TRANSPORT], quick)
-        triples = _choose(range(len(trials)), trials, 3, [POINT], pairs)
+        pairs = _choose(usual, trials, 2, [POINT, TRANSPORT], quick) if strength > 1 else quick
+        chosen = (
+            _choose(range(len(trials)), trials, 3, [POINT], pairs) if strength > 2 else {*pairs}
+        )
+        # pytest wants a value for each test: a slow one, where a quicker run has none.
+        named = {trials[n].case.name for n in chosen}
+        left = {each.case.name: n for n, each in enumerate(trials) if each.case.name not in named}
+        chosen.update(left.values())
         _marked[key] = [
             pytest.param(
                 trials[n], id=trials[n].name, marks=list(_marks(trials[n], n in quick, n in pairs))
             )
-            for n in sorted(triples)
+            for n in sorted(chosen)
         ]
     return _marked[key]
 

@@ -1,24 +1,55 @@
-"""A /dev/shm of one's own: small, or watched for what is left in it."""
+"""Forked processes, which have all that is loaded here, and a /dev/shm of their own."""
 
-import functools
-import pathlib
+import os
+import pickle
+import traceback
+import warnings
 
-from tests.command import run
+import pytest
 
-ROOT = pathlib.Path(__file__).parents[3]
-
-
-def in_private_shm(size, command):
-    mount = f'mount -t tmpfs -o size={size},mode=1777 tmpfs /dev/shm && exec "$@"'
-    words = "unshare", "-m", "sh", "-c", mount, "sh", *command
-    return run(*words, code=None, within_s=200, cwd=ROOT)
+from tests.campaign.surroundings import die_with_parent, make_private_memory
 
 
-@functools.cache
-def refusal():
-    """Return why there can be none here, "" if there can."""
-    try:
-        done = in_private_shm("1m", ["true"])
-    except OSError as error:
-        return str(error)
-    return "" if done.returncode == 0 else done.stderr.strip() or "unshare failed"
+def fork(act, *args):
+    """Start a process that does something; return its pid, and a pipe for what came of it."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():  # of threads, which are those of pytest-xdist: they only wait
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        try:
+            die_with_parent()
+            try:
+                found = act(*args)
+            except Exception as error:
+                error.add_note(traceback.format_exc())
+                found = error
+            os.write(writer, pickle.dumps(found))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    return pid, reader
+
+
+def outcome(pid, reader):
+    """Return what a process returned or raised; or the signal that ended it, negative."""
+    with os.fdopen(reader, "rb") as pipe:
+        found = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    return pickle.loads(found) if found else -os.WTERMSIG(status)
+
+
+def in_private_shm(size, act, *args):
+    """Do something where /dev/shm has that size, and nothing else is in it; return its value."""
+
+    def alone():
+        why_not = make_private_memory(size)
+        return why_not, None if why_not else act(*args)
+
+    found = outcome(*fork(alone))
+    if isinstance(found, Exception):
+        raise found
+    why_not, value = found
+    if why_not:
+        pytest.skip(why_not)
+    return value

@@ -1,14 +1,254 @@
-"""A region is made on all ranks or on none, and nothing is left under any name."""
+"""A region is made on all ranks or on none, and nothing is left under any name.
 
+The ranks are forked from a process that has loaded the kernels, so a job takes milliseconds.
+"""
+
+import contextlib
+import ctypes
 import os
+import pathlib
+import resource
+import secrets
+import signal
 import sys
 
 import pytest
 
-from tests.faults.shm.private_shm import in_private_shm
+from cobre_comm import (
+    CollectiveFailed,
+    InitializationFailed,
+    InvalidCommunicator,
+    LocalBackend,
+    ShmBackend,
+    ShmConfig,
+)
+from cobre_comm.backends.fast_methods import load
+from cobre_comm.backends.shm import backend, nameless
+from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
+from cobre_comm.testing.cases.raised import met
+from tests.faults.shm.private_shm import fork, in_private_shm, outcome
 from tests.grid import slow
 
-pytestmark = pytest.mark.usefixtures("private_mounts")
+SHM_FOLDER = pathlib.Path("/dev/shm")
+REGION_BYTES = 2**20
+OTHER_USERS = 65501, 65502
+CLONE_NEWPID = 0x20000000
+
+
+def ranks(size, body, *args, before=lambda rank: None, name=""):
+    """Run ``body(comm, *args)`` on forked ranks; return their values, exceptions, or signals."""
+    config = {"name": name or f"/{secrets.token_hex(6)}", "size": size, "timeout_s": 20.0}
+
+    def be(rank):
+        with ShmBackend(ShmConfig(rank=rank, **config)) as comm:
+            return body(comm, *args)
+
+    started = []
+    for rank in range(size):
+        before(rank)
+        started.append(fork(be, rank))
+    return [outcome(*each) for each in started]
+
+
+def make_region(comm, way):
+    """Make a region and use it, with everything handed over by process or by name."""
+    if way == "by name" and comm.rank == comm.size - 1:
+        nameless.PROCESSES = pathlib.Path("/nowhere")
+    with comm.create_shared_region(REGION_BYTES, "u1") as region:
+        region.block(comm.rank, comm.rank + 1)[:] = comm.rank + 1
+        region.fence()
+        return region.as_slice()[: comm.size].tolist()
+
+
+@contextlib.contextmanager
+def struck_at(moment, number):
+    """Send this process a signal at its n-th call; yield a list of the calls so far."""
+    calls = []
+
+    def count(frame, event, argument):
+        if event in ("call", "c_call"):
+            calls.append(None)
+            if len(calls) == moment:
+                signal.raise_signal(number)
+
+    if moment is not None:
+        sys.setprofile(count)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
+
+
+def killed_at(comm, way, victim, moment):
+    """Kill one rank at its n-th call while it makes a region; return the ranks that were lost."""
+    with struck_at(moment if comm.rank == victim else None, signal.SIGKILL) as calls:
+        try:
+            make_region(comm, way)
+        except CollectiveFailed as error:
+            return error.ranks
+    return len(calls)
+
+
+def kills(way, moments):
+    """Kill each of two ranks at moments over all of the making, of which nothing is left."""
+    for victim in (0, 1):
+        calls = ranks(2, killed_at, way, victim, 0)[victim]
+        assert calls > 40, calls
+        for moment in range(1, calls, max(1, calls // int(moments))):
+            outcomes = ranks(2, killed_at, way, victim, moment)
+            assert outcomes[victim] == -signal.SIGKILL, (moment, outcomes)
+            assert outcomes[1 - victim] in ((victim,), 0), (moment, outcomes)
+            assert not any(SHM_FOLDER.iterdir()), (victim, moment)
+
+
+def interrupted_at(comm, victim, moment):
+    """Interrupt one rank at its n-th call while it makes a region; return the calls until it has.
+
+    Both ranks go on with a barrier: a rank that has given up does not enter it.
+    """
+    made = 0
+    with struck_at(moment if comm.rank == victim else None, signal.SIGINT) as calls:
+        try:
+            region = comm.create_shared_region(REGION_BYTES, "u1")
+            made = len(calls)
+            region.close()
+        except KeyboardInterrupt:
+            assert comm.rank == victim
+    comm.barrier()
+    return made
+
+
+def interrupts():
+    """Interrupt each of two ranks at moments over all of the making: the other hears it at once."""
+    for victim in (0, 1):
+        calls = ranks(2, interrupted_at, victim, 0)[victim]
+        assert calls > 40, calls
+        # Before are the checks of the arguments; after, all ranks have it.
+        moments = range(calls // 4, calls - 10, 7)
+        for moment in moments:
+            outcomes = ranks(2, interrupted_at, victim, moment)
+            assert isinstance(outcomes[victim], InvalidCommunicator), (moment, outcomes)
+            assert isinstance(outcomes[1 - victim], CollectiveFailed), (moment, outcomes)
+            assert outcomes[1 - victim].ranks == (victim,), (moment, outcomes)
+            assert not any(SHM_FOLDER.iterdir()), (victim, moment)
+
+
+def fails_on(comm, way, victim, fault):
+    """Let one rank fail to make a region; return the error, after which all goes on."""
+    undo = FAULTS[fault]() if comm.rank == victim else lambda: None
+    caught = met(make_region, comm, way)
+    undo()
+    four_in_a_row(comm, "python")
+    assert make_region(comm, way) == [1, 2, 3]
+    return caught
+
+
+def _limit(which, value):
+    soft, hard = resource.getrlimit(which)
+    resource.setrlimit(which, (value, hard))
+    return lambda: resource.setrlimit(which, (soft, hard))
+
+
+def _no_descriptor():
+    free = os.dup(0)
+    os.close(free)
+    return _limit(resource.RLIMIT_NOFILE, free)
+
+
+def _no_addresses():
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+    return _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + REGION_BYTES // 2)
+
+
+def _no_permission():
+    """Take the way of a rank whose files nobody else may open, and of which it may not make any."""
+
+    def refuse(*args, **keywords):
+        raise PermissionError(13, "Permission denied")
+
+    kept = os.open, nameless.segments.create_named, nameless.segments.open_named
+    os.open = nameless.segments.create_named = nameless.segments.open_named = refuse
+
+    def undo():
+        os.open, nameless.segments.create_named, nameless.segments.open_named = kept
+
+    return undo
+
+
+FAULTS = {
+    "descriptors": _no_descriptor,
+    "addresses": _no_addresses,
+    "permission": _no_permission,
+}
+
+
+def failures():
+    """Each rank fails in each way: all ranks get the same error, and go on."""
+    for fault in FAULTS:
+        for victim in (0, 2):
+            for way in ("handed over", "by name"):
+                outcomes = ranks(3, fails_on, way, victim, fault)
+                texts = {f"{type(each).__name__}: {each}" for each in outcomes}
+                assert len(texts) == 1, (fault, victim, way, outcomes)
+                assert f"rank {victim}: " in texts.pop(), (fault, victim, way, outcomes)
+                assert {each.requested_bytes for each in outcomes} == {REGION_BYTES}
+                assert not any(SHM_FOLDER.iterdir())
+
+
+def other_user():
+    """Ranks of one user meet another user's file; they share regions though none may look."""
+    owner, user = OTHER_USERS
+    path = SHM_FOLDER / "squatted"
+    path.touch(0o600)
+    os.chown(path, owner, owner)
+
+    def as_user(act):
+        os.setgid(user)
+        os.setuid(user)
+        return act()
+
+    errors = outcome(*fork(as_user, lambda: ranks(2, make_region, "", name="/squatted")))
+    for error in errors:
+        assert isinstance(error, InitializationFailed), error
+        assert f"uid {owner}" in str(error), error
+    path.unlink()
+    # A process that has changed its user shows its descriptors to nobody.
+    found = outcome(*fork(as_user, lambda: ranks(2, make_by_name)))
+    assert found == [[1, 2]] * 2, found
+    assert not any(SHM_FOLDER.iterdir())
+
+
+def other_pid_namespace():
+    """Rank 0 is process 1 of another PID namespace, a number that rank 1 knows for another."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def before(rank):
+        if rank == 0 and libc.unshare(CLONE_NEWPID):
+            raise OSError(ctypes.get_errno(), "unshare")
+        if rank == 1:  # back to where this process itself has stayed
+            with open("/proc/self/ns/pid") as own:  # noqa: PTH123
+                assert libc.setns(own.fileno(), CLONE_NEWPID) == 0
+
+    assert ranks(2, make_by_name, before=before) == [[1, 2]] * 2
+    assert not any(SHM_FOLDER.iterdir())
+
+
+def make_by_name(comm):
+    """Make a region, which has to be by name."""
+    ways = []
+    by_name = nameless._share_by_name
+    nameless._share_by_name = lambda *args: ways.append("by name") or by_name(*args)
+    made = make_region(comm, "")
+    assert ways == ["by name"]
+    return made
+
+
+def with_kernels(act, *args):
+    four_in_a_row(LocalBackend(), "python")
+    load(backend.kernels())  # another user cannot compile, nor read our folders
+    with ShmBackend(ShmConfig(name="/first", rank=0, size=1)) as alone:
+        make_region(alone, "")
+    act(*args)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +267,5 @@ pytestmark = pytest.mark.usefixtures("private_mounts")
 def test_region(act):
     if os.geteuid() != 0 and act.startswith("other"):
         pytest.skip("only root can be another user, or in another PID namespace")
-    words = [word.replace("-", " ") for word in act.split(" ")]
-    module = [sys.executable, "-m", "tests.faults.shm.region_bodies"]
-    done = in_private_shm("64m", [*module, *words])
-    assert done.stdout.splitlines()[-1:] == ["DONE"], done.stderr
+    name, *arguments = [word.replace("-", " ") for word in act.split(" ")]
+    in_private_shm("64m", with_kernels, globals()[name], *arguments)

@@ -1,56 +1,122 @@
 """The ranks of a job meet, or say why not; files of others are left alone."""
 
+import fcntl
 import os
+import pathlib
+import signal
+import struct
+import time
+from functools import partial
 
+import numpy as np
 import pytest
+from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.shm import control
 
-from cobre_comm import InitializationFailed
-from cobre_comm.testing import leftovers, run_ranks_outcomes
-from cobre_comm.testing.ranks.surroundings import SHM_FOLDER
-from tests.faults.shm import rendezvous_bodies as bodies
+from cobre_comm import CollectiveFailed, InitializationFailed, create_communicator
+from cobre_comm.backends.shm import ownership, rendezvous
+from cobre_comm.backends.shm.ownership import is_locked
+from cobre_comm.testing.cases.raised import raises
+
+NEVER_S = 300.0  # a limit that no test waits for
+PATIENCE_S = 20.0  # for a peer on a busy machine
+OTHER_VERSION = control.LAYOUT_VERSION + 1
+ranks = partial(pytest.mark.ranks, connect=False)
 
 
-def run(size, body, *args, **keywords):
-    outcomes = run_ranks_outcomes("shm", size, body, *args, connect=False, **keywords)
-    return [outcome.value if outcome.ok else outcome for outcome in outcomes]
+def segment():
+    return pathlib.Path("/dev/shm") / os.environ["COBRE_SHM_NAME"].lstrip("/")
 
 
-def check(error, *words):
-    assert isinstance(error, InitializationFailed), error
+def own_rank():
+    return int(os.environ["COBRE_SHM_RANK"])
+
+
+def wait_for(path):
+    until = time.monotonic() + PATIENCE_S
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def meet(limit_s=5.0):
+    """Create a communicator; return the sum of the ranks that it has, counted from 1."""
+    rendezvous.START_TIMEOUT_S = limit_s
+    os.environ.setdefault("COBRE_SHM_TIMEOUT_SECS", str(limit_s))
+    with create_communicator() as comm:
+        recv = np.zeros(1)
+        comm.allreduce(np.array([comm.rank + 1.0]), recv)
+        comm.barrier()
+        comm.create_shared_region(3).close()
+    return float(recv[0])
+
+
+def is_refused(*words, limit_s=5.0):
+    error = raises(InitializationFailed, meet, limit_s)
     assert error.backend == "shm"
     assert all(word in str(error) for word in words), str(error)
 
 
-def test_stale_segment_is_replaced():
-    kinds = ["finished", "unfinished", "empty"]
-    assert run(2, bodies.stale, kinds) == [[3.0] * len(kinds)] * 2
+def make_segment(*, version=control.LAYOUT_VERSION, size=1, length=2**16, magic=control.MAGIC):
+    with segment().open("wb") as file:
+        file.write(struct.pack("<qqqqq", magic, version, size, 4096, os.getpid()))
+        file.truncate(length)
+    segment().chmod(0o600)
 
 
-def test_live_segment_is_left_alone():
-    [(error, still_there)] = run(1, bodies.live)
-    check(error, "in use", "COBRE_SHM_NAME")
-    assert still_there
+@ranks(2)
+def test_stale_segment_is_replaced(comm):
+    """One after the other, what dead jobs have left behind."""
+    for kind in ("finished", "unfinished", "empty"):
+        if own_rank() == 0 and kind == "empty":
+            segment().touch(0o600)
+        elif own_rank() == 0:
+            make_segment(magic=control.UNFINISHED if kind == "unfinished" else control.MAGIC)
+        else:
+            time.sleep(0.1)  # the others may well meet the stale one first
+        assert meet(PATIENCE_S) == 3.0
 
 
-def test_foreign_file_is_left_alone():
-    contents = [b"somebody's data, longer than a word", b"short", bytes(4096)]
-    [results] = run(1, bodies.foreign, contents)
-    assert len(results) == len(contents)
-    for error, still_there in results:
-        check(error, "not a segment of cobre_comm", "COBRE_SHM_NAME")
-        assert still_there
+@ranks(1)
+def test_live_segment_is_left_alone(comm):
+    """Another job holds the name, and the lock of its owner."""
+    make_segment()
+    locked, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with segment().open("r+b") as held:
+            fcntl.lockf(held, fcntl.LOCK_EX, 1, 0)
+            os.write(tell, b"x")
+            time.sleep(PATIENCE_S)
+        os._exit(0)
+    try:
+        os.read(locked, 1)
+        is_refused("in use", "COBRE_SHM_NAME")
+        assert segment().exists()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        segment().unlink(missing_ok=True)
 
 
-def test_segment_open_to_others():
-    [(error, still_there)] = run(1, bodies.open_to_others)
-    check(error, "open to others", "666")
-    assert still_there
+@ranks(1)
+def test_foreign_file_is_left_alone(comm):
+    for content in (b"somebody's data, longer than a word", b"short", bytes(4096)):
+        segment().write_bytes(content)
+        segment().chmod(0o600)
+        is_refused("not a segment of cobre_comm", "COBRE_SHM_NAME")
+        assert segment().read_bytes() == content
+        segment().unlink()
 
 
-OTHER_VERSION = control.LAYOUT_VERSION + 1
+@ranks(1)
+def test_segment_open_to_others(comm):
+    make_segment()
+    segment().chmod(0o666)
+    is_refused("open to others", "666")
+    segment().unlink()
 
 
+@ranks(2)
 @pytest.mark.parametrize(
     ("header", "mode", "words"),
     [
@@ -67,64 +133,143 @@ OTHER_VERSION = control.LAYOUT_VERSION + 1
         pytest.param({}, 0o644, ("open to others", "644"), marks=pytest.mark.slow),
     ],
 )  # fmt: skip
-def test_follower_refuses_the_segment(tmp_path, header, mode, words):
-    check(run(2, bodies.follower_meets, str(tmp_path), header, mode)[1], *words)
+def test_follower_refuses_the_segment(comm, tmp_path, header, mode, words):
+    """Process 0 holds a segment with some header, as a rank 0 would, until rank 1 has tried."""
+    ready, tried = tmp_path / "ready", tmp_path / "tried"
+    if own_rank() == 1:
+        wait_for(ready)
+        try:
+            is_refused(*words)
+        finally:
+            tried.touch()
+        return
+    header = {"size": 2, **header}
+    make_segment(length=control.buffers_offset(header["size"]) + 2**16, **header)
+    segment().chmod(mode)
+    with segment().open("r+b") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX, 1, 0)
+        ready.touch()
+        wait_for(tried)
+    segment().unlink(missing_ok=True)
 
 
 @pytest.mark.slow
-def test_duplicate_rank():
-    env = [{"PROCESS": str(r), "COBRE_SHM_RANK": str(min(r, 1))} for r in range(3)]
-    results = run(3, bodies.duplicate, env=env)
-    check(results[2], "rank 1", "already attached", "COBRE_SHM_RANK")
-    check(results[0], "2")
+@ranks(3)
+def test_duplicate_rank(comm):
+    """Processes 1 and 2 are both told that they are rank 1; rank 2 never comes."""
+    process = own_rank()
+    os.environ["COBRE_SHM_RANK"] = str(min(process, 1))
+    if process == 2:
+        time.sleep(0.7)
+        is_refused("rank 1", "already attached", "COBRE_SHM_RANK", limit_s=9.0)
+    else:  # the leader gives up first, as in the tests below
+        is_refused("2" if process == 0 else "rank 0", limit_s=9.0 if process else 3.0)
+
+
+def one_rank_is_missing(absent, limit_s, words):
+    """The leader gives up first; a follower that gave up before would be a rank that has ended."""
+    if own_rank() != absent:
+        is_refused(*words[own_rank()], limit_s=limit_s * (1 + 3 * own_rank()))
 
 
 @pytest.mark.slow
-def test_missing_follower():
-    results = run(3, bodies.one_rank_is_missing, 2, 1.5)
-    check(results[0], "2", "did not attach")
-    check(results[1], "rank 0")
+@ranks(3)
+def test_missing_follower(comm):
+    one_rank_is_missing(2, 1.5, [("2", "did not attach"), ("rank 0",)])
 
 
-def test_missing_leader():
-    check(run(2, bodies.one_rank_is_missing, 0, 0.2)[1], "does not exist", "rank 0")
+@ranks(2)
+def test_missing_leader(comm):
+    one_rank_is_missing(0, 0.2, [(), ("does not exist", "rank 0")])
 
 
-def test_follower_dies_while_another_waits():
-    leader, _, follower, _ = run(4, bodies.dies_when_attached, 1, 2, 3)
-    check(leader, "rank 1", "ended")
-    check(follower, "rank 0")
+def dies_when_attached(victim, witness, absent, *words):
+    """The victim is killed when it and the witness have attached; a third rank never comes."""
+    if own_rank() == absent:
+        return
+
+    def die(config, segment, *rest):
+        while not is_locked(segment.fd, witness):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if own_rank() == victim:
+        rendezvous._await_followers = rendezvous._await_ready = die
+    is_refused(*words, limit_s=NEVER_S)
 
 
-def test_leader_dies_while_a_follower_waits():
-    check(run(3, bodies.dies_when_attached, 0, 1, 2)[1], "rank 0", "ended")
-    # Before all have attached the name is still there; the next job would replace it.
-    for name in leftovers():
-        (SHM_FOLDER / name).unlink()
+@ranks(4, killed=1)
+def test_follower_dies_while_another_waits(comm):
+    dies_when_attached(1, 2, 3, *(("rank 1", "ended") if own_rank() == 0 else ("rank 0",)))
 
 
-def test_segment_is_private_reserved_and_nameless_once_started():
-    results = run(2, bodies.segment_properties)
-    assert [value for value, _, _ in results] == [3.0, 3.0]
-    seen = results[0][1]
-    assert (seen["mode"], seen["uid"]) == (0o600, os.geteuid())
-    assert seen["blocks"] >= seen["size"] > 0
-    assert not any(exists for *_, exists in results)
+@ranks(3, killed=1)
+def test_leader_dies_while_a_follower_waits(comm):
+    dies_when_attached(0, 1, 2, "rank 0", "ended")
+    if own_rank() == 1:  # before all have attached the name is there; the next job would replace it
+        segment().unlink()
 
 
-def test_leader_dies_while_it_splits():
-    outcomes = run_ranks_outcomes("shm", 3, bodies.leader_dies_in_split)
-    assert outcomes[0].exit_code == -9
-    assert [outcome.value for outcome in outcomes[1:]] == [(0,), (0,)]
+@ranks(2)
+def test_segment_is_private_reserved_and_nameless_once_started(comm, monkeypatch):
+    seen, original = [], rendezvous._await_followers
+
+    def look(config, made):
+        seen.append(segment().stat())
+        original(config, made)
+
+    monkeypatch.setattr(rendezvous, "_await_followers", look)
+    os.umask(0)
+    assert meet() == 3.0
+    assert len(seen) == (own_rank() == 0)
+    for status in seen:
+        assert (status.st_mode & 0o777, status.st_uid) == (0o600, os.geteuid())
+        assert status.st_blocks * 512 >= status.st_size > 0
+    assert not segment().exists()
 
 
-def test_two_ranks_0_find_the_same_stale_segment(tmp_path):
+@pytest.mark.ranks(3, killed=1)
+def test_leader_dies_while_it_splits(comm):
+    """Rank 0 is gone before it has made the segment of the new communicator."""
+    if comm.rank == 0:
+        comm._agree_on(SPLIT, 0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    assert raises(CollectiveFailed, comm.split_local).ranks == (0,)
+
+
+@ranks(2)
+def test_two_ranks_0_find_the_same_stale_segment(comm, tmp_path):
     """The second must not make a segment that the first then removes as the stale one."""
-    env = [{"PROCESS": str(process), "COBRE_SHM_RANK": "0"} for process in range(2)]
-    first, second = run(2, bodies.waits_while_another_removes, str(tmp_path), env=env)
-    check(first, "1", "did not attach")
-    check(second, "in use")
+    judged, tried, process = tmp_path / "judged", tmp_path / "tried", own_rank()
+    os.environ["COBRE_SHM_RANK"] = "0"
+    if process == 1:
+        wait_for(judged)
+        try:
+            is_refused("in use", limit_s=1.0)
+        finally:
+            tried.touch()
+        return
+    make_segment()
+    look = ownership._is_ours
+
+    def look_and_wait(fd):
+        judged.touch()
+        wait_for(tried)
+        return look(fd)
+
+    ownership._is_ours = look_and_wait
+    is_refused("1", "did not attach", limit_s=1.0)
 
 
-def test_regions_leave_names_of_other_jobs_alone():
-    assert run(1, bodies.neighbour_is_left_alone) == [[True] * 3]
+@ranks(1)
+def test_regions_leave_names_of_other_jobs_alone(comm):
+    """A job of another name is meeting while this one makes regions and communicators."""
+    others = [segment().with_name(f"{segment().name}.{number}") for number in range(3)]
+    for path in others:
+        path.write_bytes(b"another job")
+    with create_communicator() as made:
+        made.create_shared_region(3).close()
+        made.split_local().close()
+    for path in others:
+        assert path.read_bytes() == b"another job"
+        path.unlink()

@@ -1,39 +1,76 @@
 """A container's /dev/shm: 64 MiB, or next to nothing. Never a bus error."""
 
-import sys
+import os
 
+import numpy as np
 import pytest
 
+from cobre_comm import AllocationFailed, InitializationFailed, ReduceOp, create_communicator
+from cobre_comm.backends.shm import rendezvous
+from cobre_comm.testing import leftovers, run_ranks_outcomes
+from cobre_comm.testing.cases.collectives import allgatherv, allreduce
+from cobre_comm.testing.cases.memory import regions
+from cobre_comm.testing.cases.mixed import sequences
+from cobre_comm.testing.cases.raised import raises
+from cobre_comm.testing.ranks.outcome import values_of
 from tests.faults.shm.private_shm import in_private_shm
 from tests.grid import slow
 
-pytestmark = pytest.mark.usefixtures("private_mounts")
+
+def run(body, ranks, buffer_bytes=""):
+    env = {"COBRE_SHM_BUFFER_BYTES": buffer_bytes}
+    outcomes = run_ranks_outcomes("shm", ranks, body, connect=False, env=env, timeout_s=150)
+    assert leftovers() == []
+    return outcomes
 
 
-def run(shm_size, body, ranks, *buffer_bytes):
-    module = [sys.executable, "-m", "tests.faults.shm.small_shm_bodies"]
-    done = in_private_shm(shm_size, [*module, body, str(ranks), *buffer_bytes])
-    *lines, left = done.stdout.splitlines() or [""]
-    assert left == "LEFT []", done.stderr
-    assert len(lines) == ranks, done.stderr
-    return lines
+def any_size(_):
+    with create_communicator() as comm:
+        for count in (1, 1000, 300_000):
+            allgatherv.gather_equal(comm, "python", "f8", count)
+            allreduce.reduce(comm, "python", "f8", ReduceOp.SUM, count)
+        region_bytes = 1 << 20
+        with comm.create_shared_region(region_bytes, np.uint8) as region:
+            region.block(0, region_bytes)[comm.rank] = comm.rank + 1
+            region.fence()
+            assert region.as_slice()[: comm.size].tolist() == [r + 1 for r in range(comm.size)]
+        del region
+        regions.too_large(comm, "python", 10 * 2**20)
+        for _ in range(3):  # what is given back can be had again
+            half = comm.create_shared_region(20 * 2**20, np.uint8)
+            half.block(0, half.count)[comm.rank :: comm.size] = 1
+            half.fence()
+            assert half.as_slice().min() == 1
+            half.close()
+            del half
+            comm.barrier()
+        sequences.four_in_a_row(comm, "python")
 
 
 @pytest.mark.parametrize("ranks", [2, slow(16)])
 def test_default_container(ranks):
-    assert run("64m", "any_size", ranks) == ["OK"] * ranks
+    values_of(in_private_shm("64m", run, any_size, ranks))
+
+
+def hardly_any(_):
+    rendezvous.START_TIMEOUT_S = 10.0  # without a minute's patience for a rank 0 that has failed
+    os.environ["COBRE_SHM_TIMEOUT_SECS"] = "10"
+    with create_communicator() as comm:
+        allgatherv.gather_equal(comm, "python", "f8", 50_000)
+        raises(AllocationFailed, comm.create_shared_region, 2**18, np.float64)
+        sequences.four_in_a_row(comm, "python")
 
 
 @pytest.mark.parametrize("ranks", [1, slow(4)])
 def test_one_mebibyte(ranks):
-    lines = run("1m", "hardly_any", ranks)
-    if lines != ["OK"] * ranks:
-        assert lines[0].startswith("InitializationFailed")
-        assert "bytes" in lines[0]
-        assert all(line.startswith("InitializationFailed") for line in lines)
+    outcomes = in_private_shm("1m", run, hardly_any, ranks)
+    if not all(outcome.ok for outcome in outcomes):
+        assert "bytes" in str(outcomes[0].exception)
+        for outcome in outcomes:
+            assert isinstance(outcome.exception, InitializationFailed), outcome.describe()
 
 
 @pytest.mark.parametrize("ranks", [slow(1), 2, slow(4)])
 def test_one_mebibyte_with_small_buffers(ranks):
     """What InitializationFailed leads the user to."""
-    assert run("1m", "hardly_any", ranks, "8192") == ["OK"] * ranks
+    values_of(in_private_shm("1m", run, hardly_any, ranks, "8192"))

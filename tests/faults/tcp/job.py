@@ -1,6 +1,7 @@
 """Ranks of the tcp backend as threads of one process; they make their links and no more."""
 
 import contextlib
+import os
 import pathlib
 import socket
 import threading
@@ -40,6 +41,31 @@ def rendezvous(config, listener=None):
     with meet(config, listener) as participant:
         participant.start(range(config.size))
     return participant.links
+
+
+def own_rank():
+    return int(os.environ["COBRE_TCP_RANK"])
+
+
+def meet_others():
+    """Meet as the rank that the environment says, in a process of its own."""
+    config = TcpConfig.from_env()
+    links = rendezvous(config)
+    greet(links, config.rank)
+    check_greetings(links, config.rank)
+    links.close()
+
+
+def wait_for(*paths):
+    while not all(path.exists() for path in paths):
+        time.sleep(0.01)
+
+
+def await_all(folder):
+    """Wait until all ranks have come here: their limits begin now, and not as processes start."""
+    size = int(os.environ["COBRE_TCP_SIZE"])
+    (folder / f"here-{own_rank()}").touch()
+    wait_for(*(folder / f"here-{rank}" for rank in range(size)))
 
 
 class Job:

@@ -1,21 +1,41 @@
 """Ranks of a tcp job that never come, cannot be reached, or leave before the job has begun."""
 
+import contextlib
 import errno
+import gc
 import os
+import pathlib
+import resource
+import signal
 import socket
 import struct
+import subprocess
+import threading
 import time
 
 import pytest
 
-from cobre_comm.backends.tcp.rendezvous import connector, messages
-from cobre_comm.errors import InitializationFailed
-from cobre_comm.testing import leftovers, run_ranks_outcomes
-from tests.faults.tcp import bodies
-from tests.faults.tcp.job import LOOPBACK, SHORT_MS, attach, check
-from tests.grid import slow, values
+from cobre_comm import InitializationFailed, TcpBackend
+from cobre_comm.backends.shm import nameless, segment
+from cobre_comm.backends.tcp import meet, nodes
+from cobre_comm.backends.tcp.rendezvous import connector, messages, worker
+from cobre_comm.config import TcpConfig
+from cobre_comm.testing.cases.raised import raises
+from tests.faults.tcp.job import (
+    LOOPBACK,
+    SHORT_MS,
+    attach,
+    await_all,
+    check,
+    descriptors,
+    meet_others,
+    own_rank,
+    wait_for,
+)
+from tests.grid import slow
 
 SHORT_S = SHORT_MS / 1000
+LATE_S = 4.0
 ENDED = "ended before all ranks had attached"
 
 
@@ -98,14 +118,43 @@ def test_rank_that_ended_between_two_messages_is_named():
                 messages.peer_of(link, 2)
 
 
+def once_attached(act):
+    """Let this process, a worker, do something as soon as rank 0 has accepted it."""
+    control = worker.Worker._open_control
+
+    def attached(self):
+        found = control(self)
+        act()
+        return found
+
+    worker.Worker._open_control = attached
+
+
+@pytest.mark.ranks(4, backends=["tcp"], connect=False, killed=1)
 @pytest.mark.parametrize("victim", [0, slow(1), slow(2)])
-def test_rank_is_killed_after_it_attached(victim, tmp_path):
-    outcomes = run_ranks_outcomes("tcp", 4, bodies.is_killed, victim, str(tmp_path), connect=False)
-    for outcome in outcomes[:3]:  # the last one was late and found no rank 0
-        if outcome.rank == victim:
-            assert outcome.exit_code == -9
-        else:
-            check(outcome.value, f"rank {victim} {ENDED}")
+def test_rank_is_killed_after_it_attached(comm, victim, tmp_path):
+    """It and those before the last have attached; the last one is late, and finds no rank 0."""
+    rank, dying = own_rank(), tmp_path / "dying"
+
+    def die():
+        wait_for(tmp_path / "1", tmp_path / "2")
+        dying.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def attached():
+        (tmp_path / str(rank)).touch()
+        if rank == victim:
+            die()
+
+    once_attached(attached)
+    if victim == rank == 0:
+        threading.Thread(target=die).start()
+    if rank == 3:
+        wait_for(dying)
+        os.environ["COBRE_TCP_CONNECT_TIMEOUT_MS"] = "300"
+    error = raises(InitializationFailed, meet_others)
+    if rank != 3:
+        check(error, f"rank {victim} {ENDED}")
 
 
 def test_worker_that_cannot_be_reached_is_named(new_job, free_port):
@@ -125,57 +174,119 @@ def test_worker_that_no_peer_reaches_says_so(new_job):
     check(results[1], "rank 1 was not reached by ranks 2", "firewall")
 
 
-def test_time_in_which_a_rank_is_stopped_does_not_count(tmp_path):
-    limit = {"COBRE_TCP_CONNECT_TIMEOUT_MS": "2000"}
-    assert values("tcp", 2, bodies.suspended, str(tmp_path), env=limit) == ["met", "met"]
+def limited(milliseconds, **more):
+    return {"COBRE_TCP_CONNECT_TIMEOUT_MS": str(milliseconds), **more}
 
 
+@pytest.mark.ranks(2, backends=["tcp"], connect=False, env=limited(2000))
+def test_time_in_which_a_rank_is_stopped_does_not_count(comm, tmp_path):
+    """Rank 1 is stopped for longer than its limit, while it looks for rank 0."""
+    resumed, pid = tmp_path / "resumed", os.getpid()
+    await_all(tmp_path)
+    if own_rank() == 0:
+        wait_for(resumed)
+        meet_others()
+        return
+    command = f"sleep 0.3; kill -STOP {pid}; sleep 2.5; kill -CONT {pid}; touch {resumed}"
+    with subprocess.Popen(["sh", "-c", command]):
+        meet_others()
+
+
+@pytest.mark.ranks(2, backends=["tcp"], connect=False, env=limited(50000, COBRE_TCP_SIZE="3"))
 @pytest.mark.parametrize("victim", [0, 1])
-def test_ctrl_c(victim, tmp_path):
+def test_ctrl_c(comm, victim, tmp_path):
     """It ends the wait for a missing rank, long before the limit, and leaves no descriptor."""
-    limit = {"COBRE_TCP_CONNECT_TIMEOUT_MS": "50000"}
-    found = values("tcp", 2, bodies.interrupted, victim, str(tmp_path), env=limit)
-    waited_s, left = found[victim]
-    assert waited_s < 10.0
-    assert left == 0
-    check(found[1 - victim], f"rank {victim} {ENDED}")
+    attached, sent_at, before = tmp_path / "attached", [], len(descriptors())
+
+    def interrupt():
+        wait_for(attached)
+        sent_at.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    once_attached(attached.touch)
+    if own_rank() != victim:
+        check(raises(InitializationFailed, meet_others), f"rank {victim} {ENDED}")
+        return
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    raises(KeyboardInterrupt, meet_others)
+    assert time.monotonic() - sent_at[0] < 10.0
+    thread.join()
+    assert len(descriptors()) == before
 
 
+def struck_while_they_find_their_nodes(folder, moment, how, victim):
+    """The others raise an error that names it, and nothing stays open."""
+    owner = nodes if moment == "confirmed" else meet
+    genuine, before = getattr(owner, moment), len(descriptors())
+
+    def strike(*arguments):
+        found = genuine(*arguments) if moment == "as_one_node" else None
+        if how == "late":
+            time.sleep(LATE_S)
+        else:
+            os.kill(os.getpid(), signal.SIGKILL if how == "killed" else signal.SIGINT)
+        return found or genuine(*arguments)
+
+    os.environ |= limited(1000 if how == "late" else 20000)
+    await_all(folder)
+    if own_rank() == victim:
+        setattr(owner, moment, strike)
+        with contextlib.suppress(InitializationFailed, KeyboardInterrupt):
+            TcpBackend(TcpConfig.from_env()).close()
+        return
+    text = str(raises(InitializationFailed, TcpBackend, TcpConfig.from_env()))
+    gc.collect()
+    named = f"rank {victim}" if victim == 0 or how != "late" else f"ranks {victim} of 3"
+    assert named in text
+    assert ("CONNECT_TIMEOUT" if how == "late" else ENDED) in text
+    assert len(descriptors()) <= before
+
+
+@pytest.mark.ranks(3, backends=["tcp"], connect=False, killed=1)
+@pytest.mark.parametrize(
+    ("moment", "victim"),
+    [
+        ("confirmed", 1),
+        pytest.param("attach_group", 2, marks=pytest.mark.slow),
+        pytest.param("as_one_node", 0, marks=pytest.mark.slow),
+    ],
+)
+def test_rank_is_killed_while_ranks_find_their_nodes(comm, tmp_path, moment, victim):
+    struck_while_they_find_their_nodes(tmp_path, moment, "killed", victim)
+
+
+@pytest.mark.ranks(3, backends=["tcp"], connect=False)
 @pytest.mark.parametrize(
     ("moment", "how", "victim"),
     [
-        ("confirmed", "killed", 1),
         ("attach_group", "interrupted", 0),
-        pytest.param("_share", "late", 0, marks=pytest.mark.slow),
-        pytest.param("attach_group", "killed", 2, marks=pytest.mark.slow),
-        pytest.param("_share", "killed", 0, marks=pytest.mark.slow),
-        pytest.param("_share", "interrupted", 1, marks=pytest.mark.slow),
+        pytest.param("as_one_node", "late", 0, marks=pytest.mark.slow),
+        pytest.param("as_one_node", "interrupted", 1, marks=pytest.mark.slow),
         pytest.param("attach_group", "late", 1, marks=pytest.mark.slow),
     ],
 )
-def test_rank_is_struck_while_ranks_find_their_nodes(moment, how, victim):
-    """The others raise an error that names it, and nothing stays open or in shared memory."""
-    limit = {"COBRE_TCP_CONNECT_TIMEOUT_MS": "1000" if how == "late" else "20000"}
-    outcomes = run_ranks_outcomes(
-        "tcp", 3, bodies.struck_while_sharing, victim, moment, how, env=limit, connect=False
-    )
-    for outcome in outcomes:
-        if outcome.rank != victim:
-            text, left = outcome.value
-            named = f"rank {victim}" if victim == 0 or how != "late" else f"ranks {victim} of 3"
-            assert named in text, text
-            assert ("CONNECT_TIMEOUT" if how == "late" else ENDED) in text, text
-            assert left <= 0
-    assert not leftovers()
+def test_rank_is_struck_while_ranks_find_their_nodes(comm, tmp_path, moment, how, victim):
+    struck_while_they_find_their_nodes(tmp_path, moment, how, victim)
 
 
+@pytest.mark.ranks(3, backends=["tcp"], connect=False)
 @pytest.mark.parametrize("share", [slow("0"), "1"])
-def test_ranks_without_dev_shm_are_nodes_of_their_own(share):
-    env = {"COBRE_TCP_SHARE": share}
-    assert values("tcp", 3, bodies.without_shared_memory, "missing", env=env) == [3, 3, 3]
+def test_ranks_without_dev_shm_are_nodes_of_their_own(comm, share):
+    def refuse(*_):
+        raise OSError("no /dev/shm here")
+
+    nameless.SHM_FOLDER, segment.create_named = pathlib.Path("/nowhere"), refuse
+    os.environ["COBRE_TCP_SHARE"] = share
+    with TcpBackend(TcpConfig.from_env()) as made:
+        assert made.sum(made.rank) == 3
 
 
-def test_ranks_with_a_full_dev_shm_are_told_how_to_do_without():
-    for text in values("tcp", 2, bodies.without_shared_memory, "full"):
-        assert "cannot share memory" in text
-        assert "COBRE_TCP_SHARE=0" in text
+@pytest.mark.ranks(2, backends=["tcp"], connect=False)
+def test_ranks_with_a_full_dev_shm_are_told_how_to_do_without(comm):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    text = str(raises(InitializationFailed, TcpBackend, TcpConfig.from_env()))
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "cannot share memory" in text
+    assert "COBRE_TCP_SHARE=0" in text

@@ -12,17 +12,16 @@ from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import Participant
 from cobre_comm.backends.tcp.rendezvous.coordinator import EAGER_BYTES, FAR_EAGER_BYTES
 from cobre_comm.config import TcpConfig
-from tests.faults.tcp import bodies
 from tests.faults.tcp.clients import Client
 from tests.faults.tcp.job import (
     LOOPBACK,
     check,
     check_job,
     link_local_address,
+    meet_others,
     open_sockets,
     own_address,
 )
-from tests.grid import values
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
@@ -59,8 +58,9 @@ def test_parts_have_one_length(new_job, monkeypatch):
         check(results[rank], "rank 1 gave 1 bytes out of turn, 0 were due")
 
 
-def test_in_processes():
-    assert values("tcp", 4, bodies.meet) == ["met"] * 4
+@pytest.mark.ranks(4, backends=["tcp"], connect=False)
+def test_in_processes(comm):
+    meet_others()
 
 
 def test_given_listener_is_used_and_closed(new_job):

@@ -4,19 +4,48 @@ import contextlib
 import errno
 import logging
 import os
+import resource
 import socket
 import threading
 import time
 
 import pytest
 
-from cobre_comm.testing import run_ranks
-from tests.faults.tcp import bodies
+from cobre_comm import InitializationFailed, objects
+from cobre_comm.testing.cases.raised import raises
 from tests.faults.tcp.clients import Client, handshake, wait_for_port
-from tests.faults.tcp.job import LOOPBACK, TOKEN, check, check_job, own_address
+from tests.faults.tcp.job import (
+    LOOPBACK,
+    TOKEN,
+    check,
+    check_job,
+    descriptors,
+    meet_others,
+    own_address,
+    own_rank,
+    wait_for,
+)
 from tests.grid import values
 
 LIMIT_S = 20.0
+
+
+def limit_descriptors(more):
+    limit = len(descriptors()) + more
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+
+def few_descriptors(comm, go):
+    """Rank 0 may open a hundred files more; the last rank comes late. Return what is logged."""
+    lines, log = [], logging.Handler()
+    log.emit = lambda record: lines.append(record.getMessage())
+    logging.getLogger("cobre_comm").addHandler(log)
+    if own_rank() == 0:
+        limit_descriptors(100)
+    if own_rank() == 2:
+        wait_for(go)
+    meet_others()
+    return lines
 
 
 def test_crowd_when_descriptors_are_few(tmp_path, free_port):
@@ -34,13 +63,12 @@ def test_crowd_when_descriptors_are_few(tmp_path, free_port):
     thread.start()
     try:
         env = {"COBRE_TCP_PORT": str(port)}
-        found = values("tcp", 3, bodies.few_descriptors, str(go), env=env)
+        logged = values("tcp", 3, few_descriptors, go, env=env)
     finally:
         thread.join()
         for sock in held:
             sock.close()
-    assert [result for result, _ in found] == ["met"] * 3
-    assert any("was evicted" in line for line in found[0][1])
+    assert any("was evicted" in line for line in logged[0])
     assert len(held) > 250
 
 
@@ -62,15 +90,18 @@ def test_no_descriptor_left(new_job, caplog, monkeypatch):
     assert caplog.text.count("cannot accept") == 1
 
 
-def test_no_objects_from_ranks_without_a_secret():
-    for refusals in run_ranks("tcp", 2, bodies.exchange_objects, env={"COBRE_TCP_TOKEN": ""}):
-        assert len(refusals) == 3
-        assert all("set COBRE_TCP_TOKEN" in refusal for refusal in refusals)
+@pytest.mark.ranks(2, backends=["tcp"], env={"COBRE_TCP_TOKEN": ""})
+def test_no_objects_from_ranks_without_a_secret(comm):
+    """Nothing is sent, so the ranks need not meet."""
+    for call in (objects.broadcast, objects.gather, objects.allgather):
+        assert "set COBRE_TCP_TOKEN" in str(raises(PermissionError, call, comm, {}))
+    comm.barrier()
 
 
-def test_too_few_descriptors():
-    [error] = values("tcp", 1, bodies.too_few_descriptors)
-    check(error, "open files", "ulimit")
+@pytest.mark.ranks(1, backends=["tcp"], connect=False, env={"COBRE_TCP_SIZE": "40"})
+def test_too_few_descriptors(comm):
+    limit_descriptors(50)
+    check(raises(InitializationFailed, meet_others), "open files", "ulimit")
 
 
 class Visitor:

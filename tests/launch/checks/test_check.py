@@ -22,7 +22,6 @@ from cobre_comm.check.training import Witness
 from cobre_comm.testing import RankPool, leftovers
 from cobre_comm.testing.cases.mixed import bits
 from tests.command import run
-from tests.launch.checks import bodies as check_bodies
 from tests.launch.command import COMMAND, Running, cobre, environment
 
 NEEDED = {"numba", "llvmlite", "numpy", "cobre-comm"}
@@ -103,9 +102,14 @@ def check(*words):
     return cli.main(["check", "--quick", *words])
 
 
+def wrong_on_the_last(comm, caller, seeds, longest):
+    digest = bits.reduce_all(comm, caller, seeds, longest)
+    return "planted" if comm.rank == comm.size - 1 else digest
+
+
 def test_other_bits_are_found(only, monkeypatch, capsys):
     right = dataclasses.replace(bits.CASES[0], callers=("python",))
-    wrong = dataclasses.replace(right, name="planted", body=check_bodies.wrong_on_the_last)
+    wrong = dataclasses.replace(right, name="planted", body=wrong_on_the_last)
     monkeypatch.setattr(plan, "table", lambda: {"bits": (right, wrong)})
     only(("bits", "bits: allreduce (python)"), ("bits", "bits: planted (python)"))
     assert check("-n", "2", "--backends", "shm", "--json") == 1
@@ -145,8 +149,12 @@ def test_trainings_that_may_compile_have_no_limit(monkeypatch):
                     ("shm", 4, case, ()), ("tcp", 4, case, ())]  # fmt: skip
 
 
+def fails(comm):
+    raise ArithmeticError(f"rank {comm.rank} [/] of {comm.size}")
+
+
 def test_a_body_that_fails_is_shown_with_its_traceback(monkeypatch, capsys):
-    planted = Check("errors", "planted", lambda pool: pool.run(check_bodies.fails))
+    planted = Check("errors", "planted", lambda pool: pool.run(fails))
     monkeypatch.setattr(plan, "checks", lambda *_, **__: [planted])
     assert check("-n", "2", "--backends", "shm") == 1
     shown = capsys.readouterr().out
@@ -154,8 +162,12 @@ def test_a_body_that_fails_is_shown_with_its_traceback(monkeypatch, capsys):
     assert "ArithmeticError: rank 1 [/] of 2" in shown
 
 
+def hangs_in_here(comm):
+    time.sleep(100)
+
+
 def test_a_hang_is_a_failure_that_says_where(monkeypatch, capsys):
-    planted = Check("njit", "x", lambda pool: pool.run(check_bodies.hangs_in_here, timeout_s=12))
+    planted = Check("njit", "x", lambda pool: pool.run(hangs_in_here, timeout_s=12))
     monkeypatch.setattr(plan, "checks", lambda *_, **__: [planted])
     assert check("-n", "2", "--backends", "tcp", "--json") == 1
     [told] = json.loads(capsys.readouterr().out)["checks"]

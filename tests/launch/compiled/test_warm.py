@@ -218,7 +218,7 @@ def test_no_marker_where_there_is_no_place_for_it(compilations, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("backend", "own"), [("shm", "step.announce_closed_kernel"), ("tcp", "control.goodbye_kernel")]
+    ("backend", "own"), [("shm", "step.announce_closed_kernel"), ("tcp", "messages.goodbye_kernel")]
 )
 def test_marker_lists_the_files_of_numbas_cache(backend, own):
     warm.warm_up([backend], os.environ)

@@ -13,7 +13,6 @@ import pytest
 
 from cobre_comm import launch
 from cobre_comm.processes.port import ReservedPort
-from tests.launch import bodies
 from tests.launch.command import (
     COMMAND,
     DEADLINE_S,
@@ -22,6 +21,7 @@ from tests.launch.command import (
     Running,
     environment,
 )
+from tests.launch.workers.test_launch import add, surroundings
 
 ACT, MEET, WAIT = PROGRAMS / "act.py", PROGRAMS / "meet.py", PROGRAMS / "wait.py"
 HELLO = EXAMPLES / "hello_ranks.py"
@@ -44,15 +44,15 @@ def test_the_token_is_in_no_command_line_and_in_no_output():
 
 
 def test_launch_over_sockets(monkeypatch):
-    result = launch(bodies.add, 2, "tcp", args=(10,))
+    result = launch(add, 2, "tcp", args=(10,))
     assert result.value == 30.0
     assert {worker.backend for worker in result.workers} == {"tcp"}
     monkeypatch.setenv("COBRE_TCP_COORDINATOR", "there")
-    told = launch(bodies.surroundings, 2, timeout=12).value
+    told = launch(surroundings, 2, timeout=12).value
     assert told["COBRE_COMM_BACKEND"] == "tcp"
     assert told["COBRE_TCP_COORDINATOR"] == "127.0.0.1"
     assert told["COBRE_TCP_TIMEOUT_SECS"] == "12"
-    assert launch(bodies.add, 1, args=(1,)).workers[0].backend == "local"
+    assert launch(add, 1, args=(1,)).workers[0].backend == "local"
 
 
 class TwoNodes:

@@ -3,10 +3,11 @@
 import sys
 
 from cobre_comm import launch
-from tests.launch import bodies
+from tests.launch.workers.test_executor import until_asked
+from tests.launch.workers.test_launch import add, sleeper
 
 if sys.argv[1] == "unguarded":
-    launch(bodies.add, 2, args=(1,))
+    launch(add, 2, args=(1,))
 elif __name__ == "__main__":
     ready = {}
 
@@ -19,6 +20,6 @@ elif __name__ == "__main__":
             print(payload, rank, flush=True)
 
     if sys.argv[1] == "ask":
-        print(launch(bodies.until_asked, 2, on_progress=on_progress).values)
+        print(launch(until_asked, 2, on_progress=on_progress).values)
     else:
-        launch(bodies.sleeper, 2, on_progress=on_progress)
+        launch(sleeper, 2, on_progress=on_progress)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import socket
 
 import pytest
@@ -11,7 +12,6 @@ from cobre_comm import WorkerError, launch
 from cobre_comm.journal.chrome import ROW_BYTES, add_what_is_left, header_bytes
 from tests.command import python
 from tests.grid import slow
-from tests.launch import bodies
 from tests.launch.command import PROGRAMS, Running, cobre, environment
 
 TRACED = PROGRAMS / "traced.py"
@@ -89,10 +89,17 @@ def test_a_rank_that_is_killed_leaves_a_trace_and_the_others_their_failed_call(t
     assert any(event["name"] == "barrier (failed)" for event in events)
 
 
+def one_is_killed(comm):
+    comm.barrier()
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    comm.barrier()
+
+
 def test_a_killed_worker_of_launch_leaves_a_trace(tmp_path, monkeypatch):
     monkeypatch.setenv("COBRE_COMM_TRACE", str(tmp_path))
     with pytest.raises(WorkerError):
-        launch(bodies.end, 2, "shm", args=("kill", 1))
+        launch(one_is_killed, 2, "shm")
     assert ranks_in(tmp_path) == ["rank-0.json", "rank-1.json"]
     assert "its process was killed" in files_of(tmp_path, 1)[0].read_text()
 

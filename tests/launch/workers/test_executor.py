@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from cobre_comm import WorkerError, launch
+from cobre_comm import WorkerError, launch, report_progress
 from cobre_comm.launching.executor import hosts, invitation
 from cobre_comm.processes.port import LOOPBACK
-from tests.launch import bodies
+from tests.launch.workers.test_launch import add, end, mistaken, progress, unpicklable
 
 RANKS = 3
 
@@ -33,7 +33,7 @@ def workers_stay_usable(request):
         return
     pool = request.getfixturevalue("pool")
     yield
-    result = launch(bodies.add, RANKS, args=(10,), executor=pool)
+    result = launch(add, RANKS, args=(10,), executor=pool)
     assert result.values == [60.0] * RANKS
     assert {worker.pid for worker in result.workers} == set(pool._processes)
     assert {worker.backend for worker in result.workers} == {"tcp"}
@@ -41,12 +41,12 @@ def workers_stay_usable(request):
 
 def test_one_mistake_of_all_ranks_names_all(pool):
     with pytest.raises(WorkerError, match=r"^ranks 0-2 raised ValueError: no such case"):
-        launch(bodies.mistaken, RANKS, args=((0, 1, 2),), executor=pool)
+        launch(mistaken, RANKS, args=((0, 1, 2),), executor=pool)
 
 
 def test_progress_comes_back_in_order_per_rank(pool):
     heard = []
-    result = launch(bodies.progress, RANKS, args=(3,), executor=pool,
+    result = launch(progress, RANKS, args=(3,), executor=pool,
                     on_progress=lambda rank, payload: heard.append((rank, payload)))  # fmt: skip
     assert result.values == ["done"] * RANKS
     for rank in range(RANKS):
@@ -55,33 +55,43 @@ def test_progress_comes_back_in_order_per_rank(pool):
 
 def test_the_first_failure_and_its_cause(pool):
     with pytest.raises(WorkerError) as caught:
-        launch(bodies.end, RANKS, args=("raise", 1), executor=pool)
+        launch(end, RANKS, args=("raise", 1), executor=pool)
     assert caught.value.rank == 1
     assert caught.value.inner.args == ("the first cause",)
 
 
 def test_a_value_that_cannot_be_sent(pool):
     with pytest.raises(WorkerError):
-        launch(bodies.unpicklable, RANKS, executor=pool)
+        launch(unpicklable, RANKS, executor=pool)
+
+
+def until_asked(comm):
+    report_progress(os.getpid())
+    report_progress(os.getpid())
+    rounds = 0
+    while not comm.stop_requested():
+        comm.barrier()
+        rounds += 1
+    return rounds
 
 
 def test_an_interrupted_caller_takes_its_ranks_back(pool):
     once = iter([threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))])
     with pytest.raises(KeyboardInterrupt, match=f"ended its {RANKS} ranks"):
-        launch(bodies.until_asked, RANKS, executor=pool,
+        launch(until_asked, RANKS, executor=pool,
                on_progress=lambda rank, payload: [timer.start() for timer in once])  # fmt: skip
 
 
 def test_fewer_workers_than_ranks_are_refused(pool):
     with pytest.raises(ValueError, match=f"{RANKS} workers, and {RANKS + 1} ranks"):
-        launch(bodies.add, RANKS + 1, args=(1,), executor=pool)
+        launch(add, RANKS + 1, args=(1,), executor=pool)
 
 
 def test_busy_workers_are_an_error_that_counts_them(pool, monkeypatch):
     monkeypatch.setattr("cobre_comm.launching.executor.call.COME_S", 2.0)
     busy = [pool.submit(time.sleep, 4), pool.submit(time.sleep, 4)]
     with pytest.raises(RuntimeError, match=f"1 of {RANKS} workers of the executor have come"):
-        launch(bodies.add, RANKS, args=(1,), executor=pool)
+        launch(add, RANKS, args=(1,), executor=pool)
     concurrent.futures.wait(busy)
 
 
@@ -99,7 +109,7 @@ def test_a_worker_that_dies_is_an_error_of_a_rank_without_a_cause():
         concurrent.futures.ProcessPoolExecutor(RANKS, mp_context=spawn) as pool,
         pytest.raises(WorkerError) as caught,
     ):
-        launch(bodies.end, RANKS, args=("kill", 2), executor=pool)
+        launch(end, RANKS, args=("kill", 2), executor=pool)
     assert caught.value.inner is None  # the pool then ends its others: their end may be seen first
 
 
@@ -112,12 +122,12 @@ def test_a_worker_that_dies_is_an_error_of_a_rank_without_a_cause():
 )
 def test_what_cannot_hold_ranks(executor, error, says):
     with pytest.raises(error, match=says):
-        launch(bodies.add, 2, args=(1,), executor=executor)
+        launch(add, 2, args=(1,), executor=executor)
 
 
 def test_only_tcp(pool):
     with pytest.raises(ValueError, match="meet over tcp, not 'shm'"):
-        launch(bodies.add, 2, "shm", args=(1,), executor=pool)
+        launch(add, 2, "shm", args=(1,), executor=pool)
 
 
 class Client:

@@ -4,6 +4,7 @@ import os
 import pickle
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -24,14 +25,19 @@ from cobre_comm import (
 from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.messages import Failed, RemoteError
 from tests.grid import slow
-from tests.launch import bodies
 from tests.launch.command import SOON_S
+
+
+def add(comm, factor):
+    total = np.array([comm.rank + 1.0])
+    comm.allreduce(total, total)
+    return float(total[0]) * factor
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("size", [1, 3])
 def test_value_of_rank_0_and_what_workers_did(size):
-    result = launch(bodies.add, size, args=(10,))
+    result = launch(add, size, args=(10,))
     assert isinstance(result, LaunchResult)
     assert result.values == [10 * size * (size + 1) / 2] * size
     assert result.value == result.values[0]
@@ -55,16 +61,29 @@ def test_a_lambda_and_what_it_holds_go_where_cloudpickle_is_installed():
     assert [(type(value), value.number) for value in values] == [(Local, n) for n in (1, 4, 9)]
 
 
+def surroundings(comm):
+    return {
+        name: value for name, value in os.environ.items() if name.startswith(("COBRE", "NUMBA"))
+    }
+
+
 def test_environment_of_workers(monkeypatch):
     monkeypatch.setenv("COBRE_COMM_BACKEND", "tcp")
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     before = dict(os.environ)
-    seen = launch(bodies.surroundings, 2, BackendKind.SHM, timeout=12).value
+    seen = launch(surroundings, 2, BackendKind.SHM, timeout=12).value
     assert seen["COBRE_COMM_BACKEND"] == "shm"
     assert seen["COBRE_SHM_TIMEOUT_SECS"] == "12"
     assert int(seen["NUMBA_NUM_THREADS"]) >= 1
     assert seen["COBRE_SHM_NAME"].startswith("/cobre-")
     assert dict(os.environ) == before
+
+
+def progress(comm, count):
+    for number in range(count):
+        report_progress((comm.rank, number))
+    comm.barrier()
+    return "done"
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -76,7 +95,7 @@ def test_progress_comes_in_order_and_in_the_parent(size):
         assert threading.current_thread() is thread
         seen.append((rank, payload))
 
-    assert launch(bodies.progress, size, args=(50,), on_progress=on_progress).value == "done"
+    assert launch(progress, size, args=(50,), on_progress=on_progress).value == "done"
     for rank in range(size):
         assert [p for r, p in seen if r == rank] == [(rank, n) for n in range(50)]
 
@@ -85,19 +104,51 @@ def test_progress_outside_a_worker_is_nothing():
     report_progress("nobody listens")
 
 
+def sleeper(comm):
+    report_progress(os.getpid())
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)"], stderr=subprocess.DEVNULL
+    )
+    report_progress(child.pid)
+    try:
+        time.sleep(60)
+    finally:
+        report_progress("finally")
+
+
 @pytest.mark.parametrize("size", [1, 3])
 def test_an_exception_in_on_progress_ends_the_job(size):
     def on_progress(rank, payload):
         raise LookupError(rank)
 
     with pytest.raises(LookupError):
-        launch(bodies.sleeper, size, on_progress=on_progress)
+        launch(sleeper, size, on_progress=on_progress)
+
+
+def end(comm, way, actor):
+    comm.barrier()
+    if comm.rank == actor:
+        if way == "raise":
+            raise KeyError("the first cause")
+        if way == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if way == "exit":
+            sys.exit(7)
+        if way == "vanish":
+            os._exit(5)
+        if way == "fork":
+            if os.fork() == 0:
+                time.sleep(60)  # holds all that this worker held
+            os.kill(os.getpid(), signal.SIGKILL)
+    if way == "alone":
+        time.sleep(60)
+    comm.barrier()
 
 
 @pytest.mark.parametrize("actor", [2, slow(0)])
 def test_first_failure_is_the_workers_own_exception(actor):
     with pytest.raises(WorkerError) as caught:
-        launch(bodies.end, 3, args=("raise", actor))
+        launch(end, 3, args=("raise", actor))
     error = caught.value
     assert (error.rank, error.exit_code) == (actor, 1)
     assert isinstance(error.inner, KeyError)
@@ -106,9 +157,22 @@ def test_first_failure_is_the_workers_own_exception(actor):
     assert error.__cause__ is error.inner
 
 
+def mistaken(comm, ranks):
+    """Some ranks raise the same; the others report what they are told, in a part of all ranks."""
+    part = comm.split(0)
+    part.barrier()
+    if comm.rank in ranks:
+        raise ValueError("no such case\nline 2")
+    try:
+        part.barrier()
+    except CollectiveFailed as error:
+        report_progress(str(error))
+        raise
+
+
 def test_one_mistake_of_all_workers_names_all():
     with pytest.raises(WorkerError, match=r"^ranks 0-2 raised ValueError: no such case") as caught:
-        launch(bodies.mistaken, 3, args=((0, 1, 2),))
+        launch(mistaken, 3, args=((0, 1, 2),))
     assert caught.value.ranks == (0, 1, 2)
     assert caught.value.rank in (0, 1, 2)
     assert pickle.loads(pickle.dumps(caught.value)).ranks == (0, 1, 2)
@@ -118,7 +182,7 @@ def test_the_others_are_told_what_a_worker_raised():
     told = set()
     for _ in range(5):  # the others are ended a moment later, on a loaded machine before they speak
         with pytest.raises(WorkerError, match=r"^rank 1 raised ValueError: no such case"):
-            launch(bodies.mistaken, 3, args=((1,),), on_progress=lambda _, text: told.add(text))
+            launch(mistaken, 3, args=((1,),), on_progress=lambda _, text: told.add(text))
         if told:
             break
     assert told == {"barrier failed: rank 1 raised ValueError: no such case"}
@@ -135,28 +199,56 @@ def test_the_others_are_told_what_a_worker_raised():
 )
 def test_ways_to_fail(way, code, inner):
     with pytest.raises(WorkerError) as caught:
-        launch(bodies.end, 2, args=(way, 1))
+        launch(end, 2, args=(way, 1))
     assert (caught.value.rank, caught.value.exit_code) == (1, code)
     assert type(caught.value.inner) is inner
 
 
-@pytest.mark.parametrize("what", [bodies.exits, bodies.interrupts])
-@pytest.mark.parametrize("way", [bodies.raises, bodies.returns])
+class Undoes(Exception):
+    """Pickles; whoever makes it again gets something else."""
+
+    def __init__(self, what):
+        super().__init__("made here")
+        self.what = what
+
+    def __reduce__(self):
+        return self.what, ()
+
+
+def exits():
+    sys.exit(99)
+
+
+def interrupts():
+    raise KeyboardInterrupt
+
+
+def raises(comm, kind, *args):
+    comm.barrier()
+    if comm.rank == 1:
+        raise kind(*args)
+    comm.barrier()
+
+
+def returns(comm, kind, *args):
+    return kind(*args) if comm.rank == 1 else None
+
+
+@pytest.mark.parametrize("what", [exits, interrupts])
+@pytest.mark.parametrize("way", [raises, returns])
 def test_unpickling_that_exits_is_the_failure_of_its_rank(way, what):
     with pytest.raises(WorkerError) as caught:
-        launch(way, 2, args=(bodies.Undoes, what))
+        launch(way, 2, args=(Undoes, what))
     assert caught.value.rank == 1
-    if way is bodies.raises:
-        assert type(caught.value.inner) is bodies.Undoes
+    if way is raises:
+        assert type(caught.value.inner) is Undoes
         assert str(caught.value.inner) == "made here"
     else:
-        assert type(caught.value.inner) is (
-            SystemExit if what is bodies.exits else KeyboardInterrupt
-        )
+        assert type(caught.value.inner) is (SystemExit if what is exits else KeyboardInterrupt)
 
 
 def test_a_ctrl_c_while_foreign_code_runs_is_raised():
-    error = outcome_of(bodies.interrupts)[1]
+    error = outcome_of(interrupts)[1]
     assert type(error) is KeyboardInterrupt
     with pytest.raises(KeyboardInterrupt):
         outcome_of(lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -172,10 +264,14 @@ def test_a_long_text_is_cut_and_says_so():
     assert str(Failed.of(came).exception()) == str(came)
 
 
+def raises_long(comm, count):
+    raises(comm, ValueError, "x" * count)
+
+
 @pytest.mark.slow
 def test_a_long_text_keeps_its_rank():
     with pytest.raises(WorkerError, match="rank 1 raised ValueError: xxx") as caught:
-        launch(bodies.raises_long, 2, args=(200_000_000,))
+        launch(raises_long, 2, args=(200_000_000,))
     assert caught.value.rank == 1
 
 
@@ -188,46 +284,62 @@ def test_others_are_ended_soon():
             os.kill(payload, 9)
 
     with pytest.raises(WorkerError) as caught:
-        launch(bodies.sleeper, 2, on_progress=on_progress)
+        launch(sleeper, 2, on_progress=on_progress)
     # Rank 1 reports its own pid first; its child's, if it got that far, is killed as well.
     assert (caught.value.rank, caught.value.exit_code) == (1, -9)
     assert time.monotonic() - ends[-1] < SOON_S
 
 
+def large(comm, count):
+    return np.arange(count if comm.rank == 1 else 0, dtype=np.uint8)
+
+
 @pytest.mark.parametrize("count", [50_000_000, slow(2**30 + 2**28)])
 def test_large_value(count):
-    value = launch(bodies.large, 2, args=(count,)).values[1]
+    value = launch(large, 2, args=(count,)).values[1]
     assert value.nbytes == count
     assert (value[:512] == np.arange(512, dtype=np.uint8)).all()
 
 
+def unpicklable(comm):
+    return threading.Lock()
+
+
 def test_unpicklable_value_is_named():
     with pytest.raises(WorkerError, match=r"return value of rank \d is a _thread\.lock") as caught:
-        launch(bodies.unpicklable, 2)
+        launch(unpicklable, 2)
     assert isinstance(caught.value.inner, TypeError)
-    assert isinstance(launch(bodies.unpicklable, 1).value, type(threading.Lock()))
+    assert isinstance(launch(unpicklable, 1).value, type(threading.Lock()))
+
+
+def clean_exit(comm):
+    sys.exit(0)
 
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_sys_exit_0_is_a_return_of_none(size):
-    result = launch(bodies.clean_exit, size)
+    result = launch(clean_exit, size)
     assert result.value is None
     assert len(result.workers) == size
 
 
 def test_local_failure_is_a_worker_error_too():
     with pytest.raises(WorkerError) as caught:
-        launch(bodies.end, 1, args=("raise", 0))
+        launch(end, 1, args=("raise", 0))
     assert (caught.value.rank, caught.value.exit_code) == (0, 1)
     assert isinstance(caught.value.__cause__, KeyError)
     report_progress("no worker is left in this process")
-    assert launch(bodies.add, np.int64(1), args=(1,)).value == 1.0
+    assert launch(add, np.int64(1), args=(1,)).value == 1.0
+
+
+def nested(comm):
+    launch(add, 2, args=(1,))
 
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_nested_launch_is_refused(size):
     with pytest.raises(WorkerError, match="inside a worker") as caught:
-        launch(bodies.nested, size)
+        launch(nested, size)
     assert isinstance(caught.value.inner, RuntimeError)
 
 
@@ -259,7 +371,7 @@ def nothing_starts(monkeypatch):
 def test_bad_arguments_start_nothing(arguments, error, said, monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     with pytest.raises(error, match=said):
-        launch(**({"fn": bodies.add} | arguments))
+        launch(**({"fn": add} | arguments))
 
 
 def test_function_that_holds_what_cannot_be_sent_starts_nothing(nothing_starts):
@@ -274,7 +386,7 @@ def test_function_that_holds_what_cannot_be_sent_starts_nothing(nothing_starts):
 
 def test_argument_that_does_not_pickle():
     with pytest.raises(TypeError, match="an argument of the function cannot be sent to workers"):
-        launch(bodies.add, 2, args=(threading.Lock(),))
+        launch(add, 2, args=(threading.Lock(),))
 
 
 def test_a_program_that_forks_elsewhere_launches_and_stays_as_it_is():
@@ -282,7 +394,7 @@ def test_a_program_that_forks_elsewhere_launches_and_stays_as_it_is():
     chosen = multiprocessing.get_start_method(allow_none=True)
     multiprocessing.set_start_method("fork", force=True)
     try:
-        assert launch(bodies.add, 2, args=(1,)).value == 3.0
+        assert launch(add, 2, args=(1,)).value == 3.0
         assert multiprocessing.get_start_method() == "fork"
     finally:
         multiprocessing.set_start_method(chosen, force=True)
@@ -292,7 +404,7 @@ def test_launches_at_once_touch_nothing_that_is_global():
     chosen, environ = multiprocessing.get_start_method(allow_none=True), dict(os.environ)
     results, changes = [], []
     threads = [
-        threading.Thread(target=lambda n=n: results.append(launch(bodies.add, 2, args=(n,)).value))
+        threading.Thread(target=lambda n=n: results.append(launch(add, 2, args=(n,)).value))
         for n in range(3)
     ]
     for thread in threads:
@@ -307,9 +419,15 @@ def test_launches_at_once_touch_nothing_that_is_global():
     assert multiprocessing.get_start_method(allow_none=True) == chosen
 
 
+def puts_its_rank(comm, queue):
+    queue.put(comm.rank)
+    queue.close()
+    queue.join_thread()
+
+
 def test_a_queue_of_multiprocessing_may_be_an_argument():
     queue = multiprocessing.get_context("spawn").Queue()
-    launch(bodies.puts_its_rank, 2, args=(queue,))
+    launch(puts_its_rank, 2, args=(queue,))
     assert sorted(queue.get(timeout=30) for _ in range(2)) == [0, 1]
 
 
@@ -320,10 +438,27 @@ def test_errors_travel():
     assert failure.ranks == (1,)
 
 
+class Stubborn(Exception):
+    """Pickles, and cannot be made again."""
+
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+
+class Silent(Exception):
+    """Says nothing, and does not pickle."""
+
+    def __str__(self):
+        return str(1 / 0)
+
+    def __reduce__(self):
+        raise TypeError
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "text"),
     [
-        (bodies.Stubborn("one", "two"), bodies.Stubborn, "one and two"),
+        (Stubborn("one", "two"), Stubborn, "one and two"),
         (ValueError("busy", threading.Lock()), ValueError, r"\('busy', <unlocked _thread.lock"),
         (type("Local", (LookupError,), {})("where"), RemoteError, r"test_launch\.Local: where"),
     ],
@@ -335,6 +470,6 @@ def test_errors_that_do_not_pickle_keep_their_class_or_its_name(error, kind, tex
     except Exception as raised:
         came = Failed.of(raised).exception()
     assert type(came) is kind
-    assert Failed.of(bodies.Silent()).report.text == "<str() raised ZeroDivisionError>"
+    assert Failed.of(Silent()).report.text == "<str() raised ZeroDivisionError>"
     assert re.search(text, str(came))
     assert "raise error" in str(came.__cause__)

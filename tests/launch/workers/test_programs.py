@@ -55,7 +55,7 @@ def test_without_cloudpickle_it_is_refused():
 def test_launch_works_in_whatever_order_names_are_imported():
     program = (
         "from cobre_comm import report_progress\nimport cobre_comm.launching.launch\n"
-        "from tests.launch.bodies import add\nfrom cobre_comm import launch\n"
+        "from tests.launch.workers.test_launch import add\nfrom cobre_comm import launch\n"
         "print(launch(add, 1, args=(2,)).value)\n"
     )
     assert run_here("-W", "error", "-c", program).stdout == "2.0\n"

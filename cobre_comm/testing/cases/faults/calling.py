@@ -5,7 +5,6 @@ import os
 import time
 
 import numpy as np
-from numba import njit, prange
 
 from cobre_comm import InvalidCommunicator
 from cobre_comm.testing.cases.calls import OPERATIONS, arguments, calls
@@ -22,20 +21,6 @@ def collective(comm, caller, operation, length=5, *, root=0, **keywords):
     else:
         given = arguments(comm, operation, length, root=root, **keywords)
         getattr(calls(caller, comm.rank), operation)(comm, *given)
-
-
-@njit(cache=True)
-def hide(comm, send, recv):
-    """Call a collective where numba does not see that a parallel loop calls it."""
-    comm.allreduce(send, recv)
-
-
-@njit(parallel=True, cache=True)
-def last_is_wrong(comm, rows):
-    """Call a collective with a wrong length in a thread of numba's, which cannot raise."""
-    for i in prange(len(rows)):
-        if i == len(rows) - 1:
-            hide(comm, rows[i], rows[i, :2])
 
 
 def prepare(comm, caller, *others):

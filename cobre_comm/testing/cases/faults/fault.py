@@ -5,12 +5,9 @@ import json
 import os
 import pathlib
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-START, STEP, REGION, CLOSE = "start", "step", "region", "close"
-MOMENTS = (START, STEP, REGION, CLOSE)
-SPLIT, LAST = "split", "last"
+STEP, REGION, SPLIT = "step", "region", "split"
 
 
 @dataclass(frozen=True)
@@ -22,27 +19,22 @@ class Fault:
     kind : str
         A name of ``kinds.KINDS``.
     victim : int
-        The rank that it befalls; a kind that begins with ``two_`` befalls the next one too.
+        The rank that it befalls.
     size, backend, caller : int, str, str
         The job, and how its ranks call.
     moment : str
-        While ranks meet (``start``), in or between collectives (``step``), while a region is made
-        (``region``) or the communicator is split (``split``), in a call that alone holds its
-        communicator (``last``), or at the end (``close``).
+        In or between collectives (``step``), while a region is made (``region``), or while the
+        communicator is split (``split``).
     step : int
-        The step before which it is armed; ``start`` knows none.
+        The step before which it is armed.
     delay_s : float
         From then until it strikes, where something outside the rank's own code strikes.
     lasts_s : float
-        How long a pause lasts, and how long ranks go on after a fault that must not matter.
+        How long ranks go on after a fault that must not matter.
     seed : int
         Of the steps.
-    start : str
-        ``hand`` (by environment variables), ``run`` (``cobre-comm run``) or ``launch``.
     limit_s : float
         How long a live rank is waited for.
-    env : mapping
-        Environment variables of all ranks.
     """
 
     kind: str
@@ -55,15 +47,12 @@ class Fault:
     delay_s: float = 0.0
     lasts_s: float = 0.2
     seed: int = 0
-    start: str = "hand"
     limit_s: float = 60.0
-    env: Mapping = field(default_factory=dict)
 
     @property
     def victims(self):
         """The ranks that it befalls."""
-        count = 2 if self.kind.startswith("two_") else 1
-        return [(self.victim + n) % self.size for n in range(count)]
+        return [self.victim]
 
     @property
     def others(self):

@@ -1,21 +1,12 @@
 """What the accounts of a job's ranks must say after a fault. A pure function of what was seen."""
 
-import statistics
 from dataclasses import dataclass, field
 
 from cobre_comm.testing.backend_name import BackendName, node_of_ranks
 from cobre_comm.testing.cases.calls import OPERATIONS
-from cobre_comm.testing.cases.faults.fault import CLOSE, START
 from cobre_comm.testing.cases.faults.kinds import KINDS, LATE, LOST
 
 PROMISED_S = 1.0  # from the fault to the error, on a machine that has nothing else to do
-# What ends the wait of a victim whose own process goes on.
-MEETS = {
-    "interrupted": "KeyboardInterrupt",
-    "alarmed": "Alarmed",
-    "in_prange": "InvalidCommunicator",
-}
-START_S = 3.0  # how long ranks of a campaign look for each other where one may be lost then
 
 
 @dataclass(frozen=True)
@@ -25,23 +16,17 @@ class Seen:
     Attributes
     ----------
     exit_codes : tuple
-        Of the ranks; None where it was busy at the deadline, or where a launcher alone knows it.
+        Of the ranks; None where it was busy at the deadline.
     margin_s : float
         How much later than promised things may be on this machine, now.
-    names, processes : tuple of str
-        What was left in shared memory, and alive.
-    launcher : int or None
-        Exit code of the launcher.
-    launcher_text : str
-        What it wrote.
+    timeout_variable : str
+        That an error about a late rank names.
+    overdue : bool
+        Whether a rank was still busy at the deadline.
     """
 
     exit_codes: tuple = ()
     margin_s: float = 1.0
-    names: tuple = ()
-    processes: tuple = ()
-    launcher: int | None = None
-    launcher_text: str = ""
     timeout_variable: str = ""
     overdue: bool = False
 
@@ -54,8 +39,18 @@ class Verdict:
     times: list = field(default_factory=list)
 
 
-def judge(fault, accounts, seen):
-    """Return a :class:`Verdict`.
+def promise_of(fault, kinds=KINDS):
+    """Return what the kind promises; where only MPI connects the victim, a death is lateness."""
+    promise, nodes = kinds[fault.kind].promise, []
+    if BackendName.parse(fault.backend).is_mpi:
+        nodes = node_of_ranks(fault.backend, fault.size)
+    says_goodbye = fault.kind in ("exit_0", "exit_code", "raised", "closed")
+    is_alone = nodes and nodes.count(nodes[fault.victim]) == 1
+    return LATE if promise == LOST and is_alone and not says_goodbye else promise
+
+
+class Judge:
+    """What a fault promises is a method.
 
     Parameters
     ----------
@@ -66,40 +61,24 @@ def judge(fault, accounts, seen):
     seen : Seen
         All else.
     """
-    case = _Case(fault, list(accounts), seen)
-    case.anything()
-    getattr(case, promise_of(fault))()
-    return Verdict(case.problems, case.times)
 
+    kinds = KINDS
 
-def promise_of(fault):
-    """Return what the kind promises; where only MPI connects the victim, a death is lateness."""
-    kind, nodes = KINDS[fault.kind], []
-    if BackendName.parse(fault.backend).is_mpi:
-        nodes = node_of_ranks(fault.backend, fault.size)
-    says_goodbye = fault.kind in ("exit_0", "exit_code", "raised", "closed")
-    if (
-        kind.promise == LOST
-        and nodes
-        and nodes.count(nodes[fault.victim]) == 1
-        and not says_goodbye
-    ):
-        return LATE
-    return kind.promise
-
-
-class _Case:
     def __init__(self, fault, accounts, seen):
-        self.fault, self.accounts, self.seen = fault, accounts, seen
-        self.kind = KINDS[fault.kind]
+        self.fault, self.accounts, self.seen = fault, list(accounts), seen
+        self.kind = self.kinds[fault.kind]
         self.problems, self.times = [], []
         # Of two, the second may learn of the first before it is struck itself.
         struck = {v: accounts[v]["struck"] for v in fault.victims if "struck" in accounts[v]}
         self.victims, self.struck = list(struck), max(struck.values(), default=None)
         self.others = [rank for rank in range(fault.size) if rank not in struck]
-        self.is_mpi = BackendName.parse(fault.backend).is_mpi
-        self.is_launched = fault.start != "hand"
         self.everyone = range(fault.size)
+
+    def verdict(self):
+        """Return a :class:`Verdict`."""
+        self.anything()
+        getattr(self, promise_of(self.fault, self.kinds))()
+        return Verdict(self.problems, self.times)
 
     def must(self, holds, text):
         if not holds:
@@ -109,20 +88,10 @@ class _Case:
     # What holds for every fault.
     def anything(self):
         self.must(not self.seen.overdue, "a rank was still busy at the deadline")
-        self.must(not self.seen.names, f"left in shared memory: {self.seen.names}")
-        self.must(not self.seen.processes, f"left alive: {self.seen.processes}")
-        for rank in self.everyone:
-            self._account(rank)
-
-    def _account(self, rank):
-        told = self.accounts[rank]
-        caught = told.get("caught")
-        if caught:
-            self.must(caught["error"] != "Wrong", f"rank {rank}: wrong data: {caught['text']}")
-            self._later(rank, caught, told.get("later"))
-        # An MPI opens what it needs when it needs it, and keeps it.
-        if "left" in told and self.fault.kind != "descriptors" and not self.is_mpi:
-            self.must(not told["left"], f"rank {rank} keeps {told['left']}")
+        for rank, told in enumerate(self.accounts):
+            if caught := told.get("caught"):
+                self.must(caught["error"] != "Wrong", f"rank {rank}: wrong data: {caught['text']}")
+                self._later(rank, caught, told.get("later"))
 
     def _later(self, rank, caught, later):
         """Each later collective failed at once, and named the first cause."""
@@ -135,13 +104,16 @@ class _Case:
         took = self.accounts[rank]["took"]
         self.must(took < PROMISED_S + self.seen.margin_s, f"rank {rank}: they took {took} s")
 
-    def _must_end(self, rank, code):
-        """A rank's process has ended so; of a launched job the launcher alone knows."""
-        if not self.is_launched:
-            came = self.seen.exit_codes[rank]
-            self.must(came == code, f"rank {rank} ended with {came} instead of {code}")
-            if code == 0 and self.fault.kind not in ("exit_0", "exec"):
-                self.must("done" in self.accounts[rank], f"rank {rank} gives no account")
+    def must_end(self, rank, code):
+        """A rank's process has ended so."""
+        came = self.seen.exit_codes[rank]
+        self.must(came == code, f"rank {rank} ended with {came} instead of {code}")
+        if code == 0 and self.fault.kind not in ("exit_0", "exec"):
+            self.must("done" in self.accounts[rank], f"rank {rank} gives no account")
+
+    def need_not_learn(self, rank):
+        """Whether a rank may have ended before it could learn of the fault."""
+        return False
 
     # Promises.
     def lost(self):
@@ -149,45 +121,36 @@ class _Case:
             return
         for victim in self.victims:
             if len(self.victims) == 1 or "caught" not in self.accounts[victim]:
-                self._must_end(victim, self.kind.exit_code)
+                self.must_end(victim, self.kind.exit_code)
         for rank in self.others:
-            self._must_end(rank, 0)
-            self._learns_of_victim(rank)
-        if self.is_launched:
-            self._launcher_says(self.kind.exit_code)
+            self.must_end(rank, 0)
+            self.learns_of_victim(rank)
 
     def interrupted(self):
         victim = self.fault.victim
-        expected = MEETS[self.fault.kind]
         caught = self.accounts[victim].get("caught", {})
-        if self.must(caught.get("error") == expected, f"the victim met {caught}"):
-            self._in_time(victim, caught)
+        if self.must(caught.get("error") == self.kind.meets, f"the victim met {caught}"):
+            self.in_time(victim, caught, max(self.struck or 0.0, caught["entered"]))
         for rank in self.everyone:
-            self._must_end(rank, 0)
+            self.must_end(rank, 0)
         for rank in self.others:
-            self._learns_of_victim(rank)
+            self.learns_of_victim(rank)
 
-    def _learns_of_victim(self, rank):
-        told = self.accounts[rank]
-        caught = told.get("caught")
+    def learns_of_victim(self, rank):
+        """It met an error that names the victim, and no other, in time."""
+        caught = self.accounts[rank].get("caught")
         if caught is None:
-            # A launcher may end it first; who was at the end already needed nobody.
-            may = self.is_launched or (self.fault.moment == CLOSE and "done" in told)
+            may = self.need_not_learn(rank)
             self.must(may, f"rank {rank} did not learn that {self.victims} were lost")
-        elif caught["error"] == "InitializationFailed" and "met" not in told:
-            self.must(self.fault.moment == START, f"rank {rank}: {caught['text']}")
-            self.must("rank" in caught["text"], f"rank {rank}: {caught['text']}")
-            self._in_time(rank, caught, START_S)
-        else:
-            named = caught["ranks"]
-            right = caught["error"] == "CollectiveFailed" and {*named} <= {*self.victims}
-            right = right and named and all(str(victim) in caught["text"] for victim in named)
-            self.must(right, f"rank {rank} met {caught['error']} of {caught['ranks']}: "
-                             f"{caught['text']}")  # fmt: skip
-            self._in_time(rank, caught)
+            return
+        named = caught["ranks"]
+        right = caught["error"] == "CollectiveFailed" and {*named} <= {*self.victims}
+        right = right and named and all(str(victim) in caught["text"] for victim in named)
+        self.must(right, f"rank {rank} met {caught['error']} of {named}: {caught['text']}")
+        self.in_time(rank, caught, max(self.struck or 0.0, caught["entered"]))
 
-    def _in_time(self, rank, caught, more_s=0.0):
-        since = max(self.struck or 0.0, caught["entered"] if more_s == 0.0 else 0.0)
+    def in_time(self, rank, caught, since, more_s=0.0):
+        """It learnt of it soon."""
         took = caught["at"] - since
         self.times.append(max(0.0, took))
         limit = PROMISED_S + more_s + self.seen.margin_s
@@ -195,13 +158,13 @@ class _Case:
 
     def late(self):
         limit, victim = self.fault.limit_s, self.fault.victim
-        self._must_end(victim, self.kind.exit_code)
+        self.must_end(victim, self.kind.exit_code)
         for rank in self.others:
-            self._must_end(rank, 0)
+            self.must_end(rank, 0)
         for rank in self.others:
             caught = self.accounts[rank].get("caught")
             if caught is None:
-                self.must(self.is_launched, f"rank {rank} did not miss rank {victim}")
+                self.must(self.need_not_learn(rank), f"rank {rank} did not miss rank {victim}")
                 continue
             right = caught["error"] == "CollectiveFailed" and caught["ranks"] == [victim]
             right = right and self.seen.timeout_variable in caught["text"]
@@ -209,15 +172,16 @@ class _Case:
             waited = caught["at"] - max(caught["entered"], self.struck or 0.0)
             least, most = 0.8 * limit, limit + PROMISED_S + self.seen.margin_s
             self.must(least < waited < most, f"rank {rank} waited {waited:.2f} s, not {limit}")
-        lives = self.kind.promise == LATE and not self.is_launched
+        lives = self.kind.promise == LATE and not self.need_not_learn(victim)
         self.must(not lives or "caught" in self.accounts[victim], "the late rank met no error")
 
     def astray(self):
         texts = set()
         for rank in self.everyone:
-            self._must_end(rank, 0)
+            self.must_end(rank, 0)
             caught = self.accounts[rank].get("caught")
-            if not self.must(caught or self.is_launched, f"rank {rank} met no error") or not caught:
+            if caught is None:
+                self.must(self.need_not_learn(rank), f"rank {rank} met no error")
                 continue
             right = caught["error"] in ("CollectiveFailed", "InvalidBufferSize")
             right = right and caught["step"] == self.fault.step
@@ -225,37 +189,15 @@ class _Case:
             self.must(right, f"rank {rank} met {caught}")
             texts.add(caught["text"].partition(": ")[2])
             self.must(f"rank {self.fault.victim}" in caught["text"], f"who? {caught['text']}")
-            self._in_time(rank, caught)
+            self.in_time(rank, caught, max(self.struck or 0.0, caught["entered"]))
         self.must(len(texts) <= 1, f"ranks are told different things: {texts}")
 
     def nothing(self):
         for rank in self.everyone:
-            self._must_end(rank, 0)
+            self.must_end(rank, 0)
             told = self.accounts[rank]
             self.must("caught" not in told, f"rank {rank} met {told.get('caught')}")
             self.must("done" in told, f"rank {rank} gives no account")
-        if self.is_launched:
-            self.must(self.seen.launcher == 0, f"the launcher ended with {self.seen.launcher}")
-
-    def unsaid(self):
-        for rank in self.everyone:
-            self.must("done" in self.accounts[rank], f"rank {rank} gives no account")
-        self.must(self.seen.launcher == 1, f"the launcher ended with {self.seen.launcher}")
-        says = "No space left on device" in self.seen.launcher_text
-        self.must(says, f"the launcher says {self.seen.launcher_text!r}")
-
-    def planted(self):
-        for rank in self.everyone:
-            self._must_end(rank, 0)
-            caught = self.accounts[rank].get("caught")
-            if caught is None:
-                self.must("done" in self.accounts[rank], f"rank {rank} gives no account")
-                continue
-            right = caught["error"] == "InitializationFailed" and "rank" in caught["text"]
-            self.must(right, f"rank {rank} met {caught}")
-            took = caught["at"] - caught["entered"]
-            limit = PROMISED_S + START_S + self.seen.margin_s
-            self.must(took < limit, f"rank {rank} looked for {took:.2f} s, not {limit:.2f}")
 
     def refused(self):
         self.nothing()
@@ -264,44 +206,3 @@ class _Case:
         count = len(OPERATIONS) + 3 if self.fault.kind.startswith("use_in_child") else 1
         right = len(told) == count and all(word in text for text in told)
         self.must(right, f"the other is told {told}")
-
-    def short(self):
-        """All went well, or all are refused alike, or the victim failed and the others name it."""
-        met = [told.get("caught", {}).get("error") for told in self.accounts]
-        for rank in self.everyone:
-            self._must_end(rank, 0)
-        alike = {"AllocationFailed"}, {"InitializationFailed"}, {None}
-        if set(met) in alike:
-            return
-        right = met[self.fault.victim] in ("MemoryError", "OSError", "CollectiveFailed")
-        self.must(right, f"ranks met {met}")
-        if not self.must(self.struck is not None, "the fault did not strike"):
-            return
-        for rank in self.others:
-            self._learns_of_victim(rank)
-
-    def ended(self):
-        """The launcher ended as it was told to, if it was not at its end already.
-
-        An interpreter that imports the module of ``-m`` answers Ctrl-C itself, and exits with 1.
-        """
-        text = self.seen.launcher_text
-        if not any(self.accounts) and "runpy" in text and text.endswith("KeyboardInterrupt\n"):
-            return
-        code = -self.kind.signal if self.fault.kind == "launcher_killed" else 128 + self.kind.signal
-        self.must(self.seen.launcher in (0, code, -self.kind.signal),
-                  f"the launcher ended with {self.seen.launcher}")  # fmt: skip
-
-    def _launcher_says(self, code):
-        """Its exit code is the culprit's; of a rank that exits with 0 too early, another's."""
-        expected = 128 - code if code < 0 else code or 1
-        came = self.seen.launcher
-        self.must(came == expected, f"the launcher ended with {came} instead of {expected}")
-
-
-def percentiles(times):
-    """Return p50, p95 and the longest of some times."""
-    if not times:
-        return 0.0, 0.0, 0.0
-    cuts = statistics.quantiles(times, n=20, method="inclusive") if len(times) > 1 else times * 20
-    return statistics.median(times), cuts[-1], max(times)

@@ -6,10 +6,8 @@ import random
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, njit, objmode
 
 from cobre_comm import ReduceOp
-from cobre_comm.jit.types import CommType
 from cobre_comm.testing.cases.calls import calls
 
 LENGTHS = (1, 5, 12, 13, 200, 2000, 20_000)
@@ -17,7 +15,6 @@ LONG = 200_000  # elements; seldom, because many processes share few cores
 PERIOD = 8  # every so many steps the ranks agree whether they are done
 REGION_ELEMENTS = (10, 5000, 300_000)
 _PRIME = 251
-_LAST = []
 FOLDS = {ReduceOp.SUM: np.add, ReduceOp.MIN: np.minimum, ReduceOp.MAX: np.maximum}  # exact here
 
 
@@ -74,32 +71,30 @@ def take(comm, step, caller):
     if step.operation == "allreduce":
         recv = np.zeros(n, dtype)
         made.allreduce(comm, data(rank, number, n, dtype), recv, step.op)
-        _compare(step, recv, _folded(step, size))
+        compare(step, recv, folded(step, size))
     elif step.operation == "allgatherv":
         counts = np.array([n * ((r + number) % 3) // 2 for r in range(size)])
         displs = np.cumsum(counts) - counts
         recv = np.zeros(counts.sum(), dtype)
         made.allgatherv(comm, data(rank, number, counts[rank], dtype), recv, counts, displs)
         blocks = [data(r, number, counts[r], dtype) for r in range(size)]
-        _compare(step, recv, np.concatenate(blocks))
+        compare(step, recv, np.concatenate(blocks))
     elif step.operation == "broadcast":
         buf = data(rank, number, n, dtype)
         made.broadcast(comm, buf, step.root)
-        _compare(step, buf, data(step.root, number, n, dtype))
+        compare(step, buf, data(step.root, number, n, dtype))
     elif step.operation == "exact_sum":
         came = made.exact_sum(comm, data(rank, number, n))
-        _compare(step, came, sum(data(r, number, n).sum() for r in range(size)))
+        compare(step, came, sum(data(r, number, n).sum() for r in range(size)))
     elif step.operation == "region":
         _share(comm, step)
     elif step.operation == "split":
         comm.split(comm.rank % 2).close()
-    elif step.operation == "last":
-        _hold_in_call_alone(comm, step)
     else:
         made.barrier(comm)
 
 
-def _folded(step, size):
+def folded(step, size):
     inputs = [data(r, step.number, step.length, step.dtype) for r in range(size)]
     return functools.reduce(FOLDS[step.op], inputs)
 
@@ -109,38 +104,11 @@ def _share(comm, step):
         if comm.is_leader:
             region.as_mut_slice()[:] = data(0, step.number, step.length)
         region.fence()
-        _compare(step, region.as_slice(), data(0, step.number, step.length))
+        compare(step, region.as_slice(), data(0, step.number, step.length))
         region.fence()
 
 
-@functools.cache
-def reduce_on_last():
-    """Return a compiled allreduce that alone holds its communicator, which it takes from a list."""
-    kind = CommType()
-
-    @njit
-    def reduce(send, recv):
-        with objmode(comm=kind):
-            comm = _LAST.pop()
-        held = [comm]
-        held.pop().allreduce(send, recv)
-
-    reduce.compile((float64[::1], float64[::1]))
-    return reduce
-
-
-def _hold_in_call_alone(comm, step):
-    recv = np.zeros(step.length)
-    reduce = reduce_on_last()
-    try:
-        _LAST.append(comm.split(0))
-        reduce(data(comm.rank, step.number, step.length), recv)
-    finally:
-        _LAST.clear()  # where it was struck before the call
-    _compare(step, recv, _folded(step._replace(dtype="f8", op=ReduceOp.SUM), comm.size))
-
-
-def _compare(step, came, expected):
+def compare(step, came, expected):
     if not np.array_equal(came, expected):
         raise Wrong(f"{step}: {np.count_nonzero(came != expected)} elements differ")
 

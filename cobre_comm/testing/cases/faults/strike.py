@@ -11,22 +11,17 @@ import threading
 import time
 from functools import partial
 
-import numba
 import numpy as np
 
 from cobre_comm import InvalidCommunicator
 from cobre_comm.testing.cases.calls import OPERATIONS, calls
-from cobre_comm.testing.cases.faults.calling import collective, last_is_wrong
+from cobre_comm.testing.cases.faults.calling import collective
 from cobre_comm.testing.cases.faults.fault import await_fact, told
 from cobre_comm.testing.cases.raised import met
 
 CHILD_LIVES_S = 120  # longer than any test waits for an error; they are ended before
 EXIT_CODE = 7
 ALARM = signal.SIGUSR2
-
-
-class Boom(Exception):
-    """What a rank's own code raises, and does not catch."""
 
 
 class Alarmed(BaseException):
@@ -106,24 +101,29 @@ class Victim:
         self._end_signals = signal_in(self.fault.delay_s, number, every_s)
 
     def end(self):
-        """Send no more signals; give it its memory back; hear the child that tries."""
+        """Send no more signals; hear the child that tries."""
         self._end_signals()
         if "children" in told(self.folder, self.fault.victim):
             await_fact(self.folder, [self.fault.victim], "refused")
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
         end_children(self.folder, self.fault.victim)
         if signal.getsignal(ALARM) is not signal.SIG_DFL:
             signal.signal(ALARM, signal.SIG_IGN)
 
+    def _interrupt(self, number, handler):
+        """Have a handler raise. Raised in what LLVM calls back, an exception ends the process."""
+
+        def later_if_compiling(number, frame):
+            if _is_compiling(frame):
+                self.send(number)
+            else:
+                handler(number, frame)
+
+        signal.signal(number, later_if_compiling)
+        self.send(number)
+
     def _on_alarm(self, handler, every_s=0.0):
         signal.signal(ALARM, handler)
         self.send(ALARM, every_s)
-
-    def speak(self):
-        """Write to stdout; nothing is ready to take it."""
-        self.now()
-        print("a line of the victim", flush=True)
 
     def now(self):
         self.ledger.tell(struck=time.monotonic())
@@ -135,26 +135,22 @@ class Victim:
         signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # pytest and others print stacks
         self.send(signal.SIGSEGV)
 
-    def raise_error(self):
-        self.now()
-        raise Boom("a fault of the rank's own")
-
     def close(self):
         self.now()
         self.comm.close()
-
-    def exec(self):
-        self._on_alarm(lambda *_: os.execvp("sleep", ["sleep", "0.5"]))
 
     def exit_in_handler(self):
         self._on_alarm(lambda *_: os._exit(EXIT_CODE))
 
     # Interruptions.
+    def interrupt(self):
+        self._interrupt(signal.SIGINT, signal.default_int_handler)
+
     def alarm(self):
         def handler(*_):
             raise Alarmed("from the handler")
 
-        self._on_alarm(handler)
+        self._interrupt(ALARM, handler)
 
     # Lateness.
     def late(self):
@@ -164,10 +160,6 @@ class Victim:
     # What must not matter.
     def signals(self):
         self._on_alarm(lambda *_: None, 0.001)
-
-    def wait_outside(self):
-        """What strikes comes from outside: it learns the moment from the account."""
-        self.now()
 
     def children(self):
         self.now()
@@ -215,26 +207,6 @@ class Victim:
         """A child that holds all descriptors outlives the killed rank."""
         self._leave_child(fork)
         self.send(signal.SIGKILL)
-
-    def in_prange(self):
-        """A call with a wrong length in a loop whose threads cannot raise."""
-        # It has threads of its own, also of one. A compilation reads the variables again.
-        os.environ["NUMBA_THREADING_LAYER"] = "workqueue"
-        numba.config.reload_config()
-        last_is_wrong(self.comm, np.ones((0, 3)))  # compiles
-        self.now()
-        last_is_wrong(self.comm, np.ones((8, 3)))
-
-    # Less of what it has.
-    def descriptors(self):
-        self.now()
-        os.closerange(3, 4096)
-
-    def memory(self):
-        pages = int(open("/proc/self/statm").read().split()[0])  # noqa: PTH123, SIM115
-        limit = pages * os.sysconf("SC_PAGESIZE") + int(self.fault.delay_s * 2**30)
-        self.now()
-        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 
     # Another call than all others.
     def astray(self, operation, length=5, **keywords):

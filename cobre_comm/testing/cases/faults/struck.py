@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Slow
 from cobre_comm.testing.cases.faults.fault import REGION, SPLIT, STEP, Fault
-from cobre_comm.testing.cases.faults.judge import Seen, judge
-from cobre_comm.testing.cases.faults.work import work
+from cobre_comm.testing.cases.faults.judge import Judge, Seen
+from cobre_comm.testing.cases.faults.work import Worker
 
 MARGIN_S = 20.0  # a loaded machine may be late, but never as late as the limit of a wait
 LIMIT_S = 0.5
@@ -13,14 +13,14 @@ LIMIT_S = 0.5
 
 def struck(comm, caller, fault, folder):
     """Work until the fault has struck; return the account of this rank."""
-    return work(comm, caller, complete(fault, comm.size), folder)
+    return Worker(comm, caller, complete(fault, comm.size), folder, comm.rank).account()
 
 
 def complete(fault, size, **changes):
     return replace(fault, size=size, victim=fault.victim % size, **changes)
 
 
-def check(fault, outcomes, variable=""):
+def check(fault, outcomes, variable="", judge=Judge):
     """Judge what came of the ranks of a pool; raise where it is not what it must be."""
     accounts = [outcome.value if outcome.ok else {} for outcome in outcomes]
     struck_at = [each["struck_by"] for each in accounts if each.get("struck_by")]
@@ -35,7 +35,7 @@ def check(fault, outcomes, variable=""):
         overdue=any(outcome.timed_out for outcome in outcomes),
         timeout_variable=variable,
     )
-    problems = judge(fault, accounts, seen).problems
+    problems = judge(fault, accounts, seen).verdict().problems
     told = [outcome.describe() for outcome in outcomes if not outcome.ok]
     assert not problems, "\n".join([str(fault), *problems, *told])
 

@@ -1,0 +1,145 @@
+"""What the accounts of a job's ranks must say after a fault of the campaign."""
+
+from dataclasses import dataclass
+
+from cobre_comm.testing.backend_name import BackendName
+from cobre_comm.testing.cases.faults import judge as cases
+from cobre_comm.testing.cases.faults.judge import PROMISED_S
+from tests.campaign.fault import CLOSE, START
+from tests.campaign.kinds import KINDS, SIGNALS
+
+START_S = 3.0  # how long ranks look for each other where one may be lost then
+
+
+@dataclass(frozen=True)
+class Seen(cases.Seen):
+    """What was seen of a job beside the accounts of its ranks.
+
+    A launcher alone knows with which exit codes the ranks that it started have ended.
+
+    Attributes
+    ----------
+    names, processes : tuple of str
+        What was left in shared memory, and alive.
+    launcher : int or None
+        Exit code of the launcher.
+    launcher_text : str
+        What it wrote.
+    """
+
+    names: tuple = ()
+    processes: tuple = ()
+    launcher: int | None = None
+    launcher_text: str = ""
+
+
+def promise_of(fault):
+    """Return what the kind of a fault promises."""
+    return cases.promise_of(fault, KINDS)
+
+
+def judge(fault, accounts, seen):
+    """Return the verdict."""
+    return Judge(fault, accounts, seen).verdict()
+
+
+class Judge(cases.Judge):
+    """What a fault promises is a method."""
+
+    kinds = KINDS
+
+    def __init__(self, fault, accounts, seen):
+        super().__init__(fault, accounts, seen)
+        self.is_launched = fault.start != "hand"
+
+    def anything(self):
+        super().anything()
+        self.must(not self.seen.names, f"left in shared memory: {self.seen.names}")
+        self.must(not self.seen.processes, f"left alive: {self.seen.processes}")
+        # An MPI opens what it needs when it needs it, and keeps it.
+        if self.fault.kind != "descriptors" and not BackendName.parse(self.fault.backend).is_mpi:
+            for rank, told in enumerate(self.accounts):
+                self.must(not told.get("left"), f"rank {rank} keeps {told.get('left')}")
+
+    def must_end(self, rank, code):
+        if not self.is_launched:
+            super().must_end(rank, code)
+
+    def need_not_learn(self, rank):
+        """A launcher may end it first; who was at the end already needed nobody."""
+        is_at_the_end = self.fault.moment == CLOSE and "done" in self.accounts[rank]
+        return self.is_launched or is_at_the_end
+
+    def learns_of_victim(self, rank):
+        told = self.accounts[rank]
+        caught = told.get("caught", {})
+        if caught.get("error") != "InitializationFailed" or "met" in told:
+            super().learns_of_victim(rank)
+            return
+        self.must(self.fault.moment == START, f"rank {rank}: {caught['text']}")
+        self.must("rank" in caught["text"], f"rank {rank}: {caught['text']}")
+        self.in_time(rank, caught, self.struck or 0.0, START_S)
+
+    def lost(self):
+        super().lost()
+        if self.is_launched and self.struck is not None:
+            self._launcher_says(self.kind.exit_code)
+
+    def nothing(self):
+        super().nothing()
+        if self.is_launched:
+            self.must(self.seen.launcher == 0, f"the launcher ended with {self.seen.launcher}")
+
+    def unsaid(self):
+        for rank in self.everyone:
+            self.must("done" in self.accounts[rank], f"rank {rank} gives no account")
+        self.must(self.seen.launcher == 1, f"the launcher ended with {self.seen.launcher}")
+        says = "No space left on device" in self.seen.launcher_text
+        self.must(says, f"the launcher says {self.seen.launcher_text!r}")
+
+    def planted(self):
+        for rank in self.everyone:
+            self.must_end(rank, 0)
+            caught = self.accounts[rank].get("caught")
+            if caught is None:
+                self.must("done" in self.accounts[rank], f"rank {rank} gives no account")
+                continue
+            right = caught["error"] == "InitializationFailed" and "rank" in caught["text"]
+            self.must(right, f"rank {rank} met {caught}")
+            took = caught["at"] - caught["entered"]
+            limit = PROMISED_S + START_S + self.seen.margin_s
+            self.must(took < limit, f"rank {rank} looked for {took:.2f} s, not {limit:.2f}")
+
+    def short(self):
+        """All went well, or all are refused alike, or the victim failed and the others name it."""
+        met = [told.get("caught", {}).get("error") for told in self.accounts]
+        for rank in self.everyone:
+            self.must_end(rank, 0)
+        alike = {"AllocationFailed"}, {"InitializationFailed"}, {None}
+        if set(met) in alike:
+            return
+        right = met[self.fault.victim] in ("MemoryError", "OSError", "CollectiveFailed")
+        self.must(right, f"ranks met {met}")
+        if not self.must(self.struck is not None, "the fault did not strike"):
+            return
+        for rank in self.others:
+            self.learns_of_victim(rank)
+
+    def ended(self):
+        """The launcher ended as it was told to, if it was not at its end already.
+
+        An interpreter that imports the module of ``-m`` answers Ctrl-C itself, and exits with 1.
+        """
+        text = self.seen.launcher_text
+        if not any(self.accounts) and "runpy" in text and text.endswith("KeyboardInterrupt\n"):
+            return
+        number = SIGNALS[self.fault.kind]
+        code = -number if self.fault.kind == "launcher_killed" else 128 + number
+        self.must(self.seen.launcher in (0, code, -number),
+                  f"the launcher ended with {self.seen.launcher}")  # fmt: skip
+
+    def _launcher_says(self, code):
+        """Its exit code is the culprit's; of a rank that exits with 0 too early, another's."""
+        expected = 128 - code if code < 0 else code or 1
+        came = self.seen.launcher
+        self.must(came == expected, f"the launcher ended with {came} instead of {expected}")

@@ -1,0 +1,60 @@
+"""Strike a rank of the campaign: also by having it speak, or by taking from it what it has."""
+
+import os
+import resource
+
+import numba
+import numpy as np
+
+from cobre_comm.testing.cases.faults.strike import Victim
+from tests.jit.parallel_loops import last_is_wrong
+
+
+class Boom(Exception):
+    """What a rank's own code raises, and does not catch."""
+
+
+class OddVictim(Victim):
+    """A rank that a fault of the campaign befalls."""
+
+    def end(self):
+        """Give it its memory back, too."""
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        super().end()
+
+    def raise_error(self):
+        self.now()
+        raise Boom("a fault of the rank's own")
+
+    def exec(self):
+        self._on_alarm(lambda *_: os.execvp("sleep", ["sleep", "0.5"]))
+
+    def speak(self):
+        """Write to stdout; nothing is ready to take it."""
+        self.now()
+        print("a line of the victim", flush=True)
+
+    def wait_outside(self):
+        """What strikes comes from outside: it learns the moment from the account."""
+        self.now()
+
+    def in_prange(self):
+        """A call with a wrong length in a loop whose threads cannot raise."""
+        # It has threads of its own, also of one. A compilation reads the variables again.
+        os.environ["NUMBA_THREADING_LAYER"] = "workqueue"
+        numba.config.reload_config()
+        last_is_wrong(self.comm, np.ones((0, 3)))  # compiles
+        self.now()
+        last_is_wrong(self.comm, np.ones((8, 3)))
+
+    # Less of what it has.
+    def descriptors(self):
+        self.now()
+        os.closerange(3, 4096)
+
+    def memory(self):
+        pages = int(open("/proc/self/statm").read().split()[0])  # noqa: PTH123, SIM115
+        limit = pages * os.sysconf("SC_PAGESIZE") + int(self.fault.delay_s * 2**30)
+        self.now()
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))

@@ -1,0 +1,144 @@
+"""What every rank of a campaign's job does: as in the table of cases, from its start to its end."""
+
+import functools
+import gc
+import pathlib
+import threading
+import time
+
+import numpy as np
+from numba import float64, njit, objmode
+
+from cobre_comm import ReduceOp, create_communicator
+from cobre_comm.jit.types import CommType
+from cobre_comm.testing.cases.faults import steps
+from cobre_comm.testing.cases.faults.fault import told
+from cobre_comm.testing.cases.faults.work import LONGEST_S, Worker
+from tests.campaign.fault import CLOSE, LAST, START
+from tests.campaign.kinds import KINDS, SIGNALS
+from tests.campaign.strike import OddVictim
+
+_LAST = []
+
+
+def work(comm, caller, fault, folder, rank=None):
+    """Be a rank of a job that a fault meets; return the account.
+
+    Without a communicator one is made here, from the environment; without a rank, the communicator
+    tells it, or MPI.
+    """
+    if rank is None:
+        rank = _rank_of_mpi() if comm is None else comm.rank
+    return WholeWorker(comm, caller, fault, folder, rank).account()
+
+
+def _rank_of_mpi():
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.rank
+
+
+class WholeWorker(Worker):
+    """A rank that a fault may meet while ranks meet, in a call that alone holds a communicator, or
+    at the end.
+    """
+
+    kinds, victims = KINDS, OddVictim
+
+    def __init__(self, comm, *rest):
+        super().__init__(comm, *rest)
+        self.owns = comm is None
+        self.before = descriptors()
+
+    def begin(self):
+        if self.owns:
+            if self.fault.moment == START:
+                self.strike()
+            self.entered = time.monotonic()
+            self.comm = create_communicator()
+        super().begin()
+
+    def has_struck(self):
+        comes_later = self.fault.kind in SIGNALS and self.fault.moment != CLOSE
+        return super().has_struck() and (not comes_later or "ended" in told(self.folder, "outside"))
+
+    def is_harmless(self):
+        return self.fault.moment == CLOSE or super().is_harmless()
+
+    def met(self, step):
+        return step._replace(operation="last") if self.fault.moment == LAST else super().met(step)
+
+    def strikes_in(self, step):
+        return self.fault.moment not in (START, CLOSE) and super().strikes_in(step)
+
+    def take(self, step):
+        if step.operation == "last":
+            _hold_in_call_alone(self.comm, step)
+        else:
+            super().take(step)
+
+    def end(self):
+        if self.fault.moment == CLOSE:
+            self.strike()
+        super().end()
+        if self.victim and self.kind.exit_code < 0:
+            time.sleep(LONGEST_S)  # the signal comes while it closes, or soon after
+
+    def try_later(self):
+        if self.fault.moment != LAST:  # there, what broke was held by the call alone
+            super().try_later()
+
+    def close_communicator(self):
+        if self.comm is not None:
+            super().close_communicator()
+        if self.owns:
+            self.comm = None
+            gc.collect()
+            left = sorted(descriptors() - self.before) + maps()
+            self.ledger.tell(left=left, threads=threading.active_count())
+
+
+@functools.cache
+def reduce_on_last():
+    """Return a compiled allreduce that alone holds its communicator, which it takes from a list."""
+    kind = CommType()
+
+    @njit
+    def reduce(send, recv):
+        with objmode(comm=kind):
+            comm = _LAST.pop()
+        held = [comm]
+        held.pop().allreduce(send, recv)
+
+    reduce.compile((float64[::1], float64[::1]))
+    return reduce
+
+
+def _hold_in_call_alone(comm, step):
+    recv = np.zeros(step.length)
+    reduce = reduce_on_last()
+    try:
+        _LAST.append(comm.split(0))
+        reduce(steps.data(comm.rank, step.number, step.length), recv)
+    finally:
+        _LAST.clear()  # where it was struck before the call
+    steps.compare(step, recv, steps.folded(step._replace(dtype="f8", op=ReduceOp.SUM), comm.size))
+
+
+def descriptors():
+    """Return what this process has open, by number and name."""
+    folder, found = pathlib.Path("/proc/self/fd"), set()
+    for path in folder.iterdir() if folder.exists() else []:
+        try:
+            found.add(f"{path.name} {path.readlink()}")
+        except OSError:
+            continue  # of this very loop
+    return found
+
+
+def maps():
+    """Return the shared memory that this process still has mapped, but for others' semaphores."""
+    path = pathlib.Path("/proc/self/maps")
+    lines = path.read_text().splitlines() if path.exists() else []
+    names = {line.split(None, 5)[5] for line in lines if "/dev/shm/" in line}
+    return sorted(name for name in names if "/dev/shm/sem." not in name)

@@ -22,7 +22,7 @@ LIMIT_S = 60.0  # for a meeting that takes SHORT_MS, and the handshake's 5 s, on
 
 
 class Proxy:
-    """Stands before a port, and flips one bit of what goes one way through its first connection.
+    """Stands before a port, and flips one bit of what goes one way through the first connection that is made.
 
     ``sent`` counts what that connection has sent each way.
     """
@@ -56,7 +56,7 @@ class Proxy:
                     if key.fileobj is self.listener:
                         for one in self._connect(is_first):
                             selector.register(stack.enter_context(one[0]), 1, one[1:])
-                        is_first = False
+                            is_first = False
                     elif not self._pass(key.fileobj, *key.data):
                         selector.unregister(key.fileobj)
 
@@ -64,7 +64,7 @@ class Proxy:
         worker, _ = self.listener.accept()
         try:
             rank_0 = socket.create_connection((LOOPBACK, self.port_behind))
-        except OSError:  # it has given up
+        except OSError:  # it does not listen yet, or has given up
             worker.close()
             return []
         return [(rank_0, worker, is_first, TO_WORKER), (worker, rank_0, is_first, TO_RANK_0)]

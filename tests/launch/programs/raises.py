@@ -45,7 +45,6 @@ def work(comm):
         wait(comm)
     except CollectiveFailed as error:
         os.write(1, f"{error}\n".encode())
-        os._exit(0)
 
 
 def main():

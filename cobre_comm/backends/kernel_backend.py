@@ -46,7 +46,7 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiling.cache_folder import refusal
 from cobre_kernels.machine.compiling.progress import progress
 from cobre_kernels.machine.record import View, peek_now, poke_now
-from cobre_kernels.nodes import records  # noqa: F401  # whose table every wait's clock reads
+from cobre_kernels.nodes import records  # noqa: F401  # numba must know the record of nodes: each wait reads it
 from numpy.typing import DTypeLike
 
 from cobre_comm import failure, slow_path

@@ -61,7 +61,7 @@ def _write(
         return
     late, is_one = sorted(waited), len(waited) == 1
     who = f"rank {runs_of(late, ',')}"
-    if min(waited.values()) < 0:  # see nodes/records.mark_node
+    if min(waited.values()) < 0:  # see _mark_node of nodes/waiting.py
         who += ", or another rank of its node," if is_one else ", or other ranks of their nodes,"
     who += " is late" if is_one else " are late"
     waited_s = max(map(abs, waited.values())) / libc.NS_PER_S

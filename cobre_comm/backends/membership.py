@@ -113,5 +113,5 @@ class Membership:
 
 
 def alone(rank: int, size: int, bodies: Bodies) -> Membership:
-    """Return the membership of a rank that has met no other."""
+    """Return the membership of a rank that has met no other yet, as if all were on other nodes."""
     return Membership(rank, size, (rank,), size, bodies, shares=False)

@@ -1,4 +1,4 @@
-"""How many cores this process may use."""
+"""How many cores this process may use, and how long a wait may keep one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pathlib
 import sys
 from collections.abc import Iterator
 
+SPIN_US = 30.0  # where every rank has a core
+
 _ROOT = pathlib.Path("/sys/fs/cgroup")
 _OWN = pathlib.Path("/proc/self/cgroup")
 _QUOTA_AND_PERIOD = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))  # v2, v1
@@ -16,6 +18,24 @@ _QUOTA_AND_PERIOD = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))  #
 def usable_cores() -> int:
     """Return how many cores this process may use: affinity and the quotas of cgroups both count."""
     return min(len(core_numbers()), quota_cores())
+
+
+def choose_spin_us(chosen_us: float | None, has_cores: bool, longest_us: float = SPIN_US) -> float:
+    """Return for how long a wait spins.
+
+    Parameters
+    ----------
+    chosen_us : float or None
+        The user's choice, in microseconds, which holds.
+    has_cores : bool
+        Whether every rank of this machine has a core. If not, a wait does not spin, because that
+        might keep another rank from running.
+    longest_us : float
+        How long it spins otherwise, in microseconds.
+    """
+    if chosen_us is not None:
+        return chosen_us
+    return longest_us if has_cores else 0.0
 
 
 def quota_cores() -> int:

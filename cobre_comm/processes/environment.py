@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.common import report_pipe
-from cobre_comm.common.cores import usable_cores
+from cobre_comm.common.cores import choose_spin_us, usable_cores
 from cobre_comm.processes.job import Job
 
 THREAD_VARIABLES = (
@@ -15,7 +15,6 @@ THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
 )
-BOUND_SPIN_US = "30"
 # More ranks than cores: an MPI that waits gives its core away (MPICH, Open MPI).
 YIELDING = {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
 
@@ -59,7 +58,7 @@ def _chosen(job: Job, *, bound: bool) -> dict[str, str]:
     chosen["PYTHONUNBUFFERED"] = "1"
     if bound:
         # A bound rank sees one core, and could not tell by itself whether peers share it.
-        chosen["COBRE_COMM_SPIN_US"] = BOUND_SPIN_US if here <= cores else "0"
+        chosen["COBRE_COMM_SPIN_US"] = f"{choose_spin_us(None, here <= cores):g}"
     if job.backend == "mpi" and here > cores:
         chosen |= YIELDING
     if job.nodes > 1:

@@ -16,7 +16,7 @@ from cobre_kernels.collective.comm import COMM, LEFT, PRESENT, UNREACHABLE
 from cobre_kernels.collective.status import LOST_PEER, OK
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.messages import HEAD_BYTES
+from cobre_kernels.mpi.control import HEAD_BYTES
 from cobre_kernels.mpi.records import MPI_MESSAGE, message_bytes
 from cobre_kernels.nodes import round
 from cobre_kernels.nodes.messages import ANSWER, GOODBYE, QUERY, REPORT, report_kernel

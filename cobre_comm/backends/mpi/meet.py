@@ -22,9 +22,9 @@ from cobre_comm.backends.mpi.rendezvous import MpiGroup, await_all, compile_in_t
 from cobre_comm.backends.nodes.configs import with_staging_buffer
 from cobre_comm.backends.nodes.memory import BODIES, half_bytes_of
 from cobre_comm.backends.nodes.node_order import NodeOrder
-from cobre_comm.backends.shm.attachment import SPIN_US
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
+from cobre_comm.common.cores import choose_spin_us
 from cobre_comm.config import MpiConfig
 
 if TYPE_CHECKING:
@@ -75,9 +75,8 @@ def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
     """Find out which rank is on which node, and attach to the ranks of this one; collective."""
     await_all(parent, config.timeout_s)
     world = parent.Dup()
-    node, has_room = split_by_node(world, config.pretend_nodes)
-    if config.spin_us is None:
-        config = dataclasses.replace(config, spin_us=SPIN_US if has_room else 0.0)
+    node, has_cores = split_by_node(world, config.pretend_nodes)
+    config = dataclasses.replace(config, spin_us=choose_spin_us(config.spin_us, has_cores))
     order = order_over(world, node)
     is_alone = order.nodes == 1
     compile_in_turn(node, node_kernels() if is_alone else _kernels_of_several_nodes())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from cobre_kernels.collective.comm import LEFT, PRESENT
 from cobre_kernels.machine.record import WORD_BYTES, View
-from cobre_kernels.mpi import calls, messages, records, verbs, waiting
+from cobre_kernels.mpi import calls, control, records, verbs, waiting
 from cobre_kernels.nodes.messages import GOODBYE, REPORT
 from cobre_kernels.nodes.records import INLINE_BYTES
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ VERBS = Verbs(
     allgatherv=verbs.allgatherv_kernel,
     broadcast=verbs.broadcast_kernel,
     alltoallv=verbs.alltoallv_kernel,
-    post=messages.post_kernel,
-    read=messages.read_kernel,
+    post=control.post_kernel,
+    read=control.read_kernel,
     block=waiting.block_kernel,
     followers_post=True,
 )
@@ -113,7 +113,7 @@ class MpiMemory(NodesMemory):
         buffer = (ctypes.c_char * self._mpi.message_bytes).from_address(received.address)
         deadline = running_s() + limit_s
         while sum(leader.condition != PRESENT for leader in leaders) < self._peers:
-            message = self._world.Improbe(source=MPI.ANY_SOURCE, tag=messages.TAG)
+            message = self._world.Improbe(source=MPI.ANY_SOURCE, tag=control.TAG)
             if message is not None:
                 message.Recv([buffer, MPI.BYTE])
                 # A goodbye is the last that a leader sends; what it asked before has no answer now.

@@ -23,12 +23,12 @@ def split_by_node(world: MPI.Intracomm, pretend: Sequence[int]) -> tuple[MPI.Int
     from mpi4py import MPI
 
     node = cast(MPI.Intracomm, world.Split_type(MPI.COMM_TYPE_SHARED, key=world.rank))
-    has_room = node.size <= min(_cores_of(node), quota_cores())
+    has_cores = node.size <= min(_cores_of(node), quota_cores())
     if not pretend:
-        return node, has_room
+        return node, has_cores
     pretended = cast(MPI.Intracomm, node.Split(pretend[world.rank % len(pretend)], key=world.rank))
     node.Free()
-    return pretended, has_room
+    return pretended, has_cores
 
 
 def order_over(world: MPI.Intracomm, node: MPI.Intracomm) -> NodeOrder:

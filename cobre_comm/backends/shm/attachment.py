@@ -19,7 +19,7 @@ from cobre_comm.backends.shm.region import map_region
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import Group
-from cobre_comm.common.cores import usable_cores
+from cobre_comm.common.cores import choose_spin_us, usable_cores
 from cobre_comm.config import ShmConfig
 
 PAGE_BYTES: int = control.PAGE_BYTES
@@ -27,7 +27,6 @@ LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps, where rank
 CACHED_BUFFER_BYTES = 3 * 2**18  # slots of 256 KiB stay in a core's second-level cache
 SMALLEST_BUFFER_BYTES = 48 * 2**10
 ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm of a container that asks for nothing
-SPIN_US = 30.0  # when every rank has a core
 YIELD_US = 200.0  # after the spin, before the first futex
 PORTABLE_VARIABLE = "COBRE_COMM_PORTABLE_WAIT"
 
@@ -57,7 +56,7 @@ class Attachment:
         record.chunk_bytes = control.chunk_bytes(self.buffer_bytes)
         record.liveness_fd = segment.fd
         record.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
-        set_patience(record, choose_spin_us(config))
+        set_patience(record, choose_spin_us(config.spin_us, config.size <= usable_cores()))
 
     def first_journal(self) -> int:
         """Return the address of the journal of the first of these ranks."""
@@ -150,10 +149,3 @@ def choose_buffer_bytes(config: ShmConfig) -> int:
     share = ALL_BUFFERS_BYTES // config.size // PAGE_BYTES * PAGE_BYTES
     largest = CACHED_BUFFER_BYTES if config.size <= usable_cores() else LARGEST_BUFFER_BYTES
     return max(SMALLEST_BUFFER_BYTES, min(largest, share))
-
-
-def choose_spin_us(config: ShmConfig) -> float:
-    """Return how long a wait spins: not at all if a spinning rank may keep a peer from running."""
-    if config.spin_us is not None:
-        return config.spin_us
-    return SPIN_US if config.size <= usable_cores() else 0.0

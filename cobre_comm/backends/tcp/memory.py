@@ -7,7 +7,7 @@ import socket
 import numpy as np
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
 from cobre_kernels.machine.record import WORD_BYTES, View
-from cobre_kernels.tcp import chain, messages, ring
+from cobre_kernels.tcp import chain, exchange, ring
 from cobre_kernels.tcp import links as records
 from cobre_kernels.tcp.frame import CONTROL_MESSAGE
 from cobre_kernels.tcp.progress import control, neighbours, waiting
@@ -17,24 +17,24 @@ from cobre_comm.backends.membership import Attachment
 from cobre_comm.backends.nodes.memory import NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.tcp.links import Links
-from cobre_comm.common.cores import usable_cores
+from cobre_comm.common.cores import choose_spin_us, usable_cores
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
-SPIN_US = 50.0  # when every rank of this machine has a core
+SPIN_US = 50.0  # a byte takes longer between nodes
 YIELD_US = 50.0  # after the spin, before the first poll
 
 VERBS = Verbs(
-    exchange=messages.exchange_kernel,
+    exchange=exchange.exchange_kernel,
     allgatherv=ring.allgatherv_kernel,
     broadcast=ring.broadcast_kernel,
-    alltoallv=messages.alltoallv_kernel,
+    alltoallv=exchange.alltoallv_kernel,
     post=control.post_kernel,
     read=control.read_kernel,
     block=waiting.block_kernel,
     chain=chain.chain_kernel,
     sees_bytes=True,
-    helpers=(messages.transfer_kernel, neighbours.advance_kernel),
+    helpers=(exchange.transfer_kernel, neighbours.advance_kernel),
 )
 
 
@@ -69,7 +69,8 @@ class SocketTransport:
             links.close()
             raise InitializationFailed("tcp", f"no memory for eager_bytes: {error}") from error
         if order.is_flat:
-            comm.spin_ns = choose_spin_us(self._config, links.ranks_here) * 1000
+            has_cores = links.ranks_here <= usable_cores()
+            comm.spin_ns = choose_spin_us(self._config.spin_us, has_cores, SPIN_US) * 1000
             comm.yield_ns = YIELD_US * 1000
         memory.nodes.eager_bytes = links.eager_bytes
         return memory
@@ -86,13 +87,6 @@ class SocketTransport:
         self.links.close()
 
 
-def choose_spin_us(config: TcpConfig, ranks_here: int) -> float:
-    """Return how long a wait spins, before it yields and then blocks."""
-    if config.spin_us is not None:
-        return config.spin_us
-    return SPIN_US if ranks_here <= usable_cores() else 0.0
-
-
 def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> View:
     """Return the record by which kernels use the links; it lives as long as the memory.
 
@@ -107,7 +101,7 @@ def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> V
     """
     size, nodes, own = len(node_order.order), node_order.nodes, node_order.node
     links = memory.record(records.LINKS, nodes)
-    links.transfer = messages.transfer_kernel.address
+    links.transfer = exchange.transfer_kernel.address
     links.advance = neighbours.advance_kernel.address
     links.eager_bytes = sockets.eager_bytes
     links.staging = memory.room(

@@ -54,14 +54,14 @@ def hand_out_kernel(comm, call):
     step = run(node.collectives[BARRIER].body, node, Barrier(0, 0))
     hear(comm, node.signature ^ comm.signature)
     node.timeout_ns = comm.timeout_ns
-    # A leader that gave up has shown whom it missed (row STRAY), unless it was interrupted.
+    # A leader that gave up has shown whom it missed, unless it was interrupted.
     is_told = step == OK or (step == LOST_PEER and load_acquire(staging.status) != OK)
     if is_told and not is_leader(comm):
         return _take_outcome(comm)
     if step != OK:
         fail_on_node(comm, step)
-        if step == TIMED_OUT and is_leader(comm) and call.status == OK:  # row STRAY
-            _show_outcome(comm, step)
+        if step == TIMED_OUT and is_leader(comm) and call.status == OK:
+            _show_outcome(comm, step)  # to followers that fetch it after the leader has given up
         return step
     return call.status
 
@@ -77,7 +77,7 @@ def _show_outcome(comm, status):
             move(staged, comm.failures[rank].address, FAILURE_BYTES)
     store_relaxed(staging.mpi_error, comm.mpi_error)
     store_relaxed(staging.waited_ns, comm.waited_ns)
-    # Release: pairs with the load in _take_outcome, of a rank that fetches after row STRAY.
+    # Release: pairs with the load in _take_outcome, of a rank that fetches it later.
     store_release(staging.status, status)
 
 

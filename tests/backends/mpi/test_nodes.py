@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from cobre_kernels.mpi import messages
+from cobre_kernels.nodes.messages import REPORT
 
 from cobre_comm import CollectiveFailed, MpiBackend
 from tests.grid import EVERY_RANK_ALONE
@@ -79,7 +79,7 @@ def test_the_wait_for_goodbyes_has_a_limit(comm):
         assert (first._owned in owned._owned) == is_kept
         if is_last and is_kept:
             goodbye = np.zeros(3 + world.size, dtype=np.int64)
-            goodbye[:2] = messages.REPORT, world.rank
+            goodbye[:2] = REPORT, world.rank
             world.Send([goodbye, MPI.BYTE], dest=0, tag=CONTROL_TAG)
 
 

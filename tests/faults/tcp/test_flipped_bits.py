@@ -22,9 +22,9 @@ LIMIT_S = 60.0  # for a meeting that takes SHORT_MS, and the handshake's 5 s, on
 
 
 class Proxy:
-    """Stands before a port, and flips one bit of what goes one way through the first connection that is made.
+    """Stands before a port, and flips a bit of what goes one way through the first link it makes.
 
-    ``sent`` counts what that connection has sent each way.
+    ``sent`` counts the bytes that this link has carried each way.
     """
 
     def __init__(self, port, way=TO_WORKER, bit=-1):

@@ -11,10 +11,9 @@ import numpy as np
 from cobre_kernels.collective.comm import FAILURE
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
 from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES
-from cobre_kernels.mpi import calls, messages, verbs
+from cobre_kernels.mpi import calls, control, verbs
 from cobre_kernels.mpi.records import MPI, OUTBOX_MESSAGES, message_bytes
-from cobre_kernels.nodes import messages as control
-from cobre_kernels.nodes import outcome, records, round
+from cobre_kernels.nodes import messages, outcome, records, round
 
 from cobre_comm.backends.nodes.memory import BODIES
 from tests.kernels import shared_words
@@ -108,8 +107,8 @@ class Node(World):
         nodes.allgatherv = verbs.allgatherv_kernel.address
         nodes.broadcast = verbs.broadcast_kernel.address
         nodes.alltoallv = verbs.alltoallv_kernel.address
-        nodes.report, nodes.post = control.report_kernel.address, messages.post_kernel.address
-        nodes.read = messages.read_kernel.address
+        nodes.report, nodes.post = messages.report_kernel.address, control.post_kernel.address
+        nodes.read = control.read_kernel.address
         nodes.nodes, nodes.widest, nodes.waits_end = 1, size, 1
         nodes.node_order = nodes.node_index = self._words(range(size))
         nodes.node_starts, nodes.node_of = self._words([0, size]), self._words([0] * size)

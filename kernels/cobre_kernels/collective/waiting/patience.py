@@ -55,6 +55,7 @@ ANSWER_POLL_NS = 20_000_000  # how long it blocks while it awaits answers to a l
 STALL_NS = 500_000_000  # ten ticks: a busy machine lets a rank that wakes up run sooner
 FIRST_NAP_NS = 20_000  # a wait that cannot be woken sleeps this long, then twice that, ...
 LONGEST_NAP_NS = 1_000_000
+LONG_AGO_NS = 1  # for a clock that shows when a wait last looked around; 0 is "not in this wait"
 
 
 class Patience(NamedTuple):
@@ -130,6 +131,7 @@ def pause(comm, looks):
 def pause_kernel(comm):
     """Do what the policy says; compiled once for all waits."""
     wait = comm.wait
+    beat(comm)
     now = _read_clock(comm)
     if wait.entered_ns == 0:
         wait.entered_ns = now
@@ -139,7 +141,8 @@ def pause_kernel(comm):
     is_due = now - wait.looked_ns >= TICK_NS
     if wait.act == BLOCK or is_due:
         _become_long(comm)
-        is_overdue = _is_overdue(comm)
+        heed_pulse(comm)
+        is_overdue = 0 < comm.timeout_ns <= waited_ns(comm)
         if is_due or is_overdue:
             outcome = _look_around(comm, is_overdue)
             if outcome != OK:
@@ -181,11 +184,9 @@ def _become_long(comm):
 def _read_clock(comm):
     """Note the time; a gap in which this rank did not run counts as one tick.
 
-    The others did not run either, perhaps: they are queried anew. A leader that waits for other
-    nodes shows its own that it does.
+    The others did not run either, perhaps: they are queried anew.
     """
     wait = comm.wait
-    beat(comm)
     now = libc.monotonic_ns()
     gap_ns = now - wait.clock_ns
     wait.clock_ns = now
@@ -197,13 +198,6 @@ def _read_clock(comm):
 
 
 @routine
-def _is_overdue(comm):
-    """Tell whether the timeout was over when this wait last read the clock."""
-    heed_pulse(comm)
-    return 0 < comm.timeout_ns <= waited_ns(comm)
-
-
-@routine
 def waited_ns(comm):
     """Return how long this wait has lasted, as its timeout counts."""
     return comm.wait.clock_ns - comm.wait.began_ns
@@ -212,7 +206,7 @@ def waited_ns(comm):
 @routine
 def look_around_soon(comm):
     """Look around before the wait blocks again."""
-    comm.wait.looked_ns = 1
+    comm.wait.looked_ns = LONG_AGO_NS
 
 
 @routine

@@ -46,8 +46,8 @@ def exchange_kernel(comm, call):
         return end_verb(comm, outcome)
     for node in range(nodes.nodes):
         if node != own:
-            _post_recv(comm, node, EXCHANGE, nodes.landing[node], nodes.recv_bytes[node])
-            _post_send(comm, node, EXCHANGE, call.payload, call.payload_bytes)
+            _set_recv(comm, node, EXCHANGE, nodes.landing[node], nodes.recv_bytes[node])
+            _set_send(comm, node, EXCHANGE, call.payload, call.payload_bytes)
     move(nodes.headers[own].address, nodes.header.address, call.size_bytes)
     return run_alone(comm.links.transfer, comm)
 
@@ -61,14 +61,14 @@ def alltoallv_kernel(comm, call):
         return end_verb(comm, outcome)
     for node in range(nodes.nodes):
         if node != own:
-            _post_recv(comm, node, STRIPE, call.recv + nodes.recv_at[node], nodes.recv_bytes[node])
-            _post_send(comm, node, STRIPE, call.send + nodes.send_at[node], nodes.send_bytes[node])
+            _set_recv(comm, node, STRIPE, call.recv + nodes.recv_at[node], nodes.recv_bytes[node])
+            _set_send(comm, node, STRIPE, call.send + nodes.send_at[node], nodes.send_bytes[node])
     move(call.recv + nodes.recv_at[own], call.send + nodes.send_at[own], nodes.send_bytes[own])
     return run_alone(comm.links.transfer, comm)
 
 
 @routine
-def _post_send(comm, node, tag, payload, size_bytes):
+def _set_send(comm, node, tag, payload, size_bytes):
     """Set up a message to a leader: this leader's header, and a payload."""
     peer = comm.links.peers[node]
     write_header(comm, peer.header, tag, size_bytes)
@@ -78,7 +78,7 @@ def _post_send(comm, node, tag, payload, size_bytes):
 
 
 @routine
-def _post_recv(comm, node, tag, landing, size_bytes):
+def _set_recv(comm, node, tag, landing, size_bytes):
     """Set up the receipt of a message from a leader, with so many bytes of payload."""
     peer = comm.links.peers[node]
     peer.first_word = header_first(tag, 0, size_bytes)
@@ -89,7 +89,7 @@ def _post_recv(comm, node, tag, landing, size_bytes):
 
 @kernel(COMM)
 def transfer_kernel(comm):
-    """Move what is posted until all of it has moved, and end the verb; compiled once for both."""
+    """Move all messages that are set up, in and out, and end the verb; compiled once for both."""
     outcome, activity = OK, MORE
     while outcome == OK and activity & MORE:
         activity = NO_MORE

@@ -90,7 +90,7 @@ places: $(VENV)/.dev  ## where users run (Slurm, Dask, ...), set up in a scratch
 place-%: $(VENV)/.dev  ## one of them: place-slurm, place-dask, ...
 	$(BIN)/python -m places $* --keep
 
-model:  ## search the models of the shared-memory protocols (needs spin and a C compiler)
+model:  ## search the models of the protocols (needs spin and a C compiler)
 	$(PYTHON) model/check.py
 
 bench: $(VENV)/.peers  ## the essentials beside Open MPI, MPICH and Intel MPI: bench/REPORT.md

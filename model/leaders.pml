@@ -87,7 +87,12 @@ inline wait_in_verb() {
     :: atomic {
             !failed && (events > 0 || time_is_up) && ALLOWS(SILENCE) ->
             if :: time_is_up :: else -> happen() fi;
-            leave(SILENCE)
+            go(OVERDUE);
+            if :: leave(SILENCE) :: leave(NO_REPORT) fi
+        }
+    :: atomic { /* in the commit exchange it would keep the others COMMITTED: no leader can help it */
+            !failed && events > 0 && ALLOWS(FAILURE) && state[me] != PREPARED ->
+            happen(); go(FAILURE); failed = 1; break
         }
 #ifndef BOUND
     :: atomic { !failed && events > 0 -> happen(); died[me] = 1; lost[me] = 1; lost_at[me] = 0 };
@@ -110,10 +115,18 @@ active [R] proctype leader() {
         :: atomic { events > 0 -> happen(); outcome[me] = AWAY }; goto end
         fi;
         go(NODE_IS_IN);
+#ifndef BOUND
+        if
+        :: round == 2 -> go(AGREED_BEFORE); goto data
+        :: else
+        fi;
+#endif
         wait_in_verb();
         if
         :: failed -> goto failing
+#ifdef BOUND
         :: !failed && round == 2 -> go(NO_DATA)
+#endif
         :: else ->
 #ifdef BOUND
             go(BOUND_DATA);
@@ -125,7 +138,7 @@ active [R] proctype leader() {
 #else
             go(LEAVABLE_DATA);
 #endif
-            wait_in_verb();
+data:       wait_in_verb();
             if :: failed -> goto failing :: else fi
         fi;
         go(OUTCOME)

@@ -1,4 +1,4 @@
-"""What ran, and on what: versions, processor, kernel, memory."""
+"""The machine and its software: versions, processor, kernel, shared memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DISTRIBUTIONS = ("numba", "llvmlite", "numpy", "mpi4py")
 
 
 def describe(backends: list[str]) -> dict[str, str]:
-    """Return words about this machine, by what they are about.
+    """Return facts about this machine and its software, by subject.
 
     Parameters
     ----------

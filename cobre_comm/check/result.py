@@ -1,4 +1,4 @@
-"""What a check is, and what became of it."""
+"""A check, the point at which it runs, and its result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that is promised.
+    """A check of one promise.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a check.
+    """The result of a check.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether all was as promised."""
+        """Whether the check passed."""
         return not self.detail
 
 

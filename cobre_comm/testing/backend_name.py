@@ -62,7 +62,7 @@ class BackendName:
 
     @classmethod
     def parse(cls, name: str) -> BackendName:
-        """Take a name apart; those of other distributions' backends are a kind alone.
+        """Take a name apart; the name of another distribution's backend is a kind and nothing more.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""What the other ranks see when one raises."""
+"""A check of the other ranks' errors when one rank raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one table of what collectives must do: a file for each collective, a row for each promise.
+"""The table of cases: a file for each collective, a row for each promise that backends keep.
 
 The conformance suite and ``cobre-comm check`` read it. ``collectives`` has each call by itself,
 ``memory`` shared regions, ``mixed`` many calls after one another, ``errors`` wrong calls,

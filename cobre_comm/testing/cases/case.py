@@ -46,7 +46,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a case has to know about the backends under test.
+    """Settings of the backends under test that a case depends on.
 
     Attributes
     ----------
@@ -101,7 +101,9 @@ OURS = Settings(
 
 @dataclass(frozen=True)
 class Ran:
-    """A case that ran: what became of every rank, and what it was about."""
+    """A case that has run: the outcome of every rank, and the cell and settings that it
+    ran with.
+    """
 
     backend: str
     size: int
@@ -111,20 +113,21 @@ class Ran:
 
     @property
     def values(self) -> list[Any]:
-        """What every rank returned, in rank order; raises if one did not."""
+        """The value of every rank, in rank order; raises if a rank returned none."""
         if not all(outcome.ok for outcome in self.outcomes):
             raise RanksFailed(self.outcomes)
         return [outcome.value for outcome in self.outcomes]
 
 
 def all_return(ran: Ran) -> None:
-    """Every rank returned: the body has compared by itself."""
+    """Check that every rank returned; the body itself has compared the results."""
     ran.values  # noqa: B018  # raises
 
 
 @dataclass(frozen=True)
 class Case:
-    """What every rank calls, what must come out, and where it is tried.
+    """A row of the table: the body of every rank, the check of its results, and the places to try
+    it.
 
     Attributes
     ----------
@@ -223,7 +226,7 @@ def name_of(value: Any) -> str:
 def perform(
     case: Case, pool: RankPool, cell: Cell, settings: Settings, timeout_s: float = 0.0
 ) -> None:
-    """Try a case on the ranks of a pool; raise where something else comes out than must.
+    """Try a case on the ranks of a pool; raise if the case does not find what it expects.
 
     Parameters
     ----------

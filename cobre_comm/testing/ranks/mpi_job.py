@@ -63,7 +63,7 @@ class MpiJob(RankJob):
         super().look()
 
     def _grace_s(self) -> float:
-        """Return how long MPI's end may take: all ranks take part in it, or it never ends."""
+        """Return the time for MPI's end, in which all ranks take part: none if a rank has ended."""
         are_alive = all(m.process.pid and m.process.ending is None for m in self.members)
         return super()._grace_s() if are_alive else 0.0
 
@@ -94,6 +94,6 @@ class MpiMember(Member):
     common: IO[bytes]
 
     def tail(self) -> str:
-        """Return the last of what the process wrote, with what ``mpiexec`` says."""
+        """Return the last output of the process, and the output of ``mpiexec``."""
         own, common = super().tail(), tail(self.common)
         return f"{own}\nmpiexec:\n{common}" if common else own

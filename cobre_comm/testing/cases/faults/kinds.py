@@ -1,4 +1,4 @@
-"""The kinds of faults: how each strikes, and what all other ranks must then meet."""
+"""The kinds of faults: how each strikes, and which errors all other ranks must then get."""
 
 import os
 import signal

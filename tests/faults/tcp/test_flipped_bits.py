@@ -1,4 +1,4 @@
-"""One bit of what two ranks send each other while they meet is flipped on its way."""
+"""Ranks meet while one bit of the bytes between two of them is flipped on its way."""
 
 import contextlib
 import selectors
@@ -22,7 +22,7 @@ LIMIT_S = 60.0  # for a meeting that takes SHORT_MS, and the handshake's 5 s, on
 
 
 class Proxy:
-    """Stands before a port, and flips one bit of what goes one way through the first connection that is made.
+    """Stands before a port, and flips one bit in one direction of the first connection.
 
     ``sent`` counts what that connection has sent each way.
     """
@@ -87,7 +87,9 @@ class Proxy:
 
 
 def meet_and_agree(config, listener=None):
-    """Take the steps of a tcp communicator up to its start; return what was agreed."""
+    """Take the steps of a tcp communicator up to its start; return the results that
+    ranks agree on.
+    """
     with meet(config, listener) as participant:
         order = find_nodes(participant, config)
         problem = first_problem(participant, "this rank has none" if config.rank else "")
@@ -99,7 +101,9 @@ def meet_and_agree(config, listener=None):
 
 @pytest.fixture
 def meeting(new_job, monkeypatch):
-    """Let two ranks meet through a proxy; return the results, and how much was sent each way."""
+    """Return a function that lets two ranks meet through a proxy: their results, and the bytes each
+    way.
+    """
     monkeypatch.setattr(jobs, "rendezvous", meet_and_agree)
     monkeypatch.setattr(jobs, "greet", lambda agreed, rank: None)
 
@@ -123,7 +127,9 @@ def check_agreed(result):
 
 @pytest.mark.parametrize("every", [61, slow(1)])
 def test_a_flipped_bit_ends_the_start_or_changes_nothing(meeting, every):
-    """Bit n % 8 of each n-th byte, each way: neither another error, nor a hang, nor other data."""
+    """Bit n % 8 of each n-th byte is flipped, each way: no other error, no hang, and no
+    other data.
+    """
     results, sent = meeting()
     for rank in range(2):
         check_agreed(results[rank])

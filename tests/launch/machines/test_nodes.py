@@ -1,4 +1,6 @@
-"""What ranks are told when a job has several nodes, and what a launcher of one node refuses."""
+"""The variables of ranks in a job of several nodes, and the command lines that its launcher
+refuses.
+"""
 
 import os
 from argparse import Namespace

@@ -23,7 +23,9 @@ SAYS = {
 
 @pytest.fixture
 def pretend(monkeypatch, tmp_path):
-    """Return a function that makes a starter of some MPI in a folder, and one that is loaded."""
+    """Return two functions: one makes the starter of an MPI in a folder, one lets mpi4py load an
+    MPI.
+    """
 
     def starter(folder, name, vendor):
         path = tmp_path / folder / name

@@ -1,4 +1,6 @@
-"""Every call of docs/howto/moving-from-mpi.md beside mpi4py's; are all results the same?"""
+"""Every call of docs/howto/moving-from-mpi.md is made beside mpi4py's, and the results are
+compared.
+"""
 
 import numpy as np
 from mpi4py import MPI

@@ -16,8 +16,7 @@ pytest_plugins = ["cobre_comm.testing.plugin"]
 
 
 def pytest_sessionstart(session):
-    """Compile before any test's time runs; restore signals that a shell ignores for background
-    commands.
+    """Compile before any test's time runs; restore signals that a background shell ignores.
 
     Launchers would pass it to ranks.
     """

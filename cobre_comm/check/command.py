@@ -1,6 +1,4 @@
-"""``cobre-comm check``: its arguments, and the run from the search for backends to the
-exit status.
-"""
+"""``cobre-comm check``: from its arguments to the exit status."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A choice of few combinations that still hold every pair of values: greedy, the same
-in every run.
-"""
+"""A choice of few combinations that hold every pair of values: greedy, always the same."""
 
 from __future__ import annotations
 

@@ -88,9 +88,7 @@ def names_of_calls_while(drop):
 
 
 def test_an_interrupt_is_not_lost_in_a_mapping_that_goes(tmp_path):
-    """No Python runs while a mapping is freed, because Python ignores exceptions within
-    ``__del__``.
-    """
+    """A mapping is freed without Python, which ignores exceptions within ``__del__``."""
     with (tmp_path / "file").open("wb+") as file:
         file.truncate(mmap.PAGESIZE)
         held = [map_file(file.fileno(), mmap.PAGESIZE)]

@@ -70,9 +70,7 @@ def chosen(options):
 
 
 def traits(fault):
-    """Return the traits that `--each` has once: kinds, and promises by backends and by ways to
-    wait.
-    """
+    """Return the traits that `--each` has once: kinds, and promises by backends and waits."""
     waits = [item for item in fault.env.items() if item[0].startswith("COBRE_COMM_")]
     promise = promise_of(fault)
     return {fault.kind, fault.moment, (promise, fault.backend, fault.start), (promise, *waits)}
@@ -140,9 +138,7 @@ def in_order(work):
 
 
 def _ranks(numbered):
-    """Return the key of an order by ranks that an MPI starts; faults that end the ranks
-    come last.
-    """
+    """Return a key of the ranks that an MPI starts; faults that end the ranks come last."""
     _, fault = numbered
     ends = fault.moment == START or (promise_of(fault) == LOST and fault.kind not in STAYS)
     return fault.backend, fault.size, ends

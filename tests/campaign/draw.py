@@ -113,9 +113,7 @@ def _can_be(fault):
 
 
 def _can_be_with_mpi(fault):
-    """Whether MPI allows the fault: MPI's own start needs every rank, and nodes see no death over
-    MPI.
-    """
+    """Whether MPI allows the fault: its start needs every rank, and it tells nodes of no death."""
     if fault.kind in NOT_WITH_MPI or fault.kind.startswith("launcher"):
         return False
     if fault.moment == START:

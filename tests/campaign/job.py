@@ -1,6 +1,4 @@
-"""One job that a fault strikes: it is started, struck, awaited, searched for remains,
-and judged.
-"""
+"""One job that a fault strikes: started, struck, awaited, searched for remains, judged."""
 
 import atexit
 import contextlib
@@ -71,9 +69,7 @@ _warm = {}  # by backend and size: ranks of an MPI that no fault has ended yet
 
 
 def warm_ranks(fault):
-    """Return running ranks for a fault over MPI, because they take seconds to start; end other
-    ranks.
-    """
+    """Return running ranks for a fault over MPI, which start slowly; end other ranks."""
     key = fault.backend, fault.size
     if key not in _warm:
         end_warm_ranks()
@@ -144,9 +140,7 @@ class Job:
         )  # fmt: skip
 
     def _not_allowed(self, names):
-        """Return the names that must not be left; a killed rank 0 may leave one, if ranks were
-        still to meet.
-        """
+        """Return the names that must not be left; a killed rank 0 may leave one."""
         fault = self.fault
         may = fault.moment == START and fault.victim == 0 and fault.start == "hand"
         return set() if may and len(names) == 1 else names
@@ -206,9 +200,7 @@ class Job:
         return self._fork("launcher", {}, lambda: sys.exit(launching(str(self.folder))))
 
     def _fork(self, name, environment, do):
-        """Return the pid of a forked process that shares nothing with this one but
-        copied memory.
-        """
+        """Return the pid of a forked process that shares only copied memory with this one."""
         pid = os.fork()
         if pid:
             return pid

@@ -111,9 +111,7 @@ class Judge(cases.Judge):
             self.must(took < limit, f"rank {rank} looked for {took:.2f} s, not {limit:.2f}")
 
     def short(self):
-        """All ranks succeed, or get the same refusal, or the victim fails and the
-        others name it.
-        """
+        """All ranks succeed, or are refused alike, or the others name a failed victim."""
         met = [told.get("caught", {}).get("error") for told in self.accounts]
         for rank in self.everyone:
             self.must_end(rank, 0)
@@ -141,9 +139,7 @@ class Judge(cases.Judge):
                   f"the launcher ended with {self.seen.launcher}")  # fmt: skip
 
     def _launcher_says(self, code):
-        """The launcher has the exit code of the failed rank, or another rank's if that rank exits
-        with 0.
-        """
+        """The launcher has the failed rank's exit code, or another's if that exits with 0."""
         expected = 128 - code if code < 0 else code or 1
         came = self.seen.launcher
         self.must(came == expected, f"the launcher ended with {came} instead of {expected}")

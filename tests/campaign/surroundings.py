@@ -61,9 +61,7 @@ def children():
 
 
 def await_no_children(known, allowed, patience_s):
-    """End known processes and wait until no child is left; return the rest, which is then ended
-    too.
-    """
+    """End known processes and wait until no child is left; return and end the rest."""
     for pid in known:
         _kill(pid)
     until = time.monotonic() + patience_s

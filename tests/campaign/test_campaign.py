@@ -21,9 +21,7 @@ def test_a_number_is_always_the_same_fault():
 
 @pytest.mark.slow
 def test_each_kind_over_shared_memory_and_sockets():
-    """Each kind runs on nodes of two ranks; in the conformance table every rank is alone
-    (TestStruck).
-    """
+    """Nodes have two ranks here; in the conformance table every rank is alone (TestStruck)."""
     words = "--each", "--start", "hand", "--backend", "shm", "--backend", "tcp:"
     done = python("-m", "tests.campaign", *words, within_s=None)
     assert "0 misses" in done.stdout

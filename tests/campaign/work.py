@@ -1,6 +1,4 @@
-"""The body of a rank in the campaign: the steps of the table of cases, with the rank's start and
-end.
-"""
+"""The body of a rank in the campaign: steps, and the rank's start and end."""
 
 import functools
 import gc
@@ -41,9 +39,7 @@ def _rank_of_mpi():
 
 
 class WholeWorker(Worker):
-    """A rank that a fault may also strike while ranks meet, in a call that alone holds a
-    communicator, or at the end.
-    """
+    """A rank that a fault may also strike at its start, in a compiled call, or at its end."""
 
     kinds, victims = KINDS, OddVictim
 
@@ -139,9 +135,7 @@ def descriptors():
 
 
 def maps():
-    """Return the names of shared memory that this process still maps, without
-    semaphores of others.
-    """
+    """Return the names of shared memory that this process maps, but no semaphores."""
     path = pathlib.Path("/proc/self/maps")
     lines = path.read_text().splitlines() if path.exists() else []
     names = {line.split(None, 5)[5] for line in lines if "/dev/shm/" in line}

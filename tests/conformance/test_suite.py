@@ -29,9 +29,7 @@ except ImportError as error:
 
 @pytest.fixture
 def author(tmp_path):
-    """Return the folder of a distribution, made of the files on the page and installed
-    by its path.
-    """
+    """Return the folder of an installed distribution, made of the files on the page."""
     for name, text in re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE, flags=re.DOTALL):
         (tmp_path / name).write_text(text)
     entry = re.search(r'entry-points\."(.*?)"\]\n(\w+) = "(.*?)"', PAGE)
@@ -49,9 +47,7 @@ def run_pytest(author, *arguments):
 
 @pytest.mark.slow
 def test_the_page_runs_and_skips_what_it_cannot_do_with_the_reason(author):
-    """The page's suite passes; a second suite skips the features that its backend declares it
-    lacks.
-    """
+    """The page's suite passes; another one skips the features that its backend lacks."""
     page = author / "test_conformance.py"
     declared = '{"njit": "it is written in Python", "regions": "not yet"}'
     less = page.read_text().replace("cannot = {}", f"cannot = {declared}")

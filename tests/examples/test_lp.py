@@ -10,9 +10,7 @@ from simplex.tableau import add_row, cold_start, drop_slack_rows, rebuild
 
 
 def random_program(rng):
-    """Return cost, matrix, row bounds and bounds; half of the programs have small integers, so are
-    degenerate.
-    """
+    """Return cost, matrix, row bounds and bounds; half of the programs are degenerate."""
     m, n = int(rng.integers(1, 16)), int(rng.integers(1, 40))
     whole = rng.random() < 0.5
     entries = rng.integers(-3, 4, (m, n)) if whole else rng.normal(size=(m, n))

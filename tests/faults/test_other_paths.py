@@ -1,6 +1,4 @@
-"""Paths that tests seldom take: no futex, a long spin, a communicator per thread, no
-compilation.
-"""
+"""Seldom paths: no futex, a long spin, a communicator for each thread, no compilation."""
 
 import threading
 

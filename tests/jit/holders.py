@@ -57,9 +57,7 @@ def compare(left, right):
 
 
 def every_form(comm):
-    """Return the uses that go wrong and the errors of refused ones; all give the same
-    object back.
-    """
+    """Return uses that go wrong, and errors of refused ones; each gives the same object back."""
     other, region = comm.split_local(), comm.create_shared_region(2)
     listed = numba.typed.List([comm])
     table = numba.typed.Dict.empty(types.int64, numba.typeof(comm))

@@ -1,6 +1,4 @@
-"""Collectives in a ``prange`` are refused where numba shows them, and their errors are
-never lost.
-"""
+"""Collectives in a ``prange``: refused where numba shows them, and no error is lost."""
 
 import numpy as np
 from numba import TypingError, njit, prange
@@ -50,9 +48,7 @@ def refused(comm):
 
 
 def wrong_on_rank_0(comm):
-    """Pass a wrong length in another thread of rank 0; return the error of this rank's
-    next call.
-    """
+    """Pass a wrong length in another thread of rank 0; return this rank's next error."""
     own = comm.split_local()
     if own.rank == 0:
         last_is_wrong(own, np.ones((8, 3)))

@@ -1,6 +1,4 @@
-"""A user's function as numba compiles it: its cache, the objects it holds, and no code
-for no-ops.
-"""
+"""A user's function in compiled code: its cache, its references, and no code for no-ops."""
 
 import functools
 import importlib
@@ -81,9 +79,7 @@ print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("cobre_")))
 
 
 def test_a_change_of_any_source_that_reaches_a_user_s_code_is_another_version(monkeypatch):
-    """The version covers all modules that methods in compiled code import, and the kernels of every
-    backend.
-    """
+    """The version covers modules that compiled methods import, and kernels of every backend."""
     sources = {pathlib.Path(name) for name in python("-c", IMPORTED).stdout.split()}
     kernels = set(pathlib.Path(cobre_kernels.__file__).parent.rglob("*.py"))
     assert {"checks.py", "slow_path.py", "reduce_op.py"} <= {path.name for path in sources}

@@ -14,9 +14,7 @@ RUN = ("run", "--backend", "mpi", "-n")
 
 
 def needs(name):
-    """Skip if a library is not installed; compile for it, and return the variables that
-    choose it.
-    """
+    """Skip if a library is not installed; else compile, and return variables that choose it."""
     if sys.platform != "linux":
         pytest.skip("the launcher starts MPI ranks on Linux only")
     if why := why_not(name):

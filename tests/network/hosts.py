@@ -82,9 +82,7 @@ def sweep():
 
 
 def inside(namespace):
-    """Return a context in which this thread, and processes that it starts, have that
-    network alone.
-    """
+    """Return a context in which this thread, with its children, has that network alone."""
     return entered({"net": NAMESPACES / namespace})
 
 
@@ -165,9 +163,7 @@ class Host:
                       "netem", "delay", delay, "limit", PACKETS)  # fmt: skip
 
     def unplug(self):
-        """Pull the cable out of the switch: both ends lose the carrier, and no packet
-        announces it.
-        """
+        """Pull the cable out of the switch: both ends lose the carrier without a packet."""
         _tool("ip", "-n", self._switch, "link", "set", self._port, "down")
 
     def plug(self):

@@ -63,9 +63,7 @@ def gather_large(comm, caller, count):
 
 @pytest.mark.parametrize("threshold", [2**31, 0], ids=["mesh", "ring"])
 def test_everything_passes_the_switch(hosted_pools, hosts, caller, threshold):
-    """A host's cable is its only way to the others, and its counters show the bytes of
-    the gather.
-    """
+    """A host's only way to the others is its cable, which has carried the bytes."""
     before = [host.traffic() for host in hosts]
     hosted_pools((0, 1, 2)).run(
         gather_large, caller, 200_000, env=eager_bytes(threshold), timeout_s=DEADLINE_S

@@ -12,9 +12,7 @@ DEADLINE_S = 60
 
 
 def fill_region(comm):
-    """Leaders fill a region and all ranks read it; return the leader's number and the
-    node's size.
-    """
+    """Leaders fill a region and all ranks read it; return the leader and the node's size."""
     with comm.create_shared_region(1000) as region:
         if comm.is_leader:
             region.block(0, 1000)[:] = comm.rank

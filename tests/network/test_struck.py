@@ -67,9 +67,7 @@ def once_flowing(host, octets, *actions):
 
 
 def repeat_until_failure(comm, caller, operation, length):
-    """Return the error of a collective, its time, the errors of later calls, and the seconds these
-    took.
-    """
+    """Return a collective's error, its time, the errors of later calls, and their seconds."""
     prepare(comm, caller)
     while True:
         met = meet_failure(comm, caller, operation, length=length)
@@ -155,9 +153,7 @@ def lost_are_named(stroke, outcomes):
 @in_long_runs
 @pytest.mark.parametrize("turn", range(len(STRUCK)))
 def test_struck(hosted_pools, hosts, turn):
-    """All others name the lost ranks alone; beyond a cut cable, a node names some ranks on its far
-    side.
-    """
+    """All others name the lost ranks alone; beyond a cut cable, they name some of its far side."""
     kind, (layout, victim), operation, caller, length = STRUCK[turn]
     stroke = Stroke(kind, LAYOUTS[layout], victim)
     outcomes = stroke.run(
@@ -171,9 +167,7 @@ def test_struck(hosted_pools, hosts, turn):
     [row if row in EVERYDAY else pytest.param(*row, marks=pytest.mark.slow) for row in ROWS],
 )
 def test_struck_pair(hosted_pools, hosts, record_property, kind, role, backend, turn):
-    """Ranks are struck over each transport, in turn in one of the operations, each time at another
-    moment.
-    """
+    """Ranks are struck over each transport, in each operation, and at several moments."""
     pool = hosted_pools(LAYOUTS["interleaved"], skip_unless_here(backend))
     stroke = Stroke(kind, LAYOUTS["interleaved"], PAIRS[role], backend)
     operation, caller = OPERATIONS[turn % len(OPERATIONS)], ("python", "njit")[turn % 2]

@@ -50,9 +50,7 @@ def compile_faults(names, timeout_s):
 
 
 def make_sources(names):
-    """Make the sources of the faulty kernels; the error names a patch that no longer fits its
-    kernel.
-    """
+    """Make the sources of the faulty kernels; the error names a patch that fits no more."""
     code = (
         "import sys; from planted.faults import FAULTS; from planted.mutants import mutant_source\n"
         "for name in sys.argv[1:]: mutant_source(FAULTS[name])"

@@ -1,5 +1,4 @@
-"""The conformance suite finds faults: each is planted in a true kernel, on which the suite then
-runs.
+"""The conformance suite finds faults that are planted in true kernels.
 
 CATCHERS has the tests that find each fault; `make test` has these tests for the true kernels.
 """

@@ -57,9 +57,7 @@ def arguments(comm, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0)
 
 
 def calls(caller, rank=0):
-    """Return the collectives as functions of the communicator; with ``mixed``, ranks are Python and
-    njit in turn.
-    """
+    """Return the collectives as functions; with ``mixed``, odd ranks call from njit code."""
     if caller == "mixed":
         caller = ("python", "njit")[rank % 2]
     return SimpleNamespace(**{"python": _BODIES, "njit": _COMPILED}[caller])

@@ -101,9 +101,7 @@ OURS = Settings(
 
 @dataclass(frozen=True)
 class Ran:
-    """A case that has run: the outcome of every rank, and the cell and settings that it
-    ran with.
-    """
+    """A case that has run: the outcome of every rank, the cell and the settings."""
 
     backend: str
     size: int
@@ -126,8 +124,7 @@ def all_return(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """A row of the table: the body of every rank, the check of its results, and the places to try
-    it.
+    """A row of the table: the body of every rank, the check of its results, and its places.
 
     Attributes
     ----------

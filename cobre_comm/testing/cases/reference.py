@@ -22,9 +22,7 @@ LOGIC = {ReduceOp.LAND: np.logical_and, ReduceOp.LOR: np.logical_or}
 
 
 def ops_of(dtype):
-    """Return the operations that a dtype has: complex numbers only SUM, bool neither
-    SUM nor PROD.
-    """
+    """Return the operations of a dtype: complex has SUM alone, bool neither SUM nor PROD."""
     kind = np.dtype(dtype).kind
     if kind == "c":
         return OPS[:1]

@@ -74,9 +74,7 @@ def handler_that_returns(comm, caller):
 
 
 def handler_that_calls(comm, caller, folder):
-    """Rank 0 waits for rank 1, and its handler makes two calls; return the texts of
-    their errors.
-    """
+    """Rank 0 waits for rank 1, and its handler makes two calls; return their errors."""
     has_called, texts = pathlib.Path(folder) / "called", []
     barrier = calls(caller).barrier
 

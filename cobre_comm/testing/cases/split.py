@@ -26,9 +26,7 @@ PLANS = {
 
 
 def members(plan, rank, size):
-    """Return the ranks of a rank's new communicator in order, or None if it gets no
-    communicator.
-    """
+    """Return the ranks of a rank's new communicator in order, or None if it gets none."""
     given = [PLANS[plan](r, size) for r in range(size)]
     color = given[rank][0]
     if color is None:
@@ -71,9 +69,7 @@ def split(comm, caller, plan):
 
 
 def outlive_the_parent(comm, caller):
-    """Parents end before their children, by close and by the collector; each has noted its own
-    calls.
-    """
+    """Parents end before their children, closed or collected; each has noted its own calls."""
     child, names = divide(comm, "odd and even", range(comm.size))
     comm.barrier()
     before = child.stats()["barrier"].calls

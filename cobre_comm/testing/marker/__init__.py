@@ -1,3 +1,1 @@
-"""``@pytest.mark.ranks``: its arguments, the test on each rank, and the report that
-pytest shows.
-"""
+"""``@pytest.mark.ranks``: its arguments, the test on each rank, and pytest's report."""

@@ -168,9 +168,7 @@ def _result_of(returned: Any, function: str) -> Result:
 
 
 def _explaining(config: pytest.Config) -> Any:
-    """Return a context in which failing asserts show the values that they compare, as
-    in any test.
-    """
+    """Return a context in which failing asserts show the values that they compare."""
     plugin: Any = config.pluginmanager.get_plugin("assertion")
     item = SimpleNamespace(config=config, ihook=config.hook)
     return contextlib.contextmanager(plugin.pytest_runtest_protocol)(item)

@@ -1,6 +1,4 @@
-"""The report of a test that has run on ranks: the failures with a cause, and the ones
-that follow.
-"""
+"""The report of a test that has run on ranks: causes first, then failures that follow."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ from cobre_comm.testing.ranks.outcome import Outcome
 
 @dataclass(frozen=True)
 class Failure:
-    """The failure of a rank: in a line, in full, where it was raised, and the ranks
-    that were lost.
-    """
+    """The failure of a rank: in a line, in full, its place, and the ranks that were lost."""
 
     line: str
     text: str

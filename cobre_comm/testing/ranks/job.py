@@ -129,9 +129,7 @@ class RankJob(Closing):
         return [member.process.pid for member in self.members]
 
     def run(self, orders: Sequence[bytes], timeout_s: float) -> list[Outcome]:
-        """Hand out bodies; return the outcome of each. Processes still busy at the deadline are
-        killed.
-        """
+        """Hand out bodies; return all outcomes. Processes busy at the deadline are killed."""
         for member, order in zip(self.members, orders, strict=True):
             member.send(order)
         if not self._step_until(self._is_idle, scaled_limit(timeout_s)):

@@ -1,6 +1,4 @@
-"""The environment that makes a process a rank, and the names that a job may leave in
-shared memory.
-"""
+"""The environment that makes a process a rank, and the names that a job may leave behind."""
 
 from __future__ import annotations
 

@@ -17,9 +17,7 @@ def why_not(library: str | None) -> str:
 
 
 def skip_unless_here(backend: str) -> str:
-    """Skip the test if its backend needs an MPI that is not installed; otherwise return
-    the name.
-    """
+    """Skip the test if its backend needs an MPI that is not here; else return the name."""
     name = BackendName.parse(backend)
     if name.is_mpi and why_not(name.library):
         pytest.skip(f"{backend}: {why_not(name.library)}")

@@ -57,9 +57,7 @@ class Part:
             )
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Give the test of a case its trials, and any other test the backends and callers of the
-        grid.
-        """
+        """Give the test of a case its trials, and other tests backends and callers of the grid."""
         if not metafunc.config.pluginmanager.has_plugin(PLUGIN):
             raise pytest.UsageError(
                 f"the conformance suite needs its plugin, which is not loaded: pytest -p {PLUGIN}"

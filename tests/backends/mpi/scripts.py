@@ -62,9 +62,7 @@ def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.
 
 
 def left_since(before, library):
-    """Return the orphans that are new since ``before`` and stay; orphans of other jobs
-    come and go.
-    """
+    """Return the orphans that are new since ``before``; those of other jobs come and go."""
     deadline = time.monotonic() + SOON_S
     while (left := orphans(library) - before) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -72,8 +70,6 @@ def left_since(before, library):
 
 
 def orphans(library):
-    """Return the files that we or that MPI have left in shared memory, and that no process has
-    mapped.
-    """
+    """Return the files left in shared memory by us or by that MPI, which no process maps."""
     patterns = {"mpich": ["mpich*"], "openmpi": ["*sm_segment*", "*osc*"]}[library]
     return set().union(*(unused_files(pattern) for pattern in ["cobre-*", *patterns]))

@@ -97,9 +97,7 @@ def test_messages_between_nodes_go_through_sockets(comm):
 
 @on_each_path
 def test_sub_communicator_does_not_receive_the_callers_messages(comm):
-    """Half of the ranks, in reverse order, make a communicator while the caller awaits
-    any message.
-    """
+    """Half of the ranks make a communicator while the caller awaits any message."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -278,9 +276,7 @@ def test_world_of_one_where_four_are_announced(library, choice, variables):
 
 @pytest.mark.ranks(3, backends=["mpi-mpich:0,1"])
 def test_error_of_mpi_keeps_its_code_and_words(comm):
-    """A barrier gets a datatype that is null; Open MPI may be built without the check that reports
-    it.
-    """
+    """A barrier gets a null datatype; Open MPI may be built without the check that reports it."""
     from mpi4py import MPI
 
     comm.barrier()
@@ -294,9 +290,7 @@ def test_error_of_mpi_keeps_its_code_and_words(comm):
 @pytest.mark.slow
 @alone(backends=["mpi-openmpi", "mpi-mpich", "mpi-mpich:0,1"])
 def test_more_communicators_in_turn_than_mpi_has(comm):
-    """MPICH can have 2048 communicators at the same time, and each of ours has two or
-    more of them.
-    """
+    """MPICH can have 2048 communicators at a time, and each of ours has two or more."""
     for _ in range(1100):
         with create_communicator() as ours:
             ours.barrier()

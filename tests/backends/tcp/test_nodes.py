@@ -29,9 +29,7 @@ class Rank:
 
 
 def leaders_of(*changes):
-    """Let ranks with these changes of the configuration find their nodes; return the leader of
-    each.
-    """
+    """Let ranks with changed configurations find their nodes; return the leader of each."""
     size, found = len(changes), {}
     rows, barrier = [None] * size, threading.Barrier(size, timeout=PATIENCE_S)
 

@@ -31,8 +31,7 @@ def settings(eager_bytes):
 
 
 def tighten(comm):
-    """Let sockets buffer little: the least that a system allows for sending, and some bytes
-    received.
+    """Let sockets buffer little: the least for sending, and few bytes for receiving.
 
     With less to receive, a full window opens only when TCP probes it, five times a second.
     """
@@ -88,9 +87,7 @@ class Trickle:
 
 
 def work(comm, seed, count):
-    """Make random collectives, each verified; some have a MiB, more than a chunk or a socket's
-    buffer.
-    """
+    """Make random collectives, each verified; some have a MiB, more than a socket's buffer."""
     tighten(comm)
     sequences.random_operations(comm, "either", seed, count, 150_000)
 

@@ -34,8 +34,6 @@ def test_killed_beside_a_rank_of_its_node(library, victim, tmp_path):
 
 @pytest.mark.parametrize("library", SURVIVABLE)
 def test_killed_alone_on_its_node(library, tmp_path):
-    """No other rank sees the victim's process, so it is late; a death inside MPI would end all
-    ranks.
-    """
+    """No other rank sees the victim's process, so it is late; inside MPI it would end all ranks."""
     backend = f"mpi-{library}:{EVERY_RANK_ALONE}"
     struck.check(*lose(backend, 3, "exit_at_once", 1, tmp_path, 1.0, OFI), "COBRE_MPI_TIMEOUT_SECS")

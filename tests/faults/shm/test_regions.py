@@ -80,9 +80,7 @@ def struck_at(moment, number):
 
 
 def killed_at(comm, way, victim, moment):
-    """Kill one rank at its n-th call while it makes a region; return lost ranks or the number of
-    calls.
-    """
+    """Kill one rank at its n-th call while it makes a region; return lost ranks, or calls."""
     with struck_at(moment if comm.rank == victim else None, signal.SIGKILL) as calls:
         try:
             make_region(comm, way)
@@ -92,9 +90,7 @@ def killed_at(comm, way, victim, moment):
 
 
 def kills(way, moments):
-    """Kill each of two ranks at moments throughout the making of a region, of which nothing is
-    left.
-    """
+    """Kill each of two ranks throughout the making of a region, of which nothing is left."""
     for victim in (0, 1):
         calls = ranks(2, killed_at, way, victim, 0)[victim]
         assert calls > 40, calls
@@ -106,8 +102,7 @@ def kills(way, moments):
 
 
 def interrupted_at(comm, victim, moment):
-    """Interrupt one rank at its n-th call while it makes a region; return the calls that making
-    took.
+    """Interrupt one rank at its n-th call while it makes a region; return the calls.
 
     Both ranks go on with a barrier: a rank that has given up does not enter it.
     """
@@ -124,9 +119,7 @@ def interrupted_at(comm, victim, moment):
 
 
 def interrupts():
-    """Interrupt each of two ranks at moments throughout the making of a region; the other is told
-    at once.
-    """
+    """Interrupt each of two ranks throughout the making of a region; the other is told."""
     for victim in (0, 1):
         calls = ranks(2, interrupted_at, victim, 0)[victim]
         assert calls > 40, calls

@@ -1,6 +1,4 @@
-"""Ranks of the tcp backend as threads of one process; they meet and make their links,
-nothing else.
-"""
+"""Ranks of the tcp backend as threads of one process, which make their links and no more."""
 
 import contextlib
 import os

@@ -195,9 +195,7 @@ def test_time_in_which_a_rank_is_stopped_does_not_count(comm, tmp_path):
 @pytest.mark.ranks(2, backends=["tcp"], connect=False, env=limited(50000, COBRE_TCP_SIZE="3"))
 @pytest.mark.parametrize("victim", [0, 1])
 def test_ctrl_c(comm, victim, tmp_path):
-    """Ctrl-C ends the wait for a missing rank long before the limit, and leaves no
-    descriptor open.
-    """
+    """Ctrl-C ends the wait for a missing rank early, and leaves no descriptor open."""
     attached, sent_at, before = tmp_path / "attached", [], len(descriptors())
 
     def interrupt():

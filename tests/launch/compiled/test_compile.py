@@ -104,9 +104,7 @@ def test_nothing_is_said_where_nothing_is_compiled(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["compile", "shm", "tcp"])
 def test_jobs_find_everything_compiled(by, tmp_path):
-    """The command, or an earlier job of fewer kernels, has filled the cache: nothing is
-    left to do.
-    """
+    """After the command, or an earlier job with fewer kernels, nothing is left to compile."""
     empty = tmp_path / "empty.py"
     empty.touch()
     job = ["run", "-n", 2, "--backend"]

@@ -47,9 +47,7 @@ def recipe(mark):
 
 @pytest.fixture
 def run(tmp_path):
-    """Return a function that runs a recipe with bash, which finds our commands and the
-    stand-ins.
-    """
+    """Return a function that runs a recipe with bash, our commands and the stand-ins."""
     places = {"srun": SRUN, "scontrol": SCONTROL}
     for name, text in places.items():
         (tmp_path / name).write_text(text)

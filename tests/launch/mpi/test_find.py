@@ -23,9 +23,7 @@ SAYS = {
 
 @pytest.fixture
 def pretend(monkeypatch, tmp_path):
-    """Return two functions: one makes the starter of an MPI in a folder, one lets mpi4py load an
-    MPI.
-    """
+    """Return functions that make the starter of an MPI, and that let mpi4py load an MPI."""
 
     def starter(folder, name, vendor):
         path = tmp_path / folder / name

@@ -1,6 +1,4 @@
-"""Every call of docs/howto/moving-from-mpi.md is made beside mpi4py's, and the results are
-compared.
-"""
+"""Calls of docs/howto/moving-from-mpi.md beside mpi4py's; their results are compared."""
 
 import numpy as np
 from mpi4py import MPI

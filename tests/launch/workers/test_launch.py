@@ -158,9 +158,7 @@ def test_first_failure_is_the_workers_own_exception(actor):
 
 
 def mistaken(comm, ranks):
-    """Some ranks raise the same exception; the others report their own error, in a part of all
-    ranks.
-    """
+    """Some ranks raise alike; the others report their own error, in a part of all ranks."""
     part = comm.split(0)
     part.barrier()
     if comm.rank in ranks:
@@ -392,9 +390,7 @@ def test_argument_that_does_not_pickle():
 
 
 def test_a_program_that_forks_elsewhere_launches_and_stays_as_it_is():
-    """Each process that multiprocessing starts, by any method, makes "fork" the method of its
-    program.
-    """
+    """Each process that multiprocessing starts makes "fork" the method of its program."""
     chosen = multiprocessing.get_start_method(allow_none=True)
     multiprocessing.set_start_method("fork", force=True)
     try:

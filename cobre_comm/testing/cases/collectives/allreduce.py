@@ -88,8 +88,7 @@ def reduce_small_sum(comm, caller):
 
 
 def reduce_signed_zeros(comm, caller, op):
-    """In the result, the earlier rank's zero stays, positive or negative, and so does the first
-    NaN.
+    """Of equal zeros the earlier rank's stays, positive or negative; so does the first NaN.
 
     So it is for a few numbers, which every rank folds, and for many, of which each folds a part.
     """

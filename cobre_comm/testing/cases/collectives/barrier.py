@@ -10,9 +10,7 @@ from cobre_comm.testing.cases.case import EVERY, QUICK, Case
 
 
 def barrier_orders_writes(comm, caller, rounds, folder):
-    """Ranks write to a mapped file before the barrier and read it after; no backend has that
-    memory.
-    """
+    """Ranks write to a mapped file before the barrier, and read it after."""
     path = pathlib.Path(folder) / "words"
     if comm.rank == 0:
         path.write_bytes(bytes(8 * comm.size))

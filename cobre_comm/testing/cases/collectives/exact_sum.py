@@ -131,9 +131,7 @@ def sum_many(comm, caller, count, dtype):
 
 
 def sum_shapes(comm, caller):
-    """Sum arrays of two dimensions, of none, in part, read-only, and of another dtype
-    on each rank.
-    """
+    """Sum arrays of two dimensions, of none, in part, read-only, or of two dtypes."""
     exact_sum = calls(caller, comm.rank).exact_sum
     assert exact_sum(comm, np.full((3, 4), 0.5)) == 6.0 * comm.size
     assert exact_sum(comm, np.array(2.0 + comm.rank)) == sum(2.0 + r for r in range(comm.size))

@@ -54,9 +54,7 @@ def gather_again(comm, caller, count):
 
 
 def gather_in_place(comm, caller, count):
-    """The root sends its own block of recv; an array that another rank passes for recv keeps its
-    bytes.
-    """
+    """The root sends its own block of recv; an array passed for recv elsewhere keeps its bytes."""
     root = comm.size - 1
     sends = [block("f8", r, count) for r in range(comm.size)]
     displs = count * np.arange(comm.size)

@@ -46,9 +46,7 @@ def only_root_gets(comm):
 
 
 def cannot_be_pickled(comm):
-    """All ranks are told which rank cannot pickle its object, and why; the communicator stays
-    usable.
-    """
+    """All ranks are told which rank cannot pickle, and why; the communicator stays usable."""
     last = comm.size - 1
     for call in (objects.broadcast, objects.gather, objects.allgather):
         own = (lambda: None) if comm.rank == last else comm.rank
@@ -60,9 +58,7 @@ def cannot_be_pickled(comm):
 
 
 class Unpicklable:
-    """An object whose pickling raises: an exception without a text, or one with a
-    file's odd name.
-    """
+    """An object whose pickling raises an exception that is hard to put into words."""
 
     def __init__(self, error):
         self.error = error

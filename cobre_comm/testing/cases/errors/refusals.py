@@ -1,6 +1,4 @@
-"""One rank refuses its own wrong call: the other ranks do not hang, and their error names that
-rank.
-"""
+"""One rank refuses its own wrong call: the others do not hang, and their error names it."""
 
 from functools import partial
 
@@ -31,9 +29,7 @@ def _refused(comm, made, name):
 
 
 def refused_on_one(comm, caller, name, then):
-    """Rank 1 refuses its own call, which the others wait for; return the first error of
-    this rank.
-    """
+    """Rank 1 refuses its own call, for which the others wait; return this rank's error."""
     made = calls(caller, comm.rank)
     comm.barrier()
     if comm.rank == 1:

@@ -24,9 +24,7 @@ def collective(comm, caller, operation, length=5, *, root=0, **keywords):
 
 
 def prepare(comm, caller, *others):
-    """Compile all collectives and meet, so that nothing but waiting follows; return the pids of all
-    ranks.
-    """
+    """Compile all collectives and meet, so that only waiting follows; return all pids."""
     for name in [*OPERATIONS, *others]:
         collective(comm, caller, name)
     pids = np.zeros(comm.size, dtype=np.int64)
@@ -36,9 +34,7 @@ def prepare(comm, caller, *others):
 
 
 def meet_failure(comm, caller, operation, **arguments):
-    """Return the error of a collective, its time, the errors of later calls, and the seconds these
-    took.
-    """
+    """Return a collective's error, its time, the errors of later calls, and their seconds."""
     caught, at = met(collective, comm, caller, operation, **arguments), time.monotonic()
     if caught is None:
         return None, at, None, 0.0

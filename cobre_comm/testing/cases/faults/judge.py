@@ -1,6 +1,4 @@
-"""The judge of ranks' accounts after a fault: a pure function of the accounts and of
-the job's end.
-"""
+"""The judge of ranks' accounts after a fault: a pure function of all observed facts."""
 
 from dataclasses import dataclass, field
 

@@ -1,6 +1,4 @@
-"""The log names a rank that is late, but alive: one rank of each node writes a line,
-now and then.
-"""
+"""The log names a rank that is late, but alive: one rank of each node writes a line."""
 
 import contextlib
 import logging
@@ -62,9 +60,7 @@ def fence(region):
 
 
 def waited_for(comm, caller, operation, absent, folder):
-    """All wait for one rank until every node has logged it; return this rank's lines
-    and the nodes.
-    """
+    """All wait for one rank until every node has logged it; return lines and nodes."""
     prepare(comm, caller)
     local = comm.split_local()
     here = local.min(comm.rank)

@@ -1,6 +1,4 @@
-"""The error names a rank that does not come within the limit, and the variable that raises the
-limit.
-"""
+"""The error names a rank that is later than the limit, and the variable of the limit."""
 
 import pathlib
 import subprocess
@@ -48,9 +46,7 @@ def suspended(comm, caller, pause_s):
 
 
 def least_named(rank, absent, nodes):
-    """Return sets of absent ranks; a rank's error has to name all of one set:
-    docs/guarantees.md.
-    """
+    """Return sets of absent ranks; an error has to name all of one (docs/guarantees.md)."""
     missing, told = {}, {}
     for node in set(nodes):
         missing[node] = {each for each in absent if nodes[each] == node}

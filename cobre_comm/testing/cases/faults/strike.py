@@ -110,9 +110,7 @@ class Victim:
             signal.signal(ALARM, signal.SIG_IGN)
 
     def _interrupt(self, number, handler):
-        """Have a handler raise, but not while LLVM calls back: there an exception would end the
-        process.
-        """
+        """Have a handler raise, but not while LLVM calls back: that would end the process."""
 
         def later_if_compiling(number, frame):
             if _is_compiling(frame):
@@ -187,9 +185,7 @@ class Victim:
         self._on_alarm(handler)
 
     def second_thread(self):
-        """A thread enters while the main thread waits for ranks that wait for the
-        thread's refusal.
-        """
+        """A thread enters while the main thread waits for ranks that wait for its refusal."""
 
         def enter():
             time.sleep(0.02)

@@ -184,9 +184,7 @@ class Worker:
         self.comm.close()
 
     def _leave_if_child(self):
-        """End a forked child that goes on in its parent's code; it must take no order of the
-        parent's.
-        """
+        """End a forked child that goes on in its parent's code, and takes no order of it."""
         if os.getpid() != self.pid:
             refused = [str(met(self.comm.barrier))]
             self.comm.close()

@@ -121,9 +121,7 @@ def cast(comm, caller, where, dtype, count):
 
 
 def write_at_once(comm, caller, operation, where, length):
-    """A rank that has returned writes to its part of the output, and the call overwrites none of
-    it.
-    """
+    """A rank that has returned writes to its part of the output, which the call leaves alone."""
     output, rank = output_of(comm, where, "f8", length), comm.rank
     call, came_over, incomplete = getattr(calls(caller, rank), operation), [], []
     for number in range(ROUNDS):

@@ -36,9 +36,7 @@ def held():
 
 
 def private_kib():
-    """Return the private memory of this process in KiB, without the free memory of the
-    allocator.
-    """
+    """Return this process's private memory in KiB, without the allocator's free memory."""
     with contextlib.suppress(AttributeError):  # no glibc
         ctypes.CDLL(None).malloc_trim(0)
     status = pathlib.Path("/proc/self/status").read_text()

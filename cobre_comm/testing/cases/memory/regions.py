@@ -64,9 +64,7 @@ def populate_by_block(comm, caller, count):
 
 
 def late_leader(comm, caller, pause_s):
-    """After a fence all ranks see the writes of the leader before it, also if the
-    leader is late.
-    """
+    """After a fence all ranks see the leader's writes, also if the leader is late."""
     region = comm.create_shared_region(1000, np.float64)
     comm.barrier()
     if comm.is_leader:
@@ -108,9 +106,7 @@ def leader(comm):
 
 
 def split(comm, caller):
-    """Communicators of split_local work and outlive each other; return this rank's
-    number and size.
-    """
+    """Communicators of split_local outlive each other; return this rank and the size."""
     first, second = comm.split_local(), comm.split_local()
     local = first.rank, first.size
     for each in (first, second):

@@ -23,9 +23,7 @@ def plan(seed, longest):
 
 
 def one_nan(values):
-    """Return the bytes of an array with all NaNs made alike, because a sum's NaN has no promised
-    payload.
-    """
+    """Return the bytes of an array with equal NaNs: no payload of a sum's NaN is promised."""
     if values.dtype.kind in "fc":
         values = values.view(f"f{values.itemsize // (2 if values.dtype.kind == 'c' else 1)}")
         values = np.where(np.isnan(values), values.dtype.type(np.nan), values)

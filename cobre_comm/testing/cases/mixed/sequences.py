@@ -40,9 +40,7 @@ def four_in_a_row(comm, caller):
 
 
 def random_operations(comm, caller, seed, count, longest):
-    """Make the same random collectives on every rank: any table, dtype, operation,
-    shape and root.
-    """
+    """Make the same random collectives on every rank, of any dtype, operation, shape and root."""
     draw = random.Random(seed)
     choice = OF_PYTHON if caller == "python" else COMPILED
     for number in range(count):

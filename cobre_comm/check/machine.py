@@ -24,7 +24,7 @@ def describe(backends: list[str]) -> dict[str, str]:
     Parameters
     ----------
     backends : list of str
-        What will run; of MPI, only libraries that are among them are named.
+        The backends that will run; of MPI, only their libraries are named.
     """
     said = {
         "cobre-comm": cobre_comm.__version__,

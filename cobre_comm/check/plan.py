@@ -58,7 +58,7 @@ def _callers(point: Point) -> tuple[str, ...]:
 def _is_for(case: Case, point: Point, *, quick: bool) -> bool:
     """Whether a case is tried at a point.
 
-    Of another distribution's backend nobody here knows what it cannot do, so only what all can is
+    Another distribution's backend may lack features, so only the cases that all backends pass are
     tried; ``cobre_comm.testing.conformance`` is for the rest. Across nodes MPI does not tell of a
     rank that has ended.
     """

@@ -49,7 +49,7 @@ class Check:
     column : str
         A key of :data:`COLUMNS`.
     name : str
-        What is promised, in a few words.
+        The promise, in a few words.
     run : callable
         Tries it on ranks; raises if it is not so.
     """
@@ -66,13 +66,13 @@ class Result:
     Attributes
     ----------
     point : Point
-        Where it ran.
+        The point at which the check ran.
     column, name : str
         Of the check.
     seconds : float
         How long it took, starting the ranks included.
     detail : str
-        What was wrong; empty if nothing was.
+        The failure; empty if the check passed.
     """
 
     point: Point

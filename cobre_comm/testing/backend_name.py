@@ -37,7 +37,7 @@ class BackendName:
     Attributes
     ----------
     kind : str
-        What ``Communicator.backend`` says.
+        The value of ``Communicator.backend``.
     library : str or None
         The MPI that was chosen.
     nodes : tuple of int

@@ -1,6 +1,6 @@
 """The pytest plugin: ``@pytest.mark.ranks`` and the ranks that all tests share.
 
-pytest loads it wherever this package is installed, so it imports what it needs when a test asks
+pytest loads it wherever this package is installed, so it imports its modules when a test asks
 for ranks.
 """
 

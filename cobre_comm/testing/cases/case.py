@@ -56,10 +56,10 @@ class Settings:
         Environment variables with which some messages of a few KiB are long and others short,
         where a backend treats them differently.
     timeout_variables : mapping
-        The variable that says how long a live rank is waited for, by kind of backend.
+        The variable with the limit of a wait for a live rank, by kind of backend.
     nodes : callable
-        ``nodes(backend, size)``: for each rank a number that is the same for those who share
-        regions with it.
+        ``nodes(backend, size)``: for each rank the number of its node; ranks of one node share
+        regions.
     """
 
     smallest_buffers: Mapping[str, str] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Case:
     Attributes
     ----------
     name : str
-        What is promised, as a name of Python.
+        The promise, as a name of Python.
     body : callable
         ``body(comm, caller, *arguments)`` on every rank; it compares with the reference and
         raises. Without callers it is ``body(comm, *arguments)``.
@@ -194,7 +194,7 @@ class Case:
         Parameters
         ----------
         callers : sequence of str
-            Those that the backends under test can have.
+            The callers that the backends under test can have.
         """
         possible = [c for c in self.callers if c in callers or {*BOTH} <= {*callers}]
         factors = {
@@ -228,7 +228,7 @@ def perform(
     Parameters
     ----------
     case : Case
-        What is tried.
+        The case to try.
     pool : RankPool
         The ranks.
     cell : Cell

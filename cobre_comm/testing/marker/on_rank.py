@@ -1,6 +1,6 @@
 """A marked test on one rank: the function runs in a session of pytest that collects nothing.
 
-So pytest rewrites the asserts of the module as in its own process, and explains what they compare.
+So pytest rewrites the asserts of the module as in its own process, and shows the values.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ class Result:
     outcome : str
         ``"passed"``, ``"skipped"``, ``"xfailed"`` or ``"failed"``.
     line : str
-        What the exception says, in a line.
+        The text of the exception, in a line.
     where : str
         Where it was raised.
     text : str
         The failure as pytest shows it.
     lost : tuple of int
-        The ranks whose loss it follows from.
+        The lost ranks that the failure names.
     """
 
     outcome: str = PASSED

@@ -38,7 +38,7 @@ class Member:
     Attributes
     ----------
     outcome : Outcome or None
-        What became of the present body.
+        The outcome of the present body.
     """
 
     def __init__(self, loop: Loop, start: Callable[[Standard], Rank]) -> None:

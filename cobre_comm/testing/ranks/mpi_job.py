@@ -29,7 +29,7 @@ class MpiJob(RankJob):
     Parameters
     ----------
     environment : mapping
-        Added to this process's environment, without what would decide about backends.
+        Added to this process's environment, without variables that configure backends.
     rank_environments : sequence of mapping
         Further variables of each rank: too late for MPI's launcher, early enough for the rank.
     """
@@ -88,7 +88,7 @@ class MpiMember(Member):
     Attributes
     ----------
     common : file
-        What ``mpiexec`` writes.
+        The output of ``mpiexec``.
     """
 
     common: IO[bytes]

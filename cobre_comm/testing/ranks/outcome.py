@@ -18,9 +18,9 @@ class Outcome:
     rank : int
         The rank.
     value : object
-        What the body returned, if it did.
+        The value that the body returned, if it returned.
     exception : BaseException or None
-        What it raised, if it did.
+        The exception that it raised, if any.
     traceback : str
         The traceback of that exception, formatted on the rank.
     ended : bool
@@ -87,9 +87,9 @@ class RanksFailed(AssertionError):  # a sentence, as CollectiveFailed is
     Parameters
     ----------
     outcomes : sequence of Outcome
-        What became of every rank.
+        The outcome of every rank.
     message : str
-        What was expected instead.
+        The result that was expected instead.
 
     Examples
     --------

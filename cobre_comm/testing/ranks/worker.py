@@ -100,7 +100,7 @@ def _unpack(order: bytes) -> tuple[Any, ...]:
 def prepare_process() -> None:
     """Write stacks on ``SIGUSR1``, raise on Ctrl-C also in the background, and write whole lines.
 
-    What a shell starts in the background begins with ``SIGINT`` ignored.
+    A process that a shell starts in the background ignores ``SIGINT``.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

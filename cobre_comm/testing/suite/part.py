@@ -39,7 +39,7 @@ class Part:
     grid : Grid
         Set by the class that pytest collects.
     cannot : mapping
-        What the backend cannot do, one of :data:`FEATURES`, and why. Tests of it are skipped, and
+        Features of :data:`FEATURES` that the backend lacks, and why. Tests of them are skipped, and
         give the reason.
     cases : sequence of Case
         The rows of the table that the class tries.

@@ -55,11 +55,11 @@ class Judge:
     Parameters
     ----------
     fault : Fault
-        What befell whom.
+        The fault of the job.
     accounts : sequence of dict
         In rank order, as ``fault.told`` returns them.
     seen : Seen
-        All else.
+        All other facts.
     """
 
     kinds = KINDS

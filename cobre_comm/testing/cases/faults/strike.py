@@ -39,7 +39,7 @@ def signal_in(delay_s, number, every_s=0.0):
     """Have the system send this process a signal after a while, and then again and again.
 
     No thread of the process has a part in it, so the moment does not depend on the GIL. Where
-    there is no such timer (macOS), a thread sends it. Return what ends the signals.
+    there is no such timer (macOS), a thread sends it. Return a function that ends it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     try:
@@ -83,7 +83,7 @@ class Victim:
     Parameters
     ----------
     fault : Fault
-        What befalls it.
+        The fault that strikes the rank.
     folder : str
         Where the ranks write their accounts.
     ledger : Ledger

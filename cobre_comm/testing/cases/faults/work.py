@@ -30,11 +30,11 @@ class Worker:
     caller : str
         As the table of cases has it.
     fault : Fault
-        What befalls whom.
+        The fault of the job.
     folder : str
         Empty at first; ranks write their accounts there.
     rank : int
-        Which this is.
+        The number of this rank.
     """
 
     kinds, victims = KINDS, Victim

@@ -1,6 +1,6 @@
 """Outputs in shared regions: the same results as anywhere else, wherever the ranks' outputs lie.
 
-Ranks whose outputs are the same memory may copy less; those whose outputs are not must notice.
+Ranks may copy less if their outputs are the same memory, and must notice if they are not.
 """
 
 from functools import partial

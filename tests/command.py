@@ -1,11 +1,11 @@
-"""Run a command to its end, and show what it said if it ends in another way than it should."""
+"""Run a command to its end; if its exit status is wrong, show its output."""
 
 import subprocess
 import sys
 
 
 def run(*words, code=0, within_s=120, **rest):
-    """Return the completed process, whose status must be ``code``, or any where that is None."""
+    """Return the completed process, whose status must be ``code``; None allows any status."""
     done = subprocess.run(words, capture_output=True, text=True, timeout=within_s, **rest)
     assert code in (None, done.returncode), f"{done.returncode}\n{done.stdout}{done.stderr}"
     return done

@@ -1,4 +1,4 @@
-"""What test functions share; the classes of the suite have these from their grid."""
+"""Hooks and fixtures of all test functions; the classes of the suite get theirs from their grid."""
 
 import os
 import re
@@ -16,7 +16,7 @@ pytest_plugins = ["cobre_comm.testing.plugin"]
 
 
 def pytest_sessionstart(session):
-    """Compile before any test's time runs; undo what a shell does to commands in the background.
+    """Compile before any test's time runs; restore signals that a background shell ignores.
 
     Launchers would pass it to ranks.
     """
@@ -31,14 +31,14 @@ def pytest_sessionstart(session):
 
 
 def group_of(nodeid):
-    """Return what one worker of pytest-xdist runs: the tests of a folder, or of a pool of ranks."""
+    """Return the group of tests for one worker of pytest-xdist: a folder, or a pool of ranks."""
     path, _, name = nodeid.partition("::")
     return POINT.findall(name)[-1] if path.endswith(TABLE) else path.rpartition("/")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Have one worker run all of a group: pytest 9 does not let the mark `xdist_group` do it."""
+    """Have one worker run a whole group, because pytest 9 ignores the mark `xdist_group`."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Groups(LoadScopeScheduling):
@@ -49,7 +49,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(items):
-    """Put short groups last, so that no worker ends long after the others: many ranks take long.
+    """Put short groups last, so that no worker ends long after the others; many ranks take long.
 
     Tests of one pool of ranks come one after the other: only some pools stay.
     """

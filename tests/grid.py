@@ -1,4 +1,4 @@
-"""The backends, and for each the numbers of ranks, on which the suites run."""
+"""The backends on which the suites run, with the numbers of ranks for each."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def slow(value):
 
 
 def values(backend, size, body, *args, **keywords):
-    """Return what ranks return that make their communicators themselves, or none."""
+    """Return the values of ranks whose bodies make their own communicators, or none."""
     return values_of(run_ranks_outcomes(backend, size, body, *args, connect=False, **keywords))
 
 
@@ -33,13 +33,13 @@ def usual_and_slow(values):
 
 
 def some(quick, everything):
-    """Return parameters of which only some are for a quick run."""
+    """Return parameters, marked as slow unless they are among the quick ones."""
     rest = [values for values in everything if values not in quick]
     return [*quick, *(pytest.param(*values, marks=pytest.mark.slow) for values in rest)]
 
 
 def pairs(rows, alone=()):
-    """Return those of some mappings in which every pair of values occurs that is in any of them."""
+    """Return few of the rows, in which every pair of values occurs that is in any row."""
     return [rows[number] for number in sorted(choose(rows, alone=alone))]
 
 

@@ -1,4 +1,4 @@
-"""Which backends can run on this machine, and why others cannot."""
+"""The backends that can run on this machine, and the reasons why others cannot."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SHM_BYTES = 48 * 2**20
 
 
 class UnknownBackend(ValueError):
-    """A name that is no backend's; the message says which there are."""
+    """A name that no backend has; the message lists the names that can be given."""
 
 
 def find_backends(asked: Sequence[str]) -> tuple[list[str], list[Missing]]:
-    """Return the backends to check, and those that cannot run here.
+    """Return the backends to check, and the backends that cannot run here.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def _check_name(name: str, others: Sequence[str]) -> None:
 
 
 def _expand(name: str) -> tuple[list[str], str]:
-    """Return what a name stands for, or why that cannot run."""
+    """Return the backends that a name stands for, and the reason if they cannot run."""
     chosen = BackendName.parse(name)
     reason = ""
     if name == "shm":
@@ -80,7 +80,7 @@ def _expand(name: str) -> tuple[list[str], str]:
 
 
 def _every_mpi() -> tuple[list[str], str]:
-    """Return a name for each MPI that can be started, or why none can."""
+    """Return a name for each MPI that can be started, and the reason if none can."""
     vendor, reason = startable_mpi(None)
     if reason.startswith("mpi4py is not installed"):
         return [], reason

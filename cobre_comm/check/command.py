@@ -1,4 +1,4 @@
-"""``cobre-comm check``: its arguments, and what it does with them."""
+"""``cobre-comm check``: from its arguments to the exit status."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _sizes(text: str | None, *, quick: bool) -> list[int]:
 
 
 def _names(text: str | None) -> list[str]:
-    """Return names; a number goes on with the nodes of the one before, as in ``mpi-mpich:0,1``."""
+    """Return names of backends; a number belongs to the name before it, as in ``mpi-mpich:0,1``."""
     names: list[str] = []
     for word in filter(None, (text or "").split(",")):
         if word.isdigit() and names:
@@ -113,7 +113,7 @@ def _check_surroundings() -> None:
 
 
 def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table: bool) -> int:
-    """Find, compile, check, tell."""
+    """Find the backends, compile, check, and print the results."""
     from cobre_comm.check import document, machine, plan, table
     from cobre_comm.check.backends import find_backends
     from cobre_comm.check.training import Witness
@@ -139,7 +139,7 @@ def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table:
 
 
 def _compile(backends: Sequence[str]) -> None:
-    """Compile the kernels now, and say so: then the checks are about what they are about."""
+    """Compile the kernels beforehand, and say so, so that no check's time includes it."""
     from cobre_comm.backends import NAMES
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.testing.backend_name import BackendName
@@ -165,7 +165,7 @@ def _run(planned: Mapping[Point, Sequence[Check]]) -> list[Result]:
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end this as Ctrl-C does, with a status of its own; put handlers back."""
+    """Let SIGTERM end the command as Ctrl-C does, with its own exit status; put handlers back."""
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)

@@ -16,7 +16,7 @@ def document(
     quick: bool,
     seconds: float,
 ) -> dict[str, Any]:
-    """Return the machine, the results and what is missing as values that JSON can hold."""
+    """Return the machine, the results and the missing backends as values that JSON can hold."""
     failed = [result for result in results if not result.passed]
     return {
         "ok": is_right(missing, results),
@@ -43,13 +43,13 @@ def _check(result: Result) -> dict[str, Any]:
 
 
 def is_right(missing: Sequence[Missing], results: Sequence[Result]) -> bool:
-    """Whether all that was asked for ran and passed, and that was something."""
+    """Whether every check passed that was asked for, and at least one ran."""
     asked = any(each.asked for each in missing)
     return bool(results) and not asked and all(result.passed for result in results)
 
 
 def last_line(missing: Sequence[Missing], results: Sequence[Result], seconds: float) -> str:
-    """Return the last line: how many checks passed, and what is missing."""
+    """Return the last line: how many checks passed, and which backends are missing."""
     failed = sum(not result.passed for result in results)
     asked = [each.backend for each in missing if each.asked]
     if failed:
@@ -73,5 +73,5 @@ def _numbers(sizes: Sequence[int]) -> str:
 
 
 def points_of(results: Sequence[Result]) -> list[Point]:
-    """Return where something ran, in order."""
+    """Return the points at which checks ran, in order."""
     return list(dict.fromkeys(result.point for result in results))

@@ -1,4 +1,4 @@
-"""What ran, and on what: versions, processor, kernel, memory."""
+"""The machine and its software: versions, processor, kernel, shared memory."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DISTRIBUTIONS = ("numba", "llvmlite", "numpy", "mpi4py")
 
 
 def describe(backends: list[str]) -> dict[str, str]:
-    """Return words about this machine, by what they are about.
+    """Return facts about this machine and its software, by subject.
 
     Parameters
     ----------
     backends : list of str
-        What will run; of MPI, only libraries that are among them are named.
+        The backends that will run; of MPI, only their libraries are named.
     """
     said = {
         "cobre-comm": cobre_comm.__version__,

@@ -1,4 +1,4 @@
-"""What is checked where: the rows of the table of cases, and the SDDP example."""
+"""The plan of checks: for each backend, rows of the table of cases, and the SDDP example."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def points(backends: Sequence[str], sizes: Iterable[int], *, quick: bool) -> lis
 
 
 def checks(point: Point, witness: Witness, *, quick: bool) -> list[Check]:
-    """Return what is checked on a backend with a number of ranks, in the order of the columns."""
+    """Return the checks of a backend with a number of ranks, in the order of the columns."""
     found = [
         Check(column, title, partial(_perform, case, cells))
         for module, cases in table().items()
@@ -56,9 +56,9 @@ def _callers(point: Point) -> tuple[str, ...]:
 
 
 def _is_for(case: Case, point: Point, *, quick: bool) -> bool:
-    """Whether a row of the table is tried there.
+    """Whether a case is tried at a point.
 
-    Of another distribution's backend nobody here knows what it cannot do, so only what all can is
+    Another distribution's backend may lack features, so only the cases that all backends pass are
     tried; ``cobre_comm.testing.conformance`` is for the rest. Across nodes MPI does not tell of a
     rank that has ended.
     """

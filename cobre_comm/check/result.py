@@ -1,4 +1,4 @@
-"""What a check is, and what became of it."""
+"""A check, the point at which it runs, and its result."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that is promised.
+    """A check of one promise.
 
     Attributes
     ----------
     column : str
         A key of :data:`COLUMNS`.
     name : str
-        What is promised, in a few words.
+        The promise, in a few words.
     run : callable
         Tries it on ranks; raises if it is not so.
     """
@@ -61,18 +61,18 @@ class Check:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a check.
+    """The result of a check.
 
     Attributes
     ----------
     point : Point
-        Where it ran.
+        The point at which the check ran.
     column, name : str
         Of the check.
     seconds : float
         How long it took, starting the ranks included.
     detail : str
-        What was wrong; empty if nothing was.
+        The failure; empty if the check passed.
     """
 
     point: Point
@@ -83,7 +83,7 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether all was as promised."""
+        """Whether the check passed."""
         return not self.detail
 
 

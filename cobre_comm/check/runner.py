@@ -1,4 +1,4 @@
-"""Running the checks, one after the other; a failure is a result, and an interrupt ends all."""
+"""The runner of checks, one after the other; a failure is a result, and an interrupt ends all."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Watch(Protocol):
     """Shows a check when it begins and its result when it has ended."""
 
     def begin(self, point: Point, check: Check) -> None:
-        """A check begins."""
+        """Hear that a check begins."""
 
     def end(self, result: Result) -> None:
-        """It has ended."""
+        """Hear that a check has ended."""
 
 
 class Lines:
@@ -63,7 +63,7 @@ class Lines:
 
 
 def run_all(plan: Mapping[Point, Sequence[Check]], watch: Watch) -> list[Result]:
-    """Run all checks; return what became of them, in order.
+    """Run all checks; return their results, in order.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def _try(point: Point, check: Check, pool: RankPool) -> Result:
 
 @contextlib.contextmanager
 def _ended_at_once(pool: RankPool) -> Iterator[None]:
-    """On an interrupt, kill the ranks: they may wait for each other, and need not say more."""
+    """On an interrupt, kill the ranks, which may be waiting for each other."""
     try:
         yield
     except BaseException:

@@ -28,7 +28,7 @@ GRACE_S = 10.0  # for a launcher to end its ranks
 
 
 class TrainingFailed(RuntimeError):
-    """A training did not end well; says what it printed."""
+    """A training did not end well; the message has the last of its output."""
 
 
 def example_folder() -> Path:
@@ -46,7 +46,7 @@ def train(
     timeout_s: float | None = 300.0,
     env: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Train a case with ``cobre-comm run``; return what ``train.py --out`` writes.
+    """Train a case with ``cobre-comm run``; return the result that ``train.py --out`` writes.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def train(
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: float | None) -> str:
-    """Run to the end; return what tells about a job that failed, or did not end in time."""
+    """Run a command to its end; return its exit code and output, or that it was too slow."""
     with subprocess.Popen(
         command, env=dict(environment), stdin=subprocess.DEVNULL, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -103,7 +103,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], timeout_s: floa
 
 
 def _end(process: subprocess.Popen[str]) -> str:
-    """Have a launcher end its ranks, which takes a moment; return the last of its output."""
+    """Have a launcher end its ranks; return the last of its output."""
     process.terminate()
     try:
         return process.communicate(timeout=GRACE_S)[0]
@@ -113,5 +113,5 @@ def _end(process: subprocess.Popen[str]) -> str:
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return the names of what differs between two results."""
+    """Return the names of the values in which two results differ."""
     return [name for name in COMPARED if one[name] != other[name]]

@@ -1,4 +1,4 @@
-"""What is shown when all checks have ended: one table, and what was wrong."""
+"""The table that stands at the end of the checks, and the failures below it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ NUMBERS = {"ranks", "seconds"}  # columns of them
 
 
 def of_machine(machine: Mapping[str, str]) -> str:
-    """Return what runs, and on what, as lines."""
+    """Return the facts about the machine as lines."""
     width = max(map(len, machine)) + len(GAP)
     return "\n".join(f"{what:{width}}{words}" for what, words in machine.items())
 
 
 def of_results(results: Sequence[Result], missing: Sequence[Missing]) -> str:
-    """Return the table; below it, what was wrong and what could not run."""
+    """Return the table; below it, the failures and the backends that could not run."""
     titles = ["backend", "ranks", *COLUMNS.values(), "seconds"]
     rows = [_row(point, [r for r in results if r.point == point]) for point in points_of(results)]
     rows += [[each.backend, *["-"] * (len(titles) - 1)] for each in missing]

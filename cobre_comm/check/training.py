@@ -21,7 +21,7 @@ TIMES = 2  # how often each is trained, unless it is a quick check
 
 
 class Witness:
-    """Trainings of one rank alone, and what is compared with them.
+    """Trainings on one rank alone, and the trainings that are compared with them.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class BackendName:
     Attributes
     ----------
     kind : str
-        What ``Communicator.backend`` says.
+        The value of ``Communicator.backend``.
     library : str or None
         The MPI that was chosen.
     nodes : tuple of int
@@ -62,7 +62,7 @@ class BackendName:
 
     @classmethod
     def parse(cls, name: str) -> BackendName:
-        """Take a name apart; those of other distributions' backends are a kind alone.
+        """Take a name apart; the name of another distribution's backend is a kind and nothing more.
 
         Examples
         --------

@@ -1,6 +1,6 @@
-"""The conformance suite: what every backend must do, for this project's tests and for others'.
+"""The conformance suite: tests that every backend passes, this project's and other distributions'.
 
-``ConformanceSuite`` and ``Grid`` are what most need; each file of ``cobre_comm.testing.cases`` is
+Most need ``ConformanceSuite`` and ``Grid`` alone; each file of ``cobre_comm.testing.cases`` is
 also a class of its own, as ``AllreduceTests``. They need pytest, and are loaded when they are first
 used.
 """

@@ -1,4 +1,4 @@
-"""Few of many combinations that still hold every pair of values: greedy, the same in every run."""
+"""A choice of few combinations that hold every pair of values: greedy, always the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def choose(
     given: Collection[int] = (),
     alone: Collection[str] = (),
 ) -> set[int]:
-    """Return the numbers of rows in which every combination of values occurs that is in any row.
+    """Return the numbers of few rows in which every combination of values occurs that any row has.
 
     Most faults show with one value or with two together, for any values of the others.
 

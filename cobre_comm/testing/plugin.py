@@ -1,6 +1,6 @@
 """The pytest plugin: ``@pytest.mark.ranks`` and the ranks that all tests share.
 
-pytest loads it wherever this package is installed, so it imports what it needs when a test asks
+pytest loads it wherever this package is installed, so it imports its modules when a test asks
 for ranks.
 """
 
@@ -130,14 +130,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
-    """Fail a test whose jobs left a name in shared memory."""
+    """Fail a test if its jobs have left a name in shared memory."""
     surroundings = sys.modules.get("cobre_comm.testing.ranks.surroundings")
     assert surroundings is None or surroundings.leftovers() == []
 
 
 @pytest.fixture(scope="session")
 def pools(pytestconfig: pytest.Config) -> Pools:
-    """Ranks for all tests: starting them costs a second each time."""
+    """Pools of ranks that all tests share, because starting ranks costs a second each time."""
     return pytestconfig.stash[POOLS]
 
 

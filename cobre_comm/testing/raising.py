@@ -1,4 +1,4 @@
-"""What the other ranks see when one raises."""
+"""A check of the other ranks' errors when one rank raises."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def rank_raises(
     comm : Communicator
         Of the test; all its ranks enter the block.
     rank : int
-        Which rank raises.
+        The rank that raises.
     expected : type or tuple of types
-        What it raises.
+        The exception that it raises.
     match : str, optional
         A regular expression that the text of this exception contains.
 

@@ -50,7 +50,7 @@ def test_four_ranks_hold_one_copy_of_a_region(comm):
 @pytest.mark.skipif(available_gib() < LARGE_GIB, reason=f"needs {LARGE_GIB} GiB of free memory")
 @pytest.mark.ranks(2, backends=["shm", *EACH_ALONE, "mpi-openmpi"], timeout=200)
 def test_beyond_31_bits(comm):
-    """Counts and displacements in bytes that a C int cannot hold."""
+    """Counts and displacements in bytes are beyond a C int."""
     size, rank = comm.size, comm.rank
     counts = [2**30 + 5 + r for r in range(size)]
     displs = [sum(counts[:r]) for r in range(size)]
@@ -77,7 +77,7 @@ def test_beyond_31_bits(comm):
 
 
 def names_of_calls_while(drop):
-    """Return which Python functions run while something goes; in C, none."""
+    """Return the names of the Python functions that run while an object is freed; in C, none."""
     ran = []
     sys.setprofile(lambda frame, event, _: event == "call" and ran.append(frame.f_code.co_name))
     try:
@@ -88,7 +88,7 @@ def names_of_calls_while(drop):
 
 
 def test_an_interrupt_is_not_lost_in_a_mapping_that_goes(tmp_path):
-    """No Python runs then: Python ignores what a handler raises within ``__del__``."""
+    """A mapping is freed without Python, which ignores exceptions within ``__del__``."""
     with (tmp_path / "file").open("wb+") as file:
         file.truncate(mmap.PAGESIZE)
         held = [map_file(file.fileno(), mmap.PAGESIZE)]

@@ -48,7 +48,7 @@ def _arguments(words):
 
 
 def chosen(options):
-    """Return (number, fault) of all that are asked for."""
+    """Return (number, fault) of all faults that the options ask for."""
     if options.index:
         return [(index, draw(options.seed, index)) for index in options.index]
     found, index, seen = [], options.first, set()
@@ -70,14 +70,14 @@ def chosen(options):
 
 
 def traits(fault):
-    """Return what `--each` has once: kinds, and promises by backends and by ways to wait."""
+    """Return the traits that `--each` has once: kinds, and promises by backends and waits."""
     waits = [item for item in fault.env.items() if item[0].startswith("COBRE_COMM_")]
     promise = promise_of(fault)
     return {fault.kind, fault.moment, (promise, fault.backend, fault.start), (promise, *waits)}
 
 
 def warm():
-    """Load all that ranks need, so that a fork of this process is a rank at once."""
+    """Load all modules of a rank, so that a fork of this process is a rank at once."""
     import numpy as np
     from numba import from_dtype, typeof, types
 
@@ -107,7 +107,7 @@ def warm():
 
 
 def serve(work, margin_s, fd, until):
-    """Be a worker: perform faults one after the other, and send what became of each."""
+    """Be a worker: perform faults one after the other, and send the result of each."""
     surroundings.die_with_parent()
     refusal = surroundings.make_private_memory()
     from tests.campaign.job import end_warm_ranks, perform
@@ -125,7 +125,7 @@ def serve(work, margin_s, fd, until):
 
 
 def in_order(work):
-    """Return the faults in an order in which many find the ranks of an MPI that runs already."""
+    """Return the faults in an order in which many find ranks of their MPI already running."""
     ordered = []
     for first in range(0, len(work), BLOCK):
         block = work[first : first + BLOCK]
@@ -138,7 +138,7 @@ def in_order(work):
 
 
 def _ranks(numbered):
-    """Sort by what ranks an MPI has to start; those that the fault ends come last."""
+    """Return a key of the ranks that an MPI starts; faults that end the ranks come last."""
     _, fault = numbered
     ends = fault.moment == START or (promise_of(fault) == LOST and fault.kind not in STAYS)
     return fault.backend, fault.size, ends
@@ -167,7 +167,7 @@ def start_workers(options, work, margin_s, until):
 
 
 def results(workers):
-    """Yield what workers send; a worker that ends in the middle of a fault is a miss."""
+    """Yield the messages of workers; a worker that ends in the middle of a fault is a miss."""
     busy = dict.fromkeys(workers)
     while busy:
         ready, _, _ = select.select(list(busy), [], [])
@@ -186,7 +186,7 @@ def results(workers):
 
 
 def explain(result, seed):
-    """Print a miss: what was wrong, the command that repeats it, all accounts."""
+    """Print a miss: its problems, the command that repeats it, and all accounts."""
     lines = [f"\nMISS {result.fault.kind} on {result.fault.backend}: "
              f"python -m tests.campaign --seed {seed} --index {result.index}",
              *(f"    {problem}" for problem in result.verdict.problems),
@@ -198,7 +198,7 @@ def explain(result, seed):
 
 
 def _not_too_short(fault, margin_s):
-    """Return a fault whose ranks wait as long as a busy machine keeps a rank that is not late."""
+    """Return a fault with a limit so long that a slow rank on a busy machine is not late."""
     is_late = promise_of(fault) == LATE
     return replace(fault, limit_s=max(fault.limit_s, margin_s)) if is_late else fault
 

@@ -1,4 +1,4 @@
-"""Which fault a number stands for: drawn from a seed, the same on every machine."""
+"""Draws the fault of a number from a seed; it is the same on every machine."""
 
 import random
 from dataclasses import replace
@@ -84,7 +84,7 @@ def _any(dice):
 
 
 def _delay(dice, kind, moment):
-    """Return how long after it was armed something strikes."""
+    """Return the seconds from the arming of a fault to its strike."""
     if kind.startswith("launcher"):
         return dice.uniform(0.0, 3.0)  # interpreters start, ranks meet, work, and end
     if moment == START:
@@ -113,7 +113,7 @@ def _can_be(fault):
 
 
 def _can_be_with_mpi(fault):
-    """MPI's own start ends only when every rank has come; between nodes it tells of no death."""
+    """Whether MPI allows the fault: its start needs every rank, and it tells nodes of no death."""
     if fault.kind in NOT_WITH_MPI or fault.kind.startswith("launcher"):
         return False
     if fault.moment == START:

@@ -12,7 +12,7 @@ MOMENTS = (START, STEP, REGION, CLOSE)
 
 @dataclass(frozen=True)
 class Fault(fault.Fault):
-    """What befalls which rank, and when.
+    """A kind of fault, the job and the rank that it strikes, and the moment.
 
     A kind that begins with ``two_`` befalls the next rank too. Further moments are while ranks meet
     (``start``), in a call that alone holds its communicator (``last``), and at the end (``close``).
@@ -31,6 +31,6 @@ class Fault(fault.Fault):
 
     @property
     def victims(self):
-        """The ranks that it befalls."""
+        """The ranks that the fault strikes."""
         count = 2 if self.kind.startswith("two_") else 1
         return [(self.victim + n) % self.size for n in range(count)]

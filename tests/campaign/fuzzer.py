@@ -1,4 +1,4 @@
-"""Throws connections at a port: noise, mutated handshakes, half of everything.
+"""Throws connections at a port: noise, mutated handshakes, parts of valid handshakes.
 
 No job may accept any of them: a proven handshake has a wrong field, one with right fields no proof.
 """
@@ -54,7 +54,7 @@ class Fuzzer:
         return self._random.randbytes(self._random.randrange(1, most))
 
     def _handshake(self, client, key=None, **changes):
-        """Return a handshake that would be accepted, were it not for the changes."""
+        """Return a handshake that would be accepted, but for its changes."""
         rank = self._random.randrange(1, self._size)
         fields = {"rank": rank, "size": self._size, **changes}
         return bytearray(handshake(client.challenge(), key or self._token, **fields))

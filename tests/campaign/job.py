@@ -1,4 +1,4 @@
-"""One job that a fault meets: started, struck, waited for, looked over, judged."""
+"""One job that a fault strikes: started, struck, awaited, searched for remains, judged."""
 
 import atexit
 import contextlib
@@ -37,7 +37,7 @@ SINGLE_THREADED = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_N
 
 
 class Result(NamedTuple):
-    """What became of a fault."""
+    """The result of a fault."""
 
     index: int
     fault: object
@@ -69,7 +69,7 @@ _warm = {}  # by backend and size: ranks of an MPI that no fault has ended yet
 
 
 def warm_ranks(fault):
-    """Return ranks for a fault over MPI, which take seconds to start; others are ended."""
+    """Return running ranks for a fault over MPI, which start slowly; end other ranks."""
     key = fault.backend, fault.size
     if key not in _warm:
         end_warm_ranks()
@@ -140,7 +140,7 @@ class Job:
         )  # fmt: skip
 
     def _not_allowed(self, names):
-        """A killed rank 0 may leave the name under which the others look for it."""
+        """Return the names that must not be left; a killed rank 0 may leave one."""
         fault = self.fault
         may = fault.moment == START and fault.victim == 0 and fault.start == "hand"
         return set() if may and len(names) == 1 else names
@@ -200,7 +200,7 @@ class Job:
         return self._fork("launcher", {}, lambda: sys.exit(launching(str(self.folder))))
 
     def _fork(self, name, environment, do):
-        """Return the pid of a process that has nothing of this one but its memory."""
+        """Return the pid of a forked process that shares only copied memory with this one."""
         pid = os.fork()
         if pid:
             return pid
@@ -236,7 +236,7 @@ class Job:
                 for outcome in outcomes]  # fmt: skip
 
     def _await(self, pids):
-        """Return the exit codes of these processes, None for what had to be ended."""
+        """Return the exit codes of some processes, None for a process that had to be killed."""
         codes, deadline = dict.fromkeys(pids), time.monotonic() + DEADLINE_S
         running = set(pids)
         while running and time.monotonic() < deadline:
@@ -278,7 +278,7 @@ def _become_alone(path):
 
 
 def _exit_code(do):
-    """Run what the process is for, and what Python runs at its exit; return the exit code."""
+    """Run the task of a process and Python's exit functions; return the exit code."""
     try:
         do()
         code = 0

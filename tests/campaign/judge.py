@@ -1,4 +1,4 @@
-"""What the accounts of a job's ranks must say after a fault of the campaign."""
+"""The judge of ranks' accounts after a fault of the campaign."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ START_S = 3.0  # how long ranks look for each other where one may be lost then
 
 @dataclass(frozen=True)
 class Seen(cases.Seen):
-    """What was seen of a job beside the accounts of its ranks.
+    """Facts about a job that no account of a rank has.
 
     A launcher alone knows with which exit codes the ranks that it started have ended.
 
@@ -34,7 +34,7 @@ class Seen(cases.Seen):
 
 
 def promise_of(fault):
-    """Return what the kind of a fault promises."""
+    """Return the promise of a kind of fault."""
     return cases.promise_of(fault, KINDS)
 
 
@@ -44,7 +44,7 @@ def judge(fault, accounts, seen):
 
 
 class Judge(cases.Judge):
-    """What a fault promises is a method."""
+    """Judges the ranks of a job by its fault; each promise of a fault is a method."""
 
     kinds = KINDS
 
@@ -66,7 +66,7 @@ class Judge(cases.Judge):
             super().must_end(rank, code)
 
     def need_not_learn(self, rank):
-        """A launcher may end it first; who was at the end already needed nobody."""
+        """A launcher may end the rank first, and a rank at its end needs no other rank."""
         is_at_the_end = self.fault.moment == CLOSE and "done" in self.accounts[rank]
         return self.is_launched or is_at_the_end
 
@@ -111,7 +111,7 @@ class Judge(cases.Judge):
             self.must(took < limit, f"rank {rank} looked for {took:.2f} s, not {limit:.2f}")
 
     def short(self):
-        """All went well, or all are refused alike, or the victim failed and the others name it."""
+        """All ranks succeed, or are refused alike, or the others name a failed victim."""
         met = [told.get("caught", {}).get("error") for told in self.accounts]
         for rank in self.everyone:
             self.must_end(rank, 0)
@@ -126,7 +126,7 @@ class Judge(cases.Judge):
             self.learns_of_victim(rank)
 
     def ended(self):
-        """The launcher ended as it was told to, if it was not at its end already.
+        """The launcher ended by its signal, or was at its end already.
 
         An interpreter that imports the module of ``-m`` answers Ctrl-C itself, and exits with 1.
         """
@@ -139,7 +139,7 @@ class Judge(cases.Judge):
                   f"the launcher ended with {self.seen.launcher}")  # fmt: skip
 
     def _launcher_says(self, code):
-        """Its exit code is the culprit's; of a rank that exits with 0 too early, another's."""
+        """The launcher has the failed rank's exit code, or another's if that exits with 0."""
         expected = 128 - code if code < 0 else code or 1
         came = self.seen.launcher
         self.must(came == expected, f"the launcher ended with {came} instead of {expected}")

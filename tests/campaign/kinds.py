@@ -1,4 +1,4 @@
-"""The kinds of faults of the campaign: those of the table of cases, and those that need more."""
+"""The kinds of faults of the campaign: the kinds of the table of cases, and more."""
 
 import signal
 

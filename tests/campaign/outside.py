@@ -1,4 +1,4 @@
-"""What strikes a job from outside: pauses, signals to its launcher, visitors at its ports."""
+"""Strikes from outside a job: pauses, signals to its launcher, connections to its ports."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ LATEST_S = 120.0  # for the victim to come to the step at which it is struck
 
 
 def strike(fault, folder, pids, launcher):
-    """Do what comes from outside; return when it is done."""
+    """Strike a job from outside; return when it is done."""
     ledger, dice = Ledger(folder, "outside"), random.Random(fault.seed)
     if fault.kind.startswith("launcher"):
         time.sleep(fault.delay_s)
@@ -46,7 +46,7 @@ def strike(fault, folder, pids, launcher):
 
 
 def _pauses(fault, dice, pids):
-    """Yield processes, and for how long they stand still together."""
+    """Yield processes to stop together, and for how long."""
     if fault.kind == "suspended":
         yield pids, fault.lasts_s
         return
@@ -94,7 +94,7 @@ def visit(fault, port, token):
 
 
 def _listening():
-    """Return the ports at which processes listen that this process has as siblings."""
+    """Return the ports at which sibling processes of this one listen."""
     inodes = {}
     for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
         _, local, _, state, *rest = line.split()

@@ -1,4 +1,4 @@
-"""What a campaign found: kinds by backends, and how long survivors took to know."""
+"""The report of a campaign: results by kind and backend, and how long survivors took to learn."""
 
 import collections
 import itertools

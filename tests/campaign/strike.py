@@ -1,4 +1,4 @@
-"""Strike a rank of the campaign: also by having it speak, or by taking from it what it has."""
+"""Strikes that the campaign alone has, such as an uncaught exception, or a loss of memory."""
 
 import os
 import resource
@@ -11,14 +11,14 @@ from tests.jit.parallel_loops import last_is_wrong
 
 
 class Boom(Exception):
-    """What a rank's own code raises, and does not catch."""
+    """An exception that a rank's own code raises and does not catch."""
 
 
 class OddVictim(Victim):
-    """A rank that a fault of the campaign befalls."""
+    """A rank that a fault of the campaign strikes."""
 
     def end(self):
-        """Give it its memory back, too."""
+        """Give the victim its memory back, too."""
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
         super().end()
@@ -31,16 +31,16 @@ class OddVictim(Victim):
         self._on_alarm(lambda *_: os.execvp("sleep", ["sleep", "0.5"]))
 
     def speak(self):
-        """Write to stdout; nothing is ready to take it."""
+        """Write to a stdout that nobody reads."""
         self.now()
         print("a line of the victim", flush=True)
 
     def wait_outside(self):
-        """What strikes comes from outside: it learns the moment from the account."""
+        """Note the moment for the process outside, which strikes when it reads the account."""
         self.now()
 
     def in_prange(self):
-        """A call with a wrong length in a loop whose threads cannot raise."""
+        """Call with a wrong length in a parallel loop, whose threads cannot raise."""
         # It has threads of its own, also of one. A compilation reads the variables again.
         os.environ["NUMBA_THREADING_LAYER"] = "workqueue"
         numba.config.reload_config()

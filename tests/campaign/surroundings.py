@@ -1,4 +1,4 @@
-"""A place of its own for each worker of a campaign: what a job leaves there is seen."""
+"""Private surroundings for each worker of a campaign, so that leftovers of a job are seen."""
 
 import ctypes
 import os
@@ -21,19 +21,19 @@ def die_with_parent():
 
 
 def adopt_orphans():
-    """Become the parent of all descendants whose own parent ends."""
+    """Become the parent of each descendant whose own parent ends."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def make_private_memory(size=SIZE):
-    """Mount a /dev/shm of this process's own; return "" or why it cannot be."""
+    """Mount a /dev/shm of this process's own; return "" or the reason why it cannot be mounted."""
     if _libc.unshare(CLONE_NEWNS) or _libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
         return f"no private mount namespace: {os.strerror(ctypes.get_errno())}"
     return resize(size, "size")
 
 
 def resize(size, how="remount,size"):
-    """Give /dev/shm that size; return "" or why not."""
+    """Give /dev/shm a size; return "" or the reason why it cannot be mounted."""
     if _libc.mount(b"tmpfs", bytes(SHM), b"tmpfs", 32 if "remount" in how else 0,
                    f"size={size}".encode()):  # fmt: skip
         return f"cannot mount /dev/shm: {os.strerror(ctypes.get_errno())}"
@@ -41,13 +41,13 @@ def resize(size, how="remount,size"):
 
 
 def names():
-    """Return what is in /dev/shm, but for what an MPI leaves."""
+    """Return the names in /dev/shm, without the files that an MPI leaves."""
     litter = {path for pattern in PATTERNS for path in SHM.glob(pattern)}
     return {path.name for path in SHM.iterdir() if path not in litter}
 
 
 def children():
-    """Return the processes that this one is the parent of, by pid: their commands."""
+    """Return the child processes of this one: pid to command."""
     found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -61,7 +61,7 @@ def children():
 
 
 def await_no_children(known, allowed, patience_s):
-    """End the known ones, wait until no other is left; return what is, ended then."""
+    """End known processes and wait until no child is left; return and end the rest."""
     for pid in known:
         _kill(pid)
     until = time.monotonic() + patience_s
@@ -76,7 +76,7 @@ def await_no_children(known, allowed, patience_s):
 
 
 def _alive(allowed):
-    """Reap what has ended; return the others, but for the allowed ones."""
+    """Reap ended children; return the live ones, without the allowed ones."""
     alive = {}
     for pid, name in children().items():
         if pid in allowed:
@@ -97,7 +97,7 @@ def _kill(pid):
 
 
 def stretch():
-    """Return how many times longer than its own computing a process takes here, now."""
+    """Return the ratio of elapsed time to computing time of a busy process, here and now."""
     wall, own = time.monotonic(), time.process_time()
     while time.process_time() - own < 0.3:
         sum(range(1000))

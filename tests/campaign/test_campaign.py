@@ -21,7 +21,7 @@ def test_a_number_is_always_the_same_fault():
 
 @pytest.mark.slow
 def test_each_kind_over_shared_memory_and_sockets():
-    """With nodes of two ranks; the conformance table has every rank alone (TestStruck)."""
+    """Nodes have two ranks here; in the conformance table every rank is alone (TestStruck)."""
     words = "--each", "--start", "hand", "--backend", "shm", "--backend", "tcp:"
     done = python("-m", "tests.campaign", *words, within_s=None)
     assert "0 misses" in done.stdout
@@ -35,7 +35,7 @@ def test_minutes_of_faults():
 
 
 def test_a_worker_that_ends_is_a_miss(monkeypatch, capsys):
-    """A campaign whose own processes fail does not pass."""
+    """A campaign fails if one of its own processes fails."""
     monkeypatch.setattr("tests.campaign.__main__.warm", lambda: None)
     monkeypatch.setattr("tests.campaign.__main__.serve", lambda *_: 1 / 0)
     monkeypatch.setattr("tests.campaign.surroundings.stretch", lambda: 1.0)

@@ -22,7 +22,7 @@ def caught(error="CollectiveFailed", ranks=(VICTIM,), **changes):
 
 
 def right(kind):
-    """Return a fault, accounts with which all is well, and what else was seen."""
+    """Return a fault, accounts without a problem, and the other facts about the job."""
     fault = Fault(kind, VICTIM, SIZE, limit_s=0.5)
     promise, exit_code = KINDS[kind].promise, KINDS[kind].exit_code
     accounts = [{"pid": 1, "met": 99.0, "left": [], "done": 103.0} for _ in range(SIZE)]

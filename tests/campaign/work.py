@@ -1,4 +1,4 @@
-"""What every rank of a campaign's job does: as in the table of cases, from its start to its end."""
+"""The body of a rank in the campaign: steps, and the rank's start and end."""
 
 import functools
 import gc
@@ -22,7 +22,7 @@ _LAST = []
 
 
 def work(comm, caller, fault, folder, rank=None):
-    """Be a rank of a job that a fault meets; return the account.
+    """Be a rank of a job that a fault strikes; return the account.
 
     Without a communicator one is made here, from the environment; without a rank, the communicator
     tells it, or MPI.
@@ -39,9 +39,7 @@ def _rank_of_mpi():
 
 
 class WholeWorker(Worker):
-    """A rank that a fault may meet while ranks meet, in a call that alone holds a communicator, or
-    at the end.
-    """
+    """A rank that a fault may also strike at its start, in a compiled call, or at its end."""
 
     kinds, victims = KINDS, OddVictim
 
@@ -126,7 +124,7 @@ def _hold_in_call_alone(comm, step):
 
 
 def descriptors():
-    """Return what this process has open, by number and name."""
+    """Return the descriptors that this process has open, by number and name."""
     folder, found = pathlib.Path("/proc/self/fd"), set()
     for path in folder.iterdir() if folder.exists() else []:
         try:
@@ -137,7 +135,7 @@ def descriptors():
 
 
 def maps():
-    """Return the shared memory that this process still has mapped, but for others' semaphores."""
+    """Return the names of shared memory that this process maps, but no semaphores."""
     path = pathlib.Path("/proc/self/maps")
     lines = path.read_text().splitlines() if path.exists() else []
     names = {line.split(None, 5)[5] for line in lines if "/dev/shm/" in line}

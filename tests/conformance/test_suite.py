@@ -29,7 +29,7 @@ except ImportError as error:
 
 @pytest.fixture
 def author(tmp_path):
-    """Return the folder of a distribution that has what the page shows, installed by its path."""
+    """Return the folder of an installed distribution, made of the files on the page."""
     for name, text in re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE, flags=re.DOTALL):
         (tmp_path / name).write_text(text)
     entry = re.search(r'entry-points\."(.*?)"\]\n(\w+) = "(.*?)"', PAGE)
@@ -47,7 +47,7 @@ def run_pytest(author, *arguments):
 
 @pytest.mark.slow
 def test_the_page_runs_and_skips_what_it_cannot_do_with_the_reason(author):
-    """The page as it stands, and beside it one that declares what its backend cannot do."""
+    """The page's suite passes; another one skips the features that its backend lacks."""
     page = author / "test_conformance.py"
     declared = '{"njit": "it is written in Python", "regions": "not yet"}'
     less = page.read_text().replace("cannot = {}", f"cannot = {declared}")
@@ -97,7 +97,7 @@ def test_a_quick_run_has_each_collective_on_every_backend_and_from_both_callers(
 @pytest.mark.parametrize(("expression", "mark"), [("quick", "quick"), ("not slow", "slow")])
 def test_what_is_collected_for_a_shorter_run_is_what_it_needs(expression, mark):
     def run(marked):
-        """Return what this run takes of some trials."""
+        """Return the trials that this run selects."""
         wanted = mark == expression
         names = [(each.values[0].case.name, each.id) for each in marked]
         marks = [mark in {one.name for one in each.marks} for each in marked]

@@ -54,7 +54,7 @@ def marked(run):
 
 @pytest.fixture(scope="module")
 def alone():
-    """Return what gives the result of one rank; each is made when first asked for."""
+    """Return a function that trains a case on one rank, and keeps its results."""
     made = {}
 
     def result(case, options=ALL):

@@ -1,4 +1,4 @@
-"""The width of SIMD does not change a bit of an allreduce; the table of cases has all else."""
+"""The width of SIMD does not change a bit of an allreduce."""
 
 import os
 
@@ -29,7 +29,7 @@ def test_simd_width(name):
 
 
 def runs_here(name):
-    """Whether this machine has the instructions of a processor of that name."""
+    """Whether this machine has the instructions of a kind of processor."""
     needed = {"generic": [], "nehalem": ["sse4_2"], "haswell": ["avx2", "fma"]}
     needed["skylake-avx512"] = ["avx512f", "avx512bw", "avx512dq", "avx512vl"]
     with open("/proc/cpuinfo") as file:  # noqa: PTH123

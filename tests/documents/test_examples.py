@@ -1,4 +1,4 @@
-"""Every public name has an example in its docstring, and each example says what comes out."""
+"""Every public name has an example in its docstring, and each example shows its output."""
 
 import doctest
 import inspect
@@ -49,7 +49,7 @@ def lacking(value):
 
 
 def run_examples(comm, name):
-    """Run the examples of a name and of its methods; return what differs."""
+    """Run the examples of a name and of its methods; return the differences."""
     shown = io.StringIO()
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
     for member, texts in documented(PUBLIC[name]):

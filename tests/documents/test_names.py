@@ -1,4 +1,4 @@
-"""What documents name exists: files, links, headings, and names of the package."""
+"""Documents name only files, links, headings and names of the package that exist."""
 
 import importlib
 import re

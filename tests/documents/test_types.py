@@ -49,7 +49,7 @@ half: str = launch(work, 2, args=(0.5,)).value  # wrong
 
 @pytest.mark.parametrize("kind", [LocalBackend, ShmBackend, TcpBackend, MpiBackend])
 def test_a_communicator_shows_what_users_may_call(kind):
-    """A class has the names of mpi4py too, which say what is ours; a communicator hides them."""
+    """A class also has names of mpi4py, which name ours; ``dir`` of an object hides them."""
     for each in (kind, cobre_comm.Communicator):
         assert {name for name in dir(each) if name[0] != "_"} - set(SAID) == METHODS
 
@@ -91,7 +91,7 @@ def programs(tmp_path_factory):
 
 
 def lines_found(said):
-    """Return the lines of the wrong program in which a checker has found an error."""
+    """Return the numbers of the wrong program's lines in which a checker finds an error."""
     return {int(line) for line in re.findall(r"wrong\.py:(\d+).*error", said)}
 
 

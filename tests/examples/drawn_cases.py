@@ -1,4 +1,4 @@
-"""Cases of any size, drawn by number, and what training them comes to."""
+"""Cases of any size, drawn by number, and the results of training them."""
 
 import json
 
@@ -15,7 +15,7 @@ def case_of(shape, seed):
 
 
 def drawn_case(number):
-    """Return case `number`: 4 to 40 hydros, everything else drawn too."""
+    """Return case `number`, of 4 to 40 hydros; all its other numbers are drawn too."""
     rng = np.random.default_rng([17, number])
     optional = (bool(drawn) for drawn in rng.random(5) < 0.3)
     hydros, thermals = int(rng.integers(4, 41)), int(rng.integers(0, 13))

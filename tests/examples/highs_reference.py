@@ -1,4 +1,4 @@
-"""What is right: the same programs solved by HiGHS."""
+"""The reference: the same programs solved by HiGHS."""
 
 import highspy
 import numpy as np

@@ -1,4 +1,4 @@
-"""Reading cases: what is valid is read right, what is not is named."""
+"""Reading cases: a valid case is read right, and a mistake is named."""
 
 import copy
 import json

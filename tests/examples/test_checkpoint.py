@@ -23,7 +23,7 @@ LONGEST_S = 100.0
 
 
 def resumed_alike(cases, comm, path, name, stop, **options):
-    """Train in two parts; compare with one that is not interrupted."""
+    """Train in two parts, and compare with a training that is not interrupted."""
     whole = run_training(cases / f"{name}.json", comm, **options)
     run_training(cases / f"{name}.json", comm, **{**options, "iterations": stop}, checkpoint=path)
     resumed = run_training(cases / f"{name}.json", comm, **options, checkpoint=path)
@@ -121,7 +121,7 @@ def test_a_full_disk_leaves_the_checkpoint_before(cases, comm, tmp_path):
 
 
 def start(ranks, path, every="1"):
-    """Start a training that writes a checkpoint after every so many iterations."""
+    """Start a training that writes a checkpoint every so many iterations."""
     command = [sys.executable, "-m", "cobre_comm", "run", "-n", str(ranks), "--backend", "shm"]
     command += [str(EXAMPLE / "train.py"), str(EXAMPLE / "cases" / f"{LARGE}.json"), "--quiet"]
     command += ["--iterations", ITERATIONS, "--checkpoint", str(path), "--checkpoint-every", every]
@@ -145,7 +145,7 @@ def await_checkpoint(process, path):
 
 
 def kill_in_the_middle(process, path, draw):
-    """Kill a rank or the launcher some time after training began; return what was killed."""
+    """Kill a rank or the launcher some time after training began; return which of the two."""
     await_checkpoint(process, path)
     family = ranks_of(process.pid) if process.poll() is None else []
     time.sleep(draw.uniform(0.0, 1.0))

@@ -10,7 +10,7 @@ from simplex.tableau import add_row, cold_start, drop_slack_rows, rebuild
 
 
 def random_program(rng):
-    """Return cost, matrix, row bounds, bounds; half of them of small integers: degenerate."""
+    """Return cost, matrix, row bounds and bounds; half of the programs are degenerate."""
     m, n = int(rng.integers(1, 16)), int(rng.integers(1, 40))
     whole = rng.random() < 0.5
     entries = rng.integers(-3, 4, (m, n)) if whole else rng.normal(size=(m, n))
@@ -30,7 +30,7 @@ def random_program(rng):
 
 
 def check_program(program):
-    """Compare one program; return the outcome's name."""
+    """Compare the solution of one program with HiGHS's; return the name of the outcome."""
     cost, a, rows, bounds = program
     outcome, lp = solve_dense(cost, a, rows, bounds)
     status, value = solve_highs(cost, a, rows, bounds)

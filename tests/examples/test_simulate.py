@@ -1,4 +1,4 @@
-"""A policy is evaluated as it was trained: balances, statistics, the same digits on any ranks."""
+"""A policy is simulated as it was trained: balances, statistics, the same digits on any ranks."""
 
 import csv
 import itertools
@@ -100,7 +100,7 @@ def test_drawn_scenarios_depend_on_their_seed_and_not_on_how_many_there_are(case
 
 
 def run_script(ranks, policies, folder, *more):
-    """Run `simulate.py` on so many ranks; return its result and the bytes of its table."""
+    """Run `simulate.py` on some ranks; return its result and the text of its table."""
     out, table = folder / f"{ranks}.json", folder / f"{ranks}.csv"
     backend = "local" if ranks == 1 else "shm"
     words = ["-m", "cobre_comm", "run", "-n", str(ranks), "--backend", backend]

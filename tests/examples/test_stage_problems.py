@@ -1,4 +1,4 @@
-"""Every stage problem is solved, whatever the case, and by every number of ranks alike."""
+"""Every stage problem of every case is solved, alike on every number of ranks."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""What befalls a rank of several nodes, or amid a call that takes many steps."""
+"""Faults that strike a rank of several nodes, or strike in a call that takes many steps."""
 
 import ctypes
 import mmap
@@ -23,13 +23,13 @@ LIMIT_S = 3.0
 
 
 class Judge(CasesJudge):
-    """Knows the campaign's kinds of faults."""
+    """A judge that knows the campaign's kinds of faults."""
 
     kinds = KINDS
 
 
 class StruckWorker(Worker):
-    """A rank that one of them may befall."""
+    """A rank that a fault of the campaign may strike."""
 
     kinds, victims = KINDS, OddVictim
 
@@ -40,7 +40,7 @@ def struck(comm, caller, fault, folder):
 
 
 def half_readable(count):
-    """Return zeros, of which the second half cannot be read: it ends the process."""
+    """Return an array of zeros whose second half cannot be read: reading it ends the process."""
     half_bytes, memory = 4 * count, mmap.mmap(-1, 8 * count)
     begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     libc = ctypes.CDLL(None, use_errno=True)
@@ -50,7 +50,7 @@ def half_readable(count):
 
 
 def crash_amid(comm, operation, victim):
-    """One rank crashes where half of a long call is done; return what the others meet."""
+    """One rank crashes when half of a long call is done; return the error of this rank."""
     root, into_region = victim, operation == "allreduce into a region"
     recv = np.zeros(comm.size * COUNT)
     tables = np.full(comm.size, COUNT), COUNT * np.arange(comm.size)
@@ -71,7 +71,7 @@ def crash_amid(comm, operation, victim):
 
 
 def lost_before(comm, operation):
-    """A follower ends before the others enter; return what they meet."""
+    """A follower ends before the others enter; return the error of this rank."""
     region = comm.create_shared_region(40)
     comm.barrier()
     if comm.rank == FOLLOWER:
@@ -82,7 +82,7 @@ def lost_before(comm, operation):
 
 
 def stopped_before_it_fetches(comm):
-    """A follower is stopped where it awaits its leader, until that has given it up."""
+    """A follower that awaits its leader is stopped until the leader has given it up."""
     pids = prepare(comm, "python")
     if comm.rank == FOLLOWER:
         signal_in(LIMIT_S / 10, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""The wait without futex, a long spin, a communicator for each thread, no compilation."""
+"""Seldom paths: no futex, a long spin, a communicator for each thread, no compilation."""
 
 import threading
 
@@ -32,7 +32,7 @@ def test_portable_essentials(pools, caller, size):
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["shm", slow("tcp-flat"), slow("mpi-mpich:0,1")])
 def test_long_spin(pools, backend):
-    """Millions of looks at the clock in one wait; each once took a little of the stack."""
+    """A wait looks at the clock millions of times; each look once took a little of the stack."""
     env = {"COBRE_COMM_SPIN_US": "10000000"}
     times = pools.get(backend, 2).run(barrier.late_rank_delays_all, "njit", 0, 4.0, env=env)
     assert min(left for _, left in times) >= max(entered for entered, _ in times)
@@ -40,7 +40,7 @@ def test_long_spin(pools, backend):
 
 @pytest.mark.ranks(2)
 def test_each_thread_its_own_communicator(comm, caller):
-    """They do not disturb one another."""
+    """Communicators of different threads do not disturb one another."""
     comms = [comm.split_local() for _ in range(3)]
     failures = []
 
@@ -104,7 +104,7 @@ def small_frames(comm, frame_bytes):
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_many_small_frames(size):
-    """A gigabyte makes one frame; without compilation a few bytes can."""
+    """A compiled frame carries a gigabyte; without compilation, it may carry a few bytes."""
     env = {"COBRE_TCP_EAGER_BYTES": "0"}
     with RankPool("tcp-flat", size, env=INTERPRETED) as pool:
         for frame_bytes in (1, 40, 64):

@@ -1,4 +1,4 @@
-"""Ranks that are lost, late or wrong on a node of several, while ranks of other nodes wait."""
+"""Ranks that are lost, late or wrong on a node of several ranks, while other nodes wait."""
 
 import signal
 
@@ -23,7 +23,7 @@ def nodes(request):
 
 
 def assert_named(caught, lost):
-    """Beside others, perhaps, that have met their error and gone by then."""
+    """The error names the lost rank, and perhaps ranks that had their own error and have gone."""
     assert isinstance(caught, CollectiveFailed), repr(caught)
     assert lost in caught.ranks, str(caught)
 
@@ -47,7 +47,7 @@ def test_follower_that_has_ended(nodes, operation):
 
 
 def test_follower_that_does_not_fetch_the_outcome(nodes):
-    """It is late to its leader, which has gone when it looks."""
+    """The follower is late to its leader, which has gone when the follower looks."""
     body, env = over_nodes.stopped_before_it_fetches, timeout_of(LIMIT_S)
     first, follower, other = run_ranks(nodes, 3, body, env=env)
     assert_named(first, FOLLOWER)
@@ -79,5 +79,5 @@ def test_crashed_amid_a_call(backend, size, operation, victim):
 
 
 def test_long_outputs_of_a_node(nodes):
-    """One rank of a node writes, and the other sleeps meanwhile."""
+    """One rank of a node writes a long output while the other sleeps."""
     run_ranks(nodes, 3, into_regions.reduce, "mixed", "all", "f8", LONG)

@@ -1,1 +1,1 @@
-"""What numba makes of users' functions that take communicators and regions."""
+"""Users' functions, as numba compiles them, with communicators and regions as arguments."""

@@ -1,4 +1,4 @@
-"""What compiled code may do with a communicator or a region, and what is said of what it may not.
+"""Uses of a communicator or a region in compiled code, and the errors of uses that are refused.
 
 ``ways.py`` has how long each way holds one.
 """
@@ -57,7 +57,7 @@ def compare(left, right):
 
 
 def every_form(comm):
-    """Return what does not work, and what is said of what cannot; all give the object back."""
+    """Return uses that go wrong, and errors of refused ones; each gives the same object back."""
     other, region = comm.split_local(), comm.create_shared_region(2)
     listed = numba.typed.List([comm])
     table = numba.typed.Dict.empty(types.int64, numba.typeof(comm))
@@ -114,7 +114,7 @@ REFUSALS = (
 
 
 def refusals(comm):
-    """Return what is said of what cannot be."""
+    """Return numba's errors for uses that are refused."""
     global shared
     shared = comm
     region = comm.create_shared_region(2)

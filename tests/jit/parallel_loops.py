@@ -1,4 +1,4 @@
-"""Collectives in a ``prange``: refused where numba shows them, and never lost where it does not."""
+"""Collectives in a ``prange``: refused where numba shows them, and no error is lost."""
 
 import numpy as np
 from numba import TypingError, njit, prange
@@ -15,7 +15,7 @@ def hide(comm, send, recv):
 
 @njit(parallel=True, cache=True)
 def last_is_wrong(comm, rows):
-    """Call a collective with a wrong length in a thread of numba's, which cannot raise."""
+    """Call a collective with a wrong length in one of numba's threads, which cannot raise."""
     for i in prange(len(rows)):
         if i == len(rows) - 1:
             hide(comm, rows[i], rows[i, :2])
@@ -42,13 +42,13 @@ def hidden(comm, rows, results):
 
 
 def refused(comm):
-    """Return what numba says of a collective in the loop itself."""
+    """Return numba's error for a collective in the loop itself."""
     assert ranks_of(comm, 8) == 8 * (comm.rank + comm.size)
     return str(raises(TypingError, plainly, comm, np.ones((8, 3))))
 
 
 def wrong_on_rank_0(comm):
-    """A wrong length in another thread of rank 0; return the error of every rank's next call."""
+    """Pass a wrong length in another thread of rank 0; return this rank's next error."""
     own = comm.split_local()
     if own.rank == 0:
         last_is_wrong(own, np.ones((8, 3)))
@@ -56,7 +56,7 @@ def wrong_on_rank_0(comm):
 
 
 def lost(comm):
-    """Return how many rows are wrong although neither the loop nor the next call has raised."""
+    """Return the number of wrong rows if neither the loop nor the next call has raised."""
     own = comm.split_local()
     rows, results = np.ones((64, 3)), np.zeros((64, 3))
     try:

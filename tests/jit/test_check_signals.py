@@ -1,4 +1,4 @@
-"""``check_signals`` where numba compiles and caches it; the table of cases has what it does."""
+"""``check_signals`` in code that numba compiles and caches; its cases are in the table."""
 
 import pytest
 from numba import TypingError, config, njit, prange

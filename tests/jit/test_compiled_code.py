@@ -1,4 +1,4 @@
-"""What numba makes of a user's function: what is cached, what is held, what is left of no-ops."""
+"""A user's function in compiled code: its cache, its references, and no code for no-ops."""
 
 import functools
 import importlib
@@ -79,7 +79,7 @@ print(*(m.__file__ for n, m in sys.modules.items() if n.startswith("cobre_")))
 
 
 def test_a_change_of_any_source_that_reaches_a_user_s_code_is_another_version(monkeypatch):
-    """Methods in compiled code call what their modules import, and kernels of every backend."""
+    """The version covers modules that compiled methods import, and kernels of every backend."""
     sources = {pathlib.Path(name) for name in python("-c", IMPORTED).stdout.split()}
     kernels = set(pathlib.Path(cobre_kernels.__file__).parent.rglob("*.py"))
     assert {"checks.py", "slow_path.py", "reduce_op.py"} <= {path.name for path in sources}
@@ -104,7 +104,7 @@ def no_ops(comm, buffer):
 
 
 def body_of(function):
-    """Return the optimised LLVM of the function itself, without its wrappers."""
+    """Return the optimised LLVM code of a function itself, without its wrappers."""
     [text] = function.inspect_llvm().values()
     [name] = {overload.fndesc.mangled_name for overload in function.overloads.values()}
     found = re.search(
@@ -149,7 +149,7 @@ def test_every_form_works_or_is_refused_in_one_sentence():
 
 @pytest.mark.ranks(2, timeout=120)
 def test_a_failed_collective_of_several_elements_raises_its_own_error(comm):
-    """In ``@vectorize`` and ``@guvectorize``, whose loops go on afterwards."""
+    """The collective fails in ``@vectorize`` and ``@guvectorize``, whose loops go on afterwards."""
 
     @vectorize([NUMBER(NUMBER)])
     def each(x):

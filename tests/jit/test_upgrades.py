@@ -1,4 +1,4 @@
-"""A cache of numba that another version has left is never served, and stops nothing.
+"""A cache that another version has left is never used, and stops no program.
 
 Nor is one that ranks have mixed up, because they saved at once.
 """

@@ -1,4 +1,4 @@
-"""A call holds what it is made on, and the cache none of another version, whatever the way."""
+"""A call holds its communicator in every way; caches keep no code of another version."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_every_kind_of_object_walks_the_ways():
 
 @pytest.mark.parametrize(("way", "kind"), some(QUICK, EACH))
 def test_a_call_holds_what_it_is_made_on_until_it_has_ended(way, kind):
-    """A rank that crashes fails the test; rank 0 looks while it waits."""
+    """Rank 0 looks while it waits; a rank that crashes fails the test."""
     assert run_ranks("shm", 2, ways.walk_all, way, kind, timeout_s=200) == [{}, {}]
 
 

@@ -1,4 +1,4 @@
-"""Each way by which compiled code gets a communicator or a region, and lets go of it.
+"""Every way in which compiled code gets a communicator or a region, and lets go of it.
 
 A row of ``WAYS`` says how the object is held and how compiled code reads it from there; a row of
 ``KINDS`` what the object is, and how ranks meet in it. Rank 0 calls in a thread, and looks while
@@ -28,7 +28,7 @@ constant: Any = None
 
 
 class Kind(NamedTuple):
-    """What is held.
+    """A kind of object that compiled code holds.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ KINDS = {
 
 
 class Way(NamedTuple):
-    """How compiled code gets an object.
+    """A way in which compiled code gets an object.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def in_jitclass(own):
 
 @structref.register
 class StructType(types.StructRef):
-    """A structref that holds one."""
+    """A structref that holds a communicator or a region."""
 
 
 class Struct(structref.StructRefProxy):
@@ -145,7 +145,7 @@ def returned(_kind):
 
 
 def by_first_class_function(kind):
-    """Which function is called is known when it runs."""
+    """The function is known only when it runs."""
     signature = kind(types.ListType(kind))
     functions = tuple(njit(signature)(body) for body in (lambda h: h.pop(), lambda h: h.pop(0)))
 
@@ -240,7 +240,7 @@ ERRORS = ("InvalidBufferSize", "ValueError")
 
 
 def compiled(way, kind, event, numba_type):
-    """Return the compiled call, ``(holder, other, entered)``; None if that cannot befall."""
+    """Return the compiled call, ``(holder, other, entered)``; None if the event cannot happen."""
     needs = [part for part in ("pop", "replace") if f"{{{part}}}" in EVENTS[event]]
     if not all(getattr(way, part) for part in needs) or (event, way.drop) == ("other thread", None):
         return None
@@ -251,7 +251,7 @@ def compiled(way, kind, event, numba_type):
 
 
 def walk(comm, way_name, kind_name, event):
-    """Return what is wrong when this befalls; None if it cannot."""
+    """Return the problems after an event; None if the event cannot happen."""
     way, kind = WAYS[way_name], KINDS[kind_name]
     own, other = kind.make(comm), kind.make(comm)
     seen, numba_type, arguments = weakref.ref(own), numba.typeof(own), [way.hold(own)]
@@ -298,19 +298,19 @@ def walk(comm, way_name, kind_name, event):
 
 
 def walk_all(comm, way, kind):
-    """Return what is wrong, by event."""
+    """Return the problems of a way and a kind, by event."""
     found = {event: walk(comm, way, kind, event) for event in EVENTS}
     return {event: wrong for event, wrong in found.items() if wrong}
 
 
 def churn():
-    """Collect what is not held, and use the memory that it had."""
+    """Collect objects that nothing holds, and overwrite their memory."""
     gc.collect()
     return [np.full(n, 0x4141414141414141) for n in range(1, 400) for _ in range(20)]
 
 
 def half_made(comm, kind):
-    """Return what is said of an object that ``__new__`` alone has made, and of none.
+    """Return the errors for an object that ``__new__`` alone has made, and for None.
 
     numba looks at the class of an argument, and not at that of what an objmode block gives.
     """

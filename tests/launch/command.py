@@ -1,4 +1,4 @@
-"""Run ``cobre-comm`` in tests: with a deadline, and with an eye on what it starts."""
+"""Run ``cobre-comm`` in tests, with a deadline, and watch the processes that it starts."""
 
 import contextlib
 import os
@@ -20,27 +20,27 @@ COMMAND = [sys.executable, "-m", "cobre_comm"]
 
 
 def environment(**extra):
-    """The tests' environment without what is about ranks and threads."""
+    """The tests' environment without variables about ranks and threads."""
     ours = ("COBRE_", "PMI_", "OMPI_", "SLURM_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return {k: v for k, v in kept.items() if not k.endswith("_NUM_THREADS")} | extra
 
 
 def cobre(*words, stdin="", before=COMMAND, within_s=DEADLINE_S, **extra):
-    """Run to the end; return the completed process."""
+    """Run a command to its end; return the completed process."""
     told = {"input": stdin, "within_s": within_s, "env": environment(**extra)}
     return run(*before, *map(str, words), code=None, **told)
 
 
 def lines_of(text, rank):
-    """What a rank wrote, without the prefix."""
+    """Return the lines of one rank, without their prefix."""
     return [
         line[len(f"[{rank}] ") :] for line in text.splitlines() if line.startswith(f"[{rank}] ")
     ]
 
 
 def _runs(process):
-    """An orphan that process 1 has not reaped yet does not run."""
+    """Whether a process runs; an orphan that process 1 has yet to reap does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -48,7 +48,7 @@ def _runs(process):
 
 
 class Running:
-    """A launcher in the background; all that it started is gone when the test is over.
+    """A launcher in the background; all processes that it started are gone when the test is over.
 
     ``elsewhere``: its processes have numbers of their own, which mean others here.
     """
@@ -72,7 +72,7 @@ class Running:
         self.process.communicate()
 
     def wait_ready(self, ranks):
-        """Wait until so many ranks have said ``ready RANK PID...``; return their pids by rank."""
+        """Wait until these ranks have written ``ready RANK PID...``; return their pids by rank."""
         pids = {}
         while len(pids) < ranks:
             line = self.process.stdout.readline()
@@ -86,12 +86,12 @@ class Running:
         return pids
 
     def finish(self, within_s=DEADLINE_S):
-        """Wait for the end; return the exit status and what came on stdout and stderr."""
+        """Wait for the end; return the exit status, stdout and stderr."""
         output, errors = self.process.communicate(timeout=within_s)
         return self.process.returncode, self.output + output, errors
 
     def survivors(self):
-        """Return what does not end, of the processes that were seen."""
+        """Return the processes that have been seen and do not end."""
         deadline = time.monotonic() + SOON_S
         while (left := [p for p in self.started if _runs(p)]) and time.monotonic() < deadline:
             time.sleep(0.02)

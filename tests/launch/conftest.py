@@ -17,14 +17,14 @@ def names():
 
 @pytest.fixture(scope="package", autouse=True)
 def launcher_finds_all_compiled():
-    """Have the launcher compile now, so that no test sees it say so."""
+    """Have the kernels compiled now, so that no launcher in a test says that it compiles."""
     warm.warm_up(["shm", "tcp"], environment())
     # For MPI, tests do it where they find one: see tests/launch/mpi.py.
 
 
 @pytest.fixture
 def refusal(capsys, monkeypatch):
-    """Return a function that gives the command line words which it refuses, and its one line."""
+    """Return a function that runs a wrong command line and returns its one line of error."""
     monkeypatch.setattr("cobre_comm.run.run.run", lambda *_: pytest.fail("it started"))
 
     def refuse(words):
@@ -42,7 +42,7 @@ def refusal(capsys, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
-    """No name in shared memory, no child, no zombie; other jobs' names come and go."""
+    """A test leaves no name in shared memory and no child; names of other jobs come and go."""
     before = names()
     children = set(psutil.Process().children(recursive=True))
     yield

@@ -1,4 +1,4 @@
-"""MPI jobs in tests: both libraries that may be installed beside each other."""
+"""MPI jobs in tests, with both libraries that may be installed beside each other."""
 
 import sys
 
@@ -14,7 +14,7 @@ RUN = ("run", "--backend", "mpi", "-n")
 
 
 def needs(name):
-    """Skip where that library is not installed; return what chooses it, and compile for it."""
+    """Skip if a library is not installed; else compile, and return variables that choose it."""
     if sys.platform != "linux":
         pytest.skip("the launcher starts MPI ranks on Linux only")
     if why := why_not(name):

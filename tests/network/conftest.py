@@ -38,7 +38,7 @@ def hosts(whole_network):
 
 @pytest.fixture(scope="package")
 def hosted_pools(whole_network):
-    """Return what gives the pool of a placement and a backend, started when first used."""
+    """Return a function that gives the pool of a placement and a backend."""
     pools = {}
 
     def get(placement, backend="tcp"):

@@ -41,7 +41,7 @@ class CannotMakeHosts(Exception):
 
 
 def _tool(name, *words):
-    """Run ``ip`` or ``tc``; return what it prints."""
+    """Run ``ip`` or ``tc``; return its output."""
     path = shutil.which(name, path=_TOOL_PATH)
     if path is None:
         raise CannotMakeHosts(f"{name} is not installed (package iproute2)")
@@ -55,7 +55,7 @@ def _tool(name, *words):
 
 
 def _started_at(pid):
-    """Return when a process began, in clock ticks, or None if there is none."""
+    """Return the time when a process began, in clock ticks, or None if there is no such process."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -75,14 +75,14 @@ def leftovers():
 
 
 def sweep():
-    """Remove what dead processes have left; a namespace ends with the last process inside."""
+    """Remove namespaces of dead processes; a namespace ends with the last process inside."""
     for name in leftovers():
         with contextlib.suppress(CannotMakeHosts):  # another process may be faster
             _tool("ip", "netns", "del", name)
 
 
 def inside(namespace):
-    """Return a context in which this thread, and what it starts, has that network alone."""
+    """Return a context in which this thread, with its children, has that network alone."""
     return entered({"net": NAMESPACES / namespace})
 
 
@@ -90,7 +90,7 @@ _for_good = contextlib.ExitStack()
 
 
 def move_to(_, host):
-    """Have only the network of that host from now on: a body of ranks that an mpiexec starts."""
+    """Move this rank, which an mpiexec has started, to the network of a host for good."""
     _for_good.enter_context(inside(host))
 
 
@@ -141,7 +141,7 @@ class Host:
         return self.room.inside()
 
     def close(self):
-        """End all that runs on the host; take it away."""
+        """End all processes on the host, and remove the host."""
         if self.room is not None:
             self.room.close()
         _remove(self.name)
@@ -163,7 +163,7 @@ class Host:
                       "netem", "delay", delay, "limit", PACKETS)  # fmt: skip
 
     def unplug(self):
-        """Pull the cable out of the switch: both ends lose the carrier, no packet tells of it."""
+        """Pull the cable out of the switch: both ends lose the carrier without a packet."""
         _tool("ip", "-n", self._switch, "link", "set", self._port, "down")
 
     def plug(self):
@@ -171,13 +171,13 @@ class Host:
         _tool("ip", "-n", self._switch, "link", "set", self._port, "up")
 
     def links(self):
-        """Return the names of its interfaces."""
+        """Return the names of the host's interfaces."""
         return sorted(
             link["ifname"] for link in json.loads(_tool("ip", "-j", "-n", self.name, "l"))
         )
 
     def traffic(self):
-        """Return the bytes (from, to) this host that have passed its cable."""
+        """Return the bytes from the host and to the host that have passed its cable."""
         shown = _tool("ip", "-j", "-s", "-n", self._switch, "link", "show", self._port)
         counters = json.loads(shown)[0]["stats64"]
         return counters["rx"]["bytes"], counters["tx"]["bytes"]
@@ -217,11 +217,11 @@ class Network:
             host.connect()
 
     def at_switch(self):
-        """Return a context in which processes are on none of the hosts, and can reach each."""
+        """Return a context in which processes run on none of the hosts, and can reach each host."""
         return inside(self._switch)
 
     def restore(self):
-        """All cables plugged, none shaped."""
+        """Plug in all cables, and remove their limits."""
         for host in self.hosts:
             host.shape(None)
             host.plug()

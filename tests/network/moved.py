@@ -1,4 +1,4 @@
-"""``python -m tests.network.moved HOST...``: a rank of an MPI on its host, which then meets on."""
+"""``python -m tests.network.moved HOST...``: a rank of an MPI moves to its host, and meets."""
 
 import os
 import runpy

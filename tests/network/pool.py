@@ -1,4 +1,4 @@
-"""Ranks that stay, each on one of the hosts."""
+"""Ranks that stay on hosts, to run many bodies."""
 
 from cobre_comm.processes.loop import Loop
 from cobre_comm.testing import RankPool
@@ -11,7 +11,7 @@ START_S = 60
 
 
 class HostedPool(RankPool):
-    """As ``RankPool``, with rank r on ``hosts[r]``; they meet at the address of rank 0's host."""
+    """A ``RankPool`` with rank r on ``hosts[r]``; ranks meet at the address of rank 0's host."""
 
     def __init__(self, hosts):
         super().__init__("tcp", len(hosts))
@@ -34,7 +34,7 @@ class HostedPool(RankPool):
 
 
 class MpiHostedPool(RankPool):
-    """As ``HostedPool``; ranks of an MPI take the network of their host alone.
+    """A pool of an MPI's ranks on hosts; each takes the network of its host alone.
 
     ``mpiexec`` starts them on the first one; only this machine's processes can be its children.
     Their backend says which share memory.
@@ -52,7 +52,7 @@ class MpiHostedPool(RankPool):
         return job
 
     def end(self):
-        """End the ranks, which wait for each other at the end of MPI."""
+        """Kill the ranks, which would wait for each other at the end of MPI."""
         if self._job is not None:
             self._job.kill()
         self.close()

@@ -1,4 +1,4 @@
-"""The namespaces that make of processes on this machine processes of another one.
+"""Namespaces that make processes of this machine look like processes of another machine.
 
 A *room* is a host's own /dev/shm, process numbers with their /proc, host name and System V memory.
 A process in it keeps it: `cat`, which ends as soon as the process that made the room ends, however
@@ -104,7 +104,7 @@ class Room:
 
     @property
     def command(self):
-        """The words before a command that a process outside runs inside."""
+        """The words that run a command in the room when they are put before it."""
         options = {
             "net": "net",
             "uts": "uts",
@@ -116,5 +116,5 @@ class Room:
         return ["nsenter", *chosen, f"--wdns={pathlib.Path.cwd()}", "--"]
 
     def close(self):
-        """End all that runs inside."""
+        """End all processes in the room."""
         self._keeping.close()

@@ -1,4 +1,4 @@
-"""Ranks on several hosts get the right values, and only the switch is between them."""
+"""Ranks on several hosts get the right values, and nothing but the switch connects them."""
 
 import itertools
 
@@ -33,7 +33,7 @@ DAILY = [(None, "one each", "python"), (0, "1+2+1", "mixed"), (4096, "1+2+1", "p
 
 
 def all_collectives(comm, caller):
-    """Each collective, verified; return the bytes of the longest reduction."""
+    """Make each collective, verified; return the bytes of the longest reduction."""
     if caller == "mixed":
         caller = ("python", "njit")[comm.rank % 2]
     for length in LENGTHS:
@@ -56,14 +56,14 @@ def test_values(hosted_pools, hosts, threshold, layout, caller):
 
 
 def gather_large(comm, caller, count):
-    """Meet first, so that what follows is one collective under way on all ranks."""
+    """Meet first, so that the one collective that follows is under way on all ranks."""
     prepare(comm, caller)
     allgatherv.gather_equal(comm, caller, "f8", count)
 
 
 @pytest.mark.parametrize("threshold", [2**31, 0], ids=["mesh", "ring"])
 def test_everything_passes_the_switch(hosted_pools, hosts, caller, threshold):
-    """A host has no way to another but its cable, and what it must learn came through it."""
+    """A host's only way to the others is its cable, which has carried the bytes."""
     before = [host.traffic() for host in hosts]
     hosted_pools((0, 1, 2)).run(
         gather_large, caller, 200_000, env=eager_bytes(threshold), timeout_s=DEADLINE_S

@@ -1,4 +1,4 @@
-"""The hosts themselves: what the other tests of this package rely on."""
+"""The properties of the hosts on which the other tests of this package rely."""
 
 import pathlib
 import signal
@@ -41,7 +41,7 @@ def test_next_process_sweeps_what_a_dead_one_left(whole_network):
 
 
 def test_machine_keeps_its_interfaces(whole_network):
-    """Inside is inside, and afterwards this thread is where it was."""
+    """Inside, a thread sees the host's interfaces; afterwards it sees the machine's again."""
     show = "import socket; print(sorted(name for _, name in socket.if_nameindex()))"
 
     def interfaces():

@@ -48,7 +48,7 @@ EVERYDAY = [("killed", "follower", "mpi-openmpi-net:0,1", 0), ("cut", "leader", 
 
 
 def _act_when_flowing(host, octets, actions):
-    """Once so many bytes have passed a host's cable, do something to it."""
+    """Act on a host once so many bytes have passed its cable."""
     before = sum(host.traffic())
     deadline = time.monotonic() + DEADLINE_S / 2
     while sum(host.traffic()) - before < octets:
@@ -67,7 +67,7 @@ def once_flowing(host, octets, *actions):
 
 
 def repeat_until_failure(comm, caller, operation, length):
-    """Return what was raised, when, what later calls raised, and how long those took."""
+    """Return a collective's error, its time, the errors of later calls, and their seconds."""
     prepare(comm, caller)
     while True:
         met = meet_failure(comm, caller, operation, length=length)
@@ -76,7 +76,7 @@ def repeat_until_failure(comm, caller, operation, length):
 
 
 class Stroke:
-    """What befalls a rank, and perhaps all ranks of its host."""
+    """A fault that strikes a rank, and perhaps all ranks of its host."""
 
     def __init__(self, kind, places, victim, backend="tcp"):
         self.kind, self.places, self.victim, self.backend = kind, places, victim, backend
@@ -102,7 +102,7 @@ class Stroke:
         self.struck_at = time.monotonic()
 
     def run(self, pool, hosts, octets, caller, operation, length):
-        """Repeat a collective until it fails; return what became of each rank."""
+        """Repeat a collective until it fails; return the outcome of each rank."""
         pool.run(gather_large, caller, 10, timeout_s=DEADLINE_S)
         host = hosts[self.places[self.victim]]
         with once_flowing(host, octets, *self.actions(pool, host)):
@@ -116,7 +116,7 @@ class Stroke:
         return outcomes
 
     def _except_aborted(self, outcomes):
-        """Count as lost whom Open MPI ends as soon as a socket to a dead process closes."""
+        """Count as lost each rank that Open MPI ends when a socket to a dead process closes."""
         if self.kind == "killed" and "openmpi" in self.backend:
             self.aborted = {o.rank for o in outcomes if o.ended and "Socket closed" in o.output}
             self.lost = {self.victim} | self.aborted
@@ -153,7 +153,7 @@ def lost_are_named(stroke, outcomes):
 @in_long_runs
 @pytest.mark.parametrize("turn", range(len(STRUCK)))
 def test_struck(hosted_pools, hosts, turn):
-    """All others name the lost ranks alone; a node behind a cut cable names some beyond it."""
+    """All others name the lost ranks alone; beyond a cut cable, they name some of its far side."""
     kind, (layout, victim), operation, caller, length = STRUCK[turn]
     stroke = Stroke(kind, LAYOUTS[layout], victim)
     outcomes = stroke.run(
@@ -167,7 +167,7 @@ def test_struck(hosted_pools, hosts, turn):
     [row if row in EVERYDAY else pytest.param(*row, marks=pytest.mark.slow) for row in ROWS],
 )
 def test_struck_pair(hosted_pools, hosts, record_property, kind, role, backend, turn):
-    """Likewise over each transport, in turn in one of the operations, at another moment each."""
+    """Ranks are struck over each transport, in each operation, and at several moments."""
     pool = hosted_pools(LAYOUTS["interleaved"], skip_unless_here(backend))
     stroke = Stroke(kind, LAYOUTS["interleaved"], PAIRS[role], backend)
     operation, caller = OPERATIONS[turn % len(OPERATIONS)], ("python", "njit")[turn % 2]

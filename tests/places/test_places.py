@@ -1,4 +1,4 @@
-"""The quick ones of the places where users run; the others are `make places`."""
+"""The quick places where users run; `make places` runs the others."""
 
 import pytest
 

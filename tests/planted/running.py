@@ -1,4 +1,4 @@
-"""Running the conformance suite on the backend with planted faults, as its author would."""
+"""Runs of the conformance suite on the backend with planted faults, as its author would run it."""
 
 import importlib.util
 import os
@@ -18,7 +18,7 @@ ALL_PASSED, SOME_FAILED = 0, 1
 
 @dataclass
 class Tally:
-    """The tests of one function that passed and that failed, by their names."""
+    """The names of one function's tests that passed, and of those that failed."""
 
     passed: list = field(default_factory=list)
     failed: list = field(default_factory=list)
@@ -50,7 +50,7 @@ def compile_faults(names, timeout_s):
 
 
 def make_sources(names):
-    """Make the sources of the faulty kernels; says which patch fits its kernel no more."""
+    """Make the sources of the faulty kernels; the error names a patch that fits no more."""
     code = (
         "import sys; from planted.faults import FAULTS; from planted.mutants import mutant_source\n"
         "for name in sys.argv[1:]: mutant_source(FAULTS[name])"

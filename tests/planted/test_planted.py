@@ -1,4 +1,4 @@
-"""The conformance suite finds faults: each is planted in a true kernel, and the suite run on it.
+"""The conformance suite finds faults that are planted in true kernels.
 
 CATCHERS has the tests that find each fault; `make test` has these tests for the true kernels.
 """
@@ -113,7 +113,7 @@ def bystanders(fault):
 
 @pytest.fixture(scope="session")
 def compiled(request):
-    """The faults that tests ask about, compiled."""
+    """Compile the faults that the chosen tests need; return their names."""
     asking = [item for item in request.session.items if "outcomes" in item.fixturenames]
     names = sorted({i.callspec.params["name"] for i in asking if hasattr(i, "callspec")})
     compile_faults(names, timeout_s=LIMIT_S)
@@ -122,7 +122,7 @@ def compiled(request):
 
 @pytest.fixture(scope="session")
 def outcomes(compiled, tmp_path_factory):
-    """The tests that failed and passed with each of these faults, and without a fault."""
+    """Return the tests that failed and passed with each of these faults, and without a fault."""
     catchers = sorted({test for name in compiled for test in CATCHERS[name]})
     tests = [f"TestNone::{test}" for test in [*catchers, *BYSTANDERS.values()]]
     for name in compiled:

@@ -21,7 +21,7 @@ FAULTS = faults.REPOSITORY_FAULTS
 @pytest.mark.timeout(LIMIT_S + 60)
 @pytest.mark.parametrize("name", FAULTS)
 def test_quick_run_finds(name, tmp_path):
-    """Until the first failure, so that a fault which is found costs less than a whole run."""
+    """The run stops at its first failure, so that it costs less than a whole run."""
     for part in COPIED:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy2
         copy(ROOT / part, tmp_path / part)

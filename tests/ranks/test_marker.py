@@ -1,4 +1,4 @@
-"""The mark ``ranks``, as who tests a program meets it: the page as it stands, and failures."""
+"""The mark ``ranks``, as the author of a program meets it: the page as it stands, and failures."""
 
 import os
 import re
@@ -50,7 +50,7 @@ def test_without_its_communicator():
 
 
 def run_pytest(folder, *arguments):
-    """Run it in two processes of xdist; return its tests by name and its output."""
+    """Run pytest in two processes of xdist; return its tests by name and its output."""
     words = "-m", "pytest", "-n2", "--dist=loadfile", "-p", "no:cacheprovider"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     done = python(
@@ -65,7 +65,7 @@ def run_pytest(folder, *arguments):
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """Return what pytest makes of the page, of tests that fail, and of a wrong mark."""
+    """Return pytest's results for the page, for tests that fail, and for a wrong mark."""
     folder = tmp_path_factory.mktemp("program")
     for name, text in re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE, flags=re.DOTALL):
         (folder / name).write_text(text)

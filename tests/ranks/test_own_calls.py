@@ -1,4 +1,4 @@
-"""Collectives that the library calls itself are not counted, and not told, as the program's."""
+"""The library's own collectives are not counted, and not shown, as the program's."""
 
 import re
 

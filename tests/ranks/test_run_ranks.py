@@ -1,4 +1,4 @@
-"""The shipped way to run ranks is itself bounded, killable and tells what happened."""
+"""The shipped way to run ranks has limits, can be killed, and reports the outcome of each rank."""
 
 import os
 import signal
@@ -77,7 +77,7 @@ def world(comm):
 
 
 def ends_and_others_wait(comm, pause_s):
-    """Rank 1 exits, rank 2 is killed, rank 0 computes."""
+    """Rank 1 exits and rank 2 is killed, while rank 0 computes."""
     if comm.rank == 1:
         exits_with(comm, 7)
     if comm.rank == 2:
@@ -86,7 +86,7 @@ def ends_and_others_wait(comm, pause_s):
 
 
 def is_running(pid):
-    """Whether it lives; what mpiexec leaves behind dead, process 1 reaps in its own time."""
+    """Whether a process lives; process 1 reaps an orphan of mpiexec in its own time."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -101,7 +101,7 @@ def mpi(request):
 
 @pytest.fixture(params=STARTS)
 def started(request):
-    """A backend: this process starts the ranks, or mpiexec does."""
+    """A backend whose ranks are children of this process, or one whose ranks mpiexec starts."""
     return skip_unless_here(request.param)
 
 

@@ -1,8 +1,8 @@
-"""The one table of what collectives must do: a file for each collective, a row for each promise.
+"""The table of cases: a file for each collective, a row for each promise that backends keep.
 
 The conformance suite and ``cobre-comm check`` read it. ``collectives`` has each call by itself,
 ``memory`` shared regions, ``mixed`` many calls after one another, ``errors`` wrong calls,
-``faults`` ranks that are late or gone. What ranks do needs no pytest.
+``faults`` ranks that are late or gone. The bodies of ranks need no pytest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cobre_comm.testing.cases.case import Case
 def table() -> dict[str, tuple[Case, ...]]:
     """Return the rows of every module that has ``CASES``, by the name of the module.
 
-    Those of ``faults`` come last, for some of them end ranks.
+    The rows of ``faults`` come last, because some of them end ranks.
     """
     found = {}
     for folder in (".collectives", ".memory", "", ".mixed", ".errors", ".faults"):

@@ -38,7 +38,7 @@ RARE = [kernels.OPERATIONS[number] for number in RARE_ENTRIES]
 
 
 def arguments(comm, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0):
-    """Return what a rank passes to a collective, right by itself."""
+    """Return valid arguments of a collective, as one rank passes them."""
     size, send = comm.size, np.ones(length, dtype)
     blocks = np.zeros(size * length, dtype), np.full(size, length), length * np.arange(size)
     number = np.dtype(dtype).type(1).item()
@@ -57,7 +57,7 @@ def arguments(comm, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0)
 
 
 def calls(caller, rank=0):
-    """Return the collectives as functions of the communicator; ``mixed`` is each rank in turn."""
+    """Return the collectives as functions; with ``mixed``, odd ranks call from njit code."""
     if caller == "mixed":
         caller = ("python", "njit")[rank % 2]
     return SimpleNamespace(**{"python": _BODIES, "njit": _COMPILED}[caller])

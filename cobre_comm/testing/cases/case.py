@@ -46,7 +46,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a case has to know about the backends under test.
+    """Settings of the backends under test that a case depends on.
 
     Attributes
     ----------
@@ -56,10 +56,10 @@ class Settings:
         Environment variables with which some messages of a few KiB are long and others short,
         where a backend treats them differently.
     timeout_variables : mapping
-        The variable that says how long a live rank is waited for, by kind of backend.
+        The variable with the limit of a wait for a live rank, by kind of backend.
     nodes : callable
-        ``nodes(backend, size)``: for each rank a number that is the same for those who share
-        regions with it.
+        ``nodes(backend, size)``: for each rank the number of its node; ranks of one node share
+        regions.
     """
 
     smallest_buffers: Mapping[str, str] = field(default_factory=dict)
@@ -101,7 +101,7 @@ OURS = Settings(
 
 @dataclass(frozen=True)
 class Ran:
-    """A case that ran: what became of every rank, and what it was about."""
+    """A case that has run: the outcome of every rank, the cell and the settings."""
 
     backend: str
     size: int
@@ -111,25 +111,25 @@ class Ran:
 
     @property
     def values(self) -> list[Any]:
-        """What every rank returned, in rank order; raises if one did not."""
+        """The value of every rank, in rank order; raises if a rank returned none."""
         if not all(outcome.ok for outcome in self.outcomes):
             raise RanksFailed(self.outcomes)
         return [outcome.value for outcome in self.outcomes]
 
 
 def all_return(ran: Ran) -> None:
-    """Every rank returned: the body has compared by itself."""
+    """Check that every rank returned; the body itself has compared the results."""
     ran.values  # noqa: B018  # raises
 
 
 @dataclass(frozen=True)
 class Case:
-    """What every rank calls, what must come out, and where it is tried.
+    """A row of the table: the body of every rank, the check of its results, and its places.
 
     Attributes
     ----------
     name : str
-        What is promised, as a name of Python.
+        The promise, as a name of Python.
     body : callable
         ``body(comm, caller, *arguments)`` on every rank; it compares with the reference and
         raises. Without callers it is ``body(comm, *arguments)``.
@@ -194,7 +194,7 @@ class Case:
         Parameters
         ----------
         callers : sequence of str
-            Those that the backends under test can have.
+            The callers that the backends under test can have.
         """
         possible = [c for c in self.callers if c in callers or {*BOTH} <= {*callers}]
         factors = {
@@ -223,12 +223,12 @@ def name_of(value: Any) -> str:
 def perform(
     case: Case, pool: RankPool, cell: Cell, settings: Settings, timeout_s: float = 0.0
 ) -> None:
-    """Try a case on the ranks of a pool; raise where something else comes out than must.
+    """Try a case on the ranks of a pool; raise if the case does not find what it expects.
 
     Parameters
     ----------
     case : Case
-        What is tried.
+        The case to try.
     pool : RankPool
         The ranks.
     cell : Cell

@@ -1,8 +1,8 @@
-"""What a call raises."""
+"""The exception of a call, as a value."""
 
 
 def met(call, *args, **keywords):
-    """Return what a call raises, or None."""
+    """Return the exception that a call raises, or None."""
     try:
         call(*args, **keywords)
     except BaseException as error:
@@ -11,7 +11,7 @@ def met(call, *args, **keywords):
 
 
 def raises(error, call, *args):
-    """Return what a call raises, which must be of that class."""
+    """Return the exception that a call raises, which must be of that class."""
     caught = met(call, *args)
     if caught is None:
         raise AssertionError(f"{call} did not raise {error}")

@@ -1,4 +1,4 @@
-"""What is right, in plain NumPy: fold in rank order, allgatherv, data that tells ranks apart.
+"""The right results, in plain NumPy: fold in rank order, allgatherv, data that tells ranks apart.
 
 MIN and MAX are written with ``numpy.where``: ``numpy.minimum`` does not promise which of two equal
 operands (+0.0 and -0.0) it returns.
@@ -22,7 +22,7 @@ LOGIC = {ReduceOp.LAND: np.logical_and, ReduceOp.LOR: np.logical_or}
 
 
 def ops_of(dtype):
-    """Return what there is to fold a dtype with: of complex numbers SUM, and no sum of bool."""
+    """Return the operations of a dtype: complex has SUM alone, bool neither SUM nor PROD."""
     kind = np.dtype(dtype).kind
     if kind == "c":
         return OPS[:1]
@@ -46,7 +46,7 @@ def fold(op, contributions):
 
 
 def allgatherv(recv, sends, displs):
-    """Return what ``recv`` holds afterwards; elements outside the blocks keep their bytes."""
+    """Return ``recv`` after an allgatherv; elements outside the blocks keep their bytes."""
     expected = recv.copy()
     flat = expected.reshape(-1)
     for send, displacement in zip(sends, displs, strict=True):
@@ -65,7 +65,7 @@ def _mixed(seed, rank, count):
 
 
 def block(dtype, rank, shape, seed=0):
-    """Return an array of any dtype whose bytes are a function of seed, rank and index."""
+    """Return an array of any dtype; its bytes are a function of seed, rank and index."""
     dtype = np.dtype(dtype)
     count = int(np.prod(shape, dtype=np.int64))
     octets = _mixed(seed, rank, -(-count * dtype.itemsize // 8)).view(np.uint8)
@@ -112,7 +112,7 @@ def numbers(dtype, rank, count, seed=0, special=True):
 
 
 def sentinels(dtype, shape):
-    """Return an array of which every byte is SENTINEL, and so are those around it."""
+    """Return an array of SENTINEL bytes, with more such bytes before and behind it."""
     dtype = np.dtype(dtype)
     size_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     octets = np.full(size_bytes + 2 * ZONE_BYTES, SENTINEL, dtype=np.uint8)

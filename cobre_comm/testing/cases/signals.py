@@ -1,4 +1,4 @@
-"""check_signals: a handler runs, and what it raises comes out, in a loop that calls no Python.
+"""check_signals: in a loop that calls no Python, a handler runs, and its exception ends the loop.
 
 And a handler that runs while its rank waits can call no collective of the same communicator.
 """
@@ -21,7 +21,7 @@ ENDLESS = 10**12
 
 
 class Alarm(Exception):
-    """What the handler of a case raises."""
+    """The exception that a case's handler raises."""
 
 
 def _loop(rounds):
@@ -40,7 +40,7 @@ LOOPS = {
 
 
 def interrupted(comm, caller):
-    """What the handler raises comes out, each time, and nothing is left of it."""
+    """The handler's exception ends the loop each time, and leaves nothing behind."""
     for error in [Alarm("first"), KeyboardInterrupt("second"), Alarm("third")]:
         assert LOOPS[caller](3) == 3
         met, before = None, signal.signal(signal.SIGALRM, _raising(error))
@@ -62,7 +62,7 @@ def _raising(error):
 
 
 def handler_that_returns(comm, caller):
-    """A handler that raises nothing ends nothing."""
+    """A handler that raises nothing ends no loop."""
     seen = []
     before = signal.signal(signal.SIGALRM, lambda *_: seen.append(1))
     try:
@@ -74,7 +74,7 @@ def handler_that_returns(comm, caller):
 
 
 def handler_that_calls(comm, caller, folder):
-    """Rank 0 waits for rank 1, and its handler calls; return what that is told."""
+    """Rank 0 waits for rank 1, and its handler makes two calls; return their errors."""
     has_called, texts = pathlib.Path(folder) / "called", []
     barrier = calls(caller).barrier
 
@@ -107,7 +107,7 @@ def told_of_the_handler(ran):
 
 
 def another_thread(comm, caller):
-    """Python runs handlers in the main thread; nothing happens in another one."""
+    """In another thread nothing happens, because Python runs handlers in the main thread."""
     done = []
     thread = threading.Thread(target=lambda: done.append(LOOPS[caller](100_000)))
     thread.start()

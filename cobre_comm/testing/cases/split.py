@@ -26,7 +26,7 @@ PLANS = {
 
 
 def members(plan, rank, size):
-    """Return the ranks that a rank's new communicator must have, in order; None for none."""
+    """Return the ranks of a rank's new communicator in order, or None if it gets none."""
     given = [PLANS[plan](r, size) for r in range(size)]
     color = given[rank][0]
     if color is None:
@@ -36,7 +36,7 @@ def members(plan, rank, size):
 
 
 def divide(comm, plan, names):
-    """Split; check which ranks have come together, given the names of the parent's ranks."""
+    """Split, and check that the right ranks are together; ``names`` are the ranks of the parent."""
     right = members(plan, comm.rank, comm.size)
     child = comm.split(*PLANS[plan](comm.rank, comm.size))
     if right is None:
@@ -52,7 +52,7 @@ def divide(comm, plan, names):
 
 
 def split(comm, caller, plan):
-    """Both communicators work by turns, and so does a split of the new one."""
+    """Parent and child work by turns, and so does a split of the child."""
     child, names = divide(comm, plan, range(comm.size))
     for _ in range(2):
         four_in_a_row(comm, caller)
@@ -69,7 +69,7 @@ def split(comm, caller, plan):
 
 
 def outlive_the_parent(comm, caller):
-    """Parents go first, by close and by the collector; each has noted its own calls."""
+    """Parents end before their children, closed or collected; each has noted its own calls."""
     child, names = divide(comm, "odd and even", range(comm.size))
     comm.barrier()
     before = child.stats()["barrier"].calls
@@ -87,7 +87,7 @@ def outlive_the_parent(comm, caller):
 
 
 def bad_arguments(comm):
-    """A color or a key that is none is refused before anything is sent."""
+    """A wrong color or key is refused before anything is sent."""
     for color in (1.5, True, np.bool_(0), "red", [1], 2j):
         told = str(raises(TypeError, comm.split, color))
         assert told.startswith("split: color must be an integer, got"), told

@@ -17,7 +17,7 @@ NBYTES = {"barrier": 0, "broadcast": 16 * LENGTH, "allreduce": 8 * LENGTH * (AWA
 
 
 def known_calls(comm, caller, late, folder):
-    """Call what CALLS has; one rank comes last to all allreduces but the first one."""
+    """Make the calls of CALLS; one rank comes last to all allreduces but the first one."""
     collectives, values, result = calls(caller, comm.rank), np.ones(LENGTH), np.zeros(LENGTH)
     everything, counts = np.zeros(LENGTH * comm.size), [LENGTH] * comm.size
     displs = [LENGTH * rank for rank in range(comm.size)]
@@ -35,7 +35,7 @@ def known_calls(comm, caller, late, folder):
 
 
 def come(comm, late, place):
-    """Let one rank go on after all others, and after a pause in which they enter their call."""
+    """Let one rank go on after all others, and after a pause, so that the others have entered."""
     place.mkdir(exist_ok=True)
     if comm.rank != late:
         (place / str(comm.rank)).touch()

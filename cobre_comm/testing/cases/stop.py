@@ -1,4 +1,4 @@
-"""stop_requested: what one rank is asked, all ranks know after the same collective."""
+"""stop_requested: a signal to one rank is known to all ranks after the same collective."""
 
 import signal
 import threading
@@ -13,7 +13,7 @@ LONG = 3000  # of float64; more than a chunk of small buffers, and than fits beh
 
 
 def asked(comm, caller, name, who):
-    """One rank gets a signal before the second step; return what this one is told after each."""
+    """One rank gets a signal before the second step; return stop_requested after each step."""
     told, last = [], comm.size - 1
     is_long, operation = name.startswith("long "), name.removeprefix("long ")
     comm._take_signals([signal.SIGTERM])

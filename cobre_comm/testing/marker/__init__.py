@@ -1,1 +1,1 @@
-"""``@pytest.mark.ranks``: what the mark says, the test on each rank, what pytest shows of it."""
+"""``@pytest.mark.ranks``: its arguments, the test on each rank, and pytest's report."""

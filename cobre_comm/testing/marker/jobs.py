@@ -18,7 +18,7 @@ FORM = "@pytest.mark.ranks(4, backends=['shm', 'tcp'], timeout=60, env={})"
 
 @dataclass(frozen=True)
 class MarkedJob:
-    """Stands for the communicator in pytest's own process, where there is none.
+    """Stands for the communicator in pytest's own process, which has none.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
 
 
 def refuse(sentence: str) -> NoReturn:
-    """Fail without a traceback."""
+    """Fail the test with one sentence, without a traceback."""
     pytest.fail(sentence, pytrace=False)
 
 
@@ -95,7 +95,7 @@ def _jobs(
 
 
 def _name_of(backend: Any) -> str:
-    """Return the name of a backend that may stand in ``pytest.param``."""
+    """Return the name of a backend, also from a ``pytest.param``."""
     [name] = getattr(backend, "values", [backend])
     known = dict.fromkeys([*NAMES, *available_backends()])
     if not isinstance(name, str) or BackendName.parse(name).kind not in known:

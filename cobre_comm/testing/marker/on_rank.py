@@ -1,6 +1,6 @@
 """A marked test on one rank: the function runs in a session of pytest that collects nothing.
 
-So pytest rewrites the asserts of the module as in its own process, and explains what they compare.
+So pytest rewrites the asserts of the module as in its own process, and shows the values.
 """
 
 from __future__ import annotations
@@ -65,20 +65,20 @@ class Call:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a test on one rank.
+    """The result of a test on one rank.
 
     Attributes
     ----------
     outcome : str
         ``"passed"``, ``"skipped"``, ``"xfailed"`` or ``"failed"``.
     line : str
-        What the exception says, in a line.
+        The text of the exception, in a line.
     where : str
         Where it was raised.
     text : str
         The failure as pytest shows it.
     lost : tuple of int
-        The ranks whose loss it follows from.
+        The lost ranks that the failure names.
     """
 
     outcome: str = PASSED
@@ -89,7 +89,7 @@ class Result:
 
 
 def meet(comm: Any) -> None:
-    """Load what a communicator needs, outside of any test's time."""
+    """Meet once, so that a communicator loads its modules outside of any test's time."""
     comm.barrier()
 
 
@@ -133,7 +133,7 @@ class _Session:
         return True
 
     def _run(self) -> Any:
-        """Call the function; return what it returns."""
+        """Call the function; return its value."""
         call = self._call
         pytest.register_assert_rewrite(*[n for n in call.rewritten if n not in sys.modules])
         with warnings.catch_warnings():  # of other plugins, which a rank does not load
@@ -168,7 +168,7 @@ def _result_of(returned: Any, function: str) -> Result:
 
 
 def _explaining(config: pytest.Config) -> Any:
-    """Return a context in which failing asserts explain what they compare, as in any test."""
+    """Return a context in which failing asserts show the values that they compare."""
     plugin: Any = config.pluginmanager.get_plugin("assertion")
     item = SimpleNamespace(config=config, ihook=config.hook)
     return contextlib.contextmanager(plugin.pytest_runtest_protocol)(item)
@@ -206,5 +206,5 @@ def _failure(error: BaseException, config: pytest.Config, path: str) -> Result:
 
 
 def _is_of_the_test(entry: Any) -> bool:
-    """Leave out what every ``with`` of :func:`~cobre_comm.testing.rank_raises` goes through."""
+    """Tell whether a frame is shown: frames of contextlib are not, because rank_raises has them."""
     return Path(entry.path).name != "contextlib.py"

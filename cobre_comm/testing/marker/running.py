@@ -1,4 +1,4 @@
-"""Running a marked test: what its function takes goes to the ranks, what they say comes back."""
+"""Running a marked test: its arguments go to the ranks, and their results come back."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _pickled(name: str, value: object) -> bytes:
 
 
 def _try_pickle(value: object) -> tuple[bytes, str]:
-    """Return it pickled, and an empty string, or why it cannot be."""
+    """Return the pickled value and an empty string, or the reason why it does not pickle."""
     try:
         return pickle.dumps(value), ""
     except Exception as error:

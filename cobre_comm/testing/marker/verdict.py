@@ -1,4 +1,4 @@
-"""What pytest shows of a test that has run on ranks: whose failure it was, and what followed."""
+"""The report of a test that has run on ranks: causes first, then failures that follow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cobre_comm.testing.ranks.outcome import Outcome
 
 @dataclass(frozen=True)
 class Failure:
-    """Of one rank: in a line, in full, which others are like it, and whose loss it follows from."""
+    """The failure of a rank: in a line, in full, its place, and the ranks that were lost."""
 
     line: str
     text: str
@@ -47,7 +47,7 @@ def judge(job: MarkedJob, outcomes: Sequence[Outcome]) -> None:
 
 
 def describe(job: MarkedJob, failures: Mapping[int, Failure]) -> str:
-    """Return the failures of ranks as text: equal ones once, what followed in a line each."""
+    """Return the failures of ranks as text: equal ones once, consequences in a line each."""
     followed = {rank: each for rank, each in failures.items() if _follows(rank, failures)}
     if len(followed) == len(failures):  # each blames another
         followed = {}
@@ -63,7 +63,7 @@ def describe(job: MarkedJob, failures: Mapping[int, Failure]) -> str:
 
 
 def _follows(rank: int, failures: Mapping[int, Failure]) -> bool:
-    """Whether it names lost ranks, all of which have failed themselves."""
+    """Whether a rank's failure names lost ranks, all of which have failed themselves."""
     lost = set(failures[rank].lost)
     return bool(lost) and lost <= failures.keys() - {rank}
 

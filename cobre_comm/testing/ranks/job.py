@@ -1,4 +1,4 @@
-"""The processes of one job: started, given bodies, asked what became of them, ended."""
+"""The processes of one job: they are started, get bodies, report their outcomes, and end."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Member:
     Attributes
     ----------
     outcome : Outcome or None
-        What became of the present body.
+        The outcome of the present body.
     """
 
     def __init__(self, loop: Loop, start: Callable[[Standard], Rank]) -> None:
@@ -51,7 +51,7 @@ class Member:
         self.process.serve(loop, self._hear)
 
     def send(self, order: bytes) -> None:
-        """Hand out a body; a process that has gone is found when its outcome is awaited."""
+        """Hand out a body; if the process has gone, its outcome tells so later."""
         self.outcome = None
         self._begin = os.fstat(self._output.fileno()).st_size
         self._outbox.send(order)
@@ -78,32 +78,32 @@ class Member:
             self.outcome = self._ended(self.process.ending.code)
 
     def ask_where(self) -> None:
-        """Have it write its stack, also if it is stopped."""
+        """Have the process write its stacks, also if it is stopped."""
         for number in (signal.SIGCONT, signal.SIGUSR1):
             self.process.signal(number, group=False)
 
     def is_overdue(self) -> None:
-        """End it, and take that for its outcome."""
+        """Kill the process, and let its outcome be that it was busy at the deadline."""
         self.kill()
         self.outcome = Outcome(self.rank, timed_out=True, output=self.tail())
 
     def kill(self) -> None:
-        """End it, and what it has started, at once."""
+        """Kill the process, and all that it has started."""
         self.process.signal(signal.SIGKILL, group=True)
 
     def tail(self) -> str:
-        """Return the last of what the process wrote, when there is no report that tells more."""
+        """Return the last output of the process, for an outcome without a report."""
         return self._written()
 
     def _written(self) -> str:
         return tail(self._output, self._begin)
 
     def hang_up(self) -> None:
-        """Have it leave by itself, once it is not busy."""
+        """Let the process leave by itself, once it is not busy."""
         self._outbox.close()
 
     def close(self) -> None:
-        """Let go of the process, which must have been killed."""
+        """Close the output of the process, which must have been killed."""
         self.process.reap()
         self._output.close()
 
@@ -129,7 +129,7 @@ class RankJob(Closing):
         return [member.process.pid for member in self.members]
 
     def run(self, orders: Sequence[bytes], timeout_s: float) -> list[Outcome]:
-        """Hand out bodies; return what became of each. What is busy at the deadline is ended."""
+        """Hand out bodies; return all outcomes. Processes busy at the deadline are killed."""
         for member, order in zip(self.members, orders, strict=True):
             member.send(order)
         if not self._step_until(self._is_idle, scaled_limit(timeout_s)):
@@ -145,7 +145,7 @@ class RankJob(Closing):
         return all(member.outcome is not None for member in self.members)
 
     def _step_until(self, is_done: Callable[[], bool], limit_s: float) -> bool:
-        """Wait for that, or until that time has passed; return whether it came."""
+        """Take steps until a condition holds or the time has passed; return whether it holds."""
         deadline = time.monotonic() + limit_s
         while not is_done():
             now = time.monotonic()
@@ -161,7 +161,7 @@ class RankJob(Closing):
             member.look()
 
     def kill(self) -> None:
-        """End all at once, and what they have started."""
+        """Kill all processes, and all that they have started."""
         for member in self.members:
             member.kill()
 
@@ -169,7 +169,7 @@ class RankJob(Closing):
         return all(member.process.ending is not None for member in self.members)
 
     def close(self) -> None:
-        """Let all leave at once, see to it that each has, and give up pipes and files."""
+        """Let all processes leave at once, kill the ones that do not, and close pipes and files."""
         for member in self.members:
             member.hang_up()
         self._step_until(self._has_ended, self._grace_s())
@@ -184,11 +184,11 @@ class RankJob(Closing):
         return GRACE_S
 
     def _close_starter(self) -> None:
-        """End what has started the ranks, if that is not this process."""
+        """End the process that has started the ranks, if this one has not."""
 
 
 def start_process(loop: Loop, rank: int, environment: Mapping[str, str]) -> Member:
-    """Start a rank in a process that this one starts itself."""
+    """Start a rank as a child of this process."""
     environment = {**inherited_environment(), **SINGLE_THREADED, **environment}
     return Member(loop, lambda standard: RankProcess(rank, COMMAND, environment, standard))
 
@@ -202,7 +202,7 @@ def pack_order(
 
 
 def duplicates(file: IO[bytes]) -> tuple[int, int]:
-    """Return two more descriptors of a file, for a stdout and a stderr."""
+    """Return two more descriptors of a file, one for stdout and one for stderr."""
     return os.dup(file.fileno()), os.dup(file.fileno())
 
 

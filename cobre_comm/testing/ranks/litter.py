@@ -13,7 +13,7 @@ YOUNGEST_S = 1.0  # a job that has just begun has made its file and not mapped i
 
 
 def unused_files(pattern: str) -> set[Path]:
-    """Return the files of shared memory with such a name that no process has mapped."""
+    """Return the files of shared memory that match a pattern and that no process has mapped."""
     mapped: set[str] = set()
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):  # of other users, or ended

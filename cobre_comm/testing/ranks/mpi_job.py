@@ -29,7 +29,7 @@ class MpiJob(RankJob):
     Parameters
     ----------
     environment : mapping
-        Added to this process's environment, without what would decide about backends.
+        Added to this process's environment, without variables that configure backends.
     rank_environments : sequence of mapping
         Further variables of each rank: too late for MPI's launcher, early enough for the rank.
     """
@@ -63,7 +63,7 @@ class MpiJob(RankJob):
         super().look()
 
     def _grace_s(self) -> float:
-        """Return how long MPI's end may take: all ranks take part in it, or it never ends."""
+        """Return the time for MPI's end, in which all ranks take part: none if a rank has ended."""
         are_alive = all(m.process.pid and m.process.ending is None for m in self.members)
         return super()._grace_s() if are_alive else 0.0
 
@@ -88,12 +88,12 @@ class MpiMember(Member):
     Attributes
     ----------
     common : file
-        What ``mpiexec`` writes.
+        The output of ``mpiexec``.
     """
 
     common: IO[bytes]
 
     def tail(self) -> str:
-        """Return the last of what the process wrote, with what ``mpiexec`` says."""
+        """Return the last output of the process, and the output of ``mpiexec``."""
         own, common = super().tail(), tail(self.common)
         return f"{own}\nmpiexec:\n{common}" if common else own

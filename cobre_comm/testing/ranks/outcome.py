@@ -18,9 +18,9 @@ class Outcome:
     rank : int
         The rank.
     value : object
-        What the body returned, if it did.
+        The value that the body returned, if it returned.
     exception : BaseException or None
-        What it raised, if it did.
+        The exception that it raised, if any.
     traceback : str
         The traceback of that exception, formatted on the rank.
     ended : bool
@@ -87,9 +87,9 @@ class RanksFailed(AssertionError):  # a sentence, as CollectiveFailed is
     Parameters
     ----------
     outcomes : sequence of Outcome
-        What became of every rank.
+        The outcome of every rank.
     message : str
-        What was expected instead.
+        The result that was expected instead.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class RanksFailed(AssertionError):  # a sentence, as CollectiveFailed is
 
 
 def values_of(outcomes: Sequence[Outcome]) -> list[Any]:
-    """Return what every rank returned, or raise :class:`RanksFailed`."""
+    """Return the value of every rank, or raise :class:`RanksFailed`."""
     if not all(outcome.ok for outcome in outcomes):
         cause = next((o.exception for o in outcomes if o.exception is not None), None)
         raise RanksFailed(outcomes, f"{sum(not o.ok for o in outcomes)} ranks failed") from cause
@@ -117,7 +117,7 @@ def values_of(outcomes: Sequence[Outcome]) -> list[Any]:
 def exceptions_of(
     outcomes: Sequence[Outcome], expect: type[BaseException] | tuple[type[BaseException], ...]
 ) -> list[BaseException]:
-    """Return what every rank raised, or raise :class:`RanksFailed` if one did not."""
+    """Return the exception of every rank, or raise :class:`RanksFailed` if a rank raised none."""
     exceptions = [o.exception for o in outcomes if isinstance(o.exception, expect)]
     if len(exceptions) != len(outcomes):
         raise RanksFailed(outcomes, f"every rank should raise {expect}")

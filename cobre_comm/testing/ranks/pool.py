@@ -1,4 +1,4 @@
-"""Ranks that stay: many bodies in the same processes, because a process costs a second to start."""
+"""Ranks that stay and run many bodies, because a process costs a second to start."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class RankPool(Closing):
         env: Mapping[str, str] | None = None,
         fresh: bool = False,
     ) -> list[Outcome]:
-        """Run ``body(comm, *args)`` on every rank, and tell what became of it on each.
+        """Run ``body(comm, *args)`` on every rank; return the outcome of each.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ def run_ranks_outcomes(
     env: Mapping[str, str] | Sequence[Mapping[str, str]] = MappingProxyType({}),
     connect: bool = True,
 ) -> list[Outcome]:
-    """Run ``body(comm, *args)`` on ranks of their own and tell what became of each.
+    """Run ``body(comm, *args)`` on new ranks and return the outcome of each.
 
     When a rank ends, the others are left alone, over ``mpi`` too.
 
@@ -77,7 +77,7 @@ def run_ranks(
     env: Mapping[str, str] | Sequence[Mapping[str, str]] = MappingProxyType({}),
     expect: type[BaseException] | tuple[type[BaseException], ...] | None = None,
 ) -> list[Any]:
-    """Run ``body(comm, *args)`` on ranks of their own and return what each returned, in rank order.
+    """Run ``body(comm, *args)`` on new ranks and return their values in rank order.
 
     The arguments are those of :func:`run_ranks_outcomes`. With ``expect``, every rank should raise
     such an exception, and these are returned. If a rank does something else, RanksFailed has the

@@ -1,4 +1,4 @@
-"""The environment that makes a process a rank, and what a job may leave behind."""
+"""The environment that makes a process a rank, and the names that a job may leave behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _reserved: deque[ReservedPort] = deque()
 
 
 def inherited_environment() -> dict[str, str]:
-    """Return this process's environment without what would decide about backends."""
+    """Return this process's environment without variables that choose or configure backends."""
     return {
         name: value for name, value in os.environ.items() if not name.startswith(PRIVATE_PREFIXES)
     }
@@ -40,7 +40,7 @@ def scaled_limit(seconds: float) -> float:
 
 
 def startable_mpi(library: str | None) -> tuple[str, str]:
-    """Return the MPI that starts ranks if that one is asked for, or why none does.
+    """Return the MPI that starts ranks here, and the reason if the one asked for cannot.
 
     An mpi4py that was built for one MPI always loads that one.
     """
@@ -123,7 +123,7 @@ def _of_another(job: Job, rank: int) -> dict[str, str]:
 
 
 def _reserve_port() -> int:
-    """Return a port that stays this job's at least until :data:`RECENT_JOBS` others were made."""
+    """Return a port that stays reserved for a job until :data:`RECENT_JOBS` more have one."""
     while len(_reserved) >= RECENT_JOBS:
         _reserved.popleft().close()
     _reserved.append(ReservedPort())

@@ -27,7 +27,7 @@ class Worker:
         self._communicators: dict[str, Any] = {}
 
     def serve(self, orders: int) -> None:
-        """Run what comes through that descriptor, until the other side closes it."""
+        """Run the orders that come through a descriptor, until the other side closes it."""
         pid = os.getpid()
         while (order := frames.receive(orders)) is not None:
             try:
@@ -98,9 +98,9 @@ def _unpack(order: bytes) -> tuple[Any, ...]:
 
 
 def prepare_process() -> None:
-    """Tell where this process is when asked by ``SIGUSR1``, hear Ctrl-C, write whole lines at once.
+    """Write stacks on ``SIGUSR1``, raise on Ctrl-C also in the background, and write whole lines.
 
-    What a shell starts in the background begins with ``SIGINT`` ignored.
+    A process that a shell starts in the background ignores ``SIGINT``.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

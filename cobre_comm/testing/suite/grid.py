@@ -1,4 +1,4 @@
-"""Which backends and numbers of ranks the suite runs on."""
+"""The backends and numbers of ranks on which the suite runs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Trial(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the test, in brackets."""
+        """The name of the test, in brackets."""
         words = [self.cell.name, f"{self.backend}-{self.size}", self.cell.caller]
         return "-".join(filter(None, words))
 
     @property
     def factors(self) -> dict[str, str]:
-        """The value of each of its factors."""
+        """The value of each factor of the trial."""
         name = BackendName.parse(self.backend)
         way = way_of(self.backend)
         where = {
@@ -141,7 +141,7 @@ class Grid(Settings):
                 yield Trial(case, cell, backend, size, is_slow or cell.is_slow)
 
     def is_quick(self, trial: Trial) -> bool:
-        """Whether there is time for it when there is little.
+        """Whether a quick run has time for the trial.
 
         A case that chooses the number of ranks takes its least, and no transport that is shared
         memory under another name: it has ranks of its own, whose start costs seconds.
@@ -178,5 +178,5 @@ def way_of(backend: str) -> str:
 
 
 def each_alone(backend: str, size: int) -> list[int]:
-    """Return the nodes of ranks that share nothing."""
+    """Return a node of its own for each rank, for ranks that share nothing."""
     return list(range(size))

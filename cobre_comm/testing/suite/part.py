@@ -1,4 +1,4 @@
-"""A file of the table as a class of tests: a method for each case, with some of its values."""
+"""Classes of tests, one for each file of the table, with a test method for each case."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ FEATURES = {
 
 
 class Part:
-    """Base of the classes of tests: gives each test what the grid says.
+    """Base of the classes of tests, which give each test the trials of their grid.
 
     Attributes
     ----------
     grid : Grid
         Set by the class that pytest collects.
     cannot : mapping
-        What the backend cannot do, one of :data:`FEATURES`, and why. Tests of it are skipped, and
+        Features of :data:`FEATURES` that the backend lacks, and why. Tests of them are skipped, and
         give the reason.
     cases : sequence of Case
         The rows of the table that the class tries.
@@ -57,7 +57,7 @@ class Part:
             )
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Give a test of a case its trials, and others the backends and callers of the grid."""
+        """Give the test of a case its trials, and other tests backends and callers of the grid."""
         if not metafunc.config.pluginmanager.has_plugin(PLUGIN):
             raise pytest.UsageError(
                 f"the conformance suite needs its plugin, which is not loaded: pytest -p {PLUGIN}"
@@ -71,7 +71,7 @@ class Part:
 
     @pytest.fixture(autouse=True)
     def only_what_it_can(self, request: pytest.FixtureRequest) -> None:
-        """Skip a test of what the backend has declared that it cannot do."""
+        """Skip a test of a feature that the backend declares it lacks."""
         cannot = dict(self.cannot)
         if "njit" not in self.grid.callers:
             cannot.setdefault("njit", f"the callers of the grid are {self.grid.callers}")

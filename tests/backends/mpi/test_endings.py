@@ -80,7 +80,7 @@ LEAKS = {"OMPI_MCA_mpi_show_handle_leaks": "1"}  # of Open MPI
 @each_library
 @pytest.mark.parametrize("nodes", NODES)
 def test_nothing_is_left_at_the_end(library, nodes):
-    """What is open at the end of the program is freed, too."""
+    """Communicators that are open at the end of the program are freed, too."""
     before = orphans(library)
     done = run_script(library, 3, ODD_ORDERS, env=LEAKS | nodes_of(nodes))
     assert done.code == 0, done.err

@@ -22,7 +22,7 @@ ranks = partial(pytest.mark.ranks, backends=ALONE)
 
 @ranks(4)
 def test_a_rank_that_has_finished_may_leave_while_another_is_stopped(comm):
-    """All enter the barrier; rank 2 is set aside while the others finish and close."""
+    """All ranks enter the barrier; rank 2 is stopped while the others finish and close."""
     comm.barrier()
     if comm.rank == 3:
         time.sleep(0.8)
@@ -60,7 +60,7 @@ def test_unread_queries_do_not_outlive_their_communicator(comm):
 
 @ranks(2, connect=False)
 def test_the_wait_for_goodbyes_has_a_limit(comm):
-    """Rank 0 waits in vain; it keeps the communicator, and frees it when the goodbye has come."""
+    """Rank 0 waits in vain and keeps the communicator; it is freed when the goodbye has come."""
     from mpi4py import MPI
 
     from cobre_comm.backends.mpi import owned
@@ -85,7 +85,7 @@ def test_the_wait_for_goodbyes_has_a_limit(comm):
 
 @ranks(2, connect=False)
 def test_the_next_communicator_does_not_wait_for_a_broken_one(comm):
-    """It stays until MPI ends, and no later one waits for its goodbyes."""
+    """A broken communicator stays until MPI ends, and no later one waits for its goodbyes."""
     from cobre_comm.backends.mpi import owned
 
     owned.GOODBYE_S = 1000.0

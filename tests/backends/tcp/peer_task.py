@@ -10,7 +10,7 @@ PATIENCE_S = 20.0  # of a test on a busy machine
 
 
 class PeerTask:
-    """A task, begun when it is made; ``task(sock, until)`` may take ``limit_s``.
+    """A task that runs from its making on; ``task(sock, until)`` may take ``limit_s``.
 
     It finds ``first`` in its socket when it begins.
     """
@@ -41,7 +41,7 @@ class PeerTask:
             self._ours.close()
 
     def result(self):
-        """Return what the task returned, or the error it raised."""
+        """Return the value that the task returned, or the error that it raised."""
         assert self._loop.run(lambda: self.outcome is not None, running_s() + PATIENCE_S)
         value, error = self.outcome
         return error or value
@@ -54,7 +54,7 @@ class PeerTask:
         self.sock.send(data)
 
     def receive(self):
-        """Let the task run until it has sent something, and return that."""
+        """Let the task run until it has sent something; return those bytes."""
         until = running_s() + PATIENCE_S
         assert self._loop.run(lambda: bool(select.select([self.sock], [], [], 0)[0]), until)
         return self.sock.recv(1000)

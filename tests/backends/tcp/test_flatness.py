@@ -26,7 +26,7 @@ def meet_and_fail(rank, port):
 @pytest.mark.ranks(1, backends=["local"], timeout=1060)
 @pytest.mark.parametrize("rounds", [80, 10_000])
 def test_pairs_leave_nothing(comm, rounds):
-    """Two ranks are two threads here, which meet again and again."""
+    """Two ranks, which are two threads here, meet again and again."""
 
     def act(number):
         with ReservedPort() as reserved:

@@ -1,4 +1,4 @@
-"""Ranks that another launcher than ours has started: what they are told, and how they meet."""
+"""Ranks that Slurm or torchrun has started: their configuration, and how they meet."""
 
 import os
 import secrets

@@ -67,7 +67,7 @@ def challenge_of(version=tags.PROTOCOL_VERSION, magic=MAGIC):
 
 
 def check_answer(peer, challenge=None):
-    """Check what a connecting side sends after a challenge; return the transcript."""
+    """Check the answer of a connecting side to a challenge; return the transcript."""
     challenge, answer = challenge or challenge_of(), peer.receive()
     assert len(answer) == HANDSHAKE_BYTES
     assert struct.unpack(FIELDS_FORMAT, answer[5:-32])[:-1] == FIELDS[:-1]
@@ -114,7 +114,7 @@ def test_format_of_the_accepting_side():
 
 
 def test_format_of_the_connecting_side():
-    """Bytes after the acknowledgement are not consumed."""
+    """The connecting side leaves the bytes after the acknowledgement in the socket."""
     with connecting() as peer:
         transcript, end = check_answer(peer), peer.dup()
         peer.send(ack(transcript) + b"more")

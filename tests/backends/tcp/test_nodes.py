@@ -1,4 +1,4 @@
-"""Which ranks share memory: offers that can be opened, and those that must not be touched."""
+"""Ranks that share memory: offers that can be opened, and offers that must not be touched."""
 
 import os
 import threading
@@ -29,7 +29,7 @@ class Rank:
 
 
 def leaders_of(*changes):
-    """Let a rank for each change of its configuration find the nodes; return all leaders."""
+    """Let ranks with changed configurations find their nodes; return the leader of each."""
     size, found = len(changes), {}
     rows, barrier = [None] * size, threading.Barrier(size, timeout=PATIENCE_S)
 
@@ -101,7 +101,7 @@ def test_only_the_offered_file_is_opened(tmp_path, monkeypatch):
 
 
 def test_a_fifo_that_a_peer_points_at_is_not_opened(tmp_path):
-    """To open its reading end would block, and let a writer go on."""
+    """Opening the reading end of a FIFO would block, and let a writer go on."""
     os.mkfifo(tmp_path / "fifo")
     path = os.open(tmp_path / "fifo", os.O_PATH)
     status = os.fstat(path)

@@ -164,7 +164,7 @@ def test_a_process_is_watched_until_it_ends():
 
 @pytest.mark.parametrize("field", range(4))
 def test_a_process_of_another_place_is_not_watched(field):
-    """Of another machine or PID namespace, none, or one that had its PID before."""
+    """The process is of another machine or PID namespace, or another process has its PID."""
     values = list(IDENTITY.unpack(process.this_process()))
     values[field] = bytes(32) if field == 0 else 2**32 - 1
     assert process.watch(IDENTITY.pack(*values)) is None

@@ -1,4 +1,4 @@
-"""Sockets take little at a time: results are right, or errors are true."""
+"""Sockets take little at a time: results are still right, or errors are true."""
 
 import contextlib
 import itertools
@@ -31,7 +31,7 @@ def settings(eager_bytes):
 
 
 def tighten(comm):
-    """Let sockets take little: the least to send, and of what comes a bit.
+    """Let sockets buffer little: the least for sending, and few bytes for receiving.
 
     With less to receive, a full window opens only when TCP probes it, five times a second.
     """
@@ -53,7 +53,7 @@ class Trickle:
             links.peers[rank].control_fd = self._pump(sockets.control[rank])
 
     def _pump(self, link):
-        """Return the descriptor of the near end."""
+        """Start a pump for a link; return the descriptor of the near end."""
         near, far = socket.socketpair()
         near.setblocking(False)
         link.setblocking(True)
@@ -87,7 +87,7 @@ class Trickle:
 
 
 def work(comm, seed, count):
-    """Random collectives, each verified, some of a MiB: more than a chunk and than a buffer."""
+    """Make random collectives, each verified; some have a MiB, more than a socket's buffer."""
     tighten(comm)
     sequences.random_operations(comm, "either", seed, count, 150_000)
 
@@ -126,7 +126,7 @@ def test_failure_report_a_few_bytes_at_a_time(comm):
 
 @pytest.mark.ranks(2, 3, backends=["tcp-flat"], env=settings(2**26))
 def test_disagreement_about_large_payloads(comm, caller):
-    """No rank reads the rest, so no rank may wait until it is sent."""
+    """No rank reads the rest of a payload, so no rank may wait until it is sent."""
     tighten(comm)
     began = time.monotonic()
     length = 1_000_000 + (comm.rank == comm.size - 1)  # no buffer of a socket holds it
@@ -138,7 +138,7 @@ def test_disagreement_about_large_payloads(comm, caller):
 
 @pytest.mark.ranks(3, backends=["tcp-flat"], env=settings(100))
 def test_interrupt_while_bytes_come(comm, caller):
-    """Ctrl-C on rank 1 in the middle of a transfer over links so slow that bytes always come.
+    """Ctrl-C reaches rank 1 during a transfer over links so slow that bytes always come.
 
     Another thread takes the signal, so that no system call of this one is interrupted.
     """
@@ -166,7 +166,7 @@ def test_interrupt_while_bytes_come(comm, caller):
 @pytest.mark.ranks(3, backends=["tcp-flat"])
 @pytest.mark.parametrize("how", ["close", "interrupt"])
 def test_control_message_that_came_before_the_step(comm, tmp_path, how):
-    """Rank 1 knows that rank 2 has gone when it enters, and does not wait for a late rank 0."""
+    """Rank 1 knows from the start that rank 2 has gone, and does not wait for a late rank 0."""
     met = tmp_path / "met"
     comm.barrier()
     if comm.rank == 2 and how == "close":
@@ -190,7 +190,7 @@ def test_control_message_that_came_before_the_step(comm, tmp_path, how):
 
 @pytest.mark.ranks(2, backends=["tcp-flat"], connect=False)
 def test_no_memory_for_the_inboxes(comm, monkeypatch):
-    """An error, the links are closed, and nothing crashes."""
+    """The constructor raises, closes its links, and does not crash."""
 
     def refuse(*arguments):
         raise MemoryError("no room")

@@ -1,4 +1,4 @@
-"""Ranks that are lost where nodes speak over MPI, which does not tell of the death of a process.
+"""Lost ranks where nodes speak over MPI, which does not tell of the death of a process.
 
 The ranks of the same node see it at once and tell the other nodes; a whole node is missed at the
 timeout. Over sockets Open MPI aborts the job itself when the process at the other end has gone, and
@@ -28,12 +28,12 @@ def lose(backend, size, kind, victim, folder, limit_s=60.0, env=None):
 @pytest.mark.parametrize("library", SURVIVABLE)
 @pytest.mark.parametrize("victim", range(4))
 def test_killed_beside_a_rank_of_its_node(library, victim, tmp_path):
-    """Long before the timeout, also on the other node; also if the leader of its node is lost."""
+    """Ranks of both nodes learn of the death long before the timeout, also if a leader has died."""
     struck.check(*lose(f"mpi-{library}:0,1", 4, "killed", victim, tmp_path))
 
 
 @pytest.mark.parametrize("library", SURVIVABLE)
 def test_killed_alone_on_its_node(library, tmp_path):
-    """No other rank sees its process: it is late. Killed inside MPI, it would take all with it."""
+    """No other rank sees the victim's process, so it is late; inside MPI it would end all ranks."""
     backend = f"mpi-{library}:{EVERY_RANK_ALONE}"
     struck.check(*lose(backend, 3, "exit_at_once", 1, tmp_path, 1.0, OFI), "COBRE_MPI_TIMEOUT_SECS")

@@ -1,4 +1,4 @@
-"""Forked processes, which have all that is loaded here, and a /dev/shm of their own."""
+"""Forked processes, which have all modules of this one, and a /dev/shm of their own."""
 
 import os
 import pickle
@@ -11,7 +11,7 @@ from tests.campaign.surroundings import die_with_parent, make_private_memory
 
 
 def fork(act, *args):
-    """Start a process that does something; return its pid, and a pipe for what came of it."""
+    """Start a process that calls a function; return its pid, and a pipe for the result."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():  # of threads, which are those of pytest-xdist: they only wait
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -32,7 +32,7 @@ def fork(act, *args):
 
 
 def outcome(pid, reader):
-    """Return what a process returned or raised; or the signal that ended it, negative."""
+    """Return the value or the exception of a process, or the negative signal that ended it."""
     with os.fdopen(reader, "rb") as pipe:
         found = pipe.read()
     _, status = os.waitpid(pid, 0)
@@ -40,7 +40,7 @@ def outcome(pid, reader):
 
 
 def in_private_shm(size, act, *args):
-    """Do something where /dev/shm has that size, and nothing else is in it; return its value."""
+    """Call a function in a process whose empty /dev/shm has that size; return its value."""
 
     def alone():
         why_not = make_private_memory(size)

@@ -51,7 +51,7 @@ def ranks(size, body, *args, before=lambda rank: None, name=""):
 
 
 def make_region(comm, way):
-    """Make a region and use it, with everything handed over by process or by name."""
+    """Make a region and use it; ranks hand it over by process, or by name."""
     if way == "by name" and comm.rank == comm.size - 1:
         nameless.PROCESSES = pathlib.Path("/nowhere")
     with comm.create_shared_region(REGION_BYTES, "u1") as region:
@@ -62,7 +62,7 @@ def make_region(comm, way):
 
 @contextlib.contextmanager
 def struck_at(moment, number):
-    """Send this process a signal at its n-th call; yield a list of the calls so far."""
+    """Send this process a signal at its n-th call; yield a list with an entry for each call."""
     calls = []
 
     def count(frame, event, argument):
@@ -80,7 +80,7 @@ def struck_at(moment, number):
 
 
 def killed_at(comm, way, victim, moment):
-    """Kill one rank at its n-th call while it makes a region; return the ranks that were lost."""
+    """Kill one rank at its n-th call while it makes a region; return lost ranks, or calls."""
     with struck_at(moment if comm.rank == victim else None, signal.SIGKILL) as calls:
         try:
             make_region(comm, way)
@@ -90,7 +90,7 @@ def killed_at(comm, way, victim, moment):
 
 
 def kills(way, moments):
-    """Kill each of two ranks at moments over all of the making, of which nothing is left."""
+    """Kill each of two ranks throughout the making of a region, of which nothing is left."""
     for victim in (0, 1):
         calls = ranks(2, killed_at, way, victim, 0)[victim]
         assert calls > 40, calls
@@ -102,7 +102,7 @@ def kills(way, moments):
 
 
 def interrupted_at(comm, victim, moment):
-    """Interrupt one rank at its n-th call while it makes a region; return the calls until it has.
+    """Interrupt one rank at its n-th call while it makes a region; return the calls.
 
     Both ranks go on with a barrier: a rank that has given up does not enter it.
     """
@@ -119,7 +119,7 @@ def interrupted_at(comm, victim, moment):
 
 
 def interrupts():
-    """Interrupt each of two ranks at moments over all of the making: the other hears it at once."""
+    """Interrupt each of two ranks throughout the making of a region; the other is told."""
     for victim in (0, 1):
         calls = ranks(2, interrupted_at, victim, 0)[victim]
         assert calls > 40, calls
@@ -134,7 +134,7 @@ def interrupts():
 
 
 def fails_on(comm, way, victim, fault):
-    """Let one rank fail to make a region; return the error, after which all goes on."""
+    """Let one rank fail to make a region; return this rank's error, after which all go on."""
     undo = FAULTS[fault]() if comm.rank == victim else lambda: None
     caught = met(make_region, comm, way)
     undo()
@@ -161,7 +161,7 @@ def _no_addresses():
 
 
 def _no_permission():
-    """Take the way of a rank whose files nobody else may open, and of which it may not make any."""
+    """Have a rank go on as if it had no permission to open or make the files of a region."""
 
     def refuse(*args, **keywords):
         raise PermissionError(13, "Permission denied")
@@ -196,7 +196,7 @@ def failures():
 
 
 def other_user():
-    """Ranks of one user meet another user's file; they share regions though none may look."""
+    """Ranks refuse another user's file, and share regions without a look at others' descriptors."""
     owner, user = OTHER_USERS
     path = SHM_FOLDER / "squatted"
     path.touch(0o600)
@@ -219,7 +219,7 @@ def other_user():
 
 
 def other_pid_namespace():
-    """Rank 0 is process 1 of another PID namespace, a number that rank 1 knows for another."""
+    """Rank 0 is process 1 of another PID namespace; rank 1 knows another process by that number."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def before(rank):
@@ -234,7 +234,7 @@ def other_pid_namespace():
 
 
 def make_by_name(comm):
-    """Make a region, which has to be by name."""
+    """Make a region, which ranks have to hand over by name."""
     ways = []
     by_name = nameless._share_by_name
     nameless._share_by_name = lambda *args: ways.append("by name") or by_name(*args)

@@ -1,4 +1,4 @@
-"""The ranks of a job meet, or say why not; files of others are left alone."""
+"""The ranks of a job meet, or report why they cannot; files of other jobs are left alone."""
 
 import fcntl
 import os
@@ -39,7 +39,7 @@ def wait_for(path):
 
 
 def meet(limit_s=5.0):
-    """Create a communicator; return the sum of the ranks that it has, counted from 1."""
+    """Create a communicator; return the sum of rank + 1 over its ranks."""
     rendezvous.START_TIMEOUT_S = limit_s
     os.environ.setdefault("COBRE_SHM_TIMEOUT_SECS", str(limit_s))
     with create_communicator() as comm:
@@ -65,7 +65,7 @@ def make_segment(*, version=control.LAYOUT_VERSION, size=1, length=2**16, magic=
 
 @ranks(2)
 def test_stale_segment_is_replaced(comm):
-    """One after the other, what dead jobs have left behind."""
+    """Ranks replace each kind of segment that dead jobs leave behind."""
     for kind in ("finished", "unfinished", "empty"):
         if own_rank() == 0 and kind == "empty":
             segment().touch(0o600)
@@ -78,7 +78,7 @@ def test_stale_segment_is_replaced(comm):
 
 @ranks(1)
 def test_live_segment_is_left_alone(comm):
-    """Another job holds the name, and the lock of its owner."""
+    """Another job holds the name, and its owner holds the lock."""
     make_segment()
     locked, tell = os.pipe()
     child = os.fork()
@@ -134,7 +134,7 @@ def test_segment_open_to_others(comm):
     ],
 )  # fmt: skip
 def test_follower_refuses_the_segment(comm, tmp_path, header, mode, words):
-    """Process 0 holds a segment with some header, as a rank 0 would, until rank 1 has tried."""
+    """Process 0 holds a segment with a wrong header, as a rank 0 would, until rank 1 has tried."""
     ready, tried = tmp_path / "ready", tmp_path / "tried"
     if own_rank() == 1:
         wait_for(ready)
@@ -156,7 +156,7 @@ def test_follower_refuses_the_segment(comm, tmp_path, header, mode, words):
 @pytest.mark.slow
 @ranks(3)
 def test_duplicate_rank(comm):
-    """Processes 1 and 2 are both told that they are rank 1; rank 2 never comes."""
+    """Processes 1 and 2 both believe that they are rank 1; rank 2 never comes."""
     process = own_rank()
     os.environ["COBRE_SHM_RANK"] = str(min(process, 1))
     if process == 2:
@@ -167,7 +167,7 @@ def test_duplicate_rank(comm):
 
 
 def one_rank_is_missing(absent, limit_s, words):
-    """The leader gives up first; a follower that gave up before would be a rank that has ended."""
+    """The leader gives up first, because a follower that gives up before counts as ended."""
     if own_rank() != absent:
         is_refused(*words[own_rank()], limit_s=limit_s * (1 + 3 * own_rank()))
 
@@ -230,7 +230,7 @@ def test_segment_is_private_reserved_and_nameless_once_started(comm, monkeypatch
 
 @pytest.mark.ranks(3, killed=1)
 def test_leader_dies_while_it_splits(comm):
-    """Rank 0 is gone before it has made the segment of the new communicator."""
+    """Rank 0 ends before it has made the segment of the new communicator."""
     if comm.rank == 0:
         comm._agree_on(SPLIT, 0)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -239,7 +239,7 @@ def test_leader_dies_while_it_splits(comm):
 
 @ranks(2)
 def test_two_ranks_0_find_the_same_stale_segment(comm, tmp_path):
-    """The second must not make a segment that the first then removes as the stale one."""
+    """The second rank 0 must not make a segment that the first then removes as the stale one."""
     judged, tried, process = tmp_path / "judged", tmp_path / "tried", own_rank()
     os.environ["COBRE_SHM_RANK"] = "0"
     if process == 1:
@@ -263,7 +263,7 @@ def test_two_ranks_0_find_the_same_stale_segment(comm, tmp_path):
 
 @ranks(1)
 def test_regions_leave_names_of_other_jobs_alone(comm):
-    """A job of another name is meeting while this one makes regions and communicators."""
+    """Regions and communicators of this job leave the segments of other jobs alone."""
     others = [segment().with_name(f"{segment().name}.{number}") for number in range(3)]
     for path in others:
         path.write_bytes(b"another job")

@@ -1,4 +1,4 @@
-"""A container's /dev/shm: 64 MiB, or next to nothing. Never a bus error."""
+"""A container's /dev/shm has 64 MiB, or next to nothing; ranks never meet a bus error."""
 
 import os
 
@@ -72,5 +72,5 @@ def test_one_mebibyte(ranks):
 
 @pytest.mark.parametrize("ranks", [slow(1), 2, slow(4)])
 def test_one_mebibyte_with_small_buffers(ranks):
-    """What InitializationFailed leads the user to."""
+    """Small buffers are the cure that InitializationFailed names."""
     values_of(in_private_shm("1m", run, hardly_any, ranks, "8192"))

@@ -44,7 +44,7 @@ def handshake(challenge, key, **changes):
 
 
 class Client:
-    """A connection that sends what a test tells it to send."""
+    """A connection that sends the bytes of a test."""
 
     def __init__(self, port, host="127.0.0.1", limit_s=20.0, patient=True):
         deadline = time.monotonic() + limit_s
@@ -107,5 +107,5 @@ def refusal(answer):
 
 
 def wait_for_port(port):
-    """Wait until a process listens there."""
+    """Wait until a process listens at a port."""
     Client(port).sock.close()

@@ -9,7 +9,7 @@ from tests.faults.tcp.job import Job, open_sockets
 
 @pytest.fixture
 def free_port():
-    """A port at which nobody else listens while the test runs."""
+    """A port at which no other process listens while the test runs."""
     with ReservedPort("0.0.0.0") as reserved:
         yield reserved.port
 
@@ -30,7 +30,7 @@ def new_job():
 
 @pytest.fixture
 def worker_attached(monkeypatch):
-    """Return an event: rank 0 has accepted a worker that is a thread of this process."""
+    """Return an event that is set when rank 0 has accepted a worker, which is a thread here."""
     event, control = threading.Event(), worker.Worker._open_control
 
     def attached(self):

@@ -1,4 +1,4 @@
-"""Ranks of the tcp backend as threads of one process; they make their links and no more."""
+"""Ranks of the tcp backend as threads of one process, which make their links and no more."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ SHORT_MS = 600  # a connect timeout that a test can wait for
 
 
 def descriptors():
-    """Return the names of the files and sockets that this process has open."""
+    """Return the names of the open files and sockets of this process."""
     found = []
     for path in pathlib.Path("/dev/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -48,7 +48,7 @@ def own_rank():
 
 
 def meet_others():
-    """Meet as the rank that the environment says, in a process of its own."""
+    """Meet as the rank of the environment, in a process of its own."""
     config = TcpConfig.from_env()
     links = rendezvous(config)
     greet(links, config.rank)
@@ -62,7 +62,7 @@ def wait_for(*paths):
 
 
 def await_all(folder):
-    """Wait until all ranks have come here: their limits begin now, and not as processes start."""
+    """Wait until all ranks have come here, so that limits do not count the start of processes."""
     size = int(os.environ["COBRE_TCP_SIZE"])
     (folder / f"here-{own_rank()}").touch()
     wait_for(*(folder / f"here-{rank}" for rank in range(size)))
@@ -135,7 +135,7 @@ def named_links(links):
 
 
 def greet(links, rank):
-    """Send sender, receiver and purpose on every link, at once, as a collective might."""
+    """Send sender, receiver and purpose on every link at once, as a collective might."""
     for peer, purpose, sock in named_links(links):
         sock.send(bytes([rank, peer, purpose]))
 
@@ -181,7 +181,7 @@ def check(error, *words):
 
 
 def attach(job, rank, **changes):
-    """Attach as that rank would; return the connection."""
+    """Attach as another rank would; return the connection."""
     client = Client(job.port)
     tag, _ = client.introduce(TOKEN, rank=rank, size=job.size, **changes)
     assert tag == ACK
@@ -189,7 +189,7 @@ def attach(job, rank, **changes):
 
 
 def own_address():
-    """An IPv4 address of this machine that is not a loopback one; nothing is sent."""
+    """Return an IPv4 address of this machine that is not loopback; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

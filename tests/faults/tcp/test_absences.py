@@ -51,7 +51,7 @@ def test_missing_worker_is_named(new_job):
 
 
 def test_early_worker_waits_until_rank_0_gives_up(new_job, monkeypatch):
-    """The worker's limit begins anew when it attaches; rank 0 knows the missing ranks."""
+    """A worker's limit begins anew when it attaches, and rank 0 knows the missing ranks."""
     monkeypatch.setattr(connector, "LONGEST_PAUSE_S", 0.05)
     job = new_job(3, connect_timeout_ms=2 * SHORT_MS).start(1)
     time.sleep(SHORT_S / 2)
@@ -95,7 +95,7 @@ def test_another_program_listens_at_the_port(new_job):
 
 @pytest.mark.parametrize("linking", [False, True])
 def test_worker_ends_before_the_job_has_begun(new_job, worker_attached, linking):
-    """It ends while ranks are missing, or while all of them open their links."""
+    """A worker ends while ranks are missing, or while all ranks open their links."""
     job = new_job(3 if linking else 4).start(0, 1)
     assert worker_attached.wait(20.0)
     with attach(job, 2) as client:
@@ -108,7 +108,7 @@ def test_worker_ends_before_the_job_has_begun(new_job, worker_attached, linking)
 
 
 def test_rank_that_ended_between_two_messages_is_named():
-    """A link that its peer has reset no longer knows where the peer was."""
+    """After a reset, a socket no longer knows the address of its peer."""
     with socket.create_server((LOOPBACK, 0)) as server:
         peer = socket.create_connection(server.getsockname())
         with server.accept()[0] as link:
@@ -119,7 +119,7 @@ def test_rank_that_ended_between_two_messages_is_named():
 
 
 def once_attached(act):
-    """Let this process, a worker, do something as soon as rank 0 has accepted it."""
+    """Let this process, a worker, call a function as soon as rank 0 has accepted it."""
     control = worker.Worker._open_control
 
     def attached(self):
@@ -133,7 +133,7 @@ def once_attached(act):
 @pytest.mark.ranks(4, backends=["tcp"], connect=False, killed=1)
 @pytest.mark.parametrize("victim", [0, slow(1), slow(2)])
 def test_rank_is_killed_after_it_attached(comm, victim, tmp_path):
-    """It and those before the last have attached; the last one is late, and finds no rank 0."""
+    """A rank is killed when all but the last have attached; the last one is late."""
     rank, dying = own_rank(), tmp_path / "dying"
 
     def die():
@@ -195,7 +195,7 @@ def test_time_in_which_a_rank_is_stopped_does_not_count(comm, tmp_path):
 @pytest.mark.ranks(2, backends=["tcp"], connect=False, env=limited(50000, COBRE_TCP_SIZE="3"))
 @pytest.mark.parametrize("victim", [0, 1])
 def test_ctrl_c(comm, victim, tmp_path):
-    """It ends the wait for a missing rank, long before the limit, and leaves no descriptor."""
+    """Ctrl-C ends the wait for a missing rank early, and leaves no descriptor open."""
     attached, sent_at, before = tmp_path / "attached", [], len(descriptors())
 
     def interrupt():
@@ -216,7 +216,7 @@ def test_ctrl_c(comm, victim, tmp_path):
 
 
 def struck_while_they_find_their_nodes(folder, moment, how, victim):
-    """The others raise an error that names it, and nothing stays open."""
+    """One rank is struck; the others raise an error that names it, and no descriptor stays open."""
     owner = nodes if moment == "confirmed" else meet
     genuine, before = getattr(owner, moment), len(descriptors())
 

@@ -1,4 +1,4 @@
-"""One bit of what two ranks send each other while they meet is flipped on its way."""
+"""Ranks meet while one bit of the bytes between two of them is flipped on its way."""
 
 import contextlib
 import selectors
@@ -87,7 +87,7 @@ class Proxy:
 
 
 def meet_and_agree(config, listener=None):
-    """Take the steps of a tcp communicator up to its start; return what was agreed."""
+    """Take a tcp communicator's steps up to its start; return the agreed results."""
     with meet(config, listener) as participant:
         order = find_nodes(participant, config)
         problem = first_problem(participant, "this rank has none" if config.rank else "")
@@ -99,7 +99,7 @@ def meet_and_agree(config, listener=None):
 
 @pytest.fixture
 def meeting(new_job, monkeypatch):
-    """Let two ranks meet through a proxy; return the results, and how much was sent each way."""
+    """Return a function that lets two ranks meet: their results, and the bytes each way."""
     monkeypatch.setattr(jobs, "rendezvous", meet_and_agree)
     monkeypatch.setattr(jobs, "greet", lambda agreed, rank: None)
 
@@ -123,7 +123,7 @@ def check_agreed(result):
 
 @pytest.mark.parametrize("every", [61, slow(1)])
 def test_a_flipped_bit_ends_the_start_or_changes_nothing(meeting, every):
-    """Bit n % 8 of each n-th byte, each way: neither another error, nor a hang, nor other data."""
+    """Bit n % 8 of each n-th byte is flipped: no other error, no hang, no other data."""
     results, sent = meeting()
     for rank in range(2):
         check_agreed(results[rank])

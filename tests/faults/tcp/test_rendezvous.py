@@ -128,7 +128,7 @@ def test_link_local_addresses_have_a_scope(new_job):
 
 
 def listening_sockets():
-    """Return the own sockets that listen, and those of them that listen at every address."""
+    """Return the listening sockets of this process, and the ones that listen at every address."""
     everywhere, found = set(), set()
     for name in ("tcp", "tcp6"):
         for line in pathlib.Path("/proc/net", name).read_text().splitlines()[1:]:
@@ -157,7 +157,7 @@ def test_alone_on_a_machine_they_listen_at_loopback_only(new_job, bind_addr):
 
 @pytest.mark.parametrize("limit_ms", [10_000, 0])
 def test_rank_0_comes_last(new_job, limit_ms):
-    """A limit of 0 is no limit."""
+    """With a limit of 0, ranks wait for rank 0 without a limit."""
     job = new_job(3, connect_timeout_ms=limit_ms).start(2, 1)
     time.sleep(0.2)
     check_job(job.start(0))

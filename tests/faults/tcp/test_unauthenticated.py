@@ -1,4 +1,4 @@
-"""Connections to the port of a tcp job that prove nothing are dropped, and the job starts."""
+"""Unauthenticated connections to the port of a tcp job are dropped, and the job starts."""
 
 import contextlib
 import errno
@@ -36,7 +36,7 @@ def limit_descriptors(more):
 
 
 def few_descriptors(comm, go):
-    """Rank 0 may open a hundred files more; the last rank comes late. Return what is logged."""
+    """Rank 0 may open a hundred files more, and the last rank comes late; return the log."""
     lines, log = [], logging.Handler()
     log.emit = lambda record: lines.append(record.getMessage())
     logging.getLogger("cobre_comm").addHandler(log)
@@ -92,7 +92,7 @@ def test_no_descriptor_left(new_job, caplog, monkeypatch):
 
 @pytest.mark.ranks(2, backends=["tcp"], env={"COBRE_TCP_TOKEN": ""})
 def test_no_objects_from_ranks_without_a_secret(comm):
-    """Nothing is sent, so the ranks need not meet."""
+    """Objects are refused before anything is sent, so the ranks need not meet."""
     for call in (objects.broadcast, objects.gather, objects.allgather):
         assert "set COBRE_TCP_TOKEN" in str(raises(PermissionError, call, comm, {}))
     comm.barrier()
@@ -152,7 +152,7 @@ def one_byte_at_a_time(client, over):
 
 
 def replay(client, over):
-    """Say what a true worker said to another challenge."""
+    """Repeat the answer of a true worker to another challenge."""
     old = handshake(bytes(43), TOKEN.encode(), rank=2, size=3)
     client.challenge()
     client.send(old)

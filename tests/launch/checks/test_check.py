@@ -1,4 +1,4 @@
-"""``cobre-comm check``: what passes, what it says of a planted fault, and why it cannot run."""
+"""``cobre-comm check``: checks that pass, the report of a planted fault, and reasons not to run."""
 
 import dataclasses
 import importlib.metadata
@@ -38,7 +38,7 @@ sys.meta_path.insert(0, Hide())
 
 @pytest.fixture
 def numba_alone(tmp_path):
-    """Return variables with which Python has numba, and what numba needs, and nothing else."""
+    """Return variables with which Python has numba and its requirements, and nothing else."""
     hidden = {
         module
         for module, owners in importlib.metadata.packages_distributions().items()
@@ -85,7 +85,7 @@ def test_quick_check_passes_with_nothing_but_numba(numba_alone):
 
 @pytest.fixture
 def only(monkeypatch):
-    """Return a function that has the command do some of its checks alone."""
+    """Return a function that limits the command to some of its checks."""
     whole = plan.checks
 
     def keep(*kept):
@@ -239,7 +239,7 @@ def test_what_makes_it_worthless_is_refused(name, monkeypatch, refusal):
 
 @pytest.fixture
 def no_mpi(tmp_path, monkeypatch):
-    """Hide mpi4py behind one that cannot be imported."""
+    """Hide mpi4py behind a package whose import fails."""
     package = tmp_path / "mpi4py"
     package.mkdir()
     (package / "__init__.py").write_text("raise ImportError('planted: no libmpi.so')\n")

@@ -1,4 +1,4 @@
-"""``cobre-comm compile``: kernels in numba's cache before any job."""
+"""``cobre-comm compile`` puts kernels into numba's cache before any job."""
 
 import io
 import re
@@ -19,7 +19,7 @@ from tests.launch.command import EXAMPLES, PROGRAMS, cobre
 
 @pytest.fixture
 def asked(monkeypatch, tmp_path):
-    """Return for which backends the command has had kernels compiled; nothing is."""
+    """Return the backends for which the command asks for kernels; nothing is compiled."""
     seen = []
 
     def pretend(markers, environ):
@@ -104,7 +104,7 @@ def test_nothing_is_said_where_nothing_is_compiled(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["compile", "shm", "tcp"])
 def test_jobs_find_everything_compiled(by, tmp_path):
-    """The command has filled the cache, or a first job that needed less: nothing is left to do."""
+    """After the command, or an earlier job with fewer kernels, nothing is left to compile."""
     empty = tmp_path / "empty.py"
     empty.touch()
     job = ["run", "-n", 2, "--backend"]

@@ -175,7 +175,7 @@ def test_a_private_folder_in_a_sticky_one_is_used(tmp_path):
 
 
 def test_what_others_have_put_into_a_shared_folder_is_not_loaded(tmp_path):
-    """Pickles that raise stand for those that do worse."""
+    """Pickles that raise stand for pickles that do harm."""
     hello = EXAMPLES / "hello_ranks.py"
     learnt, shared, own = (tmp_path / name for name in ("learnt", "shared", "own"))
     shared.mkdir()
@@ -243,7 +243,7 @@ def test_marker_lists_the_files_of_numbas_cache(backend, own):
     [("shm", {}), ("tcp", {}), ("tcp", {"COBRE_TCP_PRETEND_NODES": "0,0,1"})],
 )
 def test_no_collective_uses_a_kernel_that_is_not_compiled_before_ranks_start(backend, settings):
-    """Nor a rare collective one that ``cobre-comm compile`` leaves out.
+    """Rare collectives load no such kernel either.
 
     The cache cannot tell: another test may have compiled it.
     """

@@ -1,4 +1,4 @@
-"""What ranks are told when a job has several nodes, and what a launcher of one node refuses."""
+"""The variables of ranks in a job of several nodes, and command lines that are refused."""
 
 import os
 from argparse import Namespace

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ports are not r
 
 
 def listen(port, host=LOOPBACK):
-    """Listen as rank 0 does."""
+    """Listen at a port as rank 0 does."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

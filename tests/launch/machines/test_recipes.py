@@ -1,4 +1,4 @@
-"""The commands of docs/howto, with stand-ins for what this machine does not have."""
+"""The commands of docs/howto, with stand-ins for programs that this machine lacks."""
 
 import os
 import re
@@ -47,7 +47,7 @@ def recipe(mark):
 
 @pytest.fixture
 def run(tmp_path):
-    """Return a function that runs a recipe with bash where our commands and the stand-ins are."""
+    """Return a function that runs a recipe with bash, our commands and the stand-ins."""
     places = {"srun": SRUN, "scontrol": SCONTROL}
     for name, text in places.items():
         (tmp_path / name).write_text(text)

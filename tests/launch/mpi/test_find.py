@@ -23,7 +23,7 @@ SAYS = {
 
 @pytest.fixture
 def pretend(monkeypatch, tmp_path):
-    """Return a function that makes a starter of some MPI in a folder, and one that is loaded."""
+    """Return functions that make the starter of an MPI, and that let mpi4py load an MPI."""
 
     def starter(folder, name, vendor):
         path = tmp_path / folder / name

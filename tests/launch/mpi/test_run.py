@@ -19,7 +19,7 @@ def library(request):
 
 @pytest.fixture(params=["mpich", slow("openmpi")])
 def a_library(request):
-    """Return one of them every day, where they differ little."""
+    """Return one library every day, and the other in slow runs, because they differ little."""
     return needs(request.param)
 
 

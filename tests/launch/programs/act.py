@@ -1,4 +1,4 @@
-"""What a rank does, without a communicator: ACTION RANK..., the other ranks sleep."""
+"""A rank without a communicator does ACTION; with RANK..., the other ranks sleep."""
 
 import os
 import signal

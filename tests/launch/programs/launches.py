@@ -1,4 +1,4 @@
-"""Programs that call ``launch``: WAY."""
+"""Programs that call ``launch`` in some WAY."""
 
 import sys
 

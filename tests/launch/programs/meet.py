@@ -1,4 +1,4 @@
-"""All ranks meet, unless at once one of them ends in some WAY, while the others wait for it."""
+"""All ranks meet, unless one of them at once ends in some WAY, while the others wait for it."""
 
 import os
 import signal

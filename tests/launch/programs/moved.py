@@ -1,4 +1,4 @@
-"""Every call of docs/howto/moving-from-mpi.md beside mpi4py's; are all results the same?"""
+"""Calls of docs/howto/moving-from-mpi.md beside mpi4py's; their results are compared."""
 
 import numpy as np
 from mpi4py import MPI

@@ -1,4 +1,4 @@
-"""A rank with children whose parent has ended; says whether process 1 has reaped them."""
+"""A rank has children whose parent has ended, and tells whether process 1 has reaped them."""
 
 import os
 import time
@@ -8,7 +8,7 @@ ORPHANS = 3
 
 
 def zombies():
-    """Return the orphans that nobody has reaped; a rank that has ended is the launcher's."""
+    """Return the orphans that are not reaped; process 1 is their parent."""
     states = (
         path.read_text().rpartition(")")[2].split() for path in Path("/proc").glob("[0-9]*/stat")
     )

@@ -1,4 +1,4 @@
-"""What a rank's child finds of its report pipe, if it inherits all that it can."""
+"""A rank's child looks for a report pipe, though it inherits all descriptors that it can."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Ranks that meet until one is asked to stop; WHERE the loop is: python or njit."""
+"""Ranks meet until one is asked to stop; WHERE says whether the loop is Python or njit."""
 
 import os
 import sys

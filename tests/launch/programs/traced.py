@@ -1,4 +1,4 @@
-"""Ranks that meet TIMES times in compiled code, then once in Python: TIMES [WAY [FILE]]."""
+"""Ranks meet TIMES times in compiled code, then once in Python: TIMES [WAY [FILE]]."""
 
 import os
 import pathlib

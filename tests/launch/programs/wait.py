@@ -1,4 +1,4 @@
-"""Ranks that wait for rank 0, which does not come, or meet on and on: WAY of waiting."""
+"""Ranks wait for rank 0, which does not come, or meet on and on: WAY of waiting."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What holds for ranks of every backend: they meet, one fails, Ctrl-C comes, the launcher dies."""
+"""Jobs on every backend: ranks meet, a rank fails, Ctrl-C comes, the launcher dies."""
 
 import itertools
 import os
@@ -20,7 +20,7 @@ STARTERS = {"mpiexec.hydra", "prterun", "mpiexec", "mpirun"}
 
 
 class Backend:
-    """A backend, and the MPI library that is meant."""
+    """A backend, and the MPI library that it uses."""
 
     def __init__(self, name):
         self.kind, _, library = name.partition("-")
@@ -45,7 +45,7 @@ def backend(request):
 
 
 def every_day(*names):
-    """Run a test on these backends, and on the others where there is time."""
+    """Run a test on these backends every day, and on the others in slow runs."""
     values = [name if name in names else slow(name) for name in BACKENDS]
     return pytest.mark.parametrize("backend", values, indirect=True)
 
@@ -124,7 +124,7 @@ EVERY_WAY = itertools.product(BACKENDS, [(ACT, "children"), (WAIT, "njit")])
 
 @pytest.mark.parametrize(("backend", "program"), some(KILLED, EVERY_WAY), indirect=["backend"])
 def test_killed_launcher_leaves_nothing(backend, program):
-    """Neither ranks that wait for each other, nor what they started, nor mpiexec."""
+    """The killed launcher leaves no waiting rank, no child of a rank, and no mpiexec."""
     with backend.running(3, *program) as job:
         job.wait_ready(3)
         names = {process.name() for process in job.started}
@@ -144,7 +144,7 @@ def test_killed_launcher_leaves_nothing(backend, program):
     indirect=["backend"],
 )
 def test_signals_reach_each_rank_once_and_in_order(backend, to_all):
-    """Their sender signals the launcher alone, or all processes, as Slurm does for a step."""
+    """The sender signals the launcher alone, or all processes, as Slurm does for a step."""
     numbers = [int(n) for n in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1, signal.SIGTERM)]
     with backend.running(2, ACT, "count") as job:
         job.wait_ready(2)

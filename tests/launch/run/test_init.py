@@ -1,4 +1,4 @@
-"""A launcher that is process 1, as in a container without an init."""
+"""A launcher that is process 1, as in a container without an init process."""
 
 import signal
 

@@ -140,7 +140,7 @@ def test_only_rank_0_gets_stdin(ranks):
 
 
 def flooding(lines):
-    """Start two ranks: rank 1 writes so many lines of 10,000 bytes, rank 0 one."""
+    """Start two ranks: rank 1 writes many lines of 10,000 bytes, rank 0 writes one."""
     command = [*COMMAND, "run", "-n", "2", str(ACT), "flood", str(lines)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, env=environment())  # fmt: skip

@@ -1,4 +1,4 @@
-"""The exception of one rank is in the errors of all others: its type, and its first line."""
+"""The errors of all other ranks have the type and the first line of one rank's exception."""
 
 import itertools
 import re

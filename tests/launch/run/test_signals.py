@@ -47,7 +47,7 @@ def test_ranks_that_do_not_end_are_killed_after_the_grace():
 
 @pytest.fixture
 def hang_up_ends():
-    """Ranks are not to inherit what ``nohup`` does to this process."""
+    """Restore SIGHUP, so that ranks do not inherit that ``nohup`` ignores it in this process."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -78,7 +78,7 @@ def test_ranks_own_children_end_with_the_job():
     ("where", "backend", "to_rank"), [("njit", "shm", None), ("python", "tcp", 1)]
 )
 def test_a_signal_asks_all_ranks_to_stop_after_the_same_collective(where, backend, to_rank):
-    """To the launcher, which waits for the ranks, or to one rank."""
+    """The launcher, which waits for the ranks, gets the signal, or one rank does."""
     words = "run", "-n", 3, "--backend", backend, PROGRAMS / "stops.py", where
     with Running(*words, extra={"COBRE_COMM_GRACEFUL": "SIGTERM, SIGUSR1"}) as job:
         pids = job.wait_ready(3)

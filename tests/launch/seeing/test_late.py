@@ -1,4 +1,4 @@
-"""A rank that is late, but alive, is told of on stderr, also where logging is not configured."""
+"""A line on stderr names a rank that is late, but alive, also where logging is not configured."""
 
 import itertools
 import re

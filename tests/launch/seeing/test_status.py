@@ -1,4 +1,4 @@
-"""``cobre-comm status``: what it finds of jobs that run, hang, or have lost a rank."""
+"""``cobre-comm status`` shows jobs that run, hang, or have lost a rank."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ def job_of(pid):
 
 
 def status_until(job, pattern):
-    """Look until the text has that pattern; return the text."""
+    """Run the command until its text has a pattern; return the text."""
     deadline = time.monotonic() + SOON_S
     while True:
         done = cobre("status", job)

@@ -29,7 +29,7 @@ def files_of(folder, rank):
 
 
 def ranks_in(folder):
-    """All that is there, without the name of the job."""
+    """Return the names of the files in a trace's folder, without the name of their one job."""
     names = [path.name.split(".", 1) for path in folder.iterdir()]
     assert len({job for job, _ in names}) == 1
     return sorted(rank for _, rank in names)

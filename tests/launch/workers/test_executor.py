@@ -1,4 +1,4 @@
-"""Ranks in the workers of an executor."""
+"""Ranks that run in the workers of an executor."""
 
 import concurrent.futures
 import multiprocessing
@@ -131,7 +131,7 @@ def test_only_tcp(pool):
 
 
 class Client:
-    """What of Dask's client is used to choose workers."""
+    """The part of Dask's client that chooses workers."""
 
     __module__ = "distributed.client"
 

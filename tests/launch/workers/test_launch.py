@@ -158,7 +158,7 @@ def test_first_failure_is_the_workers_own_exception(actor):
 
 
 def mistaken(comm, ranks):
-    """Some ranks raise the same; the others report what they are told, in a part of all ranks."""
+    """Some ranks raise alike; the others report their own error, in a part of all ranks."""
     part = comm.split(0)
     part.barrier()
     if comm.rank in ranks:
@@ -205,7 +205,7 @@ def test_ways_to_fail(way, code, inner):
 
 
 class Undoes(Exception):
-    """Pickles; whoever makes it again gets something else."""
+    """An exception that pickles, but another object comes out of the pickle."""
 
     def __init__(self, what):
         super().__init__("made here")
@@ -390,7 +390,7 @@ def test_argument_that_does_not_pickle():
 
 
 def test_a_program_that_forks_elsewhere_launches_and_stays_as_it_is():
-    """Each process that multiprocessing starts, by any method, makes "fork" the program's one."""
+    """Each process that multiprocessing starts makes "fork" the method of its program."""
     chosen = multiprocessing.get_start_method(allow_none=True)
     multiprocessing.set_start_method("fork", force=True)
     try:
@@ -439,14 +439,14 @@ def test_errors_travel():
 
 
 class Stubborn(Exception):
-    """Pickles, and cannot be made again."""
+    """An exception that pickles, and cannot be unpickled."""
 
     def __init__(self, a, b):
         super().__init__(f"{a} and {b}")
 
 
 class Silent(Exception):
-    """Says nothing, and does not pickle."""
+    """An exception without a text, which does not pickle."""
 
     def __str__(self):
         return str(1 / 0)

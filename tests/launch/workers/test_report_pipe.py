@@ -1,4 +1,4 @@
-"""The pipe by which ranks tell their launcher how they failed, and the one that tells them."""
+"""The report pipe, by which ranks tell how they failed, and the pipe that brings their orders."""
 
 import os
 import pickle

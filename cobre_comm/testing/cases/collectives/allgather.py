@@ -25,7 +25,7 @@ def gather(comm, caller, dtype, count, seed=0):
 
 
 def gather_in_place(comm, caller, count):
-    """Send is exactly this rank's block of recv."""
+    """Each rank sends its own block of recv, in place."""
     everyone = np.stack([block("f8", r, count) for r in range(comm.size)])
     recv = sentinels("f8", everyone.shape)
     recv[comm.rank] = everyone[comm.rank]

@@ -65,7 +65,7 @@ def scattered(draw, counts):
 
 
 def as_tables(layout, kind="int64"):
-    """Return a layout whose counts and displacements are of that kind."""
+    """Return a layout whose counts and displacements are sequences of one kind, such as tuples."""
     makers = {
         "list": list,
         "tuple": tuple,
@@ -80,7 +80,7 @@ def as_tables(layout, kind="int64"):
 
 
 def meet(comm, caller, send, recv, sends, layout):
-    """Gather what all ranks send; elements outside the blocks must keep their bytes."""
+    """Gather the blocks of all ranks; elements outside the blocks must keep their bytes."""
     expected = allgatherv(recv, sends, layout.displs)
     calls(caller, comm.rank).allgatherv(comm, send, recv, layout.counts, layout.displs)
     assert_same_bytes(recv, expected)
@@ -94,7 +94,7 @@ def gather(comm, caller, dtype, layout, seed=0, tables="int64"):
 
 
 def gather_own_block(comm, caller, dtype, layout, seed=0):
-    """What a rank sends is its own block of ``recv``."""
+    """Each rank sends its own block of ``recv``, in place."""
     sends = [block(dtype, r, count, seed) for r, count in enumerate(layout.counts)]
     recv, begin = sentinels(dtype, layout.length), layout.displs[comm.rank]
     own = recv[begin : begin + layout.counts[comm.rank]]
@@ -136,7 +136,7 @@ def gather_odd_addresses(comm, caller, count):
 
 
 def gather_from_late_and_silent(comm, caller, pause_s):
-    """A late rank that sends nothing; return when this rank entered, and when it left."""
+    """The late rank sends nothing; return the times at which this rank entered and left."""
     comm.barrier()
     late = comm.size - 1
     if comm.rank == late:
@@ -153,7 +153,7 @@ def gather_in_place(comm, caller, count):
 
 
 def gather_shapes(comm, caller):
-    """2-D blocks into a 3-D array, and 0-d ones into a vector."""
+    """Gather 2-D blocks into a 3-D array, and 0-d ones into a vector."""
     for shape in ((3, 4), ()):
         sends = [block("f8", r, shape) for r in range(comm.size)]
         layout = as_tables(packed([sends[0].size] * comm.size))

@@ -76,7 +76,7 @@ def reduce_odd_addresses(comm, caller, dtype, op, count):
 
 
 def reduce_small_sum(comm, caller):
-    """Four float64, as an SDDP iteration reduces its bounds; the op is left out."""
+    """Reduce four float64, as an SDDP iteration reduces its bounds; the op is left out."""
     send = np.array([0.1, 1e16, -1.0, comm.rank + 1.0])
     recv = sentinels("f8", 4)
     calls(caller, comm.rank).allreduce(comm, send, recv)
@@ -88,7 +88,7 @@ def reduce_small_sum(comm, caller):
 
 
 def reduce_signed_zeros(comm, caller, op):
-    """The earlier rank's zero stays, positive or negative; the first NaN stays.
+    """Of equal zeros the earlier rank's stays, positive or negative; so does the first NaN.
 
     So it is for a few numbers, which every rank folds, and for many, of which each folds a part.
     """
@@ -105,7 +105,7 @@ def reduce_signed_zeros(comm, caller, op):
 
 
 def _specials(dtype):
-    """Return the numbers of a dtype that are most easily got wrong."""
+    """Return the numbers of a dtype for which a fold is most easily wrong."""
     dtype = np.dtype(dtype)
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
@@ -147,7 +147,7 @@ def reduce_read_only_send(comm, caller, op):
 
 
 def reduce_alias_dtype(comm, caller, op):
-    """``long long`` is int64 by another number."""
+    """Reduce ``long long``, which is int64 under another number of NumPy's."""
     mine = numbers("i8", comm.rank, 20).astype(np.longlong)
     recv = np.zeros(20, dtype=np.int64)
     calls(caller, comm.rank).allreduce(comm, mine, recv, op)
@@ -156,7 +156,7 @@ def reduce_alias_dtype(comm, caller, op):
 
 
 def same_on_all(ran):
-    """All ranks hold the same bytes, those of NaNs included."""
+    """All ranks hold the same bytes, also in NaNs."""
     assert len(set(ran.values)) == 1, "ranks hold different bytes"
 
 

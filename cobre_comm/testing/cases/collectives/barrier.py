@@ -10,7 +10,7 @@ from cobre_comm.testing.cases.case import EVERY, QUICK, Case
 
 
 def barrier_orders_writes(comm, caller, rounds, folder):
-    """Write before, read after, in memory that is no backend's: a mapped file."""
+    """Ranks write to a mapped file before the barrier, and read it after."""
     path = pathlib.Path(folder) / "words"
     if comm.rank == 0:
         path.write_bytes(bytes(8 * comm.size))
@@ -30,7 +30,7 @@ def three_barriers(comm, caller):
 
 
 def late_rank_delays_all(comm, caller, late, pause_s):
-    """One rank comes late; return when this rank entered, and when it left."""
+    """One rank comes late; return the times at which this rank entered and left."""
     barrier = calls(caller, comm.rank).barrier
     barrier(comm)
     if comm.rank == late % comm.size:
@@ -41,7 +41,7 @@ def late_rank_delays_all(comm, caller, late, pause_s):
 
 
 def nobody_left_early(ran):
-    """All ranks read one clock."""
+    """No rank left before the last one entered, by the clock that all ranks read."""
     last = max(entered for entered, _ in ran.values)
     early = [rank for rank, (_, left) in enumerate(ran.values) if left < last]
     assert not early, f"ranks {early} returned before the last rank had entered"

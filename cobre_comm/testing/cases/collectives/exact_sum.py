@@ -30,20 +30,20 @@ def finite(seed, count):
 
 
 def cancelling(seed, count):
-    """Return values whose sum is zero but for the last, a subnormal number."""
+    """Return values that cancel, except for the last one, a subnormal number."""
     half = finite(seed, count // 2)
     order = np.argsort(words(seed + 1, 2 * half.size))
     return np.append(np.concatenate([half, -half])[order], 3 * TINY)
 
 
 def ties(seed, count):
-    """Return values whose sum is half-way between two float64, or just beside that."""
+    """Return values whose sum lies half-way between two float64, or just beside it."""
     few = words(seed, 3).astype(np.int64) & 1
     return np.array([2.0**53, 1.0 * few[0], (-1.0) ** few[1] * 2.0**-1000 * few[2], *[0.0] * count])
 
 
 def near_overflow(seed, count):
-    """Return the largest numbers of both signs; parts of the sum are beyond float64."""
+    """Return the largest numbers of both signs, whose partial sums may exceed float64."""
     signs = np.where(words(seed, count) & np.uint64(1), 1.0, -1.0)
     drawn = signs * LARGEST
     drawn[: count // 3] /= 1.0 + (words(seed + 1, count // 3) % np.uint64(5)).astype(np.float64)
@@ -123,7 +123,7 @@ def sum_kinds(comm, caller, count, seeds, dtype="f8"):
 
 
 def sum_many(comm, caller, count, dtype):
-    """Some kinds of values whose sum ``math.fsum`` can take, held by one rank or by all."""
+    """Sum values that ``math.fsum`` can sum too, held by one rank or spread over all."""
     for kind in ("similar", "zeros", *(("subnormal", "cancelling") if dtype == "f8" else ())):
         for seed in (0, 2):
             right = math.fsum(everything(kind, seed, count).astype(dtype)).hex()
@@ -131,7 +131,7 @@ def sum_many(comm, caller, count, dtype):
 
 
 def sum_shapes(comm, caller):
-    """Two dimensions, none, a part of an array, read-only, and another dtype on each rank."""
+    """Sum arrays of two dimensions, of none, in part, read-only, or of two dtypes."""
     exact_sum = calls(caller, comm.rank).exact_sum
     assert exact_sum(comm, np.full((3, 4), 0.5)) == 6.0 * comm.size
     assert exact_sum(comm, np.array(2.0 + comm.rank)) == sum(2.0 + r for r in range(comm.size))
@@ -145,7 +145,7 @@ def sum_shapes(comm, caller):
 
 
 def is_fsum(ran):
-    """Every rank holds what ``math.fsum`` makes of all values."""
+    """Every rank holds the sum that ``math.fsum`` makes of all values."""
     kind, count, seed, dtype = ran.cell.arguments
     right = math.fsum(everything(kind, seed, count).astype(dtype)).hex()
     wrong = {rank: value for rank, value in enumerate(ran.values) if value != right}

@@ -1,4 +1,4 @@
-"""gatherv: on the root every block where its displacement says; nothing on other ranks."""
+"""gatherv: on the root every block where its displacement says; the other ranks receive nothing."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from cobre_comm.testing.cases.reference import (
 
 
 def gather(comm, caller, dtype, layout, root, seed=0):
-    """Other ranks than the root pass None, or empty arrays."""
+    """Gather on the root; other ranks pass None, or empty arrays, for recv, counts and displs."""
     sends = [block(dtype, r, count, seed) for r, count in enumerate(layout.counts)]
     send = among_sentinels(sends[comm.rank])
     gatherv = calls(caller, comm.rank).gatherv
@@ -34,13 +34,13 @@ def gather(comm, caller, dtype, layout, root, seed=0):
 
 
 def gather_layouts(comm, caller, dtype):
-    """Every layout of an allgatherv, from one root after the other."""
+    """Gather by every layout of an allgatherv, to one root after the other."""
     for number, layout in enumerate(layouts(comm.size).values()):
         gather(comm, caller, dtype, layout, number % comm.size, number)
 
 
 def gather_chunks(comm, caller, dtype, longest):
-    """The longest block is of each rank in turn, and of the root."""
+    """Each rank in turn has the longest block, the root too."""
     for root in range(comm.size):
         for seed in range(2):
             counts = [longest >> ((r + seed) % comm.size) for r in range(comm.size)]
@@ -48,13 +48,13 @@ def gather_chunks(comm, caller, dtype, longest):
 
 
 def gather_again(comm, caller, count):
-    """The same call in a row, each time with other data."""
+    """Make the same call four times in a row, each time with other data."""
     for seed in range(4):
         gather(comm, caller, "f8", packed([count] * comm.size), 0, seed)
 
 
 def gather_in_place(comm, caller, count):
-    """The root's send is exactly its block; what other ranks pass for recv keeps its bytes."""
+    """The root sends its own block of recv; an array passed for recv elsewhere keeps its bytes."""
     root = comm.size - 1
     sends = [block("f8", r, count) for r in range(comm.size)]
     displs = count * np.arange(comm.size)
@@ -70,7 +70,7 @@ def gather_in_place(comm, caller, count):
 
 
 def gather_far_apart(comm, caller):
-    """Blocks in the reverse order, with gaps, of a long recv."""
+    """Gather blocks in the reverse order, with gaps, into a long recv."""
     counts = [700 + r for r in range(comm.size)]
     displs = [2000 * (comm.size - 1 - r) + 5 for r in range(comm.size)]
     gather(comm, caller, "i4", Layout(counts, displs, 2000 * comm.size + 9), comm.size - 1)

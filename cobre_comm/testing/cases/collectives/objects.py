@@ -9,7 +9,7 @@ from cobre_comm.testing.cases.reference import block
 
 
 def thing(rank, seed):
-    """Return an object of several parts, whose number and lengths depend on the rank."""
+    """Return an object of several parts; their number and lengths depend on the rank."""
     arrays = [block("f8", rank, 7 * number + rank, seed) for number in range(rank % 3 + 1)]
     return {"rank": rank, "words": ["a"] * rank, "arrays": arrays, "empty": np.zeros(0, "i2")}
 
@@ -46,7 +46,7 @@ def only_root_gets(comm):
 
 
 def cannot_be_pickled(comm):
-    """All ranks hear which rank cannot, and why; the communicator stays usable."""
+    """All ranks are told which rank cannot pickle, and why; the communicator stays usable."""
     last = comm.size - 1
     for call in (objects.broadcast, objects.gather, objects.allgather):
         own = (lambda: None) if comm.rank == last else comm.rank
@@ -58,7 +58,7 @@ def cannot_be_pickled(comm):
 
 
 class Unpicklable:
-    """Raises an exception that is hard to tell: one without a text, or with a file's odd name."""
+    """An object whose pickling raises an exception that is hard to put into words."""
 
     def __init__(self, error):
         self.error = error
@@ -68,7 +68,7 @@ class Unpicklable:
 
 
 class Unloadable(Unpicklable):
-    """Pickles, and raises where it is made again."""
+    """An object that pickles, and raises when it is unpickled."""
 
     def __reduce__(self):
         return _raise, (self.error.args,)
@@ -87,7 +87,7 @@ ODD_NAME = b"caf\xe9".decode(errors="surrogateescape")
 
 
 def errors_that_are_hard_to_tell(comm):
-    """All ranks hear of it all the same, and the communicator stays usable."""
+    """All ranks get an error with a readable text, and the communicator stays usable."""
     last = comm.size - 1
     for own, words in (
         (Unpicklable(ValueError(ODD_NAME)), "cannot pickle its object: ValueError: caf\\udce9"),

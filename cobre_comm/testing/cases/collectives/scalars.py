@@ -13,7 +13,7 @@ SEEDS = 12
 
 
 def reduce_numbers(comm, caller, name, dtype):
-    """Numbers of Python and of NumPy; what comes out is Python's."""
+    """Numbers of Python and of NumPy are reduced to numbers of Python."""
     reduce = getattr(calls(caller, comm.rank), name)
     for seed in range(SEEDS):
         everyone = [numbers(dtype, rank, 3, seed) for rank in range(comm.size)]
@@ -26,14 +26,14 @@ def reduce_numbers(comm, caller, name, dtype):
 
 
 def reduce_other_types(comm, caller):
-    """Each is widened before it is folded: 200 of 8 bits do not wrap."""
+    """A short number is widened before it is folded: 200 of 8 bits does not wrap."""
     made = calls(caller, comm.rank)
     assert made.sum(comm, np.uint8(200)) == 200 * comm.size
     assert made.max(comm, np.float32(0.1)) == float(np.float32(0.1))
 
 
 def agree_with_an_array(comm, caller):
-    """It is an allreduce: a rank that reduces an array of one element takes part."""
+    """A sum is an allreduce: a rank that reduces an array of one element takes part in it."""
     made = calls(caller, comm.rank)
     if comm.rank == 0:
         assert made.sum(comm, 1.5) == 1.5 * comm.size

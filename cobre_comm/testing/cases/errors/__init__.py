@@ -1,1 +1,1 @@
-"""What must come out when ranks call what is wrong, or what does not belong together."""
+"""Cases of wrong calls, and of calls that do not match: every rank gets the right error."""

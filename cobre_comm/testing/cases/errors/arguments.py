@@ -1,4 +1,4 @@
-"""Arguments that are wrong: each raises what it should and leaves the communicator usable."""
+"""Wrong arguments: each call raises the right exception and leaves the communicator usable."""
 
 import warnings
 from functools import partial
@@ -16,7 +16,7 @@ from cobre_comm.testing.cases.raised import met, raises
 
 
 def _check(comm, caller, operation, name, given, error):
-    """Fail unless a wrong call raises what it should, and says where."""
+    """Fail unless a wrong call raises the right exception, whose message names the operation."""
     label = f"{operation}, {name}, {caller}"
     with warnings.catch_warnings(action="ignore"):
         caught = met(getattr(calls(caller, comm.rank), operation), comm, *given)
@@ -26,7 +26,7 @@ def _check(comm, caller, operation, name, given, error):
 
 
 def wrong_arguments(comm, caller, operation):
-    """Each leaves the communicator usable."""
+    """Every wrong call of an operation leaves the communicator usable."""
     for name, given, error in wrong_calls.BY_OPERATION[operation](comm.rank, comm.size):
         _check(comm, caller, operation, name, given, error)
         three_barriers(comm, caller)
@@ -81,7 +81,7 @@ def _last(table, value):
 
 
 def empty_views(comm, caller):
-    """A view without elements is contiguous, and aligned, whatever its strides are."""
+    """An array without elements counts as contiguous and aligned, for any strides."""
     made, size = calls(caller, comm.rank), comm.size
     none = np.zeros(size, np.int64)
     views = np.ones((4, 4))[:, ::2][:0], np.ones((4, 4)).T[:, :0], np.ones(8)[::2][:0]
@@ -95,7 +95,7 @@ def empty_views(comm, caller):
 
 
 def tables_of_every_kind(comm, caller):
-    """Vectors of integers of every kind; and elements whose fields are in any order, or overlap."""
+    """Counts may be of any integer type; fields of elements may overlap, in any order."""
     made, size = calls(caller, comm.rank), comm.size
     anyhow = {"names": ["a", "b"], "formats": ["f8", "i4"], "itemsize": 16}
     for offsets in ([8, 0], [0, 4]):

@@ -19,7 +19,7 @@ def call(operation, length=5, **keywords):
 
 
 def odd(operation, *words, **otherwise):
-    """Return the plan in which rank 1 says it otherwise, and the words."""
+    """Return a plan in which rank 1 alone calls otherwise, and the words of the error."""
     return [call(operation), call(operation, **otherwise), call(operation)], list(words)
 
 
@@ -74,7 +74,7 @@ AT_FAULT = {"operations": (1,), "split": (1,)}  # the odd one, where the others 
 
 
 def disagree(comm, caller, name):
-    """Each rank calls what its plan says: (operation, length, keyword arguments)."""
+    """Each rank makes the call of its plan: (operation, length, keyword arguments)."""
     plans, _ = PLANS[name]
     prepare(comm, caller, *sorted({operation for operation, *_ in plans} - {*OPERATIONS, "split"}))
     operation, length, keywords = plans[comm.rank % len(plans)]
@@ -83,7 +83,7 @@ def disagree(comm, caller, name):
 
 
 def disagree_on_tables(comm, caller, which):
-    """Counts or displacements are right by themselves and not the same on all ranks."""
+    """Every rank passes valid counts and displacements, but one rank's differ from the others'."""
     comm.barrier()
     size = comm.size
     counts, displs = np.full(size, 2), 4 * np.arange(size)
@@ -114,7 +114,7 @@ def disagree_on_region(comm, which):
 
 
 def all_learn_who_called_what(ran):
-    """The message has the same words for every caller."""
+    """Every rank's error has the words of the plan, for every caller."""
     [name] = ran.cell.arguments
     _, words = PLANS[name]
     for rank, (caught, later, took) in enumerate(ran.values):
@@ -129,7 +129,7 @@ def all_learn_who_called_what(ran):
 
 
 def all_learn_who_differs(ran):
-    """Of two ranks neither is the odd one; of four rank 1 is."""
+    """The error names both calls: of two ranks neither is the odd one, and of four rank 1 is."""
     for rank, (caught, *_) in enumerate(ran.values):
         assert isinstance(caught, CollectiveFailed), f"rank {rank}: {caught!r}"
         words = "rank 0", "called barrier", "rank 1 called allreduce"

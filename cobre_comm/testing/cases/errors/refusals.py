@@ -1,4 +1,4 @@
-"""A call that one rank finds wrong by itself: the others do not hang for it, and name that rank."""
+"""One rank refuses its own wrong call: the others do not hang, and their error names it."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ THEN = ["barrier", "close"]
 
 
 def _refused(comm, made, name):
-    """Make a call that this rank alone can see to be wrong."""
+    """Make a wrong call that no other rank can see to be wrong."""
     good, size = np.ones(4), comm.size
     tables = np.full(size, 4), 4 * np.arange(size)
     if name == "InvalidRoot":
@@ -29,7 +29,7 @@ def _refused(comm, made, name):
 
 
 def refused_on_one(comm, caller, name, then):
-    """Rank 1 does not take part in what the others do; return what each meets first."""
+    """Rank 1 refuses its own call, for which the others wait; return this rank's error."""
     made = calls(caller, comm.rank)
     comm.barrier()
     if comm.rank == 1:
@@ -52,7 +52,7 @@ def refused_region_on_one(comm):
 
 
 def others_name_rank_1(ran):
-    """One rank's call is refused before it communicates; it goes on, or it leaves."""
+    """Each other rank gets an error that names rank 1, whether that rank goes on or closes."""
     name = ran.cell.arguments[0] if ran.cell.arguments else "ValueError"
     assert type(ran.values[1]).__name__ == name, f"rank 1 should get {name}: {ran.values[1]!r}"
     for rank, error in enumerate(ran.values):

@@ -56,7 +56,7 @@ def allgatherv(rank, size):
 
 
 def gatherv(rank, size):
-    """Every rank is its own root: what is wrong is seen before any communication."""
+    """Each rank names itself as root, so that it sees each mistake before any communication."""
     alike = (
         "strided recv",
         "dtypes",
@@ -161,7 +161,7 @@ BY_OPERATION = {
 
 
 def python(rank, size):
-    """What cannot even be an argument of compiled code, or is of no use there."""
+    """Calls whose arguments compiled code cannot take, or has no use for."""
     send, recv = [1.0, 2.0], np.zeros(2 * size)
     counts, displs = [2] * size, [2 * r for r in range(size)]
     objects = np.array([None, 1], dtype=object)

@@ -1,4 +1,4 @@
-"""One collective by its name, and what a rank meets when that fails."""
+"""Calls of one collective by its name, and the errors that a rank gets when it fails."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ FORKS = {"python": os.fork, "libc": ctypes.PyDLL(None).fork}
 
 
 def collective(comm, caller, operation, length=5, *, root=0, **keywords):
-    """Call one collective with arguments that are right by themselves."""
+    """Call one collective with valid arguments."""
     if operation == "split":
         comm.split(root)
     else:
@@ -24,7 +24,7 @@ def collective(comm, caller, operation, length=5, *, root=0, **keywords):
 
 
 def prepare(comm, caller, *others):
-    """Compile, and meet: what follows is about waiting alone. Return the pids of all ranks."""
+    """Compile all collectives and meet, so that only waiting follows; return all pids."""
     for name in [*OPERATIONS, *others]:
         collective(comm, caller, name)
     pids = np.zeros(comm.size, dtype=np.int64)
@@ -34,7 +34,7 @@ def prepare(comm, caller, *others):
 
 
 def meet_failure(comm, caller, operation, **arguments):
-    """Return (what was raised, when, the error of the next call, how long that took)."""
+    """Return a collective's error, its time, the errors of later calls, and their seconds."""
     caught, at = met(collective, comm, caller, operation, **arguments), time.monotonic()
     if caught is None:
         return None, at, None, 0.0

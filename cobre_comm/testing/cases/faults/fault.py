@@ -1,4 +1,4 @@
-"""One fault: what befalls which rank of which job, and when; and the account that a rank gives."""
+"""One fault: its kind, its victim and its moment; and the account that a rank gives of it."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ STEP, REGION, SPLIT = "step", "region", "split"
 
 @dataclass(frozen=True)
 class Fault:
-    """What befalls which rank, and when.
+    """A kind of fault, the job and the rank that it strikes, and the moment.
 
     Attributes
     ----------
@@ -51,12 +51,12 @@ class Fault:
 
     @property
     def victims(self):
-        """The ranks that it befalls."""
+        """The ranks that the fault strikes."""
         return [self.victim]
 
     @property
     def others(self):
-        """All other ranks."""
+        """All ranks but the victims."""
         return [rank for rank in range(self.size) if rank not in self.victims]
 
     def __str__(self):
@@ -64,7 +64,7 @@ class Fault:
 
 
 class Ledger:
-    """Where a rank writes its account, line by line, so that a killed rank has one too.
+    """The file in which a rank writes its account, line by line, so that a killed rank has one too.
 
     A line is written by one system call on a descriptor of its own: a rank that closes all its
     descriptors goes on writing.
@@ -83,7 +83,7 @@ class Ledger:
 
 
 def told(folder, name):
-    """Return all that a rank has told so far."""
+    """Return all facts that a rank has written down so far."""
     facts = {}
     with contextlib.suppress(OSError):
         for line in (pathlib.Path(folder) / f"account.{name}").read_text().splitlines():
@@ -93,7 +93,7 @@ def told(folder, name):
 
 
 def await_fact(folder, names, fact, limit_s=20.0):
-    """Wait until all these ranks have told something; return whether they have."""
+    """Wait until each of some ranks has written down a fact; return whether all have."""
     until = time.monotonic() + limit_s
     while not all(fact in told(folder, name) for name in names):
         if time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""What the accounts of a job's ranks must say after a fault. A pure function of what was seen."""
+"""The judge of ranks' accounts after a fault: a pure function of all observed facts."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ PROMISED_S = 1.0  # from the fault to the error, on a machine that has nothing e
 
 @dataclass(frozen=True)
 class Seen:
-    """What was seen of a job beside the accounts of its ranks.
+    """Facts about a job that no account of a rank has, such as exit codes.
 
     Attributes
     ----------
@@ -33,14 +33,14 @@ class Seen:
 
 @dataclass
 class Verdict:
-    """What was wrong, and how long the survivors took to know."""
+    """The problems that the judge found, and how long each survivor took to learn of the fault."""
 
     problems: list = field(default_factory=list)
     times: list = field(default_factory=list)
 
 
 def promise_of(fault, kinds=KINDS):
-    """Return what the kind promises; where only MPI connects the victim, a death is lateness."""
+    """Return the promise of a kind; a dead rank is only late where nothing but MPI connects it."""
     promise, nodes = kinds[fault.kind].promise, []
     if BackendName.parse(fault.backend).is_mpi:
         nodes = node_of_ranks(fault.backend, fault.size)
@@ -50,16 +50,16 @@ def promise_of(fault, kinds=KINDS):
 
 
 class Judge:
-    """What a fault promises is a method.
+    """Judges the ranks of a job by its fault; each promise of a fault is a method.
 
     Parameters
     ----------
     fault : Fault
-        What befell whom.
+        The fault of the job.
     accounts : sequence of dict
         In rank order, as ``fault.told`` returns them.
     seen : Seen
-        All else.
+        All other facts.
     """
 
     kinds = KINDS
@@ -75,7 +75,7 @@ class Judge:
         self.everyone = range(fault.size)
 
     def verdict(self):
-        """Return a :class:`Verdict`."""
+        """Judge all ranks; return a :class:`Verdict`."""
         self.anything()
         getattr(self, promise_of(self.fault, self.kinds))()
         return Verdict(self.problems, self.times)
@@ -105,7 +105,7 @@ class Judge:
         self.must(took < PROMISED_S + self.seen.margin_s, f"rank {rank}: they took {took} s")
 
     def must_end(self, rank, code):
-        """A rank's process has ended so."""
+        """The process of a rank has ended with that exit code."""
         came = self.seen.exit_codes[rank]
         self.must(came == code, f"rank {rank} ended with {came} instead of {code}")
         if code == 0 and self.fault.kind not in ("exit_0", "exec"):
@@ -137,7 +137,7 @@ class Judge:
             self.learns_of_victim(rank)
 
     def learns_of_victim(self, rank):
-        """It met an error that names the victim, and no other, in time."""
+        """The rank's error names the victims, or some of them, and no other rank, in time."""
         caught = self.accounts[rank].get("caught")
         if caught is None:
             may = self.need_not_learn(rank)
@@ -150,7 +150,7 @@ class Judge:
         self.in_time(rank, caught, max(self.struck or 0.0, caught["entered"]))
 
     def in_time(self, rank, caught, since, more_s=0.0):
-        """It learnt of it soon."""
+        """The rank learnt of the fault soon enough."""
         took = caught["at"] - since
         self.times.append(max(0.0, took))
         limit = PROMISED_S + more_s + self.seen.margin_s

@@ -1,4 +1,4 @@
-"""The kinds of faults: how each strikes, and what all other ranks must then meet."""
+"""The kinds of faults: how each strikes, and which errors all other ranks must then get."""
 
 import os
 import signal
@@ -26,13 +26,13 @@ class Kind(NamedTuple):
     Attributes
     ----------
     promise : str
-        What must come out.
+        The result that the survivors must have.
     strike : callable
-        What the victim does.
+        The method that strikes, called with the victim.
     exit_code : int
-        With which the victim ends.
+        The exit code of the victim.
     operation : str
-        What all ranks call at the step at which it strikes, where that matters.
+        The operation of the step at which the fault strikes, where that matters.
     meets : str
         The error that ends the wait of a victim whose own process goes on.
     """

@@ -1,4 +1,4 @@
-"""A rank that is late, but alive, is told of in the log: by one rank of each node, now and then."""
+"""The log names a rank that is late, but alive: one rank of each node writes a line."""
 
 import contextlib
 import logging
@@ -24,7 +24,7 @@ LINE = re.compile(
 
 
 class _Listener(logging.Handler):
-    """Keeps the lines of one call, and shows each in a folder."""
+    """Keeps the log lines of one operation, and makes a file for each in a folder."""
 
     def __init__(self, rank, operation, folder):
         super().__init__()
@@ -60,7 +60,7 @@ def fence(region):
 
 
 def waited_for(comm, caller, operation, absent, folder):
-    """All wait for one rank, until every node has told of it; return the lines of this rank."""
+    """All wait for one rank until every node has logged it; return lines and nodes."""
     prepare(comm, caller)
     local = comm.split_local()
     here = local.min(comm.rank)
@@ -118,7 +118,7 @@ def told_once_on_each_node(ran):
 
 
 def _numbers(runs):
-    """Return the numbers of ``0-2,5``."""
+    """Return the numbers of ``0-2,5`` as a set."""
     ends = [run.partition("-") for run in runs.split(",")]
     return {n for first, _, last in ends for n in range(int(first), int(last or first) + 1)}
 

@@ -1,4 +1,4 @@
-"""A rank that does not come within the limit is named, with the variable that raises the limit."""
+"""The error names a rank that is later than the limit, and the variable of the limit."""
 
 import pathlib
 import subprocess
@@ -14,7 +14,7 @@ LIMIT_S = 0.5
 
 
 def late(comm, caller, operation, absent, folder):
-    """Some ranks come after the timeout: when all others have met it."""
+    """The absent ranks come when all others have met the timeout."""
     prepare(comm, caller, operation)
     met, began = pathlib.Path(folder), time.monotonic()
     while comm.rank in absent and len(list(met.iterdir())) < comm.size - len(absent):
@@ -25,7 +25,7 @@ def late(comm, caller, operation, absent, folder):
 
 
 def no_limit(comm, pause_s):
-    """With a timeout of 0 a late rank is awaited."""
+    """With a timeout of 0 the other rank waits for a late rank without a limit."""
     comm.barrier()
     if comm.rank == 0:
         time.sleep(pause_s)
@@ -33,7 +33,7 @@ def no_limit(comm, pause_s):
 
 
 def suspended(comm, caller, pause_s):
-    """SIGSTOP of all ranks, for longer than the limit, while some wait and rank 0 computes."""
+    """All ranks are stopped for longer than the limit, while some wait and rank 0 computes."""
     pids = " ".join(map(str, prepare(comm, caller)))
     if comm.rank == 0:
         with subprocess.Popen(
@@ -46,7 +46,7 @@ def suspended(comm, caller, pause_s):
 
 
 def least_named(rank, absent, nodes):
-    """Return sets of absent ranks, one of which a rank names: docs/guarantees.md."""
+    """Return sets of absent ranks; an error has to name all of one (docs/guarantees.md)."""
     missing, told = {}, {}
     for node in set(nodes):
         missing[node] = {each for each in absent if nodes[each] == node}

@@ -20,7 +20,7 @@ def _reduce_with_the_gil(comm, send, recv):
 
 
 def kill_and_tell(comm):
-    """Rank 0 has its peer killed by a thread while it waits for it itself."""
+    """Rank 0 waits for rank 1, which a thread of rank 0 kills meanwhile."""
     pids, arrays = prepare(comm, "python"), (np.ones(5), np.zeros(5))
     _reduce_with_the_gil(comm, *arrays)  # compiles
     if comm.rank == 1:

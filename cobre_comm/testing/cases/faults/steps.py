@@ -1,4 +1,4 @@
-"""A sequence of collectives with data that cannot pass by accident: the work that faults meet."""
+"""A sequence of collectives that a fault interrupts, with data that cannot pass by accident."""
 
 import functools
 import itertools
@@ -19,7 +19,7 @@ FOLDS = {ReduceOp.SUM: np.add, ReduceOp.MIN: np.minimum, ReduceOp.MAX: np.maximu
 
 
 class Wrong(AssertionError):  # a fact, as RanksFailed is
-    """A collective gave other data than it must."""
+    """A collective gave other data than it should."""
 
 
 class Step(NamedTuple):
@@ -60,12 +60,12 @@ def _ramp():
 
 
 def data(rank, number, length, dtype="f8"):
-    """Return what a rank contributes to a step: small integers, whose sums are exact."""
+    """Return a rank's contribution to a step: small integers, whose sums are exact."""
     return ((_ramp()[:length] + 31 * rank + 13 * number) % _PRIME + 1).astype(dtype)
 
 
 def take(comm, step, caller):
-    """Take one step, and compare what came with what must come."""
+    """Take one step, and compare its result with the right one."""
     made, rank, size = calls(caller, comm.rank + step.number), comm.rank, comm.size
     n, number, dtype = step.length, step.number, step.dtype
     if step.operation == "allreduce":
@@ -114,7 +114,7 @@ def compare(step, came, expected):
 
 
 def agree_that_over(comm, caller, number, is_over):
-    """Return whether any rank finds that it has worked long enough; the same on all ranks."""
+    """Return whether any rank has worked for long enough; all ranks return the same."""
     recv = np.zeros(1, np.int64)
     calls(caller, comm.rank + number).allreduce(comm, np.array([int(is_over)]), recv, ReduceOp.MAX)
     return bool(recv[0])

@@ -25,7 +25,7 @@ ALARM = signal.SIGUSR2
 
 
 class Alarmed(BaseException):
-    """What a signal handler of the user raises."""
+    """The exception that a user's signal handler raises."""
 
 
 class _Sigevent(ctypes.Structure):
@@ -39,7 +39,7 @@ def signal_in(delay_s, number, every_s=0.0):
     """Have the system send this process a signal after a while, and then again and again.
 
     No thread of the process has a part in it, so the moment does not depend on the GIL. Where
-    there is no such timer (macOS), a thread sends it. Return what ends the signals.
+    there is no such timer (macOS), a thread sends it. Return a function that ends it.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     try:
@@ -57,7 +57,7 @@ def signal_in(delay_s, number, every_s=0.0):
 
 
 def end_children(folder, rank):
-    """End what a rank has left behind."""
+    """Kill the orphans and programs that a rank has left behind."""
     facts = told(folder, rank)
     for pid in (*facts.get("orphans", ()), *facts.get("programs", ())):
         with contextlib.suppress(ProcessLookupError):
@@ -78,12 +78,12 @@ def _is_compiling(frame):
 
 
 class Victim:
-    """A rank that a fault befalls; most kinds of faults are a method.
+    """A rank that a fault strikes; most kinds of faults are a method.
 
     Parameters
     ----------
     fault : Fault
-        What befalls it.
+        The fault that strikes the rank.
     folder : str
         Where the ranks write their accounts.
     ledger : Ledger
@@ -101,7 +101,7 @@ class Victim:
         self._end_signals = signal_in(self.fault.delay_s, number, every_s)
 
     def end(self):
-        """Send no more signals; hear the child that tries."""
+        """Send no more signals, and wait until a forked child has written down its refusals."""
         self._end_signals()
         if "children" in told(self.folder, self.fault.victim):
             await_fact(self.folder, [self.fault.victim], "refused")
@@ -110,7 +110,7 @@ class Victim:
             signal.signal(ALARM, signal.SIG_IGN)
 
     def _interrupt(self, number, handler):
-        """Have a handler raise. Raised in what LLVM calls back, an exception ends the process."""
+        """Have a handler raise, but not while LLVM calls back: that would end the process."""
 
         def later_if_compiling(number, frame):
             if _is_compiling(frame):
@@ -174,7 +174,7 @@ class Victim:
         self.ledger.tell(children=[child])
 
     def fork_in_handler(self, fork):
-        """The child goes on in the kernel; ``work`` ends it when it comes out of there."""
+        """Fork in a signal handler; the child goes on in the kernel until ``work`` ends it."""
 
         def handler(_, frame):
             if _is_compiling(frame):
@@ -204,7 +204,7 @@ class Victim:
         thread.join()
 
     def orphan(self, fork):
-        """A child that holds all descriptors outlives the killed rank."""
+        """A forked child holds all descriptors, and outlives the killed rank."""
         self._leave_child(fork)
         self.send(signal.SIGKILL)
 
@@ -226,7 +226,7 @@ class Victim:
         self.ledger.tell(programs=[program.pid])
 
     def _child_tries(self):
-        """Note what a forked child is told when it does what a rank does."""
+        """Note the refusal of each call that a forked child makes."""
         refused, comm = [], self.comm
         others = (
             comm.split_local,

@@ -21,7 +21,7 @@ def complete(fault, size, **changes):
 
 
 def check(fault, outcomes, variable="", judge=Judge):
-    """Judge what came of the ranks of a pool; raise where it is not what it must be."""
+    """Judge the outcomes of a pool's ranks; raise if the judge finds a problem."""
     accounts = [outcome.value if outcome.ok else {} for outcome in outcomes]
     struck_at = [each["struck_by"] for each in accounts if each.get("struck_by")]
     if struck_at:

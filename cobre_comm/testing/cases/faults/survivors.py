@@ -1,4 +1,4 @@
-"""What the survivors of a lost or late rank must have met."""
+"""Checks of the errors that survivors of a lost or late rank get."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def check_later(later, took, cause):
 
 
 def check_timeout(caught, variable):
-    """The error names ranks that did not come, and the variable that raises the limit."""
+    """The error names its absent ranks, and the variable that raises the limit."""
     assert isinstance(caught, CollectiveFailed)
     assert all(f"rank {rank}" in str(caught) for rank in caught.ranks)
     assert variable in str(caught)
 
 
 def check_calls(caught, ranks):
-    """A line below the error tells of the last calls of each rank at fault, where they are seen."""
+    """Below the error stands one line for each of these ranks, which tells its last calls."""
     lines = [note for note in caught.__notes__ if "calls" in note]
     assert [line.split(",")[0].split(":")[0] for line in lines] == [f"rank {r}" for r in ranks]
     assert all(" ago" in line for line in lines), lines

@@ -1,4 +1,4 @@
-"""What every rank of a job does that a fault meets: right steps, and an account of what it met."""
+"""The body of every rank of a job that a fault strikes: verified steps, and an account of them."""
 
 import atexit
 import os
@@ -21,7 +21,7 @@ DAWDLE_S = 0.003
 
 
 class Worker:
-    """A rank of a job that a fault meets.
+    """A rank of a job that a fault strikes.
 
     Parameters
     ----------
@@ -30,11 +30,11 @@ class Worker:
     caller : str
         As the table of cases has it.
     fault : Fault
-        What befalls whom.
+        The fault of the job.
     folder : str
         Empty at first; ranks write their accounts there.
     rank : int
-        Which this is.
+        The number of this rank.
     """
 
     kinds, victims = KINDS, Victim
@@ -51,7 +51,7 @@ class Worker:
         self.ledger.tell(pid=self.pid)
 
     def account(self):
-        """Do all that a rank of the job does; return the account."""
+        """Run the whole body of a rank; return its account."""
         self._do_all()
         return told(self.folder, self.rank)
 
@@ -96,14 +96,14 @@ class Worker:
         )  # fmt: skip
 
     def has_struck(self):
-        """Whether the fault lies behind: the victim knows."""
+        """Whether the fault has struck, as far as this rank knows: the victim knows."""
         return self.rank == self.fault.victim
 
     def is_harmless(self):
         return self.kind.promise not in HARMFUL
 
     def met(self, step):
-        """Return the step at which the fault strikes."""
+        """Return the step at which the fault strikes: this one, or one that the fault needs."""
         if self.fault.moment == REGION:
             return step._replace(operation="region", length=steps.REGION_ELEMENTS[-1])
         if self.fault.moment == SPLIT:
@@ -124,7 +124,7 @@ class Worker:
         return step.number == self.fault.step
 
     def strike(self):
-        """Strike, if this is the victim; return whether that was its whole step."""
+        """Strike if this rank is a victim; return whether the fault was the whole step."""
         if self.rank not in self.fault.victims:
             return False
         self.victim = self.victims(self.fault, self.folder, self.ledger, self.comm)
@@ -163,7 +163,7 @@ class Worker:
         self.ledger.tell(later=later, took=time.monotonic() - began)
 
     def _tidy(self):
-        """The lowest survivor ends what is left of the victim, once all others have their error."""
+        """The lowest survivor ends the victim's remains, once all others have their error."""
         others = self.fault.others
         facts = told(self.folder, self.fault.victim)
         if self.rank != others[0] or not (self.fault.kind == "stopped" or "orphans" in facts):
@@ -184,7 +184,7 @@ class Worker:
         self.comm.close()
 
     def _leave_if_child(self):
-        """End a child that goes on as its parent would; it must take no order of the parent's."""
+        """End a forked child that goes on in its parent's code, and takes no order of it."""
         if os.getpid() != self.pid:
             refused = [str(met(self.comm.barrier))]
             self.comm.close()

@@ -1,1 +1,1 @@
-"""Shared regions, outputs in them, and what is left when they and communicators are gone."""
+"""Cases of shared regions, of outputs in them, and of leaks after regions and communicators."""

@@ -1,6 +1,6 @@
 """Outputs in shared regions: the same results as anywhere else, wherever the ranks' outputs lie.
 
-Ranks whose outputs are the same memory may copy less; those whose outputs are not must notice.
+Ranks may copy less if their outputs are the same memory, and must notice if they are not.
 """
 
 from functools import partial
@@ -57,7 +57,7 @@ def output_of(comm, where, dtype, length):
 
 
 def is_with_rank_0(comm, region):
-    """Return whether this rank sees the region that rank 0 sees."""
+    """Return whether this rank shares the region's memory with rank 0."""
     if comm.rank == 0:
         region.block(0, 1)[:] = 1
     region.fence()
@@ -83,7 +83,7 @@ def gather(comm, caller, where, dtype, count):
 
 
 def reduce(comm, caller, where, dtype, count):
-    """Reduce what lies in private memory, in a region, or in both, and in place."""
+    """Reduce from private memory, from a region, or from both, and in place."""
     output = output_of(comm, where, dtype, count)
     contributions = [numbers(dtype, r, count) for r in range(comm.size)]
     send = contributions[comm.rank]
@@ -121,7 +121,7 @@ def cast(comm, caller, where, dtype, count):
 
 
 def write_at_once(comm, caller, operation, where, length):
-    """A rank that has returned writes to its part of the output, and nothing comes over it."""
+    """A rank that has returned writes to its part of the output, which the call leaves alone."""
     output, rank = output_of(comm, where, "f8", length), comm.rank
     call, came_over, incomplete = getattr(calls(caller, rank), operation), [], []
     for number in range(ROUNDS):
@@ -155,7 +155,7 @@ def write_at_once(comm, caller, operation, where, length):
 
 
 def of_rank(comm, where, counts, displs):
-    """Return a part of a rank's output that is no part of another rank's, in the same region."""
+    """Return a part of a rank's output that no other rank's output overlaps."""
     begin, count = displs[comm.rank], counts[comm.rank]
     if where == "shifted":
         begin, count = begin + comm.size - comm.rank, max(count - comm.size, 0)
@@ -163,7 +163,7 @@ def of_rank(comm, where, counts, displs):
 
 
 def more_than_are_listed(comm, caller):
-    """Forty regions live at once; each is right as an output, and so are those made afterwards."""
+    """Forty regions live at once, ten of them made anew; each is right as an output."""
     regions = [comm.create_shared_region(600) for _ in range(40)]
     for region in regions[:10]:
         region.close()

@@ -1,4 +1,4 @@
-"""Regions and communicators go in any order, and nothing of them is left."""
+"""Regions and communicators end in any order, and leave nothing behind."""
 
 import contextlib
 import ctypes
@@ -30,13 +30,13 @@ WAIT_S = 0.2  # until the others have looked whether this rank lives
 
 
 def held():
-    """Return how many descriptors, and how many mappings of shared memory this process has."""
+    """Return the numbers of descriptors and of mappings of shared memory that this process has."""
     maps = pathlib.Path("/proc/self/maps").read_text()
     return len(list(pathlib.Path("/proc/self/fd").iterdir())), maps.count("/dev/shm/")
 
 
 def private_kib():
-    """Return how much memory of its own the process has, without what the allocator keeps free."""
+    """Return this process's private memory in KiB, without the allocator's free memory."""
     with contextlib.suppress(AttributeError):  # no glibc
         ctypes.CDLL(None).malloc_trim(0)
     status = pathlib.Path("/proc/self/status").read_text()
@@ -44,7 +44,7 @@ def private_kib():
 
 
 def stays_flat(act, rounds):
-    """Do something again and again: after a warm-up the process holds no more than before."""
+    """Repeat an act; after a warm-up, the process holds no more than before."""
     before = 0, (0, 0)
     for number in range(rounds):
         if number == rounds // 4:
@@ -58,7 +58,7 @@ def stays_flat(act, rounds):
 
 
 def all_in_turn(comm, rounds):
-    """Communicators, regions and failed collectives leave nothing."""
+    """Communicators, regions and failed collectives leave nothing in the process."""
 
     def act(number):
         is_local = number // 2 % 2 == 1
@@ -90,7 +90,7 @@ def compiled_broadcast(comm, buf, root):
 
 
 def fail_in_compiled_code(comm):
-    """Have a collective fail of a communicator that goes with the call."""
+    """Have a collective fail in compiled code that alone holds its communicator."""
     with comm.split_local() as child:
         root = child.rank if child.size > 1 else 5
     values, told = np.ones(3), ""
@@ -102,7 +102,7 @@ def fail_in_compiled_code(comm):
 
 
 def failures_stay_apart(comm, caller):
-    """To explain the failure of one communicator leaves the others as they were."""
+    """A failure of one communicator leaves the others as they were."""
     if caller == "njit":
         fail_in_compiled_code(comm)
     else:
@@ -124,7 +124,7 @@ def alarm(number, frame):
 
 
 def interrupted_goes(comm, caller):
-    """What a handler raised does not keep the communicator whose wait it has ended."""
+    """A handler's exception does not keep alive the communicator whose wait it ended."""
     barrier = compiled_barrier if caller == "njit" else type(comm).barrier
     own = comm.split_local()
     gone, is_struck, told = weakref.ref(own), own.rank == 0 and own.size > 1, ""
@@ -148,7 +148,7 @@ def interrupted_goes(comm, caller):
 
 
 def many_alive(comm, count):
-    """A live region holds no descriptor: there may be more than a process may have of these."""
+    """A live region holds no descriptor, so that there may be more regions than open files."""
     before = held()[0]
     regions = [comm.create_shared_region(1 + number % 3) for number in range(count)]
     assert held()[0] == before
@@ -167,7 +167,7 @@ def split_outlives_parent(comm):
 
 
 def views_outlive_everything(comm, order):
-    """Region, communicator and views go in any order; the views stay readable."""
+    """Region, communicator and views end in any order; the views stay readable."""
     own = comm.split_local()
     region = own.create_shared_region(100_000, np.int64)
     start, here = own.rank * 1000, own.size
@@ -259,7 +259,7 @@ def held_fence(regions):
 
 
 def closed_for_holders(comm):
-    """What holds a closed region in compiled code gets an error of it; views live on."""
+    """Compiled code that holds a closed region gets an error from it; views live on."""
     region = comm.create_shared_region(3)
     held = typed.List([region])
     held_fence(held)

@@ -64,7 +64,7 @@ def populate_by_block(comm, caller, count):
 
 
 def late_leader(comm, caller, pause_s):
-    """After a fence all ranks see what the leader wrote before it, also if the leader is late."""
+    """After a fence all ranks see the leader's writes, also if the leader is late."""
     region = comm.create_shared_region(1000, np.float64)
     comm.barrier()
     if comm.is_leader:
@@ -106,7 +106,7 @@ def leader(comm):
 
 
 def split(comm, caller):
-    """The new communicator works, and each of the two outlives the other; return its identity."""
+    """Communicators of split_local outlive each other; return this rank and the size."""
     first, second = comm.split_local(), comm.split_local()
     local = first.rank, first.size
     for each in (first, second):
@@ -132,7 +132,7 @@ def too_large(comm, caller, count):
 
 
 def one_rank_without_addresses(comm, caller):
-    """One rank after the other cannot map a region: it is the same error on all, and all go on."""
+    """One rank after the other cannot map a region: all ranks get the same error, and all go on."""
     nbytes = 256 * 2**20
     for victim in {0, comm.size - 1}:
         limits = resource.getrlimit(resource.RLIMIT_AS)

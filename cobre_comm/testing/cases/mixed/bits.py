@@ -23,7 +23,7 @@ def plan(seed, longest):
 
 
 def one_nan(values):
-    """Return the bytes of an array, all NaNs alike: the payload of a sum's NaN is not promised."""
+    """Return the bytes of an array with equal NaNs: no payload of a sum's NaN is promised."""
     if values.dtype.kind in "fc":
         values = values.view(f"f{values.itemsize // (2 if values.dtype.kind == 'c' else 1)}")
         values = np.where(np.isnan(values), values.dtype.type(np.nan), values)
@@ -31,7 +31,7 @@ def one_nan(values):
 
 
 def digest_of(size, seeds, longest):
-    """Return what :func:`reduce_all` returns, computed by plain NumPy."""
+    """Return the digest of :func:`reduce_all`, computed by plain NumPy."""
     digest = hashlib.sha256()
     for seed in seeds:
         dtype, op, count = plan(seed, longest)
@@ -55,7 +55,7 @@ def reduce_all(comm, caller, seeds, longest):
 
 
 def are_those_of_numpy(ran):
-    """Against one reference that no backend, caller or chunk size enters."""
+    """Every digest is that of plain NumPy, which knows no backend, caller or chunk size."""
     right = digest_of(ran.size, *ran.cell.arguments)
     wrong = [rank for rank, digest in enumerate(ran.values) if digest != right]
     assert not wrong, f"ranks {wrong} have other bits than plain NumPy"

@@ -1,4 +1,4 @@
-"""Collectives in any order after one another, drawn by chance, each against its reference."""
+"""Random collectives after one another, each compared with its reference."""
 
 import random
 from typing import NamedTuple
@@ -20,7 +20,7 @@ LENGTHS = [1, 2, 12, 13]
 
 
 class Choice(NamedTuple):
-    """What is drawn from."""
+    """The dtypes and dimensions from which a caller's random calls are drawn."""
 
     plain: list  # dtypes of what moves
     numbers: list  # dtypes of what is folded
@@ -40,7 +40,7 @@ def four_in_a_row(comm, caller):
 
 
 def random_operations(comm, caller, seed, count, longest):
-    """The same random collectives on every rank: any table, dtype, operation, shape and root."""
+    """Make the same random collectives on every rank, of any dtype, operation, shape and root."""
     draw = random.Random(seed)
     choice = OF_PYTHON if caller == "python" else COMPILED
     for number in range(count):
@@ -82,7 +82,7 @@ def _barrier(comm, who, draw, choice, length):
 
 
 def _shape(draw, choice, length, smallest):
-    """A long vector, or an array of a few dimensions, of 0 elements too if these may be."""
+    """Draw the shape of a long vector, or of a small array of a few dimensions."""
     dimensions = draw.randint(1, choice.dimensions)
     return draw.choice([(length,), tuple(draw.randrange(smallest, 9) for _ in range(dimensions))])
 

@@ -1,1 +1,1 @@
-"""Another distribution's backend, with a fault in it that ``PLANTED_FAULT`` names."""
+"""Another distribution's backend, with a planted fault that ``PLANTED_FAULT`` names."""

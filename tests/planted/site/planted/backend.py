@@ -1,4 +1,4 @@
-"""The backend: shm, with the one kernel replaced that ``PLANTED_FAULT`` names.
+"""The backend: shm with one kernel replaced, which ``PLANTED_FAULT`` names.
 
 The fault is in a kernel that Python and compiled code call alike, by its address in the record.
 """
@@ -25,7 +25,7 @@ def _config():
 
 
 class PlantedBackend(ShmBackend):
-    """R processes on one machine, one of whose kernels is wrong."""
+    """Shared memory with one wrong kernel."""
 
     def __init__(self):
         name = os.environ.get(VARIABLE)

@@ -1,4 +1,4 @@
-"""The faults: what goes wrong, and in which lines a kernel differs then.
+"""The planted faults: the story of each, and the lines in which its kernel differs.
 
 All of them stand in ``faults.patch``. Each has a name, a story of what goes wrong, the smallest
 number of ranks with which that shows, the kernel that has the fault, and a patch as ``diff`` writes
@@ -58,7 +58,7 @@ class Fault:
 
     @property
     def kernel(self):
-        """The collective that goes wrong."""
+        """The name of the collective that goes wrong."""
         if self.changed == "look_around_kernel":
             return "barrier"
         return (
@@ -91,7 +91,7 @@ def _lines(hunk, marks):
 
 
 def patched(source, hunks):
-    """Return the source with other lines in the place of some, which must be there once."""
+    """Return the source with some lines replaced; each of them must be there once."""
     for before, after in hunks:
         count = ("\n" + source).count("\n" + before)
         if count != 1:

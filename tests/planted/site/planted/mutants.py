@@ -1,4 +1,4 @@
-"""From a fault to a kernel: the true kernel's source with a few lines changed, as a module.
+"""Makes the kernel of a fault: a module with the true kernel's source and a few changed lines.
 
 A mutant is written to a file, because numba caches only what has one; next to this file, or where
 temporary files go if that cannot be written. Its first line names everything it is made of, so

@@ -1,4 +1,4 @@
-"""What the patches call: small pieces of wrong kernels.
+"""Small pieces of wrong kernels, which the patches call.
 
 A mutant sees this module as ``parts``. Every ``call`` is the one that the kernel was given.
 """
@@ -98,7 +98,7 @@ def round_exact(comm, call):
 
 @njit
 def alike(comm, rank, generation):
-    """Return the step before this one if the rank called the same there, else this one."""
+    """Return the previous generation if the rank's call was the same there, else this one."""
     cell = cell_of(comm, rank, generation - 1)
     same_signature = load_relaxed(cell.signature) == comm.signature
     same_length = load_relaxed(cell.length) == comm.length
@@ -139,7 +139,7 @@ def hash_counts(comm, call):
 
 @njit
 def swap_blocks(call):
-    """Exchange as much of the blocks of ranks 0 and 1 as both have."""
+    """Exchange the blocks of ranks 0 and 1, as far as the shorter one reaches."""
     common = min(bytes_of(call, 0), bytes_of(call, 1))
     a, b = _octets(block_of(call, 0), common), _octets(block_of(call, 1), common)
     for i in range(common):

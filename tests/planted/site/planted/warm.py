@@ -1,4 +1,4 @@
-"""Compile faulty kernels before R ranks each would: ``python -m planted.warm [FAULT ...]``."""
+"""Compile faulty kernels before each rank would do so: ``python -m planted.warm [FAULT ...]``."""
 
 import sys
 import time

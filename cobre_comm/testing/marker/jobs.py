@@ -13,7 +13,7 @@ from cobre_comm.factory import available_backends
 from cobre_comm.testing.backend_name import BackendName
 from cobre_comm.testing.ranks.run import DEFAULT_TIMEOUT_S
 
-FORM = "@pytest.mark.ranks(4, backends=['shm', 'tcp'], timeout=60, env={})"
+FORM = "@pytest.mark.ranks(4, backends=['shm', 'tcp'], timeout=60, env={}, connect=True, killed=0)"
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 /* The rendezvous in a named segment: rendezvous.py, header.py, ownership.remove_stale.
  *
  * Up to two jobs use one name, one after the other. In the first up to DEATHS ranks die, at any
- * moment. When all of its processes have ended before they all attached, the second job starts:
+ * moment. If all of its processes have ended before they all attached, the second job starts:
  * nothing goes wrong in it, so all of its ranks must attach, no matter what the first has left.
  *
- * A poll that would see what the last one saw is left out: `changed` says whether anything happened
- * since it began. With -DDEADLINE the limit of a rank of the first job may pass at any poll; without
- * it never (timeout_s = 0). In the second job it never does.
+ * A poll that would see the same as the last one is left out: `changed` says whether anything
+ * happened since that began. With -DDEADLINE the limit of a rank of the first job may pass at any
+ * poll; without it never (timeout_s = 0). In the second job it never does.
  */
 #include "common.pml"
 #ifndef DEATHS
@@ -206,7 +206,7 @@ gone: /* until the second job starts */
 
 /* rendezvous._try_attach up to register: leaves `segment`, or NO_NAME if something is missing */
 inline try_attach() {
-    segment = name; /* segments.open_named */
+    segment = name; /* segment.open_named */
     if
     :: segment == NO_NAME
     :: segment != NO_NAME ->

@@ -101,7 +101,7 @@ inline remove_stale() {
     :: found == NO_NAME
     :: found != NO_NAME ->
         if :: LOCK(found, 0) -> goto failed :: else fi; /* in use */
-#ifdef FAULT_EMPTY_IS_FOREIGN /* _looks_ours; a file of no bytes holds no data */
+#ifdef FAULT_EMPTY_IS_FOREIGN /* _is_ours; a file of no bytes holds no data */
         if :: published[found] == EMPTY -> goto failed :: else fi;
 #endif
         atomic { UNLESS_DEAD; name = NO_NAME; tell_all() }
@@ -118,7 +118,7 @@ inline unlink() {
 #endif
 }
 
-/* rendezvous._await_followers: all_here, again and again */
+/* rendezvous._await_followers: all_registered, again and again */
 inline await_followers() {
     do
     :: absent = 0;
@@ -215,7 +215,7 @@ inline try_attach() {
         :: !whole[segment] -> segment = NO_NAME
         :: whole[segment] && !LOCK(segment, 0) -> segment = NO_NAME
 #endif
-        :: else -> /* _inspect */
+        :: else -> /* header.is_published */
             if
             :: published[segment] == MAGIC ->
                 assert(whole[segment]);
@@ -241,7 +241,7 @@ inline register() {
     if :: PID(segment, me) != 0 -> goto failed :: else fi; /* already attached */
     atomic { UNLESS_DEAD; PID(segment, me) = 1; tell_all() };
 #endif
-    do /* begun, again and again */
+    do /* rendezvous._await_ready: is_ready, again and again */
     :: if :: ready[segment] -> break :: else fi;
 #ifndef FAULT_NO_LOOK
         if

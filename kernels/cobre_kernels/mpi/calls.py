@@ -125,7 +125,7 @@ def status_of_mpi(comm, code):
 
 @routine
 def begin_allgather(comm, send, recv, count):
-    """Begin an allgather among leaders; :func:`test` of ``mpi.request`` tells when it is complete."""
+    """Begin an allgather among leaders; :func:`test` of ``mpi.request`` tells when it has ended."""
     mpi, byte = comm.mpi, comm.mpi.byte
     code = _iallgather(mpi, send, count, byte, recv, count, byte, mpi.leaders, mpi.request)
     return status_of_mpi(comm, code)

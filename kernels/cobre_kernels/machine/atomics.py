@@ -1,11 +1,11 @@
 """Memory: atomic and plain access to 64-bit words by address, fences and copies.
 
-Every word that another process writes is touched through this file alone, because LLVM would hoist
-a plain NumPy load out of a loop, which then never ends. Orderings are those of C11 and LLVM, so
-they hold on aarch64 as well as on x86-64.
+Every word that another process writes is touched through this file alone. LLVM would hoist a plain
+NumPy load out of a loop, which then never ends. Orderings are those of C11 and LLVM, so they hold
+on aarch64 as well as on x86-64.
 
-Under ``NUMBA_DISABLE_JIT=1`` the same names are Python functions over :mod:`ctypes`, good enough
-to step through the kernels of one process at a time (CPython's single 8-byte store does not tear).
+Under ``NUMBA_DISABLE_JIT=1`` the same names are Python functions over :mod:`ctypes`. They are good
+enough to step through the kernels of one process, because CPython's 8-byte store does not tear.
 """
 
 import ctypes

@@ -2,7 +2,7 @@
 
 Larger ones are our own loop of vector loads and stores. glibc's ``memcpy`` turns to ``rep movsb``
 from about two KiB. On recent AMD cores that collapses when the two addresses are a few bytes apart
-modulo the page size (glibc bug 30994), as a page-aligned slot and a NumPy array are.
+modulo the page size (glibc bug 30994). A page-aligned slot and a NumPy array are so.
 ``bench/cases/test_collectives.py`` shows up to a factor of five.
 """
 

@@ -264,8 +264,8 @@ def regain_gil(thread):
 def lock_is_held(fd, byte, scratch):
     """Tell whether another process holds the record lock on one byte of a file.
 
-    The kernel drops the lock when its holder dies, also while the dead process is still a zombie
-    (where ``kill(pid, 0)`` sees it as alive), and across PID namespaces. Errors count as held.
+    The operating system drops the lock when its holder dies, also across PID namespaces, and while
+    the holder is still a zombie, which ``kill(pid, 0)`` sees as alive. Errors count as held.
     """
     for word in range(SCRATCH_WORDS):
         poke(scratch + word * WORD_BYTES, 0)

@@ -2,8 +2,8 @@
 
 Small contributions go to every node, and every rank folds them all.
 
-Large ones go along a chain of nodes, if the transport has one, nodes hold several ranks, and the
-order of nodes is that of ranks. Each node folds its ranks into the chunk that comes, so a link
+Large ones go along a chain of nodes, if the transport has one, and if nodes hold several ranks in
+the order of ranks. Each node folds its ranks into the chunk that comes, so a link
 carries the payload twice, however many ranks a node has. The half of the staging buffer holds the
 chunk of each rank here, and the result. Two ranks on nodes of their own use the chain too, from
 buffer to buffer: each sends the other its payload.

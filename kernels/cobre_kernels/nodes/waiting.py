@@ -152,7 +152,7 @@ def _tell_of_late(comm):
 def _mark_node(comm, node, is_late):
     """Mark in ``comm.late`` how long the leader of a node is waited for; below 0: it or its ranks.
 
-    A leader that waits for a rank of its own node neither moves bytes nor answers, so the late rank
+    A leader that waits for a rank of its own node neither moves bytes nor answers. So the late rank
     may be any of that node.
     """
     shown_ns = waited_ns(comm) if is_late else 0

@@ -12,8 +12,8 @@ published theirs. A rank is at most one generation ahead of another, so it canno
 generation g + 2 while another still reads generation g. So two parities are enough, and one wait
 per step.
 
-A *chunk* is the part of a payload that one step moves, a *slot* the half of a rank's collective
-buffer that holds its chunk, a *stripe* the part of a chunk that one rank folds. A buffer is::
+A *chunk* is the part of a payload that one step moves. A *slot* is the part of a rank's collective
+buffer that holds its chunk, and a *stripe* the part of a chunk that one rank folds. A buffer is::
 
     slot of even generations | slot of odd | result stripe of even | result stripe of odd
 

@@ -3,8 +3,7 @@
 In the first step a rank's cell says how many elements it sends, so every rank learns how many steps
 there are. Blocks of up to INLINE_BYTES travel in the cells; the root's cell has a hash of its
 counts. If the root receives in a region, its signature says so, and a last step ends the
-collective, because the other ranks see that memory too, and may write to it once they have
-returned.
+collective. Otherwise another rank, which sees that memory too, could return and write to it.
 """
 
 from cobre_kernels.collective.calls import Gatherv

@@ -1,7 +1,7 @@
 """Outputs in a region: ranks that receive into the same bytes of it need one copy, not one each.
 
 A rank that finds its output in a region enters the first step with IN_REGION in its signature, and
-with the location in place of a payload. If all ranks show the same location, each writes its part
+the location in place of a payload. If all ranks show the same location, each writes its part
 there, and a last step ends the collective. So a rank writes only when all have entered, and none
 returns before all have written. Otherwise every rank has seen that one differs, and all send their
 data through slots (USE_SLOTS), beginning anew in the next step. A rank whose output lies elsewhere

@@ -8,9 +8,9 @@ first byte comes, so every byte is received into its final address. ``frame.py``
 the wire.
 
 A dead process ends its streams. A leader whose control link ends is therefore lost, unless it has
-told why. If a data link ends, or carries a frame that is not the one due, its leader is lost too,
-once its control link has had a little time to tell more. On the same machine another process may
-hold the sockets of a dead leader, so there a descriptor of its process tells that it has ended.
+told why. If a data link ends, or carries another frame than the one due, its leader is lost too.
+Before that, its control link has a little time to tell more. On the same machine another process
+may hold the sockets of a dead leader. So there a descriptor of its process tells that it has ended.
 Outside a verb a leader reads nothing: messages wait in the sockets until it blocks in a verb, or
 for SWEEP_EVERY verbs at most.
 """

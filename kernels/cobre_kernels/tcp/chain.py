@@ -1,8 +1,8 @@
 """The verb chain: a large reduction in rank order over nodes whose ranks follow each other.
 
 Leader 0 folds the contributions of its ranks chunk by chunk, and sends each chunk to leader 1. That
-one folds the contributions of its own ranks into it and sends the result on, and so on, until the
-last leader has the fold of all in rank order. From there results go around the ring. Chunks follow
+one folds the contributions of its own ranks into the chunk, and sends it on. The last leader so has
+the fold of all in rank order. From there results go around the ring. Chunks follow
 each other without a pause, so all links are busy at the same time. A link carries each byte at
 most twice, however many ranks a node has.
 

@@ -1,8 +1,8 @@
 """The verbs allgatherv and broadcast: every block goes once around the ring of leaders.
 
 Leader k sends its own block to k + 1, then the blocks of k - 1, k - 2, ... as they come in, byte by
-byte, without waiting for the end of a block. So every link carries each block at most once, all
-links are busy at the same time, and a payload that lies on one node alone (a broadcast) becomes a
+byte, without waiting for the end of a block. So every link carries each block at most once, and all
+links are busy at the same time. A payload that lies on one node alone (a broadcast) becomes a
 pipelined chain. The leaders have agreed on all lengths before.
 
 Sources: the ring allgather of Chan, Heimlich, Purkayastha, van de Geijn, "Collective

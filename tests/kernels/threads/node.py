@@ -1,6 +1,6 @@
 """The ranks of one node over MPI, as plain Python on threads, with an MPI that has no other node.
 
-The stand-ins for MPI's functions act as the real ones do for a single leader, and note as written
+The stand-ins for MPI's functions act as the real ones do for a single leader. They note as written
 all memory of the staging buffer that the real ones may write.
 """
 

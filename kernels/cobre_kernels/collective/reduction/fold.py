@@ -1,10 +1,10 @@
 """The rank-ordered fold: ``acc[i] = op(acc[i], x[i])``, one pass per rank, in rank order.
 
 SUM adds without reassociation, widening or fused multiply-add; integers wrap. MIN and MAX are
-``numpy.minimum`` and ``numpy.maximum``, in which the earlier operand stays when the two are equal
-(+0.0 and -0.0 included) and the first NaN met stays. PROD multiplies as SUM adds. LAND and LOR take
-all but zero for true, and give 0 or 1. Each element is folded by itself, so the result does not
-depend on how a payload is cut into chunks, nor on SIMD width.
+``numpy.minimum`` and ``numpy.maximum``: of two equal operands (+0.0 and -0.0 included) the earlier
+one stays, and so does the first NaN. PROD multiplies as SUM adds. LAND and LOR take all but zero
+for true, and give 0 or 1. Each element is folded by itself, so the result does not depend on how a
+payload is cut into chunks, nor on SIMD width.
 
 The loops that few programs need are in a kernel of their own, which is compiled when a rank first
 needs one of them (``comm.rare_fold_kernel``).

@@ -239,8 +239,8 @@ def _end_in(comm, outcome):
 def write_late_line(comm):
     """Have a line tell of the ranks that are marked in ``comm.late``.
 
-    A thread of its own writes it. So a log that takes its time holds up no wait, and no code of
-    Python's runs in this thread, whose wait a signal handler may not be able to end.
+    A thread of its own writes it, so a log that takes its time holds up no wait. Nor does any
+    Python code run in this thread, because its wait may be one that no signal handler can end.
     """
     ensured = libc.gil_ensure()
     started = libc.call_object(comm.write_late_line, 0)

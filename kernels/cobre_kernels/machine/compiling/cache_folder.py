@@ -5,7 +5,7 @@ new clone, with the same versions finds the kernels that another one has compile
 of any of them the folder is another one. numba tells processors apart inside it.
 
 numba keeps pickles there, which run code when they are loaded. So the folder is used only if it is
-this user's, and if no other user may write to it, or put another one in its place. That holds for
+this user's, and no other user may write to it, or replace it. That holds for
 the folder that ``NUMBA_CACHE_DIR`` names, too. One that other users may write to is refused with a
 sentence, and kernels are kept in the user's own. This file imports nothing of numba, because
 launchers look for the folder too.

@@ -1,12 +1,12 @@
 /* The rendezvous in a named segment: rendezvous.py, header.py, ownership.remove_stale.
  *
  * Up to two jobs use one name, one after the other. In the first up to DEATHS ranks die, at any
- * moment. When all of its processes have ended before they all attached, the second job starts:
+ * moment. If all of its processes have ended before they all attached, the second job starts:
  * nothing goes wrong in it, so all of its ranks must attach, no matter what the first has left.
  *
- * A poll that would see what the last one saw is left out: `changed` says whether anything happened
- * since it began. With -DDEADLINE the limit of a rank of the first job may pass at any poll; without
- * it never (timeout_s = 0). In the second job it never does.
+ * A poll that would see the same as the last one is left out: `changed` says whether anything
+ * happened since that began. With -DDEADLINE the limit of a rank of the first job may pass at any
+ * poll; without it never (timeout_s = 0). In the second job it never does.
  */
 #include "common.pml"
 #ifndef DEATHS
@@ -101,7 +101,7 @@ inline remove_stale() {
     :: found == NO_NAME
     :: found != NO_NAME ->
         if :: LOCK(found, 0) -> goto failed :: else fi; /* in use */
-#ifdef FAULT_EMPTY_IS_FOREIGN /* _looks_ours; a file of no bytes holds no data */
+#ifdef FAULT_EMPTY_IS_FOREIGN /* _is_ours; a file of no bytes holds no data */
         if :: published[found] == EMPTY -> goto failed :: else fi;
 #endif
         atomic { UNLESS_DEAD; name = NO_NAME; tell_all() }
@@ -118,7 +118,7 @@ inline unlink() {
 #endif
 }
 
-/* rendezvous._await_followers: all_here, again and again */
+/* rendezvous._await_followers: all_registered, again and again */
 inline await_followers() {
     do
     :: absent = 0;
@@ -206,7 +206,7 @@ gone: /* until the second job starts */
 
 /* rendezvous._try_attach up to register: leaves `segment`, or NO_NAME if something is missing */
 inline try_attach() {
-    segment = name; /* segments.open_named */
+    segment = name; /* segment.open_named */
     if
     :: segment == NO_NAME
     :: segment != NO_NAME ->
@@ -215,7 +215,7 @@ inline try_attach() {
         :: !whole[segment] -> segment = NO_NAME
         :: whole[segment] && !LOCK(segment, 0) -> segment = NO_NAME
 #endif
-        :: else -> /* _inspect */
+        :: else -> /* header.is_published */
             if
             :: published[segment] == MAGIC ->
                 assert(whole[segment]);
@@ -241,7 +241,7 @@ inline register() {
     if :: PID(segment, me) != 0 -> goto failed :: else fi; /* already attached */
     atomic { UNLESS_DEAD; PID(segment, me) = 1; tell_all() };
 #endif
-    do /* begun, again and again */
+    do /* rendezvous._await_ready: is_ready, again and again */
     :: if :: ready[segment] -> break :: else fi;
 #ifndef FAULT_NO_LOOK
         if

@@ -1,11 +1,11 @@
-"""What is checked: every model without a fault, and with each planted fault."""
+"""The searches of ``check.py``: every model without a fault, and with each planted fault."""
 
 from __future__ import annotations
 
 import dataclasses
 
 CLEAN = "clean"  # the code as it is: an exhaustive search finds no error
-FAULT = "fault"  # one thing is wrong: the search finds an error, and the one that is expected
+FAULT = "fault"  # one mistake is planted: the search finds the error that is expected
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,13 +17,13 @@ class Case:
     model : str
         The file, without ``.pml``.
     name : str
-        What is searched: a variant of the model, or the fault.
+        The variant of the model, or the fault.
     kind : str
         CLEAN or FAULT.
     ranks : int
         Number of ranks.
     switches : tuple of str
-        What is defined for the model, each ``NAME`` or ``NAME=value``.
+        The definitions for the model, each ``NAME`` or ``NAME=value``.
     error : str
         Part of the error that a search must find, or two parts with "or" between them; empty for
         a clean model.

@@ -1,7 +1,7 @@
 """Search the models in this folder exhaustively with spin, and see that planted faults are found.
 
     python3 model/check.py                              everything
-    python3 model/check.py --ranks 2                    what is quick
+    python3 model/check.py --ranks 2                    the quick searches
     python3 model/check.py --model wake --case RELEASE_STORE --trace
     python3 model/check.py --model step --case 'as it is' --define STEPS=9
 
@@ -35,7 +35,7 @@ TOOLS_MISSING = 3
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a search found: an error or none, how many states, whether it saw all of them."""
+    """The result of a search: its error, if any, its states, and whether it saw all of them."""
 
     error: str
     states: int
@@ -59,7 +59,7 @@ def find_tools() -> tuple[str, str]:
 
 
 def run(command: list[str], folder: str, limit_s: float = LIMIT_S) -> str:
-    """Run a command in a folder; return what it says."""
+    """Run a command in a folder; return its output."""
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=limit_s, check=False
     )
@@ -95,7 +95,7 @@ def search(case: Case, tools: tuple[str, str], depth: int, with_trace: bool) -> 
 
 
 def read(said: str, seconds: float, trace: str) -> Result:
-    """Make a result of what the search says."""
+    """Read the result of a search from its output."""
     error = re.search(r"pan:\d+: (.*?)(?: \(at depth \d+\))?$", said, re.MULTILINE)
     states = re.search(r"^ *([\d.e+]+) states, stored", said, re.MULTILINE)
     depth = re.search(r"depth reached (\d+), errors: \d+", said)
@@ -115,7 +115,7 @@ def read(said: str, seconds: float, trace: str) -> Result:
 
 
 def compare(case: Case, result: Result) -> tuple[bool, str]:
-    """Whether a result is what the case expects, and in words."""
+    """Return whether a result is the one that the case expects, and the same in words."""
     if case.kind == CLEAN:
         if result.error:
             return False, f"ERROR: {result.error}"
@@ -163,7 +163,7 @@ def chosen(options: argparse.Namespace) -> list[Case]:
 
 
 def main(argv: list[str]) -> int:
-    """Search what is asked for; return the exit status."""
+    """Run the chosen searches; return the exit status."""
     options = arguments(argv)
     cases = chosen(options)
     if options.list:

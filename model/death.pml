@@ -1,9 +1,10 @@
 /* Ranks that die, leave, are interrupted, disagree or never come, and the looks around that find
- * them: wait._wait_long, wait._look_around, wait._why_missing, step.await_rank and step.abandon_body.
+ * them: wait._wait_long, wait.look_around_kernel, wait._why_missing, step.await_rank and
+ * step.abandon_body.
  *
  * A sleep ends at every tick, and an arrival ends any wait, so wake-ups play no part here. A tick
- * that would see what the last look saw is left out: `changed` says whether anything happened since
- * that look began. Then a rank that waits for ever is a rank that nothing moves any more.
+ * that would see the same as the last look is left out: `changed` says whether anything happened
+ * since that look began. Then a rank that waits for ever is a rank that nothing moves any more.
  *
  * EVENTS is how often something bad happens, to any rank, at any moment. With -DDEADLINE
  * one such thing is that a rank's time runs out although the others may still come; and when nothing
@@ -36,7 +37,7 @@
 #define NO_OUTCOME 9 /* has not ended: it died, it never comes, or it waits for ever */
 
 byte arrived[R * 2];
-bit signature[R * 2];   /* Cell.signature: what a rank calls in a step */
+bit signature[R * 2];   /* Cell.signature: the call of a rank in a step */
 byte condition[R];
 bit lock[R] = 1;   /* the record lock, which the operating system drops at death */
 bit changed[R] = 1; /* something happened since this rank last began to look around */
@@ -60,7 +61,7 @@ inline tell_all() {
 
 inline happen() { events--; trouble = 1 }
 
-/* A death shows in a lock that is free and in what is no longer stored, so it is enough that a rank
+/* A death shows in a lock that is free and in stores that do not come, so it is enough that a rank
  * can die before each of its stores, and at any moment while it waits.
  */
 #define OR_DIES \
@@ -109,7 +110,7 @@ inline check_reason(rank) {
     assert(why != DIED || condition[rank] == MEMBER); /* a rank that has said why is not called dead */
 }
 
-/* wait._look_around: leaves OK, LOST_PEER or TIMED_OUT in `status` */
+/* wait.look_around_kernel: leaves OK, LOST_PEER or TIMED_OUT in `status` */
 inline look_around(overdue) {
     do
     :: other == me -> other++
@@ -226,7 +227,7 @@ close: /* ShmBackend.close */
     announce(CLOSED);
     atomic { lock[me] = 0; tell_all() };
     goto end;
-failed: /* step.finish: the rank lives on and keeps its lock, or ends some time */
+failed: /* guard.fail_kernel: the rank lives on and keeps its lock, or ends some time */
     assert(status != LOST_PEER || lost); /* the error names a rank */
     assert(status != TIMED_OUT || late);
     outcome[me] = status;

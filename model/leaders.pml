@@ -2,7 +2,7 @@
  * nodes/round.py. A verb completes at a leader once all leaders have begun it, also if some of them
  * have left it meanwhile: so MPI does it, and so do bytes that are on their way in sockets.
  *
- * With -DBOUND nobody can leave a verb that moves data (`waits_end` is 0). Without it a leader may
+ * With -DBOUND no leader can leave a verb that moves data (`waits_end` is 0). Without it one may
  * die, which ends its links. The first round moves data, and the second one does not.
  *
  * EVENTS is how often something bad happens, to any leader, at any moment; one such thing is that a

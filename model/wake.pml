@@ -14,7 +14,7 @@
 #endif
 #define NOWHERE 255
 
-byte arrived[R * 2]; /* layout.ARRIVED, as the others and the operating system see it */
+byte arrived[R * 2]; /* Cell.arrived, as the others and the operating system see it */
 byte unseen[R];      /* generation whose ARRIVED is not visible yet; 0 is none */
 byte sleepers[R];    /* RankBlock.sleepers */
 byte sleeps_on[R] = NOWHERE; /* the word on which a rank sleeps: a futex queue */

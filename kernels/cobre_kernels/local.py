@@ -17,13 +17,13 @@ from cobre_kernels.machine.kernel import kernel
 
 @kernel(COMM, Barrier)
 def barrier_body(comm, call):
-    """There is no other rank to wait for."""
+    """Return at once, because no other rank takes part."""
     return OK
 
 
 @kernel(COMM, Broadcast)
 def broadcast_body(comm, call):
-    """The buffer already holds the root's bytes."""
+    """Return at once, because the buffer holds the root's bytes already."""
     return OK
 
 
@@ -55,5 +55,5 @@ def gatherv_body(comm, call):
 
 @kernel(COMM, Outcome)
 def abandon_body(comm, call):
-    """There is no other rank to tell."""
+    """Return at once, because no other rank is to be told."""
     return OK

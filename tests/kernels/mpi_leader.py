@@ -1,4 +1,4 @@
-"""Tests of a leader over MPI, whose library is the test: it says what a real one seldom says.
+"""A leader over MPI, where the test plays the library: it answers as a real one seldom does.
 
     python -m tests.kernels.mpi_leader
 
@@ -36,7 +36,7 @@ MPI_ERROR = 17
 
 
 class Library:
-    """The MPI of one test: what has begun, and what the leader of the other node has sent."""
+    """The MPI of one test: the requests that have begun, and messages of the other leader."""
 
     def __init__(self):
         self.begun, self.sent, self.inbox = [], [], []
@@ -146,7 +146,7 @@ def leader(mpi):
 
 
 def answer_each_query(mpi, monkeypatch, complete_after=None):
-    """Let the other leader answer, and the request be complete after so many answers."""
+    """Let the other leader answer each query, and complete the request after so many of them."""
     mpi.tests_left = 2**60
     queries = []
 
@@ -200,7 +200,7 @@ def test_data_that_go_on_moving_slowly(leader, mpi, monkeypatch):
 
 
 def test_a_message_that_cannot_be_received(leader, mpi):
-    """The one before is not answered once more; the wait goes on, and takes the next one."""
+    """The query before it is answered only once; the wait goes on, and takes the next message."""
     mpi.tests_left = 2**60
     for kind in (QUERY, QUERY, REPORT):
         mpi.come(kind, reasons=(PRESENT, LEFT))

@@ -1,4 +1,4 @@
-"""Starts the programs of this folder that need a process of their own."""
+"""Start the programs of this folder that need a process of their own."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ def start(name, *arguments, **environ):
 
 
 def output_of(process):
-    """Wait for a program; return what it printed."""
+    """Wait for a program; return its output."""
     try:
         output, _ = process.communicate(timeout=LIMIT_S)
     finally:

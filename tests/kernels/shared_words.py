@@ -1,7 +1,7 @@
 """The shared words: which operations each is open to, and the word at an address.
 
-Which words are shared is in the records. docs/design/memory-orderings.md says why each word has its
-operations. Orderings are LLVM's names: 'monotonic' is C's relaxed.
+The records say which words are shared, and docs/design/memory-orderings.md why each word has its
+operations. Orderings have LLVM's names: 'monotonic' is C's relaxed.
 """
 
 from cobre_kernels.machine.record import RECORDS
@@ -58,7 +58,7 @@ WORDS = {
     **{f"Operation.{name}": operations for name, operations in OPERATION.items()},
     "Letters.value": ADDED,
     "Raised.rank": ADDED,
-    # Those of Control, and RankBlock.pid: by their address alone.
+    # Words of Control, and RankBlock.pid: kernels get their address alone.
     "Word.value": LISTED,
 }
 

@@ -15,14 +15,14 @@ OPERATIONS = LOADS | RELEASES | {"store_relaxed"}
 
 
 class Operation(NamedTuple):
-    """An atomic operation: where it is, as ``shm/step.publish``, and which."""
+    """An atomic operation: its place, as ``shm/step.publish``, and its name."""
 
     place: str
     name: str
 
 
 class Call(NamedTuple):
-    """A call of one, with the comment above it and the docstring of its function."""
+    """A call of an atomic operation, with the comment above it and its function's docstring."""
 
     operation: Operation
     comment: str
@@ -43,7 +43,7 @@ def functions(path):
 
 
 def name_of(path):
-    """Return a file of the kernels as ``shm/step``."""
+    """Return the name of a file of the kernels, as ``shm/step``."""
     return str(path.relative_to(KERNELS).with_suffix(""))
 
 
@@ -60,7 +60,7 @@ def calls_in(function, names):
 
 
 def called(call):
-    """Return the name of what is called."""
+    """Return the name of the function that is called."""
     return getattr(call.func, "id", getattr(call.func, "attr", None))
 
 

@@ -1,8 +1,8 @@
-"""What the compiler makes of each operation on a shared word, here and on 64-bit ARM.
+"""Each operation on a shared word compiles to the stated instruction, here and on 64-bit ARM.
 
-Kernels touch shared words through these operations alone (``test_source.py``), and LLVM keeps what
-an atomic operation promises wherever it is inlined. Orderings are LLVM's: 'monotonic' is C's
-relaxed.
+Kernels touch shared words through these operations alone (``test_source.py``), and LLVM keeps the
+promises of an atomic operation wherever it is inlined. Orderings have LLVM's names: 'monotonic' is
+C's relaxed.
 """
 
 import re
@@ -20,7 +20,7 @@ ORDERING = r"ld(?:ar|apr|axr|xr)|st(?:lr|lxr|xr)|(?:ldadd|swp|cas)(?:a|l|al)?|dm
 
 
 class Operation(NamedTuple):
-    """An operation: how many words it takes, its instruction of LLVM, those of aarch64."""
+    """An operation: how many words it takes, its instruction of LLVM, its ones of aarch64."""
 
     arguments: int
     instruction: str

@@ -1,4 +1,4 @@
-"""Who may break a communicator that another one uses, or that has ended."""
+"""A rank that gives up breaks no communicator that is in use, has failed, or is closed."""
 
 import pytest
 from cobre_kernels.collective.comm import BROKEN, BUSY, CLOSED, COMM
@@ -10,7 +10,7 @@ FAILURE = 7
 
 @pytest.mark.parametrize("state", [BROKEN, CLOSED, BUSY])
 def test_a_rank_that_gives_up_leaves_what_has_failed_or_is_in_use(state):
-    """A library's collective that was interrupted has told the others itself."""
+    """If a collective inside a method was interrupted, it has told the other ranks itself."""
     words = COMM.array(2)
     comm = COMM.of(words)
     comm.failure = FAILURE

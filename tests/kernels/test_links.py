@@ -1,4 +1,4 @@
-"""A leader over sockets whose only peer is the test: what it makes of bytes that come or cannot go.
+"""A leader over sockets whose only peer is the test: how it takes odd bytes, late ones, or none.
 
 As a program this file runs its own tests, so that they run without compilation too.
 """
@@ -44,9 +44,9 @@ PATIENCE_MS = 60_000
 
 
 class Peer:
-    """The leader of the other node, whose ends of the links a test holds; ``comm`` is of this one.
+    """The other node's leader, whose ends of the links a test holds; ``comm`` is this leader's.
 
-    Its leader waits without a limit: a test sends what ends the wait before it calls.
+    This leader waits without a limit, so a test sends the bytes that end the wait before it calls.
     """
 
     def __init__(self, own=0):
@@ -241,7 +241,7 @@ def test_a_data_link_that_ends_before_a_frame_has_come(peer):
 
 @pytest.mark.parametrize("own", [0, 1])
 def test_two_leaders_fold_in_the_order_of_nodes(own):
-    """A NaN of node 0 is the one that both get."""
+    """Of two NaNs, both leaders get the one of node 0."""
     theirs, ours = (np.frombuffer(struct.pack("<Q", 0x7FF8 << 48 | n)) for n in (1, 2))
     with Peer(own) as peer:
         peer.data.sendall(prefix(tags.PARTIAL, 8) + theirs.tobytes())
@@ -253,7 +253,7 @@ def test_two_leaders_fold_in_the_order_of_nodes(own):
 
 
 def test_a_leader_that_sends_before_it_reads(peer, tmp_path):
-    """More chunks come than can be staged, and none is overwritten that is still to be folded."""
+    """More chunks come than can be staged, and none is overwritten before it is folded."""
     count, chunk = 8 * CHUNK_BYTES // 8, CHUNK_BYTES // 8
     theirs, ours = (np.random.default_rng(seed).random(count) for seed in (1, 2))
 

@@ -1,4 +1,4 @@
-"""The records: what is contended lies apart, every field has a meaning, codes are distinct."""
+"""The records: contended words lie apart, every field has a meaning, codes are distinct."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""Compiled for this processor, for a plain one, and not at all: the kernels give the same bits.
+"""The kernels give the same bits compiled for this processor, for a plain one, and not at all.
 
 As a program this file prints the bytes of every result: collectives of one rank, folds, a hash.
 """
@@ -58,7 +58,7 @@ def hashes():
 
 
 def results():
-    """Return the bytes of every result, by what it is."""
+    """Return the bytes of every result, by its name."""
     with warnings.catch_warnings(action="ignore"):  # NumPy's scalars say where they wrap
         found = [*collectives(), *folds(), *hashes()]
     return {name: array.tobytes().hex() for name, array in found}

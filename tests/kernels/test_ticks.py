@@ -1,4 +1,4 @@
-"""The counter of ticks: which one each machine reads, and that it keeps time."""
+"""The counter of ticks: each machine reads its own, and it keeps time."""
 
 import time
 
@@ -18,7 +18,7 @@ def three():
 
 
 def both():
-    """Return the two clocks as they were at one time: of some readings, the one soonest over."""
+    """Return one moment of the two clocks: of many readings, the one that was over soonest."""
     return min((three() for _ in range(50)), key=lambda read: read[2] - read[0])
 
 

@@ -1,4 +1,4 @@
-"""What a rank finds that looks around at the moment at which another one acts."""
+"""A rank looks around at the very moment at which another one claims a line, comes or ends."""
 
 from typing import NamedTuple
 

@@ -1,1 +1,1 @@
-"""The common part of all collectives: entries, calls, checks, statuses; wings for the rest."""
+"""The common part of all collectives: entries, calls, checks, statuses; folders for the rest."""

@@ -4,10 +4,15 @@ The fields of a call are laid out here alone. Python's fast path and slow path, 
 ``@njit`` code, the checks, the entries and the bodies all take them from here. Addresses, counts
 and codes are int64; counts and displacements are in elements.
 
-A signature says what a rank called, so that ranks compare it in one load. Bits 0-7 hold the
-operation, 8-15 the dtype's code, 16-31 the ReduceOp or the root, 32-61 a hash of a dtype that has
-no code, 61 that the library calls it for itself, for OWN_CALLS[bits 32-60], 62 the request to stop
-(stop.py), 63 where an output lies (shm/region.py).
+A signature is a word that says what a rank called, so that ranks compare it in one load::
+
+    bits 0-7      the operation
+    bits 8-15     the code of the dtype
+    bits 16-31    the ReduceOp, or the root
+    bits 32-60    a hash of a dtype that has no code; with bit 61, an index of OWN_CALLS
+    bit 61        the library makes this call for itself
+    bit 62        a rank is asked to stop (stop.py)
+    bit 63        the rank's cell shows where its output lies (shm/region.py)
 """
 
 from typing import NamedTuple
@@ -22,10 +27,10 @@ ALLGATHERV = 4
 FENCE = 5
 CREATE_REGION = 6
 SPLIT = 7
-EXACT_SUM = 8  # an allreduce of EXACT, for what the caller is told
+EXACT_SUM = 8  # an allreduce of EXACT, under the name that callers read
 ALLGATHER = 9  # an allgatherv of equal blocks, likewise
 GATHERV = 10
-REGION_BLOCK = 11  # no collective: the bounds of a part of a region, likewise
+REGION_BLOCK = 11  # no collective, but the bounds of a part of a region, likewise
 SPLIT_COLOR = 12
 
 OPERATIONS = {
@@ -49,7 +54,7 @@ STOP = 1 << 62
 CALLED = STOP - 1  # the part of a signature that says what was called
 
 
-# For what the library calls collectives of its own, whose elements have a dtype with a code.
+# The methods that call collectives of their own, whose elements have a dtype with a code.
 OWN_CALLS = (
     "create_shared_region",
     "split",
@@ -61,12 +66,12 @@ OWN_CALLS = (
 
 
 def own_mark(name):
-    """Return what marks the signature of a call that the library makes for itself."""
+    """Return the bits that mark the signature of a call that the library makes for itself."""
     return OWN | OWN_CALLS.index(name) << 32
 
 
 def own_call(signature):
-    """Return for what the library makes a call of its own; "" if it is the program's."""
+    """Return the method for which the library makes a call; "" if the call is the program's."""
     return OWN_CALLS[signature >> 32 & 0x1FFFFFFF] if signature & OWN else ""
 
 
@@ -99,7 +104,7 @@ class Allreduce(NamedTuple):
 
 
 class Allgatherv(NamedTuple):
-    """An allgatherv; ``counts`` and ``displs`` are addresses of so many int64."""
+    """An allgatherv; ``counts`` and ``displs`` are addresses of tables of int64."""
 
     send: int
     send_count: int
@@ -114,7 +119,7 @@ class Allgatherv(NamedTuple):
 
 
 class Gatherv(NamedTuple):
-    """A gatherv; on other ranks than the root, there is neither ``recv`` nor a table."""
+    """A gatherv; only the root has ``recv`` and the tables."""
 
     send: int
     send_count: int
@@ -138,7 +143,7 @@ class ExactSum(NamedTuple):
     digits: int
 
 
-# What moves data, by operation: a signature has its dtype, and its ReduceOp or root.
+# The calls that move data, by operation: a signature has their dtype, and their ReduceOp or root.
 DATA_CALLS = {
     BROADCAST: Broadcast,
     ALLREDUCE: Allreduce,

@@ -1,6 +1,6 @@
-"""The private memory of one communicator: what kernels know of it.
+"""The record of one communicator, in the private memory of its process.
 
-An array in the memory of its own process. Only ``guard`` is shared, among threads.
+Kernels read and write it. Only ``guard`` is shared, among the threads of that process.
 """
 
 from cobre_kernels.collective.calls import OPERATIONS
@@ -38,7 +38,7 @@ FAILURE = Record(
     "Failure",
     "What one rank did when a collective failed. Written by the rank that keeps it.",
     reason=word("why the rank takes no part: PRESENT, LATE, DIED, LEFT, ..."),
-    signature=word("what it called; 0 if that is not known"),
+    signature=word("signature of its call; 0 if that is not known"),
     length=word("length of its call"),
     detail=word("detail of its call"),
 )
@@ -53,7 +53,7 @@ FILLS = Record(
 COLLECTIVE = Record(
     "Collective",
     "How one collective runs on this communicator: kernels, by address.",
-    entry=word("what callers run; 0: it is not compiled, or loaded, yet"),
+    entry=word("the kernel that callers run; 0: it is not compiled, or loaded, yet"),
     body=word("the backend's algorithm, which the entry runs"),
 )
 
@@ -69,7 +69,7 @@ WAIT = Record(
     looked_ns=word("when it last looked around"),
     nap_ns=word("how long the last nap was"),
     is_long=word("1: others see it, and it holds no GIL"),
-    thread=word("what takes the GIL back"),
+    thread=word("the thread state with which it takes the GIL back"),
     is_bound=word("1: it may not end early, and hears no signal"),
     lines=word("how many lines on late ranks have been due"),
     queried_ns=word("when the others were asked whether they wait too; 0: not yet"),
@@ -87,26 +87,26 @@ COMM = Record(
     size=word("number of ranks"),
     is_leader=word("1: this rank populates a region as a whole"),
     backend=word("number of the backend, for messages"),
-    python=pointer("Python", "what the fast path from Python knows; 0: there is none"),
+    python=pointer("Python", "objects that the fast path from Python needs; 0: it has none"),
     # Kernels, by address.
     collectives=own_rows(COLLECTIVE, "one for each operation, by its number", max(OPERATIONS) + 1),
-    bodies=word("number of the backend's bodies, for those that are loaded later (loading.py)"),
+    bodies=word("number of the backend's bodies, by which rare ones are loaded later (loading.py)"),
     abandon_body=word("tells the other ranks that this one has failed"),
     explain=word("C function that keeps the exception which @njit code raises next"),
     fail=word("kernel that ends a failed collective"),
-    refuse=word("what a refused call ends with, for the threads that cannot raise"),
+    refuse=word("kernel that ends a refused call, also in a thread that cannot raise"),
     fold_kernel=word("the fold of fold.py"),
-    rare_fold_kernel=word("that of rare operations; 0: not compiled, or loaded, yet"),
+    rare_fold_kernel=word("the fold of rare operations; 0: not compiled, or loaded, yet"),
     # The call under way; after a failure, the call that failed.
     stop=pointer("StopFlag", "of this process"),
-    signature=word("what this rank called (calls.py); ranks compare it"),
+    signature=word("signature of this rank's call (calls.py); ranks compare it"),
     own=word("0, or the mark of a call that the library makes for itself (calls.py)"),
     length=word("bytes, or an itemsize, or a hash of counts and displacements; ranks compare it"),
     detail=word("this rank's own number of elements, for messages only"),
     size_bytes=word("bytes that it contributes, for the journal only"),
     sends=word("address of a word for each rank: how many elements it sends, in a gatherv"),
     gives_gil=word("1: collectives of this backend run without the GIL"),
-    thread=word("what takes the GIL back after this collective; 0: it was not given away"),
+    thread=word("thread state that takes the GIL back after this collective; 0: not given away"),
     # Seeing (seeing/journal.py).
     journal=pointer("Journal", "where this rank notes its calls"),
     journals=table("address of each rank's journal; 0: this process does not see it"),
@@ -121,15 +121,15 @@ COMM = Record(
     # Waiting (waiting/patience.py).
     pause_kernel=word("the kernel of the policy, by address"),
     block_kernel=word("this transport's kernel that sleeps, likewise"),
-    look_around_kernel=word("and the one that finds out who is missing"),
+    look_around_kernel=word("and the one that finds out which ranks are missing"),
     wait=part(WAIT, "under way"),
     timeout_ns=word("longest wait for a live peer; 0: no limit"),
     spin_ns=word("how long a wait spins"),
     yield_ns=word("how long it then yields the core"),
     portable=word("1: sleep and look, without futex"),
     generation=word("number of the last step entered, on one node"),
-    late_ns=word("after how long a line tells for whom this rank waits; 0: none does"),
-    late=table("how long each rank is waited for, as the line says; 0: it has come"),
+    late_ns=word("after how long a line names the ranks that this one waits for; 0: none does"),
+    late=table("how long the line says each is waited for; 0: not; below 0: or a rank of its node"),
     write_late_line=word("Python callable that starts the thread which writes the line"),
     pulse=pointer("Pulse", "of this node's leader; 0: this rank watches none (waiting/pulse.py)"),
     beats_heard=word("its beats when this rank last looked"),
@@ -152,7 +152,7 @@ COMM = Record(
     shown_location=part(LOCATION, "where another rank's does, as its cell says"),
     # Several nodes, and what is between them.
     nodes=pointer("Nodes", "the nodes, and what their leaders exchange"),
-    links=pointer("Links", "links to the other ranks, over sockets"),
-    mpi=pointer("Mpi", "links to the other leaders, over MPI"),
+    links=pointer("Links", "links to the other leaders, over sockets"),
+    mpi=pointer("Mpi", "the way to the other leaders, over MPI"),
     failures=own_rows(FAILURE, "one for each rank, filled at a failure"),
 )

@@ -1,4 +1,4 @@
-"""Codes of the element types, and which NumPy type numbers they belong to."""
+"""Codes of the element types, and the code of each NumPy type number."""
 
 import numpy as np
 

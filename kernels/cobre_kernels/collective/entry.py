@@ -2,7 +2,7 @@
 
 An entry acquires the communicator, checks the arguments, notes the call, runs the body of the
 backend by its address, and ends. A body is the algorithm alone: it finds its arguments in the
-call, and what the ranks compare in ``comm.signature`` and ``comm.length``.
+call, and the two words that ranks compare in ``comm.signature`` and ``comm.length``.
 """
 
 from typing import NamedTuple
@@ -35,7 +35,7 @@ from cobre_kernels.machine.routine import routine
 
 
 class Amount(NamedTuple):
-    """What this rank contributes: its own number of elements, and their bytes."""
+    """This rank's contribution: its number of elements, and their bytes."""
 
     count: int
     size_bytes: int
@@ -43,7 +43,7 @@ class Amount(NamedTuple):
 
 @kernel(COMM, Barrier)
 def barrier_entry(comm, call):
-    """No rank returns before all have entered with the same signature and length."""
+    """Return when all ranks have entered with the same signature and length."""
     outcome = acquire(comm)
     if outcome == OK and begin(comm, OK, call.signature, call.length, Amount(0, 0)):
         outcome = end(comm, run(comm.collectives[BARRIER].body, comm, call))
@@ -52,7 +52,7 @@ def barrier_entry(comm, call):
 
 @kernel(COMM, Broadcast)
 def broadcast_entry(comm, call):
-    """The bytes at ``buffer`` become the root's."""
+    """Replace the bytes at ``buffer`` by the root's."""
     outcome = acquire(comm)
     if outcome == OK:
         outcome = checks.check_broadcast(comm, call)
@@ -65,7 +65,7 @@ def broadcast_entry(comm, call):
 
 @kernel(COMM, Allreduce)
 def allreduce_entry(comm, call):
-    """``recv`` becomes the rank-ordered fold of ``send`` of all ranks."""
+    """Write the rank-ordered fold of the ``send`` of all ranks to ``recv``."""
     if call.op > MAX and comm.rare_fold_kernel == 0:
         return NOT_LOADED
     outcome = acquire(comm)
@@ -83,7 +83,7 @@ def allreduce_entry(comm, call):
 
 @kernel(COMM, Allgatherv)
 def allgatherv_entry(comm, call):
-    """``recv`` gets the blocks of all ranks."""
+    """Write the blocks of all ranks to ``recv``."""
     outcome = acquire(comm)
     if outcome == OK:
         outcome = checks.check_allgatherv(comm, call)
@@ -97,7 +97,7 @@ def allgatherv_entry(comm, call):
 
 @kernel(COMM, Gatherv)
 def gatherv_entry(comm, call):
-    """The root's ``recv`` gets the blocks of all ranks."""
+    """On the root, write the blocks of all ranks to ``recv``."""
     outcome = acquire(comm)
     if outcome == OK:
         outcome = checks.check_gatherv(comm, call)
@@ -145,5 +145,5 @@ ENTRIES = {
     ALLREDUCE: allreduce_entry,
     ALLGATHERV: allgatherv_entry,
 }
-# Those that few programs call: compiled, or found in the cache, on first use.
+# Few programs call these: they are compiled, or found in the cache, on first use.
 RARE_ENTRIES = {GATHERV: gatherv_entry}

@@ -1,4 +1,4 @@
-"""What ranks of a gatherv learn first: how much each of them sends, and what the root expects.
+"""The agreement of a gatherv: ranks compare how much each of them sends with the root's counts.
 
 Only the root has counts. Each rank tells its own number of elements, and the root a hash of its
 counts beside it. Every rank compares, so all of them see a disagreement in the same step.
@@ -47,7 +47,7 @@ def agreement(comm, expected):
 
 @routine
 def with_counts(comm, call):
-    """Return the call with the counts that are known now; the root's block is there already."""
+    """Return the call with the counts of all ranks; the root's block is moved, and counts as 0."""
     if comm.rank == call.root and block_of(call, call.root) != call.send:
         move(block_of(call, call.root), call.send, call.send_count * call.itemsize)
     note_count(comm, call.root, 0)

@@ -31,7 +31,7 @@ def acquire(comm):
 
 @routine
 def refusal(guard):
-    """Return the status of a call that meets a guard which is not IDLE."""
+    """Return the status of a call that finds this guard, which is not IDLE."""
     if guard == states.BROKEN:
         return status.IS_BROKEN
     if guard == states.CLOSED:
@@ -45,7 +45,7 @@ def refusal(guard):
 
 @routine
 def usability(comm):
-    """Return the status of a look at the guard without claiming it."""
+    """Return the status that a call would get now, without claiming the communicator."""
     found = load_acquire(comm.guard)
     return status.OK if found == states.IDLE else refusal(found)
 
@@ -65,7 +65,7 @@ def release(comm):
 
 @routine
 def release_broken(comm, outcome):
-    """Break the communicator; what broke it stays readable."""
+    """Break the communicator; the status and the failure records stay readable."""
     comm.failure = outcome
     note_end(comm, outcome)
     # Release: pairs with acquire and usability; publishes the word above and the failure records.
@@ -76,7 +76,7 @@ def release_broken(comm, outcome):
 def fail_kernel(comm, call):
     """End a collective that has failed: tell the others, and break the communicator.
 
-    In a child that a signal handler has forked, the communicator is the parent's: it is left alone.
+    A child that a signal handler has forked leaves the communicator alone: it is the parent's.
     """
     is_rank = not is_forked(comm)
     if is_rank:

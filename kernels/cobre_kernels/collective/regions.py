@@ -1,16 +1,16 @@
-"""Which memory of this process lies in a region: a table that all its communicators read.
+"""The regions that this process has mapped: a table that all its communicators read.
 
-An address differs from rank to rank, a *location* does not: the number of a region, drawn once for
-all ranks that map it and never again, and an offset. Python lists a region when it is mapped, and
-strikes it off before it is unmapped, while other threads may look. So a row is believed only if it
-has the same number before and after its bounds are read.
+An address differs from rank to rank, but a *location* does not: the number of a region, drawn once
+for all ranks that map it and never again, and an offset. Python lists a region when it is mapped,
+and strikes it off before it is unmapped, while other threads may look. So a row is believed only
+if it has the same number before and after its bounds are read.
 """
 
 from cobre_kernels.machine.atomics import load_acquire
 from cobre_kernels.machine.record import Record, own_rows, shared, word
 from cobre_kernels.machine.routine import routine
 
-ROWS = 1024  # a look at each takes a nanosecond, and only so many as there are
+ROWS = 1024  # a look passes only the rows that have been used, at a nanosecond each
 NO_REGION = 0
 
 REGION = Record(
@@ -31,18 +31,18 @@ REGIONS = Record(
 
 REGION_STATE = Record(
     "RegionState",
-    "What compiled code knows of a region; in the memory of its own process.",
+    "A region as compiled code sees it; in the memory of its own process.",
     identity=word("which of its communicator's regions it is; the same on all ranks"),
     closed=shared("1: its methods raise; threads of this process read it"),
 )
 
 LOCATION = Record(
     "Location",
-    "Where the output of a rank lies, and what it sends; the same on all ranks, unlike addresses.",
+    "Where a rank's output and its data to send lie; the same on all ranks, unlike addresses.",
     region=word("number of the output's region, or NO_REGION"),
     offset=word("of the output in it"),
-    send_region=word("number of the region of what the rank sends, or NO_REGION"),
-    send_offset=word("of that in it"),
+    send_region=word("number of the region that holds the data to send, or NO_REGION"),
+    send_offset=word("of these data in it"),
 )
 
 
@@ -80,7 +80,7 @@ def locate(comm, address, size_bytes):
 
 @routine
 def note_location(comm, output, output_bytes, send, send_bytes):
-    """Note where this rank's output lies, and what it sends."""
+    """Note where this rank's output lies, and where the data that it sends."""
     location = comm.location
     location.region, location.offset = locate(comm, output, output_bytes)
     location.send_region, location.send_offset = locate(comm, send, send_bytes)

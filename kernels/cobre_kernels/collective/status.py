@@ -19,7 +19,7 @@ BUSY_ELSEWHERE = 9  # another thread is inside a collective of this communicator
 UNALIGNED = 10
 REFUSED = 12  # in @njit code: by the types of the arguments
 NEGATIVE = 13  # allgatherv: a count or a displacement is negative
-# What only the caller can see, and the call says by such a number below zero for a length.
+# Only the caller can see these; its call has minus the status in place of a length.
 NOT_CONTIGUOUS = 14
 READ_ONLY = 15
 UNFIT = 16  # a count or a displacement does not fit 64 bits

@@ -1,11 +1,11 @@
 """A request to stop: a signal to one rank becomes known to all ranks in the same collective.
 
 A signal handler sets the stop flag of its process. An entry looks at it once, when a collective
-begins, and marks the rank's signature with STOP. Every rank hears the signature of every other one
-in every collective, or of a rank that has: so all of them have the mark when it ends, or none has.
-A rank keeps the mark. The look at a signature costs nothing more while no rank has it.
+begins, and marks the rank's signature with STOP. In every collective a rank sees the signature of
+every other one, or of a leader that has seen it. So when the collective ends, all ranks have the
+mark, or none has. A rank keeps the mark. Comparing signatures costs nothing more until one has it.
 
-A fence shows only the mark that its ranks know already: it is a matter of one node.
+A fence is a matter of one node, so it shows only a mark that its ranks know already.
 """
 
 from numba import cfunc, types
@@ -17,7 +17,7 @@ from cobre_kernels.machine.routine import routine
 
 STOP_FLAG = Record(
     "StopFlag",
-    "What signals do to a process: its stop flag, shared with their handler alone, and more.",
+    "Words for signals to a process: its stop flag, shared with their handler alone, and more.",
     requested=shared("0, or STOP once a signal has asked this process to stop"),
     interrupted=word("address of the journal of the wait in which handlers run; 0: in none"),
 )
@@ -26,7 +26,7 @@ STOP_FLAG = Record(
 @routine
 def ask(requested):
     """Set a stop flag."""
-    store_relaxed(requested, STOP)  # alone: who reads it reads nothing else with it
+    store_relaxed(requested, STOP)  # alone: a reader of it reads nothing else with it
 
 
 def compile_handler(requested):
@@ -45,7 +45,7 @@ def mark_of(comm, signature):
 
 @routine
 def hear(comm, difference):
-    """Take over the mark of another rank; return in what else its signature differs from ours."""
+    """Take over the mark of another rank; return the other bits in which its signature differs."""
     if difference & STOP != 0:
         comm.signature |= STOP
     return difference & ~STOP

@@ -1,4 +1,4 @@
-"""Atomics for Python at start-up: a shared word, and a record lock."""
+"""Atomics for Python, outside collectives: a shared word, and a record lock."""
 
 from typing import NamedTuple
 

@@ -1,11 +1,11 @@
 """Memory: atomic and plain access to 64-bit words by address, fences and copies.
 
-Every word that another process writes is touched through this file alone; LLVM would hoist a plain
-NumPy load out of a loop, which then never ends. Orderings are those of C11 and LLVM, so what holds
-here holds on aarch64 as well as on x86-64.
+Every word that another process writes is touched through this file alone. LLVM would hoist a plain
+NumPy load out of a loop, which then never ends. Orderings are those of C11 and LLVM, so they hold
+on aarch64 as well as on x86-64.
 
-Under ``NUMBA_DISABLE_JIT=1`` the same names are Python functions over :mod:`ctypes`, good enough
-to step through the kernels of one process at a time (CPython's single 8-byte store does not tear).
+Under ``NUMBA_DISABLE_JIT=1`` the same names are Python functions over :mod:`ctypes`. They are good
+enough to step through the kernels of one process, because CPython's 8-byte store does not tear.
 """
 
 import ctypes
@@ -66,9 +66,9 @@ def _call_void_intrinsic(builder, name, argument_types, arguments):
 
 if not config.DISABLE_JIT:
     peek = intrinsic(_load(None))
-    peek.__doc__ = "Plain load of a word of others: of NumPy, of MPI, of the caller's tables."
+    peek.__doc__ = "Plain load of a word that no record names: of NumPy, MPI, tables, payloads."
     poke = intrinsic(_store(None))
-    poke.__doc__ = "Plain store to a word of others."
+    poke.__doc__ = "Plain store to such a word."
     load_relaxed = intrinsic(_load("monotonic"))
     load_acquire = intrinsic(_load("acquire"))
     load_seq_cst = intrinsic(_load("seq_cst"))
@@ -201,7 +201,7 @@ if not config.DISABLE_JIT:
 
     @intrinsic
     def copy_thirds(typingctx, a, from_a, b, from_b, third, blocks):
-        """Copy blocks at the addresses, ``third`` and twice ``third`` bytes on, all by turns."""
+        """Copy blocks at the addresses, and at one and two ``third`` bytes on, all by turns."""
         loop = _vector_copy(1)
 
         def codegen(context, builder, signature, args):
@@ -214,10 +214,10 @@ if not config.DISABLE_JIT:
 
     @intrinsic
     def stream_blocks(typingctx, destination, source, blocks):
-        """The same past the caches, for data that is not read again soon.
+        """Copy blocks past the caches, for data that is not read again soon.
 
-        Non-temporal stores are weakly ordered on x86-64: a ``fence_seq_cst`` must follow before
-        anything is published that promises them.
+        Non-temporal stores are weakly ordered on x86-64, so a ``fence_seq_cst`` must follow before
+        a store publishes the data.
         """
         codegen = _vector_copy(COPY_ALIGNMENT, is_streaming=True)
         return types.void(types.int64, types.int64, types.int64), codegen
@@ -231,7 +231,7 @@ else:
     stream_blocks = copy_blocks
 
     def copy_thirds(a, from_a, b, from_b, third, blocks):
-        """Copy blocks at the addresses, ``third`` and twice ``third`` bytes on."""
+        """Copy blocks at the addresses, and at one and two ``third`` bytes on."""
         for offset in (0, third, 2 * third):
             copy_blocks(a + offset, from_a + offset, blocks)
             copy_blocks(b + offset, from_b + offset, blocks)

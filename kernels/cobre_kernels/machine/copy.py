@@ -1,9 +1,9 @@
 """Copies between private and shared memory.
 
 Larger ones are our own loop of vector loads and stores. glibc's ``memcpy`` turns to ``rep movsb``
-from about two KiB, which on recent AMD cores collapses when the two addresses are a few bytes
-apart modulo the page size (glibc bug 30994), exactly what a page-aligned slot and a NumPy array
-are; ``bench/cases/test_collectives.py`` shows up to a factor of five.
+from about two KiB. On recent AMD cores that collapses when the two addresses are a few bytes apart
+modulo the page size (glibc bug 30994). A page-aligned slot and a NumPy array are so.
+``bench/cases/test_collectives.py`` shows up to a factor of five.
 """
 
 from cobre_kernels.machine.atomics import (
@@ -18,7 +18,7 @@ from cobre_kernels.machine.atomics import (
 from cobre_kernels.machine.routine import routine
 
 SHORT_BYTES = 1024  # memcpy is best below
-FAR_BYTES = 98304  # below, what another core holds is in its first-level cache, or nearly
+FAR_BYTES = 98304  # below, data of another core are in its first-level cache, or nearly
 STREAM_BYTES = 16 * 2**20  # a rank's share of a last-level cache; see docs/design/copies.md
 
 
@@ -30,7 +30,7 @@ def move(destination, source, count):
 
 @routine
 def is_large(size_bytes):
-    """Whether a copy of so many bytes should stream: it would only flush the caches."""
+    """Tell whether a copy of so many bytes streams, because it would only flush the caches."""
     return size_bytes >= STREAM_BYTES
 
 
@@ -59,10 +59,10 @@ def copy_out(destination, source, count, streams):
 
 @routine
 def copy_far(destination, source, count, streams):
-    """Copy from another core's cache; as :func:`copy_out`, of which it is the faster form there.
+    """Copy from another core's cache, where this is faster than :func:`copy_out`.
 
-    A prefetcher follows what a core reads within a page. So the lines of six distant places are
-    asked for by turns.
+    A prefetcher follows the reads of a core within one page. So the core reads lines of six distant
+    places by turns.
     """
     if streams or count < FAR_BYTES:
         copy_out(destination, source, count, streams)
@@ -76,7 +76,7 @@ def copy_far(destination, source, count, streams):
 def copy_two(a, from_a, b, from_b, count):
     """Copy ``count`` bytes from either source: thirds of both, by turns.
 
-    While a core waits for lines of another core's cache, it copies what its own has.
+    While a core waits for lines of another core's cache, it copies lines of its own.
     """
     blocks = count // COPY_BLOCK_BYTES // 3
     third = blocks * COPY_BLOCK_BYTES

@@ -1,8 +1,7 @@
 """A kernel: a function of a record and a call, compiled once, cached on disk, called by address.
 
 The address of a kernel travels in the communicator's record. A user's function that calls it stays
-small to compile, to cache and to link; an indirect call costs about a nanosecond. Beside
-``atomics.py``, ``elements.py`` and ``record_types.py`` the only file that writes LLVM instructions.
+small to compile, to cache and to link; an indirect call costs about a nanosecond.
 """
 
 import ctypes
@@ -17,7 +16,7 @@ from cobre_kernels.machine.compiling.pipeline import KernelCompiler
 from cobre_kernels.machine.record_types import RecordType
 
 _I64 = ir.IntType(64)
-RAISED = 11  # what a kernel returns that raised: it had no memory
+RAISED = 11  # the status of a kernel that raised, because it had no memory
 
 
 class Kernel:
@@ -26,7 +25,7 @@ class Kernel:
     Parameters
     ----------
     function : callable
-        What is compiled.
+        The function that is compiled.
     record : Record
         The table of its first argument.
     call : type or None
@@ -39,7 +38,7 @@ class Kernel:
     address : int
         Of the compiled function, for :func:`run`; compiles or loads when first read.
     call : callable
-        The same function from Python: an address, and the call.
+        The same function from Python; it takes the record's address, and the call.
     """
 
     def __init__(self, function, record, call):
@@ -65,7 +64,7 @@ class Kernel:
 
     @functools.cached_property
     def call(self):
-        """The function from Python."""
+        """The function for Python, which takes the record's address, and the call."""
         if not config.DISABLE_JIT:
             return self._compiled.entry_point
         return lambda address, *call: self.function(self.record.at(int(address)), *call)
@@ -101,7 +100,7 @@ def compile_cached(signature, function, wrappers=FOR_PYTHON):
 
 
 def method_address(signature, function):
-    """Compile likewise, to a function that C calls; return its address."""
+    """Compile for one signature, to a function that C calls; return its address."""
     compiled = compile_cached(signature, function, FOR_C)
     return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
 

@@ -1,9 +1,9 @@
 """C functions by name: clock, scheduler, futex, record locks, sockets, and those of CPython.
 
-The only file of external function names, beside those of MPI (``mpi/calls.py``). The linker of the
-process that runs the code resolves them, so nothing here puts an address into a cached kernel.
-``syscall`` and ``fcntl`` are declared variadic, because some ABIs (macOS on arm64) pass variadic
-arguments differently.
+All external functions of the kernels are here, but for those of MPI (``mpi/calls.py``). The linker
+of the process that runs the code resolves their names, so nothing here puts an address into a
+cached kernel. ``syscall`` and ``fcntl`` are declared variadic, because some ABIs (macOS on arm64)
+pass variadic arguments differently.
 
 Sources: futex(2), fcntl(2), clock_gettime(2), nanosleep(2), sched_yield(2), recv(2), sendmsg(2),
 poll(2), errno(3), and XNU's headers for the numbers of macOS; CPython's C API,
@@ -44,7 +44,7 @@ FLOCK_TYPE_WORD = 0 if IS_LINUX else 2
 FLOCK_TYPE_SHIFT = 0 if IS_LINUX else 32
 FLOCK_START_WORD = 1 if IS_LINUX else 0
 FLOCK_LENGTH_WORD = 2 if IS_LINUX else 1
-SCRATCH_WORDS = 4  # what a timespec or a struct flock needs, in private memory of the caller
+SCRATCH_WORDS = 4  # room for a timespec or a struct flock, in private memory of the caller
 
 # Sockets. MSG_NOSIGNAL is the option SO_NOSIGPIPE on macOS.
 MSG_NOSIGNAL = 0x4000 if IS_LINUX else 0
@@ -219,7 +219,7 @@ def receive(fd, address, count):
 
 @routine
 def receive_message(fd, message):
-    """Receive to where a ``struct msghdr`` scatters; return as :func:`receive`."""
+    """Receive to the addresses of a ``struct msghdr``; return as :func:`receive`."""
     return _result_or_errno(_recvmsg(fd, message, 0))
 
 
@@ -231,7 +231,7 @@ def write(fd, address, count):
 
 @routine
 def send_message(fd, message):
-    """Send what a ``struct msghdr`` gathers; return how many bytes were taken, or -errno."""
+    """Send from the addresses of a ``struct msghdr``; return how many bytes went, or -errno."""
     return _result_or_errno(_sendmsg(fd, message, MSG_NOSIGNAL))
 
 
@@ -243,13 +243,13 @@ def poll(entries, count, timeout_ms):
 
 @routine
 def can_raise():
-    """Whether Python knows this thread; in others, as those of a prange, numba drops errors."""
+    """Tell whether Python knows this thread; in others, as in a prange, numba drops errors."""
     return NOTHING_IS_COMPILED or _thread_state() != 0
 
 
 @routine
 def release_gil():
-    """Give the GIL to others if this thread holds it; return what :func:`regain_gil` needs."""
+    """Give the GIL away if this thread holds it; return the thread state for :func:`regain_gil`."""
     return save_thread() if gil_held() != 0 else 0
 
 
@@ -262,10 +262,10 @@ def regain_gil(thread):
 
 @routine
 def lock_is_held(fd, byte, scratch):
-    """Whether another process holds the record lock on one byte of a file.
+    """Tell whether another process holds the record lock on one byte of a file.
 
-    The kernel drops the lock when its holder dies, also while the dead process is still a zombie
-    (where ``kill(pid, 0)`` sees it as alive), and across PID namespaces. Errors count as held.
+    The operating system drops the lock when its holder dies, also across PID namespaces, and while
+    the holder is still a zombie, which ``kill(pid, 0)`` sees as alive. Errors count as held.
     """
     for word in range(SCRATCH_WORDS):
         poke(scratch + word * WORD_BYTES, 0)

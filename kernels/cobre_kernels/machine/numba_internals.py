@@ -1,12 +1,13 @@
-"""numba's private interfaces: what we use of them, why, and with which versions of numba.
+"""numba's private interfaces: the names that we use, why, and with which versions of numba.
 
-numba promises ``numba``, ``numba.types`` and ``numba.extending``. All else that we need of it
-stands here, and other files import it from here; ``make check`` holds that. If this numba is not
-one of those that were tried, or lacks a name of the table, importing this file raises an error.
+numba promises ``numba``, ``numba.types`` and ``numba.extending``. All other names that we need of
+it stand here, and other files import them from here; ``make check`` holds that. If this numba is
+outside the versions that were tried, or lacks a name of the table, importing this file raises an
+error.
 
 To support another numba: widen :data:`BEYOND`, run ``pytest tests/jit tests/kernels`` and
-``cobre-comm check`` with it, and add it to :data:`TRIED`. These names cannot be looked for, and the
-tests have them: ``_numba_type_`` (the type of an object), ``__numba_parfor_gufunc`` (the body of a
+``cobre-comm check`` with it, and add it to :data:`TRIED`. Four names cannot be looked for here, so
+tests try them: ``_numba_type_`` (the type of an object), ``__numba_parfor_gufunc`` (the body of a
 ``prange``), ``numba:compile`` (the event), ``_nrt=False`` (the option of the example).
 """
 
@@ -17,7 +18,7 @@ OLDEST, BEYOND = (0, 61), (0, 69)  # as in pyproject.toml
 
 
 def refusal(problem):
-    """Return the error about a numba that does not fit: which it is, and how to get another."""
+    """Return the error about a numba that does not fit; it tells how to get another one."""
     oldest, beyond = (".".join(map(str, version)) for version in (OLDEST, BEYOND))
     return ImportError(
         f"numba {numba.__version__} does not fit this version of cobre_comm: {problem}. cobre_comm "
@@ -61,7 +62,7 @@ try:
 except ImportError as error:
     raise refusal(error) from error
 
-# Passes for what kernels do not contain: closures, `with`, `literally`, a listing of types.
+# Passes that kernels cannot need: for closures, `with`, `literally`, a listing of types.
 UNUSED_PASSES = {
     AnnotateTypes,
     FindLiterallyCalls,
@@ -72,7 +73,8 @@ UNUSED_PASSES = {
     WithLifting,
 }
 
-# Of what we use which names, and why. A method has its parameters if we override it.
+# Each class or module, the names that we use of it, and why. A method that we override has its
+# parameters.
 USED = (
     (
         JITCodeLibrary,
@@ -182,7 +184,7 @@ USED = (
 
 
 def missing():
-    """Return what this numba lacks of the table."""
+    """Return the names of the table that this numba lacks."""
     return [
         f"{owner.__name__}.{each}"
         for owner, names, _ in USED
@@ -192,7 +194,7 @@ def missing():
 
 
 def _has(owner, each):
-    """Whether a name is there, as a field too that only a constructor sets, with its parameters."""
+    """Tell whether a name is there, with its parameters, or as a field that a constructor sets."""
     name, _, parameters = each.rstrip(")").partition("(")
     found = getattr(owner, name, None)
     if parameters:

@@ -4,7 +4,7 @@ A record is declared once, as a table of fields with their meanings. Kernels rea
 write ``comm.generation = 7`` through an address (``record_types.py`` tells numba how); Python does
 the same through a :class:`View`; the site lists all of them, from the same tables.
 
-What an attribute gives depends on the kind of its field:
+The value of an attribute depends on the kind of its field:
 
 =============  ==========================================================================
 ``word``       the value; assigned to like any attribute
@@ -33,7 +33,7 @@ RECORDS = {}  # by name; a pointer may name a record that is declared later
 
 @dataclass(frozen=True)
 class Field:
-    """One row of a record's table: its kind, its bytes, what it points to, what it means."""
+    """One row of a record's table: kind, meaning, bytes, and the record inside it or at it."""
 
     kind: str
     meaning: str
@@ -90,7 +90,7 @@ class Record:
     name : str
         Its name, unique.
     about : str
-        What it is and which rank writes it; one or two sentences.
+        Its meaning, and the rank that writes it; one or two sentences.
     line_bytes : int
         The record's length is a multiple of this.
     **fields : Field
@@ -192,7 +192,7 @@ class Table:
 
 
 def _seen(field, value):
-    """Return what Python sees of a field, given its value or its address."""
+    """Return Python's view of a field, from its value or its address."""
     if field.kind == "word":
         return value
     if field.kind == "table":

@@ -1,9 +1,9 @@
-"""A routine: what kernels are made of, compiled once however many constants its callers pass.
+"""A routine: a function that kernels link, compiled once however many constants its callers pass.
 
 To numba a constant argument has a type of its own (``Literal[int](0)``), and a callee is compiled
-anew for every pattern of them: a third of all compilation here, for code that LLVM inlines and
-folds in any case. No routine is called from Python or C, so numba leaves out the wrappers for that;
-tests call its ``py_func``.
+anew for every pattern of them. That was a third of all compilation here, for code that LLVM inlines
+and folds in any case. No routine is called from Python or C, so numba leaves out the wrappers for
+that; tests call its ``py_func``.
 """
 
 from numba import njit, types
@@ -14,7 +14,7 @@ UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def routine(function=None, **options):
-    """Like ``numba.njit``, but a constant is an argument like any other."""
+    """Compile as ``numba.njit`` does, but take a constant as an argument like any other."""
     if function is None:
         return lambda function: routine(function, **options)
     dispatcher = njit(**UNWRAPPED, pipeline_class=RoutineCompiler, **options)(function)

@@ -1,5 +1,5 @@
-"""MPI as a transport between the leaders of nodes: ``nodes/verbs.py`` says what it has to do.
+"""MPI as a transport between the leaders of nodes; ``nodes/verbs.py`` has its duties.
 
-Headers and data move by MPI's nonblocking collectives (``verbs.py``). A leader polls them
-(``waiting.py``), and control messages are MPI's messages (``control.py``).
+Headers and data move by MPI's nonblocking collectives (``verbs.py``), which a leader polls
+(``waiting.py``). Control messages are MPI's messages (``control.py``).
 """

@@ -6,8 +6,8 @@ ours that carries the width; the Mpi record says which one holds. So a kernel is
 all implementations, and no address or handle is in cached code.
 
 :func:`make_known` must have been called before a kernel is compiled or loaded. Arguments are
-integers: addresses, handles, counts. What begins a collective returns a status, other functions
-MPI's error code, 0 for success.
+integers: addresses, handles, counts. A function that begins a collective returns a status; other
+functions return MPI's error code, 0 for success.
 
 Source: MPI 4.1, chapters 3, 6 and 19.3.5 on ABI-relevant types.
 """
@@ -116,7 +116,7 @@ def _as_counts(comm, number, words):
 
 @routine
 def status_of_mpi(comm, code):
-    """Return the status of a call of MPI; keep the code that is not success."""
+    """Return the status of a call of MPI; keep its code if that is not success."""
     if code == 0:
         return OK
     comm.mpi_error = code
@@ -125,7 +125,7 @@ def status_of_mpi(comm, code):
 
 @routine
 def begin_allgather(comm, send, recv, count):
-    """Begin an allgather among leaders; :func:`test` of ``mpi.request`` ends it, as those below."""
+    """Begin an allgather among leaders; :func:`test` of ``mpi.request`` tells when it has ended."""
     mpi, byte = comm.mpi, comm.mpi.byte
     code = _iallgather(mpi, send, count, byte, recv, count, byte, mpi.leaders, mpi.request)
     return status_of_mpi(comm, code)
@@ -133,9 +133,10 @@ def begin_allgather(comm, send, recv, count):
 
 @routine
 def begin_allgatherv(comm, recv, needs_large):
-    """Begin to give every leader the parts of ``recv`` that each is said to give.
+    """Begin to gather in place, on every leader, the block of ``recv`` that each leader has.
 
-    With 64-bit counts if the library has them; else no part reaches so far (``reach_bytes``).
+    Blocks that reach beyond a C int need 64-bit counts. With a library that has none, a collective
+    does not gather so far (``reach_bytes``).
     """
     mpi, nodes, byte, leaders = comm.mpi, comm.nodes, comm.mpi.byte, comm.mpi.leaders
     own, request = mpi.in_place, mpi.request
@@ -182,7 +183,7 @@ def test(mpi, request):
 
 @routine
 def flag_is_set(mpi):
-    """Tell what MPI wrote to the flag last."""
+    """Tell whether MPI has set the flag in its last call."""
     return peek(mpi.flag) != 0
 
 

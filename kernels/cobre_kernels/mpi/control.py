@@ -1,7 +1,7 @@
-"""Control messages by MPI: ``nodes/messages.py`` says what they tell.
+"""Control messages by MPI; ``nodes/messages.py`` has their meanings.
 
-MPI may read a message later than this rank has begun to send it, so each has its own place in the
-outbox. The words of a query or an answer never change; the others are sent once.
+MPI may still read a message after this rank has begun to send it, so each message has its own place
+in the outbox. The words of a query or an answer never change; the other messages are sent once.
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -20,7 +20,7 @@ from cobre_kernels.nodes.records import leader_of
 TAG = 2
 KIND_AT, SENDER_AT, NUMBER_AT = (MPI_MESSAGE.offsets[x] for x in ("kind", "sender", "number"))
 HEAD_BYTES = MPI_MESSAGE.size_bytes
-LAST_SENDS_NS = 100_000_000  # how long sends may take before they are left to themselves
+LAST_SENDS_NS = 100_000_000  # how long this rank waits for its last sends
 
 
 @kernel(COMM, Message)
@@ -52,7 +52,7 @@ def _place_for(comm, kind):
 
 @routine
 def _await_sends(comm, call):
-    """Wait a little for small sends; MPI reads those that take longer from memory that stays."""
+    """Wait a little for the sends; MPI may read later too, because the outbox stays in memory."""
     mpi = comm.mpi
     until = libc.monotonic_ns() + LAST_SENDS_NS
     for node in range(comm.nodes.nodes):
@@ -65,7 +65,7 @@ def _await_sends(comm, call):
 
 @kernel(COMM)
 def read_kernel(comm):
-    """Receive all messages that have come; MPI does not tell from whom data are still due."""
+    """Receive all messages that have come; all leaders count as awaited, as MPI does not tell."""
     mpi, nodes, message = comm.mpi, comm.nodes, comm.mpi.inbox
     for node in range(nodes.nodes):
         nodes.leaders[node].is_awaited = 1 if node != nodes.own_node else 0

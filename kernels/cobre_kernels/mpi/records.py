@@ -1,4 +1,4 @@
-"""What a communicator keeps of the MPI library, and of the control messages over it."""
+"""The records for MPI: the library's handles of a communicator, and its control messages."""
 
 from cobre_kernels.collective.seeing.journal import RAISED_ROWS, RAISED_WORDS
 from cobre_kernels.machine.record import WORD_BYTES, Record, memory, pointer, word
@@ -14,7 +14,7 @@ MPI_MESSAGE = Record(
 
 MPI = Record(
     "Mpi",
-    "What one communicator over several nodes knows of MPI, beside its Nodes record.",
+    "The MPI of one communicator over several nodes, beside its Nodes record.",
     # The library.
     handle_bytes=word("width of a handle: 4 or 8"),
     world=word("handle of the communicator of all ranks"),

@@ -32,7 +32,7 @@ def exchange_kernel(comm, call):
 
 @kernel(COMM, Gather)
 def allgatherv_kernel(comm, call):
-    """Gather parts in place, with 64-bit counts where C ints do not reach."""
+    """Gather blocks in place, with 64-bit counts where C ints do not reach."""
     nodes = comm.nodes
     reach = 0
     for node in range(nodes.nodes):
@@ -46,7 +46,7 @@ def allgatherv_kernel(comm, call):
 
 @kernel(COMM, Cast)
 def broadcast_kernel(comm, call):
-    """Broadcast a buffer."""
+    """Broadcast the buffer of one leader."""
     outcome = begin_verb(comm)
     if outcome == OK:
         begun = calls.begin_bcast(comm, call.buffer, call.size_bytes, call.root_node)
@@ -56,7 +56,7 @@ def broadcast_kernel(comm, call):
 
 @kernel(COMM, Scatter)
 def alltoallv_kernel(comm, call):
-    """Exchange parts."""
+    """Give each leader its part of ``send``, and get a part of ``recv`` from each."""
     outcome = begin_verb(comm)
     if outcome == OK:
         outcome = complete(comm, calls.begin_alltoallv(comm, call.send, call.recv))

@@ -1,11 +1,12 @@
 """How a leader waits for MPI: it polls its request.
 
-While data moves a leader yields in place of naps, because MPI moves them as it polls.
+While data moves a leader yields in place of naps, because MPI moves the data as it is polled.
 
-A wait that ends early leaves its request behind; MPI completes it at any time later. So only what
-touches memory that lives as long as the process may end early: an exchange, and data in staging
-buffers. A wait for data in the buffers of callers may not end early, nor the wait for the commit
-before it, because MPI may write to those buffers until the request is complete.
+A wait that ends early leaves its request behind, and MPI completes that at any time later. So a
+wait may end early only if its request touches nothing but memory that lives as long as the process:
+an exchange, and data in staging buffers. A wait for data in the buffers of callers may not end
+early, because MPI may write to those buffers until the request is complete. Nor may the wait for
+the commit before it.
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -24,7 +25,7 @@ UNFINISHED = -1
 
 @routine
 def complete(comm, outcome):
-    """Wait until the request that has begun is complete, if it could begin; return the outcome."""
+    """Wait until the request is complete, if ``outcome`` says that it began; return the status."""
     comm.wait.awaited = ANOTHER_NODE
     found = UNFINISHED
     while outcome == OK and found == UNFINISHED:

@@ -1,6 +1,6 @@
 """Allgatherv: blocks into the staging buffer, to all leaders, out of every buffer.
 
-In the staging buffer the ranks' chunks lie close together in node order. What a node gives is
+In the staging buffer the ranks' chunks lie close together in node order. The chunks of a node are
 therefore one piece, and each byte crosses the network once for each node. On a flat communicator
 the transport moves blocks straight from buffer to buffer, if it reaches that far.
 """
@@ -95,7 +95,7 @@ def put_own_part(comm, call, span):
 
 @routine
 def parts_by_node(comm, call, span):
-    """Say what each node gives of this chunk, and where in a half it lies."""
+    """Set the bytes of each node in this chunk, and where they lie in a half."""
     starts, total = comm.nodes.node_starts, 0
     for node in range(comm.nodes.nodes):
         length = _sum_parts(comm, call, span, (starts[node], starts[node + 1]))

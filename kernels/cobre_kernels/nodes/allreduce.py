@@ -2,16 +2,16 @@
 
 Small contributions go to every node, and every rank folds them all.
 
-Large ones go along a chain of nodes, if the transport has one, nodes hold several ranks, and the
-order of nodes is that of ranks: each node folds its ranks into what comes, so a link carries the
-payload twice, however many ranks a node has. In the half of the staging buffer lie the chunk of
-each rank here, and the result. Two ranks on nodes of their own use it too, from buffer to buffer:
-each sends the other its payload.
+Large ones go along a chain of nodes, if the transport has one, and if nodes hold several ranks in
+the order of ranks. Each node folds its ranks into the chunk that comes, so a link
+carries the payload twice, however many ranks a node has. The half of the staging buffer holds the
+chunk of each rank here, and the result. Two ranks on nodes of their own use the chain too, from
+buffer to buffer: each sends the other its payload.
 
-Else they go by stripes. A *chunk* is what one round reduces; *stripe* k of it is what leader k
-folds. Each leader gets its stripe of all contributions, and gives the result to all. So a node
-receives the payload of its own ranks' number and once the result, not the payload of every rank.
-In the half of the staging buffer, S being the bytes of a stripe::
+Else they go by stripes. One round reduces a *chunk*, and leader k folds *stripe* k of it. Each
+leader gets its stripe of all contributions, and gives the result to all. So a node receives as many
+payloads as it has ranks, and once the result, instead of the payload of every rank. The half of the
+staging buffer holds, S being the bytes of a stripe::
 
     contributions   for each node, for each rank here: its stripe     nodes * ranks here * S
     received        for each rank in node order: its stripe           size * S
@@ -141,7 +141,7 @@ def _reduce_in_stripes(comm, call):
 def _largest_stripe(comm):
     """Return the bytes of the largest stripe that a half has room for; the same on all nodes.
 
-    A flat communicator has room for three times as much, but what leaves the caches costs more.
+    A flat communicator has room for three times as much, but larger chunks do not stay in caches.
     """
     nodes = comm.nodes
     parts = nodes.nodes * nodes.widest + comm.size + nodes.nodes
@@ -166,7 +166,7 @@ def _direct(comm, call, chunk):
     outcome = enter_round(comm, chunk.begin == 0)
     if outcome == OK:
         outcome = _scatter(comm, call.send + chunk.begin, received, chunk)
-    if outcome == OK:  # what is overwritten has been sent: send may be recv
+    if outcome == OK:  # send may be recv: the bytes that are overwritten have been sent
         outcome = _fold_and_spread(comm, call, chunk, received, result)
     return hand_out(comm, outcome)
 

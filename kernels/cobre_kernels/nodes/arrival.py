@@ -2,8 +2,8 @@
 
 The header of each leader tells which rank of its node came last, and when. A leader compares these
 times, which come from the clocks of different machines. NTP holds such clocks within a millisecond,
-so that of two ranks which come within a millisecond the wrong one may be named. How long a rank has
-waited is measured by its own clock alone.
+so if two ranks come within a millisecond, the wrong one may be named. How long a rank has waited is
+measured by its own clock alone.
 """
 
 from cobre_kernels.machine import libc

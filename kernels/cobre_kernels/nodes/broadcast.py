@@ -47,7 +47,7 @@ def _piece(comm, call, begin, length):
 
 @routine
 def _cross(comm, root_node, span, is_first):
-    """Go through a round that brings a buffer of one node to all; eagerly if it is small."""
+    """Go through a round that brings the buffer of one node to all; eagerly if it is small."""
     nodes, (buffer, length) = comm.nodes, span
     if is_first and length <= nodes.eager_bytes:
         for node in range(nodes.nodes):

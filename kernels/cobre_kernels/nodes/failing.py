@@ -1,4 +1,4 @@
-"""How a round fails: on this node, between leaders, or because ranks have called other things."""
+"""How a round fails: on this node, between leaders, or because the calls of ranks differ."""
 
 from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM, FAILURE, GAVE_UP, LATE, PRESENT
@@ -28,11 +28,11 @@ FAILURE_BYTES = FAILURE.size_bytes
 
 @routine
 def report_failure(comm, status):
-    """Send a failure report, if it is for this rank to do so.
+    """Send a failure report, if this rank has to.
 
-    A leader reports what happened on its node, unless it is itself at fault; then the others do, if
-    the transport reaches other leaders from there. A child that a signal handler has forked is no
-    rank, and reports nothing.
+    A leader reports the failures of its node. If the leader is itself at fault, its followers
+    report, where the transport lets them. A child that a signal handler has forked is no rank, and
+    reports nothing.
     """
     nodes, own = comm.nodes, comm.failures[comm.rank]
     is_told = is_leader(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != PRESENT
@@ -72,9 +72,9 @@ def fail_on_node(comm, outcome):
 
 @routine
 def adopt_report(comm):
-    """Make the failure reports that have come this leader's own; return the status that they mean.
+    """Adopt the failure reports that have come, as failures of this leader; return their status.
 
-    To the rank that was late, the reporter is the missing one.
+    If they name this very rank as late, it names the reporter, which has given it up.
     """
     nodes = comm.nodes
     comm.waited_ns = comm.timeout_ns  # as if this rank had waited itself
@@ -91,14 +91,14 @@ def adopt_report(comm):
 
 @routine
 def clear_failures(comm):
-    """Name nobody, so far."""
+    """Mark every rank as PRESENT."""
     for rank in range(comm.size):
         comm.failures[rank].reason = PRESENT
 
 
 @routine
 def miss(comm, other):
-    """Name one rank alone, which has given this one up; return the status of that."""
+    """Name one rank alone, which has given this one up; return LOST_PEER."""
     clear_failures(comm)
     comm.failures[other].reason = GAVE_UP
     return LOST_PEER
@@ -106,10 +106,10 @@ def miss(comm, other):
 
 @routine
 def exchange_calls(comm):
-    """Learn what every rank called; all leaders are here, for all have seen the same headers.
+    """Learn the call of every rank; all leaders do, because all have seen the same headers.
 
-    The calls move in the leader's own memory: when this verb is left, the transport may still use
-    it, and in the staging buffer may lie what came behind a short payload.
+    The calls move in the leader's own memory. If a leader leaves this verb, the transport may still
+    use that memory, and the staging buffer may hold bytes that came behind a short payload.
     """
     nodes, node = comm.nodes, comm.nodes.node
     record_calls(node)
@@ -125,7 +125,7 @@ def exchange_calls(comm):
 
 @routine
 def take_failures(comm, rows):
-    """Copy failure records that lie in node order to those of this rank."""
+    """Copy failure records that lie in node order to the ones of this rank."""
     for index in range(comm.size):
         own = comm.failures[comm.nodes.node_order[index]].address
         move(own, rows + index * FAILURE_BYTES, FAILURE_BYTES)
@@ -133,10 +133,10 @@ def take_failures(comm, rows):
 
 @kernel(COMM, Outcome)
 def abandon_body(comm, call):
-    """Tell the ranks of this node that this one has failed; the round has told other nodes.
+    """Tell the ranks of this node that this one has failed; mostly the round has told other nodes.
 
-    But for a call that was refused before it could begin a round; and where a round has told all
-    that they disagree, so that this leader may end while others still hear of it.
+    A call that was refused before it could begin a round is reported here. After a disagreement a
+    leader says goodbye, because it may end while others still hear of the disagreement.
     """
     if call.status == UNSEEN:
         report_failure(comm, call.status)

@@ -1,6 +1,6 @@
 """Gatherv: chunks into the staging buffer, to the root's leader, out by the root.
 
-What a node gives is one piece, as in an allgatherv. No other node receives anything. If the root
+The chunks of a node are one piece, as in an allgatherv. Only the root's node receives. If the root
 receives in a region, the ranks of its node see that memory too, so they return together.
 """
 
@@ -64,7 +64,7 @@ def _agree(comm, call):
 
 @routine
 def _told(comm, rank, half):
-    """Return the address of what a rank has told."""
+    """Return the address of the two words that a rank has told."""
     return half + comm.nodes.node_index[rank] * TOLD_BYTES
 
 

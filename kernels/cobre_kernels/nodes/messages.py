@@ -1,22 +1,22 @@
-"""What leaders tell each other beside data, and what this leader knows of the others by it.
+"""Control messages between leaders, and the notes of a leader when they come.
 
 ========  ===============  =================  ====================================================
 message   number           words              tells
 ========  ===============  =================  ====================================================
 QUERY     0                none               liveness query: asks whether the receiver waits for
                                               leaders too
-ANSWER    0                none               liveness answer: it does. Who computes, or waits for
-                                              ranks of its node, reads no query
+ANSWER    0                none               liveness answer: it does. A leader that computes, or
+                                              waits for ranks of its node, reads no query
 RAISED    a rank           RAISED_WORDS       by which exception that rank has ended: its type, and
                                               the first line of its text
 REPORT    verbs completed  one for each rank  failure report: why ranks take no further part
 GOODBYE   verbs completed  none               its sender closes
 ========  ===============  =================  ====================================================
 
-A rank sends REPORT or GOODBYE once. A leader reports also what it has adopted
-from another report: nobody knows which of them is read first, and without its report the others
-would take the messenger for the lost rank. A leader whose collective ended in a disagreement says
-goodbye at once, because its program may end while others still hear of it.
+A rank sends REPORT or GOODBYE once. A leader also reports losses that it has adopted from another
+report. Otherwise leaders that read of its end before that report would take it for the lost rank. A
+leader whose collective ended in a disagreement says goodbye at once, because its program may end
+while others still hear of the disagreement.
 
 A transport carries messages (``verbs.py``); it calls :func:`take_in` for each one that comes, and
 :func:`note_end` where a link has ended.
@@ -66,7 +66,7 @@ def words_of(comm, kind):
 
 @routine
 def send(comm, node, kind, number, words):
-    """Send a control message, whose words lie at an address."""
+    """Send a control message; its words lie at the address ``words``."""
     run(comm.nodes.post, comm, Message(node, kind, number, words, words_of(comm, kind)))
 
 
@@ -99,13 +99,13 @@ def goodbye_kernel(comm):
 
 @routine
 def say_goodbye(comm):
-    """Tell the other leaders that this one takes part in nothing more."""
+    """Tell the other leaders that this one takes no further part."""
     _send_last(comm, GOODBYE)
 
 
 @routine
 def _send_last(comm, kind):
-    """Tell by which exceptions ranks have ended; then, once, that this one takes no more part."""
+    """Tell by which exceptions ranks have ended; then, once, that this one takes part no more."""
     nodes = comm.nodes
     for row in range(nodes.raised_told, RAISED_ROWS):
         rank = take_raised(comm.journal, row, nodes.raised_words)
@@ -145,7 +145,7 @@ def _note_loss(nodes, leader, condition, completed):
 
 @routine
 def _take_report(comm, sender, completed, words):
-    """Keep why ranks take no further part, unless the sender is named itself: it came too late."""
+    """Keep the reasons in a report, unless an earlier report names its sender as missing."""
     nodes = comm.nodes
     if nodes.reports > 0 and nodes.reasons[sender] != PRESENT:
         return
@@ -170,5 +170,5 @@ def note_end(comm, node, reason):
 
 @routine
 def lose(comm, node, reason):
-    """Note that a leader is lost, because what is due of it does not come, even if it told why."""
+    """Note that a leader is lost because a frame due of it does not come, even if it told why."""
     _note_loss(comm.nodes, comm.nodes.leaders[node], reason, 0)

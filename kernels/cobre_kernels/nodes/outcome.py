@@ -1,4 +1,4 @@
-"""The end of a round: every rank of a node gets what its leader has."""
+"""The end of a round: every rank of a node gets its leader's outcome."""
 
 from cobre_kernels.collective.calls import BARRIER, STOP, Barrier, Outcome
 from cobre_kernels.collective.comm import COMM, LATE
@@ -43,7 +43,7 @@ def hand_out_kernel(comm, call):
     if is_leader(comm) and call.status not in (OK, DISAGREE):
         report_failure(comm, call.status)  # always notify: others may be PREPARED
     if call.status in (INTERRUPTED, IS_FORKED):
-        return call.status  # of this rank alone; the others see that it has gone
+        return call.status  # for this rank alone; the others see that it has gone
     comm.first_step = 0
     if is_leader(comm):
         _show_outcome(comm, call.status)
@@ -54,21 +54,21 @@ def hand_out_kernel(comm, call):
     step = run(node.collectives[BARRIER].body, node, Barrier(0, 0))
     hear(comm, node.signature ^ comm.signature)
     node.timeout_ns = comm.timeout_ns
-    # A leader that gave up has shown whom it missed, unless it was interrupted.
+    # A leader that gave up in this step has shown which ranks it missed, unless it was interrupted.
     is_told = step == OK or (step == LOST_PEER and load_acquire(staging.status) != OK)
     if is_told and not is_leader(comm):
         return _take_outcome(comm)
     if step != OK:
         fail_on_node(comm, step)
-        if step == TIMED_OUT and is_leader(comm) and call.status == OK:
-            _show_outcome(comm, step)  # to followers that fetch it after the leader has given up
+        if step == TIMED_OUT and is_leader(comm) and call.status == OK:  # a follower is late
+            _show_outcome(comm, step)
         return step
     return call.status
 
 
 @routine
 def _show_outcome(comm, status):
-    """Write the outcome where the ranks of this node read it, once they see this leader's flag."""
+    """Write the outcome where the ranks of this node read it, when they see this leader's flag."""
     staging = comm.nodes.staging
     show_last(comm)
     if status != OK:
@@ -77,7 +77,7 @@ def _show_outcome(comm, status):
             move(staged, comm.failures[rank].address, FAILURE_BYTES)
     store_relaxed(staging.mpi_error, comm.mpi_error)
     store_relaxed(staging.waited_ns, comm.waited_ns)
-    # Release: pairs with the load in _take_outcome, of a rank that fetches it later.
+    # Release: pairs with the load in _take_outcome, of a rank that its leader has found late.
     store_release(staging.status, status)
 
 

@@ -1,10 +1,10 @@
-"""Outputs in regions: of ranks of a node that receive into the same bytes of one, one copies them.
+"""Outputs in regions: where ranks of a node receive into the same bytes, one of them copies.
 
 As on one node (``shm/region.py``), a rank that finds its output in a region shows the location:
 here in the step by which its node enters the first round. Of the ranks that show the same location,
 one alone writes there. If outputs may have bytes in common, a last step of the node ends the
-collective, so that no rank returns while another one writes. Other nodes have no part in it: each
-sees to its own regions.
+collective, so that no rank returns while another one writes. Other nodes take no part in that step,
+because a region is the memory of one node.
 """
 
 from cobre_kernels.collective.calls import BARRIER, FENCE, Barrier
@@ -36,7 +36,7 @@ def note_output(comm, output, size_bytes, root):
 
 @routine
 def see_outputs(comm, outcome):
-    """Find out by the step that all ranks of the node are in who writes; return how it ended."""
+    """Choose the ranks that write, by the step that the node is in; return how that step ended."""
     nodes, node = comm.nodes, comm.nodes.node
     is_shown = nodes.output_mark != 0
     nodes.output_mark = 0
@@ -46,7 +46,7 @@ def see_outputs(comm, outcome):
     if is_shown and comm.location.region != NO_REGION:
         nodes.writes = _writer(comm) == node.rank
     if nodes.writes == 0 and nodes.output_bytes >= LONG_BYTES:
-        node.yield_ns = 0  # it would yield all the time in which the other one copies
+        node.yield_ns = 0  # else it would yield as long as the other rank copies
     return OK
 
 
@@ -62,7 +62,7 @@ def _writer(comm):
 
 @routine
 def _has_output(comm, rank):
-    """Tell whether a rank of this node, such as this one, has this rank's output."""
+    """Tell whether a rank of this node, this one included, has the same output as this rank."""
     node, own = comm.nodes.node, comm.location
     if not shows_location(node, rank):
         return False
@@ -72,7 +72,7 @@ def _has_output(comm, rank):
 
 @routine
 def end_together(comm, outcome, least):
-    """End a collective whose ranks return together if ``nodes.outputs`` is at least this."""
+    """End a collective; ranks return together if ``nodes.outputs`` is at least ``least``."""
     if outcome == OK and comm.nodes.outputs >= least:
         outcome = run(comm.collectives[BARRIER].body, comm, Barrier(FENCE, 0))
     comm.nodes.node.yield_ns = comm.yield_ns

@@ -9,7 +9,7 @@ Leaders call the same verbs in the same order, so a verb has the same number on 
 leader *waits* in a verb. It is in one of these states:
 
 OUTSIDE
-    of a round; or its node is not complete yet.
+    It is in no round, or still waits for ranks of its own node.
 ENTERED
     Its node is in, and it waits for the headers of all leaders: the prepare exchange.
 PREPARED
@@ -17,18 +17,18 @@ PREPARED
 MOVING
     It moves data in verbs that it can leave.
 COMMITTED
-    It moves data in a verb that nobody can leave, because MPI may write to the buffers of callers.
+    It moves data in a verb that no leader can leave: MPI may write to the buffers of callers.
 ENDED
     It knows the outcome, and hands it out on its node.
 
 Where every verb can be left (``waits_end`` is 1), the first round of a collective prepares for all,
 and no round commits. Where MPI moves data between the buffers of callers (``waits_end`` is 0: over
-MPI, every rank alone on its node), each round prepares and commits: a rank that is lost in between
-is missed in a wait that can end.
+MPI, every rank alone on its node), each round prepares, and commits before data move. So if a rank
+is lost before that, leaders miss it in a wait that can end.
 
-A *loss* is what a leader knows of another one that takes no further part: it has reported, or said
-goodbye (``messages.py``), or its link has ended. A loss is *fresh* if that leader has not completed
-the verb in which this one waits; it is nothing to this verb otherwise.
+A *loss* is another leader that takes no further part, as far as this one knows: it has reported, or
+said goodbye (``messages.py``), or its link has ended. A loss is *fresh* if that leader has not
+completed the verb in which this one waits. A loss that is not fresh has no effect on this verb.
 
 In every wait alike, a leader answers liveness queries, notes answers, keeps losses that are not
 fresh, and lets a line tell of late ranks. What else may happen depends on the state::
@@ -51,17 +51,17 @@ fresh, and lets a line tell of late ranks. What else may happen depends on the s
 Why every wait ends, and none too early
 ---------------------------------------
 *Always notify*: a leader whose verb ends in anything but success reports to all. No leader enters
-alone what it cannot leave: if one leader is COMMITTED, all have begun the commit exchange. Then
+alone a verb that it cannot leave: if one is COMMITTED, all have begun the commit exchange. Then
 none gave up in the prepare exchange, no loss is fresh, and all become COMMITTED. If one leader gave
-up in the prepare exchange, the commit exchange completes nowhere, and its report releases all that
-are PREPARED. A leader whose loss is not fresh has completed the verb: so will this one, even if
-that leader has ended meanwhile.
+up in the prepare exchange, the commit exchange completes nowhere, and its report releases all
+leaders that are PREPARED. A leader whose loss is not fresh has completed the verb. So this one
+completes it too, even if that leader has ended meanwhile.
 
-Time limits: ``timeout_ns`` while ENTERED or MOVING, from when a byte last moved, then the time for
-answers; none while PREPARED or COMMITTED, which hear no signal either; ``timeout_ns`` for the
-followers that are to fetch an outcome. If a follower does not, its leader names it, reports, and
-hands that out. A follower sees that its leader dies or gives up. The leader's pulse beats as long
-as it waits or bytes move, and a follower names a leader LATE whose pulse stops for ``timeout_ns``
+Time limits: while ENTERED or MOVING, a leader waits for ``timeout_ns`` from when a byte last moved,
+and then for answers. While PREPARED or COMMITTED it has no limit, and hears no signal. Followers
+have ``timeout_ns`` to fetch an outcome. If one does not, its leader names it, reports, and hands
+that out. A follower sees that its leader dies or gives up. The leader's pulse beats as long as it
+waits or bytes move, and a follower names a leader LATE whose pulse stops for ``timeout_ns``
 (``collective/waiting/pulse.py``).
 
 The model of a table that is executed is ``_state.py`` of h11.
@@ -79,7 +79,7 @@ EVENTS = (
     AGREED_BEFORE,  # waits end, and this is not the first round of its collective
     NO_DATA,  # all headers are here, and equal; no data are to move
     LEAVABLE_DATA,  # all headers are here; data follow, or calls if headers differ
-    BOUND_DATA,  # the same, and nobody will be able to leave
+    BOUND_DATA,  # the same, and no leader will be able to leave
     ALL_COMMIT,  # all commits are here
     SIGNAL,  # a signal handler has raised, or forked
     FRESH_LOSS,  # a leader is lost that has not completed this verb
@@ -117,7 +117,7 @@ ROWS = (
     Row("HAND_OUT", (*_WAITS, ENDED), OUTCOME, OUTSIDE),
 )
 
-NOTHING = -1  # in place of a next state: the event is nothing to a leader in this state
+NOTHING = -1  # in place of a next state: no row has the event in this state
 
 
 def _next_states():
@@ -134,13 +134,13 @@ NEXT = _next_states()
 
 @routine
 def allows(comm, event):
-    """Tell whether a row begins in this leader's state, for such an event."""
+    """Tell whether the table has a row for an event in this leader's state."""
     return NEXT[comm.nodes.state, event] != NOTHING
 
 
 @routine
 def happen(comm, event):
-    """Go where an event leads; tell whether a row says so, else the event is nothing here."""
+    """Go to the state to which an event leads; return False if no row has it in this state."""
     state = NEXT[comm.nodes.state, event]
     if state == NOTHING:
         return False

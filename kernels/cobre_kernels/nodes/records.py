@@ -1,4 +1,4 @@
-"""The record of a communicator over several nodes, and what is read off it.
+"""The record of a communicator over several nodes, and functions that read it.
 
 Leader k, the first rank of node k, speaks for node k. A communicator is *flat* if every rank is
 alone on its node. The memory in which shared-memory collectives keep their slots is the *staging
@@ -28,7 +28,7 @@ INLINE_BYTES = 32
 HEADER_LINE_BYTES = 64
 STRIPE_LINE_BYTES = 64
 
-# What outputs of a collective the ranks of a node have; outputs.py.
+# Where the ranks of a node have their outputs in a collective; outputs.py.
 PRIVATE = 0
 APART = 1
 MEETING = 2
@@ -40,10 +40,10 @@ TABLES_BY_NODE = (
 
 LEADER_HEADER = Record(
     "LeaderHeader",
-    "What a leader says of its node when a round begins; every other leader gets a copy.",
+    "The call of a leader's node when a round begins; every other leader gets a copy.",
     line_bytes=HEADER_LINE_BYTES,
     differs=word("1: the ranks of this node disagree among themselves"),
-    signature=word("what this leader called"),
+    signature=word("signature of this leader's call"),
     length=word("length of its call"),
     came=word("when its last rank came, and which one (arrival.py)"),
     payload=memory(INLINE_BYTES, "room for an eager payload, where the transport puts it there"),
@@ -64,7 +64,7 @@ STAGING = Record(
 
 LEADER = Record(
     "Leader",
-    "What this leader knows of another one (messages.py).",
+    "The state of another leader, as far as this one knows (messages.py).",
     condition=word("PRESENT, or why it takes no further part"),
     completed=word("how many verbs it had completed then"),
     heard_ns=word("when it last told that it waits"),
@@ -73,7 +73,7 @@ LEADER = Record(
 
 NODES = Record(
     "Nodes",
-    "What one communicator over several nodes keeps beside its own record; private memory.",
+    "The nodes of one communicator, beside its own record; private memory.",
     enter_round_kernel=word("the kernel of round.py, by address"),
     hand_out_kernel=word("the kernel of round.py, by address"),
     # The transport (verbs.py).
@@ -83,7 +83,7 @@ NODES = Record(
     alltoallv=word("of parts that differ"),
     chain=word("of folds; 0: there is none"),
     post=word("sends a control message; 0: this rank reaches no leader"),
-    read=word("reads what control messages have come"),
+    read=word("reads the control messages that have come"),
     eager_bytes=word("largest payload of a node that travels behind its header"),
     waits_end=word("1: every verb can be left"),
     sees_bytes=word("1: a wait begins anew when bytes move"),
@@ -125,7 +125,7 @@ NODES = Record(
     raised_told=word("exceptions of its journal that it has told"),
     raised_words=word("address of the words of an exception that it tells"),
     # What leaders exchange.
-    header=pointer("LeaderHeader", "what this leader sends"),
+    header=pointer("LeaderHeader", "the header that this leader sends"),
     headers=rows("LeaderHeader", "the headers of all leaders"),
     landing=table("where the eager payload of each node goes"),
     block_bytes=table("allgatherv: bytes of each node's block"),
@@ -134,7 +134,7 @@ NODES = Record(
     send_at=table("and where they lie"),
     recv_bytes=table("alltoallv, exchange: bytes that come from each leader"),
     recv_at=table("alltoallv: where they go"),
-    calls=rows("Failure", "what each rank called, in node order, where they disagree"),
+    calls=rows("Failure", "the call of each rank, in node order, where they disagree"),
     accumulator=memory(FOLD_BLOCK_BYTES, "for folds into memory that other ranks fold into"),
 )
 
@@ -195,28 +195,28 @@ def next_half(nodes):
 
 @routine
 def set_block(nodes, node, size_bytes, displacement):
-    """Say which block of the buffer of an allgatherv is a node's."""
+    """Set the block of a node in the buffer of an allgatherv."""
     nodes.block_bytes[node] = size_bytes
     nodes.block_at[node] = displacement
 
 
 @routine
 def set_send(nodes, node, size_bytes, displacement):
-    """Say how much this leader sends to another one in an alltoallv, and from where."""
+    """Set how much this leader sends to another one in an alltoallv, and from where."""
     nodes.send_bytes[node] = size_bytes
     nodes.send_at[node] = displacement
 
 
 @routine
 def set_recv(nodes, node, size_bytes, displacement):
-    """Say how much comes from a leader in an alltoallv, and where it goes."""
+    """Set how much comes from a leader in an alltoallv, and where it goes."""
     nodes.recv_bytes[node] = size_bytes
     nodes.recv_at[node] = displacement
 
 
 @routine
 def set_blocks_by_rank(nodes, bytes_per_rank):
-    """Say what each node gives if every rank gives as many bytes, in node order."""
+    """Set the blocks of all nodes in node order, for ranks that all give as many bytes."""
     for node in range(nodes.nodes):
         size_bytes = ranks_of(nodes, node) * bytes_per_rank
         set_block(nodes, node, size_bytes, nodes.node_starts[node] * bytes_per_rank)

@@ -44,7 +44,7 @@ COMMIT_BYTES = WORD_BYTES
 
 
 class Opening(NamedTuple):
-    """How a round begins: the first of its collective or not, before data or with a payload."""
+    """How a round begins: whether it is the first, whether data follow, and its eager payload."""
 
     is_first: int
     moves_data: int
@@ -77,8 +77,8 @@ def hand_out(comm, outcome):
 def gather_round(comm, buffer, is_first):
     """Go through a round in which leaders gather parts of a buffer: eagerly, if they are small.
 
-    The leaders have set before which block of the buffer is whose. A follower reads the buffer of
-    its leader.
+    Before this, the leaders have set the block of each node in the buffer. A follower reads the
+    buffer of its leader.
     """
     nodes = comm.nodes
     payload, payload_bytes = 0, 0
@@ -108,7 +108,7 @@ def _are_eager(nodes, is_first):
 def enter_round_kernel(comm, call):
     """Wait for the ranks of this node; leaders then agree with each other."""
     outcome = meet_node(comm)
-    if outcome in (OK, DISAGREE):  # the leaders will hear of either
+    if outcome in (OK, DISAGREE):  # the headers tell the other leaders of either
         happen(comm, NODE_IS_IN)
         if is_leader(comm):
             outcome = _agree(comm, call, outcome)
@@ -140,7 +140,7 @@ def meet_node(comm):
 
 @routine
 def _agree(comm, call, outcome):
-    """Exchange headers with the other leaders; they commit where data could wait for ever."""
+    """Exchange headers with the other leaders; commit where a wait for data could not end."""
     nodes, header = comm.nodes, comm.nodes.header
     if nodes.waits_end != 0 and call.is_first == 0:
         happen(comm, AGREED_BEFORE)

@@ -1,9 +1,8 @@
 """The verbs: what a transport does for the leaders of nodes.
 
 A transport is a folder with these kernels. Records hold their addresses, and
-``backends/nodes/memory.py`` takes them from its ``Verbs``. The first five move data. They are
-called on leaders only, by all of them with calls that agree, but for ``exchange``, which finds out
-whether they do.
+``backends/nodes/memory.py`` takes them from its ``Verbs``. The first five move data. All leaders
+call them, and only leaders, with calls that agree; ``exchange`` finds out whether calls do agree.
 
 A verb returns OK, or how it has failed: LOST_PEER, TIMED_OUT, INTERRUPTED, IS_FORKED, MPI_FAILED.
 Where ranks are missing, ``comm.failures`` then say which ones, and why.
@@ -23,8 +22,8 @@ verb            call                    what it does
                                         ``recv``
 ``chain``       :class:`Chain`          folds in the order of nodes; 0: the transport has none
 ``post``        ``Message``             sends a control message (messages.py): to the leader of a
-                                        node, or to every other leader that ``is_told``. Of the
-                                        last one, waits a little until it is sent
+                                        node, or to every other leader that ``is_told``. Waits a
+                                        little until the last message of a rank is sent
 ``read``        none                    gives each control message that has come to ``take_in``, and
                                         each link that has ended to ``note_end``; says which
                                         leaders are awaited
@@ -34,12 +33,12 @@ verb            call                    what it does
 These words are in the Nodes record; its tables have a word for each node. A leader's own payload
 lies at its landing already; its own part of an ``alltoallv`` moves as any other.
 
-A verb of data is a loop between ``begin_verb`` and ``end_verb`` of ``waiting.py``: it moves what
-can move, and calls ``pause`` if nothing did. Above the transports, one protocol decides which ranks
-are lost, how long a leader waits, what it asks and answers. Where ``nodes.waits_end`` is 1, a
-leader can leave every verb. Where it is 0, it can leave ``exchange`` alone: leaders then commit
-first (``protocol.py``). What a verb that has ended early leaves behind may touch only memory that
-lives as long as the process.
+A verb of data is a loop between ``begin_verb`` and ``end_verb`` of ``waiting.py``: it moves as many
+bytes as it can, and calls ``pause`` if none moved. Above the transports, one protocol decides which
+ranks are lost, how long a leader waits, and when it asks and answers. Where ``nodes.waits_end`` is
+1, a leader can leave every verb. Where it is 0, a leader can leave only ``exchange``, so leaders
+commit before data move (``protocol.py``). A transfer that a verb leaves behind when it ends early
+may touch only memory that lives as long as the process.
 """
 
 from typing import NamedTuple
@@ -77,9 +76,9 @@ class Scatter(NamedTuple):
 class Chain(NamedTuple):
     """Fold contributions of all ranks, where the order of nodes is the order of ranks.
 
-    Those of this node, so many in rank order, lie ``stride`` bytes apart, and have ``length`` bytes
-    each. ``result`` gets the fold on every leader; of two leaders alone on their nodes, it may be
-    where the contribution lies.
+    The contributions of this node's ``ranks`` ranks lie ``stride`` bytes apart in rank order, and
+    have ``length`` bytes each. ``result`` gets the fold on every leader. For two ranks alone on
+    their nodes, it may be the memory of the contribution itself.
     """
 
     contributions: int

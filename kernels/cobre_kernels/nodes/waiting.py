@@ -1,12 +1,12 @@
-"""How a leader waits in a verb, on every transport: what ends its wait, and whom it then names.
+"""How a leader waits in a verb, on every transport: what ends its wait, and which ranks it names.
 
-``collective/waiting/patience.py`` has the policy, ``protocol.py`` says what may happen in which
-state, ``messages.py`` what leaders tell each other meanwhile.
+``collective/waiting/patience.py`` has the policy, ``protocol.py`` the events that may end a wait in
+each state, ``messages.py`` the messages of leaders meanwhile.
 
-When the timeout is over, a leader queries the others. One that it waits for, and that is silent, is
-late. If all have answered, they wait for somebody else: for a rank of their own node, whom their
-leader names as late in a report, or for a leader that is nearer to them on a ring. A leader waits a
-little longer for such a report.
+When the timeout is over, a leader queries the others. If one that it waits for does not answer,
+that one is late. If all answer, they themselves wait for a late rank: one of another node, or one
+behind a leader that is nearer to it on the ring. Its leader names it in a report, so this leader
+waits a little longer for that.
 """
 
 from cobre_kernels.collective.comm import COMM, GAVE_UP, LATE, PRESENT, UNREACHABLE
@@ -48,7 +48,7 @@ REPORT_NS = 2_000_000_000  # and for the report of a leader that is nearer to th
 
 @routine
 def begin_verb(comm):
-    """Begin a verb; return OK, or how it has failed: a leader is lost that would be missed."""
+    """Begin a verb; return OK, or how it has failed, because a leader that it needs is lost."""
     nodes = comm.nodes
     nodes.begun += 1
     begin_wait(comm)
@@ -72,7 +72,7 @@ def end_verb(comm, outcome):
 
 @routine
 def failure_of_verb(comm):
-    """Return OK, or how the verb under way has failed by what this leader knows of the others."""
+    """Return OK, or how the verb under way has failed, by the losses and reports that are known."""
     nodes = comm.nodes
     if nodes.losses == 0 or not allows(comm, FRESH_LOSS):
         return OK
@@ -84,7 +84,7 @@ def failure_of_verb(comm):
 
 @routine
 def _name_lost_leaders(comm):
-    """Name the leaders that are lost without having completed this verb; return the status."""
+    """Name the lost leaders that have not completed this verb; return LOST_PEER, or OK for none."""
     nodes = comm.nodes
     clear_failures(comm)
     outcome = OK
@@ -104,7 +104,7 @@ def _name_lost_leaders(comm):
 
 @kernel(COMM, Look)
 def look_around_kernel(comm, call):
-    """Read what has come; find out who is lost, or late."""
+    """Read the messages that have come; find out which ranks are lost, or late."""
     run_alone(comm.nodes.read, comm)
     outcome = failure_of_verb(comm)
     if outcome != OK:
@@ -132,7 +132,7 @@ def _query_leaders(comm):
 
 @routine
 def _tell_of_late(comm):
-    """Query the others; when they have had time to answer, have a line tell who has not."""
+    """Query the others; when they have had time to answer, have a line name the silent ones."""
     nodes, wait = comm.nodes, comm.wait
     if wait.asked_ns == 0:
         wait.asked_ns = _query_leaders(comm)
@@ -150,9 +150,10 @@ def _tell_of_late(comm):
 
 @routine
 def _mark_node(comm, node, is_late):
-    """Mark in ``comm.late`` how long the leader of a node is waited for; below 0: or its ranks.
+    """Mark in ``comm.late`` how long the leader of a node is waited for; below 0: it or its ranks.
 
-    A leader that waits for a rank of its own node neither moves bytes nor answers.
+    A leader that waits for a rank of its own node neither moves bytes nor answers. So the late rank
+    may be any of that node.
     """
     shown_ns = waited_ns(comm) if is_late else 0
     is_alone = ranks_of(comm.nodes, node) == 1
@@ -183,7 +184,10 @@ def _failure_by_timeout(comm):
 
 @routine
 def _failure_without_report(comm):
-    """All have answered. If bytes move unseen, wait anew; else the nodes cannot be reached."""
+    """Wait anew if bytes may move unseen; else name the awaited nodes, which cannot be reached.
+
+    All leaders have answered the query, but no report has come.
+    """
     nodes, wait = comm.nodes, comm.wait
     if nodes.sees_bytes == 0 and nodes.state == MOVING:
         wait.queried_ns = 0

@@ -1,9 +1,9 @@
 """Allreduce: rank-ordered fold of the ranks' slots.
 
-Three ways to the same bits. Up to INLINE_BYTES: the contributions travel in the cells. With few
-ranks or up to FOLD_ALL_BYTES: every rank folds every slot itself, one step a chunk. Above: each
-rank folds its own stripe of a chunk and the others copy the result in the following step, so a rank
-reads about two chunks per chunk of payload instead of one for each rank.
+Three ways lead to the same bits. Up to INLINE_BYTES, the contributions travel in the cells. With
+few ranks, or up to FOLD_ALL_BYTES, every rank folds every slot itself, one step a chunk. Above,
+each rank folds its own stripe of a chunk, and the others copy the result in the following step. So
+a rank reads about two chunks per chunk of payload instead of one for each rank.
 
 Where ``recv`` is one memory for all ranks, each rank folds its stripes into it, and no rank copies
 results (``region.py``). While a rank folds into ``recv``, no other rank may.
@@ -39,7 +39,7 @@ TURN_BYTES = 1024  # less than prefetchers run ahead
 def allreduce_body(comm, call):
     """Choose one of the ways; ``comm.length`` is the payload in bytes.
 
-    Stripes leave nothing in ``recv`` but results, so some ranks may have it in common.
+    By stripes a rank writes only results to ``recv``, so some ranks may have it in common.
     """
     if comm.size > 1 and may_be_shared(comm, call.recv, comm.length):
         outcome = _into_region(comm, call)
@@ -126,9 +126,9 @@ def _contribute(comm, generation, source, length):
 def _own_chunk(comm, call, generation, begin, length):
     """Return the address of this rank's chunk; in place it is overwritten before it is folded.
 
-    The only rank of a communicator has no other chunk to fold, and nothing in its slot. One of two
-    ranks has lost its slot to the other as soon as that is done with this step; their stripes are
-    free.
+    The only rank of a communicator has no other chunk to fold, and nothing in its slot. Of two
+    ranks, one may fill the other's slot as soon as it is done with this step. So a rank copies its
+    chunk to its stripe, which two ranks do not use otherwise.
     """
     if call.send != call.recv or comm.size == 1:
         return call.send + begin
@@ -141,7 +141,7 @@ def _own_chunk(comm, call, generation, begin, length):
 
 @routine
 def _chunk_of(comm, rank, own):
-    """Return the address of a rank's chunk: its slot, but for this rank where it is cached."""
+    """Return the address of a rank's chunk: its slot, or ``own`` for this rank itself."""
     return own if rank == comm.rank else slot_of(comm, rank, comm.generation)
 
 
@@ -149,8 +149,8 @@ def _chunk_of(comm, rank, own):
 def _fold_slots(comm, call, own, target, span):
     """Fold the bytes of all chunks in a span, in rank order, into ``target``.
 
-    Block by block, from three distant places by turns: while the core folds a block, its
-    prefetchers fetch what follows the two others from the caches of the other ranks.
+    Large chunks are folded block by block, at three distant places by turns. While the core folds
+    a block, its prefetchers fetch the next blocks of the two other places from other ranks' caches.
     """
     begin, length = span[0], span[1] - span[0]
     third = length // (3 * TURN_BYTES) * TURN_BYTES if length >= FAR_BYTES else 0
@@ -187,7 +187,7 @@ def _take_out(comm, generation, target, length):
 
 @routine
 def _into_region(comm, call):
-    """Fold stripes into the ``recv`` of all ranks: of what all send, or chunk by chunk of slots."""
+    """Fold stripes into the one ``recv`` of all ranks, from their ``send`` or from their slots."""
     chunk = comm.chunk_bytes
     note_location(comm, call.recv, comm.length, call.send, comm.length)
     if call.send == call.recv:  # it is overwritten while others would read it
@@ -217,7 +217,7 @@ def _into_region(comm, call):
 
 @routine
 def _fold_sends(comm, call, generation):
-    """Fold this rank's stripe of what all ranks send from one region into ``recv``."""
+    """Fold this rank's stripe of the data that all ranks send from one region into ``recv``."""
     begin, end = _stripe(comm, comm.rank, comm.length)
     region = call.send - comm.location.send_offset
     while begin < end:

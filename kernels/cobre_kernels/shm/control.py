@@ -6,14 +6,14 @@
     (line aligned)    one JOURNAL per rank
     (page aligned)    one collective buffer per rank, of ``buffer_bytes`` bytes
 
-A *generation* numbers the steps of a communicator: 1, 2, 3, ... A *step* is: fill the cell and the
-slot of this generation's parity, publish ``arrived``, wait until all ranks have published theirs. A
-rank can be at most one generation ahead of another, so what it writes for generation g + 2 cannot
-overwrite what another rank still reads of generation g: two parities are enough, and one wait per
-step.
+A *generation* numbers the steps of a communicator: 1, 2, 3, ... In a *step*, a rank fills the cell
+and the slot of this generation's parity, publishes ``arrived``, and waits until all ranks have
+published theirs. A rank is at most one generation ahead of another, so it cannot write for
+generation g + 2 while another still reads generation g. So two parities are enough, and one wait
+per step.
 
-A *chunk* is the part of a payload that one step moves, a *slot* the half of a rank's collective
-buffer that holds its chunk, a *stripe* the part of a chunk that one rank folds. A buffer is::
+A *chunk* is the part of a payload that one step moves. A *slot* is the part of a rank's collective
+buffer that holds its chunk, and a *stripe* the part of a chunk that one rank folds. A buffer is::
 
     slot of even generations | slot of odd | result stripe of even | result stripe of odd
 
@@ -39,11 +39,11 @@ IN_REGION = -(2**63)  # in a cell's signature: the payload is the location of th
 
 CELL = Record(
     "Cell",
-    "What one rank publishes in a step; shared, written by that rank.",
+    "The words that one rank publishes in a step; shared, written by that rank.",
     line_bytes=LINE_BYTES,
     arrived=shared("generation of the last step of this parity that the rank has entered"),
-    signature=shared("what it called: operation, dtype, op or root (calls.py)"),
-    length=shared("how much: bytes, or a hash of counts and displacements"),
+    signature=shared("signature of its call: operation, dtype, op or root (calls.py)"),
+    length=shared("length of its call: bytes, or a hash of counts and displacements"),
     detail=shared("the rank's own number of elements, for messages only"),
     payload=memory(INLINE_BYTES, "data of a small message, or a location; moves with its flag"),
 )

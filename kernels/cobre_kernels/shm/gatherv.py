@@ -1,9 +1,9 @@
 """Gatherv: every rank's chunk goes through its slot, and the root alone copies it out.
 
 In the first step a rank's cell says how many elements it sends, so every rank learns how many steps
-there are. Blocks of up to INLINE_BYTES travel in the cells; the root's cell has what it expects.
-If the root receives in a region, its signature says so, and a last step ends the collective: the
-other ranks see that memory too, and may write to it once they have returned.
+there are. Blocks of up to INLINE_BYTES travel in the cells; the root's cell has a hash of its
+counts. If the root receives in a region, its signature says so, and a last step ends the
+collective. Otherwise another rank, which sees that memory too, could return and write to it.
 """
 
 from cobre_kernels.collective.calls import Gatherv
@@ -61,7 +61,7 @@ def gatherv_body(comm, call):
 
 @routine
 def _step(comm, call, generation, begin):
-    """Bring in what is left of this rank's block from ``begin`` on, a chunk at most."""
+    """Publish this rank's block from ``begin`` on, a chunk at most, and await all ranks."""
     send_bytes = call.send_count * call.itemsize
     if comm.rank != call.root and begin < send_bytes:
         if send_bytes <= INLINE_BYTES:

@@ -1,16 +1,16 @@
 """Outputs in a region: ranks that receive into the same bytes of it need one copy, not one each.
 
 A rank that finds its output in a region enters the first step with IN_REGION in its signature, and
-with the location in place of a payload. If all ranks show the same location, each writes its part
-there, and a last step ends the collective: a rank writes only when all have entered, and none
+the location in place of a payload. If all ranks show the same location, each writes its part
+there, and a last step ends the collective. So a rank writes only when all have entered, and none
 returns before all have written. Otherwise every rank has seen that one differs, and all send their
 data through slots (USE_SLOTS), beginning anew in the next step. A rank whose output lies elsewhere
-looks for nothing: it sees a signature that differs. If two of them may still receive into the same
-bytes, a last step ends the collective here too, because a rank that has returned may write to its
-output while another one copies.
+compares no locations, because it sees a signature that differs from its own. If two ranks may still
+receive into the same bytes, a last step ends the collective here too. Else a rank that has returned
+could write to its output while another one copies.
 
-Short outputs are looked for too: a rank that writes to memory of its peers before they have entered
-would change what they still read.
+Short outputs show their location too. Else a rank could write to memory of its peers before they
+have entered, and change data that they still read.
 """
 
 from cobre_kernels.collective.checks import bytes_of, displacement_of
@@ -52,7 +52,7 @@ def show_location(comm, generation, location):
 
 @routine
 def location_of(comm, rank, generation):
-    """Return what a rank has shown in this step; the record is overwritten by the next look."""
+    """Return the location that a rank shows in this step; the next call overwrites the record."""
     shown = comm.shown_location
     move(shown.address, cell_of(comm, rank, generation).payload, LOCATION_BYTES)
     return shown
@@ -69,8 +69,8 @@ def shows_location(comm, rank):
 def outputs_meet(comm, size_bytes):
     """Tell whether two ranks may receive into the same bytes, by the step that all are in.
 
-    They do not if their outputs ascend in the order of ranks. Otherwise it is taken that they do,
-    because to compare each with each may cost more than a step.
+    They do not if their outputs ascend in the order of ranks. Otherwise the answer is yes, because
+    to compare each with each may cost more than a step.
     """
     region, end = NO_REGION, 0
     for rank in range(comm.size):
@@ -85,7 +85,7 @@ def outputs_meet(comm, size_bytes):
 
 @routine
 def no_rank_writes(comm, call, generation):
-    """Tell whether all blocks of an allgatherv are there already, or empty."""
+    """Tell whether each block of an allgatherv is in place already, or empty."""
     for rank in range(comm.size):
         shown = location_of(comm, rank, generation)
         block = shown.offset + displacement_of(call, rank) * call.itemsize
@@ -97,7 +97,7 @@ def no_rank_writes(comm, call, generation):
 
 @routine
 def region_of_sends(comm, generation):
-    """Return the region from which all ranks send, NO_REGION if none does from any, or MIXED."""
+    """Return the region from which all ranks send; NO_REGION if none sends from one; else MIXED."""
     region = comm.location.send_region
     for rank in range(comm.size):
         if location_of(comm, rank, generation).send_region != region:

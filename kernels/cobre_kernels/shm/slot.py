@@ -6,10 +6,10 @@ nanosecond here. If they do not (another core complex, another socket, a virtual
 are placed so), every line waits for a probe: 2.5 bytes per nanosecond. Then non-temporal stores,
 which nobody waits for, are four to ten times faster, and the readers stream from memory.
 
-Which holds can change while a job runs, so it is measured all the time: a rank times its larger
-fills, and some of its smaller ones, streams for a while after a slow one, and tries the ordinary
-way again; each slow trial doubles the while. That changes no byte of any result, so ranks need not
-agree on it.
+The distance of caches can change while a job runs, so each rank measures it all the time. It times
+its larger fills, and some of its smaller ones. After a slow one it streams for a while, and then
+tries the ordinary way again; each slow trial doubles the while. Streaming changes no byte of any
+result, so ranks need not agree on it.
 """
 
 from cobre_kernels.machine import libc
@@ -18,7 +18,7 @@ from cobre_kernels.machine.routine import routine
 
 TIMED_FILL_BYTES = 16384  # long beside two readings of the clock: each is timed
 STREAMED_BYTES = 2048  # below, both ways cost the same
-PROBE_EVERY = 32  # of the fills between these two, so many pass untimed while they are quick
+PROBE_EVERY = 32  # one of so many generations times a fill between these two, while they are quick
 SLOW_BYTES_PER_NS = 6  # ordinary fills reach 25, or 9 from memory, or 3; streamed ones about 20
 FIRST_SPAN = 4  # fills; one slow fill may only mean that this rank was set aside meanwhile
 LONGEST_SPAN = 256
@@ -78,7 +78,7 @@ def fill(fills, target, source, count, probes):
 
 @routine
 def _learn(fills, is_slow):
-    """Draw conclusions from an ordinary fill that was timed."""
+    """Choose how many fills to stream, by an ordinary fill that was timed."""
     if not is_slow:
         fills.span = FIRST_SPAN
     else:  # or the rank was only set aside meanwhile: then a few streamed fills cost little

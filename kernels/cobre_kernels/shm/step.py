@@ -1,7 +1,7 @@
-"""One step of a shared-memory collective: publish what this rank calls, await the others.
+"""One step of a shared-memory collective: a rank publishes its call, and awaits the others.
 
-Every collective is a sequence of steps (``control.py``). The word that says "I am here" lies
-beside what the rank called, so agreement is checked on the cache line that has to move anyway.
+Every collective is a sequence of steps (``control.py``). The flag of a rank that has arrived lies
+beside its call, so ranks compare calls on the cache line that has to move anyway.
 """
 
 from cobre_kernels.collective.calls import CALLED, Outcome
@@ -32,7 +32,7 @@ def next_generation(comm):
 
 @routine
 def publish(comm, generation):
-    """Enter the step: everything this rank wrote for it becomes readable to the others."""
+    """Enter the step: the other ranks can now read all that this rank wrote for it."""
     comm.generation = generation
     cell = cell_of(comm, comm.rank, generation)
     store_relaxed(cell.signature, comm.signature)
@@ -71,7 +71,7 @@ def await_rank(comm, rank, generation):
 
 @routine
 def has_come(outcome):
-    """Tell whether the rank awaited is in the step, so that the next one is to be awaited."""
+    """Tell whether the awaited rank is in the step, so that the next one can be awaited."""
     return outcome in (OK, DISAGREE, USE_SLOTS)
 
 
@@ -105,7 +105,7 @@ def synchronise(comm):
 
 @kernel(COMM, Outcome)
 def abandon_body(comm, call):
-    """Keep what every rank called, and tell the others that this rank has failed."""
+    """Keep the call of every rank, and tell the others that this rank has failed."""
     record_calls(comm)
     announce(comm, HAS_FAILED)
     return OK
@@ -120,7 +120,7 @@ def announce_closed_kernel(comm):
 
 @routine
 def record_calls(comm):
-    """Keep what every rank called in this step, before anything can overwrite it."""
+    """Keep the call of every rank in this step, before anything can overwrite it."""
     generation = comm.generation
     for rank in range(comm.size):
         cell = cell_of(comm, rank, generation)

@@ -1,8 +1,8 @@
 """How a rank waits for another one in shared memory.
 
-A wait ends in success, in a status that names the missing ranks (their failure records), or in
-what a signal handler did. ``collective/waiting/patience.py`` has the policy; here are the look, the
-sleep by futex, and how a rank finds out who is missing.
+A wait ends in success, in a status beside failure records that name the missing ranks, or by a
+signal handler that raised or forked. ``collective/waiting/patience.py`` has the policy; here are
+the look, the sleep by futex, and how a rank finds out which ranks are missing.
 """
 
 from cobre_kernels.collective.comm import COMM, DIED, GAVE_UP, LATE, LEFT, PRESENT
@@ -36,7 +36,7 @@ from cobre_kernels.shm.control import HAS_CLOSED, HAS_FAILED, MEMBER
 
 FEW_LOOKS = 8  # a wait as short counts as the transfer of a cache line, not as waiting for a rank
 SPINS_PER_CLOCK = 64  # looks between two readings of the clock while spinning
-LINES_BITS = 6  # of ``late_told``, below the step: each line of a wait takes twice as long
+LINES_BITS = 6  # for the lines of a wait, below its step in ``late_told``: each comes twice as late
 
 
 @routine
@@ -47,7 +47,7 @@ def cell_of(comm, rank, generation):
 
 @routine
 def has_arrived(comm, rank, generation):
-    """Tell whether a rank has entered the step (acquire: what it published can then be read)."""
+    """Tell whether a rank has entered the step (acquire: its cell and slot can then be read)."""
     return load_acquire(cell_of(comm, rank, generation).arrived) == generation
 
 
@@ -83,7 +83,7 @@ def _wait_long(comm, rank, generation):
 
 @kernel(COMM, Patience)
 def block_kernel(comm, call):
-    """Sleep until the rank arrives, a signal comes, a rank fails, or so long; or nap."""
+    """Sleep until the rank arrives or fails, a signal comes, or the time is over; or nap."""
     if comm.portable != 0:
         nap(comm, call.longest_ns)
     else:
@@ -111,7 +111,7 @@ def _sleep(comm, rank, generation, timeout_ns):
 
 @kernel(COMM, Look)
 def look_around_kernel(comm, call):
-    """Find out who is lost, or late."""
+    """Find out which ranks are lost, or late."""
     generation = comm.wait.step
     lost = False
     late = False
@@ -137,7 +137,7 @@ def look_around_kernel(comm, call):
 
 @routine
 def _tell_of_late(comm, generation):
-    """Have a line tell who is missing, unless another rank of the node does."""
+    """Have a line name the late ranks, unless another rank of the node does."""
     line = generation << LINES_BITS | comm.wait.lines
     if _claim(comm, load_relaxed(comm.control.late_told), line):
         for rank in range(comm.size):
@@ -169,7 +169,7 @@ def _why_missing(comm, rank, generation):
     if condition != MEMBER:
         reason = _reason_of(condition)
     elif not libc.lock_is_held(comm.liveness_fd, rank, comm.scratch):
-        # What it announced before it gave up the lock can be read now, if not before.
+        # Its condition can be read now, if not before: it stored that before it gave up the lock.
         reason = _reason_of(load_acquire(comm.control.blocks[rank].condition))
     # It may have arrived just before it ended; then it is not missing.
     if reason != PRESENT and has_arrived(comm, rank, generation):
@@ -179,7 +179,7 @@ def _why_missing(comm, rank, generation):
 
 @routine
 def _reason_of(condition):
-    """Return why a rank that has ended takes no part: its last words, or none."""
+    """Return why a rank that has ended takes no part, by its last condition."""
     if condition == HAS_CLOSED:
         return LEFT
     return GAVE_UP if condition == HAS_FAILED else DIED

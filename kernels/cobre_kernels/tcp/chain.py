@@ -1,16 +1,16 @@
 """The verb chain: a large reduction in rank order over nodes whose ranks follow each other.
 
-Leader 0 folds the contributions of its ranks chunk by chunk and sends each to leader 1, which folds
-those of its own ranks into it and sends on what comes out, and so on: the last leader has the fold
-of all in rank order. From there results go around the ring. Chunks follow each other without a
-pause, so a link carries each byte at most twice, however many ranks a node has, and all links are
-busy at the same time.
+Leader 0 folds the contributions of its ranks chunk by chunk, and sends each chunk to leader 1. That
+one folds the contributions of its own ranks into the chunk, and sends it on. The last leader so has
+the fold of all in rank order. From there results go around the ring. Chunks follow
+each other without a pause, so all links are busy at the same time. A link carries each byte at
+most twice, however many ranks a node has.
 
-Two ranks that are alone on their nodes are no chain: each sends all of its own to the other, and
-both fold, rank 0's first.
+Two ranks that are alone on their nodes are no chain: each sends its whole contribution to the
+other, and both fold, rank 0's first.
 
-A ring reduce-scatter would carry a little less, but would begin the fold of each stripe at another
-rank: other bits than everywhere else.
+A ring reduce-scatter would carry a little less. But it would begin the fold of each stripe at
+another rank, and so give other bits than all other ways.
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -56,7 +56,7 @@ def chain_kernel(comm, call):
 
 @routine
 def _start(comm, call):
-    """Set what moves: partial folds up to the last node, results from there to its last but one.
+    """Set what moves: partial folds up to the last node, and results from there around the ring.
 
     Return OK, or how the verb has failed before it begins.
     """
@@ -108,7 +108,7 @@ def _fold_own(comm, call, chunk, first):
 
 @routine
 def _send(comm, call):
-    """Go on with the frame that goes out, or begin the next one; return what happened."""
+    """Go on with the frame that goes out, or begin the next one; return how it went."""
     cursor = comm.links.outgoing
     comm.links.wants_out = 0
     if cursor.frame_left == 0:
@@ -157,7 +157,7 @@ def _partial(comm, call, chunk):
 
 @routine
 def _receive(comm, call):
-    """Go on with the frame that comes in; fold it when it is complete; return what happened."""
+    """Go on with the frame that comes in; fold it when it is complete; return how it went."""
     links, cursor = comm.links, comm.links.incoming
     links.wants_in = 0
     if cursor.partials == cursor.partials_total and cursor.results >= cursor.results_total:
@@ -183,7 +183,7 @@ def _receive(comm, call):
 
 @routine
 def _begin_frame(comm, call):
-    """Read what frame comes next: MOVED once it is known where it belongs."""
+    """Read the prefix of the next frame; return MOVED once its address is known."""
     cursor = comm.links.incoming
     outcome = receive_prefix(comm)
     if outcome != NO_MORE:
@@ -203,7 +203,7 @@ def _begin_frame(comm, call):
 
 @routine
 def _has_room(comm):
-    """Tell whether what was staged where the next partial fold goes is sent on, or is a result."""
+    """Tell whether a staged chunk is free for the next partial fold: sent on, or in the result."""
     incoming = comm.links.incoming
     sends_on = incoming.results_total > 0
     used = comm.links.outgoing.partials if sends_on else incoming.results
@@ -230,7 +230,10 @@ def _finish_frame(comm, call):
 
 @routine
 def _fold_pair(comm, call):
-    """Of two ranks, fold the chunks that have come; ``result`` may be what is still to be sent."""
+    """As one of two ranks, fold the chunks that have come, once this rank's own have been sent.
+
+    ``result`` may be the memory from which this rank sends.
+    """
     links, cursor = comm.links, comm.links.incoming
     ready = min(cursor.partials, links.outgoing.partials)
     while cursor.results < ready:

@@ -1,8 +1,8 @@
 """The verbs exchange and alltoallv: messages between all leaders, which all move at once.
 
-A header is compared with this leader's. Where they differ, the payload behind it is discarded, so
-that the next frame of the link can be read. One loop moves bytes on all links that
-are ready, so the slowest link sets the time and not the sum of all.
+A leader compares each header with its own. Where they differ, it discards the payload behind the
+header, so that it can read the next frame of the link. One loop moves bytes on all links that are
+ready, so the slowest link sets the time, and not the sum of all.
 """
 
 from cobre_kernels.collective import comm as states
@@ -54,7 +54,7 @@ def exchange_kernel(comm, call):
 
 @kernel(COMM, Scatter)
 def alltoallv_kernel(comm, call):
-    """Send and receive likewise; a header before each part costs little beside it."""
+    """Send each leader its part behind a header, and receive theirs, all at the same time."""
     nodes, own = comm.nodes, comm.nodes.own_node
     outcome = begin_links(comm)
     if outcome != OK:
@@ -89,7 +89,7 @@ def _set_recv(comm, node, tag, landing, size_bytes):
 
 @kernel(COMM)
 def transfer_kernel(comm):
-    """Move all messages that are set up, in and out, and end the verb; compiled once for both."""
+    """Move all messages that are set up, and end the verb; compiled once for both verbs."""
     outcome, activity = OK, MORE
     while outcome == OK and activity & MORE:
         activity = NO_MORE
@@ -111,7 +111,7 @@ def transfer_kernel(comm):
 
 @routine
 def _send(comm, node):
-    """Send what the socket takes of the message to a leader."""
+    """Send as much of the message to a leader as the socket takes."""
     peer = comm.links.peers[node]
     header_left, payload_left = peer.header_left, peer.payload_left
     if header_left + payload_left == 0:
@@ -130,7 +130,7 @@ def _send(comm, node):
 
 @routine
 def _receive(comm, node):
-    """Receive what has come of a leader's message; compare its header once that is here."""
+    """Receive the bytes of a leader's message that have come; compare its header once all here."""
     peer = comm.links.peers[node]
     filled, wanted = peer.filled, peer.wanted
     if filled == wanted:
@@ -169,9 +169,10 @@ def _take_header(comm, node):
 
 @routine
 def _discard_payload(comm, peer):
-    """Receive the payload of another call where nobody reads it; tell whether it may be one.
+    """Let the payload of another call go where no rank reads it; tell whether its length may be.
 
-    If less follows than expected, bytes of the next frame may have come too.
+    If the payload is shorter than expected, bytes of the next frame may have come with it: these
+    are kept for the next receipt.
     """
     payload_bytes = payload_bytes_of(peer.inbox)
     if not 0 <= payload_bytes <= comm.links.eager_bytes:

@@ -1,6 +1,6 @@
-"""Frames on the wire; the only file that turns words into the byte order of the network.
+"""Frames on the wire, and how their first words are made and read in the network's byte order.
 
-Every frame begins with a prefix of 5 bytes: u32 length of what follows, u8 tag. Three kinds:
+Every frame begins with a prefix of 5 bytes: u32 length of the rest, u8 tag. There are three kinds:
 
 - a header, then payload if there is any;
 - a control message (nodes/messages.py): CONTROL_MESSAGE without its first CONTROL_OFFSET bytes, so
@@ -18,7 +18,7 @@ FRAME_HEADER = Record(
     "Begins a message between two leaders, in the byte order of the network.",
     first=word("length of the frame (32 bits), tag (8), 1: the sender's node differs (8), 0"),
     verb=word("number of the verb"),
-    signature=word("what the sender called"),
+    signature=word("signature of the sender's call"),
     length=word("length of its call"),
     came=word("when the last rank of its node came, and which one"),
 )
@@ -43,14 +43,14 @@ def _length_on_wire(following_bytes):
 
 @routine
 def header_first(tag, differs, payload_bytes):
-    """Return what the header of a message begins with."""
+    """Return the first word of the header of a message."""
     following = _length_on_wire(FRAME_HEADER_BYTES - LENGTH_BYTES + payload_bytes)
     return following | tag << 32 | differs << 40
 
 
 @routine
 def write_header(comm, header, tag, payload_bytes):
-    """Write the header of a message: what this leader's node called."""
+    """Write the header of a message, from the call of this leader's node."""
     own = comm.nodes.header
     header.first = header_first(tag, own.differs, payload_bytes)
     header.verb = swap_bytes(comm.nodes.begun)
@@ -61,7 +61,7 @@ def write_header(comm, header, tag, payload_bytes):
 
 @routine
 def read_header(header, target):
-    """Copy what the header of a message says to a LeaderHeader."""
+    """Copy the header of a message to a LeaderHeader, in this machine's byte order."""
     target.differs = header.first >> 40 & 0xFF
     target.signature = swap_bytes(header.signature)
     target.length = swap_bytes(header.length)
@@ -76,7 +76,7 @@ def payload_bytes_of(header):
 
 @routine
 def control_first(kind, words_bytes):
-    """Return what a control message begins with; words of so many bytes follow it."""
+    """Return the first word of a control message, behind which words of so many bytes follow."""
     following = _length_on_wire(CONTROL_BYTES - LENGTH_BYTES + words_bytes)
     return following << 24 | (FIRST_CONTROL + kind) << 56
 
@@ -89,13 +89,13 @@ def control_kind(message):
 
 @routine
 def is_control(message, kind, words_bytes):
-    """Tell whether a control message begins so; its first three bytes have not come."""
+    """Tell whether a control message is of this kind and length; its first 3 bytes never come."""
     return message.first >> 24 << 24 == control_first(kind, words_bytes)
 
 
 @routine
 def write_prefix(cursor, tag, payload_bytes):
-    """Begin a frame of bulk data."""
+    """Write the prefix of a frame of bulk data, and set the cursor to its begin."""
     poke(cursor.prefix, _length_on_wire(payload_bytes + 1) | tag << 32)
     cursor.prefix_left = PREFIX_BYTES
     cursor.frame_left = payload_bytes
@@ -103,7 +103,7 @@ def write_prefix(cursor, tag, payload_bytes):
 
 @routine
 def is_prefix(cursor, tag, payload_bytes):
-    """Tell whether such a frame has begun to come."""
+    """Tell whether the prefix that has come is of a frame of this tag and length."""
     return peek(cursor.prefix) & _LOW_40 == _length_on_wire(payload_bytes + 1) | tag << 32
 
 

@@ -36,12 +36,12 @@ PEER = Record(
     landing=word("address where its payload goes"),
     filled=word("bytes of header and payload that are here"),
     wanted=word("bytes that there will be"),
-    first_word=word("what the header begins with if the leaders agree"),
+    first_word=word("the first word of the header if the leaders agree"),
     surplus=word("address of bytes that came behind it, if the leaders disagree"),
-    surplus_bytes=word("how many are still to be read"),
+    surplus_bytes=word("how many of these are still to be read"),
     # The control message that comes in.
-    control=part(CONTROL_MESSAGE, "what is here of it"),
-    control_filled=word("how many bytes"),
+    control=part(CONTROL_MESSAGE, "the bytes of it that are here"),
+    control_filled=word("how many bytes of it are here"),
 )
 
 CURSOR = Record(
@@ -54,19 +54,19 @@ CURSOR = Record(
     block=word("node whose block moves"),
     offset=word("bytes of the block that have moved"),
     done=word("bytes of payload that have moved in all"),
-    total=word("bytes of payload that will have in the end"),
+    total=word("bytes of payload that will have moved in the end"),
     # chain.py
     next_byte=word("address of the next byte of the frame"),
     is_result=word("1: the frame is a result; 0: a partial fold"),
     partials=word("chunks of partial folds that have moved"),
-    partials_total=word("and will have in the end"),
+    partials_total=word("and will have moved in the end"),
     results=word("chunks of results that have moved; incoming: that are in place"),
     results_total=word("and will have moved in the end"),
 )
 
 BLOCK = Record(
     "Block",
-    "What one node contributes to a payload on the ring.",
+    "The bytes that one node contributes to a payload on the ring.",
     begin=word("its address"),
     size_bytes=word("its length"),
 )
@@ -76,7 +76,7 @@ VECTOR = Record(
 )
 MSGHDR = Record(
     "Msghdr",
-    "A struct msghdr and what it gathers or scatters; 0 but for these.",
+    "A struct msghdr and its two pieces of memory; its other words are 0.",
     name=word("no address: the socket is connected"),
     name_bytes=word("always 0"),
     vectors=word("address of gathered"),

@@ -1,8 +1,8 @@
 """The verbs allgatherv and broadcast: every block goes once around the ring of leaders.
 
 Leader k sends its own block to k + 1, then the blocks of k - 1, k - 2, ... as they come in, byte by
-byte, without waiting for the end of a block. So every link carries each block at most once, all
-links are busy at the same time, and a payload that lies on one node alone (a broadcast) becomes a
+byte, without waiting for the end of a block. So every link carries each block at most once, and all
+links are busy at the same time. A payload that lies on one node alone (a broadcast) becomes a
 pipelined chain. The leaders have agreed on all lengths before.
 
 Sources: the ring allgather of Chan, Heimlich, Purkayastha, van de Geijn, "Collective
@@ -36,7 +36,7 @@ SYSCALL_BYTES = 512 * 1024  # so that sending and receiving take turns
 
 @kernel(COMM, Gather)
 def allgatherv_kernel(comm, call):
-    """Relay what every node gives."""
+    """Relay the block of every node."""
     nodes = comm.nodes
     for node in range(nodes.nodes):
         _set_block(comm, node, call.buffer + nodes.block_at[node], nodes.block_bytes[node])
@@ -45,7 +45,7 @@ def allgatherv_kernel(comm, call):
 
 @kernel(COMM, Cast)
 def broadcast_kernel(comm, call):
-    """Relay what the root's node alone gives."""
+    """Relay one block, that of the root's node."""
     for node in range(comm.nodes.nodes):
         _set_block(comm, node, call.buffer, call.size_bytes if node == call.root_node else 0)
     return _relay(comm)
@@ -53,7 +53,7 @@ def broadcast_kernel(comm, call):
 
 @routine
 def _set_block(comm, node, begin, size_bytes):
-    """Tell where the block of a node begins, and how many bytes it has."""
+    """Set where the block of a node begins, and how many bytes it has."""
     block = comm.links.blocks[node]
     block.begin = begin
     block.size_bytes = size_bytes
@@ -89,7 +89,7 @@ def _start(cursor, block, total):
 
 @routine
 def _next_byte(comm, cursor):
-    """Return the address where the cursor is, after stepping over blocks that have moved."""
+    """Return the address of the next byte, after stepping over blocks that have moved."""
     blocks, nodes = comm.links.blocks, comm.nodes.nodes
     while cursor.offset == blocks[cursor.block].size_bytes:
         cursor.block = (cursor.block + nodes - 1) % nodes
@@ -106,7 +106,7 @@ def _most_bytes(comm, cursor):
 
 @routine
 def _count(cursor, moved):
-    """Go forward by the bytes that have moved; return what this means for the progress step."""
+    """Go forward by the bytes that have moved; return MOVED, with MORE if others are to move."""
     cursor.offset += moved
     cursor.done += moved
     return MOVED | (MORE if cursor.done < cursor.total else NO_MORE)
@@ -114,7 +114,7 @@ def _count(cursor, moved):
 
 @routine
 def _send(comm, available):
-    """Send what there is, up to so many bytes of payload in all; return what happened."""
+    """Send what there is, up to ``available`` bytes of payload in all; return how it went."""
     cursor = comm.links.outgoing
     comm.links.wants_out = 0
     left = cursor.total - cursor.done
@@ -132,7 +132,7 @@ def _send(comm, available):
 
 @routine
 def _receive(comm):
-    """Receive what is there; return what happened."""
+    """Receive the bytes that are there; return how it went."""
     links, cursor = comm.links, comm.links.incoming
     left = cursor.total - cursor.done
     links.wants_in = 0 if left == 0 else 1

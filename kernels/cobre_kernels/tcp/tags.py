@@ -1,4 +1,4 @@
-"""The tags of all frames: a tag says what the payload behind it is.
+"""The tags of all frames: a tag names the kind of the payload behind it.
 
 A frame has a u32 length of the bytes that follow, a u8 tag, and a payload. Integers are big-endian.
 A tag keeps its number in every version, so that two versions can still read each other's HANDSHAKE
@@ -10,7 +10,7 @@ PROTOCOL_VERSION = 8
 
 # On data links.
 EXCHANGE = 0x01  # header of an exchange, and eager payload
-STRIPE = 0x02  # header of an alltoallv, and what is for the receiver
+STRIPE = 0x02  # header of an alltoallv, and the receiver's part
 BLOCK = 0x03  # bytes of an allgatherv or a broadcast, around the ring
 PARTIAL = 0x04  # a chunk of a partial fold, along the chain
 RESULT = 0x05  # a chunk of a result
@@ -21,8 +21,8 @@ ACK = 0x09
 CHALLENGE = 0x0B  # the accepting side's first word: magic, version, nonce
 REFUSED = 0x0C  # why a proven peer is not accepted
 PEERS = 0x0D  # where every rank listens
-PART = 0x0E  # what a worker gives in an exchange of all ranks
-PARTS = 0x0F  # what all ranks have given
+PART = 0x0E  # the part of a worker, in an exchange of all ranks
+PARTS = 0x0F  # the parts of all ranks
 
 # On control links, while the job runs. 0x0A, and 0x10 to 0x12 were of earlier versions.
 FIRST_CONTROL = 0x20  # and the kind of the message (nodes/messages.py)

@@ -1,6 +1,6 @@
 """The ranks of one node over MPI, as plain Python on threads, with an MPI that has no other node.
 
-The stand-ins for MPI's functions do what the real ones do for a single leader, and note as written
+The stand-ins for MPI's functions act as the real ones do for a single leader. They note as written
 all memory of the staging buffer that the real ones may write.
 """
 
@@ -134,7 +134,7 @@ class Node(World):
 
 
 class NodeThatIsLeft(Node):
-    """As Node, but what gathers fails, and MPI may read what it was given at any time later."""
+    """As Node, but each gather fails, and MPI may read its buffer at any time later."""
 
     def __init__(self, size, **world):
         super().__init__(size, **world)

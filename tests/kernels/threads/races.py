@@ -21,11 +21,11 @@ class Races:
     Attributes
     ----------
     found : list of str
-        What was wrong.
+        The races, each in a sentence.
     """
 
     def __init__(self, size, begin, end):
-        self._left = size  # what works on when the threads have left it; nobody awaits it
+        self._left = size  # stands for requests that go on when a thread has left them
         self._clocks = [[0] * (size + 1) for _ in range(size + 1)]
         for thread, clock in enumerate(self._clocks):
             clock[thread] = 1
@@ -63,7 +63,7 @@ class Races:
         self._writes.update(dict.fromkeys(shared, (thread, math.inf)))
 
     def fence(self, thread):
-        """Note a fence: the next release publishes what was streamed before."""
+        """Note a fence: the next release publishes the words that were streamed before."""
         for word in self._streamed[thread] or ():
             if self._writes.get(word) == (thread, math.inf):
                 self._writes[word] = (thread, self._clocks[thread][thread])

@@ -17,7 +17,7 @@ assert config.DISABLE_JIT, "run with NUMBA_DISABLE_JIT=1"
 
 
 class Recorder:
-    """What happened: races, the operations on each shared word, and its writers."""
+    """The notes on a run: its races, the operations on each shared word, and the word's writers."""
 
     def __init__(self):
         self.lock = threading.RLock()
@@ -145,5 +145,5 @@ REPLACED = {
 for _name, _function in REPLACED.items():
     setattr(atomics, _name, _function)
 
-# What views and tables of records use.
+# Views and tables of records use these.
 record.peek_now, record.poke_now = peek, poke

@@ -1,6 +1,6 @@
-"""The orderings that are stated leave no race, and words have the writers that are stated.
+"""The stated orderings leave no race, and each word has only its stated writers.
 
-docs/design/memory-orderings.md says what is checked here, and what is not.
+docs/design/memory-orderings.md tells how far this is checked here.
 """
 
 import json
@@ -31,7 +31,7 @@ UNSEEN = (
         if word.startswith(("Journal", "NotedCall", "Operation", "Letters", "Raised"))
     ),
 )
-# What is said of each: a race, or an operation that is not stated.
+# A part of the report on each mistake: a race, or an operation that is not stated.
 PLANTED = {
     "relaxed store of arrived": "not ordered after the store",
     "releasing store of arrived": "Cell.arrived store release",

@@ -1,4 +1,4 @@
-"""Run the collectives as plain Python on threads, and print what they did to shared words.
+"""Run the collectives as plain Python on threads, and print their operations on shared words.
 
     NUMBA_DISABLE_JIT=1 python -m tests.kernels.threads.trace [planted]
 
@@ -184,7 +184,7 @@ def touch(comm, output):
 
 
 def node_outputs(comm):
-    """Here one rank alone writes what some have in common."""
+    """Outputs on a node of several: of ranks that have one in common, one alone writes it."""
     outputs(comm, (range(SIZE), (0, 2, 3), (1,)))
 
 
@@ -231,7 +231,7 @@ def left(comm):
 
 
 def mistakes():
-    """Return what is planted, by name: a body, a world, and what takes the place of which name."""
+    """Return the planted mistakes by name: a body, a world, and the functions that are replaced."""
     stands_for = recording.REPLACED
     files = (slot, *(sys.modules[f"cobre_kernels.shm.{n}"] for n in ("broadcast", "allgatherv")))
     halves = [module for module in sys.modules.values() if hasattr(module, "next_half")]
@@ -280,7 +280,7 @@ def mistakes():
 
 
 def report(body, kind=World, **world):
-    """Run a scenario; return what it did."""
+    """Run a scenario; return its races, operations and writers."""
     kind(SIZE, **world).run(body)
     return {
         "races": recorder.races.found[:20],
@@ -290,7 +290,7 @@ def report(body, kind=World, **world):
 
 
 def planted(body, kind, changes):
-    """Run a scenario with something wrong in it."""
+    """Run a scenario with a planted mistake; return its report."""
     global checks_data
     before = [(module, name, getattr(module, name)) for module, name, _ in changes]
     checks_data = False
@@ -305,7 +305,7 @@ def planted(body, kind, changes):
 
 
 def scenarios():
-    """Run all that should be without a race."""
+    """Run the scenarios that should be without a race; return their reports."""
     bodies = (
         barriers,
         broadcasts,
@@ -329,8 +329,8 @@ def scenarios():
 
 
 def all_planted():
-    """Run all with a mistake."""
-    Node(SIZE)  # loads every body, for those in which something takes another's place
+    """Run every scenario with a planted mistake; return their reports."""
+    Node(SIZE)  # loads every body, because mistakes replace functions in some of them
     return {name: planted(*mistake) for name, mistake in mistakes().items()}
 
 

@@ -1,1 +1,1 @@
-"""How a call in Python reaches an entry without any Python: what CPython and NumPy pass, read."""
+"""A call in Python reaches its entry through compiled code that reads CPython's own objects."""

@@ -1,8 +1,8 @@
 """The fast path from Python to an entry: one method in compiled code per collective.
 
-CPython calls it by its own convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``): the
-communicator, where the arguments lie, how many, and the names of those given by keyword. So no
-tuple is made, no attribute looked up, no number boxed. The method reads the few fields that it
+CPython calls it by its own convention for methods in C (``METH_NOARGS``, ``METH_FASTCALL``): it
+passes the communicator, the address of the arguments, their number, and the names of keywords. So
+no tuple is made, no attribute looked up, no number boxed. The method reads the few fields that it
 needs of a NumPy array (``objects.py``) and runs the entry. Unusual arguments, and every status
 other than OK, it leaves to a Python function, which serves the call or raises. One compilation
 serves every dtype and every number of dimensions.
@@ -67,7 +67,7 @@ GATHERED = Record(
 
 
 class Left(NamedTuple):
-    """A call that the fast path leaves: why, and what CPython has passed, by address."""
+    """A call that the fast path leaves: its outcome, and the arguments of CPython, by address."""
 
     operation: int
     outcome: int
@@ -178,7 +178,7 @@ def _integer(value, expected_type):
 
 @routine
 def _result(comm, left):
-    """Return None, or what the slow path makes of the call; 0 where it raised."""
+    """Return None, or the result of the slow path; 0 where that raised."""
     if left.outcome != OK:
         return run(comm.python.slow_kernel, comm, left)
     libc.count_up(comm.python.none)

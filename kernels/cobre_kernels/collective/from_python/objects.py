@@ -55,12 +55,12 @@ ARRAY = Record(
 )
 PYTHON = Record(
     "Python",
-    "What the fast path knows of this process's Python objects; they live as long as it.",
+    "Python objects of this process that the fast path needs; they live as long as the process.",
     none=word("None"),
     array_type=word("numpy.ndarray"),
     int_type=word("int"),
     op_type=word("ReduceOp"),
-    slow_path=word("the function that serves, or explains, what the fast path leaves"),
+    slow_path=word("the function that serves, or explains, a call that the fast path leaves"),
     slow_kernel=word("kernel that calls it"),
     dtypes=table("codes of dtypes by NumPy's type number"),
     broadcast_names=table("names of the parameters, in their order; likewise the next two"),
@@ -99,7 +99,7 @@ class _Slotted:
 
 @functools.cache
 def layout_is_known():
-    """Whether objects, arrays and dtypes look here as this file reads them."""
+    """Tell whether this Python and NumPy lay objects, arrays and dtypes out as this file reads."""
     if config.DISABLE_JIT or np.lib.NumpyVersion(np.__version__) < "2.0.0":
         return False
     for dtype in ("i1", "f8", "c16", "f4"):

@@ -108,7 +108,7 @@ def _fill(buckets, digits, words):
 
 @routine(error_model="numpy")
 def _empty(buckets, digits):
-    """Move what the buckets hold to three digits per word."""
+    """Add each word of the buckets to its three digits, and zero it."""
     _carry(digits)
     for number in range(2 * BUCKETS):
         value = np.int64(buckets[number])
@@ -200,7 +200,7 @@ def _rounded(digits):
 
 @routine(error_model="numpy")
 def _round(digits):
-    """Replace the first of the digits by the bits of the float64 nearest to what they hold.
+    """Replace the first of the digits by the bits of the float64 nearest to their sum.
 
     A sum of zero is +0.0. Any NaN, or infinities of both signs, give NaN.
     """

@@ -1,10 +1,10 @@
 """The rank-ordered fold: ``acc[i] = op(acc[i], x[i])``, one pass per rank, in rank order.
 
 SUM adds without reassociation, widening or fused multiply-add; integers wrap. MIN and MAX are
-``numpy.minimum`` and ``numpy.maximum``, in which the earlier operand stays when the two are equal
-(+0.0 and -0.0 included) and the first NaN met stays. PROD multiplies as SUM adds. LAND and LOR take
-all but zero for true, and give 0 or 1. Each element is folded by itself, so the result does not
-depend on how a payload is cut into chunks, nor on SIMD width.
+``numpy.minimum`` and ``numpy.maximum``: of two equal operands (+0.0 and -0.0 included) the earlier
+one stays, and so does the first NaN. PROD multiplies as SUM adds. LAND and LOR take all but zero
+for true, and give 0 or 1. Each element is folded by itself, so the result does not depend on how a
+payload is cut into chunks, nor on SIMD width.
 
 The loops that few programs need are in a kernel of their own, which is compiled when a rank first
 needs one of them (``comm.rare_fold_kernel``).
@@ -77,14 +77,14 @@ _int64, _int32 = _make_fold(np.int64), _make_fold(np.int32)
 _int16, _int8 = _make_fold(np.int16), _make_fold(np.int8)
 _uint64, _uint32 = _make_fold(np.uint64), _make_fold(np.uint32)
 _uint16, _uint8 = _make_fold(np.uint16), _make_fold(np.uint8)
-# What these make of integers has the same bits with a sign and without.
+# Their results for integers have the same bits with a sign and without.
 _rare_float64, _rare_float32 = _make_rare_fold(np.float64), _make_rare_fold(np.float32)
 _rare_64, _rare_32 = _make_rare_fold(np.uint64), _make_rare_fold(np.uint32)
 _rare_16, _rare_8 = _make_rare_fold(np.uint16), _make_rare_fold(np.uint8)
 
 
 class Fold(NamedTuple):
-    """Fold the elements in so many bytes at address ``x`` into those at address ``acc``."""
+    """Fold the elements in ``size_bytes`` bytes at address ``x`` into those at ``acc``."""
 
     dtype: int
     op: int
@@ -131,7 +131,7 @@ def fold_kernel(comm, call):
 
 @kernel(COMM, Fold)
 def rare_fold_kernel(comm, call):
-    """Fold likewise, by an operation that few programs use."""
+    """Fold as the call says, by an operation that few programs use; return 0."""
     dtype, op, acc, x, size_bytes = call
     if dtype == dtypes.FLOAT64:
         _rare_float64(op, acc, x, size_bytes)
@@ -150,7 +150,7 @@ def rare_fold_kernel(comm, call):
 
 @routine
 def fold(comm, call, acc, x, size_bytes):
-    """Fold so many bytes as an allreduce says; :func:`fold_kernel` alone contains the 30 loops."""
+    """Fold by the operation of an allreduce; :func:`fold_kernel` alone contains the 30 loops."""
     run(comm.fold_kernel, comm, Fold(call.dtype, call.op, acc, x, size_bytes))
 
 

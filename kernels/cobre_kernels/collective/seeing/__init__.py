@@ -1,1 +1,1 @@
-"""What a rank notes of its calls, for itself and for others."""
+"""The notes of a rank on its calls: the journal, which others read, and the trace."""

@@ -1,6 +1,6 @@
-"""The journal of a rank: its last calls, whom it waits for, its statistics, what it raised.
+"""The journal of a rank: its last calls, the rank it waits for, its statistics, its exception.
 
-A rank writes its own journal, and nobody else does. It lies in shared memory: the other ranks, and
+A rank alone writes its journal. It lies in shared memory: the other ranks, and
 ``cobre-comm status``, read it while it is written, and also after the rank was killed.
 
 Order of the stores when a call begins: ``called``, then the words of its row, the row's ``number``
@@ -55,7 +55,7 @@ NOTED_CALL = Record(
     "NotedCall",
     "One call of a rank; shared, written by that rank.",
     number=shared("number of the call, from 1 on; stored last"),
-    signature=shared("what it called: operation, dtype, op or root (calls.py)"),
+    signature=shared("the signature: operation, dtype, op or root (calls.py)"),
     count=shared("the rank's own number of elements; of a broadcast, its bytes"),
     size_bytes=shared("bytes that it contributes; of a broadcast, those of the root"),
     entered=shared("ticks when it entered"),
@@ -66,7 +66,7 @@ NOTED_CALL = Record(
 
 OPERATION = Record(
     "Operation",
-    "What one rank has spent on one operation; shared, written by that rank.",
+    "The calls of one rank of one operation, and their time; shared, written by that rank.",
     calls=shared("completed calls"),
     size_bytes=shared("bytes that they contributed"),
     ticks=shared("ticks from entering to leaving"),
@@ -82,7 +82,7 @@ LETTERS = Record("Letters", "Eight letters, as UTF-8.", value=shared("letters"))
 RAISED = Record(
     "Raised",
     "An exception by which a rank has ended; shared, written by the rank whose journal it is.",
-    rank=shared("that rank and 1; 0: this row is free; stored last"),
+    rank=shared("that rank plus 1; 0: this row is free; stored last"),
     words=own_rows(LETTERS, "type and first line of its text, zeros behind it", RAISED_WORDS),
 )
 
@@ -102,7 +102,7 @@ JOURNAL = Record(
     called=shared("number of the last call that has begun", begins_line=True),
     ended=shared("status of the collective that broke the communicator, or CLOSED_WELL; 0: none"),
     awaited=shared("the rank that is waited for, or ANOTHER_NODE; NOBODY: it has come"),
-    awaited_in=shared("number of the call in which that is true"),
+    awaited_in=shared("number of the call in which it is waited for"),
     awaited_since=shared("ticks when the wait for it became slow"),
     raised=own_rows(RAISED, "exceptions, as they are heard of", RAISED_ROWS, begins_line=True),
     operations=own_rows(OPERATION, "one for each operation", OPERATION_ROWS, begins_line=True),
@@ -123,7 +123,7 @@ WAITED = Record(
 
 
 class Owner(NamedTuple):
-    """What a journal says of its rank; ``job`` is the address of JOB_WORDS words of letters."""
+    """The rank that a journal is of; ``job`` is the address of JOB_WORDS words of letters."""
 
     rank: int
     size: int
@@ -175,7 +175,7 @@ def noted_call(journal, number):
 def note_call(comm, size_bytes):
     """Note a call that begins; a short one over shared memory once its rank has entered a step.
 
-    The others wait for that step, and no longer for the note.
+    The other ranks wait for that step, so they do not wait for the note as well.
     """
     comm.first_step = comm.generation + 1
     comm.came = 0
@@ -236,7 +236,7 @@ def _add(address, amount):
 
 @routine
 def _count_wait(comm, operation, noted, waited):
-    """Count who came last. The releases pair with the loads in copy_journal_kernel."""
+    """Count the rank that came last. The releases pair with the loads in copy_journal_kernel."""
     last = comm.last
     store_release(noted.last, last)
     store_release(noted.came, comm.came)
@@ -253,7 +253,7 @@ def _count_wait(comm, operation, noted, waited):
 
 @routine
 def note_arrival(comm, rank):
-    """Note that a rank has come for which this one has waited, if it was in the first step."""
+    """Note, in the first step of a call, that a rank has come for which this one has waited."""
     if comm.generation == comm.first_step:
         comm.came = ticks()
         comm.last = rank
@@ -261,7 +261,7 @@ def note_arrival(comm, rank):
 
 @routine
 def note_slow_wait(comm, name):
-    """Show for which rank of the whole communicator this one waits.
+    """Show which rank of the whole communicator this one waits for.
 
     The releases pair with the loads in copy_journal_kernel.
     """
@@ -285,7 +285,7 @@ def note_end(comm, status):
 
 @routine
 def note_raised(journal, rank, words):
-    """Note the words of an exception, unless those of this rank are noted, or no row is free.
+    """Note the words of a rank's exception, unless they are noted already, or no row is free.
 
     The releases pair with the loads in copy_journal_kernel, and in :func:`learn_raised`.
     """
@@ -304,7 +304,7 @@ def note_raised(journal, rank, words):
 
 @routine
 def learn_raised(comm, rank):
-    """Note what a rank has raised, if its journal can be read here and says so.
+    """Note the exception by which another rank has ended, if its journal can be read here.
 
     The load pairs with the last store in :func:`note_raised`, of that rank.
     """
@@ -318,7 +318,7 @@ def learn_raised(comm, rank):
 
 @routine
 def take_raised(journal, row, target):
-    """Copy the words in a row of this rank's own journal; return whose they are, or NOBODY."""
+    """Copy the words in a row of this rank's own journal; return the rank they are of, if any."""
     raised = journal.raised[row]
     for index in range(RAISED_WORDS):
         poke(target + index * WORD_BYTES, load_relaxed(raised.words[index].value))
@@ -334,10 +334,7 @@ def note_raised_kernel(journal, call):
 
 @kernel(JOURNAL, Copy)
 def copy_journal_kernel(journal, call):
-    """Copy a journal that is being written. Rows that are torn get number 0.
-
-    Works on the journal of a rank that has died, and of one that runs.
-    """
+    """Copy the journal of a rank that runs, or has died. A row that is torn gets number 0."""
     for word_offset in range(0, HEAD_BYTES, WORD_BYTES):
         poke(call.target + word_offset, load_acquire(journal.address + word_offset))
     for row in range(CALLS):

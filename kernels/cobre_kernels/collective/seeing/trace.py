@@ -1,9 +1,9 @@
-"""The trace: every call of a rank as a row of a file, where somebody has asked for it.
+"""The trace: every call of a rank as a row of a file, if a trace was asked for.
 
 A rank adds a row when a call has its result, also inside an ``@njit`` loop. Rows gather in private
 memory, and a full buffer goes to the file by write(2). Each buffer ends with a row that holds one
 moment on both clocks, ticks and the monotonic clock: between two such rows ticks turn into times.
-A file that can be written no more gets nothing else, so that what it has stays whole rows; the
+After a write that fails the file gets nothing more, so that no row follows one that is cut; the
 calls that it lacks are counted.
 """
 
@@ -23,7 +23,7 @@ TRACED_CALL = Record(
     "TracedCall",
     "A row of the trace's file: a call, or one moment on both clocks.",
     number=word("number of the call; 0: a moment"),
-    signature=word("what the rank called; of a moment, its ticks"),
+    signature=word("signature of the call; of a moment, its ticks"),
     count=word("the rank's own number of elements; of a moment, the monotonic clock"),
     size_bytes=word("bytes that the rank contributed"),
     entered=word("ticks when it entered"),
@@ -36,12 +36,12 @@ TRACED_BYTES = TRACED_CALL.size_bytes
 
 TRACE = Record(
     "Trace",
-    "What a rank has traced of one communicator; private memory.",
+    "The trace of one rank's calls on one communicator; private memory.",
     fd=word("file to which rows go; negative: it can be written no more"),
     used=word("rows in memory"),
-    capacity=word("as many go to the file together; there is room for one more"),
+    capacity=word("rows that go to the file together; memory has room for one more, the moment"),
     lost=word("calls that the file lacks"),
-    rows=rows("TracedCall", "what is not in the file yet"),
+    rows=rows("TracedCall", "the rows that are not in the file yet"),
 )
 
 
@@ -68,14 +68,14 @@ def trace_call_kernel(comm):
 
 @kernel(TRACE)
 def write_trace_kernel(trace):
-    """Write what is in memory."""
+    """Write the rows that are still in memory."""
     _write_out(trace)
     return OK
 
 
 @routine
 def _write_out(trace):
-    """Write all rows, and a moment behind them; count what cannot be written."""
+    """Write all rows, and a moment behind them; count the calls that cannot be written."""
     _note_moment(trace.rows[trace.used])
     address = trace.rows[0].address
     written = 0
@@ -92,7 +92,7 @@ def _write_out(trace):
 
 @routine
 def _note_moment(row):
-    """Note one moment on both clocks: of a few pairs of readings, the one that was over soonest."""
+    """Note one moment on both clocks: of LOOKS pairs of readings, the one that was over soonest."""
     row.number = 0
     shortest = -1
     for _ in range(LOOKS):

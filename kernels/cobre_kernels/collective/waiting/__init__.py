@@ -1,1 +1,1 @@
-"""What every transport does while it waits."""
+"""The waiting that all transports share: its policy, and the pulse of a leader."""

@@ -1,7 +1,7 @@
-"""The one waiting policy, and the one loop: what a rank does between two looks, on every transport.
+"""The one waiting policy: what a rank does between two looks, on every transport.
 
-A wait is a loop of its transport, which looks for what it awaits, and calls :func:`pause` after
-each look in vain::
+A wait is a loop of its transport. It looks for a flag, bytes or a request, and calls :func:`pause`
+after each look in vain::
 
     begin_wait(comm)
     while outcome == OK and not has_come():
@@ -11,14 +11,14 @@ each look in vain::
 A wait spins for ``comm.spin_ns``, then yields the core for ``comm.yield_ns``, and then blocks. When
 it first blocks, or has lasted for a tick, it has become a *long* wait: others can see whom it
 awaits, its timeout counts, and it holds no GIL. From then on it *looks around* every tick: it runs
-Python's signal handlers, and asks its transport who is missing. A transport has two kernels for
-that, which the record of the communicator holds by address:
+Python's signal handlers, and asks its transport which ranks are missing. A transport has two
+kernels for that, which the record of the communicator holds by address:
 
 ======================  ========================================================================
-``block_kernel``        sleeps until what is awaited may have come, for so long at most. It calls
+``block_kernel``        sleeps until a look may succeed, but no longer than it is told. It calls
                         :func:`look_around_soon` if anything else has ended the sleep
-``look_around_kernel``  finds out who is lost; if the timeout is over, who is late; marks the late
-                        ranks where a line on them is due. Returns OK to go on, or how the wait ends
+``look_around_kernel``  finds out which ranks are lost, and after the timeout, which are late. Where
+                        a line on late ranks is due, marks them. Returns OK, or how the wait ends
 ======================  ========================================================================
 
 The timeout leaves out the time in which this rank itself did not run, because then nobody was late
@@ -26,7 +26,7 @@ to it: its job, container or machine was suspended. A long wait reads the clock 
 TICK_NS. If more than STALL_NS pass between two readings, they count as one tick. So a rank that a
 busy machine starves waits longer, but not for ever: each look takes a tick from its patience.
 
-Long before the timeout, a line of the log tells who is late: when a wait has lasted
+Long before the timeout, a line of the log names the late ranks: when a wait has lasted
 ``comm.late_ns``, and again after twice that, four times, and so on. Python writes the line
 (``cobre_comm/backends/late_lines.py``).
 
@@ -45,7 +45,7 @@ from cobre_kernels.machine.atomics import cpu_pause, poke
 from cobre_kernels.machine.kernel import kernel, run, run_alone
 from cobre_kernels.machine.routine import routine
 
-# What a wait does between two looks.
+# Between two looks, a wait does one of these.
 SPIN = 0
 YIELD = 1
 BLOCK = 2
@@ -65,10 +65,10 @@ class Patience(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a look around is to find out beside the lost ranks."""
+    """The duties of a look around beside finding lost ranks."""
 
-    is_overdue: int  # 1: the timeout is over
-    is_line_due: int  # 1: a line is to tell who is late
+    is_overdue: int  # 1: the timeout is over, so it looks for late ranks
+    is_line_due: int  # 1: it marks the late ranks, for a line on them
 
 
 @routine
@@ -83,7 +83,7 @@ def begin_wait(comm):
 
 @routine
 def begin_anew(comm):
-    """Let a wait spin again, and its timeout count anew: something has moved."""
+    """Let a wait spin again, and its timeout count anew, at its begin or when bytes have moved."""
     wait = comm.wait
     wait.began_ns = 0
     wait.queried_ns = 0
@@ -103,7 +103,7 @@ def spin_again(comm):
 
 @routine
 def end_wait(comm, outcome):
-    """End a wait, of whatever length; others see that it is over if it has ended well."""
+    """End a wait, short or long; others see that it is over if it has ended well."""
     wait = comm.wait
     if wait.is_long != 0:
         wait.is_long = 0
@@ -129,7 +129,7 @@ def pause(comm, looks):
 
 @kernel(COMM)
 def pause_kernel(comm):
-    """Do what the policy says; compiled once for all waits."""
+    """Spin, yield or block once, and look around if it is time; compiled once for all waits."""
     wait = comm.wait
     beat(comm)
     now = _read_clock(comm)
@@ -161,7 +161,7 @@ def pause_kernel(comm):
 
 @routine
 def _next_act(comm, spent_ns):
-    """Return what a wait does that has spent so long: SPIN, YIELD or BLOCK."""
+    """Return the act of a wait that has lasted so long: SPIN, YIELD or BLOCK."""
     if spent_ns < comm.spin_ns:
         return SPIN
     return YIELD if spent_ns < comm.spin_ns + comm.yield_ns else BLOCK
@@ -184,7 +184,7 @@ def _become_long(comm):
 def _read_clock(comm):
     """Note the time; a gap in which this rank did not run counts as one tick.
 
-    The others did not run either, perhaps: they are queried anew.
+    The other leaders may not have run either, so they are queried anew after a gap.
     """
     wait = comm.wait
     now = libc.monotonic_ns()
@@ -211,7 +211,7 @@ def look_around_soon(comm):
 
 @routine
 def _look_around(comm, is_overdue):
-    """Run signal handlers, unless this wait may not end early; then ask who is missing."""
+    """Run signal handlers, unless this wait may not end early; then ask which ranks are missing."""
     wait = comm.wait
     wait.looked_ns = wait.clock_ns
     outcome = OK if wait.is_bound != 0 else _run_handlers(comm)
@@ -233,8 +233,8 @@ def _end_in(comm, outcome):
 def write_late_line(comm):
     """Have a line tell of the ranks that are marked in ``comm.late``.
 
-    A thread of its own writes it. So a log that takes its time holds up no wait, and no code of
-    Python's runs in this thread, whose wait a signal handler may not be able to end.
+    A thread of its own writes it, so a log that takes its time holds up no wait. Nor does any
+    Python code run in this thread, because its wait may be one that no signal handler can end.
     """
     ensured = libc.gil_ensure()
     started = libc.call_object(comm.write_late_line, 0)
@@ -257,7 +257,7 @@ def _remaining_ns(comm):
 
 @routine
 def nap(comm, longest_ns):
-    """Sleep where nothing can wake this rank: longer and longer."""
+    """Sleep where nothing can wake this rank, longer each time."""
     wait = comm.wait
     wait.nap_ns = min(max(2 * wait.nap_ns, FIRST_NAP_NS), LONGEST_NAP_NS)
     libc.sleep_ns(min(wait.nap_ns, longest_ns), comm.scratch)
@@ -265,11 +265,11 @@ def nap(comm, longest_ns):
 
 @routine
 def _run_handlers(comm):
-    """Run Python's signal handlers; keep what they raised for the exception to come.
+    """Run Python's signal handlers; keep the exception that one raises, until the kernel returns.
 
-    Return OK to go on waiting. No other Python code runs inside a kernel. So a handler that forks
-    makes a child that goes on from here: it must leave, and touch nothing that it shares with the
-    ranks. What a handler interrupts is noted under the GIL; a handler may wait, and be interrupted.
+    Return OK to go on waiting. No other Python code runs inside a kernel. So a child that a handler
+    forks goes on from here: it must leave, and touch nothing that it shares with the ranks. The
+    interrupted wait is noted under the GIL, because a handler may wait, and be interrupted too.
     """
     ensured = libc.gil_ensure()
     before = comm.stop.interrupted

@@ -1,8 +1,8 @@
-"""A pulse: how a rank knows that the one it waits for goes on, where that may take any time.
+"""The pulse of a leader: it shows the ranks of a node that their leader goes on.
 
 The leader of a node waits for other nodes as long as bytes move. Its pulse beats whenever bytes
-move, and every tick while it waits. To a rank that waits for its leader, the timeout counts from
-the last beat: a stopped leader is late, a slow network is not.
+move, and every tick while it waits. For a rank that waits for its leader, the timeout counts from
+the last beat. So a stopped leader is late, and a slow network is not.
 """
 
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed

@@ -1,1 +1,1 @@
-"""How kernels are compiled and kept: the pipeline, the folder of the cache, what a user sees."""
+"""How kernels are compiled and kept: the pipeline, the folder of the cache, lines for the user."""

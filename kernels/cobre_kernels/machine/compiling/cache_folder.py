@@ -1,13 +1,14 @@
-"""Where compiled kernels are kept: a folder of the user's own, named after all that makes them.
+"""The folder of compiled kernels: the user's own, with all versions that make them in its name.
 
 Neither the place of the sources nor their dates are in the name. So a new virtual environment, or a
-new clone, with the same versions finds what another one has compiled; and after an upgrade of
-anything the folder is another one. numba tells processors apart inside it.
+new clone, with the same versions finds the kernels that another one has compiled. After an upgrade
+of any of them the folder is another one. numba tells processors apart inside it.
 
-What numba keeps there are pickles, which run code when they are loaded. So the folder is used only
-if it is this user's, and nobody else may write to it, or put another one in its place. That holds
-for the folder that ``NUMBA_CACHE_DIR`` names, too: one that others may write to is refused with a
-sentence, and kernels are kept in the user's own. Imports nothing of numba: launchers ask too.
+numba keeps pickles there, which run code when they are loaded. So the folder is used only if it is
+this user's, and no other user may write to it, or replace it. That holds for
+the folder that ``NUMBA_CACHE_DIR`` names, too. One that other users may write to is refused with a
+sentence, and kernels are kept in the user's own. This file imports nothing of numba, because
+launchers look for the folder too.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ IRRELEVANT = ("NUMBA_NUM_THREADS", CHOSEN, CHOSEN_RULES)
 
 
 def cache_folder(environ):
-    """Return the folder for what this user has compiled; ``OSError`` for a user without a home."""
+    """Return this user's cache folder of the package; ``OSError`` for a user without a home."""
     cache = environ.get("XDG_CACHE_HOME")
     try:
         own = pathlib.Path(cache) if cache else pathlib.Path("~/.cache").expanduser()
@@ -119,7 +120,7 @@ def _status(path):
 
 
 def _others_write(status):
-    """Whether users may write who are neither the owner nor root."""
+    """Tell whether any user but the owner and root may write."""
     if status.st_mode & stat.S_IWOTH:
         return True
     return bool(status.st_mode & stat.S_IWGRP) and not _is_of_one_user(status.st_gid)
@@ -127,7 +128,7 @@ def _others_write(status):
 
 @functools.cache
 def _is_of_one_user(group):
-    """Whether a group is root's, or the one that many systems make for each user."""
+    """Tell whether a group is root's, or the one that many systems make for each user."""
     if group == 0:
         return True
     try:
@@ -138,7 +139,7 @@ def _is_of_one_user(group):
 
 
 def version_key(environ):
-    """Return a hash of all that decides which code is compiled, except for the processor."""
+    """Return a hash of all that decides on the compiled code, except for the processor."""
     parts = [source_hash(), sys.version, platform.machine(), *map(_version, COMPILED_BY)]
     parts += [
         f"{name}={value}"

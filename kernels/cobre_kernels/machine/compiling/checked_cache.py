@@ -1,9 +1,9 @@
-"""What numba loads from its cache is compared with what it looks for.
+"""Code that numba loads from its cache must be for the types that it looks for.
 
-numba keeps the code of each signature of a function in a numbered file, and an index of numbers. Of
-two processes that save different signatures at once, each may take the same number, and the index
-of one lead to the code of the other. numba runs that code: for an array of int64, what was compiled
-for float64. Ranks save at once, because they compile at once.
+numba keeps the code of each signature of a function in a numbered file, and an index of numbers.
+Ranks save at once, because they compile at once. Two that save different signatures may take the
+same number, and then the index of one leads to the code of the other. numba would run that code:
+for an array of int64, the code for float64. So the types are compared at each load.
 
 If a function was called with a jitted one, its index contains that one, and numba compiles it as it
 reads the index. For types of another version this is an error; the index then counts as empty.
@@ -18,7 +18,7 @@ from cobre_kernels.machine.numba_internals import IndexDataCacheFile, Signature,
 
 @functools.cache
 def check_loads():
-    """From now on, what was compiled for other types than those looked for counts as missing.
+    """From now on, let code for other types than the ones looked for count as missing.
 
     numba then compiles, and puts the right code into that file.
     """
@@ -32,7 +32,7 @@ def check_loads():
     read = IndexDataCacheFile._load_index
 
     def read_checked(self):
-        """Return what is in an index, or nothing if it has code of another version."""
+        """Return the entries of an index, or none if it has code of another version."""
         try:
             return read(self)
         except NumbaError:
@@ -42,9 +42,10 @@ def check_loads():
 
 
 def _is_for(found, wanted):
-    """Tell whether the parts of a compiled function are of this signature, if one of them is any.
+    """Tell whether the parts of a compiled function are of this signature, if they include one.
 
-    Some types equal themselves only, and come out of two pickles: these have equal names.
+    Some types equal only themselves. Two pickles of such a type give two types, which are compared
+    by their names.
     """
     parts = [part for part in found if isinstance(part, Signature)] if type(found) is tuple else []
     if not parts:

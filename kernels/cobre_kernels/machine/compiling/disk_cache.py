@@ -20,7 +20,7 @@ class _Locator:
         return cls(py_func)
 
     def ensure_cache_path(self):
-        """The folder is there: nobody is asked for it otherwise."""
+        """Do nothing, because a locator is made only where the folder is there."""
 
     def get_cache_path(self):
         return self._folder
@@ -34,7 +34,7 @@ class _Locator:
 
 
 class _LightCache(FunctionCache):
-    """A cache that loads without what only compiling needs, a fifth of a rank's time to start."""
+    """A cache that loads without the registries of compiling, a fifth of a rank's time to start."""
 
     def load_overload(self, sig, target_context):
         """Load, and let the target's registries be filled when something is compiled."""

@@ -1,4 +1,4 @@
-"""How kernels and routines are compiled: numba's pipeline, less what they have no use for.
+"""How kernels and routines are compiled: by numba's pipeline, without the passes they cannot need.
 
 numba turns every function into machine code of its own and optimises it, before the functions that
 call it do the same with their copies. A routine has no address: here it remains LLVM's text until
@@ -37,7 +37,7 @@ class _Library(JITCodeLibrary):
     def link_routines(self):
         """Link every library below this one, once, and after all that call it.
 
-        LLVM takes of a module what is called already, and leaves out the rest.
+        LLVM takes only the functions of a module that linked code calls already.
         """
         order, seen = [], set()
 
@@ -61,7 +61,7 @@ class RoutineLibrary(_Library):
     """The module of a routine; it is never turned into machine code."""
 
     def finalize(self):
-        """Nothing is to be done before a kernel links it."""
+        """Leave the module as it is until a kernel links it."""
         self._raise_if_finalized()
         self._finalized = True
 
@@ -145,7 +145,7 @@ def _pipeline(state, lowering):
 
 
 class KernelCompiler(CompilerBase):
-    """For kernels, and for what Python calls."""
+    """The compiler of kernels, and of the fast path's methods."""
 
     def define_pipelines(self):
         """Return the passes."""
@@ -153,7 +153,7 @@ class KernelCompiler(CompilerBase):
 
 
 class RoutineCompiler(CompilerBase):
-    """For routines."""
+    """The compiler of routines."""
 
     def define_pipelines(self):
         """Return the passes."""

@@ -1,4 +1,4 @@
-"""What a user sees on stderr while kernels are compiled: that, what, and for how long.
+"""Lines on stderr that tell the user of compilation: that it goes on, and how long it takes.
 
 On a terminal one line follows the work: the seconds, and the function under way. Elsewhere there is
 a line when compilation begins, and one when it has ended. Nothing is written where numba finds
@@ -48,14 +48,14 @@ class Line(event.Listener):
         """Leave the line as it is."""
 
     def start_clock(self):
-        """Have a thread show the seconds, whatever the function under way takes."""
+        """Have a thread show the seconds, also while one function takes long."""
         if self._is_terminal and self._clock is None:
             self._ended.clear()
             self._clock = threading.Thread(target=self._run_clock, daemon=True)
             self._clock.start()
 
     def stop_clock(self):
-        """End the thread, before a fork, for one."""
+        """End the thread, for example before a fork."""
         if self._clock is not None:
             self._ended.set()
             self._clock.join()
@@ -72,7 +72,7 @@ class Line(event.Listener):
         self._write(_CLEAR + text[: shutil.get_terminal_size().columns - 1])
 
     def end(self):
-        """Say how long it took."""
+        """Write how long compilation took, if there was any."""
         self.stop_clock()
         if self._announced.value:
             seconds = time.monotonic() - self._began
@@ -88,7 +88,7 @@ class Line(event.Listener):
 
 @contextlib.contextmanager
 def progress(announced=None, lock=None):
-    """Show what is compiled meanwhile.
+    """Show on stderr the functions that are compiled in this context.
 
     Processes that compile together share ``announced``, a value that is 0 at first, and its lock.
     """

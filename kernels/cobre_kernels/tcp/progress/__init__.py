@@ -1,1 +1,1 @@
-"""How a rank moves bytes over its links, waits for more, and learns that it waits in vain."""
+"""How a leader moves bytes over its links, waits for more, and learns that it waits in vain."""

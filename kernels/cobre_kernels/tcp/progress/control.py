@@ -1,4 +1,4 @@
-"""Control messages over sockets: ``nodes/messages.py`` says what they tell.
+"""Control messages over sockets; ``nodes/messages.py`` has their meanings.
 
 The control link between two leaders carries nothing else. Its messages are small and rare.
 """
@@ -58,7 +58,7 @@ def post_kernel(comm, call):
 
 @kernel(COMM)
 def read_kernel(comm):
-    """Read every control link, look at every process, and note whom this leader waits for."""
+    """Read every control link, look at every process, and note which leaders are awaited."""
     comm.links.swept = comm.nodes.begun
     for node in range(comm.nodes.nodes):
         comm.nodes.leaders[node].is_awaited = 1 if is_awaited(comm, node) else 0
@@ -70,14 +70,14 @@ def read_kernel(comm):
 
 @routine
 def _has_ended(comm, peer):
-    """Tell whether the process of a leader is seen to have ended, whose link still stands."""
+    """Tell whether the process of a leader has ended while its control link still stands."""
     is_watched = peer.control_fd != NO_LINK and peer.process_fd != NO_LINK
     return is_watched and becomes_ready(comm, peer.process_fd, libc.POLLIN, 0)
 
 
 @routine
 def take_end_of_process(comm, node):
-    """A process that has ended is as a control link that ends, once what it has sent is read."""
+    """Read the last messages of a process that has ended, then end its control link."""
     await_control(comm, node, EXPLANATION_MS)
     end_control(comm, node, DIED)
 
@@ -93,7 +93,7 @@ def is_awaited(comm, node):
 
 @routine
 def failure_of_link(comm, node, reason):
-    """Return how the verb has failed because a data link ended, or carried what was not due.
+    """Return how the verb has failed because a data link ended, or carried another frame.
 
     The control link tells more, after a little while: whether the leader has left, or how its verb
     has failed.
@@ -142,7 +142,7 @@ def read_control(comm, node):
 
 @routine
 def _reason_of(result):
-    """Return why nothing more comes on a link, by what recv has returned."""
+    """Return why nothing more comes on a link, by the result of recv."""
     if result == -libc.EBADF:
         return CLOSED_HERE
     is_silent = result == -libc.ETIMEDOUT or result == -libc.EHOSTUNREACH
@@ -151,7 +151,7 @@ def _reason_of(result):
 
 @routine
 def end_control(comm, node, reason):
-    """Use a control link no more; unless its leader told why, that is the reason."""
+    """Use a control link no more; note why its leader is lost, unless the leader told why."""
     comm.links.peers[node].control_fd = NO_LINK
     note_end(comm, node, reason)
 

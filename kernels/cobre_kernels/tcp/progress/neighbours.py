@@ -1,7 +1,7 @@
 """Progress steps on the ring: frames of bulk data to the next leader, and from the previous one.
 
-Ring and chain differ in what they send when. They share how a frame moves, and how a progress step
-ends.
+Ring and chain differ in the order of their frames. They share how a frame moves, and how a progress
+step ends.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from cobre_kernels.tcp.tags import PREFIX_BYTES
 
 
 class Progress(NamedTuple):
-    """What a progress step has brought towards the next leader, and from the previous one."""
+    """The results of a progress step: towards the next leader, and from the previous one."""
 
     sent: int
     received: int

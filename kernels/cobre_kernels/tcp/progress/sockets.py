@@ -1,10 +1,10 @@
-"""System calls on the sockets of the links, and what a progress step makes of their results."""
+"""System calls on the sockets of the links, and their results as progress steps count them."""
 
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.routine import routine
 
-# What a progress step has brought on one link. MORE: there is more to move. MOVED may be added.
+# Results of a progress step on one link. MORE: there is more to move. MOVED may be added.
 NO_MORE, MORE, MOVED = 0, 1, 2
 ENDED, GARBLED = -1, -2  # the link is of no more use
 
@@ -13,13 +13,13 @@ NS_PER_MS = 1_000_000
 
 @routine
 def without_bytes(result):
-    """Return what it means that a system call has moved nothing."""
+    """Return MORE or ENDED for a system call that has moved nothing."""
     return MORE if result == -libc.EAGAIN or result == -libc.EINTR else ENDED
 
 
 @routine
 def _gather(comm, first, first_bytes, second, second_bytes):
-    """Describe two pieces of memory, of which either may be empty; return the address of that."""
+    """Describe two pieces of memory, either of which may be empty; return the msghdr's address."""
     msghdr = comm.links.msghdr
     count = 0
     if first_bytes > 0:
@@ -50,7 +50,7 @@ def receive_two(comm, fd, first, first_bytes, second, second_bytes):
 
 @routine
 def receive_data(peer, begin, count):
-    """Receive bulk data, first what came behind a message; return how many bytes, or -errno."""
+    """Receive bulk data, first bytes that came behind a message; return how many, or -errno."""
     if peer.surplus_bytes == 0:
         return libc.receive(peer.data_fd, begin, count)
     count = min(count, peer.surplus_bytes)
@@ -70,7 +70,7 @@ def becomes_ready(comm, fd, events, patience_ms):
 
 @routine
 def send_all(comm, fd, begin, count, patience_ms):
-    """Send all bytes, or give up: after a part of a frame the link is only good for its end."""
+    """Send all bytes, or give up; a link that has carried a part of a frame is of no more use."""
     while count > 0:
         sent = send_two(comm, fd, begin, count, 0, 0)
         if sent < 0:

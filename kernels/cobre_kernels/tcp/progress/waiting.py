@@ -1,8 +1,8 @@
 """How a leader waits at its sockets, between two progress steps in vain.
 
-It blocks in poll(2) on what it waits for and on all control links, so that a death, a failure or a
-goodbye anywhere ends its wait. The timeout counts from when the last byte moved: a slow link is not
-a late rank. ``collective/waiting/patience.py`` has the policy.
+It blocks in poll(2) on the links that it waits for and on all control links. So a death, a
+failure or a goodbye anywhere ends its wait. The timeout counts from the last byte that moved, so
+that a slow link is not a late rank. ``collective/waiting/patience.py`` has the policy.
 """
 
 from cobre_kernels.collective.comm import COMM
@@ -33,7 +33,7 @@ SWEEP_EVERY = 256  # verbs; what leaders may tell meanwhile fits any socket's bu
 
 @routine
 def begin_links(comm):
-    """Begin a verb; return OK, or how it has failed. Read control links that were not for long."""
+    """Begin a verb; return OK, or how it has failed. Now and then, read all control links first."""
     links = comm.links
     links.awaited_in = NOBODY
     links.awaited_out = NOBODY
@@ -46,7 +46,7 @@ def begin_links(comm):
 
 @routine
 def note_progress(comm):
-    """Bytes have moved: waiting begins anew."""
+    """Begin waiting anew, because bytes have moved."""
     beat(comm)
     end_wait(comm, OK)
     begin_anew(comm)
@@ -72,7 +72,7 @@ def _first_awaited(comm):
 @kernel(COMM, Patience)
 def block_kernel(comm, call):
     """Sleep until something can move, or a control message comes."""
-    outcome = failure_of_verb(comm)  # by what came while this leader was elsewhere
+    outcome = failure_of_verb(comm)  # by messages that came while this leader was elsewhere
     if outcome != OK:
         return outcome
     data, count = _list_descriptors(comm)
@@ -86,7 +86,7 @@ def block_kernel(comm, call):
 
 @routine
 def _list_descriptors(comm):
-    """Fill the entries for poll: what is awaited, then control links and processes."""
+    """Fill the entries for poll: awaited data links, then control links and processes."""
     links = comm.links
     count = 0
     for node in range(comm.nodes.nodes):
@@ -118,7 +118,7 @@ def _list(links, count, fd, events):
 
 @routine
 def _events(comm, index):
-    """Return what poll has found for an entry."""
+    """Return the events that poll has found for an entry."""
     return comm.links.polls[index].entry >> 48 & 0xFFFF
 
 
@@ -132,7 +132,7 @@ def _has_events(comm, count):
 
 @routine
 def _read_ready_control(comm, first):
-    """Read the control links that have something; return what follows."""
+    """Read the control links that have something; return OK, or how the verb has failed."""
     index = first
     for node in range(comm.nodes.nodes):
         peer = comm.links.peers[node]

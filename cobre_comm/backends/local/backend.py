@@ -27,8 +27,8 @@ class LocalBackend(KernelBackend):
     """The communicator of one rank.
 
     In ``@njit`` code ``barrier`` and ``broadcast`` compile to a look whether the communicator is
-    closed, and ``allreduce`` to a copy; ``allgatherv``, ``gatherv`` and ``exact_sum`` run their
-    entries.
+    closed, and ``allreduce`` with SUM, MIN, MAX or PROD to a copy. Its other operations,
+    ``allgatherv``, ``gatherv`` and ``exact_sum`` run their entries.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How the ranks of an MPI communicator become ours, and which of them share memory."""
+"""The rendezvous over MPI: find the nodes, then attach the ranks of each node to a segment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class MpiTransport:
-    """The communicators of MPI behind one of ours; those of one node move no data by them.
+    """MPI as a transport: the owned MPI objects of a communicator. On one node they move no data.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class MpiTransport:
     Attributes
     ----------
     pids : dict of int
-        Empty: MPI tells no processes.
+        Empty, because MPI tells no process ids.
     """
 
     def __init__(self, config: MpiConfig, order: NodeOrder, objects: OwnedObjects) -> None:

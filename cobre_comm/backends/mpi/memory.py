@@ -1,4 +1,4 @@
-"""What kernels know of MPI: the Mpi record and what it points to."""
+"""The Mpi record, by which kernels call MPI, and the memory it points to."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MpiMemory(NodesMemory):
     words : ndarray of int64
         That memory.
     owned : OwnedObjects
-        Its communicators, with that of the leaders.
+        The owned MPI objects, with the communicator of the leaders.
     node_order : NodeOrder
         Which ranks are where.
     """
@@ -92,7 +92,7 @@ class MpiMemory(NodesMemory):
     def receive_goodbyes(self, limit_s: float) -> bool:
         """Receive the goodbyes that no wait has read: each other leader has sent one.
 
-        A number of a communicator may be used again once it is freed, and so would they be.
+        MPI may give the number of a freed communicator to a new one, which would then receive them.
 
         Parameters
         ----------

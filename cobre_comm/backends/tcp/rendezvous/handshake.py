@@ -44,7 +44,7 @@ class AuthenticationFailed(Exception):
 
 
 class Refused(Exception):
-    """One proven end has refused the other; ``args[0]`` says why."""
+    """The accepting end has refused a proven peer; ``args[0]`` says why."""
 
 
 class Handshake(NamedTuple):
@@ -62,7 +62,7 @@ class Handshake(NamedTuple):
 
 
 def prove(key: bytes, role: bytes, transcript: bytes) -> bytes:
-    """Return the proof that only a holder of the key can make."""
+    """Return the HMAC-SHA256 of role and transcript, which only a holder of the key can make."""
     return hmac.digest(key, role + b"\0" + transcript, "sha256")
 
 

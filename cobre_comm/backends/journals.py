@@ -141,7 +141,7 @@ class Journals:
                 self._addresses[rank] = words.ctypes.data
 
     def note_raised(self, line: str) -> None:
-        """Note the exception by which this rank ends, so that the errors of other ranks can name it."""
+        """Note the exception by which this rank ends, so that other ranks' errors can name it."""
         words = np.zeros(journal.RAISED_WORDS, dtype=np.int64)
         letters = np.frombuffer(cut(line, journal.RAISED_BYTES), dtype=np.uint8)
         words.view(np.uint8)[: letters.size] = letters
@@ -171,7 +171,8 @@ class Journals:
     def leave_segment(self) -> None:
         """Let go of the segment, because no kernel uses it any more.
 
-        If a thread is reading journals to explain a failure, the segment stays until this object goes.
+        If a thread is reading journals to explain a failure, the segment stays as long as this
+        object.
         """
         self._addresses[:] = 0  # first: who begins to explain from now on finds nothing
         if not is_telling():

@@ -398,7 +398,7 @@ class KernelBackend(Communicator):
         poke_now(self._comm.guard, value)
 
     def stats(self) -> Stats:
-        """Return calls, bytes and seconds of this rank by operation, and the ranks it waited for."""
+        """Return, by operation, what this rank has spent, and the ranks that it has waited for."""
         refusal = _REFUSALS.get(self._guard, 0)
         if refusal and refusal != status.IS_BROKEN:
             self._raise(BARRIER, refusal)
@@ -434,7 +434,7 @@ class KernelBackend(Communicator):
             self.close()
 
     def _end_by(self, error: BaseException | None) -> None:
-        """Note the exception by which this rank ends, then close; called at the end of a program."""
+        """Note the exception by which this rank ends, then close; at the end of a program."""
         with contextlib.suppress(InvalidCommunicator):
             self._tell_raised(error)
             self.close()

@@ -1,7 +1,7 @@
 """The membership of a rank, which a backend's ``meet`` returns after the rendezvous.
 
-``kernel_backend.py`` does all else with it. It reaches the memory that the ranks of a node share, and
-the transport between nodes, through the protocols of this file alone.
+``kernel_backend.py`` does all else with it. It reaches the shared memory of a node, and the
+transport between nodes, through the protocols of this file alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Attachment(Protocol):
         """Tell the ranks that may wait for this one that it closes."""
 
     def close(self) -> None:
-        """Detach, so that other ranks see this one as gone; the memory goes with its last holder."""
+        """Let other ranks see that this one has gone; the memory goes with its last holder."""
 
 
 class NodesRecords(Protocol):

@@ -40,7 +40,7 @@ class RegionTable:
         self._lock = threading.Lock()
 
     def add(self, number: int, begin: int, nbytes: int) -> Callable[[], None]:
-        """List a region; return the function that strikes it off, to be called before it is unmapped."""
+        """List a region; return the function that strikes it off, to be called before unmapping."""
         store: Callable[..., int] = access.store_word_kernel.call  # loaded now: may run at exit
         regions = self._regions
         with self._lock:

@@ -20,13 +20,13 @@ class Parser(argparse.ArgumentParser):
     command : str
         The name of the command, after ``cobre-comm``.
     description : str
-        What it does.
+        One paragraph on what the command does.
     examples : str
         Lines of a shell.
     exit_codes : str
-        What each says.
+        The exit codes, each with its meaning.
     usage : str, optional
-        The arguments, where argparse does not find the right words.
+        The arguments in the usage line; by default argparse makes them.
     """
 
     def __init__(

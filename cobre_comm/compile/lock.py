@@ -29,11 +29,11 @@ def one_compiles_first(
     Parameters
     ----------
     name : str
-        What is compiled; processes that give the same name wait for each other.
+        Name of the kernels; processes with the same name wait for each other.
     environ : mapping
-        Says where the cache is.
+        The environment, which says where the cache is.
     patience_s : float
-        How long the others wait at most.
+        Longest wait of the other processes, in seconds.
 
     Yields
     ------

@@ -1,4 +1,4 @@
-"""Compile the kernels once, before R ranks would each do it.
+"""Compile the kernels once before ranks start, so that R ranks need not each do it.
 
 A marker file says that it has been done for these sources, this interpreter and this CPU, and
 lists the files of numba's cache; as long as they are there, the launcher need not even import
@@ -40,15 +40,16 @@ def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
     Parameters
     ----------
     backends : iterable of str
-        Names of built-in backends, also :data:`RARE`. What several need is compiled once, by one
-        process for all.
+        Names of built-in backends, also :data:`RARE`. Kernels that several backends share are
+        compiled once.
     environ : mapping
-        Of the process that compiles; variables of numba decide about what it makes, and where.
+        The environment of the process that compiles; variables of numba say what it makes, and
+        where.
 
     Returns
     -------
     list of str
-        Those whose kernels are not in a cache now.
+        The names whose kernels are not in a cache now.
     """
     if environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return list(backends)
@@ -69,7 +70,7 @@ def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
 
 
 def _directory(environ: Mapping[str, str]) -> pathlib.Path:
-    """Return where the markers are: beside the kernels, or beside the locks."""
+    """Return the folder of the markers: beside the kernels, or else beside the locks."""
     return pathlib.Path(kernel_folder(environ) or cache_folder(environ))
 
 
@@ -100,7 +101,7 @@ def _origin(package: str) -> str:
 
 
 def _stamp(path: str | pathlib.Path) -> str:
-    """Return what numba, too, takes for the version of a source file."""
+    """Return time and size of a source file, which numba, too, takes for its version."""
     try:
         status = pathlib.Path(path).stat()
     except OSError:

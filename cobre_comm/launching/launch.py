@@ -35,13 +35,13 @@ class WorkerInfo:
     Attributes
     ----------
     rank : int
-        Which rank it was.
+        Its rank.
     pid : int
-        Its process.
+        Its process id.
     backend : str
         The backend of its communicator.
     wall_time_s : float
-        How long the function ran there.
+        Seconds that the function ran on it.
 
     Examples
     --------
@@ -64,9 +64,9 @@ class LaunchResult(Generic[Value]):
     Attributes
     ----------
     values : list
-        What the function returned, by rank.
+        The values that the function returned, by rank.
     workers : list of WorkerInfo
-        By rank.
+        The workers, by rank.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class LaunchResult(Generic[Value]):
 
     @property
     def value(self) -> Value:
-        """What the function returned on rank 0.
+        """The value that the function returned on rank 0.
 
         Examples
         --------
@@ -96,7 +96,20 @@ class LaunchResult(Generic[Value]):
 
 
 def report_progress(payload: Any) -> None:
-    """Send a picklable object to ``on_progress`` in the parent; nothing outside a worker.
+    """Send an object from a rank to ``on_progress`` of :func:`launch`; collective with no one.
+
+    Outside a rank of ``launch``, and without ``on_progress``, this does nothing.
+
+    Parameters
+    ----------
+    payload : object
+        Picklable, unless the one rank runs in the calling process.
+
+    Raises
+    ------
+    Exception
+        As pickle does, if the payload cannot be pickled; with one rank, also what ``on_progress``
+        raises.
 
     Examples
     --------
@@ -148,14 +161,16 @@ def launch(
     Returns
     -------
     LaunchResult
-        ``values``, what ``fn`` returned on each rank, ``value``, rank 0's, and ``workers``.
+        ``values`` has what ``fn`` returned, by rank; ``value`` is rank 0's; ``workers`` has one
+        :class:`WorkerInfo` for each rank.
 
     Raises
     ------
     WorkerError
         For the first rank that failed; the others are ended.
     ValueError, TypeError, RuntimeError, InvalidBackend, BackendNotAvailable
-        Before anything is started, for arguments or a situation that cannot work.
+        For arguments or a situation that cannot work: before anything is started; with an executor
+        also when its workers do not come, each in a process of its own.
     KeyboardInterrupt
         After Ctrl-C, once no worker is left. A script that does not catch it ends with one line.
 
@@ -212,7 +227,7 @@ def _call_here(
     args: tuple[Any, ...],
     on_progress: OnProgress | None,
 ) -> LaunchResult[Any]:
-    """One rank: no process, and the same errors."""
+    """Call the function on one rank in this process, with the same errors as in a worker."""
     from cobre_comm.factory import create_communicator
 
     raised: list[BaseException] = []  # by on_progress

@@ -3,8 +3,8 @@
 MPI makes communicators by calls that block until all ranks have come, and that no signal ends. So
 a thread calls them, while the rank itself stays in step with the ranks of the parent: an interrupt,
 or the end of a rank, ends the split on all others. A thread that waits in MPI for a lost rank stays
-there. Where MPI allows calls from one thread alone, the rank makes the calls itself, and cannot stay
-in step meanwhile.
+there. Where MPI allows calls from one thread alone, the rank itself makes the calls, and cannot
+stay in step meanwhile.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def beside(make: Callable[[], T], look: Callable[[], None]) -> T:
-    """Run ``make`` in a thread of its own, call ``look`` again and again meanwhile, return its result."""
+    """Return the result of ``make``, run in a thread of its own; meanwhile call ``look``."""
     from mpi4py import MPI
 
     if MPI.Query_thread() < MPI.THREAD_MULTIPLE:

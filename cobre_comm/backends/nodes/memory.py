@@ -171,7 +171,7 @@ class NodesMemory:
             setattr(nodes, name, self.room(count * WORD_BYTES))
 
     def use_staging_buffer(self, half_bytes: int) -> None:
-        """Use the slots of the node's segment as staging buffer, with halves of ``half_bytes`` bytes."""
+        """Use the slots of the node's segment as staging buffer, ``half_bytes`` for each half."""
         comm, node, nodes = self._comm, self.node, self.nodes
         nodes.half_bytes = half_bytes
         nodes.staging = node.buffers

@@ -129,7 +129,7 @@ def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment
 
 
 def attach_nowhere(group: Group, leader: int) -> None:
-    """Take the steps of :func:`attach_group` on a rank without a color, so that all stay in step."""
+    """Take the steps of :func:`attach_group` on a rank of color None, so that all stay in step."""
     group.agree(LARGEST_BUFFER_BYTES)
     share_segment(group, PAGE_BYTES, leader=leader).close()
 

@@ -23,7 +23,7 @@ BODIES = Bodies("cobre_kernels.shm", step.abandon_body, wait.KERNELS)
 
 
 def meet(config: ShmConfig, group: Group | None = None, leader: int = 0) -> Membership:
-    """Attach to the segment of this node, by name or by a group of ranks that can talk; collective."""
+    """Attach the ranks to one segment, by its name or by a group that can talk; collective."""
     if group is None:
         attachment = attach(config)
     else:

@@ -72,7 +72,7 @@ def _namespace() -> int:
 
 
 def _started(pid: int) -> int:
-    """Return the start time of a process, in clock ticks since boot; UNKNOWN if it cannot be read."""
+    """Return the start time of a process, in clock ticks since boot; UNKNOWN if not to be read."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

@@ -3,10 +3,10 @@
 The file has mode 0600, is complete when it appears under its name, and is removed when the ranks
 have met. Only this user and root can read it. In a folder that others write to, something else may
 stand in its place: a FIFO, a folder, a link, another user's file. No rank waits at it or reads it;
-the error says what it is. Rank 0 locks its file, so a file without a lock is left from a killed rank
-0. The ranks of its machine then wait for the next file. The next rank 0 that writes to the folder
-removes the old one. Some file systems do not show the locks of another machine, so a rank looks for
-the lock only of its own machine.
+the error says what it is. Rank 0 locks its file, so a file without a lock is one that a killed rank
+0 has left. The ranks of its machine then wait for the next file, and the next rank 0 that writes to
+the folder removes the old one. Some file systems do not show the locks of another machine, so only
+files of the own machine are judged by their locks.
 """
 
 from __future__ import annotations

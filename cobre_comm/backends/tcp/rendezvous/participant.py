@@ -91,7 +91,7 @@ class Participant(abc.ABC):
 
     @abc.abstractmethod
     def where(self) -> dict[int, tuple[Any, ...]]:
-        """Return, by rank, the socket addresses of the other ranks, and this rank's own listener's."""
+        """Return, by rank, the socket addresses of the other ranks and of this rank's listener."""
 
     @abc.abstractmethod
     def refuse(self, error: InitializationFailed) -> None:

@@ -63,7 +63,7 @@ class Worker(Participant):
         return parts
 
     def where(self) -> dict[int, tuple[Any, ...]]:
-        """Return the socket addresses of all peers, and the one at which this worker has listened."""
+        """Return the socket addresses of all peers, and of the listener of this worker."""
         found = {rank: endpoint.sockaddr for rank, endpoint in enumerate(self._peers.endpoints)}
         return {**found, self.rank: self._listeners[0].getsockname()}
 

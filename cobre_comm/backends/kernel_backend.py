@@ -380,7 +380,7 @@ class KernelBackend(Communicator):
             self._comm.own = 0
 
     def _fence_region(self, identity: int) -> None:
-        """Wait at a fence for all ranks of the region; the step publishes all writes before it."""
+        """Wait at a fence for all ranks of this node; the step publishes all writes before it."""
         self._agree_on(FENCE, identity)
 
     def _check_usable(self) -> None:

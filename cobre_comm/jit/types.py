@@ -2,8 +2,8 @@
 
 A class of :class:`ObjectType` lists the fields that compiled code holds of one kind of object.
 Model and boxing (``values``), reference counts (``holding``) and messages on attributes
-(``attributes``) are written once, for every kind. The attributes and methods of a kind have a module
-of their own.
+(``attributes``) are written once, for every kind. Attributes and methods of a kind have a module of
+their own.
 
 numba sees two types of communicators: that of ``local``, whose collectives compile to copies, and
 every other one. So a user's function is compiled once for ``local`` and once for all other

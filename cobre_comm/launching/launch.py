@@ -96,7 +96,7 @@ class LaunchResult(Generic[Value]):
 
 
 def report_progress(payload: Any) -> None:
-    """Send an object from a rank to ``on_progress`` of :func:`launch`; collective with no one.
+    """Send an object from a rank to the ``on_progress`` of :func:`launch`.
 
     Outside a rank of ``launch``, and without ``on_progress``, this does nothing.
 
@@ -107,9 +107,8 @@ def report_progress(payload: Any) -> None:
 
     Raises
     ------
-    Exception
-        As pickle does, if the payload cannot be pickled; with one rank, also what ``on_progress``
-        raises.
+    TypeError, AttributeError, pickle.PicklingError
+        If the payload cannot be pickled; with one rank, ``on_progress`` may raise anything.
 
     Examples
     --------

@@ -71,7 +71,7 @@ class Failed:
         return error
 
     def _made_of(self, pickled: bytes) -> BaseException | None:
-        """Return the exception, if type and text are as reported: its constructor may do anything."""
+        """Return the exception, if it has the type and text of the report; else None."""
         made: Any = pickle.loads(pickled)
         error: BaseException = _from_parts(*made) if isinstance(made, tuple) else made
         return error if Report.of(error).says_the_same(self.report) else None

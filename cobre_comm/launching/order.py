@@ -59,7 +59,7 @@ def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool)
 
 
 def unpack(message: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], bool]:
-    """Prepare this process like the program's; return function, arguments, and ``wants_progress``."""
+    """Prepare this process like the program's; return function, arguments, ``wants_progress``."""
     world, tracker, call = pickle.loads(message)
     resource_tracker._resource_tracker._fd = tracker  # type: ignore[attr-defined]
     here: Any = process.current_process()

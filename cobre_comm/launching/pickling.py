@@ -1,8 +1,7 @@
 """Pickling between a program and its workers.
 
 pickle sends functions and classes by name, and a new process imports them. Where cloudpickle is
-installed, it sends by value what cannot be imported: definitions of a notebook, a lambda, a function
-within a function.
+installed, it sends others by value: definitions of a notebook, lambdas, functions within functions.
 """
 
 from __future__ import annotations

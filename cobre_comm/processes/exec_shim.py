@@ -31,7 +31,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def main() -> None:
-    """Do what the module says."""
+    """Bind this process to its core, tie it to its parent, and become the command."""
     parent, core, *command = sys.argv[1:]
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of the shim on Ctrl-C

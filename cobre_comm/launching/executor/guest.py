@@ -54,7 +54,7 @@ def _outcome(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
 ) -> bytes:
-    """Call the function as a rank; return the last message to the launcher, ``Done`` or ``Failed``."""
+    """Call the function as a rank; return the message with its outcome, ``Done`` or ``Failed``."""
 
     def reporter(payload: Any) -> None:
         if invitation.wants_progress:

@@ -1,4 +1,4 @@
-"""Which MPI library mpi4py loads, asked in a process of its own."""
+"""Find the MPI library that mpi4py loads, by asking in a process of its own."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Library:
     Parameters
     ----------
     vendor : str
-        One word, lower case.
+        Name of its vendor, one word in lower case.
     version : str
-        What it says about itself.
+        The first line of MPI_Get_library_version.
     path : str
-        Its file, or mpi4py's own where that is not known.
+        Its file; mpi4py's extension where that is not known.
     environment : mapping
         The environment in which mpi4py finds it.
     """

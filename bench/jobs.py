@@ -1,6 +1,6 @@
-"""Jobs of ranks: each is started when its first figure is asked, and takes all that was selected.
+"""Jobs of ranks: the first figure of a job starts it, and it takes all selected measurements.
 
-Jobs do not overlap: a rank of MPI that waits keeps a core busy.
+Jobs do not overlap, because a rank of MPI that waits keeps a core busy.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Jobs:
     Parameters
     ----------
     figures : iterable of Figure
-        What was selected, in order.
+        The selected figures, in order.
     options : Options
         How long to measure.
     say : callable
@@ -117,7 +117,7 @@ def run_job(
     Parameters
     ----------
     job : Job
-        How many ranks, started by whom.
+        The ranks, and the library that starts them.
     body : callable
         An importable function.
     *args : object

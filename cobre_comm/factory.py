@@ -64,7 +64,8 @@ def create_communicator(
     graceful : str or iterable of signals, optional
         Signals that ask to stop (:meth:`Communicator.stop_requested`) instead of their usual
         action, until the communicator is closed: ``"SIGTERM,SIGUSR1"``, or
-        ``[signal.SIGTERM]``. None reads ``COBRE_COMM_GRACEFUL``, which the launcher knows too; ``""`` takes none.
+        ``[signal.SIGTERM]``. None reads ``COBRE_COMM_GRACEFUL``, which the launcher knows too;
+        ``""`` takes none.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The tcp and mpi backends on one machine, beside what they replace. Measured with --full.
+"""The tcp and mpi backends on one machine, beside their peers. Measured with --full.
 
 *On one node*: tcp beside shm, whose kernels it uses where ranks share memory. *Over sockets*: every
 rank a node of its own, beside Open MPI restricted to its tcp transport, in the same processes; gloo

@@ -1,4 +1,4 @@
-"""Data of which every rank writes a part: a shared region and `fence`, beside `allgatherv`.
+"""Every rank writes a part of shared data: a region and `fence`, beside `allgatherv`.
 
 All ways live in the same processes and take turns. Bytes are those of all parts together.
 

@@ -1,4 +1,4 @@
-"""How long it takes until something happens: import, launcher, first collective, first compilation.
+"""Times of starting: import, launcher, first collective, first compilation.
 
 Each sample is a fresh process or job; the sides take turns. *Warm* is with the kernels in numba's
 cache and the modules' bytecode in Python's. *Cold* is with empty caches: the first job of a user on
@@ -44,7 +44,7 @@ IMPORTS = {
 
 
 def sides_of(what: str, folder: str) -> dict:
-    """Return, by side, what measures one sample."""
+    """Return, by side, the function that measures one sample."""
     ranks = STARTS[what][0]
     words, environ = starting.our_start(ranks, folder)
     if what in IMPORTS:
@@ -65,7 +65,7 @@ def sides_of(what: str, folder: str) -> dict:
 
 
 def mpi_starts(ranks: int, folder: str) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Return how each library that is there starts ranks."""
+    """Return, by installed library, the command and environment that start its ranks."""
     found = {}
     for library, name in LIBRARIES.items():
         try:
@@ -77,7 +77,7 @@ def mpi_starts(ranks: int, folder: str) -> dict[str, tuple[list[str], dict[str, 
 
 @pytest.fixture(scope="module")
 def started(pytestconfig):
-    """Measure all sides of something when it is first asked for."""
+    """Measure all sides of a row of ``STARTS`` when its first side is asked for."""
     rounds = min(pytestconfig.getoption("rounds"), MOST_ROUNDS)
     taken: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory(prefix="cobre-bench-") as bytecode:

@@ -1,4 +1,4 @@
-"""What waiting costs: the CPU time of a rank that waits 10 s, and barriers with too few cores.
+"""The cost of waiting: CPU time of a rank that waits 10 s, and barriers with too few cores.
 
 *A rank waits 10 s* at a barrier for one that sleeps. The figure is the share of a core that its
 process uses meanwhile, from Python and from @njit, beside MPI_Barrier in the same processes. Over

@@ -43,7 +43,7 @@ class Crowd:
 
 @njit(nogil=True)
 def hand_over(mine, theirs, first, count, begins, scratch):
-    """Hand a word to the other process of the pair and sleep until it comes back, so often."""
+    """Hand a word to the other process of the pair and sleep until it is back, ``count`` times."""
     for number in range(first, first + count):
         if begins:
             store_release(mine, number)  # read by load_acquire in `sleep_until`, there
@@ -72,7 +72,7 @@ class Switches:
     world : mpi4py.MPI.Intracomm
         All ranks; the first two are the first pair, and so on.
     pairs : int
-        How many take part; other ranks sleep meanwhile.
+        Number of pairs that take part; other ranks sleep meanwhile.
     cores : list of int
         The cores that the job has.
     """

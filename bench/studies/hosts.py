@@ -33,7 +33,7 @@ OPEN_MPI = {**OPEN_MPI_OVER_TCP, **MPI_ON_CABLE}
 
 
 def cases(size: int) -> list[Case]:
-    """Return the cases; those of allgatherv say how much all ranks send together."""
+    """Return the cases; the label of an allgatherv has the bytes of all ranks together."""
     long = [("allgatherv", 64), ("broadcast", 64), ("allreduce", 16), ("allreduce", 1)]
     rows = [(name, f"{megabytes} MB", megabytes * 1_000_000) for name, megabytes in long]
     rows += [
@@ -58,7 +58,7 @@ def take_on_hosts(comm, hosts: list[str], *args: object) -> dict:
 def start(rate: str, job: Job, measurements: list, options: Options) -> dict:
     """Make the hosts and start, on the first one, the ranks that then move to their own.
 
-    Hosts lend their networks alone: processes elsewhere could be no children of this one.
+    Ranks use only the networks of hosts, because they must stay children of this process.
     """
     with Network(job.ranks) as network:
         for host in network.hosts:

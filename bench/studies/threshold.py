@@ -1,4 +1,4 @@
-"""Where the ring begins to beat the mesh on one machine: for COBRE_TCP_EAGER_BYTES.
+"""Find the size at which the ring begins to beat the mesh on one machine (eager bytes).
 
     python -m bench.studies threshold [-n 2 4]
 

@@ -83,7 +83,7 @@ class Failure(Exception):  # numba raises no other
         if values:  # CPython may hand an instance of another class back to the first one
             return cast(BaseException, values[0])
         worded = _explained.worded
-        if _explained.is_made:  # numba drops what it has made first; a kept one would hold frames
+        if _explained.is_made:  # numba drops the first instance; a kept exception would hold frames
             del _explained.worded
         _explained.is_made = True
         return cast(_Worded, worded).raised()
@@ -174,7 +174,7 @@ def _word(address: int, operation: int, outcome: int, *numbers: int) -> _Worded:
     return _Worded(_argument_error(comm.size, operation, outcome, *numbers))
 
 
-# What is wrong with the arguments of a refused call, by its status.
+# The problem with the arguments of a refused call, by its status.
 _HINTS = {
     status.LENGTHS_DIFFER: "send and recv need the same length, at least 1",
     status.SEND_NOT_COUNT: "send.size must be counts[rank]",
@@ -302,7 +302,7 @@ def _mpi_failure(comm: View, operation: str) -> CollectiveFailed:
     return CollectiveFailed(operation, comm.mpi_error, text)
 
 
-# What the ranks do not agree on, if their calls look alike.
+# The difference between calls of ranks that look alike.
 _DIFFERENCES = {
     ALLGATHERV: " (with different counts, displacements or item sizes)",
     GATHERV: " (the root's counts are not what the ranks send)",

@@ -249,7 +249,7 @@ def _pack(obj: Any) -> _Packed:
     try:
         text = pickle.dumps(obj, protocol=5, buffer_callback=buffers.append)
         raw = [buffer.raw() for buffer in buffers]
-    except Exception as error:  # the other ranks must hear of it, whatever it is
+    except Exception as error:  # the other ranks must hear of any error
         reason = f"{type(error).__name__}: {text_of(error)}".encode()
         return _Packed([np.frombuffer(reason, dtype=np.uint8)], problem=True)
     views = itertools.chain([memoryview(text)], raw)

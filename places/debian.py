@@ -8,8 +8,8 @@ from places.frame import Missing, run, tool
 
 MIRROR = "http://deb.debian.org/debian/"
 MERGED = "bin", "sbin", "lib", "lib64"
-# Only this process and its children see the mounts. $0 is the folder, $1 the working directory of the
-# command, and up to -- follow the folders of this machine that it sees.
+# Only this process and its children see the mounts. $0 is the folder, $1 the working directory of
+# the command, and up to -- follow the folders of this machine that it sees.
 ENTER = """set -e; root=$0 cwd=$1; shift
 mount --rbind /proc "$root/proc"; mount --rbind /dev "$root/dev"; mount -t tmpfs tmpfs "$root/tmp"
 while [ "$1" != -- ]; do mkdir -p "$root$1"; mount --bind "$1" "$root$1"; shift; done; shift

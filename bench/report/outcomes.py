@@ -140,7 +140,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Either:
-    """Alternative targets, of which one has to hold; shown is the first that holds, or the first."""
+    """Alternative targets: one has to hold. The report shows the first that holds, or the first."""
 
     targets: tuple[Target, ...]
 

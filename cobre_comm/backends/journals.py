@@ -174,7 +174,7 @@ class Journals:
         If a thread is reading journals to explain a failure, the segment stays as long as this
         object.
         """
-        self._addresses[:] = 0  # first: who begins to explain from now on finds nothing
+        self._addresses[:] = 0  # first: an explanation that begins from now on finds no journal
         if not is_telling():
             self._memory.clear()
 

@@ -147,7 +147,7 @@ class KernelBackend(Communicator):
         if rank == 0 and (refused := refusal(os.environ)):
             _warn_once(refused)
         with progress() if rank == 0 else contextlib.nullcontext():
-            # Before what closes it: that writes into the journal, also of a half-made communicator.
+            # First, because ``close`` writes into the journal, also of a half-made communicator.
             self._journals = Journals(comm)
             self._late_lines = [
                 prepare_late_lines(comm, comm, range(size), self.__words, self._journals)

@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and end with status 2."""
+        """Print the mistake in one line, and exit with status 2."""
         if message.startswith(_UNKNOWN):
             first = message.removeprefix(_UNKNOWN).split()[0].partition("=")[0]
             message += did_you_mean(first, self._option_string_actions)

@@ -33,7 +33,7 @@ def line_of(error: BaseException) -> str:
 
 
 def cut(line: str, nbytes: int) -> bytes:
-    """Return a line as UTF-8 of so many bytes at most; dots stand for what is missing."""
+    """Return a line as UTF-8 of at most ``nbytes`` bytes; three dots end a line that was cut."""
     encoded = line.encode(errors="backslashreplace")
     if len(encoded) <= nbytes:
         return encoded

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cobre_kernels.machine.compiling.cache_folder import cache_folder
 
-PATIENCE_S = 300.0  # several times what a compilation takes; its process may have been stopped
+PATIENCE_S = 300.0  # several times as long as a compilation; its process may have been stopped
 _LOOK_S = 0.05
 
 

@@ -28,7 +28,7 @@ from cobre_kernels.machine.compiling.hashing import hash_of
 from cobre_comm.compile.lock import one_compiles_first
 from cobre_comm.processes.interpreter import interpreter_command, tied_command
 
-RARE = "rare-kernels"  # of all backends: what a program compiles when it first calls it
+RARE = "rare-kernels"  # of all backends: kernels that are compiled on first use
 _CPU_BYTES = 4096  # the first processor of /proc/cpuinfo, features included
 
 
@@ -144,6 +144,6 @@ def _compile(markers: Mapping[str, pathlib.Path], environ: Mapping[str, str]) ->
         env={**environ, "NUMBA_NUM_THREADS": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is ours; what it was doing is of no interest then
+        start_new_session=True,  # a Ctrl-C is for this process, which then ends the other
         check=False,
     )

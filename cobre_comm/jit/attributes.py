@@ -15,7 +15,7 @@ from numba.extending import infer_getattr, overload_attribute, overload_method
 from cobre_comm.jit.holding import HeldMethod, QuickMethod, give_back_after
 from cobre_comm.jit.types import CommType, ObjectType
 
-PARALLEL_LOOP = "__numba_parfor_gufunc"  # what numba calls the function it makes of a prange
+PARALLEL_LOOP = "__numba_parfor_gufunc"  # numba's name of the function that it makes of a prange
 
 
 def attribute(cls: type[ObjectType], name: str) -> Any:

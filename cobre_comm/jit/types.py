@@ -64,7 +64,7 @@ def carry_version(context: Any) -> None:
 
 
 def current_version(tag: str) -> CurrentVersion:
-    """Return the constant, or raise what numba takes for a missing file: then it compiles anew."""
+    """Return the constant, or raise ``FileNotFoundError``, on which numba compiles anew."""
     if tag != version_tag():
         raise FileNotFoundError("compiled with another version of cobre_comm")
     return CurrentVersion()

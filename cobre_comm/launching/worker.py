@@ -90,7 +90,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Done, int]:
 
 
 def call_to_value(fn: Callable[..., Any], comm: Any, args: tuple[Any, ...]) -> Any:
-    """Call ``fn``; ``sys.exit(0)`` in it means that it returned None."""
+    """Call ``fn`` and return its value; None if it calls ``sys.exit(0)``."""
     try:
         return fn(comm, *args)
     except SystemExit as error:

@@ -54,7 +54,7 @@ class Ending:
 def first_failure(endings: Iterable[Ending]) -> Ending | None:
     """Return the ending that caused the others, or None if no rank failed."""
     failures = [ending for ending in endings if ending.code != 0]
-    # Of those seen at the same moment, a signal comes first: it leaves no time for anything else.
+    # Of endings at the same moment, a signal comes first: it leaves no time for anything else.
     return min(failures, key=lambda end: (end.secondary, end.at, end.code >= 0), default=None)
 
 

@@ -15,7 +15,7 @@ TERMINATE_S = 0.7  # from SIGTERM to SIGKILL
 
 
 class Escalation:
-    """A schedule of signals, none while the job goes well.
+    """A schedule of signals, which is empty while the job goes well.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ import signal
 import sys
 
 NO_CORE = "-"
-OUTSIDE = 0  # what getppid(2) says of a parent in an outer PID namespace, as long as it lives
+OUTSIDE = 0  # getppid(2) for a parent that lives in an outer PID namespace
 _PR_SET_PDEATHSIG = 1
 
 

@@ -42,7 +42,7 @@ class Guardian:
     def __init__(self, shm_name: str) -> None:
         import subprocess
 
-        # Its own session: what ends the launcher's process group must not end the guardian.
+        # Its own session: a signal to the launcher's process group must not end the guardian.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WITNESSED)  # and it inherits that
         try:
             self._process = subprocess.Popen(

@@ -134,7 +134,7 @@ class Outbox:
             self._loop.unserve(self._writer)
 
     def close(self) -> None:
-        """Hang up: a rank that waits for a message learns that there is none."""
+        """Close the pipe, so that a rank that waits for a message sees the end of file."""
         if self._writer >= 0:
             self._loop.unserve(self._writer)
             os.close(self._writer)

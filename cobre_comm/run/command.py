@@ -195,7 +195,7 @@ def _example(chosen: argparse.Namespace) -> str:
 
 
 def _job(chosen: argparse.Namespace) -> Job:
-    """Return the job that the options describe; ``ValueError`` or ``BackendError`` if none."""
+    """Return the job of the options; ``ValueError`` or ``BackendError`` if they make none."""
     from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
     from cobre_comm.run.nodes import job_on_nodes
 

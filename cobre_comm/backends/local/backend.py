@@ -72,7 +72,7 @@ class LocalBackend(KernelBackend):
 
 
 def kernels() -> list[Kernel]:
-    """Return what is compiled before ranks start."""
+    """Return the kernels that are compiled before ranks start."""
     return [*COMMON_KERNELS, *BODIES.all()]
 
 

@@ -20,7 +20,7 @@ from types import TracebackType
 
 from cobre_comm.common import raised, report_pipe
 
-OUTPUT_S = 0.2  # Hydra drops what is still in its pipes when a job is aborted
+OUTPUT_S = 0.2  # Hydra drops output that is still in its pipes when a job is aborted
 
 
 @functools.cache

@@ -117,7 +117,7 @@ class MpiBackend(KernelBackend):
 
 
 def kernels() -> list[Kernel]:
-    """Return what is compiled before ranks start; needs no MPI."""
+    """Return the kernels that are compiled before ranks start, without loading an MPI."""
     library.make_known(pretend=True)
     return [*node_kernels(), *BODIES.all(), *VERBS.all()]
 

@@ -51,7 +51,7 @@ class MpiTransport:
 
     def __init__(self, config: MpiConfig, order: NodeOrder, objects: OwnedObjects) -> None:
         self.config, self.owned = config, objects
-        self.half_bytes = 0  # half of what every node can stage
+        self.half_bytes = 0  # of half a staging buffer, on every node
         self.pids: dict[int, int] = {}
         self._order = order
 
@@ -115,6 +115,6 @@ def _attach(transport: MpiTransport, order: NodeOrder) -> Attachment:
 
 
 def _kernels_of_several_nodes() -> list[Kernel]:
-    """Return what runs on several nodes, after making MPI's functions known to the compiler."""
+    """Return the kernels of several nodes, after making MPI's functions known to the compiler."""
     library.make_known()
     return [*COMMON_KERNELS, *BODIES.all(), *VERBS.all(), *access.KERNELS]

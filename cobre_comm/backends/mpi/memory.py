@@ -81,7 +81,7 @@ class MpiMemory(NodesMemory):
         world.Set_errhandler(MPI.ERRORS_RETURN)
 
     def _make_messages(self, size: int, nodes: int) -> None:
-        """Take memory for what leaders send and receive."""
+        """Allocate the tables and messages that leaders send and receive."""
         mpi = self._mpi
         mpi.counts = self.room(4 * nodes * WORD_BYTES)
         mpi.message_bytes = records.message_bytes(size)
@@ -116,7 +116,7 @@ class MpiMemory(NodesMemory):
             message = self._world.Improbe(source=MPI.ANY_SOURCE, tag=messages.TAG)
             if message is not None:
                 message.Recv([buffer, MPI.BYTE])
-                # A goodbye is the last that a leader sends; what it asked before has no answer now.
+                # A goodbye is a leader's last message; its earlier queries need no answer now.
                 if received.kind in (REPORT, GOODBYE):
                     leaders[nodes.node_of[received.sender]].condition = LEFT
             elif running_s() > deadline:

@@ -59,7 +59,7 @@ def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
 
 
 def compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
-    """Let the first rank of a node compile what numba's cache does not have yet.
+    """Let the first rank of a node compile the kernels that numba's cache lacks.
 
     The others sleep, and then load the kernels from the cache. mpiexec starts all ranks at once, so
     each would compile the same kernels. `cobre-comm run` fills the cache before it starts ranks.

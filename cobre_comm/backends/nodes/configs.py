@@ -1,4 +1,4 @@
-"""Configurations that follow from where the ranks are: those of a node, and of a part."""
+"""Configurations that follow from the placement of ranks: of a node, and of a part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The private memory of a communicator over several nodes: its records and what they point to."""
+"""The private memory of a communicator over several nodes: its records and their tables."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class ShmBackend(KernelBackend):
 
 
 def kernels() -> list[Kernel]:
-    """Return what is compiled before ranks start."""
+    """Return the kernels that are compiled before ranks start."""
     return [*COMMON_KERNELS, *BODIES.all(), *step.KERNELS, *access.KERNELS]
 
 

@@ -189,7 +189,7 @@ def _follow(config: ShmConfig) -> Segment:
 
 
 def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
-    """OPEN, CHECK and REGISTER; return the segment, or what is still missing."""
+    """OPEN, CHECK and REGISTER; return the segment, or None and the reason to try again."""
     try:
         file = segments.open_named(config.name)
     except FileNotFoundError:

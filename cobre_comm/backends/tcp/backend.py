@@ -124,7 +124,7 @@ class TcpBackend(KernelBackend):
 
 
 def kernels() -> list[Kernel]:
-    """Return what is compiled before ranks start."""
+    """Return the kernels that are compiled before ranks start."""
     return [*node_kernels(), *BODIES.all(), *VERBS.all(), *access.KERNELS, *local.BODIES.all()]
 
 

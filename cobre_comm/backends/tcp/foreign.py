@@ -19,9 +19,9 @@ from typing import NamedTuple
 from cobre_comm.backends.tcp.token_file import PREFIX, SUFFIX, told_by_file
 from cobre_comm.config import TcpConfig
 
-# Every process may have to compile first, and none knows when the last one is started.
+# Every process may have to compile first, and the launcher may start the last one much later.
 CONNECT_TIMEOUT_MS = "300000"
-FIRST_PORT, PORTS = 20000, 10000  # below those that Linux gives to connections
+FIRST_PORT, PORTS = 20000, 10000  # below the ports that Linux gives to connections
 _STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NODELIST")
 _TORCH = ("RANK", "MASTER_ADDR", "MASTER_PORT")
 _made = itertools.count()  # communicators of this process that met by a file

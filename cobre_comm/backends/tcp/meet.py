@@ -20,7 +20,7 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 from cobre_comm.loading import Bodies
 
-COMPILE_S = 300.0  # what no rank expected to run, on a slow machine
+COMPILE_S = 300.0  # for kernels that no rank expected to run, on a slow machine
 
 
 def meet(

@@ -1,4 +1,4 @@
-"""A file by which rank 0 gives the other ranks a secret, if their launcher gave them none.
+"""A file by which rank 0 gives the other ranks a secret, if their launcher has not.
 
 The file has mode 0600, is complete when it appears under its name, and is removed when the ranks
 have met. Only this user and root can read it. In a folder that others write to, something else may

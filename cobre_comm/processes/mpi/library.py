@@ -26,7 +26,7 @@ if os.path.exists("/proc/self/maps"):
         paths = [line.split(None, 5)[5].strip() for line in maps if "/libmpi" in line]
 print("\\n" + json.dumps([MPI.Get_library_version(), paths[0] if paths else MPI.__file__]))
 """
-# What MPI_Get_library_version says, in lower case; the first sign that is in it counts.
+# Words in MPI_Get_library_version, in lower case, and the vendor; the first that is found counts.
 _VENDORS = (
     ("intel(r) mpi", "impi"),
     ("open mpi", "openmpi"),
@@ -92,7 +92,7 @@ def _with_and_without_our_libraries(environ: Mapping[str, str]) -> list[dict[str
 
 
 def _ask(environment: dict[str, str]) -> Library | str:
-    """Return the library, or why there is none."""
+    """Return the library, or a sentence on why mpi4py loads none."""
     try:
         answer = subprocess.run(
             [sys.executable, "-c", _QUESTION],

@@ -24,7 +24,7 @@ from cobre_comm.processes.mpi.variables import without_outer_job
 OVERRIDE = "COBRE_MPI_MPIEXEC"
 ANSWER_S = 20.0  # a starter on a slow network file system
 
-# What a starter's --version says, in lower case, and whose it is. Intel's is also a Hydra.
+# Words in a starter's --version, in lower case, and its MPI. Intel's starter is also a Hydra.
 _SIGNS = (
     ("intel(r) mpi", "impi"),
     ("open mpi", "openmpi"),

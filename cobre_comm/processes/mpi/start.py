@@ -151,7 +151,7 @@ class MpiStart:
 
     def _hear(self, link: socket.socket) -> None:
         """Take a line: first ``RANK PARENT`` of the shim, then ``PID`` of the rank."""
-        # Lines are far shorter than what a socket may split, and the second answers an order.
+        # Lines are too short for a socket to split, and the second answers an order.
         try:
             words = link.recv(_LINE_BYTES).split()
         except BlockingIOError:

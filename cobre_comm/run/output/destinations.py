@@ -18,7 +18,7 @@ from cobre_comm.run.output.log_file import LogFile
 from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.run.output.relay import Relay
 
-_OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3  # of what tcgetattr returns
+_OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3  # in the list of tcgetattr
 _FALLBACK_SIZE = (80, 24)
 
 

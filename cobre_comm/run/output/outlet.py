@@ -10,8 +10,8 @@ from collections import deque
 from cobre_comm.run.descriptors import STDERR, STDOUT
 
 FULL_BYTES = 2**20  # then ranks' output is no longer read, until half of it is written
-# What select.poll calls writable takes this much of a pipe or terminal without blocking
-# (PIPE_BUF on Linux). A file takes anything.
+# A pipe or terminal that select.poll calls writable takes this much without blocking (PIPE_BUF on
+# Linux). A file takes any number of bytes.
 ATOMIC_BYTES = 4096
 FILE_BYTES = 2**20
 
@@ -67,7 +67,7 @@ class Outlet:
         data = self._pending[0]
         try:
             written = os.write(self.fd, memoryview(data)[: self._limit])
-        except BlockingIOError:  # who shares the descriptor has set it so
+        except BlockingIOError:  # another process that shares the descriptor has set it so
             return
         except OSError as error:
             if isinstance(error, BrokenPipeError):

@@ -1,4 +1,4 @@
-"""Reading the solution of a tableau, and its check against the original data."""
+"""Read the solution of a tableau, and check it against the original data."""
 
 import numpy as np
 from compiled import PLAIN
@@ -106,11 +106,11 @@ def refine_price(lp: Lp) -> None:
 
 @njit(**PLAIN)
 def mend_dual(lp: Lp) -> float:
-    """Shrink `y` until no reduced cost has the wrong sign; return the largest that is left.
+    """Shrink `y` until no reduced cost has the wrong sign; return the largest one that still has.
 
     A reduced cost of the wrong sign on an unbounded variable would make the dual objective
-    infinite. If it is small beside the cost, `y` is shrunk towards zero, where all costs are as
-    given.
+    infinite. If it is small beside the cost, `y` is shrunk towards zero, where the reduced costs
+    are the costs of the program.
     """
     worst, shrink = 0.0, 1.0
     for j in range(lp.cost.size):
@@ -156,7 +156,7 @@ def read_dual(lp: Lp) -> float:
 
 @njit(**PLAIN)
 def read_excess(lp: Lp) -> float:
-    """Return by how much a basic variable passes its bound, relative to one plus that bound."""
+    """Return the largest excess of a basic variable over its bound, relative to one plus that."""
     worst = 0.0
     for i in range(lp.head[ROWS]):
         low, high = lp.lower[lp.basis[i]], lp.upper[lp.basis[i]]
@@ -169,7 +169,7 @@ def read_excess(lp: Lp) -> float:
 
 @njit(**PLAIN)
 def read_gap(lp: Lp) -> float:
-    """Return how far the cost of `x` is from the dual objective, relative to that."""
+    """Return the relative difference between the cost of `x` and the dual objective."""
     m, n = lp.a.shape
     cost, size = 0.0, 0.0
     for j in range(n):
@@ -188,8 +188,8 @@ def read_gap(lp: Lp) -> float:
 def accept(lp: Lp, tolerance: float) -> bool:
     """Read the solution, refined if need be; return whether it fits the original data.
 
-    It is optimal if it keeps rows and bounds and costs no more than the dual objective. All that
-    is left to each of these is written to `measure`.
+    A solution is optimal if it keeps rows and bounds and costs no more than the dual objective. The
+    errors in each of these are written to `measure`.
     """
     residual = read_primal(lp)
     for _ in range(2):

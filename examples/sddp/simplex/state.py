@@ -34,7 +34,7 @@ class Lp(NamedTuple):
     cost: np.ndarray  # (n,)
     lower: np.ndarray  # (n + m + slots,)
     upper: np.ndarray  # (n + m + slots,)
-    ceiling: np.ndarray  # (n,) what an optimal x is known not to exceed, where `upper` is infinite
+    ceiling: np.ndarray  # (n,) a bound that no optimal x exceeds, where `upper` is infinite
     status: np.ndarray  # (n + m + slots,) AT_LOWER, AT_UPPER or AT_ZERO, if nonbasic
     where: np.ndarray  # (n + m + slots,) row of a basic variable, ~column of a nonbasic one
     tab: np.ndarray  # (m + slots, n) x_basic = tab @ x_nonbasic
@@ -52,7 +52,7 @@ class Lp(NamedTuple):
     ratio: np.ndarray  # (n,) work: dual ratios
     mark: np.ndarray  # (n,) work: candidate columns
     base: np.ndarray  # (1,) dual objective
-    measure: np.ndarray  # (MEASURES,) how far the last solution is from right, as checked
+    measure: np.ndarray  # (MEASURES,) errors of the last solution that was checked
 
 
 def allocate(rows: int, columns: int, slots: int, width: int) -> Lp:

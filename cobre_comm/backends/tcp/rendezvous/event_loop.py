@@ -106,7 +106,7 @@ class Loop:
 
 
 def receive(sock: socket.socket, count: int, until: float = NEVER) -> Task[bytes]:
-    """Receive exactly so many bytes, and none after them."""
+    """Receive exactly ``count`` bytes, and leave later ones in the socket."""
     data = bytearray()
     while len(data) < count:
         try:

@@ -51,7 +51,7 @@ class Handshake(NamedTuple):
     """The facts that the connecting end sends about itself, in the order of the wire."""
 
     rank: int
-    size: int  # the number of ranks that it was given
+    size: int  # the number of ranks that it was told
     version: int  # of its protocol
     byte_order: int  # 0: little-endian, 1: big-endian
     purpose: int  # of the link

@@ -23,7 +23,7 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
 LOG_WAIT_AFTER_S = 10.0
-LOOK_S = 0.02  # for what else this rank looks after meanwhile
+LOOK_S = 0.02  # between two calls of ``meanwhile``
 LINK_ADVICE = (
     "every rank must be able to connect to every other (a firewall?), or raise "
     "COBRE_TCP_CONNECT_TIMEOUT_MS"
@@ -46,12 +46,12 @@ class Participant(abc.ABC):
         self.links = Links()
         self._config = config
         self._token = (config.token or "").encode(errors="surrogateescape")
-        self._processes: dict[int, bytes] = {}  # by rank: what it told of its process
+        self._processes: dict[int, bytes] = {}  # by rank: the identity of its process
         self._loop = Loop()
         self._acceptor: Acceptor | None = None
         self._listeners: list[socket.socket] = []
         self._limit = math.inf  # until when all ranks have to be linked
-        self._talks: dict[int, Task[None]] = {}  # by rank: what serves its control link
+        self._talks: dict[int, Task[None]] = {}  # by rank: the task that serves its control link
         self._said: set[int] = set()  # ranks that have been sent all that is due
         self._frames: dict[int, bytes] = {}  # by rank: the frame that has come
         self.meanwhile: Callable[[], None] | None = None
@@ -145,7 +145,7 @@ class Participant(abc.ABC):
         return running_s() + limit_ms / 1000 if limit_ms else math.inf
 
     def _until(self, done: Callable[[], bool], until: float, failure: Callable[[], str]) -> None:
-        """Run all tasks until ``done()``; raise what ``failure()`` says if that takes too long.
+        """Run all tasks until ``done()``; after the limit, raise an error with ``failure()``.
 
         Somebody may be starting the other ranks by hand, so the log mentions a wait of 10 s.
         """

@@ -13,8 +13,8 @@ import sys
 from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint, address_of, resolve
 from cobre_comm.errors import InitializationFailed
 
-BACKLOG = 1024  # hundreds of ranks start at once; the system cuts it to what it allows
-SPARE_DESCRIPTORS = 64  # for what else the process opens, and a few connections
+BACKLOG = 1024  # hundreds of ranks start at once; the system may lower it
+SPARE_DESCRIPTORS = 64  # for other files of the process, and a few connections
 # A machine that vanishes is detected after 30 + 6 * 10 s: not before the usual timeout of a
 # collective, because a network that comes back should find the job alive.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
@@ -25,7 +25,7 @@ def prepare(sock: socket.socket) -> socket.socket:
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEPALIVE.items():  # TCP_KEEPALIVE is what macOS calls TCP_KEEPIDLE
+    for name, value in KEEPALIVE.items():  # macOS calls TCP_KEEPIDLE TCP_KEEPALIVE
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     if hasattr(socket, "SO_NOSIGPIPE"):

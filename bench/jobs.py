@@ -23,7 +23,7 @@ DEADLINE_S = 7200
 
 
 class Jobs:
-    """The jobs of a session and what they measured.
+    """The jobs of a session, and their results.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Jobs:
         self._options, self._say, self._start = options, say, start or take_measurements
 
     def told(self, figure: Figure) -> dict | None:
-        """Return all arguments of ``recording.record``; None where the side is not there."""
+        """Return all arguments of ``recording.record``; None if the side is not installed."""
         job, result = figure.job, self._result(figure.job)
         taken = result["measurements"][list(self._plans[job]).index(figure.measurement)]
         if taken["error"]:
@@ -112,7 +112,7 @@ def take_measurements(job: Job, measurements: list, options: Options) -> dict:
 def run_job(
     job: Job, body: Callable, *args: object, environment: Mapping[str, str] | None = None
 ) -> dict:
-    """Return what ``body(None, *args)`` returns on rank 0 of a job.
+    """Run ``body(None, *args)`` on the ranks of a job; return the value of rank 0.
 
     Parameters
     ----------

@@ -15,12 +15,12 @@ from bench.peers import PEERS, environment_of
 
 OURS = "cobre_comm"
 BACKENDS = ("shm", "tcp", "mpi")  # sides of ours
-IN_REGION = "region"  # ours over shm, where what ranks receive lies in a region
+IN_REGION = "region"  # ours over shm, where ranks receive into a region
 FLAT = "flat"  # ours over tcp, where every rank is a node of its own: all goes through sockets
-OVER_SHM = "over shm"  # what our other backends are measured beside, where all share memory
-COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", "persistent")  # whose ratios to the others are told
+OVER_SHM = "over shm"  # the side beside our other backends, where all ranks share memory
+COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", "persistent")  # sides with ratios to the others
 FRESH = "fresh data"  # the setting in which ranks write other data between the calls
-SAME = "the same data"  # what that of the other figures is called beside it
+SAME = "the same data"  # the name of the other setting beside it
 PEER, GLOO = "peer", "gloo"  # PEER is the MPI library that started the ranks
 MEMCPY, MEMCPY_ONCE = "memcpy", "memcpy of one's own block"
 # prterun takes `--mca btl ...` without effect, so variables choose the transport. Open MPI leaves

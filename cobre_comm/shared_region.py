@@ -258,7 +258,7 @@ def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:
     Raises
     ------
     TypeError
-        If ``count`` is not an integer, or ``dtype`` holds Python objects.
+        If ``count`` is not an integer, or ``dtype`` holds Python objects or has no size.
     ValueError
         If ``count`` is negative.
     AllocationFailed

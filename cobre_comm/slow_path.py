@@ -46,7 +46,7 @@ def check_array(operation: str, name: str, value: object, *, writable: bool) -> 
     Raises
     ------
     TypeError
-        If it is not an array, or holds Python objects.
+        If it is not an array, holds Python objects, or has elements of no size.
     ValueError
         If it is not C-contiguous, or has to be writable and is not.
     """

@@ -22,7 +22,7 @@ TRAIN = ROOT / "examples" / "sddp" / "train.py"
 CASE = ROOT / "examples" / "sddp" / "cases" / "fast_hydro_thermal_2.json"
 _TOOL_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 _OURS = ("COBRE_", "PMI_", "OMPI_", "SLURM_")
-SHOWN = 300  # characters of what a job that failed has said
+SHOWN = 300  # characters of the output of a failed job
 
 
 class Missing(Exception):

@@ -16,7 +16,7 @@ from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 
 ROOT = Path(__file__).parents[2]
 WHEELS = ROOT / "bench" / "results" / "wheels"
-BUILD = ("hatchling", "editables")  # what pip needs to install a checkout
+BUILD = ("hatchling", "editables")  # packages with which pip installs a checkout
 DEADLINE_S = 900
 HELLO = str(ROOT / "examples" / "hello_ranks.py")
 HELLO_SAYS = "4 ranks, whose numbers add up to 6"

@@ -13,7 +13,7 @@ from bench.peers import LIBRARIES
 from bench.plan import FLAT, GLOO, OVER_SHM, PEER, Job
 from bench.ranks.collectives import Collective
 
-VISIBLE_BYTES = 512 * 1024  # what shows clearly in an interface's counters
+VISIBLE_BYTES = 512 * 1024  # enough to show clearly in an interface's counters
 TCP_ROWS = [BARRIER, *ALLREDUCE[1:], *ALLGATHERV, *BROADCAST, ITERATION]
 MPI_ROWS = [
     BARRIER,

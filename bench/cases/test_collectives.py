@@ -79,7 +79,7 @@ def pytest_generate_tests(metafunc):
 
 
 def region_figures():
-    """Return collectives whose results lie in a region, beside those into memory of each rank."""
+    """Return figures of collectives into a region, beside those into memory of each rank."""
     jobs = jobs_of(RANKS, ["openmpi"])
     yield from figures_of(jobs, INTO_REGION, "into a region")
     asked = [replace(each, fresh=True) for each in INTO_REGION]

@@ -25,7 +25,7 @@ from cobre_comm.errors import InitializationFailed
 
 MOST_ROUNDS, MOST_COLD_ROUNDS = 5, 2
 MPI = list(LIBRARIES.values())
-# By what is started: ranks, label, sides.
+# By the kind of start: ranks, label, sides.
 STARTS = {
     "import": (1, "import cobre_comm", [OURS, "numpy", "numba"]),
     "load": (1, "load create_communicator", [OURS, "numpy", "numba"]),

@@ -21,7 +21,7 @@ HEADERS = 1448 / 1514  # payload of a full frame of a cable
 
 @dataclass(frozen=True)
 class Nodes:
-    """Nodes and what lies between them; times in seconds, speeds in bytes a second.
+    """Nodes and their cables; times in seconds, speeds in bytes a second.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ TCP, MPI, PEER = "tcp", "mpi", "peer"
 DEADLINE_S = 600
 CABLE = "eth0"
 # Shared memory within a node, sockets between nodes. prterun is at the switch; it starts its
-# daemon on each host by what stands here for ssh.
+# daemon on each host by a script in place of ssh.
 OPEN_MPI = {
     **OPEN_MPI_OVER_TCP,
     "OMPI_MCA_btl": "sm,tcp,self",

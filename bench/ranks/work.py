@@ -30,7 +30,7 @@ STAGES, TRAJECTORIES, POINT, CUT_BYTES = 120, 192, 1120, 16_660
 SDDP_BYTES = STAGES * TRAJECTORIES * POINT * 8 + (STAGES - 1) * TRAJECTORIES * CUT_BYTES + 5 * 8
 
 Call = Callable[[], object]
-Use = tuple[Call, "Arrays | None"]  # a call and what it works on
+Use = tuple[Call, "Arrays | None"]  # a call and its arrays
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Arrays:
     sign: int = 1
 
     def renew(self, rank: int) -> None:
-        """Write other data, as a program does between two calls: those of the other sign."""
+        """Change the sign of all data, because a program has new data in each call."""
         self.sign = -self.sign
         if self.operation != "broadcast" or rank == 0:
             np.negative(self.send, out=self.send)

@@ -86,7 +86,7 @@ def other_table(outcomes: Iterable[Outcome], marks: dict[Outcome, int]) -> str:
 
 
 def miss_list(misses: list[Miss]) -> str:
-    """Return a numbered entry for each miss: the figures, what was tried, what limits it."""
+    """Return a numbered entry for each miss: its figures, the attempts, the limit."""
     if not misses:
         return "None of the targets that were measured is missed."
     entries = []

@@ -3,10 +3,10 @@
     python -m bench.studies cells
 
 Two ranks write and read lines of each other, one rank for each core. *Together*: a rank publishes
-k lines, the other reads all k and answers with k lines. A core has several such reads under way at
-a time, as a rank that reads the cells of k others has. *In turn*: the answer to a line is a line,
-k times; so do the rounds of a dissemination follow each other. Prints the median nanoseconds of
-one way, over blocks. docs/design/growth.md says what follows for more ranks than there are cores.
+k lines, the other reads all k and answers with k lines. A core has several reads under way at a
+time, as in a rank that reads the cells of k others. *In turn*: the answer to a line is a line, k
+times, as in the rounds of a dissemination. Prints the median nanoseconds of one way, over blocks.
+docs/design/growth.md draws conclusions for more ranks than there are cores.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Buffer:
 
     @property
     def missing(self) -> int:
-        """The number of bytes that the next message needs, or its length until that has come."""
+        """The bytes that are missing of the next message; first those of its length."""
         if len(self._bytes) < _LENGTH.size:
             return _LENGTH.size - len(self._bytes)
         return max(0, self._end - len(self._bytes))

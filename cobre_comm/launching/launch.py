@@ -143,7 +143,7 @@ def launch(
         Number of ranks. One rank runs in this process, several in processes of their own.
     backend : str or BackendKind
         ``auto`` is ``local`` for one rank; for several ``shm``, or ``tcp`` if
-        ``COBRE_TCP_COORDINATOR`` is set.
+        ``COBRE_TCP_COORDINATOR`` is set. With an executor it is ``tcp``, and no other is allowed.
     args : tuple
         Further arguments; they and the values that ``fn`` returns are pickled.
     timeout : float, optional

@@ -9,7 +9,7 @@ from places.frame import CASE, HELLO, STEPS, TRAIN, Failed, expect, wait_until
 
 PYTHON = sys.executable
 MPIS = {"pmi2": "mpich", "pmix": "openmpi"}
-WAYS_OF_PMIX = {"PMIX_MCA_gds": "hash"}  # memory of PMIx itself is no part of what is tried
+WAYS_OF_PMIX = {"PMIX_MCA_gds": "hash"}  # PMIx's own shared memory is not tried here
 
 
 def rows(cluster, place):

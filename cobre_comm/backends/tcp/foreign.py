@@ -66,7 +66,7 @@ class ForeignJob(NamedTuple):
 
 
 def foreign_job(environ: Mapping[str, str]) -> ForeignJob | None:
-    """Return the job that another launcher has started this process for; None for a single rank."""
+    """Return the job of several ranks that another launcher has started; None without one."""
     if _announces("SLURM_STEP_NUM_TASKS", _STEP, environ):
         return _step(environ)
     if _announces("WORLD_SIZE", _TORCH, environ):

@@ -137,7 +137,7 @@ def _read_inflows(field: Field, openings: list[int], hydros: int) -> list[list[l
 
 
 def _read_known(root: Field) -> tuple[float | None, bool]:
-    """Return the optimum stated in the file and whether it is only a lower bound.
+    """Return the optimum stated in the file, and whether it is only a lower bound.
 
     These fields describe the case and are not part of it, so odd values are ignored.
     """

@@ -60,10 +60,10 @@ class SharedMemoryProvider(abc.ABC):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
         """Create an array of zeros that the ranks of this node share; collective.
 
-        It is also the best place to receive into: if all ranks of a node pass the same part of a
-        region (:meth:`SharedRegion.block`) to a collective of ``shm``, or of ``mpi`` within one
-        node, each byte is written once instead of once for each rank. A rank whose send is its
-        own block there copies nothing.
+        It is also the best place to receive into. Let all ranks pass the same part of a region
+        (:meth:`SharedRegion.block`) to a collective of ``shm``, or of ``mpi`` within one node.
+        Then each byte is written once instead of once for each rank. A rank whose send is its own
+        block there copies nothing.
 
         Parameters
         ----------
@@ -583,10 +583,10 @@ class Communicator(Closing, SharedMemoryProvider):
     def stop_requested(self) -> bool:
         """Tell whether a rank has been asked to stop; all ranks say the same.
 
-        A signal asks, where that was chosen: ``COBRE_COMM_GRACEFUL=SIGTERM,SIGUSR1``, or
+        Signals ask if the program has chosen them: by ``COBRE_COMM_GRACEFUL=SIGTERM,SIGUSR1``, or
         ``create_communicator(graceful=...)``. The request travels with the next collective that
-        the rank begins; from the end of that collective on this is true, on every rank and for
-        good. A ``fence`` carries no request.
+        the rank begins. From the end of that collective on, this is true on every rank, for good.
+        A ``fence`` carries no request.
 
         Returns
         -------

@@ -2,8 +2,8 @@
 
 Each sample is a fresh process or job; the sides take turns. *Warm* is with the kernels in numba's
 cache and the modules' bytecode in Python's. *Cold* is with empty caches: the first job of a user on
-a new machine, `cobre-comm compile`, and `make demo` in a fresh clone, from wheels that are already
-here to the plot of the trained policy.
+a new machine, `cobre-comm compile`, and `make demo` in a fresh clone. The demo begins with wheels
+on this machine, and ends with the plot of the trained policy.
 """
 
 from __future__ import annotations

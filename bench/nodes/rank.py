@@ -1,8 +1,9 @@
 """The program of each rank: run by path, `python rank.py SYSTEM SPEC OUT`, with any interpreter.
 
 cobre_comm and bench.ranks are those of that interpreter, so an earlier version measures itself.
-SYSTEM is a backend of ours or `peer`; SPEC a file with the rows, each with its numbers of rounds
-and of calls in a round; OUT a folder, into which each rank writes its times and its host's bytes.
+SYSTEM is a backend of ours or `peer`. SPEC is a file with the rows, each with its numbers of rounds
+and of calls in a round. OUT is a folder, into which each rank writes its times and its host's
+bytes.
 """
 
 import json

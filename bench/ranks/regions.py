@@ -1,10 +1,10 @@
 """Every rank writes a part of shared data, and all ranks then read all of it.
 
-Three ways to the same state, in turn in the same processes: a shared region of ours and `fence`;
-the part into a buffer of one's own and our `allgatherv`, after which every rank has a copy; and a
-window of MPI (`MPI_Win_allocate_shared`) and `MPI_Win_fence`. The values change with every call,
-and are computed in place in all of them, as a program's are. The gathering without the computing
-is timed as well.
+Three ways lead to the same state, and take turns in the same processes. The first is a shared
+region of ours and `fence`. In the second, each rank fills a buffer of its own, and our `allgatherv`
+gives every rank a copy. The third is a window of MPI (`MPI_Win_allocate_shared`) and
+`MPI_Win_fence`. The values change with every call, and are computed in place, as in a program. The
+`allgatherv` alone is timed as well.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Tables in pages that are written by hand: each is made anew between its two marks.
 
-`<!-- table NAME -->` and `<!-- end -->` enclose a table of :data:`TABLES`, `<!-- run NAME -->` and
-`<!-- end -->` the facts of a recorded run, `<!-- targets fresh -->` and `<!-- end -->` the rows
-of the first targets, `<!-- misses fresh -->` and `<!-- end -->` all targets that are missed.
+A part begins with one of four marks and ends with `<!-- end -->`. After `<!-- table NAME -->` comes
+a table of :data:`TABLES`, after `<!-- run NAME -->` the facts of a recorded run. After
+`<!-- targets fresh -->` come the rows of the first targets, and after `<!-- misses fresh -->` all
+missed targets.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     python -m bench.studies hosts [-n 4] [--rate 1gbit]
 
 The hosts are network namespaces on this machine (tests/network/hosts.py; needs root), one rank on
-each; their cables are limited to a rate in each direction. The same processes hold two of our
-communicators, one that sends everything around the ring and one that sends everything behind
-headers (named after the star that it was), and MPI.COMM_WORLD. They take turns block by block.
+each; their cables are limited to a rate in each direction. The same processes hold MPI.COMM_WORLD
+and two of our communicators, which take turns block by block. One sends everything around the ring,
+the other (named "star") everything behind headers.
 
 The cables have no delay, and a burst of 128 kB passes them at once, as it passes a network card: a
 short message that is not repeated costs less than the rate says.

@@ -1,4 +1,4 @@
-"""The report pipe: a rank tells its launcher, as data, how it failed and whom it lost.
+"""The report pipe: a rank tells its launcher, as data, how it failed and which ranks it lost.
 
 The launcher names the pipe in an environment variable. A rank claims it when it makes its first
 communicator; from then on neither its children nor programs that it becomes have the pipe.
@@ -8,9 +8,9 @@ after it has lost a rank. A worker of ``launch`` sends ``Progress``, then ``Done
 which holds a report. A rank that is killed, or that calls ``os._exit``, sends nothing: its failure
 counts as primary.
 
-Where the launcher asks for it, a rank holds back the traceback that Python would print: the report
-has it, and the launcher prints it once for all ranks that say the same. A rank prints it itself if
-the report cannot be sent, if it is too long for one, or if the program has a hook of its own.
+Where the launcher asks for it, a rank does not print its traceback. The report has it, and the
+launcher prints it once for all ranks with the same mistake. A rank prints it itself if it is too
+long, if the report cannot be sent, or if the program has a hook of its own.
 """
 
 from __future__ import annotations

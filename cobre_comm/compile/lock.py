@@ -52,8 +52,9 @@ def one_compiles_first(
 def _open_lock(folder: Path, name: str) -> int:
     """Return the descriptor of a file that only this user can open; ``OSError`` if none can be.
 
-    Another user can neither put a link there (folder and file are opened as they are, and their
-    owner is checked), nor hold the lock (nobody else may open the file).
+    Another user cannot put a link there, because folder and file are opened without following one,
+    and their owner is checked. Nor can another user hold the lock, because the file is closed to
+    others.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -1,8 +1,7 @@
 """Compile the kernels once before ranks start, so that R ranks need not each do it.
 
-A marker file says that it has been done for these sources, this interpreter and this CPU, and
-lists the files of numba's cache; as long as they are there, the launcher need not even import
-numba.
+A marker file stands for these sources, this interpreter and this CPU, and lists the files of
+numba's cache. As long as the files are there, the launcher need not even import numba.
 """
 
 from __future__ import annotations

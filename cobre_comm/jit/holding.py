@@ -2,10 +2,10 @@
 
 numba gives a reference back after the last use of a variable. In ``comms.pop().barrier()`` the last
 use reads the method, before the call. So a bound method has a count of its own. numba also removes
-pairs of counts between which it sees no other, although a list that pops, a dictionary that deletes
-or another thread that assigns to a field takes one away. So each count of a value is on an address
-whose origin LLVM cannot see: none is removed. A method that waits for no rank is another case: it
-has ended before anything else runs, and numba may remove its count beside that of a variable.
+pairs of counts between which it sees no other. But a list that pops, a dictionary that deletes, or
+another thread that assigns to a field may take a count away there. So each count of a value is on
+an address whose origin LLVM cannot see, and none is removed. A method that waits for no rank has
+ended before anything else runs, so numba may remove its count beside that of a variable.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 It also has the kernel kill the rank when the launcher ends, and then becomes the script.
 
-Run by path, isolated (``python -I -S exec_shim.py PARENT CORE COMMAND...``), so it imports nothing
-of the script's world; ``exec`` then replaces it, and the script sees a plain interpreter.
+It is run by path, isolated (``python -I -S exec_shim.py PARENT CORE COMMAND...``), so it imports
+nothing of the script's world. ``exec`` then replaces it, and the script sees a plain interpreter.
 
 PR_SET_PDEATHSIG survives ``exec``. It is sent when the *thread* that started the child ends, so
 launchers start ranks from the thread that waits for them. Source: prctl(2).

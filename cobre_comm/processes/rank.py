@@ -117,8 +117,8 @@ class Rank(abc.ABC):
 class RankProcess(Rank):
     """A rank that this process starts.
 
-    It has a session of its own, so that a Ctrl-C of the terminal reaches it only through the
-    launcher, and so that its children are in its process group. Start it from the thread that
+    It has a session of its own, so a Ctrl-C of the terminal reaches it only through the launcher.
+    Its children are in its process group. Start it from the thread that
     waits for it, because Linux ends it together with that thread.
 
     Parameters

@@ -166,8 +166,8 @@ def make_private() -> Descriptor:
 def open_of(pid: int, number: int, device: int, inode: int) -> Descriptor:
     """Open the file of a descriptor of another process; ``OSError`` if it is another file.
 
-    Device and inode are compared before the file is opened, through a descriptor that does nothing
-    to it (O_PATH), because in another PID namespace the number may mean any file.
+    Device and inode are compared before the file is opened, because in another PID namespace the
+    number may mean any file. The descriptor of that look (O_PATH) does nothing to the file.
     """
     found = Descriptor(os.open, PROCESSES / str(pid) / "fd" / str(number), os.O_PATH)
     if not is_file(found, device, inode):

@@ -44,8 +44,8 @@ REFRESH = 200
 def rest_boxed(lp: Lp) -> None:
     """Put each boxed nonbasic variable on the bound that its reduced cost asks for.
 
-    This is done only before the first pivot. Between pivots, a cost on the wrong side of zero by
-    rounding would send its variable to a bound from which the next pivots bring it back.
+    This is done only before the first pivot. Between pivots, rounding may put a cost on the wrong
+    side of zero. It would send its variable to a bound from which the next pivots bring it back.
     """
     for j in range(lp.red.size):
         var = lp.nonbasic[j]

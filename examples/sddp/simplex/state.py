@@ -1,7 +1,7 @@
 """The state of one linear program: data, tableau and working arrays, allocated once.
 
-The program is  min c.x  over  lower <= x <= upper  and  z = A x  with bounds on z too, so the
-right-hand side lives in the bounds of the row activities z and the system [A, -I](x, z) = 0 is
+The program is  min c.x  over  lower <= x <= upper  and  z = A x  with bounds on z too. So the
+right-hand side lives in the bounds of the row activities z, and the system [A, -I](x, z) = 0 is
 homogeneous. A basis then needs no constant column: x_basic = tab @ x_nonbasic for any
 right-hand side, and a new right-hand side is only a new bound.
 

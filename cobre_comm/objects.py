@@ -1,6 +1,6 @@
 """Collectives of small Python objects: configuration, summaries, lists of names.
 
-Objects travel as pickles of protocol 5 with their buffers out of band, so the bytes of an array
+Objects travel as pickles of protocol 5 with their buffers out of band. So the bytes of an array
 inside an object are not copied into the pickle. Python only. Numbers and arrays travel faster by
 the methods of the communicator itself.
 

@@ -1,10 +1,10 @@
 """The tcp and mpi backends on one machine, beside their peers. Measured with --full.
 
 *On one node*: tcp beside shm, whose kernels it uses where ranks share memory. *Over sockets*: every
-rank is a node of its own, beside Open MPI in the same processes, restricted to its tcp transport,
-and beside gloo in processes of its own. *Over MPI*: mpi beside mpi4py in the same processes. With a
-node for each rank, all our data go through MPI too; with two nodes of two ranks, only data between
-nodes do. The same with data that ranks write before each call, as a program does.
+rank is a node of its own, beside Open MPI in the same processes, restricted to its tcp transport.
+gloo has processes of its own. *Over MPI*: mpi beside mpi4py in the same processes. With a node for
+each rank, all our data go through MPI too; with two nodes of two ranks, only data between nodes do.
+The same with data that ranks write before each call, as a program does.
 """
 
 from bench.cases.grid import RANKS, figures_of, jobs_of, parametrize, rows

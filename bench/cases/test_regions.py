@@ -2,9 +2,9 @@
 
 All ways live in the same processes and take turns. Bytes are those of all parts together.
 
-- *populate*: each rank computes its part in place, and then makes it visible to all. Peers are the
-  same into a buffer of one's own with `allgatherv` (a copy for every rank), that `allgatherv`
-  alone, and a window of MPI's shared memory with `MPI_Win_fence`.
+- *populate*: each rank computes its part in place, and then makes it visible to all. One peer
+  computes into a buffer of its own, and `allgatherv` makes a copy for every rank. The others are
+  that `allgatherv` alone, and a window of MPI's shared memory with `MPI_Win_fence`.
 - *create and close*: a region that is not used, beside a window of MPI. A region gets its memory
   when it is created, or raises; a window gets its memory with the first use.
 - *create, populate, close*: here both pay for their memory.

@@ -2,7 +2,7 @@
 
 This module knows no library: a *side* turns an operation and its arrays into a call without
 arguments, ``side.call_of(operation, arrays)``. Several sets of arrays are used in turn, so that no
-call finds its arrays in the cache because the last call has left them there.
+call finds arrays in the cache that the last call has left there.
 """
 
 from __future__ import annotations

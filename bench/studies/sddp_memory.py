@@ -4,8 +4,8 @@
 
 Trains a random case for a few iterations, and adds copies below its cuts, which never bind. Goes on
 from that checkpoint for an iteration, and adds up `/proc/PID/smaps_rollup` of all ranks. Prints the
-largest sum of PSS (a page that n processes have counts 1/n in each) and of RSS (it counts in each),
-and the digest of the cuts, which must not depend on the number of ranks.
+largest sums of PSS and RSS. In PSS, a page that n processes have counts 1/n in each; in RSS it
+counts in each. Prints the digest of the cuts too, which must not depend on the number of ranks.
 """
 
 from __future__ import annotations

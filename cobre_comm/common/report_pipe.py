@@ -10,7 +10,7 @@ counts as primary.
 
 Where the launcher asks for it, a rank does not print its traceback. The report has it, and the
 launcher prints it once for all ranks with the same mistake. A rank prints it itself if it is too
-long, if the report cannot be sent, or if the program has a hook of its own.
+long, or if the report cannot be sent. So does a program with a hook of its own.
 """
 
 from __future__ import annotations

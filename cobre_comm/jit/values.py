@@ -2,10 +2,10 @@
 
 A value has the fields that the table names (``types.py``), first the address of a record. Like an
 array, it has a count on the Python object (``holding.py``). So a tuple, a ``jitclass``, a
-``structref`` or a ``typed.List`` keeps the object alive as long as it holds the value, and gives
-the same object back to Python. Compiled code holds nothing of this process, so ``cache=True``
-serves other ranks, sizes, backends and runs. A communicator in a global or a closure is the
-exception: its address is in the code, and numba does not cache that.
+``structref`` or a ``typed.List`` keeps the object alive as long as it holds the value. Python gets
+the same object back. Compiled code holds nothing of this process, so ``cache=True`` serves other
+ranks, sizes, backends and runs. A communicator in a global or a closure is the exception: its
+address is in the code, and numba does not cache that.
 """
 
 from __future__ import annotations

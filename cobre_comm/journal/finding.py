@@ -73,8 +73,8 @@ def journals_in(path: str, pid: int | None = None) -> list[Journal]:
 def _mapped_here(path: str) -> tuple[int, int] | None:
     """Return address and length of a file that this process itself has mapped, or None.
 
-    It must not open such a file again. POSIX drops all record locks of a process on a file when
-    the process closes any descriptor of it, and other ranks would take this one for dead.
+    It must not open such a file again. When a process closes any descriptor of a file, POSIX drops
+    all its record locks on that file. Other ranks would then take this one for dead.
     """
     status = os.stat(path)  # noqa: PTH116
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"

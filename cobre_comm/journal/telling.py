@@ -1,7 +1,7 @@
 """Lines on a rank's last calls, from its journal.
 
-When a collective fails, the error of each rank gets such a line for every rank that is lost or
-late, or that has called something else.
+When a collective fails, the error of each rank has such lines. They tell of ranks that are lost or
+late, or that have called something else.
 """
 
 from __future__ import annotations

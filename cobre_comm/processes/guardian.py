@@ -2,7 +2,7 @@
 
 It reads a pipe whose other end only the launcher holds. If the pipe ends without a goodbye, the
 launcher was killed: the guardian then kills the process group of every rank, the ranks' own
-children included, and removes the name in shared memory by which ranks meet. Regions have none.
+children included. It also removes the name in shared memory by which ranks meet. Regions have none.
 The kernel's death signal (see ``exec_shim``) does the same for the ranks themselves, on Linux only,
 and sooner.
 

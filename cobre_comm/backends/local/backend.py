@@ -27,7 +27,7 @@ class LocalBackend(KernelBackend):
     """The communicator of one rank.
 
     In ``@njit`` code ``barrier`` and ``broadcast`` compile to a look whether the communicator is
-    closed, and ``allreduce`` with SUM, MIN, MAX or PROD to a copy. Its other operations,
+    closed. ``allreduce`` with SUM, MIN, MAX or PROD compiles to a copy. Its other operations,
     ``allgatherv``, ``gatherv`` and ``exact_sum`` run their entries.
 
     Examples

@@ -1,7 +1,7 @@
 """Random cases of any size: seeded, and always feasible.
 
-They are feasible because inflows are not negative, a reservoir starts at or above its least volume,
-spill is not bounded, and a deficit has a price.
+They are feasible because inflows are not negative, and a reservoir starts at or above its least
+volume. Spill is not bounded, and a deficit has a price.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """The header of a checkpoint: its version, and the case and sizes of its cuts.
 
-The file is the line `MAGIC` with the version, a line of JSON (`Header`), numbers of 8 bytes as they
-lie in memory, and the SHA-256 of all that. The numbers are the trace, the reference volumes of each
-stage, and the cuts of each stage, coefficient by coefficient.
+The file begins with the line `MAGIC` and the version, and a line of JSON (`Header`). Numbers of 8
+bytes follow as they lie in memory, and the SHA-256 of all that. The numbers are the trace, the
+reference volumes of each stage, and the cuts of each stage, coefficient by coefficient.
 """
 
 import hashlib

@@ -42,8 +42,8 @@ def read_primal(lp: Lp) -> float:
 def refine(lp: Lp) -> None:
     """Correct the basic values once by the residual of `x` (iterative refinement).
 
-    Columns of nonbasic row activities are columns of the basis inverse, so a residual of such a
-    row says directly how the basic values must move; a basic activity is what its row gives.
+    Columns of nonbasic row activities are columns of the basis inverse. So a residual of such a row
+    says directly how the basic values must move; a basic activity is what its row gives.
     """
     m, n = lp.a.shape
     lp.y[:] = 0.0
@@ -134,8 +134,8 @@ def mend_dual(lp: Lp) -> float:
 def read_dual(lp: Lp) -> float:
     """Fill `y`, `dual` and the dual objective; return the dual infeasibility that was not mended.
 
-    For every variable the objective takes the bound that its recomputed reduced cost asks for,
-    so by weak duality it is a lower bound of the optimum even where `y` has rounding errors. An
+    For every variable the objective takes the bound that its recomputed reduced cost asks for. So
+    by weak duality it is a lower bound of the optimum, even where `y` has rounding errors. An
     infinite bound is replaced by the variable's `ceiling`.
     """
     m, n = lp.a.shape

@@ -58,8 +58,8 @@ class Lp(NamedTuple):
 def allocate(rows: int, columns: int, slots: int, width: int) -> Lp:
     """Return an `Lp` of `rows` base rows with room for `slots` added rows of `width` coefficients.
 
-    `slots` must exceed the number of added rows that can bind at once (`width` is a safe count),
-    because only rows that do not bind can make room for others.
+    `slots` must exceed the number of added rows that can bind at once, because only other rows can
+    make room. `width` is a safe count.
     """
     total, height = columns + rows + slots, rows + slots
     return Lp(

@@ -56,8 +56,8 @@ def pack_address(address: Address | None) -> tuple[int, bytes]:
 def unpack_endpoint(family: int, packed: bytes, port: int, rank_0: tuple[Any, ...]) -> Endpoint:
     """Return the endpoint at which a rank listens, for a process that reached rank 0 at ``rank_0``.
 
-    The scope of a link-local address holds on one machine only, so it is replaced by that of the
-    interface by which this process reached rank 0.
+    The scope of a link-local address holds on one machine only. So it becomes that of the interface
+    by which this process reached rank 0.
     """
     if family == _IPV4:
         return Endpoint(socket.AF_INET, (socket.inet_ntop(socket.AF_INET, packed[:4]), port))

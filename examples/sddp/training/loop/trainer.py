@@ -1,11 +1,11 @@
 """The training loop: one compiled function over any communicator.
 
-Every node holds the whole cut pool. Per iteration: one allgatherv of trajectories, one allgatherv
-of cuts and one fence per stage, one allreduce MIN of the bound, one allreduce SUM of two counts,
-and two exact sums for the mean and the variance of the simulated cost. Gathered data are ordered by
-trajectory, the bounds reduced by MIN are equal on all ranks, counts are whole numbers, and an exact
-sum does not depend on the split over ranks. So every number has the same bits for every number of
-ranks.
+Every node holds the whole cut pool. An iteration has one allgatherv of trajectories, and for each
+stage one allgatherv of cuts and one fence. Then come one allreduce MIN of the bound and one
+allreduce SUM of two counts. Two exact sums give the mean and the variance of the simulated cost.
+Gathered data are ordered by trajectory, and the bounds reduced by MIN are equal on all ranks.
+Counts are whole numbers, and an exact sum does not depend on the split over ranks. So every number
+has the same bits for every number of ranks.
 
 Method: M. V. F. Pereira, L. M. V. G. Pinto, Math. Programming 52 (1991) 359.
 """

@@ -1,5 +1,5 @@
-"""What cobre_comm takes beside its peers, measured in the same processes.
+"""Benchmarks: the times of cobre_comm beside those of its peers, in the same processes.
 
-`cases` says what is measured, `ranks` holds what ranks run, `report` turns results into pages,
-`studies` are measurements behind single design decisions.
+`cases` lists the measurements, `ranks` has the programs of the ranks, `report` turns results into
+pages, and `studies` are measurements behind single design decisions.
 """

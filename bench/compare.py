@@ -1,4 +1,4 @@
-"""Two runs compared: what has become slower beside its peer comes first.
+"""Compare two runs: figures that have become slower beside their peers come first.
 
     python -m bench.compare before.json after.json
     python -m bench.compare after.json     # with what is recorded under that name
@@ -36,7 +36,7 @@ class Change:
 
 
 def changes(before: Results, after: Results) -> Iterator[Change]:
-    """Return what both runs have measured of ours."""
+    """Return a change for each figure of ours that both runs have measured."""
     earlier = {record.identity: record for record in before.records if record.ours}
     for now in after.records:
         then = earlier.get(now.identity)

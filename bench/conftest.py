@@ -1,4 +1,4 @@
-"""Options and fixtures of the benchmarks: how long to measure, and what becomes of the samples."""
+"""Options and fixtures of the benchmarks: measure for how long, select, record samples."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def is_short(item: pytest.Item) -> bool:
-    """Whether a benchmark is of those that the first tables of the report judge."""
+    """Whether the first tables of the report judge a benchmark."""
     if item.path.name not in SHORT or item.originalname in LONG:
         return False
     params = item.callspec.params
@@ -124,7 +124,7 @@ def record(benchmark, pytestconfig) -> Callable[..., None]:
 
 @pytest.fixture
 def record_figure(jobs: Jobs, record: Callable[..., None], figure: Figure) -> Callable[[], None]:
-    """Measure the test's figure, unless its job has done so, and record it."""
+    """Record the test's figure, after its job has run; the first figure of a job starts it."""
 
     def measure_and_record() -> None:
         told = jobs.told(figure)

@@ -1,6 +1,6 @@
-"""Jobs of ranks: each is started when its first figure is asked, and takes all that was selected.
+"""Jobs of ranks: the first figure of a job starts it, and it takes all selected measurements.
 
-Jobs do not overlap: a rank of MPI that waits keeps a core busy.
+Jobs do not overlap, because a rank of MPI that waits keeps a core busy.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ DEADLINE_S = 7200
 
 
 class Jobs:
-    """The jobs of a session and what they measured.
+    """The jobs of a session, and their results.
 
     Parameters
     ----------
     figures : iterable of Figure
-        What was selected, in order.
+        The selected figures, in order.
     options : Options
         How long to measure.
     say : callable
@@ -51,7 +51,7 @@ class Jobs:
         self._options, self._say, self._start = options, say, start or take_measurements
 
     def told(self, figure: Figure) -> dict | None:
-        """Return all arguments of ``recording.record``; None where the side is not there."""
+        """Return all arguments of ``recording.record``; None if the side is not installed."""
         job, result = figure.job, self._result(figure.job)
         taken = result["measurements"][list(self._plans[job]).index(figure.measurement)]
         if taken["error"]:
@@ -112,12 +112,12 @@ def take_measurements(job: Job, measurements: list, options: Options) -> dict:
 def run_job(
     job: Job, body: Callable, *args: object, environment: Mapping[str, str] | None = None
 ) -> dict:
-    """Return what ``body(None, *args)`` returns on rank 0 of a job.
+    """Run ``body(None, *args)`` on the ranks of a job; return the value of rank 0.
 
     Parameters
     ----------
     job : Job
-        How many ranks, started by whom.
+        The ranks, and the library that starts them.
     body : callable
         An importable function.
     *args : object

@@ -1,4 +1,4 @@
-"""What a run was measured on: processor, caches, kernel, versions, load and commit."""
+"""The machine and state of a run: processor, caches, kernel, versions, load and commit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DISTRIBUTIONS = (
 
 
 def description() -> dict:
-    """Return what is added to ``machine_info`` of pytest-benchmark's JSON."""
+    """Return the facts that are added to ``machine_info`` of pytest-benchmark's JSON."""
     return {
         "cpu_model": processor(),
         "cores": os.cpu_count(),
@@ -39,7 +39,7 @@ def description() -> dict:
 
 
 def cache_sizes() -> dict[str, str]:
-    """Return such as ``{"L1 Data": "32K", "L2": "1024K", "L3": "32768K"}``, of the first core."""
+    """Return the caches of the first core, as ``{"L1 Data": "32K", "L2": "1024K"}``."""
     sizes = {}
     for index in sorted(CACHES.glob("index*")):
         level, kind, size = (
@@ -50,7 +50,7 @@ def cache_sizes() -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """Return the installed versions of what is measured and of what it needs."""
+    """Return the installed versions of the measured packages and their dependencies."""
     found = {}
     for name in DISTRIBUTIONS:
         try:
@@ -61,7 +61,7 @@ def versions() -> dict[str, str]:
 
 
 def git(*words: str) -> str:
-    """Return what git says about this checkout, nothing without git."""
+    """Return the output of a git command on this checkout; "" without git."""
     try:
         done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):

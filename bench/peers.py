@@ -37,10 +37,10 @@ def library_of(peer: str) -> str:
 
 
 def environment_of(peer: str, crowded: bool) -> dict[str, str]:
-    """Return the variables of a peer's ranks; they are ``crowded`` where they outnumber cores.
+    """Return the variables of a peer's ranks; ``crowded`` says that they outnumber the cores.
 
-    There MPICH and Intel MPI give their core away while they wait. Intel's is a tenth faster there
-    if it does so by sched_yield(2); Open MPI has to be told.
+    Crowded ranks of MPICH and Intel MPI give their core away while they wait. Intel's are a tenth
+    faster if they do so by sched_yield(2). Open MPI's need a variable to do so.
     """
     library = library_of(peer)
     made = VARIABLES.get(library, {}) | VARIABLES.get(peer, {})
@@ -56,7 +56,7 @@ def environment_of(peer: str, crowded: bool) -> dict[str, str]:
 
 @cache
 def require(peer: str) -> None:
-    """See that mpi4py loads this library, and no other one.
+    """Check that mpi4py loads this library, and no other one.
 
     Raises
     ------

@@ -1,8 +1,7 @@
-"""What is measured, as data: jobs of ranks, measurements that a job takes, figures of the report.
+"""The measurements as data: jobs of ranks, measurements of a job, figures of the report.
 
-A measurement is what the function ``take`` of a program gets: a hashable
-value. Its sides take turns in the same processes. A :class:`Figure` is one side of it, and one
-benchmark.
+A measurement is a hashable value, the argument of the function ``take`` of a program. Its sides
+take turns in the same processes. A :class:`Figure` is one side of it, and one benchmark.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from bench.peers import PEERS, environment_of
 
 OURS = "cobre_comm"
 BACKENDS = ("shm", "tcp", "mpi")  # sides of ours
-IN_REGION = "region"  # ours over shm, where what ranks receive lies in a region
+IN_REGION = "region"  # ours over shm, where ranks receive into a region
 FLAT = "flat"  # ours over tcp, where every rank is a node of its own: all goes through sockets
-OVER_SHM = "over shm"  # what our other backends are measured beside, where all share memory
-COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", "persistent")  # whose ratios to the others are told
+OVER_SHM = "over shm"  # the side beside our other backends, where all ranks share memory
+COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", "persistent")  # sides with ratios to the others
 FRESH = "fresh data"  # the setting in which ranks write other data between the calls
-SAME = "the same data"  # what that of the other figures is called beside it
+SAME = "the same data"  # the name of the other setting beside it
 PEER, GLOO = "peer", "gloo"  # PEER is the MPI library that started the ranks
 MEMCPY, MEMCPY_ONCE = "memcpy", "memcpy of one's own block"
 # prterun takes `--mca btl ...` without effect, so variables choose the transport. Open MPI leaves
@@ -40,9 +39,9 @@ class Job:
     Attributes
     ----------
     ranks : int
-        How many.
+        Number of ranks.
     library : str
-        What starts them and is measured beside ours: one of ``PEERS``, or ``gloo``.
+        The library that starts them and is measured beside ours: one of ``PEERS``, or ``gloo``.
     program : str
         Module of :mod:`bench` whose ``take`` they run.
     nodes : str
@@ -59,7 +58,7 @@ class Job:
 
     @property
     def setting(self) -> str:
-        """What distinguishes this job from a plain one, in the report's words."""
+        """The difference between this job and a plain one, in the report's words."""
         if self.sockets:
             return "over sockets"
         return f"nodes {self.nodes}" if self.nodes else ""
@@ -68,7 +67,7 @@ class Job:
     def environment(self) -> dict[str, str]:
         """Variables of all ranks.
 
-        Pretended nodes share the cores of this machine, of which our backend cannot know.
+        Our backend cannot know that pretended nodes share the cores of this machine.
         """
         crowded = self.ranks > (os.cpu_count() or 1)
         made = environment_of(self.library, crowded)
@@ -83,7 +82,7 @@ class Job:
         return ", ".join([*words, self.setting] if self.setting else words)
 
     def side_name(self, side: str) -> str:
-        """Return what the report calls a side."""
+        """Return the name of a side in the report."""
         if side in (*BACKENDS, IN_REGION):
             return OURS
         return PEERS[self.library] if side == PEER else side
@@ -96,7 +95,7 @@ class Figure:
     Attributes
     ----------
     job, measurement
-        Where and what.
+        The job, and the measurement in it.
     side : str
         A backend of ours, or the name of another side of the measurement.
     label, operation : str
@@ -118,7 +117,7 @@ class Figure:
 
     @property
     def id(self) -> str:
-        """Return what pytest calls it."""
+        """Return the name of the benchmark in pytest."""
         side = self.job.side_name(self.side)
         if self.side in BACKENDS and self.side != "shm":
             side = f"{side} {self.side}"
@@ -141,7 +140,7 @@ class Options:
 
 
 def size_label(nbytes: int) -> str:
-    """Return such as ``32 B``, ``4 KiB``, ``200 kB`` or ``12.9 MB``."""
+    """Return a size as text, such as ``32 B``, ``4 KiB``, ``200 kB`` or ``12.9 MB``."""
     for unit, scale in (("MiB", 2**20), ("KiB", 2**10)):
         if nbytes >= scale and nbytes % scale == 0:
             return f"{nbytes // scale} {unit}"

@@ -1,4 +1,4 @@
-"""Measured seconds become benchmarks of pytest-benchmark.
+"""Record measured seconds as benchmarks of pytest-benchmark.
 
 Ranks are processes of their own, so nothing is timed in the process of pytest: a job hands back its
 samples, and they are replayed, each as one round. A test asks for the fixture ``record``::
@@ -47,7 +47,7 @@ def record(benchmark, samples_s: Iterable[float], *, full: bool = False, **told)
     full : bool
         Whether the command that repeats the measurement needs ``--full``.
     **told
-        What :func:`extra_info` gets.
+        Further arguments of :func:`extra_info`.
     """
     samples = [float(sample) for sample in samples_s]
     info = extra_info(samples, **told, command=command_of(benchmark.fullname, full))
@@ -72,7 +72,7 @@ def extra_info(
     moved_bytes: int | None = None,
     **more,
 ) -> dict:
-    """Return what is known of a figure, with its percentiles.
+    """Return the facts of a figure, with its percentiles.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def extra_info(
     label, operation, ranks, side
         What was measured, in the words that ``bench.report.data.Record`` reads.
     moved_bytes : int, optional
-        What a rank receives in one call; gives ``bytes_per_s`` at the median.
+        Bytes that a rank receives in one call; they give ``bytes_per_s`` at the median.
     **more
         ``bytes`` (default 0), ``beside``, ``backend``, ``setting``, ``ratio_to``, ``value``,
         ``unit`` and so on.

@@ -89,7 +89,7 @@ __all__ = sorted(_HOME_OF)  # names are loaded on first use
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "create_communicator":  # from now on a rank may load what other ranks save
+    if name == "create_communicator":  # from now on a rank may load kernels that other ranks save
         importlib.import_module("cobre_kernels.machine.compiling.checked_cache").check_loads()
     value = getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)
     globals()[name] = value

@@ -1,4 +1,4 @@
-"""The contract of a communicator; a backend documents only how it keeps it."""
+"""The contract of a communicator. A backend documents only its own way to keep it."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class SharedMemoryProvider(abc.ABC):
     @property
     @abc.abstractmethod
     def is_leader(self) -> bool:
-        """Whether this rank populates a region as a whole.
+        """Whether this rank may populate a whole region.
 
-        True on local rank 0 where regions are shared, and on every rank where they are heap
-        copies, so that each populates its own.
+        True on the first rank of each node where regions are shared. Where they are heap copies it
+        is true on every rank, because each populates its own.
 
         Examples
         --------
@@ -60,10 +60,10 @@ class SharedMemoryProvider(abc.ABC):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
         """Create an array of zeros that the ranks of this node share; collective.
 
-        It is also the best place to receive into: if all ranks of a node pass the same part of a
-        region (:meth:`SharedRegion.block`) to a collective of ``shm``, or of ``mpi`` within one
-        node, each byte is written once instead of once for each rank. A rank whose send is its
-        own block there copies nothing.
+        It is also the best place to receive into. Let all ranks pass the same part of a region
+        (:meth:`SharedRegion.block`) to a collective of ``shm``, or of ``mpi`` within one node.
+        Then each byte is written once instead of once for each rank. A rank whose send is its own
+        block there copies nothing.
 
         Parameters
         ----------
@@ -72,12 +72,23 @@ class SharedMemoryProvider(abc.ABC):
         dtype : dtype
             Any fixed-size dtype without Python objects; the same on all ranks.
 
+        Returns
+        -------
+        SharedRegion
+            An array of shape ``(count,)``, zeros on every rank.
+
         Raises
         ------
+        TypeError, ValueError
+            For a ``count`` or ``dtype`` that cannot be used.
         AllocationFailed
             On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
             The communicator stays usable. Pages are reserved beforehand, so a region never ends
             in a bus error later.
+        CollectiveFailed
+            If a rank is lost or late, or ranks disagree.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
 
         Examples
         --------
@@ -89,6 +100,20 @@ class SharedMemoryProvider(abc.ABC):
     @abc.abstractmethod
     def split_local(self) -> Communicator:
         """Make a communicator of the ranks that share memory with this one; collective.
+
+        Returns
+        -------
+        Communicator
+            The ranks of this node, in their order here; on ``local`` this rank alone.
+
+        Raises
+        ------
+        AllocationFailed, InitializationFailed
+            On all ranks alike, if the new communicator cannot be made.
+        CollectiveFailed
+            If a rank is lost or late, or ranks disagree.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
 
         Examples
         --------
@@ -385,12 +410,13 @@ class Communicator(Closing, SharedMemoryProvider):
         Parameters
         ----------
         x : int or float
-            NumPy's numbers too. All ranks give an int, or all a float: others disagree.
+            NumPy's numbers too. All ranks give an int, or all give a float; otherwise they
+            disagree.
 
         Returns
         -------
         int or float
-            Of ints an int, which wraps at 64 bits; of floats a float (float64).
+            The sum of ints is an int, which wraps at 64 bits; that of floats is a float (float64).
 
         Raises
         ------
@@ -419,7 +445,21 @@ class Communicator(Closing, SharedMemoryProvider):
     def min(self, x: Int | Float) -> int | float:
         """Return the smallest of one number of each rank, on all ranks; collective.
 
-        Takes, returns and raises what :meth:`sum` does. A NaN on any rank gives NaN.
+        Parameters
+        ----------
+        x : int or float
+            NumPy's numbers too. All ranks give an int, or all give a float; otherwise they
+            disagree.
+
+        Returns
+        -------
+        int or float
+            An int of ints, a float (float64) of floats. A NaN on any rank gives NaN.
+
+        Raises
+        ------
+        TypeError, ValueError, CollectiveFailed, InvalidCommunicator
+            As :meth:`sum`.
 
         Examples
         --------
@@ -436,7 +476,21 @@ class Communicator(Closing, SharedMemoryProvider):
     def max(self, x: Int | Float) -> int | float:
         """Return the largest of one number of each rank, on all ranks; collective.
 
-        Takes, returns and raises what :meth:`sum` does. A NaN on any rank gives NaN.
+        Parameters
+        ----------
+        x : int or float
+            NumPy's numbers too. All ranks give an int, or all give a float; otherwise they
+            disagree.
+
+        Returns
+        -------
+        int or float
+            An int of ints, a float (float64) of floats. A NaN on any rank gives NaN.
+
+        Raises
+        ------
+        TypeError, ValueError, CollectiveFailed, InvalidCommunicator
+            As :meth:`sum`.
 
         Examples
         --------
@@ -529,10 +583,10 @@ class Communicator(Closing, SharedMemoryProvider):
     def stop_requested(self) -> bool:
         """Tell whether a rank has been asked to stop; all ranks say the same.
 
-        A signal asks, where that was chosen: ``COBRE_COMM_GRACEFUL=SIGTERM,SIGUSR1``, or
+        Signals ask if the program has chosen them: by ``COBRE_COMM_GRACEFUL=SIGTERM,SIGUSR1``, or
         ``create_communicator(graceful=...)``. The request travels with the next collective that
-        the rank begins; from the end of that collective on this is true, on every rank and for
-        good. A ``fence`` carries no request.
+        the rank begins. From the end of that collective on, this is true on every rank, for good.
+        A ``fence`` carries no request.
 
         Returns
         -------
@@ -576,12 +630,12 @@ class Communicator(Closing, SharedMemoryProvider):
             Any number of 64 bits, also a negative one or one of NumPy; no bool. None: this rank
             gets no communicator, but takes part in the split.
         key : int
-            Likewise.
+            Any number of 64 bits, which orders the ranks of a color.
 
         Returns
         -------
         Communicator or None
-            None for color None.
+            The communicator of this rank's color; None for color None.
 
         Raises
         ------
@@ -591,7 +645,8 @@ class Communicator(Closing, SharedMemoryProvider):
             On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
             This communicator stays usable.
         InitializationFailed
-            On all ranks alike, if those of a color cannot connect (``tcp``, ``mpi``); likewise.
+            On all ranks alike, if the ranks of a color cannot connect (``tcp``, ``mpi``). This
+            communicator stays usable.
         CollectiveFailed
             If a rank is lost, late or interrupted meanwhile, or ranks disagree.
         InvalidCommunicator
@@ -616,11 +671,11 @@ class Communicator(Closing, SharedMemoryProvider):
 
     @abc.abstractmethod
     def stats(self) -> Stats:
-        """Return what this rank has spent on each operation, and for whom it has waited.
+        """Return calls, bytes and seconds of this rank by operation, and the ranks it waited for.
 
         Not a collective: each rank has its own numbers, also of a broken communicator. They are
-        always kept, in ``@njit`` code too. (Over ``local`` compiled code calls only ``allgatherv``
-        and ``exact_sum``.)
+        always kept, in ``@njit`` code too. (Over ``local``, a collective that compiles to a copy or
+        to nothing is not counted.)
 
         Returns
         -------
@@ -644,7 +699,13 @@ class Communicator(Closing, SharedMemoryProvider):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Leave the group; idempotent. Ranks that wait for this one learn that it has left.
+        """Leave the communicator; idempotent. Ranks that wait for this one learn that it has left.
+
+        Raises
+        ------
+        InvalidCommunicator
+            If another thread is inside a collective, or if a signal handler calls this during one;
+            then nothing has changed.
 
         Examples
         --------

@@ -24,7 +24,7 @@ def prints_stats() -> bool:
 
 
 class BackendKind(enum.Enum):
-    """Which backend to use; ``AUTO`` takes the first whose condition holds.
+    """The backend to use; ``AUTO`` takes the first whose condition holds.
 
     Examples
     --------
@@ -41,7 +41,22 @@ class BackendKind(enum.Enum):
 
     @classmethod
     def parse(cls, name: str) -> BackendKind:
-        """Return the member of that name, in upper or lower case; else raise ``InvalidBackend``.
+        """Return the member of a name, in upper or lower case.
+
+        Parameters
+        ----------
+        name : str
+            Such as ``"shm"``; spaces around it are ignored.
+
+        Returns
+        -------
+        BackendKind
+            The member.
+
+        Raises
+        ------
+        InvalidBackend
+            If no member has that name.
 
         Examples
         --------
@@ -102,7 +117,7 @@ class _Reader:
 
 
 def late_s(backend: str) -> float:
-    """Return after how long a line of the log tells of a late rank; 0: none does."""
+    """Return the seconds until a line of the log tells of a late rank; 0: no line does."""
     seconds = _Reader(backend, os.environ).number(LATE_VARIABLE, float, LATE_S)
     _check_duration(backend, LATE_VARIABLE, seconds)
     return seconds
@@ -131,7 +146,7 @@ def _check_duration(backend: str, what: str, value: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ShmConfig:
-    """Where the ranks of one machine meet.
+    """Configuration of ``shm``: the segment by which the ranks of one machine meet, and its use.
 
     Parameters
     ----------
@@ -187,6 +202,23 @@ class ShmConfig:
     def from_env(cls, environ: Mapping[str, str] | None = None) -> ShmConfig:
         """Read ``COBRE_SHM_*`` and ``COBRE_COMM_SPIN_US``.
 
+        Parameters
+        ----------
+        environ : mapping of str to str, optional
+            The variables; by default ``os.environ``.
+
+        Returns
+        -------
+        ShmConfig
+            The configuration; a variable that is not set leaves its default.
+
+        Raises
+        ------
+        MissingConfiguration
+            If ``COBRE_SHM_NAME``, ``COBRE_SHM_RANK`` or ``COBRE_SHM_SIZE`` is not set.
+        InitializationFailed
+            For a value that cannot work.
+
         Examples
         --------
         >>> from cobre_comm import ShmConfig
@@ -210,7 +242,7 @@ class ShmConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TcpConfig:
-    """Where the ranks of one or many machines meet.
+    """Configuration of ``tcp``: the address by which ranks meet, the limits, and shared memory.
 
     Parameters
     ----------
@@ -221,7 +253,7 @@ class TcpConfig:
     port : int
         Port of rank 0.
     bind_addr : str
-        Where rank 0 listens.
+        Address at which rank 0 listens.
     timeout_s : float
         Longest wait for a live peer in one collective, in seconds; 0 means no limit.
     connect_timeout_ms : int
@@ -229,7 +261,7 @@ class TcpConfig:
     token : str or None
         Shared secret of the job; never shown.
     spin_us : float or None
-        How long a wait spins before it blocks, in microseconds; None chooses.
+        How long a wait spins before it yields and blocks, in microseconds; None chooses.
     eager_bytes : int or None
         Largest payload of a node that travels behind its header; a larger one follows.
         None chooses. Rank 0's value holds.
@@ -246,8 +278,10 @@ class TcpConfig:
 
     Raises
     ------
-    InitializationFailed, MissingConfiguration
+    InitializationFailed
         For a value that cannot work.
+    MissingConfiguration
+        On a worker without ``coordinator``.
 
     Examples
     --------
@@ -291,6 +325,24 @@ class TcpConfig:
     def from_env(cls, environ: Mapping[str, str] | None = None) -> TcpConfig:
         """Read ``COBRE_TCP_*``, ``COBRE_COMM_SPIN_US`` and ``COBRE_SHM_NUMA_INTERLEAVE``.
 
+        Parameters
+        ----------
+        environ : mapping of str to str, optional
+            The variables; by default ``os.environ``.
+
+        Returns
+        -------
+        TcpConfig
+            The configuration; a variable that is not set leaves its default.
+
+        Raises
+        ------
+        MissingConfiguration
+            If ``COBRE_TCP_RANK`` or ``COBRE_TCP_SIZE`` is not set, or on a worker
+            ``COBRE_TCP_COORDINATOR``.
+        InitializationFailed
+            For a value that cannot work.
+
         Examples
         --------
         >>> from cobre_comm import TcpConfig
@@ -320,7 +372,7 @@ class TcpConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MpiConfig:
-    """How ranks that MPI has started work together.
+    """Configuration of ``mpi``: limits and memory of ranks that MPI has started.
 
     Parameters
     ----------
@@ -366,6 +418,21 @@ class MpiConfig:
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> MpiConfig:
         """Read ``COBRE_MPI_*``, ``COBRE_COMM_SPIN_US`` and ``COBRE_SHM_NUMA_INTERLEAVE``.
+
+        Parameters
+        ----------
+        environ : mapping of str to str, optional
+            The variables; by default ``os.environ``.
+
+        Returns
+        -------
+        MpiConfig
+            The configuration; a variable that is not set leaves its default.
+
+        Raises
+        ------
+        InitializationFailed
+            For a value that cannot work.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""How collectives are made of others, so that every backend has them (``communicator.py``)."""
+"""Collectives that are made of others, so that every backend has them (``communicator.py``)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _array_of(name: str, x: object) -> NDArray[Any]:
 
 
 def _size(array: NDArray[Any]) -> int:
-    """Return the number of elements, of a list too: ``allgatherv`` refuses that."""
+    """Return the number of elements, also of a list, which ``allgatherv`` then refuses."""
     return array.size if isinstance(array, np.ndarray) else int(np.size(array))
 
 

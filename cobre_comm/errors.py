@@ -14,7 +14,7 @@ def _joined(names: Iterable[object]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown word: the known one that is most like it."""
+    """Return the end of a sentence about an unknown word, with the known word most like it."""
     import difflib  # only where something is wrong
 
     names = {name.lower(): name for name in known}
@@ -104,7 +104,16 @@ class CollectiveFailed(CommError):
 
 
 class InvalidBufferSize(CommError):
-    """A buffer does not have the length that the operation needs (in elements).
+    """A buffer does not have the length that the operation needs.
+
+    Parameters
+    ----------
+    operation : str
+        The collective that this rank called.
+    expected, actual : int
+        The length that it needs, and the one that it got, in elements.
+    message : str
+        The rule that was broken; may be empty.
 
     Examples
     --------
@@ -132,6 +141,13 @@ class InvalidBufferSize(CommError):
 class InvalidRoot(CommError):
     """The root of a broadcast or gatherv is not a rank of the communicator.
 
+    Parameters
+    ----------
+    root : int
+        The root that the caller passed.
+    size : int
+        Number of ranks.
+
     Examples
     --------
     >>> from cobre_comm import InvalidRoot, LocalBackend
@@ -157,7 +173,7 @@ class InvalidCommunicator(CommError):
     Parameters
     ----------
     message : str
-        Why.
+        The reason.
     ranks : iterable of int
         For a broken communicator, the ranks at fault for what broke it, where known.
 
@@ -183,7 +199,14 @@ class InvalidCommunicator(CommError):
 
 
 class AllocationFailed(CommError):
-    """Memory for a shared region could not be had; raised on all ranks alike.
+    """Memory for a region or a new communicator could not be had; raised on all ranks alike.
+
+    Parameters
+    ----------
+    requested_bytes : int
+        Bytes that were requested.
+    message : str
+        The reason, with the rank where it is known.
 
     Examples
     --------
@@ -232,6 +255,11 @@ class BackendError(_Explained):
     def context(self) -> dict[str, Any]:
         """Return the fields of the error by name.
 
+        Returns
+        -------
+        dict of str to object
+            Each value fits into JSON.
+
         Examples
         --------
         >>> from cobre_comm import MissingConfiguration
@@ -241,7 +269,12 @@ class BackendError(_Explained):
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return ``kind``, ``message``, ``context``, ``suggestion`` and ``page``, ready for JSON.
+        """Return the error as data, ready for JSON.
+
+        Returns
+        -------
+        dict of str to object
+            ``kind``, ``message``, ``context``, ``suggestion`` and ``page``.
 
         Examples
         --------
@@ -261,6 +294,15 @@ class BackendError(_Explained):
 
 class BackendNotAvailable(BackendError):
     """A known backend cannot be used here.
+
+    Parameters
+    ----------
+    requested : str
+        The name of the backend.
+    available : iterable of str
+        The names of the backends that can be used here.
+    reason : str
+        Why it cannot be used; may be empty.
 
     Examples
     --------
@@ -303,7 +345,14 @@ class BackendNotAvailable(BackendError):
 
 
 class InvalidBackend(BackendError):
-    """The name is not that of a backend.
+    """No backend has that name.
+
+    Parameters
+    ----------
+    requested : str
+        The name that was asked for.
+    available : iterable of str
+        The names of the backends that can be used here.
 
     Examples
     --------
@@ -343,7 +392,7 @@ class InitializationFailed(BackendError):
     source : Exception or str
         The cause.
     ranks : iterable of int
-        The ranks that were lost, if that is why.
+        The ranks that were lost, if that is the cause.
 
     Examples
     --------
@@ -379,6 +428,13 @@ class InitializationFailed(BackendError):
 
 class MissingConfiguration(BackendError):
     """A backend was chosen, but its environment variables are not set.
+
+    Parameters
+    ----------
+    backend : str
+        The backend.
+    missing_vars : iterable of str
+        The variables that are not set.
 
     Examples
     --------
@@ -469,7 +525,7 @@ def signal_name(number: int) -> str:
 
 
 def named(ranks: Iterable[int]) -> str:
-    """Return ranks by name: ``rank 2``, ``ranks 0 and 1``, ``ranks 0-2 and 5``."""
+    """Return the names of ranks: ``rank 2``, ``ranks 0 and 1``, ``ranks 0-2 and 5``."""
     numbers = sorted(ranks)
     words = runs(numbers, SHORTEST_RUN)
     joined = f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
@@ -477,7 +533,7 @@ def named(ranks: Iterable[int]) -> str:
 
 
 def runs(numbers: Iterable[int], shortest: int = 2) -> list[str]:
-    """Return ascending numbers, those in a row as in ``0-3``, if they are as many as that."""
+    """Return ascending numbers as words; a run of at least ``shortest`` becomes ``0-3``."""
     found: list[list[int]] = []
     for number in numbers:
         if found and number == found[-1][-1] + 1:

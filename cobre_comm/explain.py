@@ -1,4 +1,4 @@
-"""``cobre-comm explain``: what causes an error, and what cures it, from the page of errors."""
+"""``cobre-comm explain``: print cause and cure of an error, from the page of errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sections() -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Return text for a terminal: no directives and addresses; a row of a table is three lines."""
+    """Make text for a terminal: drop directives and addresses, turn a row of a table into lines."""
     text = re.sub(r"^```.*?^```\n", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)
     text = re.sub(r"^\| it says .*\n\|-.*\n", "", text, flags=re.MULTILINE)

@@ -58,13 +58,14 @@ def create_communicator(
     Parameters
     ----------
     kind : BackendKind, configuration, str or None
-        Which backend, or a configuration that implies it: a ``ShmConfig``, for example. None reads
+        The backend, or a configuration that implies it: a ``ShmConfig``, for example. None reads
         ``COBRE_COMM_BACKEND`` (default ``auto``). The reference lists all variables of the
         environment.
     graceful : str or iterable of signals, optional
-        Signals that ask to stop (:meth:`Communicator.stop_requested`) instead of doing what they
-        do, until the communicator is closed: ``"SIGTERM,SIGUSR1"`` or ``[signal.SIGTERM]``. None
-        reads ``COBRE_COMM_GRACEFUL``, which the launcher knows too; ``""`` takes none.
+        Signals that ask to stop (:meth:`Communicator.stop_requested`) instead of their usual
+        action, until the communicator is closed: ``"SIGTERM,SIGUSR1"``, or
+        ``[signal.SIGTERM]``. None reads ``COBRE_COMM_GRACEFUL``, which the launcher knows too;
+        ``""`` takes none.
 
     Returns
     -------
@@ -83,7 +84,9 @@ def create_communicator(
         If the backend cannot start, for example because a rank does not come; or if a launcher has
         announced several ranks, and no backend here can connect them.
     ValueError
-        For a ``graceful`` that names no signal which can ask.
+        If ``graceful`` names a signal that cannot ask to stop, or if the backend takes no signals.
+    TypeError
+        If ``kind`` is neither a backend nor a configuration.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From a kernel's status to the exception, for Python and for @njit code."""
+"""Make the exception of a kernel's status, for Python and for @njit code."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _ranks(numbers: list[int]) -> str:
 
 
 class _Worded(NamedTuple):
-    """An exception of ours, and whom its rank has lost."""
+    """An exception of ours, and the ranks that its rank has lost."""
 
     error: BaseException
     lost: tuple[int, ...] = ()
@@ -83,7 +83,7 @@ class Failure(Exception):  # numba raises no other
         if values:  # CPython may hand an instance of another class back to the first one
             return cast(BaseException, values[0])
         worded = _explained.worded
-        if _explained.is_made:  # numba drops what it has made first; a kept one would hold frames
+        if _explained.is_made:  # numba drops the first instance; a kept exception would hold frames
             del _explained.worded
         _explained.is_made = True
         return cast(_Worded, worded).raised()
@@ -94,17 +94,17 @@ _explained = threading.local()
 
 @ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)
 def explain(address: int, operation: int, outcome: int, a: int, b: int, pending: int) -> None:
-    """Word what this thread may raise next; compiled code calls this function by its address.
+    """Make the exception that this thread raises next; compiled code calls this by its address.
 
-    The call holds its communicator until here: when ``Failure`` is instantiated, the record of one
-    that nothing else holds is freed.
+    It is made here because the call still holds its communicator. When ``Failure`` is instantiated,
+    the record of a communicator that nothing else holds has been freed.
 
     Where a block is outside recv, ``a`` is the address of four numbers. ``pending`` is the
     exception that an earlier element of a ``@vectorize`` has raised, or 0. On a communicator that
     is broken it is raised again, because numba raises the exception of the last element.
 
-    Where a kernel is missing, load it; compiled code then calls the entry again, and raises only if
-    that has failed.
+    If a kernel is missing, this loads it. Compiled code then calls the entry again, and raises only
+    if the loading has failed.
     """
     _explained.is_made = False
     try:
@@ -174,7 +174,7 @@ def _word(address: int, operation: int, outcome: int, *numbers: int) -> _Worded:
     return _Worded(_argument_error(comm.size, operation, outcome, *numbers))
 
 
-# What is wrong with the arguments of a refused call, by its status.
+# The problem with the arguments of a refused call, by its status.
 _HINTS = {
     status.LENGTHS_DIFFER: "send and recv need the same length, at least 1",
     status.SEND_NOT_COUNT: "send.size must be counts[rank]",
@@ -279,7 +279,7 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
 
 
 def _loss(comm: View, lost: dict[int, str]) -> str:
-    """Say why ranks are lost: first those that have told which exception they raised."""
+    """Say why ranks are lost; ranks whose exception is known come first."""
     raised = {rank: words for rank in lost if (words := raised_by(comm, rank))}
     said = [f"rank {rank} raised {words}" for rank, words in raised.items()]
     gone = "; ".join(f"rank {rank} {what}" for rank, what in lost.items() if rank not in raised)
@@ -302,7 +302,7 @@ def _mpi_failure(comm: View, operation: str) -> CollectiveFailed:
     return CollectiveFailed(operation, comm.mpi_error, text)
 
 
-# What the ranks do not agree on, if their calls look alike.
+# The difference between calls of ranks that look alike.
 _DIFFERENCES = {
     ALLGATHERV: " (with different counts, displacements or item sizes)",
     GATHERV: " (the root's counts are not what the ranks send)",
@@ -342,10 +342,10 @@ def _describe_call(signature: int, length: int, detail: int) -> str:
 
 
 def _pending_exception(comm: View) -> BaseException:
-    """Return what a signal handler raised while a kernel waited; of it the record keeps its words.
+    """Return the exception of a signal handler in a kernel's wait; the record keeps its text alone.
 
-    An exception holds frames, and they hold the communicator: the collector would not see that it
-    is held by nothing else, because it does not see what a record holds.
+    An exception holds frames, and these hold the communicator. The garbage collector does not see
+    what a record holds, so it would never free a communicator whose record holds the exception.
     """
     kind = comm.pending_exception
     held = [peek_now(kind + word) for word in range(0, 24, 8)]  # type, value, traceback

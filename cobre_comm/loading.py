@@ -1,4 +1,4 @@
-"""The kernels of a backend: found by the names of collectives, compiled when they are needed."""
+"""Find the kernels of a backend by the names of collectives, and compile them when needed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Bodies:
         return body
 
     def all(self) -> list[Kernel]:
-        """Return all that is to be compiled for this backend alone before ranks start."""
+        """Return the kernels of this backend alone that are compiled before ranks start."""
         return [*self.helpers, *map(self.of, ENTRIES), self.abandon]
 
     def rare(self) -> list[Kernel]:
@@ -65,7 +65,7 @@ class Bodies:
 
 
 def load(address: int, operation: int) -> None:
-    """Give a communicator the kernels that a rare collective misses, unless it has them.
+    """Give a communicator the kernels of a rare collective or fold, unless it has them.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Collectives of small Python objects: configuration, summaries, lists of names.
 
-Objects travel as pickles of protocol 5 with their buffers out of band, so the bytes of an array
+Objects travel as pickles of protocol 5 with their buffers out of band. So the bytes of an array
 inside an object are not copied into the pickle. Python only. Numbers and arrays travel faster by
 the methods of the communicator itself.
 
@@ -38,7 +38,7 @@ ALIGNMENT = 64  # arrays inside an object begin at such addresses
 
 
 class _Packed(NamedTuple):
-    """An object as bytes: its pickle, then its buffers; or why it has none."""
+    """An object as bytes: its pickle, then its buffers; or the reason why it has none."""
 
     parts: list[Bytes]
     problem: bool
@@ -183,7 +183,7 @@ def _exchange(
 
 
 def _own_calls(comm: Communicator, name: str) -> contextlib.AbstractContextManager[None]:
-    """Mark the collectives that an object needs; a backend of others may not tell them apart."""
+    """Mark collectives as those of ``objects``; a third backend may not tell them apart."""
     mark: Any = getattr(comm, "_own_calls", contextlib.nullcontext)
     marked: contextlib.AbstractContextManager[None] = mark(name)
     return marked
@@ -192,7 +192,7 @@ def _own_calls(comm: Communicator, name: str) -> contextlib.AbstractContextManag
 def _exchange_parts(
     comm: Communicator, packed: _Packed, root: int | None
 ) -> tuple[list[bool], list[list[Bytes]]]:
-    """Return which ranks have no bytes, and the parts of all."""
+    """Return, by rank, whether its object has no bytes, and the parts of its object."""
     size = comm.size
     headers = np.zeros((size, 2), dtype=np.int64)
     comm.allgather(np.array([len(packed.parts), packed.problem]), headers)
@@ -233,7 +233,7 @@ def _gather_part(
 ) -> list[Bytes]:
     """Gather one part of each rank; each begins at an aligned address.
 
-    Other ranks than the root know no lengths, and have no room: theirs are 0.
+    A rank that receives nothing knows no lengths; its ``sizes`` are 0, and so is its room.
     """
     displs = _begins(-(-sizes // ALIGNMENT) * ALIGNMENT)
     room = np.empty(int(displs[-1] + sizes[-1]) + ALIGNMENT, dtype=np.uint8)
@@ -249,7 +249,7 @@ def _pack(obj: Any) -> _Packed:
     try:
         text = pickle.dumps(obj, protocol=5, buffer_callback=buffers.append)
         raw = [buffer.raw() for buffer in buffers]
-    except Exception as error:  # the other ranks must hear of it, whatever it is
+    except Exception as error:  # the other ranks must hear of any error
         reason = f"{type(error).__name__}: {text_of(error)}".encode()
         return _Packed([np.frombuffer(reason, dtype=np.uint8)], problem=True)
     views = itertools.chain([memoryview(text)], raw)
@@ -257,7 +257,7 @@ def _pack(obj: Any) -> _Packed:
 
 
 def _unpack(operation: str, rank: int, parts: list[Bytes]) -> Any:
-    """Make the object of a rank; all parts are here already, so an error concerns no other rank."""
+    """Unpickle the object of a rank; all parts have come, so an error concerns this rank alone."""
     try:
         return pickle.loads(parts[0].data, buffers=parts[1:])
     except Exception as error:
@@ -289,7 +289,7 @@ def _checked_root(operation: str, comm: Communicator, root: object) -> int:
 
 
 def _check_proven(operation: str, comm: Communicator) -> None:
-    """Refuse peers who have proven nothing: what is unpickled runs their code."""
+    """Refuse peers that have proven nothing, because unpickling runs their code."""
     if not getattr(comm, "_peers_are_proven", True):
         raise PermissionError(
             f"objects.{operation}: the ranks of this job have no secret, and unpickling would run "

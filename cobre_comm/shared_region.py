@@ -30,7 +30,7 @@ class RegionOwner(Protocol):
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
 
     def _fence_region(self, identity: int) -> None:
-        """Wait for all ranks at the fence of one region; writes before it are visible after it."""
+        """Wait for the node's ranks at the fence of a region; it makes writes before it visible."""
 
 
 @tells_forms("region")
@@ -47,9 +47,9 @@ class SharedRegion(Closing):
     count : int
         Number of elements.
     dtype : numpy.dtype
-        Their type.
+        Type of an element.
     nbytes : int
-        Their size in bytes.
+        Size of all elements in bytes.
 
     Examples
     --------
@@ -84,7 +84,17 @@ class SharedRegion(Closing):
         return self._memory
 
     def as_slice(self) -> NDArray[Any]:
-        """Return a read-only view of the whole region, shape ``(count,)``; no copy.
+        """Return a read-only view of the whole region, without a copy.
+
+        Returns
+        -------
+        ndarray, shape (count,)
+            Of the region's dtype.
+
+        Raises
+        ------
+        InvalidCommunicator
+            If this rank has closed the region.
 
         Examples
         --------
@@ -97,10 +107,20 @@ class SharedRegion(Closing):
         return self._readable
 
     def as_mut_slice(self) -> NDArray[Any]:
-        """Return a writable view of the whole region on the leader, an empty one on others.
+        """Return a writable view of the whole region on the leader, an empty one on followers.
 
-        The empty one is read-only, so that a follower which assigns to it gets a ValueError. On
-        followers :meth:`block` is writable.
+        The empty view is read-only, so that a follower which assigns to it gets a ``ValueError``.
+        A follower writes to a :meth:`block`.
+
+        Returns
+        -------
+        ndarray, shape (count,) or (0,)
+            Of the region's dtype.
+
+        Raises
+        ------
+        InvalidCommunicator
+            If this rank has closed the region.
 
         Examples
         --------
@@ -120,10 +140,22 @@ class SharedRegion(Closing):
 
         For distributed population: each rank writes its own block, then all call :meth:`fence`.
 
+        Parameters
+        ----------
+        start, stop : int
+            First element, and the one after the last; ``0 <= start <= stop <= count``.
+
+        Returns
+        -------
+        ndarray, shape (stop - start,)
+            Of the region's dtype.
+
         Raises
         ------
         ValueError
             Unless ``0 <= start <= stop <= count``.
+        InvalidCommunicator
+            If this rank has closed the region.
 
         Examples
         --------
@@ -140,7 +172,16 @@ class SharedRegion(Closing):
 
     @abc.abstractmethod
     def fence(self) -> None:
-        """Make all local ranks' writes before it visible to all of them after it; collective.
+        """Make writes of the node's ranks before it visible to all of them after it; collective.
+
+        All ranks of the node call it.
+
+        Raises
+        ------
+        CollectiveFailed
+            If a rank is lost or late, or ranks disagree.
+        InvalidCommunicator
+            If this rank has closed the region, or if the communicator cannot be used any more.
 
         Examples
         --------
@@ -153,7 +194,7 @@ class SharedRegion(Closing):
         """
 
     def close(self) -> None:
-        """Give up this rank's hold of the region; idempotent, views live on.
+        """Release the region on this rank; idempotent. Views of it stay valid.
 
         Examples
         --------
@@ -184,22 +225,22 @@ class HeapRegion(SharedRegion):
     """
 
     def fence(self) -> None:
-        """Refuse a closed region or communicator; no other process has to be ordered."""
+        """Raise for a closed region or communicator; there is nothing to order in a heap copy."""
         self._open_memory()
         self._comm._check_usable()
 
 
 class ShmRegion(SharedRegion):
-    """A region in memory that all ranks of a node have mapped: R ranks hold one copy."""
+    """A region in memory that all ranks of a node have mapped: they share one copy."""
 
     def fence(self) -> None:
-        """Make all local ranks' writes visible to all of them, by one step of shared memory."""
+        """Make writes of the node's ranks visible to all of them, by one step of shared memory."""
         self._open_memory()
         self._comm._fence_region(self._identity)
 
 
 def heap_zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an array of zeros, or raise ``AllocationFailed``."""
+    """Return an array of zeros on the heap, or raise ``AllocationFailed``."""
     try:
         return np.zeros(count, dtype=dtype)
     except (MemoryError, ValueError) as error:
@@ -217,11 +258,11 @@ def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:
     Raises
     ------
     TypeError
-        If ``count`` is not an integer, or ``dtype`` holds Python objects.
+        If ``count`` is not an integer, or ``dtype`` holds Python objects or has no size.
     ValueError
         If ``count`` is negative.
     AllocationFailed
-        If no machine can hold that.
+        If no machine can hold so many bytes.
     """
     if isinstance(count, bool) or not hasattr(count, "__index__"):
         raise TypeError(f"count must be an integer, got {count!r}{_shape_hint(count)}")
@@ -240,7 +281,7 @@ def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:
 
 
 def _shape_hint(count: object) -> str:
-    """Return what to pass in place of a shape."""
+    """Return the end of an error: the count to pass in place of a shape; "" for no shape."""
     if isinstance(count, (tuple, list)) and all(isinstance(n, int) for n in count):
         return f"; pass {math.prod(count)}, and reshape the views"
     return ""

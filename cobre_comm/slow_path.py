@@ -1,4 +1,4 @@
-"""The slow path of arguments: explains wrong ones, converts unusual ones.
+"""The slow path of arguments: convert unusual ones, refuse wrong ones with a reason.
 
 The compiled fast path serves plain arguments; all others come here. Each ``*_call`` function
 returns the call that the entry of that collective takes, or raises.
@@ -46,7 +46,7 @@ def check_array(operation: str, name: str, value: object, *, writable: bool) -> 
     Raises
     ------
     TypeError
-        If it is not an array, or holds Python objects.
+        If it is not an array, holds Python objects, or has elements of no size.
     ValueError
         If it is not C-contiguous, or has to be writable and is not.
     """
@@ -83,7 +83,7 @@ def describe_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def dtype_word(dtype: np.dtype[Any]) -> int:
-    """Return a dtype's code, or for one without a code a hash of its description above it."""
+    """Return the code of a dtype; where it has none, OTHER with a hash of its layout above it."""
     code: int = dtypes.CODES.get(dtype, dtypes.OTHER)
     if code != dtypes.OTHER:
         return code
@@ -110,7 +110,7 @@ def as_integer(operation: str, name: str, value: object) -> int:
 
 
 def as_reduce_op(value: object) -> ReduceOp:
-    """Return a :class:`ReduceOp` from one, or from its integer value."""
+    """Return the :class:`ReduceOp` of a member or of its integer value, or raise."""
     number = as_integer("allreduce", "op", value)
     try:
         return ReduceOp(number)
@@ -182,7 +182,7 @@ def blocks_call(
     counts: NDArray[np.int64],
     displs: NDArray[np.int64],
 ) -> Allgatherv:
-    """Return the call of an allgatherv; that of the root of a gatherv has the root behind it."""
+    """Return the call of an allgatherv; the root of a gatherv adds ``root`` to its fields."""
     source = check_array(operation, "send", send, writable=False)
     target = check_array(operation, "recv", recv, writable=True)
     _same_dtype(operation, source, target)
@@ -201,14 +201,14 @@ def blocks_call(
 
 
 def sender_call(send: object, root: int) -> Gatherv:
-    """Return the call of a gatherv on another rank."""
+    """Return the call of a gatherv on any rank but the root."""
     source = check_array("gatherv", "send", send, writable=False)
     itemsize, dtype = source.dtype.itemsize, dtype_word(source.dtype)
     return Gatherv(source.ctypes.data, source.size, 0, 0, itemsize, dtype, 0, 0, 0, 0, root)
 
 
 def numbers_of(operation: int, outcome: int, rank: int, *values: Any) -> tuple[int, ...]:
-    """Return the numbers that the message about a failed call has, from its arguments."""
+    """Return the numbers in the message about a failed call, from its arguments."""
     if operation == BROADCAST:
         return (values[1] if len(values) > 1 else 0), 0
     if operation == ALLREDUCE:

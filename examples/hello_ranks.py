@@ -1,4 +1,4 @@
-"""Every rank says hello; together they add up their ranks.
+"""Every rank says hello; together the ranks add up their numbers.
 
 Run it with ``cobre-comm run -n 4 examples/hello_ranks.py``, or alone with ``python``.
 """

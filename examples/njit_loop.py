@@ -22,7 +22,7 @@ def largest_eigenvalue(
     displs: NDArray[np.int64],
     iterations: int,
 ) -> float:
-    """Return the eigenvalue of largest magnitude of a matrix of which each rank has some rows."""
+    """Return the eigenvalue of largest magnitude of a matrix whose rows the ranks share."""
     vector = np.ones(rows.shape[1])
     mine = np.empty(rows.shape[0])
     length = 0.0
@@ -36,7 +36,7 @@ def largest_eigenvalue(
 
 
 def main() -> None:
-    """Share the rows out, iterate, print."""
+    """Give each rank some rows, iterate, print the eigenvalue on rank 0."""
     with create_communicator() as comm:
         limits = np.linspace(0, ORDER, comm.size + 1).astype(np.int64)
         i = np.arange(limits[comm.rank], limits[comm.rank + 1])

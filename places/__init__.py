@@ -1,1 +1,1 @@
-"""Places where users run, set up in a scratch folder, and real jobs there."""
+"""Places where users run ranks, each set up in a scratch folder, and real jobs in them."""

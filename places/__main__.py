@@ -1,4 +1,4 @@
-"""Run places, print their tables, keep what was seen: ``python -m places slurm dask``."""
+"""Run places and print their tables, or keep them: ``python -m places slurm dask``."""
 
 import argparse
 import contextlib
@@ -21,7 +21,7 @@ PLACES = {
 
 
 def main():
-    """Run what was asked for; exit with 1 if a row failed, with 3 if a place cannot be had here."""
+    """Run the named places; return 1 if a row failed, 3 if a place cannot be had here."""
     parser = argparse.ArgumentParser(prog="python -m places", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="PLACE", help=f"of {', '.join(PLACES)}; all")
     parser.add_argument(
@@ -36,7 +36,7 @@ def main():
         parser.error(
             f"no place is called {', '.join(sorted(unknown))}; there are {', '.join(PLACES)}"
         )
-    # What a shell starts in the background begins with SIGINT ignored, and passes that on.
+    # A process that a shell starts in the background ignores SIGINT, and its children inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:

@@ -1,7 +1,7 @@
 """The place: a Debian of aarch64 under emulation, with wheels of aarch64.
 
-Emulation shows that code and protocols are right, and that bits are the same. It runs on this
-machine's memory, so it says nothing of weak ordering; that, a test reads in compiled code.
+Emulation shows that code and protocols are right, and that bits are the same. It has the memory of
+this machine, so it cannot show weak ordering; a test looks for that in compiled code instead.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ ORDERINGS = "tests/kernels/test_atomics.py"
 
 
 def run_place(place, folder, stack):
-    """Set it up and run jobs; return the versions."""
+    """Set up the Debian and run jobs; return the versions."""
     need_root()
     tool("qemu-aarch64-static", "qemu-user-static")
     site = folder / "site"
@@ -93,7 +93,7 @@ def run_place(place, folder, stack):
 
 
 def _train(place, start, factor, folder, extra):
-    """The example, and a rank that is killed."""
+    """Train the example, and kill a rank."""
     with place.row("SDDP: one hash", "cobre-comm run -n 2 train.py") as seen:
         words = TRAIN, CASE, "--quiet", "--iterations", 0  # one rank compiles for both
         done = run(*start, 1, "--backend", "shm", *words, within_s=300 * factor, **extra)
@@ -106,7 +106,7 @@ def _train(place, start, factor, folder, extra):
 
 
 def _install(site):
-    """Unpack wheels of aarch64, and ours; nothing of them runs here."""
+    """Unpack wheels of aarch64, and ours, without running them."""
     platforms = [f"--platform=manylinux_2_{n}_aarch64" for n in (17, 27, 28)]
     chosen = "--only-binary=:all:", "--python-version=3.11", "--implementation=cp", *platforms
     pip = sys.executable, "-m", "pip", "install", "-q", "--target", site
@@ -123,7 +123,7 @@ def _install(site):
 
 @contextlib.contextmanager
 def _emulation():
-    """Have the kernel start programs of aarch64 by QEMU, unless it does."""
+    """Let the kernel start programs of aarch64 by QEMU, unless it does already."""
     if any("aarch64" in path.name for path in KNOWN.iterdir()):
         yield
         return
@@ -139,7 +139,7 @@ def _emulation():
 
 
 def _factor(place, python):
-    """Return how many times slower emulation is, and at least 1."""
+    """Return the factor by which emulation is slower, at least 1."""
     with place.row("how slow emulation is", "python -c 'sum(range(3_000_000))'") as seen:
         here = float(run(sys.executable, "-c", SUM).output)
         done = run(*python, "-c", SUM)

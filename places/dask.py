@@ -13,7 +13,7 @@ PORT = 8786
 
 
 def run_place(place, folder, stack):
-    """Set it up and run all launches; return the versions."""
+    """Install Dask and loky and run all launches; return the versions."""
     python = _python(folder)
     run(sys.executable, "-m", "venv", folder / "venv")
     install = [python, "-m", "pip", "install", "-q"]
@@ -54,7 +54,7 @@ def _run(folder, kind):
 
 
 def _kept_in(folder):
-    """Return where Dask keeps what it leaves behind."""
+    """Return the variable with the folder for Dask's temporary files."""
     return {"DASK_TEMPORARY_DIRECTORY": str(folder)}
 
 
@@ -104,7 +104,7 @@ def _try(place, name, nodes, start):
 
 
 def _check(said, nodes):
-    """Raise Failed unless all launches did what they should."""
+    """Raise Failed unless every launch had the expected outcome."""
     total = SIZE * (SIZE - 1) // 2
     for what in ("first", "again", "after"):
         if [value[0] for value in said[what][0]] != [total] * SIZE:

@@ -8,8 +8,8 @@ from places.frame import Missing, run, tool
 
 MIRROR = "http://deb.debian.org/debian/"
 MERGED = "bin", "sbin", "lib", "lib64"
-# Only this process, and what it starts, sees what is mounted. $0 is the folder, $1 the command's
-# folder, up to -- what it sees of this machine.
+# Only this process and its children see the mounts. $0 is the folder, $1 the working directory of
+# the command, and up to -- follow the folders of this machine that it sees.
 ENTER = """set -e; root=$0 cwd=$1; shift
 mount --rbind /proc "$root/proc"; mount --rbind /dev "$root/dev"; mount -t tmpfs tmpfs "$root/tmp"
 while [ "$1" != -- ]; do mkdir -p "$root$1"; mount --bind "$1" "$root$1"; shift; done; shift
@@ -22,11 +22,11 @@ class Debian:
     Parameters
     ----------
     folder : pathlib.Path
-        Where it is unpacked; one that is there is used.
+        The folder it is unpacked into; one that is there is used.
     suite : str
         For example ``"bookworm"`` or ``"sid"``.
     packages : sequence of str
-        What it has besides the essential ones.
+        Packages besides the essential ones.
     seen : sequence of pathlib.Path
         Folders of this machine that its programs see under the same names.
     arch : str, optional
@@ -44,7 +44,7 @@ class Debian:
             self._fetch(suite, packages, arch)
 
     def _fetch(self, suite, packages, arch):
-        """Unpack packages without running what they would run: no processor is emulated."""
+        """Unpack packages without running their scripts, because no processor is emulated yet."""
         words = "--download-only", "--variant=minbase", f"--arch={arch}"
         chosen = f"--include={','.join(packages)}"
         shutil.rmtree(self._root, ignore_errors=True)

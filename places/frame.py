@@ -1,4 +1,4 @@
-"""What all places need: rows of a table, tools, a scratch folder, commands with a deadline."""
+"""The common part of all places: rows of a table, tools, a scratch folder, commands."""
 
 import contextlib
 import functools
@@ -22,7 +22,7 @@ TRAIN = ROOT / "examples" / "sddp" / "train.py"
 CASE = ROOT / "examples" / "sddp" / "cases" / "fast_hydro_thermal_2.json"
 _TOOL_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 _OURS = ("COBRE_", "PMI_", "OMPI_", "SLURM_")
-SHOWN = 300  # characters of what a job that failed has said
+SHOWN = 300  # characters of the output of a failed job
 
 
 class Missing(Exception):
@@ -30,7 +30,7 @@ class Missing(Exception):
 
 
 class Row(NamedTuple):
-    """One thing that was tried."""
+    """A row of the table: one trial, its command, and what was seen."""
 
     what: str
     command: str
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 
 class Failed(Exception):
-    """A job did something else than it should; the message says what was seen."""
+    """A job had another outcome than it should; the message says what was seen."""
 
 
 class Done(NamedTuple):
@@ -51,7 +51,7 @@ class Done(NamedTuple):
 
 
 class Place:
-    """Rows of one place, as they come."""
+    """One place, with the rows of its table so far."""
 
     def __init__(self, name):
         self.name = name
@@ -61,12 +61,12 @@ class Place:
 
     @property
     def seconds(self):
-        """Since its beginning, what sets it up included."""
+        """Seconds since the place began, set-up included."""
         return time.monotonic() - self._start
 
     @contextlib.contextmanager
     def row(self, what, command):
-        """Time one row; the body adds to the list it gets what it has seen, or raises Failed."""
+        """Time one row; the body appends what it has seen to the yielded list, or raises Failed."""
         start, seen = time.monotonic(), []
         good = False
         try:
@@ -82,7 +82,7 @@ class Place:
 
 
 def tool(name, package):
-    """Return the path of a program, or say which Debian package has it."""
+    """Return the path of a program, or raise Missing with its Debian package."""
     path = shutil.which(name, path=_TOOL_PATH)
     if path is None:
         raise Missing(f"{name} is missing: apt-get install {package}")
@@ -90,13 +90,13 @@ def tool(name, package):
 
 
 def need_root():
-    """Refuse another user in one line."""
+    """Raise Missing unless the user is root."""
     if os.getuid() != 0:
         raise Missing("namespaces of several hosts need root: sudo make ...")
 
 
 def environment(**extra):
-    """Return this environment without what is about ranks."""
+    """Return this environment without variables about ranks."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), _TOOL_PATH])
     return kept | {"PATH": path} | extra
@@ -126,14 +126,14 @@ def run(*words, within_s=120, cwd=None, **extra):
 
 
 def expect(condition, done):
-    """Raise Failed with the end of what a command has said."""
+    """Raise Failed with the end of a command's output, unless a condition holds."""
     if not condition:
         raise Failed(f"exit code {done.code}: {' / '.join(done.output.split(chr(10)))[-SHOWN:]}")
 
 
 @functools.cache
 def hash_here():
-    """Return the hash of what the example learns on one rank of this machine."""
+    """Return the hash of the cuts that the example trains on one rank of this machine."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "result.json"
         words = sys.executable, TRAIN, CASE, "--quiet", "--iterations", 20, "--out", out
@@ -143,7 +143,7 @@ def hash_here():
 
 
 def same_hash(found):
-    """Return the beginning of a hash that is the one of this machine."""
+    """Return the beginning of a hash, or raise Failed if one rank here has another."""
     if found != hash_here():
         raise Failed(f"{found[:12]}, but one rank here has {hash_here()[:12]}")
     return f"{found[:12]}, as on one rank without this"
@@ -157,7 +157,7 @@ def trained(start, out):
 
 
 def kill_one(words, ranks, within_s=60, **extra):
-    """Start ``words`` with steps of ranks, kill the youngest one; return what is seen then."""
+    """Start ranks that take steps, kill the youngest; return how the others and the job ended."""
     name = f"{STEPS} 600.{os.getpid()}"
     with subprocess.Popen(
         [str(word) for word in (*words, *name.split())], stdin=subprocess.DEVNULL,
@@ -186,7 +186,7 @@ def kill_one(words, ranks, within_s=60, **extra):
 
 
 def wait_until(condition, within_s, what):
-    """Look until something holds."""
+    """Wait until a condition holds; raise Failed after ``within_s`` seconds."""
     deadline = time.monotonic() + within_s
     while not condition():
         if time.monotonic() > deadline:
@@ -196,7 +196,7 @@ def wait_until(condition, within_s, what):
 
 @contextlib.contextmanager
 def scratch(name, under=None):
-    """Give a folder that every user can enter, and remove it; one under a given folder stays."""
+    """Yield a folder that every user can enter, then remove it; a folder below ``under`` stays."""
     if under is not None:
         folder = pathlib.Path(under).resolve() / name
         folder.mkdir(parents=True, exist_ok=True)

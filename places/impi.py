@@ -9,7 +9,7 @@ COBRE = "cobre-comm", "run", "--backend", "mpi", "-n"
 
 
 def run_place(place, folder, stack):
-    """Install it in a folder of its own and run jobs; return the versions."""
+    """Install Intel MPI in a folder of its own and run jobs; return the versions."""
     home = folder / "impi"
     words = "--prefix", home, "--ignore-installed", "impi-rt"
     done = run(sys.executable, "-m", "pip", "install", "-q", *words, within_s=400)

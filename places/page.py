@@ -1,4 +1,4 @@
-"""The tables of the places on their page, each between marks of its own."""
+"""Write the table of a place into docs/howto/places.md, between the marks of that place."""
 
 import datetime
 import platform

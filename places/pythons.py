@@ -1,6 +1,6 @@
 """The place: every supported Python, of this machine or of a newer Debian, with two numbas.
 
-All share one cache folder: compiled code of one must never run in another.
+All share one cache folder, because compiled code of one must never run in another.
 """
 
 import os
@@ -19,7 +19,7 @@ SHM = "-m", "cobre_comm", "run", "-n", 2, "--backend", "shm"
 
 
 def run_place(place, folder, stack):
-    """Try each interpreter; return what stands for versions."""
+    """Try each interpreter; return a line on those that were found."""
     wheels = folder / "wheels"
     done = run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", wheels, ROOT,
                within_s=200)  # fmt: skip

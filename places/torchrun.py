@@ -69,7 +69,7 @@ def _nothing_left(folder):
 
 
 def _on_hosts(place, folder, torchrun, hosts):
-    """Two agents of torchrun, each with two ranks."""
+    """Run a job of two agents of torchrun on two hosts, each with two ranks."""
     told = *WORKAROUND, "--nnodes", 2, "--nproc_per_node", 2, "--master_addr", hosts[0].address
     with place.row("two hosts", "torchrun --nnodes 2 --node_rank ... --master_addr ...") as seen:
         agents = []

@@ -1,1 +1,1 @@
-"""What a release must pass: ``make release-check``, in steps that run alone too."""
+"""The checks of a release: the steps of ``make release-check``, which also run alone."""

@@ -1,4 +1,4 @@
-"""Run the steps of ``make release-check``, or those that are named."""
+"""Run all steps of ``make release-check``, or the named ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of a release, programs that are run for it, and environments of their own."""
+"""The folders of a release, its programs, and the environments that they run in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "release"
 DIST = ROOT / "dist"
 TOOLS = ("build", "check-wheel-contents", "hatchling", "twine")
-# What decides about caches and backends comes from the steps, not from the surroundings.
+# Variables on caches and backends come from the steps, not from the surroundings.
 DECIDED = ("COBRE_", "NUMBA_", "PYTHON", "PIP_CONSTRAINT", "XDG_CACHE_HOME")
 
 
@@ -28,7 +28,7 @@ def project() -> dict[str, object]:
 
 
 def fresh(name: str) -> Path:
-    """Return an empty folder below the one of the build."""
+    """Return an empty folder below ``BUILD``."""
     folder = BUILD / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -36,7 +36,7 @@ def fresh(name: str) -> Path:
 
 
 def run(*words: object, cwd: Path = ROOT, **variables: str) -> str:
-    """Run a program; return what it printed, or raise :class:`StepFailed` with it."""
+    """Run a program; return its output, or raise :class:`StepFailed` with it."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(DECIDED)}
     done = subprocess.run(
         [str(word) for word in words],

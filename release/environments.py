@@ -34,7 +34,7 @@ def lowest() -> list[str]:
 
 
 def run_two_ranks(programs: Path, cache: Path) -> str:
-    """Run a small program on two ranks of an environment; return what it says."""
+    """Run a small program on two ranks in an environment; return the versions it prints."""
     folder = fresh("program")
     (folder / "program.py").write_text(PROGRAM)
     said = run(
@@ -64,7 +64,7 @@ def run_quick() -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
     [source] = folder.iterdir()
-    for name in ("cobre_comm", "kernels"):  # the installed ones are to be found
+    for name in ("cobre_comm", "kernels"):  # so that Python imports the installed ones
         shutil.rmtree(source / name)
     for bounds, more in (("lowest", lowest()), ("newest", [])):
         programs = environment("quick", f"{sdist}[test]", *more)

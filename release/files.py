@@ -1,4 +1,4 @@
-"""The two files of a release: their bytes, and what PyPI and pip read of them."""
+"""The two files of a release: build them, and check their bytes and metadata."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Two versions in one environment, one after the other: neither runs compiled code of the other.
+"""Install two versions in turn: neither may run compiled code of the other.
 
-The other version lays the communicator's record out otherwise, which compiled code of users has
-inlined, and subtracts where this one adds. Its files have the size, and all files the date, of this
-one's, so that nothing but their contents tells the versions apart.
+The other version has another layout of the communicator's record, which compiled code of users has
+inlined, and subtracts where this one adds. Sizes and dates of its source files are those of this
+version, so that only their contents tell the versions apart.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def wheel_of(name: str) -> Path:
 
 
 def check() -> None:
-    """Install this, the other, this and the other again, with one cache; compare what they say."""
+    """Install both versions in turn, twice, with one cache; check the results of each."""
     wheels = {name: wheel_of(name) for name in SAID}
     programs = environment("upgraded", wheels["this"])
     folder = fresh("user")

@@ -1,4 +1,4 @@
-"""From rows to benchmarks: each row x ranks x libraries x sides is one."""
+"""Make benchmarks of rows: one for each row, number of ranks, library and side."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def figures_of(
 
 
 def bytes_of(case: Case, ranks: int) -> tuple[int, int]:
-    """Return what a rank contributes to one call, and what it receives."""
+    """Return the bytes that a rank contributes to one call, and those that it receives."""
     if case.operation == "sddp":
         return SDDP_BYTES // ranks, SDDP_BYTES
     return case.nbytes, case.nbytes * (ranks if case.operation == "allgatherv" else 1)

@@ -16,7 +16,7 @@ from cobre_comm.processes.mpi.mpiexec import find_mpiexec
 
 ROOT = Path(__file__).parents[2]
 WHEELS = ROOT / "bench" / "results" / "wheels"
-BUILD = ("hatchling", "editables")  # what pip needs to install a checkout
+BUILD = ("hatchling", "editables")  # packages with which pip installs a checkout
 DEADLINE_S = 900
 HELLO = str(ROOT / "examples" / "hello_ranks.py")
 HELLO_SAYS = "4 ranks, whose numbers add up to 6"
@@ -43,9 +43,9 @@ print(perf_counter() - began)
 
 
 def as_a_user(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return an environment in which bytecode is kept, which a developer may have switched off.
+    """Return an environment in which Python keeps bytecode, even if a developer forbids it.
 
-    Then it is kept in ``folder``. The caches of numba are the user's.
+    In that case Python keeps it in ``folder``. The caches of numba are the user's.
     """
     made = dict(environ)
     if made.pop("PYTHONDONTWRITEBYTECODE", None):
@@ -66,7 +66,7 @@ def import_s(statement: str, environ: Mapping[str, str]) -> float:
 
 
 def process_s(words: list[str], environ: Mapping[str, str], says: str = "") -> float:
-    """Return the seconds from starting a command to its end; it must have said something."""
+    """Return the seconds from the start of a command to its end; its output must have ``says``."""
     began = time.perf_counter()
     output = output_of(words, environ)
     taken = time.perf_counter() - began
@@ -91,14 +91,14 @@ def mpi_start(library: str, ranks: int, folder: str) -> tuple[list[str], dict[st
 
 
 def first_collective_s(words: list[str], caller: str, environ: Mapping[str, str]) -> float:
-    """Return what the slowest rank of a fresh job measured."""
+    """Return the seconds to the end of the first allreduce on the slowest rank of a fresh job."""
     output = output_of([*words, FIRST, caller], environ)
     line = next(line for line in output.splitlines() if FIRST_SAYS in line)
     return float(line.rpartition(":")[2])
 
 
 def with_empty_caches(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return an environment in which no kernel is compiled yet; those that are go to the folder."""
+    """Return an environment with empty caches, whose kernels are compiled into ``folder``."""
     return {**environ, "NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": folder}
 
 
@@ -110,16 +110,16 @@ def cold_run_s(backend: str, folder: str) -> float:
 
 
 def download_wheels() -> None:
-    """Have all that `make demo` installs at hand."""
+    """Download all wheels that `make demo` installs."""
     WHEELS.mkdir(parents=True, exist_ok=True)
     download = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(WHEELS)]
     output_of([*download, *BUILD, f"{ROOT}[examples]"], os.environ)
 
 
 def demo_s() -> float:
-    """Return the seconds of `make demo` in a fresh clone, with wheels that are here.
+    """Return the seconds of `make demo` in a fresh clone, with wheels from this machine.
 
-    They are those of making the virtual environment, installing, compiling and training.
+    The demo makes the virtual environment, installs, compiles and trains.
     """
     with tempfile.TemporaryDirectory(prefix="cobre-bench-") as folder:
         clone = f"{folder}/clone"
@@ -144,7 +144,7 @@ def cold_compile(backends: str) -> dict[str, float]:
 
 
 def in_turn(sides: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Return what the sides took, in turn, after one round that fills the caches."""
+    """Return the seconds of each side, which take turns, after one round that fills the caches."""
     samples: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(rounds + 1):
         for name, side in sides.items():

@@ -1,10 +1,10 @@
-"""The tcp and mpi backends on one machine, beside what they replace. Measured with --full.
+"""The tcp and mpi backends on one machine, beside their peers. Measured with --full.
 
 *On one node*: tcp beside shm, whose kernels it uses where ranks share memory. *Over sockets*: every
-rank a node of its own, beside Open MPI restricted to its tcp transport, in the same processes; gloo
-in processes of its own. *Over MPI*: mpi4py in the same processes; with a node for each rank
-everything of ours goes through MPI too, and with two nodes of two ranks only what passes between
-them. Beside it: data that are written before each call, as a program's are.
+rank is a node of its own, beside Open MPI in the same processes, restricted to its tcp transport.
+gloo has processes of its own. *Over MPI*: mpi beside mpi4py in the same processes. With a node for
+each rank, all our data go through MPI too; with two nodes of two ranks, only data between nodes do.
+The same with data that ranks write before each call, as a program does.
 """
 
 from bench.cases.grid import RANKS, figures_of, jobs_of, parametrize, rows
@@ -13,7 +13,7 @@ from bench.peers import LIBRARIES
 from bench.plan import FLAT, GLOO, OVER_SHM, PEER, Job
 from bench.ranks.collectives import Collective
 
-VISIBLE_BYTES = 512 * 1024  # what shows clearly in an interface's counters
+VISIBLE_BYTES = 512 * 1024  # enough to show clearly in an interface's counters
 TCP_ROWS = [BARRIER, *ALLREDUCE[1:], *ALLGATHERV, *BROADCAST, ITERATION]
 MPI_ROWS = [
     BARRIER,

@@ -1,13 +1,13 @@
-"""Data of which every rank writes a part: a shared region and `fence`, beside `allgatherv`.
+"""Every rank writes a part of shared data: a region and `fence`, beside `allgatherv`.
 
 All ways live in the same processes and take turns. Bytes are those of all parts together.
 
-- *populate*: each rank computes its part in place, then it is visible to all. Beside it: the same
-  computing into a buffer of one's own and `allgatherv` (a copy for every rank), that `allgatherv`
-  alone, without the computing, and a window of MPI's shared memory with `MPI_Win_fence`.
-- *create and close*: a region of which nothing is used, beside a window of MPI. Ours has its memory
-  from then on, or says that there is none; a window of MPI gets its memory with the first use.
-- *create, populate, close*: so here both pay for it.
+- *populate*: each rank computes its part in place, and then makes it visible to all. One peer
+  computes into a buffer of its own, and `allgatherv` makes a copy for every rank. The others are
+  that `allgatherv` alone, and a window of MPI's shared memory with `MPI_Win_fence`.
+- *create and close*: a region that is not used, beside a window of MPI. A region gets its memory
+  when it is created, or raises; a window gets its memory with the first use.
+- *create, populate, close*: here both pay for their memory.
 """
 
 from bench.cases.grid import parametrize

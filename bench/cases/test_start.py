@@ -1,9 +1,9 @@
-"""How long it takes until something happens: import, launcher, first collective, first compilation.
+"""Times of starting: import, launcher, first collective, first compilation.
 
 Each sample is a fresh process or job; the sides take turns. *Warm* is with the kernels in numba's
 cache and the modules' bytecode in Python's. *Cold* is with empty caches: the first job of a user on
-a new machine, `cobre-comm compile`, and `make demo` in a fresh clone, from wheels that are already
-here to the plot of the trained policy.
+a new machine, `cobre-comm compile`, and `make demo` in a fresh clone. The demo begins with wheels
+on this machine, and ends with the plot of the trained policy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cobre_comm.errors import InitializationFailed
 
 MOST_ROUNDS, MOST_COLD_ROUNDS = 5, 2
 MPI = list(LIBRARIES.values())
-# By what is started: ranks, label, sides.
+# By the kind of start: ranks, label, sides.
 STARTS = {
     "import": (1, "import cobre_comm", [OURS, "numpy", "numba"]),
     "load": (1, "load create_communicator", [OURS, "numpy", "numba"]),
@@ -44,7 +44,7 @@ IMPORTS = {
 
 
 def sides_of(what: str, folder: str) -> dict:
-    """Return, by side, what measures one sample."""
+    """Return, by side, the function that measures one sample."""
     ranks = STARTS[what][0]
     words, environ = starting.our_start(ranks, folder)
     if what in IMPORTS:
@@ -65,7 +65,7 @@ def sides_of(what: str, folder: str) -> dict:
 
 
 def mpi_starts(ranks: int, folder: str) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Return how each library that is there starts ranks."""
+    """Return, by installed library, the command and environment that start its ranks."""
     found = {}
     for library, name in LIBRARIES.items():
         try:
@@ -77,7 +77,7 @@ def mpi_starts(ranks: int, folder: str) -> dict[str, tuple[list[str], dict[str, 
 
 @pytest.fixture(scope="module")
 def started(pytestconfig):
-    """Measure all sides of something when it is first asked for."""
+    """Measure all sides of a row of ``STARTS`` when its first side is asked for."""
     rounds = min(pytestconfig.getoption("rounds"), MOST_ROUNDS)
     taken: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory(prefix="cobre-bench-") as bytecode:

@@ -1,16 +1,15 @@
-"""What waiting costs: the CPU time of a rank that waits 10 s, and barriers with too few cores.
+"""The cost of waiting: CPU time of a rank that waits 10 s, and barriers with too few cores.
 
 *A rank waits 10 s* at a barrier for one that sleeps. The figure is the share of a core that its
 process uses meanwhile, from Python and from @njit, beside MPI_Barrier in the same processes. Over
-mpi the two ranks take themselves to be on two nodes: on one they would wait as they do over shm.
+mpi the two ranks are pretended to be on two nodes, because on one they would wait as over shm.
 
-*Barrier, 8 ranks on 2 cores*, beside the context switches that it cannot do without. A bare context
-switch is what the kernel takes to change from one process to another of the same core, and is
-measured with two processes pinned to a core that hand a word back and forth by futex(2). Between
-two barriers each of the R ranks has to run once, so a barrier takes at least R switches, on all
-cores together, and 1000 barriers are compared with 1000 * R switches. Side "context switches": they
-are spread over the cores, with a pair of processes on each (R / cores after each other); side
-"context switches on one core": one pair does all R.
+*Barrier, 8 ranks on 2 cores*, beside the context switches that it needs. In a bare context switch
+the kernel changes from one process to another on the same core. Two processes that are pinned to a
+core and hand a word back and forth by futex(2) measure it. Between two barriers each of the R ranks
+has to run once, so a barrier takes at least R switches, on all cores together. So 1000 barriers are
+compared with 1000 * R switches. Side "context switches" spreads them over the cores, with a pair of
+processes on each. On side "context switches on one core" one pair does them all.
 """
 
 from bench.cases.grid import parametrize

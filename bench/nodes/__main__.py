@@ -1,4 +1,4 @@
-"""Collectives between nodes: ours, ours of before, Open MPI over tcp, and what a cable must carry.
+"""Collectives between nodes: ours, an earlier version, Open MPI over tcp, and the least bytes.
 
     python -m bench.nodes [--nodes 2 3] [--ranks 1 2 4] [--rate 1gbit] [--before OTHER/python]
 
@@ -10,8 +10,8 @@ writes them into the pages.
 Variables of this process that begin with COBRE_TCP_ hold for ours, such as
 COBRE_TCP_BUFFER_BYTES; keep such figures in a file of their own.
 
-Hosts share the cores of this machine: above its cores' worth of bytes, a row measures them and
-not the cables. Then a lower rate tells more.
+Hosts share the cores of this machine. If these limit a row, and not the cables, a lower rate tells
+more.
 """
 
 from __future__ import annotations

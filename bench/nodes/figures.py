@@ -1,4 +1,4 @@
-"""What was measured between nodes: kept in a file, shown beside what cables must carry."""
+"""Figures between nodes: kept in a file, shown beside the bytes that cables must carry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
 
 def bits_per_s(rate: str) -> float:
-    """Return what tc's word for a rate means."""
+    """Return the bits per second of a rate in the words of tc."""
     amount, unit = re.fullmatch(r"([\d.]+)([kmg]bit)", rate).groups()
     return float(amount) * UNITS[unit]
 
@@ -29,8 +29,8 @@ def bits_per_s(rate: str) -> float:
 def least_bytes(operation: str, nbytes: int, nodes: int, ranks: int) -> float:
     """Return the bytes that the busiest cable must carry at least, in one direction.
 
-    A node must get what others contribute: of an allgatherv of D bytes in all, D less its own
-    part; of a broadcast, all D; of an allreduce, a result of n bytes which it cannot know.
+    A node must receive the contributions of the others. In an allgatherv of D bytes in all, these
+    are D less its own part; in a broadcast all D; in an allreduce the n bytes of the result.
     Contributions are equal, but for an SDDP iteration, whose trajectories are cut into blocks.
     """
     if operation == "allgatherv":
@@ -58,7 +58,7 @@ class Figures:
         self.all = {tuple(each[name] for name in KEY): each for each in told["figures"]}
 
     def add(self, where: dict, row: dict, told: list[dict], number: int) -> None:
-        """Take what the ranks of a job have written of a row.
+        """Add the figure of a row, from the results of all ranks of a job.
 
         Parameters
         ----------
@@ -67,9 +67,9 @@ class Figures:
         row : dict
             As ``rank.py`` takes it.
         told : list of dict
-            What each rank has written.
+            The results of each rank.
         number : int
-            Of the row, among those of the job.
+            The number of the row in the job.
         """
         taken = [each["rows"][number] for each in told]
         by_host = {each["host"]: row for each, row in zip(told, taken, strict=True)}
@@ -97,7 +97,7 @@ class Figures:
         )
 
     def write(self) -> None:
-        """Keep all."""
+        """Write all figures to the file."""
         self._path.parent.mkdir(exist_ok=True)
         lines = ",\n".join(json.dumps(self.all[key]) for key in sorted(self.all))
         self._machine = {
@@ -152,12 +152,12 @@ def _order(figure: dict) -> tuple:
 
 
 def busiest(figure: dict) -> int:
-    """Return the bytes of the direction of a cable that carried most."""
+    """Return the bytes that the busiest direction of a cable has carried."""
     return max(*figure["received"], *figure["sent"])
 
 
 def least(figure: dict) -> float:
-    """Return what the busiest cable must carry."""
+    """Return the bytes that the busiest cable must carry for a figure."""
     return least_bytes(*(figure[name] for name in ("operation", "nbytes", "nodes", "ranks")))
 
 

@@ -1,4 +1,4 @@
-"""What a collective between nodes costs, as formulas.
+"""Formulas for the time of a collective between nodes.
 
 docs/design/scale.md says what the terms mean and where their numbers come from. A leader moves
 bytes through sockets in one thread, so it, or the cable, is what limits a stream.
@@ -21,26 +21,26 @@ HEADERS = 1448 / 1514  # payload of a full frame of a cable
 
 @dataclass(frozen=True)
 class Nodes:
-    """Nodes and what lies between them; times in seconds, speeds in bytes a second.
+    """Nodes and their cables; times in seconds, speeds in bytes a second.
 
     Attributes
     ----------
     nodes, ranks : int
-        How many, and ranks on each.
+        Number of nodes, and of ranks on each.
     alpha : float
-        From a leader that sends until another one has read it.
+        Seconds from the send of one leader until another one has read the message.
     message : float
-        What a leader spends on one message to one other.
+        Seconds that a leader spends on one message to one other.
     step : float
-        A step of shared memory, of all ranks of a node.
+        Seconds of a step of shared memory among the ranks of a node.
     link : float
-        A cable, in each direction.
+        Speed of a cable, in each direction.
     socket : float
-        What one leader sends, while it receives as much.
+        Speed at which one leader sends, while it receives as much.
     copy, memory : float
-        Copying by one rank; by all ranks of a node together.
+        Speed of copies by one rank, and by all ranks of a node together.
     fold : float
-        A contribution folded into a sum.
+        Speed of folding a contribution into a sum.
     half : int
         Bytes of half a staging buffer.
     """
@@ -67,7 +67,7 @@ class Nodes:
 
     @property
     def copy_of_all(self) -> float:
-        """Copying by each rank, while all ranks of its node copy."""
+        """Speed of copies by each rank, while all ranks of its node copy."""
         return min(self.copy, self.memory / self.ranks)
 
 
@@ -79,12 +79,12 @@ def barrier(at: Nodes) -> float:
 
 
 def ring(at: Nodes, nbytes: float) -> float:
-    """Return the seconds in which a leader passes on so many bytes."""
+    """Return the seconds in which a leader passes ``nbytes`` on around the ring."""
     return (at.nodes - 1) * (at.alpha + at.message) + nbytes / at.stream
 
 
 def allgatherv(at: Nodes, nbytes: float, whole: bool = True) -> float:
-    """Return the seconds of an allgatherv of so many bytes in all.
+    """Return the seconds of an allgatherv of ``nbytes`` from all ranks together.
 
     ``whole``: a rank copies all of it out of the staging buffer; into a region it need not.
     """
@@ -145,7 +145,7 @@ def stripes(at: Nodes, nbytes: float) -> float:
 
 
 def iteration(at: Nodes, times: float = 1.0, whole: bool = True) -> float:
-    """Return the seconds of an SDDP iteration of the documents, or of so many times its bytes."""
+    """Return the seconds of the documents' SDDP iteration, with ``times`` as many bytes."""
     points = times * STAGES * TRAJECTORIES * POINT * 8
     cuts = times * TRAJECTORIES * CUT_BYTES
     gathered = allgatherv(at, points, whole) + (STAGES - 1) * allgatherv(at, cuts, whole)

@@ -1,8 +1,9 @@
-"""What each rank does: run by path, `python rank.py SYSTEM SPEC OUT`, with any interpreter.
+"""The program of each rank: run by path, `python rank.py SYSTEM SPEC OUT`, with any interpreter.
 
 cobre_comm and bench.ranks are those of that interpreter, so an earlier version measures itself.
-SYSTEM is a backend of ours or `peer`; SPEC a file with the rows, each with its numbers of rounds
-and of calls in a round; OUT a folder, into which each rank writes its times and its host's bytes.
+SYSTEM is a backend of ours or `peer`. SPEC is a file with the rows, each with its numbers of rounds
+and of calls in a round. OUT is a folder, into which each rank writes its times and its host's
+bytes.
 """
 
 import json
@@ -57,7 +58,7 @@ class PeerWorld:
 
 
 def take(world, row):
-    """Return the seconds of a call in each round, and what passed this host's cable in one call."""
+    """Return the seconds of a call in each round, and the bytes of a call on this host's cable."""
     share = row["nbytes"] // (world.size if row["operation"] == "allgatherv" else 1) // 8 * 8
     work = Work(Case(row["label"], row["operation"], share), world.side, world)
     timed(work.prepare(work.timed.warm))

@@ -1,4 +1,4 @@
-"""The tables of docs/design/scale.md and docs/benchmarks/nodes.md, which this program writes anew.
+"""Write the tables of docs/design/scale.md and docs/benchmarks/nodes.md anew.
 
     python -m bench.nodes.scale
 
@@ -68,7 +68,7 @@ GBITS = [25, 100]
 
 
 def predictions() -> str:
-    """Return the table of what a cluster would take, in ms."""
+    """Return the table of predicted times on a cluster, in ms."""
     rows = [
         ("barrier", barrier),
         ("allreduce 32 B", lambda at: allreduce(at, 32)),
@@ -96,7 +96,7 @@ def _filling(at: Nodes) -> Nodes:
 
 
 def limits() -> str:
-    """Return the numbers at which a choice stops being right, with 25 and with 100 Gb/s."""
+    """Return the table of the numbers up to which a choice is right, at 25 and 100 Gb/s."""
     rows = []
     for choice, unit, number_of in LIMITS:
         found = [number_of(gbits) for gbits in GBITS]
@@ -115,7 +115,7 @@ def _last(holds, values) -> float:
 
 
 def _mesh(gbits: float) -> float:
-    """Return up to how many nodes all to all beats rounds in which each meets one other."""
+    """Return the largest number of nodes for which all to all beats log2(nodes) rounds in pairs."""
 
     def holds(nodes: int) -> bool:
         at = cluster(nodes, 1, gbits)
@@ -125,7 +125,7 @@ def _mesh(gbits: float) -> float:
 
 
 def _ring_of_pieces(gbits: float) -> float:
-    """Return up to how many nodes a ring spends more time on bytes than on its hops."""
+    """Return the largest number of nodes for which the hops of a ring take less than its bytes."""
 
     def holds(nodes: int) -> bool:
         at = cluster(nodes, 64, gbits)
@@ -135,7 +135,7 @@ def _ring_of_pieces(gbits: float) -> float:
 
 
 def _chain(gbits: float) -> float:
-    """Return up to how many ranks a node may have, of 16, for the chain to beat the stripes."""
+    """Return the largest number of ranks on each of 16 nodes for which chain beats stripes."""
 
     def holds(ranks: int) -> bool:
         at = cluster(16, ranks, gbits)
@@ -145,19 +145,19 @@ def _chain(gbits: float) -> float:
 
 
 def _folding(gbits: float) -> float:
-    """Return the ranks whose contributions a leader folds while two payloads pass."""
+    """Return the number of ranks whose contributions a leader folds while two payloads pass."""
     at = cluster(16, 1, gbits)
     return 2 * at.fold / at.stream
 
 
 def _copying(gbits: float) -> float:
-    """Return the ranks that copy a payload out while it crosses."""
+    """Return the number of ranks that can copy a payload out while it crosses the cable."""
     at = cluster(16, 1, gbits)
     return at.memory / at.stream
 
 
 def _eager(gbits: float) -> float:
-    """Return the KiB of a broadcast that the ring sends sooner than the root to all."""
+    """Return the KiB up to which a root that sends to all is faster than the ring."""
     at = cluster(16, 1, gbits)
     return (at.alpha + at.message) * at.stream * (at.nodes - 1) / (at.nodes - 2) / 1024
 
@@ -178,7 +178,7 @@ LIMITS = [
 
 
 def checked() -> str:
-    """Return the table of what was measured beside what the formulas say of this machine."""
+    """Return the table of measured times beside those of the formulas, for this machine."""
     measured = json.loads(MEASURED.read_text())["figures"]
     ours = [each for each in measured if each["system"] == "tcp" and not each["delay"]]
     layouts = sorted({(each["rate"], each["nodes"], each["ranks"]) for each in ours})

@@ -1,4 +1,4 @@
-"""How each of the compared systems starts its ranks on hosts: ours, ours of before, Open MPI."""
+"""Start the ranks of each compared system on hosts: ours, an earlier version, Open MPI."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TCP, MPI, PEER = "tcp", "mpi", "peer"
 DEADLINE_S = 600
 CABLE = "eth0"
 # Shared memory within a node, sockets between nodes. prterun is at the switch; it starts its
-# daemon on each host by what stands here for ssh.
+# daemon on each host by a script in place of ssh.
 OPEN_MPI = {
     **OPEN_MPI_OVER_TCP,
     "OMPI_MCA_btl": "sm,tcp,self",
@@ -37,13 +37,13 @@ AGENT = ["#!/bin/sh", "host=$1; shift", 'export TMPDIR="$0.$host"; mkdir "$TMPDI
 
 
 class JobFailed(RuntimeError):
-    """Ranks did not end well; says what they wrote."""
+    """Ranks have failed; the message has the end of their output."""
 
 
 def run(
     system: str, python: Path, network: Network, ranks: int, rows: Sequence[dict], folder: Path
 ) -> list[dict]:
-    """Measure rows on the hosts of a network; return what each rank has written.
+    """Measure rows on the hosts of a network; return the results of each rank.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def run(
     network : Network
         The hosts.
     ranks : int
-        On each host.
+        Number of ranks on each host.
     rows : sequence of dict
         As ``rank.py`` takes them.
     folder : Path
@@ -84,7 +84,7 @@ def run(
 
 
 def _crowded(size: int) -> bool:
-    """Hosts share the cores of this machine, of which no system can know."""
+    """Whether ranks outnumber the cores of this machine, which all hosts share."""
     return size > (os.cpu_count() or 1)
 
 

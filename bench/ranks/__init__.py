@@ -1,4 +1,4 @@
-"""What the ranks of a job run: programs with a function `take`, and what those share.
+"""Programs of the ranks of a job, each with a function `take`, and their common parts.
 
-`job` is the body that ranks start with; it asks a program for one measurement after the other.
+`job` is the body that ranks run; it takes one measurement after the other from a program.
 """

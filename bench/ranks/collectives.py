@@ -17,7 +17,7 @@ class Collective:
     Attributes
     ----------
     case : Case
-        What is called.
+        The operation, and its bytes.
     sides : tuple of str
         The libraries that take turns.
     fresh : bool
@@ -46,7 +46,7 @@ def take(world, asked: Collective, options: Options) -> dict:
 
 
 def check_interface(asked: Collective, work: Work, world) -> None:
-    """See that one call moves its bytes through the interface, by the interface's own counters."""
+    """Check by the interface's own counters that one call moves its bytes through it."""
     call = work.prepare(1)
     before = interface_bytes(asked.interface)
     world.slowest(timed(call))

@@ -26,7 +26,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class ExactSum:
-    """A measurement of this program: so many values of a kind on each rank."""
+    """A measurement of this program: ``count`` values of a kind on each rank."""
 
     kind: str
     dtype: str
@@ -47,7 +47,7 @@ def exact_sum(comm, values):
 
 
 def take(world, asked: ExactSum, options: Options) -> dict:
-    """Return the samples of both; the result is compared with math.fsum."""
+    """Return the samples of both sides; the result is compared with math.fsum."""
     rng = np.random.default_rng(asked.count)
     itemsize = np.dtype(asked.dtype).itemsize
     buffers = max(2, min(MOST_BUFFERS, RING_BYTES // (asked.count * itemsize)))

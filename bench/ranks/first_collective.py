@@ -3,8 +3,8 @@
     cobre-comm run -n 2 --backend shm bench/ranks/first_collective.py python    # or: njit
     mpiexec -n 2 python bench/ranks/first_collective.py mpi4py
 
-What is imported on the way is in the time, but for NumPy and, in a program with @njit, numba. So
-is how long the rank that came first waits for the last one. The time is that of the slowest rank.
+The time includes imports on the way, but for NumPy and, in a program with @njit, numba. It also
+includes the wait of the first rank for the last one. It is the time of the slowest rank.
 """
 
 import sys

@@ -12,10 +12,10 @@ from bench.ranks.world import GlooWorld, MpiWorld, World
 
 
 def take_all(comm, library: str, program: str, measurements: Sequence, options: Options) -> dict:
-    """Return what the library calls itself, and the result of each measurement.
+    """Return the library's name and version, and the result of each measurement.
 
-    A wrong result is an entry ``error``, the same on all ranks: the other measurements of the job
-    are as good as they were. Any other exception ends the job.
+    A wrong result becomes an entry ``error`` on all ranks, and the other measurements of the job
+    stay valid. Any other exception ends the job.
     """
     del comm  # a job is started without a communicator: each side makes its own
     take = import_module(f"bench.{program}").take

@@ -1,10 +1,10 @@
-"""Data of which every rank writes a part and that all ranks then read.
+"""Every rank writes a part of shared data, and all ranks then read all of it.
 
-Three ways to the same state, in turn in the same processes: a shared region of ours and `fence`;
-the part into a buffer of one's own and our `allgatherv`, after which every rank has a copy; and a
-window of MPI (`MPI_Win_allocate_shared`) and `MPI_Win_fence`. The values change with every call,
-and are computed in place in all of them, as a program's are. The gathering without the computing
-is timed as well.
+Three ways lead to the same state, and take turns in the same processes. The first is a shared
+region of ours and `fence`. In the second, each rank fills a buffer of its own, and our `allgatherv`
+gives every rank a copy. The third is a window of MPI (`MPI_Win_allocate_shared`) and
+`MPI_Win_fence`. The values change with every call, and are computed in place, as in a program. The
+`allgatherv` alone is timed as well.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Region:
 
 @njit(nogil=True)
 def populate(part, first, key):
-    """Write into a rank's part what can be told from the index and the number of the call."""
+    """Fill a rank's part with values that depend on the index and the number of the call."""
     for i in range(part.size):
         part[i] = key + np.float64(first + i)
 
@@ -61,9 +61,9 @@ class Way:
     Parameters
     ----------
     first : int
-        Where this rank's part begins.
-    buffers : list
-        Of triples: this rank's part, a function that makes all parts visible to all, and what
+        Index at which this rank's part begins.
+    buffers : list of tuple
+        This rank's part, a function that makes all parts visible to all ranks, and the whole that
         each rank can then read.
     """
 
@@ -82,7 +82,7 @@ class Way:
             share()
 
     def share_only(self, calls: int) -> None:
-        """Without writing anything new."""
+        """Make the parts visible without writing them anew."""
         for number in range(calls):
             self._buffers[number % len(self._buffers)][1]()
 
@@ -137,9 +137,9 @@ def new_window(nbytes: int, world) -> tuple:
 
 
 def created(asked: Region, parts: Parts, comm, world) -> dict[str, Side]:
-    """Return what creates a region, or a window, populates it if used, and closes it.
+    """Return sides that create a region or a window, populate it if asked, and close it.
 
-    Ours has its memory when it is there, a window of MPI gets it with the first use.
+    A region has its memory when it is created; a window of MPI gets it with the first use.
     """
     used = asked.case == "use"
 

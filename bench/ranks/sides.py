@@ -1,4 +1,4 @@
-"""What is measured: a side makes of an operation and its buffers a call without arguments."""
+"""Sides: each turns an operation and its buffers into a call without arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Private:
         return np.full(count, 255, dtype)
 
     def release(self) -> None:
-        """Give up what was made to receive into."""
+        """Release the memory that results were received into."""
 
 
 class Ours(Private):
@@ -46,7 +46,7 @@ class Ours(Private):
 
 
 class InRegion(Ours):
-    """The same, where all ranks receive into one memory: a region for each large result."""
+    """The same calls, where all ranks of the node receive each large result into one region."""
 
     def __init__(self, comm) -> None:
         super().__init__(comm)
@@ -119,7 +119,7 @@ class Gloo(Private):
 
 
 class Memcpy(Private):
-    """What an operation must copy at least, from this rank's own memory: no rank waits for another.
+    """The least copies of an operation, from this rank's own memory, without waits.
 
     A rank of an allgatherv fills each block of ``recv``, always from its own ``send``: reading
     others' blocks instead takes longer, so this is a limit. In a broadcast all but the root copy.
@@ -154,7 +154,7 @@ class Memcpy(Private):
 
 
 class MemcpyOnce(InRegion):
-    """What an allgatherv into a region must copy at least: each rank its own block."""
+    """The least copies of an allgatherv into a region: each rank copies its own block."""
 
     def call_of(self, operation: str, arrays: Arrays | None):
         if arrays is None or operation != "allgatherv":

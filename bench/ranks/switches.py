@@ -1,14 +1,13 @@
 """Barriers of many ranks on two cores, and bare context switches.
 
-All ranks of the job share ``CORES`` cores. A bare context switch is what the kernel takes to stop a
-process and to run another one of the same core: two processes, pinned to it, hand a word back and
-forth, each waking the other and then sleeping, by futex(2). No rank can leave a barrier of R ranks
-before each has run once since the last one, so a barrier costs at least R switches, on all cores
-together, and R such switches are the loop that it is compared with: ``calls`` of them take
-``calls * R`` switches, once spread over the cores, of which each has a pair of its own, and once on
-one core alone.
+All ranks of the job share ``CORES`` cores. In a bare context switch the kernel stops a process and
+runs another one on the same core. Two processes, pinned to the core, hand a word back and forth by
+futex(2): each wakes the other and then sleeps. Between two barriers each of R ranks has to run
+once, so a barrier costs at least R switches on all cores together. ``calls`` barriers are therefore
+compared with ``calls * R`` switches: once spread over the cores, with a pair of processes on each,
+and once on one core alone.
 
-The ranks meet through our communicator, where they sleep: those of MPI would spin all the time.
+The ranks meet through our communicator, where they sleep; in MPI they would spin all the time.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Crowd:
 
 @njit(nogil=True)
 def hand_over(mine, theirs, first, count, begins, scratch):
-    """Hand a word to the other process of the pair and sleep until it comes back, so often."""
+    """Hand a word to the other process of the pair and sleep until it is back, ``count`` times."""
     for number in range(first, first + count):
         if begins:
             store_release(mine, number)  # read by load_acquire in `sleep_until`, there
@@ -72,7 +71,7 @@ class Switches:
     world : mpi4py.MPI.Intracomm
         All ranks; the first two are the first pair, and so on.
     pairs : int
-        How many take part; other ranks sleep meanwhile.
+        Number of pairs that take part; other ranks sleep meanwhile.
     cores : list of int
         The cores that the job has.
     """

@@ -20,7 +20,7 @@ Block = Callable[[], int | float | None]
 
 @dataclass(frozen=True)
 class Side:
-    """What is timed.
+    """A side of a measurement, whose blocks are timed.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ def python_loop(call: Callable[[], object]) -> Side:
 
 
 def timed(block: Block) -> float:
-    """Return the seconds that a block takes here, or says that its calls have taken."""
+    """Return the seconds of a block on this rank, or those that the block itself has measured."""
     began = time.perf_counter()
     code = block()
     seconds = time.perf_counter() - began
@@ -69,13 +69,13 @@ def measure(
 ) -> dict[str, dict]:
     """Return ``samples_s``: by side, the seconds per call of every block.
 
-    The sides take turns block by block, each first in every other round. All ranks meet before a
-    block. Where the rounds would take longer than ``most_s`` there are fewer.
+    The sides take turns block by block, in opposite orders in every other round. All ranks meet
+    before a block. If the rounds would take longer than ``most_s``, there are fewer.
 
     Parameters
     ----------
     sides : mapping
-        By name; results are for the caller to verify.
+        The sides by name; the caller verifies their results.
     slowest : callable
         Returns the largest of a number on all ranks; they also meet there.
     options : Options
@@ -97,7 +97,7 @@ def measure(
 
 
 def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tuple[int, float]:
-    """Warm up; return how many calls fill a block, and the seconds of one, at their best."""
+    """Warm up; return the number of calls that fill a block, and the least seconds of a call."""
     best = slowest(timed(side.prepare(side.warm))) / side.warm
     if best > FAR_LONGER * block_s:
         return 1, best

@@ -1,4 +1,4 @@
-"""Rank 0 comes late to a barrier; what rank 1's waiting costs.
+"""Rank 0 comes late to a barrier; the CPU time that rank 1 spends on its wait.
 
 The CPU time is that of rank 1's whole process, in user and kernel mode.
 """

@@ -1,8 +1,8 @@
-"""What is called on which buffers, and what must be in them afterwards.
+"""The operations, their buffers, and a check of the results.
 
-This module knows no library: a *side* makes of an operation and its arrays a call without
-arguments, ``side.call_of(operation, arrays)``. Several sets of arrays are used in turn, so no call
-finds its own in the cache because the last one left them there.
+This module knows no library: a *side* turns an operation and its arrays into a call without
+arguments, ``side.call_of(operation, arrays)``. Several sets of arrays are used in turn, so that no
+call finds arrays in the cache that the last call has left there.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ STAGES, TRAJECTORIES, POINT, CUT_BYTES = 120, 192, 1120, 16_660
 SDDP_BYTES = STAGES * TRAJECTORIES * POINT * 8 + (STAGES - 1) * TRAJECTORIES * CUT_BYTES + 5 * 8
 
 Call = Callable[[], object]
-Use = tuple[Call, "Arrays | None"]  # a call and what it works on
+Use = tuple[Call, "Arrays | None"]  # a call and its arrays
 
 
 @dataclass(frozen=True)
 class Case:
-    """One operation on so many bytes per rank; ``sddp`` is a whole iteration's traffic."""
+    """One operation on ``nbytes`` per rank; ``sddp`` is the traffic of a whole iteration."""
 
     label: str
     operation: str
@@ -46,7 +46,7 @@ class Case:
 class Arrays:
     """Buffers of one call. ``key`` makes their content differ from that of all other arrays.
 
-    ``sign`` is that of all values to be sent.
+    ``sign`` is the sign of all values that are sent.
     """
 
     operation: str
@@ -58,14 +58,14 @@ class Arrays:
     sign: int = 1
 
     def renew(self, rank: int) -> None:
-        """Write other data, as a program does between two calls: those of the other sign."""
+        """Change the sign of all data, because a program has new data in each call."""
         self.sign = -self.sign
         if self.operation != "broadcast" or rank == 0:
             np.negative(self.send, out=self.send)
 
 
 def contribution(key: int, rank: int, count: int, dtype: type) -> np.ndarray:
-    """What a rank sends: sums of these round differently in every order of the ranks."""
+    """Return the values that a rank sends, whose sum rounds differently in each order of ranks."""
     index = np.arange(count)
     if dtype is np.uint8:
         return (index * 7 + 31 * rank + 3 * key).astype(np.uint8)
@@ -115,9 +115,9 @@ class Work:
     case : Case
         What to call.
     side : object
-        With ``call_of(operation, arrays)`` and ``in_rank_order``.
+        An object with ``call_of(operation, arrays)`` and ``in_rank_order``.
     world : World
-        This rank, the number of ranks, and where they meet.
+        This rank, the number of ranks, and ``slowest``, in which they meet.
     fresh : bool
         Whether all ranks write new data into the arrays before each row of calls, so that no line
         that a rank reads is in its cache because it has read the same data before. The writing is
@@ -155,7 +155,7 @@ class Work:
         return [points, *itertools.islice(itertools.cycle(cuts), STAGES - 1), *bounds]
 
     def prepare(self, count: int) -> Block:
-        """Return a block of so many uses of the operation, the next ones in order."""
+        """Return a block of the next ``count`` uses of the operation, in order."""
         uses = [use for each in itertools.islice(self._cycle, count) for use in each]
         if self._fresh:
             return partial(self._renew_and_call, list(rows_of(uses)))
@@ -168,7 +168,7 @@ class Work:
         return block
 
     def _renew_and_call(self, rows: list[list[Use]]) -> float:
-        """Return the seconds of the calls, without those of writing what they send."""
+        """Return the seconds of the calls, without the time of writing the data that they send."""
         seconds = 0.0
         for row in rows:
             for _, arrays in row:
@@ -182,13 +182,13 @@ class Work:
 
     @property
     def timed(self) -> Side:
-        """What is timed; to warm up, all arrays are used once."""
+        """The side that is timed; to warm up, it uses all arrays once."""
         return Side(self.prepare, warm=len(self._uses), most=MOST_CALLS)
 
     def verify(self) -> None:
-        """Look at what the calls left in all arrays, each of which must have been used.
+        """Check the results in all arrays, each of which must have been used.
 
-        Then give up what was received into.
+        Then release the memory of the results.
         """
         self._world.slowest(0.0)  # a rank's block may still be on its way into a region
         own = getattr(self._side, "verify", None)  # of a side that leaves something else behind

@@ -1,4 +1,4 @@
-"""The ranks of a job: how many they are, which is the slowest, whom they measure."""
+"""The ranks of a job: their number, the time of the slowest, the sides they measure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EAGER_BYTES = {FLAT: None, "ring": 0, "star": 2**31}
 
 
 class World:
-    """What a program needs of the processes it runs in; MpiWorld and GlooWorld complete it.
+    """The processes of a job, as a program needs them; MpiWorld and GlooWorld complete it.
 
     Attributes
     ----------
@@ -42,8 +42,8 @@ class World:
 class MpiWorld(World):
     """Ranks that an MPI library has started.
 
-    Our communicators wait as they do for every user: mpiexec binds no rank to a core, so the cores
-    that our backends count are the machine's.
+    mpiexec binds no rank to a core, so our backends count the cores of the machine, and wait as
+    they do for every user.
     """
 
     def __init__(self) -> None:

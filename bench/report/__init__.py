@@ -1,1 +1,1 @@
-"""From results to pages: `python -m bench.report` writes REPORT.md, its plots, tables of docs."""
+"""Make pages of results: `python -m bench.report` writes REPORT.md, its plots, tables of docs."""

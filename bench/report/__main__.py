@@ -1,10 +1,10 @@
-"""Write the report of what pytest-benchmark measured: REPORT.md, its plots, the tables of docs.
+"""Write the report of a run of pytest-benchmark: REPORT.md, its plots, the tables of docs.
 
     python -m pytest bench --benchmark-json=bench/results/essentials.json
     python -m bench.report bench/results/essentials.json
 
-What the pages need of a file goes to `bench/recorded`, under the file's own name. The pages are
-made from there: REPORT.md of `essentials.json` and `full.json`, and tables in `docs/benchmarks` of
+The facts of a file that pages need go to `bench/recorded`, under its own name. The pages are made
+from there: REPORT.md of `essentials.json` and `full.json`, and tables in `docs/benchmarks` of
 all files. Without arguments the pages are written again. `bench/results/FIGURES.md`, which the
 repository does not keep, has every figure of the report, and the command that repeats it.
 """

@@ -1,6 +1,6 @@
-"""What the report reads: the figures of one or several JSON files of pytest-benchmark, merged.
+"""The figures of one or several JSON files of pytest-benchmark, merged for the report.
 
-A recorded file is such a JSON without what no page shows: each figure is one line.
+A recorded file is such a JSON with only the facts that a page shows, one line for each figure.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Run:
 
 @dataclass
 class Results:
-    """The records of all files; of those measured twice, the last."""
+    """The records of all files; of a figure that was measured twice, the last."""
 
     records: list[Record] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
@@ -98,21 +98,21 @@ class Results:
 
 
 def job_order(job: tuple[int, str, str]) -> tuple:
-    """Sort by ranks, peers in their order, what has none; plain ones first."""
+    """Return the sort key of a job: by ranks, then by peer (none last), then by setting."""
     ranks, beside, setting = job
     known = list(PEERS)
     return ranks, known.index(beside) if beside in known else len(known), setting
 
 
 def job_title(ranks: int, beside: str | None, setting: str = "") -> str:
-    """Return such as ``2 ranks, beside Open MPI``."""
+    """Return the title of a job, such as ``2 ranks, beside Open MPI``."""
     words = [f"{ranks} rank{'s' if ranks != 1 else ''}"]
     words += [f"beside {PEERS.get(beside, beside)}"] if beside else []
     return ", ".join([*words, setting] if setting else words)
 
 
 def keep(path: Path) -> Path:
-    """Write what pages need of a file to the recorded files; return where."""
+    """Record the facts of a file that pages need; return the path of the recorded file."""
     told = json.loads(path.read_text())
     machine = {name: told["machine_info"].get(name) for name in MACHINE}
     figures = [thin(benchmark["extra_info"]) for benchmark in told["benchmarks"]]
@@ -128,7 +128,7 @@ def write(path: Path, when: str, machine: dict, figures: list[dict]) -> Path:
 
 
 def thin(info: dict) -> dict:
-    """Return what a page shows of a figure, with fewer digits."""
+    """Return the facts of a figure that a page shows, with fewer digits."""
 
     def rounded(value: object) -> object:
         if isinstance(value, dict):
@@ -139,7 +139,7 @@ def thin(info: dict) -> dict:
 
 
 def load(paths: list[Path]) -> Results:
-    """Read and merge the files, oldest first in any order on the command line."""
+    """Read and merge the files, the oldest first, in whatever order they are given."""
     files = [(path, json.loads(path.read_text())) for path in paths]
     files.sort(key=lambda item: item[1].get("datetime", ""))
     merged: dict[tuple, Record] = {}
@@ -160,7 +160,7 @@ def load(paths: list[Path]) -> Results:
 
 
 def figure_of(info: dict) -> Record:
-    """Return a figure of what was told of it."""
+    """Return the record of a figure, from its ``extra_info``."""
     told = {name: value for name, value in info.items() if name in SHOWN and value is not None}
     told["ratio_to"] = {name: Ratio(**r) for name, r in told.get("ratio_to", {}).items()}
     if "value" in told:  # a figure with a unit of its own is not a time

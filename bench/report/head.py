@@ -1,4 +1,4 @@
-"""The run: on what machine, with what versions, when, of which commit and by what command."""
+"""The head of the report: machine, versions, date, commit and command of the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def head(results: Results) -> str:
 
 
 def facts(run: Run) -> list[list[str]]:
-    """Return name and text of what is known of the machine and the run."""
+    """Return the known facts of the machine and the run, as pairs of name and text."""
     info = run.machine
     caches = info.get("caches") or {}
     versions = dict(info.get("versions") or {})
@@ -59,7 +59,7 @@ def cores(info: dict) -> str:
 
 
 def cache_size(told: str) -> str:
-    """Return such as ``32 KiB`` or ``32 MiB`` of Linux's ``32K`` and ``32768K``."""
+    """Return the size of a cache, such as ``32 KiB``, from Linux's ``32K``."""
     digits = told.rstrip("K")
     return size_label(int(digits) * 1024) if digits.isdigit() else told
 

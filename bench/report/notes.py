@@ -1,4 +1,4 @@
-"""Misses of the targets, numbered, each with what notes.toml says of it."""
+"""The missed targets, numbered, each with its note in notes.toml."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_notes(path: Path) -> list[dict]:
 
 
 def number_misses(outcomes: list[Outcome], notes: list[dict]) -> list[Miss]:
-    """Group what is missed by row and note, in the order of the tables."""
+    """Group the missed outcomes by row and note, in the order of the tables."""
     groups: dict[tuple, list[Outcome]] = {}
     for outcome in outcomes:
         if outcome.holds is False:

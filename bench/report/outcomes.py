@@ -1,4 +1,4 @@
-"""A target and the figure that a run has for it."""
+"""Targets, each with its figure in a run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Target:
     row : str
         Its name, by which notes.toml speaks of it.
     limit : float
-        What the figure must not pass; with `at_least`, must reach.
+        The limit that the figure must not pass, or with `at_least` must reach.
     words : tuple of str
         All of them stand in the operation or label of the benchmark.
     peer : str
@@ -111,7 +111,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Growth:
-    """A target on two figures of ours: how much more one is than the other.
+    """A target on the ratio of two figures of ours.
 
     Both are named by label and ranks; ``per_byte`` divides them by their bytes.
     """
@@ -140,7 +140,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Either:
-    """Targets of which one has to hold; shown is the first that does, or the first."""
+    """Alternative targets: one has to hold. The report shows the first that holds, or the first."""
 
     targets: tuple[Target, ...]
 

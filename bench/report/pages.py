@@ -1,8 +1,9 @@
 """Tables in pages that are written by hand: each is made anew between its two marks.
 
-`<!-- table NAME -->` and `<!-- end -->` enclose a table of :data:`TABLES`, `<!-- run NAME -->` and
-`<!-- end -->` what is known of a recorded run, `<!-- targets fresh -->` and `<!-- end -->` the rows
-of the first targets, `<!-- misses fresh -->` and `<!-- end -->` all targets that are missed.
+A part begins with one of four marks and ends with `<!-- end -->`. After `<!-- table NAME -->` comes
+a table of :data:`TABLES`, after `<!-- run NAME -->` the facts of a recorded run. After
+`<!-- targets fresh -->` come the rows of the first targets, and after `<!-- misses fresh -->` all
+missed targets.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Column:
         return next((r for r in mine if self.peer is None or self.peer in r.ratio_to), None)
 
     def cell(self, results: Results, label: str, unit: str, limit: float | None) -> str:
-        """Return such as ``0.38 / 0.55 = 0.70``; a ratio over the limit is bold."""
+        """Return a cell such as ``0.38 / 0.55 = 0.70``; a ratio over the limit is bold."""
         mine = self.record(results, label)
         if mine is None:
             return NONE
@@ -84,7 +85,7 @@ class Table:
 
 
 def limit_of(label: str) -> float | None:
-    """Return what ours / the library's over MPI may be; a whole iteration has no target."""
+    """Return the limit of the ratio over MPI, ours / the library's; an iteration has none."""
     if "in @njit" in label:
         return NJIT_LIMIT
     operation, _, size = label.partition(" ")

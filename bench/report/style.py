@@ -63,7 +63,7 @@ def in_order(sides: Iterable[str]) -> list[str]:
 
 
 def text_in(units: tuple[tuple[str, float], ...]) -> FuncFormatter:
-    """Return what labels an axis in the largest unit that fits."""
+    """Return a formatter that labels an axis in the largest unit that fits."""
 
     def text(value: float, _position: object = None) -> str:
         name, factor = next((u for u in units if value >= u[1] * 0.9999), units[-1])

@@ -42,7 +42,7 @@ def peer_table(results: Results, ranks: int) -> str:
 
 
 def cell(outcome: Outcome, marks: dict[Outcome, int]) -> str:
-    """Return such as ``0.31 (≤ 0.6)``; a miss is bold and has the number of its note."""
+    """Return a cell such as ``0.31 (≤ 0.6)``; a miss is bold and has the number of its note."""
     if outcome.limit is None:
         return NONE if outcome.value is None else figure(outcome.value, outcome.unit)
     limit = target_text(outcome)
@@ -86,7 +86,7 @@ def other_table(outcomes: Iterable[Outcome], marks: dict[Outcome, int]) -> str:
 
 
 def miss_list(misses: list[Miss]) -> str:
-    """Return a numbered entry for each miss: the figures, what was tried, what limits it."""
+    """Return a numbered entry for each miss: its figures, the attempts, the limit."""
     if not misses:
         return "None of the targets that were measured is missed."
     entries = []

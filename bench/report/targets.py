@@ -1,8 +1,8 @@
 """The performance targets as data.
 
 A target of the first table is a ratio of medians, our time / that of the fastest peer, of the same
-run. The others name what they look for in the results by words of the operation and label, the
-ranks and the peer.
+run. The other targets find their figures in the results by words of operation and label, by ranks
+and by peer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bench.plan import FRESH
 from bench.report.data import Ratio, Results
 from bench.report.outcomes import Either, Growth, Outcome, Target, fastest, with_ratio
 
-# What the rows are measured of: our backend, called from Python.
+# The rows are measured on this backend of ours, called from Python.
 BACKEND = "shm"
 OPERATIONS = {"barrier", "allreduce", "allgatherv", "broadcast", "sddp"}
 
@@ -47,7 +47,7 @@ def grid(results: Results) -> dict[str, list[Outcome]]:
 
 
 def _cell(results: Results, label: str, ranks: int, setting: str) -> Outcome:
-    """A barrier has no data: it has one figure, and that is judged."""
+    """Return one outcome of a row; a barrier has no data, so only its one figure is judged."""
     if label == "barrier" and setting != FRESH:
         return Outcome(label, None, ranks)
     limit = (ROWS[label] if ranks == 2 else CROWDED) if setting == FRESH else None

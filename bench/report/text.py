@@ -27,7 +27,7 @@ def gigabytes(bytes_per_s: float | None) -> str:
 
 
 def figure(value: float, unit: str) -> str:
-    """Return such as ``0.31`` or ``0.31 s``."""
+    """Return a figure with its unit, such as ``0.31`` or ``0.31 s``."""
     return f"{number(value)} {unit}".rstrip()
 
 
@@ -47,7 +47,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -
 
 
 def commands(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return a folded block of shell commands, each with what it repeats; none of them twice."""
+    """Return a folded block of shell commands, each once, with the rows that it repeats."""
     by_command: dict[str, list[str]] = {}
     for name, command in pairs:
         names = by_command.setdefault(command, [])
@@ -69,5 +69,5 @@ def with_contents(title: str, text: str) -> str:
 
 
 def anchor(heading: str) -> str:
-    """Return such as ``in-njit-loops``."""
+    """Return the anchor of a heading, such as ``in-njit-loops``."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

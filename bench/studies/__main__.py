@@ -1,4 +1,4 @@
-"""`python -m bench.studies NAME`: what ranks unpickle must have been imported by its name."""
+"""Run a study by `python -m bench.studies NAME`, so that ranks can unpickle its functions."""
 
 import sys
 from importlib import import_module

@@ -1,12 +1,12 @@
-"""What a barrier of many ranks costs: reading all cells at once, or one after the other.
+"""The reads of a barrier of many ranks: all cells at once, beside one after the other.
 
     python -m bench.studies cells
 
 Two ranks write and read lines of each other, one rank for each core. *Together*: a rank publishes
-k lines, the other reads all k and answers with k lines. A core has several such reads under way at
-a time, as a rank that reads the cells of k others has. *In turn*: the answer to a line is a line,
-k times; so do the rounds of a dissemination follow each other. Prints the median nanoseconds of
-one way, over blocks. docs/design/growth.md says what follows for more ranks than there are cores.
+k lines, the other reads all k and answers with k lines. A core has several reads under way at a
+time, as in a rank that reads the cells of k others. *In turn*: the answer to a line is a line, k
+times, as in the rounds of a dissemination. Prints the median nanoseconds of one way, over blocks.
+docs/design/growth.md draws conclusions for more ranks than there are cores.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ DEADLINE_S = 300
 
 @njit(cache=True)
 def publish(lines, count, number):
-    """Write a number into each of so many lines."""
+    """Write a number into each of ``count`` lines."""
     for k in range(count):
         store_release(lines + LINE_BYTES * k, number)
 
 
 @njit(cache=True)
 def await_lines(lines, count, number):
-    """Return when each of so many lines holds the number."""
+    """Return when each of ``count`` lines holds the number."""
     for k in range(count):
         while load_acquire(lines + LINE_BYTES * k) != number:
             cpu_pause()
@@ -44,7 +44,7 @@ def await_lines(lines, count, number):
 
 @njit(cache=True)
 def together(mine, theirs, is_first, count, began):
-    """Go so many lines each way at a time."""
+    """Send ``count`` lines each way at a time."""
     for number in range(began, began + WAYS):
         if is_first:
             publish(mine, count, number)
@@ -55,7 +55,7 @@ def together(mine, theirs, is_first, count, began):
 
 @njit(cache=True)
 def in_turn(mine, theirs, is_first, count, began):
-    """Go one line each way, so many times."""
+    """Send one line each way, ``count`` times."""
     for number in range(began, began + WAYS):
         for k in range(count):
             line = LINE_BYTES * k
@@ -67,7 +67,7 @@ def in_turn(mine, theirs, is_first, count, began):
 
 
 def measure(comm, ways):
-    """Return the median seconds of one way with so many lines, for each function."""
+    """Return the median seconds of one way, for each function and number of lines."""
     most = max(LINES)
     with comm.create_shared_region(2 * most * LINE_BYTES, np.uint8) as region:
         first = region.as_slice().ctypes.data

@@ -3,9 +3,9 @@
     python -m bench.studies hosts [-n 4] [--rate 1gbit]
 
 The hosts are network namespaces on this machine (tests/network/hosts.py; needs root), one rank on
-each; their cables are limited to a rate in each direction. The same processes hold two of our
-communicators, one that sends everything around the ring and one that sends everything behind
-headers (named after the star that it was), and MPI.COMM_WORLD. They take turns block by block.
+each; their cables are limited to a rate in each direction. The same processes hold MPI.COMM_WORLD
+and two of our communicators, which take turns block by block. One sends everything around the ring,
+the other (named "star") everything behind headers.
 
 The cables have no delay, and a burst of 128 kB passes them at once, as it passes a network card: a
 short message that is not repeated costs less than the rate says.
@@ -33,7 +33,7 @@ OPEN_MPI = {**OPEN_MPI_OVER_TCP, **MPI_ON_CABLE}
 
 
 def cases(size: int) -> list[Case]:
-    """Return the cases; those of allgatherv say how much all ranks send together."""
+    """Return the cases; the label of an allgatherv has the bytes of all ranks together."""
     long = [("allgatherv", 64), ("broadcast", 64), ("allreduce", 16), ("allreduce", 1)]
     rows = [(name, f"{megabytes} MB", megabytes * 1_000_000) for name, megabytes in long]
     rows += [
@@ -58,7 +58,7 @@ def take_on_hosts(comm, hosts: list[str], *args: object) -> dict:
 def start(rate: str, job: Job, measurements: list, options: Options) -> dict:
     """Make the hosts and start, on the first one, the ranks that then move to their own.
 
-    Hosts lend their networks alone: processes elsewhere could be no children of this one.
+    Ranks use only the networks of hosts, because they must stay children of this process.
     """
     with Network(job.ranks) as network:
         for host in network.hosts:

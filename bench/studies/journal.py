@@ -1,4 +1,4 @@
-"""What it costs to note every call: entries that note it, beside entries that do not.
+"""The cost of noting every call: entries that note it, beside entries that do not.
 
     python -m bench.studies journal
 
@@ -45,7 +45,7 @@ def unnoted(comm, signature, length, count):
 
 @kernel(COMM, Barrier)
 def barrier_without(comm, call):
-    """A barrier that is not noted."""
+    """Run a barrier without noting it."""
     outcome = acquire(comm)
     if outcome == OK:
         unnoted(comm, call.signature, call.length, 0)
@@ -56,7 +56,7 @@ def barrier_without(comm, call):
 
 @kernel(COMM, Allreduce)
 def allreduce_without(comm, call):
-    """An allreduce that is not noted."""
+    """Run an allreduce without noting it."""
     outcome = acquire(comm)
     if outcome == OK:
         outcome = checks.check_allreduce(call)

@@ -2,9 +2,9 @@
 
     python -m bench.studies persistent [-n 2 4]
 
-The same buffers, blocks of calls in turn, on COMM_WORLD; every call is made from @njit code by the
-function's name, as a kernel would, so that mpi4py's own cost is not in the figures. Results are
-verified after they are timed. What our allreduce needs is an allgather of the same bytes.
+Both kinds of calls have equal buffers, and take turns in blocks, on COMM_WORLD. @njit code calls
+each function by its name, as a kernel would, so that the figures do not include mpi4py's own cost.
+Results are verified after the timing. Our allreduce would need an allgather of the same bytes.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python -m bench.studies sddp_memory --gigabytes 2 --ranks 1 4
 
-Trains a random case for a moment and makes its cuts many by copies below them, which never bind.
-Goes on from that checkpoint for an iteration, and adds up what `/proc/PID/smaps_rollup` says
-of the ranks. Prints the largest sum of PSS (a page that n processes have counts 1/n in each) and of
-RSS (it counts in each), and the digest of the cuts, which must not depend on the number of ranks.
+Trains a random case for a few iterations, and adds copies below its cuts, which never bind. Goes on
+from that checkpoint for an iteration, and adds up `/proc/PID/smaps_rollup` of all ranks. Prints the
+largest sums of PSS and RSS. In PSS, a page that n processes have counts 1/n in each; in RSS it
+counts in each. Prints the digest of the cuts too, which must not depend on the number of ranks.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def enlarge(small: Path, large: Path, gigabytes: float) -> None:
-    """Write a checkpoint with so many cuts: those of `small`, and copies that lie below them."""
+    """Write a checkpoint of so many gigabytes: the cuts of `small`, and copies below them."""
     sys.path.insert(0, str(EXAMPLE))
     from checkpoint.file import read_header, write_checkpoint
 

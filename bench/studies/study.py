@@ -1,4 +1,4 @@
-"""What studies share: options, jobs, a table on the screen, figures that are recorded."""
+"""The common part of studies: options, jobs, a printed table, recorded figures."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Where the ring begins to beat the mesh on one machine: for COBRE_TCP_EAGER_BYTES.
+"""Find the size at which the ring begins to beat the mesh on one machine (eager bytes).
 
     python -m bench.studies threshold [-n 2 4]
 
-The ranks hold two communicators, one that sends everything around the ring and one that sends
-everything behind headers (the star), and these take turns block by block. KiB are those of all
-ranks together for allgatherv. Between machines: `python -m bench.studies hosts`.
+The ranks hold two communicators, which take turns block by block. One sends everything around the
+ring, the other (named "star") everything behind headers. For allgatherv, KiB are those of all ranks
+together. Between machines: `python -m bench.studies hosts`.
 """
 
 from bench.cases.grid import figures_of, jobs_of

@@ -1,7 +1,7 @@
 """Read from the environment how many ranks the launcher of this process has started.
 
-Slurm sets ``SLURM_NTASKS`` for every process of an allocation. One of several ranks is only a task
-of a step, which has ``SLURM_PROCID`` and ``SLURM_STEP_NUM_TASKS``; the other two are alone:
+Slurm sets ``SLURM_NTASKS`` for every process of an allocation, but only the tasks of a step are
+ranks. A task has ``SLURM_PROCID`` and ``SLURM_STEP_NUM_TASKS``. Two other processes work alone:
 
 - the shell of ``salloc`` has no ``SLURM_PROCID``, or is the one task of an interactive step;
 - the script of ``sbatch`` has ``SLURM_PROCID=0`` and no step.
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-# The launcher that is nearest to the process comes first: it knows best. Variables by which a
-# launcher tells how many ranks it has started, and those without which they mean something else.
+# Variables by which a launcher tells how many ranks it has started. Each counts only if the others
+# in its row are set too. The launcher that is nearest to the process comes first: it knows best.
 _SIZE_VARIABLES: dict[str, tuple[str, ...]] = {
     "PMI_SIZE": (),
     "OMPI_COMM_WORLD_SIZE": (),
@@ -35,14 +35,14 @@ _HOW_TO_START_MPI = "install mpi4py and the MPI whose mpiexec starts the ranks"
 
 
 class Announced(NamedTuple):
-    """What a launcher has announced.
+    """The number of ranks that a launcher has announced.
 
     Parameters
     ----------
     size : int
         Number of ranks.
     variable : str
-        Which tells it.
+        Name of the variable of the environment that tells it.
     """
 
     size: int
@@ -53,13 +53,13 @@ class Announced(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """Return how to start these processes as one job, or how to say that each works alone."""
+        """Return a sentence: how to start the processes as one job, or to let each work alone."""
         how = _HOW_TO_START.get(self.variable, _HOW_TO_START_MPI)
         return f"{how.format(size=self.size)}; or set COBRE_COMM_BACKEND=local if each works alone"
 
 
 def announced(environ: Mapping[str, str]) -> Announced:
-    """Return how many ranks the nearest launcher has started; 1 where none tells."""
+    """Return how many ranks the nearest launcher has started; 1 if no launcher tells."""
     for variable, others in _SIZE_VARIABLES.items():
         size = environ.get(variable, "")
         if not size.isdigit() or not all(name in environ for name in others):

@@ -21,13 +21,13 @@ class CommGroup:
         self.rank, self.size = comm.rank, comm.size
 
     def agree(self, value: int) -> int:
-        """Return the smallest value that a rank gives; collective."""
+        """Return the smallest of the values of all ranks; collective."""
         smallest = np.array([value], dtype=np.int64)
         self._comm.allreduce(smallest, smallest, ReduceOp.MIN)
         return int(smallest[0])
 
     def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows that all ranks give, of one length and dtype; collective."""
+        """Gather one row from each rank, all of one length and dtype; collective."""
         rows = np.empty((self.size, row.size), dtype=row.dtype)
         self._comm.allgather(row, rows)
         return rows

@@ -30,7 +30,7 @@ WAITS = ("pause_kernel", "block_kernel", "look_around_kernel")
 
 
 def comm_words(size: int) -> NDArray[np.int64]:
-    """Return the record of a communicator of so many ranks: IDLE, zeroed, and it sees regions."""
+    """Return a new record for a communicator of ``size`` ranks: zeroed, IDLE, with the regions."""
     words: NDArray[Any] = COMM.array(size)
     if sys.platform == "linux":
         assert COMM.offsets["guard"] == 0

@@ -1,8 +1,8 @@
-"""Methods of communicators in compiled code, bound to a backend's class.
+"""Methods of communicators in compiled code, set on the class of a backend.
 
-``fast_path.py`` of the kernels has what they do. Each becomes a method descriptor, as methods of
-classes that are written in C are, in place of the Python method of the same name. The Python method
-stays what serves unusual arguments.
+Each becomes a method descriptor, like a method of a class written in C, and replaces the Python
+method of the same name. The Python method goes on serving unusual arguments. ``fast_path.py`` of
+the kernels has the compiled functions.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _kept(value: Any) -> Any:
 
 
 def install(backend: type, slow_path: Callable[..., None]) -> int:
-    """Give a backend's class its fast methods, once; return the address of what they know.
+    """Give a backend's class its fast methods, once; return the address of their record.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where the journals of a communicator's ranks lie, and which of them this process sees.
+"""The memory of the journals of a communicator's ranks, as far as this process can read them.
 
 A rank that shares memory has its journal in the segment of its node. Any other has it in shared
 memory of its own, without a name: ``cobre-comm status`` finds it among the descriptors of the
@@ -68,7 +68,7 @@ class Journals:
     Parameters
     ----------
     comm : View
-        Its record, whose rank, size and backend are known; gets the addresses.
+        Its record, with rank, size and backend; the addresses of the journals are written into it.
 
     Attributes
     ----------
@@ -123,9 +123,9 @@ class Journals:
         comm.journal = address
 
     def find(self, processes: Mapping[int, int]) -> None:
-        """Look for the journals of ranks in other processes, by rank: they may die any time.
+        """Look for the journals of other ranks in their processes, which may end at any time.
 
-        The latest of several like it belongs to the communicator that is being made.
+        A process may have several journals of this rank, size and backend; the latest is taken.
         """
         comm = self._comm
         for rank, pid in processes.items():
@@ -141,7 +141,7 @@ class Journals:
                 self._addresses[rank] = words.ctypes.data
 
     def note_raised(self, line: str) -> None:
-        """Note by which exception this rank ends, for the errors of others."""
+        """Note the exception by which this rank ends, so that other ranks' errors can name it."""
         words = np.zeros(journal.RAISED_WORDS, dtype=np.int64)
         letters = np.frombuffer(cut(line, journal.RAISED_BYTES), dtype=np.uint8)
         words.view(np.uint8)[: letters.size] = letters
@@ -158,8 +158,8 @@ class Journals:
     def print_table(self) -> None:
         """Print the statistics of all ranks that can be read here, if this is the first of them.
 
-        So rank 0 prints those of its machine, and the first rank of every other one its own. No
-        rank is waited for or asked, so that a dead one delays nobody.
+        So rank 0 prints the table of its machine, and the first rank of each other machine prints
+        its own. This rank waits for no other, so a dead rank delays nothing.
         """
         seen = {rank: Copied.at(int(at)) for rank, at in enumerate(self._addresses) if at}
         ranks = {rank: operations_of(copied) for rank, copied in seen.items() if copied is not None}
@@ -169,15 +169,16 @@ class Journals:
             print(table_of_ranks(title, self._comm.size, ranks), file=sys.stderr, flush=True)
 
     def leave_segment(self) -> None:
-        """Let the segment go, which no kernel uses any more.
+        """Let go of the segment, because no kernel uses it any more.
 
-        While a thread explains a failure by journals, it stays: then it goes with this.
+        If a thread is reading journals to explain a failure, the segment stays as long as this
+        object.
         """
-        self._addresses[:] = 0  # first: who begins to explain from now on finds nothing
+        self._addresses[:] = 0  # first: an explanation that begins from now on finds no journal
         if not is_telling():
             self._memory.clear()
 
     def hide(self) -> None:
-        """Let no other process find this rank's own memory any more."""
+        """Close the descriptor by which other processes find the journal of this rank."""
         if self._file is not None:
             self._file.close()

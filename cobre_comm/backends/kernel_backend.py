@@ -108,9 +108,9 @@ class KernelBackend(Communicator):
     spec : BackendSpec
         Which backend.
     config : Config or None
-        What the class of the backend keeps, to split by.
+        The configuration, from which ``split`` makes those of the parts.
     bodies : Bodies
-        What it runs, as far as is known before the ranks meet; compiled now.
+        The kernels that are expected before the ranks meet; they are compiled now.
     rank, size : int
         This rank, and the number of ranks. It is alone until it joins them by :meth:`_join`.
     """
@@ -147,7 +147,7 @@ class KernelBackend(Communicator):
         if rank == 0 and (refused := refusal(os.environ)):
             _warn_once(refused)
         with progress() if rank == 0 else contextlib.nullcontext():
-            # Before what closes it: that writes into the journal, also of a half-made communicator.
+            # First, because ``close`` writes into the journal, also of a half-made communicator.
             self._journals = Journals(comm)
             self._late_lines = [
                 prepare_late_lines(comm, comm, range(size), self.__words, self._journals)
@@ -172,7 +172,7 @@ class KernelBackend(Communicator):
         self._shut = guard.shut_kernel.call  # loaded now: __del__ may run at exit
 
     def _join(self, met: Membership) -> None:
-        """Go on as one of the ranks that have met."""
+        """Take over the membership that a rank has after the rendezvous."""
         comm, here, attachment = self._comm, met.here, met.attachment
         if met.bodies is not self._membership.bodies:
             met.bodies.give_to(comm)
@@ -196,7 +196,7 @@ class KernelBackend(Communicator):
 
     @property
     def _attached(self) -> View:
-        """The record that is attached to a segment, if one is: that of this rank's node."""
+        """The record of this rank among those of its node, which is attached to their segment."""
         return self._comm if self._nodes is None else self._nodes.node
 
     @property
@@ -311,7 +311,7 @@ class KernelBackend(Communicator):
         raise failure.exception_for(self._address, operation, outcome, *numbers)
 
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
-        """Return an array of zeros, of which the ranks of a node share one copy; collective."""
+        """Create an array of zeros that the ranks of a node share; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
         met, group = self._membership, self._group
         with self._together("create_shared_region"):
@@ -324,7 +324,7 @@ class KernelBackend(Communicator):
             return HeapRegion(self, heap, next(self._regions))
 
     def _agree_on_region(self, count: int, dtype: DTypeLike) -> tuple[int, np.dtype[Any]]:
-        """Check the arguments of a new region, and that all ranks give the same ones."""
+        """Check the arguments of a new region, and that they are the same on all ranks."""
         elements, element_type = region_layout(count, dtype)
         shape = zlib.crc32(f"{elements} {slow_path.describe_dtype(element_type)}".encode())
         signature = CREATE_REGION | (shape & HASH_MASK) << 32
@@ -372,7 +372,7 @@ class KernelBackend(Communicator):
 
     @contextlib.contextmanager
     def _own_calls(self, name: str) -> Iterator[None]:
-        """Mark collectives as the library's own, which it needs for what the program has called."""
+        """Mark collectives as the library's own: it calls them to serve ``name``."""
         self._comm.own = own_mark(name)
         try:
             yield
@@ -380,7 +380,7 @@ class KernelBackend(Communicator):
             self._comm.own = 0
 
     def _fence_region(self, identity: int) -> None:
-        """Wait for all ranks at a fence: a step publishes all writes before it."""
+        """Wait at a fence for all ranks of this node; the step publishes all writes before it."""
         self._agree_on(FENCE, identity)
 
     def _check_usable(self) -> None:
@@ -398,7 +398,7 @@ class KernelBackend(Communicator):
         poke_now(self._comm.guard, value)
 
     def stats(self) -> Stats:
-        """Return what this rank has spent on each operation, and for whom it has waited."""
+        """Return, by operation, what this rank has spent, and the ranks that it has waited for."""
         refusal = _REFUSALS.get(self._guard, 0)
         if refusal and refusal != status.IS_BROKEN:
             self._raise(BARRIER, refusal)
@@ -434,13 +434,13 @@ class KernelBackend(Communicator):
             self.close()
 
     def _end_by(self, error: BaseException | None) -> None:
-        """Close, and tell the others by which exception this rank ends; at the end of a program."""
+        """Note the exception by which this rank ends, then close; at the end of a program."""
         with contextlib.suppress(InvalidCommunicator):
             self._tell_raised(error)
             self.close()
 
     def _tell_raised(self, error: BaseException | None) -> None:
-        """Note by which exception this rank leaves, where the others will read it."""
+        """Note in the journal the exception by which this rank leaves, for the others to read."""
         if error is None or raised.is_an_ending(error):
             return
         if self._guard in (states.IDLE, states.BROKEN):
@@ -472,7 +472,7 @@ class KernelBackend(Communicator):
         return found
 
     def _mark_forked(self) -> None:
-        """In a forked child: this communicator is the parent's, and its node's record too."""
+        """In a forked child, mark this communicator and the record of its node as the parent's."""
         self._guard = states.FORKED
         if self._nodes is not None:
             self._nodes.mark_forked()
@@ -500,7 +500,7 @@ _SERVED_BY: dict[int, Callable[..., None]] = {
 def serve_slowly(
     comm: KernelBackend, operation: int, outcome: int, names: tuple[str, ...] | None, *values: Any
 ) -> None:
-    """Serve a call that the fast path leaves, or raise what its outcome means."""
+    """Serve a call that the fast path has passed on, or raise the exception of its outcome."""
     if outcome > status.OK:  # then the values are in the order of the parameters
         comm._raise(operation, outcome, *values)
     serve = _SERVED_BY[operation]
@@ -518,7 +518,7 @@ def _warn_once(sentence: str) -> None:
 
 
 def _backend_class(cls: type) -> type:
-    """Return the backend's own class among the bases of a class that a user may have made."""
+    """Return the backend's own class, where ``cls`` may be a user's subclass of it."""
     return next((each for each in cls.__mro__ if "_numba_type_" in each.__dict__), cls)
 
 
@@ -532,7 +532,7 @@ _REFUSALS = {
 
 
 def _mark_forked() -> None:
-    """In a forked child: no communicator of the parent is its own."""
+    """In a forked child, mark every communicator as the parent's."""
     for comm in list(raised.living):
         comm._mark_forked()
 

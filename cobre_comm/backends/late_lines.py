@@ -31,18 +31,18 @@ def prepare_late_lines(comm: View, record: View, names: Sequence[int], *kept: ob
     Parameters
     ----------
     comm : View
-        The record of the whole communicator, which says after how long they do.
+        The record of the whole communicator; its ``late_ns`` is the time to the first line.
     record : View
         That record, or the one of its node.
     names : sequence of int
         The number in the communicator of each rank of ``record``.
     *kept : object
-        The memory of both, for as long as a line is written.
+        Objects whose memory the line reads; they stay alive until it is written.
 
     Returns
     -------
     object
-        Keep it as long as kernels may run.
+        The function that starts the thread; keep it as long as kernels may run.
     """
     marks = np.zeros(len(names), dtype=np.int64)
     write = functools.partial(_thread.start_new_thread, _write, (comm, marks, names, kept))
@@ -55,7 +55,7 @@ def prepare_late_lines(comm: View, record: View, names: Sequence[int], *kept: ob
 def _write(
     comm: View, marks: NDArray[np.int64], names: Sequence[int], kept: tuple[object, ...]
 ) -> None:
-    """Write the line; in a thread of its own, which may run later than the wait ends."""
+    """Write the line; it runs in a thread of its own, which may outlast the wait."""
     waited = {name: ns for name, ns in zip(names, marks.tolist(), strict=True) if ns}
     if not waited:  # a later line has been due meanwhile, and told that all had come
         return

@@ -1,7 +1,7 @@
-"""What the ranks of a communicator have when they have met: what a backend's ``meet`` returns.
+"""The membership of a rank, which a backend's ``meet`` returns after the rendezvous.
 
-``kernel_backend.py`` does all else with it. Where a rank has memory in common with others, and how
-leaders move data between nodes, it knows by the protocols here alone.
+``kernel_backend.py`` does all else with it. It reaches the shared memory of a node, and the
+transport between nodes, through the protocols of this file alone.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from cobre_comm.loading import Bodies
 
 
 class Attachment(Protocol):
-    """The segment that the ranks of a node share, to which this one is attached."""
+    """The segment of a node, to which this rank is attached."""
 
     def describe(self, record: View) -> None:
-        """Write into the record of these ranks what kernels read there of the segment."""
+        """Write into the record of these ranks the facts of the segment that kernels read."""
 
     def first_journal(self) -> int:
         """Return the address of the journal of the first of these ranks."""
@@ -30,13 +30,13 @@ class Attachment(Protocol):
     def map_region(
         self, group: Group, count: int, dtype: np.dtype[Any], leader: int
     ) -> NDArray[Any]:
-        """Return zeros that the ranks of one leader share; on failure all ranks raise."""
+        """Return an array of zeros that the ranks of a node share; on failure all ranks raise."""
 
     def say_goodbye(self, record: View) -> None:
         """Tell the ranks that may wait for this one that it closes."""
 
     def close(self) -> None:
-        """Let the other ranks see that this one has gone; the memory goes with its last holder."""
+        """Let other ranks see that this one has gone; the memory goes with its last holder."""
 
 
 class NodesRecords(Protocol):
@@ -48,11 +48,11 @@ class NodesRecords(Protocol):
         """Tell the ranks that may wait for this one that it closes."""
 
     def mark_forked(self) -> None:
-        """In a forked child: the record of the node is the parent's."""
+        """In a forked child, mark the record of the node as the parent's."""
 
 
 class Transport(Protocol):
-    """What moves data among the leaders of several nodes, and what it holds open."""
+    """The transport between the leaders of several nodes, with the links that it holds open."""
 
     def begin(self, comm: View, words: NDArray[np.int64], attachment: Attachment) -> NodesRecords:
         """Make the records of a communicator over several nodes.
@@ -69,7 +69,7 @@ class Transport(Protocol):
 
     @property
     def pids(self) -> Mapping[int, int]:
-        """Processes by rank, of ranks whose journals lie in memory of their own."""
+        """Process ids by rank, for ranks whose journals lie in memory of their own."""
 
     def let_go(self, guard: int) -> None:
         """Close what the guard's last state allows; idempotent, in a forked child too."""
@@ -77,7 +77,7 @@ class Transport(Protocol):
 
 @dataclass(frozen=True)
 class Membership:
-    """What a rank has of its communicator when its ranks have met.
+    """The place of a rank in its communicator, as found at the rendezvous.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Membership:
     nodes : int
         The number of nodes.
     bodies : Bodies
-        What collectives run.
+        The kernels that the collectives run.
     shares : bool
         Whether the ranks of a node share one copy of a region.
     attachment : Attachment or None

@@ -13,7 +13,7 @@ from cobre_kernels.machine.access import Store
 
 
 def draw_number() -> int:
-    """Return a number that no region has had, but by an accident that does not happen."""
+    """Draw a random number for a new region; of 2**62, so that no two regions have the same."""
     return 1 + secrets.randbits(62)
 
 
@@ -40,7 +40,7 @@ class RegionTable:
         self._lock = threading.Lock()
 
     def add(self, number: int, begin: int, nbytes: int) -> Callable[[], None]:
-        """List a region; return what strikes it off, to be called before it is unmapped."""
+        """List a region; return the function that strikes it off, to be called before unmapping."""
         store: Callable[..., int] = access.store_word_kernel.call  # loaded now: may run at exit
         regions = self._regions
         with self._lock:

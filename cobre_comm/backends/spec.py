@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """Where the ranks of a job over sockets meet.
+    """The address at which the ranks of a job over sockets meet.
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ class Job(Protocol):
 
 
 def why_not_posix() -> str:
-    """Return what keeps a backend of several processes from working here."""
+    """Return the reason why several processes cannot work together here, or an empty string."""
     return "" if os.name == "posix" else f"it needs a POSIX system, and this is {os.name}"
 
 
 @dataclass(frozen=True)
 class BackendSpec:
-    """One backend.
+    """The specification of one backend.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class BackendSpec:
         return cast("Communicator", cls(config=chosen))
 
     def kernels(self) -> Sequence[Kernel]:
-        """Return what to compile before ranks start."""
+        """Return the kernels to compile before ranks start."""
         return cast("Sequence[Kernel]", importlib.import_module(self.module).kernels())
 
     def detect(self, environ: Mapping[str, str]) -> str:

@@ -1,9 +1,9 @@
-"""Splitting by colors: which ranks come together, and whether all of them could.
+"""Split a communicator by colors: find the parts, and make them in step with the parent.
 
-The ranks of the parent tell each other their colors and keys. Those of one color are a *part*. A
-backend makes a communicator for each part, all parts at once. While it does, the ranks of the
-parent stay in step: they agree again and again, so that each hears at once of a rank that is lost,
-interrupted, or cannot go on. No rank leaves the split before all parts are made.
+The ranks of the parent tell each other their colors and keys; the ranks of one color are a *part*.
+A backend makes the communicators of all parts at once. Meanwhile the ranks of the parent stay in
+step: they agree again and again, so that each hears soon of a rank that is lost, interrupted, or
+cannot go on. No rank leaves the split before all parts are made.
 
 ========== ============================================ ========================================
 a rank is  while                                        and tells
@@ -157,7 +157,7 @@ def _reason(problem: Exception | None) -> str:
 
 
 def _requested_bytes(problem: BaseException | None) -> int:
-    """Return the bytes that could not be had, if that is the reason."""
+    """Return the bytes that were requested, if an allocation failed; else 0."""
     while problem is not None:
         if isinstance(problem, AllocationFailed):
             return problem.requested_bytes

@@ -1,7 +1,7 @@
 """Signals that set the stop flag of this process (``collective/stop.py``).
 
-The handler is compiled: it stores one word, at once, whatever this process is doing. Python runs
-its own handlers between two instructions of Python, which may be long after, in compiled code.
+The handler is compiled, so it stores its one word at once, also while compiled code runs. Python
+runs its own handlers only between two instructions of Python, which may be much later.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _libc.signal.restype = ctypes.c_void_p
 
 
 class StopSignals:
-    """The signals that communicators have taken, and what these did before.
+    """The signals that communicators have taken, and their actions before.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class StopSignals:
         self._lock = threading.RLock()  # the collector may close a communicator in the midst
 
     def take(self, numbers: Iterable[int]) -> Callable[[], None]:
-        """Have signals set the flag; return what gives them back, once or several times."""
+        """Let signals set the flag; return an idempotent function that gives them back."""
         taken = set(numbers)
         handler = self._handler
         with self._lock:
@@ -70,7 +70,7 @@ class StopSignals:
                 _libc.sigaction(number, before, None)
 
     def in_child(self) -> None:
-        """In a forked child, which is no rank: its signals do what they did."""
+        """In a forked child, which is no rank, restore the actions of the signals."""
         self._lock = threading.RLock()
         for number in [*self._before]:
             self._takers[number] = 1
@@ -89,7 +89,7 @@ class StopSignals:
 
 
 def _action_of(number: int) -> Any:
-    """Return what a signal does, as the C library keeps it."""
+    """Return the action of a signal as the C library's ``struct sigaction``."""
     action = ctypes.create_string_buffer(ACTION_BYTES)
     _libc.sigaction(number, None, action)
     return action

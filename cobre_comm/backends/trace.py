@@ -1,4 +1,4 @@
-"""``COBRE_COMM_TRACE``: every call of this rank goes to a file, which becomes a Chrome trace.
+"""``COBRE_COMM_TRACE``: write every call of this rank to a file, and make a Chrome trace of it.
 
 While a communicator lives, its calls go to ``JOB.rank-R.N.calls``: R is the rank in the process's
 first communicator, N the number of this one. When it is closed, they are added to
@@ -45,11 +45,16 @@ class Trace:
     Parameters
     ----------
     comm : View
-        Its record, whose rank and size are known; gets the addresses.
+        Its record, with rank and size; the address of the trace is written into it.
     number : int
         Of the communicator in this process.
     folder : Path
-        Where files are. ``OSError`` if they cannot be written.
+        The folder of the files.
+
+    Raises
+    ------
+    OSError
+        If they cannot be written.
     """
 
     def __init__(self, comm: View, number: int, folder: Path) -> None:
@@ -84,7 +89,7 @@ class Trace:
         comm.trace_call = trace_call_kernel.address
 
     def finish(self) -> None:
-        """Write the rest, and make a Chrome trace of it; idempotent."""
+        """Write the remaining rows, and add the file to the Chrome trace; idempotent."""
         if self._file.closed or os.getpid() != self._pid:
             return
         self._comm.trace_call = 0
@@ -106,7 +111,7 @@ class Trace:
 
 
 def start_trace(comm: View, number: int, backend: str) -> Trace | None:
-    """Return the trace of a new communicator; None where nobody has asked for one."""
+    """Return the trace of a new communicator; None if ``COBRE_COMM_TRACE`` is not set."""
     folder = os.environ.get(VARIABLE)
     if not folder:
         return None
@@ -120,9 +125,9 @@ def start_trace(comm: View, number: int, backend: str) -> Trace | None:
 
 
 def _name_in(folder: Path, rank: int) -> str:
-    """Return the name under which this process writes there; its ``.json`` is this process's own.
+    """Return the name of this process's files in a folder; its ``.json`` belongs to it alone.
 
-    Two jobs may have one name, or none, and a rank may start other processes.
+    Two jobs may have the same name, or none, and a rank may start other processes.
     """
     key = os.getpid(), folder
     if key not in _names:
@@ -138,10 +143,10 @@ def _name_in(folder: Path, rank: int) -> str:
 
 
 def unix_offset_ns() -> int:
-    """Return what turns the monotonic clock into Unix time.
+    """Return the nanoseconds from the monotonic clock to Unix time.
 
-    The kernel slews both clocks alike, so that all processes of a machine find the same, but for
-    the time between the two readings: the shortest of many is some tens of nanoseconds.
+    The kernel slews both clocks alike, so all processes of a machine find the same number, but for
+    the time between two readings. The closest of many are some tens of nanoseconds apart.
     """
     best, offset = None, 0
     for _ in range(CLOCK_LOOKS):

@@ -1,1 +1,1 @@
-"""What any part may use: cores, messages over a pipe, agreements, objects that close."""
+"""Small tools for any part: cores, messages over a pipe, agreements, objects that close."""

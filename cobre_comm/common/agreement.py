@@ -1,4 +1,4 @@
-"""How the ranks of a group agree whether each of them could do its part."""
+"""The ranks of a group agree whether each of them could do its part of a step."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Group(Protocol):
         """Number of ranks."""
 
     def agree(self, value: int) -> int:
-        """Return the smallest value that a rank gives; collective."""
+        """Return the smallest of the values of all ranks; collective."""
 
     def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows that all ranks give, of one length and dtype; collective."""
+        """Gather one row from each rank, all of one length and dtype; collective."""
 
 
 def attempt(make: Callable[[], T]) -> tuple[T | None, str]:
-    """Return what a function makes, or why it makes nothing.
+    """Return the result of a function and "", or None and the reason of its exception.
 
     Every exception is a reason, because the other ranks wait to hear whether this rank could.
     """
@@ -46,7 +46,7 @@ def attempt(make: Callable[[], T]) -> tuple[T | None, str]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return why something could not be done, for the message of another error."""
+    """Return the text of an exception, for the message of another one."""
     if isinstance(error, AllocationFailed):
         return error.message
     return text_of(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""What several ranks say alike is said once, with their names."""
+"""Group equal failures of ranks, so that each is shown once, with the names of its ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each method is called, for callers who called it in another way.
+"""The form of a call of each method, for the error when a call does not fit it.
 
 A *form* is a call as a user writes it, such as ``comm.broadcast(buf, root=0)``.
 """
@@ -18,7 +18,7 @@ Class = TypeVar("Class", bound=type)
 def form_problem(
     owner: str, function: Callable[..., Any], given: int, named: Collection[str]
 ) -> str:
-    """Return how a method is called and what a call lacks or has too much of; "" if nothing.
+    """Return the form of a method, and the arguments that a call lacks or has too many; "" if none.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def form_problem(
     given : int
         The number of arguments by position, without ``self``.
     named : collection of str
-        The names of those by keyword.
+        The names of the arguments by keyword.
     """
     parameters = list(inspect.signature(function).parameters.values())[1:]
     names = [parameter.name for parameter in parameters]
@@ -74,7 +74,7 @@ def _written(parameter: inspect.Parameter) -> str:
 
 
 def tells_forms(owner: str) -> Callable[[Class], Class]:
-    """Let public methods that have parameters say how they are called, where a call does not fit.
+    """Let the public methods of a class name their form, where the arguments of a call do not fit.
 
     Python's own error would name a class that the user does not know.
     """

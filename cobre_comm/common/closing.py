@@ -13,7 +13,7 @@ class Closing(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Give up what is held; idempotent."""
+        """Release all resources; idempotent."""
 
     def __enter__(self) -> Self:
         return self

@@ -20,13 +20,13 @@ class Parser(argparse.ArgumentParser):
     command : str
         The name of the command, after ``cobre-comm``.
     description : str
-        What it does.
+        One paragraph on what the command does.
     examples : str
         Lines of a shell.
     exit_codes : str
-        What each says.
+        The exit codes, each with its meaning.
     usage : str, optional
-        The arguments, where argparse does not find the right words.
+        The arguments in the usage line; by default argparse makes them.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and end with status 2."""
+        """Print the mistake in one line, and exit with status 2."""
         if message.startswith(_UNKNOWN):
             first = message.removeprefix(_UNKNOWN).split()[0].partition("=")[0]
             message += did_you_mean(first, self._option_string_actions)

@@ -16,7 +16,7 @@ _QUOTA_AND_PERIOD = (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us"))  #
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use: affinity and the quotas of cgroups both count."""
+    """Return the number of cores that affinity and cgroup quotas allow this process."""
     return min(len(core_numbers()), quota_cores())
 
 
@@ -39,7 +39,7 @@ def choose_spin_us(chosen_us: float | None, has_cores: bool, longest_us: float =
 
 
 def quota_cores() -> int:
-    """Return how many cores the cgroups of this process give to their processes together."""
+    """Return the smallest quota, in cores, of the cgroups that hold this process."""
     return min(map(_quota, _cgroups()), default=sys.maxsize)
 
 
@@ -53,7 +53,7 @@ def core_numbers() -> list[int]:
 def _cgroups() -> Iterator[pathlib.Path]:
     """Yield the folders of the groups that hold this process, the outermost last.
 
-    In a container the outermost is often the container's own, and the others are not to be seen.
+    In a container the outermost group that it can see is often its own.
     """
     with contextlib.suppress(OSError):  # not Linux
         for line in _OWN.read_text().splitlines():

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Descriptor:
-    """An open file, closed with its last holder at the latest, wherever an interrupt comes.
+    """An open file that is closed with its last holder, wherever an interrupt comes.
 
     Python runs signal handlers between any two of its own steps. So the number goes from the call
     that opens into the list, and from the list into the call that closes, within one step. What a
@@ -21,7 +21,7 @@ class Descriptor:
     opens : callable
         A function in C that opens a file and returns its number.
     *arguments
-        What it is called with.
+        The arguments of that function.
     """
 
     def __init__(self, opens: Callable[..., int], *arguments: object) -> None:

@@ -10,12 +10,12 @@ _READ_BYTES = 2**20
 
 
 def header(message: bytes) -> bytes:
-    """Return what goes before a message."""
+    """Return the eight bytes with the length of a message, which go before it."""
     return _LENGTH.pack(len(message))
 
 
 def send(fd: int, message: bytes) -> None:
-    """Write a message; wait for its reader where the pipe is full."""
+    """Write a message; while the pipe is full, wait for its reader."""
     for part in (header(message), message):
         view = memoryview(part)
         while view:
@@ -34,14 +34,14 @@ def receive(fd: int) -> bytes | None:
 
 
 class Buffer:
-    """Bytes that have come, until they make a message."""
+    """Collects the bytes of a pipe, and returns the messages that are complete."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     @property
     def missing(self) -> int:
-        """How many bytes the next message still needs, as far as that is known."""
+        """The bytes that are missing of the next message; first those of its length."""
         if len(self._bytes) < _LENGTH.size:
             return _LENGTH.size - len(self._bytes)
         return max(0, self._end - len(self._bytes))
@@ -52,7 +52,7 @@ class Buffer:
         return _LENGTH.size + length
 
     def feed(self, data: bytes) -> None:
-        """Add what has come."""
+        """Add bytes that have been read."""
         self._bytes += data
 
     def take(self) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Which signals ask a job to stop, instead of ending it."""
+"""The signals that ask a job to stop, instead of ending it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ASKING = (
 
 
 def graceful_signals(chosen: str | Iterable[int | str]) -> frozenset[int]:
-    """Return the numbers of signals that are given by name or number, or by names with commas.
+    """Return the numbers of signals, from an iterable of names or numbers or a text with commas.
 
     Raises
     ------
     ValueError
-        For anything that is no signal which can ask.
+        For a name or number that is no signal of ``ASKING``.
 
     Examples
     --------

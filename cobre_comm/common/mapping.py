@@ -33,7 +33,7 @@ class Mapping(mmap.mmap):
 
 
 class Listing:
-    """Calls a function when it goes: what is listed by its address must not outlive its pages."""
+    """Strikes a region off its table when it goes, so that no row outlives the pages it names."""
 
     def __init__(self, strike_off: Callable[[], None]) -> None:
         self._strike_off = strike_off
@@ -44,7 +44,7 @@ class Listing:
 
 @functools.cache
 def libc() -> ctypes.CDLL:
-    """Return the C library, with the prototypes of what this package calls."""
+    """Return the C library, with the prototype of ``mmap``."""
     library = ctypes.CDLL(None, use_errno=True)
     library.mmap.restype = ctypes.c_void_p
     library.mmap.argtypes = [
@@ -56,7 +56,7 @@ def libc() -> ctypes.CDLL:
 def map_file(fd: int, nbytes: int, *, writable: bool = True) -> NDArray[np.uint8]:
     """Map a file that other processes may have mapped; the descriptor may be closed at once.
 
-    Memory that is not writable is said to be in any case: a store to it ends the process.
+    NumPy takes the memory for writable in any case; without ``writable`` a store ends the process.
     """
     memory = np.frombuffer(Mapping(-1, nbytes, flags=_PLACE), np.uint8)
     access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
@@ -69,6 +69,6 @@ def map_file(fd: int, nbytes: int, *, writable: bool = True) -> NDArray[np.uint8
 
 
 def mapping_of(memory: NDArray[np.uint8]) -> Mapping | None:
-    """Return what an array of :func:`map_file` lies in; None of other memory."""
+    """Return the mapping that holds an array of :func:`map_file`; None for other memory."""
     pages = getattr(memory.base, "obj", None)
     return pages if isinstance(pages, Mapping) else None

@@ -1,4 +1,4 @@
-"""Names that mpi4py's communicators have and ours have not: what is called in their place."""
+"""Names of mpi4py's communicators that ours lack, each with the method to call instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GATHER = "is comm.gatherv(send, recv, counts, displs, root) here"
 _REDUCE = "is comm.allreduce(send, recv, op) here, which gives all ranks the result"
 _ABORT = "has no counterpart here: raise an exception, and the launcher ends the other ranks"
 
-# By name, what a sentence that begins with the name goes on with.
+# By name, the rest of a sentence that begins with the name.
 SAID = {
     "Get_rank": "is comm.rank here",
     "Get_size": "is comm.size here",
@@ -42,7 +42,7 @@ SAID = {
 
 
 class OtherName:
-    """An attribute that is not there, and says what is."""
+    """An attribute that raises ``AttributeError``, naming the method to call instead."""
 
     def __init__(self, name: str) -> None:
         self._said = f"comm.{name} {SAID[name]}"

@@ -1,4 +1,4 @@
-"""What an exception says, in a line, and the objects that tell other processes of it at the end."""
+"""One line on an exception, and the objects that tell other processes of it when a rank ends."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from cobre_comm.common.texts import text_of
 
 
 class Ends(Protocol):
-    """What ends by an exception, or without one."""
+    """An object that ends with its rank, by an exception or without one."""
 
     def _end_by(self, error: BaseException | None) -> None:
-        """End, and tell the others by which exception."""
+        """End, and tell the other ranks of the exception."""
 
 
 living: weakref.WeakSet[Any] = weakref.WeakSet()  # of Ends
@@ -33,7 +33,7 @@ def line_of(error: BaseException) -> str:
 
 
 def cut(line: str, nbytes: int) -> bytes:
-    """Return a line as UTF-8 of so many bytes at most; dots stand for what is missing."""
+    """Return a line as UTF-8 of at most ``nbytes`` bytes; three dots end a line that was cut."""
     encoded = line.encode(errors="backslashreplace")
     if len(encoded) <= nbytes:
         return encoded
@@ -41,16 +41,16 @@ def cut(line: str, nbytes: int) -> bytes:
 
 
 def is_an_ending(error: BaseException) -> bool:
-    """Whether a rank that ends by this has meant to."""
+    """Whether an exception is an intended end of a rank: SystemExit or GeneratorExit."""
     return isinstance(error, (SystemExit, GeneratorExit))
 
 
 def end_all(error: BaseException | None) -> None:
-    """End all that lives: a rank ends by this exception."""
+    """End all objects of ``living``, because this rank ends by an exception, or by None."""
     for one in list(living):
         one._end_by(error)
 
 
 def end_all_at_exit() -> None:
-    """End all that lives, while everything still works; Python has kept what was not caught."""
+    """End all objects of ``living`` at exit, with the uncaught exception that Python has kept."""
     end_all(getattr(sys, "last_value", None))

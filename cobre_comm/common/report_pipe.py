@@ -1,4 +1,4 @@
-"""The report pipe: a rank tells its launcher, as data, how it failed and whom it lost.
+"""The report pipe: a rank tells its launcher, as data, how it failed and which ranks it lost.
 
 The launcher names the pipe in an environment variable. A rank claims it when it makes its first
 communicator; from then on neither its children nor programs that it becomes have the pipe.
@@ -8,9 +8,9 @@ after it has lost a rank. A worker of ``launch`` sends ``Progress``, then ``Done
 which holds a report. A rank that is killed, or that calls ``os._exit``, sends nothing: its failure
 counts as primary.
 
-Where the launcher asks for it, a rank holds back the traceback that Python would print: the report
-has it, and the launcher prints it once for all ranks that say the same. A rank prints it itself if
-the report cannot be sent, if it is too long for one, or if the program has a hook of its own.
+Where the launcher asks for it, a rank does not print its traceback. The report has it, and the
+launcher prints it once for all ranks with the same mistake. A rank prints it itself if it is too
+long, or if the report cannot be sent. So does a program with a hook of its own.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Report:
     error : str
         The type of the uncaught exception; "" if the rank exits without one.
     text : str
-        What the exception says.
+        The text of the exception.
     trace : str
         Its formatted traceback.
     exit_code : int
-        What the process will exit with, as far as Python knows.
+        The exit code that Python will end the process with.
     lost : tuple of int
         The ranks whose loss this failure follows from; empty for a cause of its own.
     where : str
@@ -59,7 +59,7 @@ class Report:
     is_held : bool
         Whether the rank leaves it to the launcher to print the traceback.
     they_end : bool
-        Whether these have closed or given up, as a rank does that ends.
+        Whether all lost ranks have closed their communicators or given up, and so still run.
     """
 
     error: str
@@ -91,16 +91,16 @@ class Report:
 
     @property
     def cause(self) -> tuple[str, str, str]:
-        """What equal mistakes of several ranks have in common."""
+        """Type, text and place of the exception; equal for the same mistake on several ranks."""
         return self.error, self.text, self.where
 
     def says_the_same(self, other: Report) -> bool:
-        """Whether two exceptions are of one class, and say the same."""
+        """Whether two exceptions have the same class and text."""
         return (self.error, self.text) == (other.error, other.text)
 
 
 def _where(trace: TracebackType | None) -> str:
-    """Return the file and the line that a traceback ends in."""
+    """Return file and line of the innermost frame of a traceback; "" without one."""
     steps = list(traceback.walk_tb(trace))
     return f"{steps[-1][0].f_code.co_filename}:{steps[-1][1]}" if steps else ""
 
@@ -115,7 +115,7 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def lost_ranks(error: BaseException | None) -> tuple[int, ...]:
-    """Return the ranks that an error of ours names, or one that it was raised after."""
+    """Return the ranks that an error of ours names, searched along its causes and contexts."""
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         ranks = getattr(error, "ranks", ())
@@ -127,16 +127,16 @@ def lost_ranks(error: BaseException | None) -> tuple[int, ...]:
 
 
 def note_lost(ranks: tuple[int, ...], *, they_run: bool) -> None:
-    """Remember whom this process has lost, should it catch the error and exit."""
+    """Remember the ranks that this one has lost: the program may catch the error and exit."""
     global _lost, _lost_run
     if ranks:
         _lost, _lost_run = ranks, they_run
 
 
 def awaits_lost_ranks(error: BaseException) -> bool:
-    """Whether the ranks that an error tells of still run, and a launcher awaits their end.
+    """Whether the ranks that an error names still run, while a launcher hears how they end.
 
-    Such a rank may be ending with an exit code of its own, which tells the cause.
+    Such a rank may end with an exit code of its own, which tells the cause.
     """
     return _is_heard and _lost_run and bool(lost_ranks(error))
 
@@ -195,7 +195,7 @@ class _Reporter:
     def uncaught(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
-        """Be ``sys.excepthook``."""
+        """Report an uncaught exception; this is ``sys.excepthook``."""
         report = Report.of(error)
         is_held = (
             self._holds
@@ -207,7 +207,7 @@ class _Reporter:
             self._before(kind, error, trace)
 
     def at_exit(self) -> None:
-        """Report what a hook of the program's own has kept from this one, or whom it lost."""
+        """Report an exception that the program's own hook has taken, or else the lost ranks."""
         error = getattr(sys, "last_value", None)
         if error is not None:
             self._send(Report.of(error))

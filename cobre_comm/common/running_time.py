@@ -1,7 +1,7 @@
 """A clock for waits in Python, which stands still while this process does not run.
 
-It is the clock of the kernels' waits (``cobre_kernels/collective/waiting/patience.py``): a job, a
-container or a machine that is suspended and resumed has kept nobody waiting.
+The waits of the kernels have the same clock (``cobre_kernels/collective/waiting/patience.py``). So
+the time in which a job, a container or a machine was suspended counts as no wait.
 """
 
 from __future__ import annotations

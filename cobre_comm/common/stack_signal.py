@@ -1,4 +1,4 @@
-"""A signal that has a rank write to its stderr where in its Python code it is.
+"""A signal on which a rank writes the stack of its Python code to its stderr.
 
 The handler is faulthandler's. It needs neither the GIL nor the interpreter's attention, so it works
 in a rank that hangs in compiled code, or in a C library. Linux only: other systems have no signal
@@ -21,14 +21,14 @@ _STDERR = 2
 
 
 def listen() -> None:
-    """Have this process answer from now on, unless it does something else with that signal."""
+    """Let this process answer the signal from now on, unless it has a handler for it already."""
     if NUMBER and signal.getsignal(NUMBER) == signal.SIG_DFL:
         with contextlib.suppress(OSError, ValueError):  # its stderr is closed
             faulthandler.register(NUMBER, file=_STDERR, all_threads=True)
 
 
 def ask(pid: int) -> bool:
-    """Ask a process; return False if it does not listen: then the signal would end it."""
+    """Send the signal to a process; return False if the process has no handler, and send none."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         caught = next(line for line in lines if line.startswith("SigCgt:")).split()[1]

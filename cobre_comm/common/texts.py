@@ -1,4 +1,4 @@
-"""What an exception of others says, so that it can be told to other processes."""
+"""Texts of exceptions, made fit to be sent to other processes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ LONGEST_TEXT = 20_000  # characters; a report of two texts fits into an empty pi
 
 
 def text_of(error: BaseException) -> str:
-    """Return what an exception says: of bounded length, and nothing that UTF-8 cannot encode."""
+    """Return the text of an exception, of bounded length, in characters that UTF-8 can encode."""
     try:
         text = str(error)
     except BaseException as failure:  # a __str__ of others may raise anything, SystemExit too
@@ -15,9 +15,9 @@ def text_of(error: BaseException) -> str:
 
 
 def cut(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Return a text that has at most so many characters; what was cut says how much was cut.
+    """Cut a text to at most ``longest`` characters, and end it with the number that was cut.
 
-    A lone surrogate, which stands for a byte of a file name that is no text, becomes its number.
+    A lone surrogate, as Python makes of a byte of a file name, becomes its escaped number.
     """
     head = text[:longest].encode(errors="backslashreplace").decode()
     if len(text) <= longest and len(head) <= longest:

@@ -1,1 +1,1 @@
-"""Filling numba's cache before ranks need it: ``cobre-comm compile``, and each launcher."""
+"""Fill numba's cache before ranks need it, for ``cobre-comm compile`` and each launcher."""

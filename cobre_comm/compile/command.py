@@ -1,4 +1,4 @@
-"""``cobre-comm compile``: what a first job would wait for, done beforehand."""
+"""``cobre-comm compile``: compile the kernels before a first job would wait for them."""
 
 from __future__ import annotations
 

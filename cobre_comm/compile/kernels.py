@@ -48,9 +48,9 @@ def _cache_files(functions: Iterable[Any]) -> set[pathlib.Path]:
 def _compile(todo: Sequence[Callable[[], object]]) -> None:
     """Bring everything into the cache, with as many processes as there are cores.
 
-    They share nothing but the folder: each function has files of its own. They are forked, so that
-    none imports numba again; where that is unsafe (macOS) this process does it all. The first goes
-    before the fork: what it is made of, most others are made of too.
+    The processes share only the folder, in which each function has files of its own. They are
+    forked, so that none imports numba again; where that is unsafe (macOS), this process compiles
+    everything. The first kernel is compiled before the fork, because most others use its routines.
     """
     from cobre_kernels.machine.compiling.progress import progress
 
@@ -73,9 +73,9 @@ def _compile(todo: Sequence[Callable[[], object]]) -> None:
 
 
 def _take_turns(todo: Sequence[Callable[[], object]], left: Any, from_end: bool) -> None:
-    """Take one after the other from the beginning or the end of what is left.
+    """Compile one function after another, from the beginning or the end of the remaining ones.
 
-    Neighbours are made of the same routines, which a process compiles once.
+    Neighbours use the same routines, so that a process compiles a routine only once.
     """
     while True:
         with left.get_lock():
@@ -88,7 +88,7 @@ def _take_turns(todo: Sequence[Callable[[], object]], left: Any, from_end: bool)
 
 
 def main(markers: Mapping[str, str]) -> None:
-    """Compile, or find in the cache, what each name stands for; then write each one's marker."""
+    """Compile the kernels of each name, or find them in the cache; then write its marker."""
     kernels: dict[str, Sequence[Any]]
     kernels = {spec.name: spec.kernels() for spec in SPECS if spec.name in markers}
     if RARE in markers:
@@ -105,7 +105,7 @@ def main(markers: Mapping[str, str]) -> None:
 
 
 def rare_kernels() -> list[Any]:
-    """Return what is compiled on first use (``loading.py``), on whichever backend."""
+    """Return the kernels of all backends that are compiled on first use (``loading.py``)."""
     from cobre_kernels.collective.entry import RARE_ENTRIES
     from cobre_kernels.collective.reduction import fold
 
@@ -115,9 +115,9 @@ def rare_kernels() -> list[Any]:
 
 
 def _in_order(kernels: Iterable[Any]) -> list[Callable[[], object]]:
-    """Return what compiles the kernels and the fast paths, neighbours with common routines.
+    """Return functions that compile the kernels and the fast paths; neighbours share routines.
 
-    An entry first, then what each backend has of its own, then what all have, the longest last.
+    An entry comes first, then the kernels of each backend, then the common ones, the longest last.
     """
     from cobre_kernels.collective.from_python.fast_path import FAST_PATHS, fast_path
     from cobre_kernels.collective.reduction import exact_sum, fold
@@ -147,7 +147,7 @@ def _write(marker: pathlib.Path, files: Iterable[pathlib.Path]) -> None:
 
 
 def _forget_old_versions(folder: pathlib.Path | None) -> None:
-    """Delete what older versions have compiled, except for the latest few."""
+    """Delete the kernels of older versions, except for the latest few."""
     if folder is None:
         return
     found = [path for path in folder.parent.glob("kernels-*") if path != folder]

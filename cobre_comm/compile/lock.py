@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cobre_kernels.machine.compiling.cache_folder import cache_folder
 
-PATIENCE_S = 300.0  # several times what a compilation takes; its process may have been stopped
+PATIENCE_S = 300.0  # several times as long as a compilation; its process may have been stopped
 _LOOK_S = 0.05
 
 
@@ -29,11 +29,11 @@ def one_compiles_first(
     Parameters
     ----------
     name : str
-        What is compiled; processes that give the same name wait for each other.
+        Name of the kernels; processes with the same name wait for each other.
     environ : mapping
-        Says where the cache is.
+        The environment, which says where the cache is.
     patience_s : float
-        How long the others wait at most.
+        Longest wait of the other processes, in seconds.
 
     Yields
     ------
@@ -52,8 +52,9 @@ def one_compiles_first(
 def _open_lock(folder: Path, name: str) -> int:
     """Return the descriptor of a file that only this user can open; ``OSError`` if none can be.
 
-    Another user can neither put a link there (folder and file are opened as they are, and their
-    owner is checked), nor hold the lock (nobody else may open the file).
+    Another user cannot put a link there, because folder and file are opened without following one,
+    and their owner is checked. Nor can another user hold the lock, because the file is closed to
+    others.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

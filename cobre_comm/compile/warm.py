@@ -1,8 +1,7 @@
-"""Compile the kernels once, before R ranks would each do it.
+"""Compile the kernels once before ranks start, so that R ranks need not each do it.
 
-A marker file says that it has been done for these sources, this interpreter and this CPU, and
-lists the files of numba's cache; as long as they are there, the launcher need not even import
-numba.
+A marker file stands for these sources, this interpreter and this CPU, and lists the files of
+numba's cache. As long as the files are there, the launcher need not even import numba.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from cobre_kernels.machine.compiling.hashing import hash_of
 from cobre_comm.compile.lock import one_compiles_first
 from cobre_comm.processes.interpreter import interpreter_command, tied_command
 
-RARE = "rare-kernels"  # of all backends: what a program compiles when it first calls it
+RARE = "rare-kernels"  # of all backends: kernels that are compiled on first use
 _CPU_BYTES = 4096  # the first processor of /proc/cpuinfo, features included
 
 
@@ -40,15 +39,16 @@ def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
     Parameters
     ----------
     backends : iterable of str
-        Names of built-in backends, also :data:`RARE`. What several need is compiled once, by one
-        process for all.
+        Names of built-in backends, also :data:`RARE`. Kernels that several backends share are
+        compiled once.
     environ : mapping
-        Of the process that compiles; variables of numba decide about what it makes, and where.
+        The environment of the process that compiles; variables of numba say what it makes, and
+        where.
 
     Returns
     -------
     list of str
-        Those whose kernels are not in a cache now.
+        The names whose kernels are not in a cache now.
     """
     if environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return list(backends)
@@ -69,7 +69,7 @@ def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
 
 
 def _directory(environ: Mapping[str, str]) -> pathlib.Path:
-    """Return where the markers are: beside the kernels, or beside the locks."""
+    """Return the folder of the markers: beside the kernels, or else beside the locks."""
     return pathlib.Path(kernel_folder(environ) or cache_folder(environ))
 
 
@@ -100,7 +100,7 @@ def _origin(package: str) -> str:
 
 
 def _stamp(path: str | pathlib.Path) -> str:
-    """Return what numba, too, takes for the version of a source file."""
+    """Return time and size of a source file, which numba, too, takes for its version."""
     try:
         status = pathlib.Path(path).stat()
     except OSError:
@@ -143,6 +143,6 @@ def _compile(markers: Mapping[str, pathlib.Path], environ: Mapping[str, str]) ->
         env={**environ, "NUMBA_NUM_THREADS": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is ours; what it was doing is of no interest then
+        start_new_session=True,  # a Ctrl-C is for this process, which then ends the other
         check=False,
     )

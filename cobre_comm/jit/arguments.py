@@ -61,7 +61,7 @@ def is_integer(argument: Any) -> bool:
 def integer_reader(argument: Any) -> Any:
     """Return a function that turns a value of this integer type into an int64.
 
-    What does not fit becomes the largest int64, which no root and no ReduceOp is.
+    A value that does not fit becomes the largest int64, which is no root and no ReduceOp.
     """
     if isinstance(argument, types.IntEnumMember):
         return register_jitable(lambda value: np.int64(value.value))
@@ -104,7 +104,7 @@ def table_problem(operation: str, name: str, argument: Any) -> tuple[str, type[E
 
 
 def _elements(argument: Any) -> list[Any] | None:
-    """Return the types of the elements of a sequence, or None for what is no sequence."""
+    """Return the types of the elements of a sequence; None if the type is no sequence."""
     if isinstance(argument, types.BaseTuple):
         return list(argument)
     if isinstance(argument, types.Array):
@@ -179,7 +179,7 @@ def blocks_problem(operation: str, arguments: Any) -> tuple[str, type[Exception]
 
 
 def table(argument: Any) -> Any:
-    """Return a function that makes an int64 vector of this type, and tells whether all fit."""
+    """Return a function from a table of this type to an int64 vector, and whether all fit."""
     if isinstance(argument, types.BaseTuple) and not isinstance(argument, types.UniTuple):
         return _unified if len(argument) else _empty
     if argument.dtype == types.int64 and getattr(argument, "layout", "") == "C":

@@ -15,7 +15,7 @@ from numba.extending import infer_getattr, overload_attribute, overload_method
 from cobre_comm.jit.holding import HeldMethod, QuickMethod, give_back_after
 from cobre_comm.jit.types import CommType, ObjectType
 
-PARALLEL_LOOP = "__numba_parfor_gufunc"  # what numba calls the function it makes of a prange
+PARALLEL_LOOP = "__numba_parfor_gufunc"  # numba's name of the function that it makes of a prange
 
 
 def attribute(cls: type[ObjectType], name: str) -> Any:
@@ -52,7 +52,7 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
     key = ObjectType
 
     def generic_resolve(self, value: Any, attribute: str) -> Any:
-        """Return the type of an attribute; raise if it does not exist, or not here."""
+        """Return the type of an attribute; raise if it is unknown, or refused in ``prange``."""
         if attribute not in value.members:
             raise TypingError(_missing(value, attribute))
         is_collective = value.members[attribute]
@@ -72,7 +72,7 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
 
 
 def _missing(value: Any, attribute: str) -> str:
-    """Return what is said of an attribute that does not exist."""
+    """Return the message about an attribute that does not exist."""
     if attribute in value.said:
         return f"{value.variable}.{attribute} {value.said[attribute]}"
     names = value.names()

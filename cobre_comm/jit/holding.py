@@ -1,11 +1,11 @@
-"""Who holds an object of ours in ``@njit`` code.
+"""Reference counts of objects of ours in ``@njit`` code.
 
-numba gives a reference back after the last use of a variable: of ``comms.pop().barrier()`` that is
-reading the method, before the call. So a bound method has a count of its own. numba also removes
-pairs of counts between which it sees no other, although a list that pops, a dictionary that deletes
-or another thread that assigns to a field takes one away. So each count of a value is on an address
-whose origin LLVM cannot see: none is removed. A method that waits for no rank is another case: it
-has ended before anything else runs, and numba may remove its count beside that of a variable.
+numba gives a reference back after the last use of a variable. In ``comms.pop().barrier()`` the last
+use reads the method, before the call. So a bound method has a count of its own. numba also removes
+pairs of counts between which it sees no other. But a list that pops, a dictionary that deletes, or
+another thread that assigns to a field may take a count away there. So each count of a value is on
+an address whose origin LLVM cannot see, and none is removed. A method that waits for no rank has
+ended before anything else runs, so numba may remove its count beside that of a variable.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from cobre_comm.jit.types import OBJECT_TYPES, Borrowed, ObjectType, carry_versi
 
 
 class HeldModel(models.StructModel):  # type: ignore[misc]  # numba is untyped
-    """A struct each of whose counts is really taken."""
+    """A struct whose counts numba cannot remove."""
 
     def traverse(self, builder: Any) -> list[Any]:
-        """Return the type and the reader of each member, as numba asks for what it counts."""
+        """Return type and reader of each member that numba counts."""
         return [
             (kind, lambda value, read=read: _of_unseen_origin(builder, read(value)))
             for kind, read in super().traverse(builder)
@@ -52,7 +52,7 @@ def _of_unseen_origin(builder: Any, value: Any) -> Any:
 
 
 class HeldMethod(types.BoundFunction):  # type: ignore[misc]  # numba is untyped
-    """A method that may wait: no count of what it was taken from is removed."""
+    """A bound method that may wait: the count on its object is never removed."""
 
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         """Return the signature; say how the method is called, where these arguments do not fit."""
@@ -69,7 +69,7 @@ class HeldMethod(types.BoundFunction):  # type: ignore[misc]  # numba is untyped
 
 
 class QuickMethod(HeldMethod):
-    """A method that waits for no rank."""
+    """A bound method that waits for no rank."""
 
 
 register_model(HeldMethod)(lambda dmm, method: dmm[method.this.this])
@@ -93,17 +93,17 @@ def _lend(context: Any, builder: Any, owned: Any, borrowed: Any, value: Any) -> 
 
 @lower_getattr_generic(ObjectType)
 def _attribute(context: Any, builder: Any, owned: Any, value: Any, name: str) -> Any:
-    """Read an attribute of what the caller holds."""
+    """Read an attribute of an object that the caller holds."""
     carry_version(context)
     read = context.get_getattr(owned.borrowed, name)
     return read(context, builder, owned.borrowed, value, name)
 
 
 def give_back_after(cls: Any, name: str) -> None:
-    """Have failing calls of a method give back the count that they hold.
+    """Let a call of a method give its count back when it fails.
 
-    numba gives none back of a function that an exception leaves. So the method is called by a
-    function of its own, which the exception leaves in its place.
+    When an exception leaves a function, numba gives back none of its counts. So a function of its
+    own calls the method, and the exception leaves that one first.
     """
 
     def call(is_quick: bool, context: Any, builder: Any, signature: Any, args: Any) -> Any:

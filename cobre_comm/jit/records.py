@@ -56,8 +56,9 @@ def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, a: Any, b
 def _explaining(context: Any, module: Any) -> Any:
     """Define the function that calls Python; a method that has it inline would not be inlined.
 
-    Python code may not run while an exception is pending. In ``@vectorize`` one of an earlier
-    element is: it is laid aside, and numba drops it where it raises the next one.
+    Python code may not run while an exception is pending. In ``@vectorize`` the exception of an
+    earlier element may be pending. It is laid aside for the call, and numba drops it when it raises
+    the next one.
     """
     function_type = ir.FunctionType(ir.VoidType(), [cgutils.intp_t] * 5)
     function = ir.Function(module, function_type, EXPLAIN)
@@ -83,7 +84,7 @@ def _explaining(context: Any, module: Any) -> Any:
 
 
 def _normalize(builder: Any, pending: Any) -> None:
-    """Let the pending exception, if there is one, be an instance."""
+    """Make the pending exception, if there is one, an instance of its class."""
     function_type = ir.FunctionType(ir.VoidType(), [each.type for each in pending])
     name = "PyErr_NormalizeException"
     function = cgutils.get_or_insert_function(builder.module, function_type, name)

@@ -1,7 +1,7 @@
 """``check_signals``: Ctrl-C in a user's own long loop of ``@njit`` code.
 
-What a handler raises is kept in CPython's dictionary of the thread, where the exception that
-compiled code raises finds it: compiled code holds no address, so numba caches it.
+The exception of a handler is kept in CPython's dictionary of the thread, where :class:`Interrupted`
+finds it. So compiled code holds no address, and numba can cache it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def check_signals() -> None:
 
 
 class Interrupted(Exception):
-    """What ``@njit`` code raises; instantiating it gives what the signal handler raised."""
+    """The class that ``@njit`` code raises; its instance is the exception of the signal handler."""
 
     def __new__(cls, *values: Any) -> BaseException:  # type: ignore[misc]  # as failure.Failure
         """Return the exception of the handler."""

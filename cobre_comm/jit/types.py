@@ -1,8 +1,9 @@
 """The objects of ours that ``@njit`` code takes: a table, from which all that numba asks follows.
 
-A class of :class:`ObjectType` says what compiled code holds of one kind of object. Its model, what
-boxes and restores it (``values``), who holds it (``holding``) and what it has (``attributes``) are
-written once, for every kind. Its attributes and methods have a module of their own.
+A class of :class:`ObjectType` lists the fields that compiled code holds of one kind of object.
+Model and boxing (``values``), reference counts (``holding``) and messages on attributes
+(``attributes``) are written once, for every kind. Attributes and methods of a kind have a module of
+their own.
 
 numba sees two types of communicators: that of ``local``, whose collectives compile to copies, and
 every other one. So a user's function is compiled once for ``local`` and once for all other
@@ -63,7 +64,7 @@ def carry_version(context: Any) -> None:
 
 
 def current_version(tag: str) -> CurrentVersion:
-    """Return the constant, or raise what numba takes for a missing file: then it compiles anew."""
+    """Return the constant, or raise ``FileNotFoundError``, on which numba compiles anew."""
     if tag != version_tag():
         raise FileNotFoundError("compiled with another version of cobre_comm")
     return CurrentVersion()
@@ -81,16 +82,16 @@ def restored(name: str, class_name: str, *arguments: Any) -> Any:
 
 
 class Field(NamedTuple):
-    """What compiled code holds of an object.
+    """A field that compiled code holds of an object.
 
     Parameters
     ----------
     name : str
-        By which compiled code reads it.
+        The name by which compiled code reads it.
     path : str
-        Where the Python object has it; of a record, its address.
+        The attribute of the Python object with its value; for a record, with its address.
     numba_type : numba type, optional
-        By default the object's type has it, as an attribute of that name.
+        Its type; by default an attribute of that name of the object's type.
     """
 
     name: str
@@ -104,29 +105,29 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
     Parameters
     ----------
     label : str
-        With which its name begins.
+        The beginning of its name.
     *arguments
-        What ``__init__`` of the class has got, to be pickled.
+        The arguments of ``__init__`` of the class, to be pickled.
 
     Attributes
     ----------
     what, variable : str
-        How messages call it, and the variable that is one.
+        Its name in messages, and the name of a variable that holds one.
     python : type
-        The class whose methods it has, for messages on how they are called.
+        The Python class of such objects, for messages on how its methods are called.
     fields : tuple of Field
-        What compiled code holds, beside a count on the Python object. The first is the
-        communicator's record.
+        The fields that compiled code holds, beside a count on the Python object. The first is
+        the communicator's record.
     said : mapping
-        Names that it has not, and what is said of them.
+        Names that it lacks, each with the rest of a message about it.
     no_text, no_constant : str
-        Why ``str`` makes no text of it, and why a global or a closure cannot hold one.
+        What to write in place of ``str``, and why a global or a closure cannot hold one.
     members : dict
-        By name: whether ranks meet in it. ``attributes`` enters each attribute and method.
+        By name of an attribute or method: whether it is a collective; filled by ``attributes``.
     lent : type
-        The class of the types that methods get.
+        The class of the type that methods get in its place.
     synchronises : bool
-        Whether calls have ranks to meet.
+        Whether collectives wait for other ranks.
     """
 
     what: ClassVar[str]
@@ -152,7 +153,7 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
 
     @property
     def borrowed(self) -> Any:
-        """The type that methods get."""
+        """The type of such an object within its methods."""
         return self.lent(self)
 
     @property
@@ -170,12 +171,12 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
 
 
 class Borrowed(types.Type):  # type: ignore[misc]  # numba is untyped
-    """What a method of ours gets: an object that its caller holds.
+    """The type of an object within its own methods, where the caller holds it.
 
     Parameters
     ----------
     this : ObjectType
-        What it is.
+        The type of the object.
     """
 
     def __init__(self, this: Any) -> None:
@@ -187,7 +188,7 @@ class Borrowed(types.Type):  # type: ignore[misc]  # numba is untyped
 
 
 def lend(this: Any) -> Any:
-    """Return a pickled type of what methods get; of another version, one that equals no other."""
+    """Return a pickled ``Borrowed`` type; of another version, a type that equals no other."""
     return this.borrowed if isinstance(this, ObjectType) else this
 
 
@@ -222,7 +223,7 @@ class RegionType(ObjectType):
     dtype : numba type
         Of its elements.
     synchronises : bool
-        Whether ``fence`` has ranks to meet.
+        Whether ``fence`` waits for other ranks.
     """
 
     what, variable, python = "a shared region", "region", SharedRegion

@@ -1,11 +1,11 @@
-"""What compiled code holds of an object of ours: its fields, and the Python object.
+"""Model, boxing and constants of an object of ours in ``@njit`` code.
 
-A value is the address of a record, and what else the table has (``types.py``), beside a count on
-the Python object, as that of an array is (``holding.py``). So a tuple, a ``jitclass``, a
-``structref`` or a ``typed.List`` keeps the object alive as long as it holds the value, and gives
-the same object back to Python. Compiled code holds nothing of this process, so ``cache=True``
-serves other ranks, sizes, backends and runs. A communicator in a global or a closure is the
-exception: its address is in the code, and numba does not cache that.
+A value has the fields that the table names (``types.py``), first the address of a record. Like an
+array, it has a count on the Python object (``holding.py``). So a tuple, a ``jitclass``, a
+``structref`` or a ``typed.List`` keeps the object alive as long as it holds the value. Python gets
+the same object back. Compiled code holds nothing of this process, so ``cache=True`` serves other
+ranks, sizes, backends and runs. A communicator in a global or a closure is the exception: its
+address is in the code, and numba does not cache that.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ for _type in OBJECT_TYPES:
 
 
 class _Reading:
-    """Reads attributes of a Python object that becomes a value; what misses one is a TypeError."""
+    """Reads the fields of a Python object into a value; a missing attribute is a TypeError."""
 
     def __init__(self, c: Any, typ: Any) -> None:
         carry_version(c.context)
@@ -52,7 +52,7 @@ class _Reading:
         self.value = cgutils.create_struct_proxy(typ)(c.context, c.builder)
 
     def attribute(self, obj: Any, name: str) -> Any:
-        """Return a new reference; what follows is not run if there is no such attribute."""
+        """Return a new reference to an attribute; without it, skip the code that follows."""
         found = self._c.pyapi.object_getattr_string(obj, name)
         with cgutils.early_exit_if_null(self._c.builder, self._exits, found):
             self._c.pyapi.err_set_string("PyExc_TypeError", self._message)
@@ -79,7 +79,7 @@ class _Reading:
         return NativeValue(self.value._getvalue(), is_error=self._c.builder.load(self._failed))
 
     def fail_if(self, is_error: Any) -> None:
-        """Leave what follows if an exception is set."""
+        """Skip the code that follows if an exception is set."""
         with cgutils.early_exit_if(self._c.builder, self._exits, is_error):
             self._c.builder.store(cgutils.true_bit, self._failed)
 
@@ -104,7 +104,7 @@ def _box(typ: Any, val: Any, c: Any) -> Any:
 
 @lower_constant(ObjectType)
 def _constant(context: Any, builder: Any, typ: Any, obj: Any) -> Any:
-    """Put a global, a closure's variable or a default into the code; it lives to the end."""
+    """Put a global, a closure's variable or a default into the code, which holds it for ever."""
     if typ.no_constant:
         raise LoweringError(typ.no_constant)
     carry_version(context)
@@ -143,7 +143,7 @@ def _unequal(left, right):  # type: ignore[no-untyped-def]
 
 @overload(bool)
 def _truth(value):  # type: ignore[no-untyped-def]
-    """Every object is true that does not say otherwise, as in Python."""
+    """Every object of ours is true, as in Python."""
     return (lambda value: True) if isinstance(value, ObjectType) else None
 
 

@@ -1,1 +1,1 @@
-"""Reading journals: the last calls of a rank, whom it waits for, and what its time went into."""
+"""Read journals: the last calls of a rank, the rank it waits for, and its statistics."""

@@ -1,6 +1,6 @@
-"""From the rows of a trace to events of the Chrome trace format, which Perfetto opens.
+"""Make events of the Chrome trace format, which Perfetto opens, from the rows of a trace.
 
-A file of rows begins with a line of JSON that says whose it is, padded to whole rows. A Chrome
+A file of rows begins with a line of JSON about its rank, padded to whole rows. A Chrome
 trace is one array of events, so traces of several ranks become one by ``jq -s add``. Times are
 microseconds since :data:`EPOCH_S`: so short that a JSON number still tells nanoseconds apart.
 
@@ -51,7 +51,7 @@ def add_to_trace(
     trace : Path
         An array of events, or nothing yet.
     remark : str
-        What a reader should know; beside the rank's name.
+        A note for the reader, shown beside the rank's name.
     failed : PastCall, optional
         The call that broke the communicator.
 
@@ -76,7 +76,7 @@ def add_to_trace(
 
 
 def add_what_is_left(folder: Path, job: str, ranks: Iterable[int]) -> None:
-    """Make Chrome traces of what ranks of a job have left that were killed.
+    """Make Chrome traces of the files that killed ranks of a job have left.
 
     A file that holds something else stays, and a line of the log names it.
     """
@@ -92,7 +92,7 @@ def add_what_is_left(folder: Path, job: str, ranks: Iterable[int]) -> None:
 
 
 def _read(calls: Path) -> tuple[Mapping[str, Any], NDArray[np.int64]]:
-    """Return what the first line of a file says, and its rows; ``ValueError`` if it has others."""
+    """Return the first line of a file as data, and its rows; ``ValueError`` for any other file."""
     if not calls.is_file():
         raise ValueError("it is no file")
     data = calls.read_bytes()
@@ -160,7 +160,7 @@ def _calls(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
 def _microseconds(
     ticks: NDArray[np.int64], rows: NDArray[np.int64], unix_ns: int
 ) -> NDArray[np.float64]:
-    """Return times since the epoch, between moments at which both clocks were read."""
+    """Return microseconds since the epoch, interpolated between the moments of the trace."""
     moments = rows[rows[:, 0] == 0]
     first_tick, first_ns = int(moments[0, 1]), int(moments[0, 2])
     since = np.interp(ticks - first_tick, moments[:, 1] - first_tick, moments[:, 2] - first_ns)

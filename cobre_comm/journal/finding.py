@@ -1,4 +1,4 @@
-"""Finding the journals of other processes of this machine: among their open descriptors.
+"""Find the journals of other processes of this machine among their open descriptors.
 
 A journal lies in nameless memory of its rank, or in the segment of a node, which all ranks of the
 node hold open. ``/proc/PID/fd`` leads to both. Ranks are not asked, so a rank that hangs or is
@@ -44,7 +44,7 @@ def shared_files(pid: int) -> Iterator[str]:
 
 
 def journals_in(path: str, pid: int | None = None) -> list[Journal]:
-    """Return the journals in a file that may be any other file of shared memory.
+    """Return the journals in a file of shared memory; an empty list for a file that is not ours.
 
     Parameters
     ----------
@@ -71,10 +71,10 @@ def journals_in(path: str, pid: int | None = None) -> list[Journal]:
 
 
 def _mapped_here(path: str) -> tuple[int, int] | None:
-    """Return where this process has mapped a file itself, and how many bytes.
+    """Return address and length of a file that this process itself has mapped, or None.
 
-    It must not open such a file again. POSIX drops all record locks of a process on a file when
-    the process closes any descriptor of it, and other ranks would take this one for dead.
+    It must not open such a file again. When a process closes any descriptor of a file, POSIX drops
+    all its record locks on that file. Other ranks would then take this one for dead.
     """
     status = os.stat(path)  # noqa: PTH116
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
@@ -89,9 +89,9 @@ def _mapped_here(path: str) -> tuple[int, int] | None:
 
 
 def _copied_from_here(path: str, address: int, nbytes: int, pid: int | None) -> list[Journal]:
-    """Return the journals in memory of this process, which another thread may unmap any time.
+    """Copy the journals in memory of this process, which another thread may unmap at any time.
 
-    The kernel reads it for us, and fails with an error where it is gone.
+    The kernel reads the memory for us, and returns an error where it is unmapped.
     """
     with open("/proc/self/mem", "rb") as memory:  # noqa: PTH123
         offsets = _offsets(path, os.pread(memory.fileno(), min(nbytes, HEADER_BYTES), address))
@@ -109,7 +109,7 @@ def _journals_at(address: int, nbytes: int, offsets: range, pid: int | None) -> 
 
 
 def _offsets(path: str, head: bytes) -> range:
-    """Return where journals begin; nowhere in a file that is not ours, which is never mapped."""
+    """Return the offsets of the journals in a file; none if it is not ours, so it is not mapped."""
     if os.readlink(path).startswith(_NAMELESS):  # noqa: PTH115
         return range(1)
     if len(head) < HEADER_BYTES:

@@ -1,4 +1,4 @@
-"""From the words of a journal to data, whether its rank runs, waits, or has died.
+"""Read the words of a journal as data, whether its rank runs, waits, or has died.
 
 Times are nanoseconds of the machine's monotonic clock (:func:`time.monotonic_ns`).
 """
@@ -36,7 +36,7 @@ class PastCall(NamedTuple):
     number : int
         Of this communicator, from 1 on; the same for the same call of all ranks.
     operation, dtype : str
-        What was called, and the elements' dtype ("" where there are none).
+        Name of the operation, and the dtype of the elements ("" where there are none).
     argument : str
         The root or the ``ReduceOp``; "" where there is none.
     elements : int
@@ -46,7 +46,7 @@ class PastCall(NamedTuple):
     left_ns : int or None
         When it had its result; None if it has none.
     own : str
-        What the program called, where the library calls collectives of its own for it; else "".
+        The method that the program has called, if this is the library's own call for it; else "".
     """
 
     number: int
@@ -126,7 +126,7 @@ def raised_in(address: int, rank: int) -> str:
 
 
 class Copied:
-    """The words of a journal, copied, and what turns its ticks into times."""
+    """A copy of the words of a journal, with the scale from its ticks to times."""
 
     def __init__(self, words: NDArray[np.int64], ticks: int, now_ns: int) -> None:
         self.words = words
@@ -154,7 +154,7 @@ class Copied:
         return ticks * self.ns_per_tick * 1e-9
 
     def journal(self) -> Journal:
-        """Return what the journal says."""
+        """Return the journal as data."""
         view, calls = self.view, self._calls()
         ended, awaited = value(view.ended), value(view.awaited)
         is_waiting = (

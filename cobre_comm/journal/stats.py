@@ -1,4 +1,4 @@
-"""Statistics: what the time of a communicator's ranks went into, as data and as tables."""
+"""Statistics of a communicator's ranks: calls, bytes and seconds, as data and as tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 
 class OperationStats(NamedTuple):
-    """What one rank has spent on one operation.
+    """Calls, bytes and seconds of one rank for one operation.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class Stats:
     rank, size : int
         Which rank of how many.
     operations : dict of str to OperationStats
-        By the name of the operation; those that were called. ``"library"`` are collectives that
-        the library calls itself, inside ``split`` or ``objects.broadcast`` for example.
+        By name, the operations that were called. ``"library"`` stands for collectives that the
+        library calls itself, inside ``split`` or ``objects.broadcast`` for example.
     """
 
     rank: int
@@ -106,8 +106,8 @@ def operations_of(copied: Copied, waits: NDArray[Any] | None = None) -> dict[str
     copied : Copied
         The journal.
     waits : ndarray of int64, shape (operations, size, 2), optional
-        How its rank waited for each one; without it only the rank that it waited for longest is
-        known.
+        Calls and ticks that its rank waited for each rank. Without them, the statistics have
+        only the rank that it waited for longest.
     """
     found = {}
     for number, name in {**OPERATIONS, LIBRARY: OWN_ROW}.items():
@@ -168,7 +168,7 @@ def table_of_ranks(title: str, size: int, ranks: Mapping[int, Mapping[str, Opera
 
 
 def _of(ranks: Iterable[int], size: int) -> str:
-    """Say whose numbers a table has."""
+    """Say which ranks a table covers, and which it lacks."""
     known = sorted(ranks)
     if len(known) == size:
         return "1 rank" if size == 1 else f"{size} ranks"
@@ -206,7 +206,7 @@ def _sentence(name: str, stats: OperationStats, rank: int) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines in which the first column begins, and the others end, at one place."""
+    """Return the rows as lines, the first column aligned left and the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -218,7 +218,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _seconds(seconds: float) -> str:
-    """Return a time in the unit that a person would take."""
+    """Return a time as text, in s, ms or us."""
     for unit, scale in (("s", 1.0), ("ms", 1e3)):
         if seconds * scale >= 1.0:
             return f"{seconds * scale:.3g} {unit}" if seconds * scale < 1000 else f"{seconds:.0f} s"

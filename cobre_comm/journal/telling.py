@@ -1,7 +1,7 @@
-"""Tell of a rank's last calls, as its journal has them.
+"""Lines on a rank's last calls, from its journal.
 
-When a collective fails, the error of each rank adds such a line for every rank that is lost, late,
-or has called something else.
+When a collective fails, the error of each rank has such lines. They tell of ranks that are lost or
+late, or that have called something else.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def tell_call(comm: View, rank: int) -> str:
 
 
 def raised_by(comm: View, rank: int) -> str:
-    """Return by which exception a rank has ended: its type and first line; "" if it told of none.
+    """Return type and first line of the exception that has ended a rank; "" if none is known.
 
-    Its own journal says so where it can be read, and else one of those that heard of it: that of
-    this rank, or of the leader of its node.
+    The rank's own journal has it, where it can be read. Otherwise a journal that has heard of it
+    does: that of this rank, or of another one.
     """
     token = object()
     _telling.append(token)
@@ -82,7 +82,7 @@ def last_calls(journal: Journal) -> str:
 
 
 def _elsewhere(journal: Journal) -> str:
-    """Say which collective of another communicator a rank has entered since, without leaving it."""
+    """Say in which collective of another communicator a rank is, if it has entered one since."""
     since = max((call.left_ns or call.entered_ns for call in journal.calls), default=0)
     for path in shared_files(journal.pid):
         for other in journals_in(path, journal.pid):
@@ -110,7 +110,7 @@ def _age(journal: Journal, time_ns: int) -> str:
 
 
 def _tell_of_other(comm: View, rank: int) -> str:
-    """Tell of a rank whose journal cannot be read here: what this rank's own calls say of it.
+    """Tell of a rank whose journal cannot be read here, by the last call that this rank has left.
 
     A collective ends when all ranks have entered it. A fence is for the ranks of one node.
     """

@@ -1,4 +1,4 @@
-"""``launch``: call a function on every rank, and return what it returned.
+"""``launch``: call a function on every rank, and return its values.
 
-The function is called ``launch``, and a package of that name would hide it.
+This package has another name, because one called ``launch`` would hide the function.
 """

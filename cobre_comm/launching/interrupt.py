@@ -18,9 +18,9 @@ Value = TypeVar("Value")
 
 @contextlib.contextmanager
 def forwarded(send: Callable[[int], None]) -> Iterator[None]:
-    """Forward the first of each signal that asks to stop; a second one does what it did before.
+    """Forward the first signal of each number that asks to stop; the next one acts as before.
 
-    Python runs handlers in the main thread alone: elsewhere, signals do what they did.
+    Python runs handlers in the main thread alone, so in another thread nothing is forwarded.
     """
     before: dict[int, Any] = {}
 
@@ -39,9 +39,10 @@ def forwarded(send: Callable[[int], None]) -> Iterator[None]:
 
 
 def outcome_of(make: Callable[[], Value]) -> tuple[Value | None, BaseException | None]:
-    """Return what code of others makes, or what it raises, also if it exits; Ctrl-C is raised.
+    """Return the result of foreign code, or the exception that it raised; but raise a Ctrl-C.
 
-    Unpickling runs such code, which may raise a KeyboardInterrupt of its own.
+    Unpickling runs such code. It may exit, or raise a KeyboardInterrupt of its own; both are
+    returned.
     """
     before: Any = signal.getsignal(signal.SIGINT)
     has_come = False
@@ -66,10 +67,10 @@ def outcome_of(make: Callable[[], Value]) -> tuple[Value | None, BaseException |
 
 
 def interrupted(size: int) -> KeyboardInterrupt:
-    """Return what ``launch`` raises; where nothing catches it, Python prints one line for it.
+    """Return the ``KeyboardInterrupt`` of ``launch``; if uncaught, Python prints one line for it.
 
-    A traceback would end inside the wait for the workers, of which it says nothing. A program that
-    has an excepthook of its own, and a notebook, show it as they do.
+    A traceback would show the wait for the workers, and nothing of these. A program with an
+    excepthook of its own, or a notebook, shows the exception in its own way.
     """
     error = KeyboardInterrupt(f"launch has ended its {size} ranks")
     if sys.excepthook is sys.__excepthook__:

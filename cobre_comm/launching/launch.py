@@ -35,13 +35,13 @@ class WorkerInfo:
     Attributes
     ----------
     rank : int
-        Which rank it was.
+        Its rank.
     pid : int
-        Its process.
+        Its process id.
     backend : str
         The backend of its communicator.
     wall_time_s : float
-        How long the function ran there.
+        Seconds that the function ran on it.
 
     Examples
     --------
@@ -64,9 +64,9 @@ class LaunchResult(Generic[Value]):
     Attributes
     ----------
     values : list
-        What the function returned, by rank.
+        The values that the function returned, by rank.
     workers : list of WorkerInfo
-        By rank.
+        The workers, by rank.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class LaunchResult(Generic[Value]):
 
     @property
     def value(self) -> Value:
-        """What the function returned on rank 0.
+        """The value that the function returned on rank 0.
 
         Examples
         --------
@@ -96,7 +96,19 @@ class LaunchResult(Generic[Value]):
 
 
 def report_progress(payload: Any) -> None:
-    """Send a picklable object to ``on_progress`` in the parent; nothing outside a worker.
+    """Send an object from a rank to the ``on_progress`` of :func:`launch`.
+
+    Outside a rank of ``launch``, and without ``on_progress``, this does nothing.
+
+    Parameters
+    ----------
+    payload : object
+        Picklable, unless the one rank runs in the calling process.
+
+    Raises
+    ------
+    TypeError, AttributeError, pickle.PicklingError
+        If the payload cannot be pickled; with one rank, ``on_progress`` may raise anything.
 
     Examples
     --------
@@ -131,7 +143,7 @@ def launch(
         Number of ranks. One rank runs in this process, several in processes of their own.
     backend : str or BackendKind
         ``auto`` is ``local`` for one rank; for several ``shm``, or ``tcp`` if
-        ``COBRE_TCP_COORDINATOR`` is set.
+        ``COBRE_TCP_COORDINATOR`` is set. With an executor it is ``tcp``, and no other is allowed.
     args : tuple
         Further arguments; they and the values that ``fn`` returns are pickled.
     timeout : float, optional
@@ -148,14 +160,16 @@ def launch(
     Returns
     -------
     LaunchResult
-        ``values``, what ``fn`` returned on each rank, ``value``, rank 0's, and ``workers``.
+        ``values`` has what ``fn`` returned, by rank; ``value`` is rank 0's; ``workers`` has one
+        :class:`WorkerInfo` for each rank.
 
     Raises
     ------
     WorkerError
         For the first rank that failed; the others are ended.
     ValueError, TypeError, RuntimeError, InvalidBackend, BackendNotAvailable
-        Before anything is started, for arguments or a situation that cannot work.
+        For arguments or a situation that cannot work: before anything is started; with an executor
+        also when its workers do not come, each in a process of its own.
     KeyboardInterrupt
         After Ctrl-C, once no worker is left. A script that does not catch it ends with one line.
 
@@ -212,7 +226,7 @@ def _call_here(
     args: tuple[Any, ...],
     on_progress: OnProgress | None,
 ) -> LaunchResult[Any]:
-    """One rank: no process, and the same errors."""
+    """Call the function on one rank in this process, with the same errors as in a worker."""
     from cobre_comm.factory import create_communicator
 
     raised: list[BaseException] = []  # by on_progress

@@ -24,7 +24,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Done:
-    """The function returned."""
+    """The function has returned: its value, and facts for ``WorkerInfo``."""
 
     value: Any
     backend: str
@@ -33,14 +33,14 @@ class Done:
 
 @dataclass(frozen=True)
 class Failed:
-    """The function, or the start of its communicator, raised.
+    """The function, or the start of its communicator, has raised.
 
     Parameters
     ----------
     report : Report
-        What is known of the exception in any case.
+        Type, text and traceback of the exception, which can always be sent.
     pickled : tuple of bytes
-        The exception, and its parts: what pickles of them.
+        The exception and its parts, as far as they can be pickled.
     """
 
     report: Report
@@ -71,14 +71,14 @@ class Failed:
         return error
 
     def _made_of(self, pickled: bytes) -> BaseException | None:
-        """Return the exception, if it says what it said; foreign constructors may do anything."""
+        """Return the exception, if it has the type and text of the report; else None."""
         made: Any = pickle.loads(pickled)
         error: BaseException = _from_parts(*made) if isinstance(made, tuple) else made
         return error if Report.of(error).says_the_same(self.report) else None
 
 
 def _pickled(value: object) -> bytes | None:
-    """Return it pickled; None if it is long, or cannot be: ``__reduce__`` may raise anything."""
+    """Return the value pickled; None if the pickle is long, or if pickling raises anything."""
     try:
         pickled = dumps(value)
     except BaseException:
@@ -91,7 +91,7 @@ def _is_long(value: object) -> bool:
 
 
 def _parts(error: BaseException) -> tuple[Any, ...]:
-    """Return class, arguments and attributes; words for an argument that does not go."""
+    """Return class, arguments and attributes; an argument that cannot be sent becomes a text."""
     args = [_sendable(arg, alone=len(error.args) == 1) for arg in error.args]
     return type(error), args, {k: v for k, v in vars(error).items() if _goes(v)}
 
@@ -125,14 +125,14 @@ class Described(str):
 
 
 class RemoteError(RuntimeError):
-    """Stands for an exception of a worker whose class cannot be had here.
+    """Stands for an exception of a worker that cannot be made again here.
 
     Attributes
     ----------
     class_name : str
         Of the exception, with its module.
     text : str
-        What it says.
+        Its text.
     """
 
     def __init__(self, class_name: str, text: str) -> None:

@@ -1,7 +1,7 @@
-"""The order of a new worker: the world of the program that calls ``launch``, and what to call.
+"""The order of a new worker: the state of the calling program, and the function to call.
 
-A worker is a new interpreter. What multiprocessing's *spawn* does to let such a one import what the
-program has defined is done here with the same functions, but without its global start method.
+A worker is a new interpreter, which must import the definitions of the program. multiprocessing's
+*spawn* has functions for that; they are called here, but without its global start method.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Order(NamedTuple):
     Parameters
     ----------
     message : bytes
-        What each is told.
+        The bytes that each worker gets.
     descriptors : tuple of int
-        What each inherits: pipes of multiprocessing's among the arguments.
+        The descriptors that each inherits, of multiprocessing's pipes among the arguments.
     """
 
     message: bytes
@@ -42,7 +42,7 @@ def worker_command() -> list[str]:
 
 
 def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool) -> Order:
-    """Pack a call; what does not pickle raises ``TypeError``."""
+    """Pack a call; raise ``TypeError`` if it cannot be pickled."""
     spawning = _Spawning()
     tracker = getattr(resource_tracker._resource_tracker, "_fd", None)
     context.set_spawning_popen(spawning)  # type: ignore[arg-type]  # of this thread
@@ -59,7 +59,7 @@ def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool)
 
 
 def unpack(message: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], bool]:
-    """Make this process like the program's; return what to call, and whether progress is heard."""
+    """Prepare this process like the program's; return function, arguments, ``wants_progress``."""
     world, tracker, call = pickle.loads(message)
     resource_tracker._resource_tracker._fd = tracker  # type: ignore[attr-defined]
     here: Any = process.current_process()
@@ -87,7 +87,7 @@ class _Spawning:
 
 
 def _world() -> dict[str, Any]:
-    """Return what ``spawn.prepare`` needs to know; its own function would fix a start method."""
+    """Return the data for ``spawn.prepare``; multiprocessing's own would fix a start method."""
     here = str(Path.cwd())
     this: Any = process.current_process()
     world = {

@@ -1,7 +1,7 @@
 """Pickling between a program and its workers.
 
-A new process imports what pickle sends by name. What it cannot import (a notebook's functions and
-classes, a lambda, a function within a function) cloudpickle sends by value, where it is installed.
+pickle sends functions and classes by name, and a new process imports them. Where cloudpickle is
+installed, it sends others by value: definitions of a notebook, lambdas, functions within functions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def dumps(value: object) -> bytes:
 
 
 def main_is_file() -> bool:
-    """Whether a new process can import what this program's main module defines."""
+    """Whether a new process can import the definitions of this program's main module."""
     main = sys.modules["__main__"]
     if getattr(main, "__spec__", None) is not None:  # python -m
         return True
@@ -43,7 +43,7 @@ def _by_value(value: object) -> bytes:
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # without cloudpickle it is Any
-        """It sends what multiprocessing can (queues, connections), too."""
+        """Sends queues and connections too, as multiprocessing does."""
 
         dispatch_table: ClassVar[Any] = ChainMap(
             ForkingPickler._extra_reducers,  # type: ignore[attr-defined]

@@ -24,7 +24,7 @@ def check_not_nested() -> None:
 
 
 def check_importable(fn: Callable[..., Any]) -> None:
-    """Refuse what a new process could not find by its name, and what has no other way there."""
+    """Raise ``ValueError`` if a new process can get the function neither by name nor by value."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     name = getattr(fn, "__qualname__", repr(fn))

@@ -32,7 +32,7 @@ def report(payload: Any) -> None:
 
 
 def is_worker() -> bool:
-    """Whether a function that ``launch`` called is running here."""
+    """Whether this process is running a function for ``launch``."""
     return _reporter is not None
 
 
@@ -48,7 +48,7 @@ def reporting(reporter: Reporter) -> Any:
 
 
 def main() -> None:
-    """Be a rank: call the function with a communicator, tell the launcher how it went."""
+    """Be a rank: call the function with a communicator, and send the outcome to the launcher."""
     pipe = report_pipe.claim()
     message = frames.receive(STDIN)
     if pipe is None or message is None:
@@ -90,7 +90,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Done, int]:
 
 
 def call_to_value(fn: Callable[..., Any], comm: Any, args: tuple[Any, ...]) -> Any:
-    """Call ``fn``; ``sys.exit(0)`` in it means that it returned None."""
+    """Call ``fn`` and return its value; None if it calls ``sys.exit(0)``."""
     try:
         return fn(comm, *args)
     except SystemExit as error:

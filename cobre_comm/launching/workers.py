@@ -37,7 +37,7 @@ class Worker(RankProcess):
     Attributes
     ----------
     outcome : Done, Failed or None
-        What it has told.
+        Its last message.
     """
 
     def __init__(self, job: Job, rank: int, order: Order, loop: Loop) -> None:
@@ -66,13 +66,13 @@ class Worker(RankProcess):
         return None
 
     def look(self) -> None:
-        """Note whether it has ended; to exit with 0 and no value is a failure, too."""
+        """Note whether it has ended; an exit with 0 and without a value is a failure too."""
         super().look()
         if self.ending is not None and self.outcome is None and self.ending.code == 0:
             self.ending = replace(self.ending, code=1)
 
     def error(self, ranks: Iterable[int] = ()) -> WorkerError:
-        """Return what a caller of ``launch`` gets for the failure of this worker, and of those."""
+        """Return the ``WorkerError`` of this worker; ``ranks`` are those with the same mistake."""
         if isinstance(self.outcome, Failed):
             inner = self.outcome.exception()
             error = WorkerError(self.rank, self.outcome.report.exit_code, inner, ranks)
@@ -92,9 +92,9 @@ class Workers(Closing):
     Parameters
     ----------
     job : Job
-        What is started.
+        The job.
     order : Order
-        What each worker does.
+        The order of each worker.
     on_progress : callable or None
         Called with (rank, payload).
     """
@@ -127,7 +127,7 @@ class Workers(Closing):
             self._on_progress(worker.rank, progress.payload)
 
     def wait(self) -> None:
-        """Listen until every worker has ended, or one has failed and the others have had their say.
+        """Take messages until every worker has ended, or until the others must end after a failure.
 
         Raises
         ------
@@ -153,7 +153,7 @@ class Workers(Closing):
         self._group.await_exits(time.monotonic() + INTERRUPT_S)
 
     def close(self) -> None:
-        """End what still runs, reap all, remove names."""
+        """End the workers that still run, reap all, remove names in shared memory."""
         went_well = all(isinstance(worker.outcome, Done) for worker in self.all)
         self._on_progress = None
         try:

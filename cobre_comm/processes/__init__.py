@@ -1,1 +1,1 @@
-"""The process engine: start a rank, watch it, hear how it ended, end it, clean up."""
+"""The process engine: start ranks, watch them, take their reports, end them, clean up."""

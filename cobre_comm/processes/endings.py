@@ -1,8 +1,8 @@
-"""How ranks ended, and which of them failed first.
+"""The endings of ranks, and the first failure among them.
 
-A rank that dies takes the others with it: they raise ``CollectiveFailed`` naming it, and may well
-end before it does. So a failure that follows from the loss of another rank is secondary, and the
-first failure is the earliest of the primary ones.
+When a rank dies, the others raise ``CollectiveFailed`` naming it, and may well end before it does.
+So a failure that follows from the loss of another rank is secondary, and the first failure is the
+earliest primary one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Ending:
     Parameters
     ----------
     rank : int
-        Which, or ``STARTER``.
+        The rank, or ``STARTER``.
     code : int
         Its exit code; negative for a signal.
     at : float
-        When that was seen, by a monotonic clock.
+        When the launcher saw it end, by ``time.monotonic``.
     report : Report or None
-        What the rank has reported.
+        The report of the rank; None without one.
     """
 
     rank: int
@@ -54,12 +54,12 @@ class Ending:
 def first_failure(endings: Iterable[Ending]) -> Ending | None:
     """Return the ending that caused the others, or None if no rank failed."""
     failures = [ending for ending in endings if ending.code != 0]
-    # Of those seen at the same moment, a signal comes first: it leaves no time for anything else.
+    # Of endings at the same moment, a signal comes first: it leaves no time for anything else.
     return min(failures, key=lambda end: (end.secondary, end.at, end.code >= 0), default=None)
 
 
 def ranks_alike(endings: Iterable[Ending], first: Ending) -> list[int]:
-    """Return the ranks that have reported the same mistake as this one, which is one of them."""
+    """Return the ranks that have reported the same mistake as the first one, itself included."""
     reports = {ending.rank: ending.report for ending in endings if ending.report is not None}
     groups = alike(reports, lambda report: report.cause)
     return next((ranks for ranks, _ in groups if first.rank in ranks), [first.rank])
@@ -71,7 +71,7 @@ def exit_status(code: int) -> int:
 
 
 def name_of(rank: int) -> str:
-    """Return how to call a rank, or what stands among them."""
+    """Return the name of a rank in messages; ``mpiexec`` for ``STARTER``."""
     return "mpiexec" if rank == STARTER else f"rank {rank}"
 
 

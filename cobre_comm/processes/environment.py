@@ -1,4 +1,4 @@
-"""The environment of a rank: where to meet, how many threads, nothing of other launchers."""
+"""The environment of a rank: rendezvous and threads, without variables of other launchers."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def rank_environment(
     Parameters
     ----------
     job : Job
-        What is started.
+        The job.
     rank : int
-        Which rank.
+        The rank.
     base : mapping
         The launcher's environment; what the user set there stays, except for the variables that
         say which rank of which job this is.
@@ -51,7 +51,7 @@ def rank_environment(
 
 
 def _chosen(job: Job, *, bound: bool) -> dict[str, str]:
-    """Return what the launcher chooses unless the user did."""
+    """Return the variables that the launcher chooses where the user has set none."""
     cores, here = usable_cores(), len(job.ranks)
     threads = 1 if bound else max(1, cores // here)
     chosen = dict.fromkeys(THREAD_VARIABLES, str(threads))
@@ -76,5 +76,5 @@ def _rank_variables(job: Job, rank: int) -> dict[str, str]:
 
 
 def _place_variables() -> set[str]:
-    """Return the variables by which another launcher may have said which rank this is."""
+    """Return the variables by which another launcher may have told this process its rank."""
     return {name for spec in SPECS for name in spec.place_variables}

@@ -1,4 +1,4 @@
-"""When ranks that still run get which signal, once it is clear that the job ends."""
+"""The escalation: which signals running ranks get, and when, once the job ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TERMINATE_S = 0.7  # from SIGTERM to SIGKILL
 
 
 class Escalation:
-    """A schedule of signals, none while the job goes well.
+    """A schedule of signals, which is empty while the job goes well.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Escalation:
     began : float
         When a rank failed or that signal came.
     ended_by_us : float
-        When the first signal of our own was sent; what ends later proves nothing.
+        When the launcher sent its own first signal; a rank that ends later may end because of it.
     """
 
     def __init__(self, grace_s: float = 0.0, culprit_s: float = CULPRIT_S) -> None:
@@ -66,7 +66,7 @@ class Escalation:
             self._terminate_at(now + LAST_WORDS_S)
 
     def signalled(self, number: int, now: float) -> None:
-        """Give the ranks, which got that signal too, time to end; none if it is not the first."""
+        """Plan the end after a signal that ranks get too; at once if the job was ending already."""
         if self.began != NEVER:
             self._plan = [(now, signal.SIGKILL)]
             return

@@ -2,8 +2,8 @@
 
 It also has the kernel kill the rank when the launcher ends, and then becomes the script.
 
-Run by path, isolated (``python -I -S exec_shim.py PARENT CORE COMMAND...``), so it imports nothing
-of the script's world; ``exec`` then replaces it, and the script sees a plain interpreter.
+It is run by path, isolated (``python -I -S exec_shim.py PARENT CORE COMMAND...``), so it imports
+nothing of the script's world. ``exec`` then replaces it, and the script sees a plain interpreter.
 
 PR_SET_PDEATHSIG survives ``exec``. It is sent when the *thread* that started the child ends, so
 launchers start ranks from the thread that waits for them. Source: prctl(2).
@@ -16,7 +16,7 @@ import signal
 import sys
 
 NO_CORE = "-"
-OUTSIDE = 0  # what getppid(2) says of a parent in an outer PID namespace, as long as it lives
+OUTSIDE = 0  # getppid(2) for a parent that lives in an outer PID namespace
 _PR_SET_PDEATHSIG = 1
 
 
@@ -31,7 +31,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def main() -> None:
-    """Do what the module says."""
+    """Bind this process to its core, tie it to its parent, and become the command."""
     parent, core, *command = sys.argv[1:]
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of the shim on Ctrl-C

@@ -42,7 +42,7 @@ class Group:
     shm_name : str
         Name of the job's segment.
     escalation : Escalation
-        Which signals they get, and when.
+        The schedule of their signals.
     """
 
     def __init__(self, shm_name: str, escalation: Escalation) -> None:
@@ -64,17 +64,17 @@ class Group:
 
     @property
     def running(self) -> list[Rank]:
-        """The ranks that have not ended."""
+        """The ranks without an ending, also those that have not begun."""
         return [rank for rank in self.ranks if rank.ending is None]
 
     @property
     def endings(self) -> list[Ending]:
-        """How the others ended."""
+        """The endings of the ranks that have ended."""
         return [rank.ending for rank in self.ranks if rank.ending is not None]
 
     @property
     def lost_and_running(self) -> list[Rank]:
-        """The ranks that run and have reported nothing, and whose loss another one has reported.
+        """The ranks that run and have reported nothing, while another one has reported their loss.
 
         A lost rank that reports the loss of all others is not believed. One that has closed or
         given up is left out, because it is about to end.
@@ -94,19 +94,19 @@ class Group:
             self._escalate()
 
     def starter_ended(self, ending: Ending) -> None:
-        """Plan the end of all, for what started them has ended the job."""
+        """Plan the end of all ranks, because ``mpiexec`` has ended the job."""
         if self.escalation.began == NEVER:
             self._escalate(ending)
 
     def _escalate(self, *others: Ending) -> None:
-        """Tell the escalation who ended, and who has announced it, having lost a running rank."""
+        """Give the escalation all endings, and those announced by ranks that lost a running one."""
         running = {rank.rank for rank in self.running}
         announced = [rank.announced for rank in self.running if rank.announced is not None]
         announced = [ending for ending in announced if ending.lost & running]
         self.escalation.ranks_ended([*self.endings, *announced, *others], running, time.monotonic())
 
     def send(self, number: int) -> None:
-        """Send a signal of the launcher's own; the last one, SIGKILL, to all they started too."""
+        """Send a signal of the launcher to running ranks; SIGKILL to the process groups of all."""
         is_last = number == signal.SIGKILL
         if is_last:
             self.killed += [rank.rank for rank in self.running]
@@ -122,7 +122,7 @@ class Group:
         return True
 
     def close(self) -> None:
-        """Reap all, which must have been killed; remove names; finish traces; end the guardian."""
+        """Reap the ranks, which must have ended; remove names, finish traces, end the guardian."""
         for rank in self.ranks:
             self.guardian.forget(rank.pid)
             rank.reap()

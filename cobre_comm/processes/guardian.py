@@ -2,7 +2,7 @@
 
 It reads a pipe whose other end only the launcher holds. If the pipe ends without a goodbye, the
 launcher was killed: the guardian then kills the process group of every rank, the ranks' own
-children included, and removes the name in shared memory by which ranks meet. Regions have none.
+children included. It also removes the name in shared memory by which ranks meet. Regions have none.
 The kernel's death signal (see ``exec_shim``) does the same for the ranks themselves, on Linux only,
 and sooner.
 
@@ -19,7 +19,7 @@ import signal
 import sys
 
 GOODBYE = "end"
-# What a launcher forwards; in the guardian these are blocked, so that they end nothing.
+# The signals that a launcher forwards; in the guardian they are blocked, so that none ends it.
 WITNESSED = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -31,7 +31,7 @@ WITNESSED = (
 
 
 class Guardian:
-    """The launcher's side.
+    """The launcher's side of the guardian.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Guardian:
     def __init__(self, shm_name: str) -> None:
         import subprocess
 
-        # Its own session: what ends the launcher's process group must not end the guardian.
+        # Its own session: a signal to the launcher's process group must not end the guardian.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WITNESSED)  # and it inherits that
         try:
             self._process = subprocess.Popen(
@@ -55,15 +55,15 @@ class Guardian:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def watch(self, pid: int) -> None:
-        """Kill that process and its group if the launcher is killed."""
+        """Let the guardian kill a process and its group if the launcher is killed."""
         self._say(f"+{pid}")
 
     def forget(self, pid: int) -> None:
-        """Leave it alone: it ended, and is about to be reaped."""
+        """Let the guardian forget a process that has ended, before it is reaped."""
         self._say(f"-{pid}")
 
     def has_seen(self, number: int) -> bool:
-        """Whether it got that signal since this was last asked; False where that is unknown."""
+        """Whether the guardian got a signal since this was last asked; False if that is unknown."""
         try:
             with open(f"/proc/{self._process.pid}/status") as file:  # noqa: PTH123  # pathlib is slow to import
                 pending = next(line for line in file if line.startswith("ShdPnd:"))
@@ -75,7 +75,7 @@ class Guardian:
         return seen
 
     def end(self) -> None:
-        """Let it go: the job has ended."""
+        """End the guardian, because the job has ended."""
         self._say(GOODBYE)
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):

@@ -22,6 +22,6 @@ def interpreter_command() -> list[str]:
 
 
 def tied_command(command: Sequence[str], core: int | None = None) -> list[str]:
-    """Return ``command`` behind the shim: it ends with this process, and runs on ``core``."""
+    """Return ``command`` behind the shim, which ties it to this process and binds its core."""
     shim = [sys.executable, "-I", "-S", exec_shim.__file__, str(os.getpid())]
     return [*shim, exec_shim.NO_CORE if core is None else str(core), *command]

@@ -30,9 +30,11 @@ class Job:
         Secret, for backends that meet over a network; random unless several launchers share it;
         never shown.
     nodes, node : int
-        How many launchers start equal shares of the ranks, and which of them this is.
+        The number of launchers, of which each starts an equal share of the ranks, and the number
+        of this one.
     rendezvous : Rendezvous or None
-        Where ranks meet over sockets; None before that is known, and for other backends.
+        The address at which ranks meet over sockets; None before it is known, and for other
+        backends.
     """
 
     size: int
@@ -57,13 +59,13 @@ class Job:
 
 
 def check_size(size: int) -> None:
-    """Raise ``ValueError`` for a number of ranks that cannot be."""
+    """Raise ``ValueError`` unless a number of ranks is between 1 and ``MAX_RANKS``."""
     if not 1 <= size <= MAX_RANKS:
         raise ValueError(f"the number of ranks must be between 1 and {MAX_RANKS}, got {size}")
 
 
 def check_timeout(timeout_s: float | None) -> None:
-    """Raise ``ValueError`` for a timeout that cannot be."""
+    """Raise ``ValueError`` unless a timeout is None, or finite and at least 0."""
     if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s >= 0):
         raise ValueError(f"the timeout must be 0 (no limit) or more seconds, got {timeout_s}")
 

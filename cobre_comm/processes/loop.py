@@ -1,4 +1,4 @@
-"""Where a launcher waits for descriptors, and its ends of two pipes to each rank."""
+"""The launcher's loop over descriptors, and its ends of the pipes to each rank."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Loop:
         self._handlers: dict[int, Callable[[], object]] = {}
 
     def serve(self, fd: int, handler: Callable[[], object], events: int = select.POLLIN) -> None:
-        """Call ``handler`` whenever that descriptor is ready, until :meth:`unserve`."""
+        """Call ``handler`` whenever a descriptor is ready, until :meth:`unserve`."""
         self._handlers[fd] = handler
         self._poll.register(fd, events)
 
     def unserve(self, fd: int) -> None:
-        """Look at that descriptor no more; call it before closing the descriptor."""
+        """Watch a descriptor no more; call this before closing it."""
         if self._handlers.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
     def step(self, until: float) -> None:
-        """Wait until something happens, at most until then, and handle it."""
+        """Wait until a descriptor is ready, at most until a time, and call its handler."""
         wait_ms = None if until == NEVER else max(0.0, until - time.monotonic()) * 1000 + 0.5
         for fd, _ in self._poll.poll(wait_ms):
             if fd in self._handlers:  # an earlier handler may have ended it
@@ -47,7 +47,7 @@ class Inbox:
     writer : int
         The rank's end, until :meth:`handed_over`.
     variables : dict
-        By which the rank finds its end, if it inherits it by the same number.
+        The variables by which a rank finds its end, if it inherits it by the same number.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Inbox:
             self.writer = -1
 
     def _read(self) -> bool:
-        """Take what has come, at most a mebibyte; return whether there was any."""
+        """Read at most a mebibyte, and pass on whole messages; return whether any byte had come."""
         try:
             data = os.read(self._reader, _READ_BYTES)
         except BlockingIOError:
@@ -84,7 +84,7 @@ class Inbox:
         return bool(data)
 
     def read_all(self) -> None:
-        """Take all that has come: the rank has ended."""
+        """Read the pipe to its end, after the rank has ended."""
         while self._read():
             pass
 
@@ -134,7 +134,7 @@ class Outbox:
             self._loop.unserve(self._writer)
 
     def close(self) -> None:
-        """Hang up: a rank that waits for a message learns that there is none."""
+        """Close the pipe, so that a rank that waits for a message sees the end of file."""
         if self._writer >= 0:
             self._loop.unserve(self._writer)
             os.close(self._writer)

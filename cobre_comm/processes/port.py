@@ -1,4 +1,4 @@
-"""A free port for rank 0 of a job on this machine, without a race for it."""
+"""Reserve a free port for rank 0 of a job on this machine, without a race."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOOPBACK = "127.0.0.1"
 class ReservedPort(Closing):
     """A port that no other program gets by chance while this object is open.
 
-    A socket is bound to it and never listens. It was bound without SO_REUSEADDR, so the port was
-    free, and the kernel gives a bound port neither to a bind of port 0 nor to an outgoing
-    connection. Having SO_REUSEADDR from then on, it lets rank 0, which sets that too, bind the
+    A socket is bound to it and never listens. It is bound without SO_REUSEADDR, so the port was
+    free before. The kernel gives a bound port neither to a bind of port 0 nor to an outgoing
+    connection. Then the socket gets SO_REUSEADDR. So rank 0, which sets that too, can bind the
     same port and listen. Source: socket(7); ``inet_csk_get_port`` in Linux.
 
-    Other systems have other rules: there the port is only found, and free again at once.
+    Other systems have other rules, so there the port is only found, and free again at once.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class ReservedPort(Closing):
     Attributes
     ----------
     port : int
-        Its number.
+        The number of the port.
     """
 
     def __init__(self, host: str = LOOPBACK) -> None:
@@ -49,13 +49,13 @@ class ReservedPort(Closing):
             self.close()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release the port."""
         self._socket.close()
 
 
 @contextlib.contextmanager
 def with_rendezvous(job: Job) -> Iterator[Job]:
-    """Give a job over sockets a port of this machine, as long as it runs, unless it has one."""
+    """Reserve a port of this machine for a job over sockets, unless it has a rendezvous already."""
     if job.backend != "tcp" or job.rendezvous is not None:
         yield job
         return

@@ -21,7 +21,7 @@ from cobre_comm.processes.loop import Inbox, Loop
 class Standard(NamedTuple):
     """Descriptors that become a rank's stdin, stdout and stderr.
 
-    The rank takes over those above 2: the launcher's copies are closed once it has them.
+    The launcher closes its copies of those above 2 once the rank has them.
     """
 
     stdin: int = 0
@@ -36,14 +36,14 @@ class Standard(NamedTuple):
 
 
 class Rank(abc.ABC):
-    """A rank.
+    """A rank, as its launcher sees it.
 
     Attributes
     ----------
     rank : int
-        Which.
+        Its number.
     pid : int
-        Its process; 0 before it has begun.
+        Its process id; 0 before it has begun.
     ending : Ending or None
         How it ended; None while it runs.
     inbox : Inbox or None
@@ -59,22 +59,22 @@ class Rank(abc.ABC):
         self._on_report: Callable[[], None] = lambda: None
 
     def serve(self, loop: Loop, hear: Callable[[bytes], None] | None = None) -> None:
-        """Listen to its report pipe: for how it failed, or for what ``hear`` makes of it."""
+        """Let a loop read its report pipe; messages go to ``hear``, by default into its report."""
         if self.inbox is not None:
             self.inbox.serve(loop, hear or self._hear)
 
     def call_on_report(self, on_report: Callable[[], None]) -> None:
-        """Call that when the rank has reported how it failed."""
+        """Call ``on_report`` when the rank has reported how it failed."""
         self._on_report = on_report
 
     @property
     def reported(self) -> Report | None:
-        """How it failed, as far as it has reported that."""
+        """Its report on how it failed; None without one."""
         return self._report
 
     @property
     def announced(self) -> Ending | None:
-        """How a rank will end that may not manage to; None for a rank that ends by itself."""
+        """The ending that the rank has reported, if it may hang before it ends; else None."""
         return None
 
     def _hear(self, message: bytes) -> None:
@@ -84,7 +84,7 @@ class Rank(abc.ABC):
         self._on_report()
 
     def look(self) -> None:
-        """Note whether it has ended. It stays a zombie, so that its number stays its own."""
+        """Note whether it has ended; it stays a zombie, so that its process id stays its own."""
         code = self.exit_code() if self.ending is None else None
         if code is None:
             return
@@ -117,14 +117,14 @@ class Rank(abc.ABC):
 class RankProcess(Rank):
     """A rank that this process starts.
 
-    Its own session keeps the terminal's Ctrl-C away from it, so that the launcher decides what it
-    gets; and everything it starts is in its process group. Start it from the thread that waits for
-    it: Linux ends it together with that thread.
+    It has a session of its own, so a Ctrl-C of the terminal reaches it only through the launcher.
+    Its children are in its process group. Start it from the thread that
+    waits for it, because Linux ends it together with that thread.
 
     Parameters
     ----------
     rank : int
-        Which.
+        Its number.
     command : sequence of str
         The interpreter and its arguments.
     environment : mapping

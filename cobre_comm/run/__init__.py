@@ -1,1 +1,1 @@
-"""``cobre-comm run``: ranks of a script or module, their output relayed, one report at the end."""
+"""``cobre-comm run``: start ranks of a script or module, relay their output, report the end."""

@@ -1,4 +1,4 @@
-"""``cobre-comm run``: its arguments, and what can be checked before anything is started."""
+"""``cobre-comm run``: its arguments, and all checks before a rank is started."""
 
 from __future__ import annotations
 
@@ -189,13 +189,13 @@ def _main(words: Sequence[str]) -> int:
 
 
 def _example(chosen: argparse.Namespace) -> str:
-    """Return the command with a number of ranks."""
+    """Return the command line with ``-n 4``, as an example in an error."""
     named = ["-m", *chosen.module] if chosen.module else chosen.script or ["script.py"]
     return " ".join(["cobre-comm run -n 4", *named])
 
 
 def _job(chosen: argparse.Namespace) -> Job:
-    """Return the job that the options describe; ``ValueError`` or ``BackendError`` if none."""
+    """Return the job of the options; ``ValueError`` or ``BackendError`` if they make none."""
     from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
     from cobre_comm.run.nodes import job_on_nodes
 
@@ -214,7 +214,7 @@ def _job(chosen: argparse.Namespace) -> Job:
 
 
 def _mpiexec(job: Job, *, bound: bool) -> Mpiexec:
-    """Return what starts the ranks; ``ValueError`` or ``InitializationFailed`` if nothing can."""
+    """Find the ``mpiexec`` of the job; ``ValueError`` or ``InitializationFailed`` without one."""
     from cobre_comm.processes.environment import rank_environment
     from cobre_comm.processes.mpi.mpiexec import find_mpiexec
     from cobre_comm.processes.mpi.start import check_system
@@ -224,7 +224,7 @@ def _mpiexec(job: Job, *, bound: bool) -> Mpiexec:
 
 
 def _options(chosen: argparse.Namespace, job: Job) -> Options:
-    """Return how ranks are started; the files of ``--log-dir`` are opened, last of all checks."""
+    """Return the options of the ranks; as the last check, open the files of ``--log-dir``."""
     from cobre_comm.common.graceful import VARIABLE, graceful_signals
     from cobre_comm.run.output.destinations import Shown, parse_ranks
     from cobre_comm.run.output.log_file import open_logs

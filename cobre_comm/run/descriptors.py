@@ -11,7 +11,7 @@ SPARE_DESCRIPTORS = 64  # for all but the ranks
 
 
 def allow(needed: int) -> None:
-    """Raise this process's limit of open files where that is needed."""
+    """Raise the limit of open files to ``needed``, if it is lower; ``OSError`` if it cannot be."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= needed or soft == resource.RLIM_INFINITY:
         return
@@ -21,7 +21,7 @@ def allow(needed: int) -> None:
 
 
 def open_standard() -> None:
-    """Put /dev/null where ``<&-`` or ``>&-`` left a hole that a pipe of ours would fill."""
+    """Open /dev/null as each of stdin, stdout and stderr that is closed, before a pipe takes it."""
     for descriptor in (STDIN, STDOUT, STDERR):
         try:
             os.fstat(descriptor)

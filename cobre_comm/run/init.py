@@ -1,8 +1,9 @@
 """Process 1 of a container: it passes signals on to the launcher, and reaps all orphans.
 
 A container that is started without an init has the launcher as its process 1. The kernel gives
-process 1 every orphan, such as what a rank's program left in the background. An orphan that ends
-stays a zombie until its parent reaps it. So process 1 only does that; the launcher is its child.
+process 1 every orphan, such as a process that a rank's program left in the background. An orphan
+that ends stays a zombie until its parent reaps it. So process 1 only reaps and forwards signals;
+the launcher is its child.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ def below_init(body: Callable[[], int]) -> int:
     Parameters
     ----------
     body : callable
-        What the launcher does.
+        The function of the launcher; returns its exit status.
 
     Returns
     -------
     int
-        What ``body`` returned; 128 and the number of the signal that ended the child.
+        The value of ``body``, or 128 plus the number of the signal that ended the child.
     """
     if os.getpid() != 1:
         return body()
@@ -48,7 +49,7 @@ def below_init(body: Callable[[], int]) -> int:
 
 
 def _reap(child: int) -> int | None:
-    """Reap all that have ended; return how the child has ended, or None while it runs."""
+    """Reap all children that have ended; return the exit code of ``child``, None while it runs."""
     ended = None
     while True:
         try:

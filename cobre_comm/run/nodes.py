@@ -1,4 +1,4 @@
-"""A job on several machines: each has a launcher, which is told which of them it is on."""
+"""A job on several machines: each has a launcher, which gets its number by ``--node-rank``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def job_on_nodes(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Job:
     Raises
     ------
     ValueError, InvalidBackend
-        For what cannot work; says what to do about it.
+        For options that cannot work; the message says what to change.
     """
     backend = BackendKind.parse(chosen.backend)
     if backend is BackendKind.MPI:
@@ -52,7 +52,7 @@ def job_on_nodes(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Job:
 
 
 def _node(chosen: argparse.Namespace) -> int:
-    """Return which node this is."""
+    """Return the number of this node."""
     nodes, node = chosen.nnodes, chosen.node_rank
     if nodes < 1:
         raise ValueError(f"--nnodes must be 1 or more, got {nodes}")
@@ -66,7 +66,7 @@ def _node(chosen: argparse.Namespace) -> int:
 
 
 def _rendezvous(chosen: argparse.Namespace, environ: Mapping[str, str]) -> Rendezvous | None:
-    """Return where rank 0 is found; None if that does not matter."""
+    """Return the address of rank 0; None for a single node without ``--coordinator``."""
     if chosen.coordinator is not None:
         host, port = parse_coordinator(chosen.coordinator)
         return Rendezvous(host, port, environ.get("COBRE_TCP_BIND_ADDR") or _bind_address(host))
@@ -99,7 +99,7 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _bind_address(host: str) -> str:
-    """Return where rank 0 listens: everywhere, unless it is to be found on loopback."""
+    """Return the address at which rank 0 listens: any, unless its host is a loopback address."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:  # a name
@@ -108,7 +108,7 @@ def _bind_address(host: str) -> str:
 
 
 def _read_token(name: str) -> str:
-    """Return what a file holds that only its owner can read."""
+    """Return the secret in a file; ``ValueError`` if anybody but its owner can read the file."""
     try:
         with open(name, "rb") as file:  # noqa: PTH123  # /dev/fd/63 is no path to resolve
             mode = os.fstat(file.fileno()).st_mode

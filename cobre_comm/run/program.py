@@ -1,4 +1,4 @@
-"""What ranks run: a script or a module, which must be there before anything is started."""
+"""The program of the ranks: a script or a module, checked before a rank is started."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def program_of(module: Sequence[str] | None, script: Sequence[str]) -> list[str]:
-    """Return what the interpreter gets; ``ValueError`` if it cannot run that."""
+    """Return the arguments of the interpreter; ``ValueError`` without such a script or module."""
     if module is not None:
         if not module:
             raise ValueError("-m needs the name of a module")

@@ -22,7 +22,7 @@ TAIL_LINES = 40
 
 
 def by_signal(group: Group, grace_s: float) -> tuple[int, list[str]]:
-    """Return the status, which signal ended the job, and which ranks would not end."""
+    """Return status and last lines of a job that a signal has ended."""
     lines = [f"ended by {signal_name(group.escalation.cause)}"]
     if group.killed:
         lines.append(f"still running after {grace_s:g} s, killed: {named(group.killed)}")
@@ -33,18 +33,18 @@ def by_signal(group: Group, grace_s: float) -> tuple[int, list[str]]:
 def by_ranks(
     group: Group, starter: Ending | None, tails: Mapping[int, bytes], shown: Iterable[int]
 ) -> tuple[int, list[str]]:
-    """Return the exit status, and what went wrong.
+    """Return exit status and last lines of a job that its ranks have ended.
 
     Parameters
     ----------
     group : Group
         The ranks that ran here, which have all ended.
     starter : Ending or None
-        How ``mpiexec`` ended the job, if it did.
+        The ending of ``mpiexec``, if it has ended the job.
     tails : mapping of int to bytes
-        The end of what each rank wrote to its stderr, where that is known.
+        The end of the stderr of each rank, where it is known.
     shown : iterable of int
-        The ranks that others had lost, and that were asked where in their code they were.
+        The lost ranks that were asked to show where in their code they were.
     """
     endings = group.endings
     by_themselves = [e for e in endings if e.at <= group.escalation.ended_by_us]
@@ -97,7 +97,7 @@ def _quoted(whose: str, said: Sequence[str]) -> str:
 
 
 def with_abort(endings: Sequence[Ending], starter: Ending) -> list[Ending]:
-    """Return how ranks and ``mpiexec`` ended, when ``mpiexec`` has ended the job.
+    """Return the endings of ranks and ``mpiexec``, when ``mpiexec`` has ended the job.
 
     It does so by itself because a rank called MPI_Abort, with the code that ``mpiexec`` then exits
     with. A rank that did so for an exception has reported that. Any other rank is the first to end
@@ -119,6 +119,6 @@ def last_words(ending: Ending, tail: bytes) -> list[str]:
 
 
 def last_lines(tail: bytes) -> list[str]:
-    """Return the end of what a rank wrote to its stderr, as a terminal shows it."""
+    """Return the last lines of a rank's stderr, as a terminal shows them."""
     text = re.sub(r"[^\n]*\r(?!\n)", "", tail.decode(errors="replace"))  # progress bars
     return text.rstrip().splitlines()[-TAIL_LINES:]

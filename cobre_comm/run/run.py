@@ -30,25 +30,25 @@ from cobre_comm.run.signals import (
     SignalInbox,
 )
 
-STRAGGLERS_S = 0.3  # what ranks started may end by itself after them
+STRAGGLERS_S = 0.3  # for processes that ranks have started to end by themselves
 WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all
 EACH, EACH_BY_SHIM = 4, 9  # descriptors for each rank
 
 
 @dataclass(frozen=True)
 class Options:
-    """How ranks are started, apart from what they run.
+    """The options of a run, apart from its command.
 
     Parameters
     ----------
     bind : bool
-        One core per rank.
+        Whether each rank is bound to one core.
     grace_s : float
-        How long ranks may take to end after a signal.
+        Seconds that ranks may take to end after a signal.
     shown : Shown
-        What is done with their output.
+        The choices on their output.
     asking : frozenset of int
-        Signals of which the first asks the ranks to stop, and the launcher waits for them.
+        Signals that ask ranks to stop; after the first of each, the launcher waits for the ranks.
     """
 
     bind: bool = False
@@ -63,13 +63,13 @@ def run(job: Job, command: Sequence[str], options: Options, mpiexec: Mpiexec | N
     Parameters
     ----------
     job : Job
-        What is started.
+        The job.
     command : sequence of str
-        What every rank runs.
+        The command of every rank.
     options : Options
-        How.
+        The options.
     mpiexec : Mpiexec, optional
-        What starts the ranks; None: this process does.
+        The program that starts the ranks; with None, this process starts them.
 
     Returns
     -------
@@ -184,7 +184,7 @@ class _Watch:
         self._group.look()
 
     def _show_lost(self) -> None:
-        """Have ranks that others have lost, and that still run, show where they are."""
+        """Ask lost ranks that still run to show where in their code they are."""
         for rank in self._group.lost_and_running:
             if rank.rank not in self._shown:
                 self._shown.add(rank.rank)
@@ -205,7 +205,7 @@ class _Watch:
             self._output.mute_mpiexec()  # it only tells of the end of shims
 
     def leave_nothing(self) -> None:
-        """Write what ranks have written; end the processes that they started; reap them."""
+        """Relay the rest of the output, kill processes that ranks have started, reap the ranks."""
         processes = [*self._group.ranks]
         if self._mpi is not None:
             self._mpi.leave(self._impatient)
@@ -222,7 +222,7 @@ class _Watch:
             pass
 
     def _drain(self) -> None:
-        """Read the pipes to their ends; a process that holds one open does not get for ever."""
+        """Read the pipes to their ends; stop waiting for a process that holds one open."""
         until = time.monotonic() + STRAGGLERS_S
         while self._relay.is_reading and time.monotonic() < until:
             if self._impatient(until):
@@ -231,12 +231,12 @@ class _Watch:
                 until = time.monotonic() + STRAGGLERS_S
 
     def _impatient(self, until: float) -> bool:
-        """Relay what comes; return whether a signal asked to end at once."""
+        """Relay output until a time; return whether a signal asks to end at once."""
         self._relay.step(until)
         return any(number in ENDING_SIGNALS for number in self._taken_signals())
 
     def report(self) -> int:
-        """Say what went wrong, last of all; return the exit status."""
+        """Write the last lines to stderr; return the exit status."""
         starter = None if self._mpi is None else self._mpi.ending
         for ending in self._group.endings:
             if ending.report is not None and ending.report.is_held:

@@ -1,4 +1,4 @@
-"""The launcher's signals: which it forwards, and how they reach its loop."""
+"""The launcher's signals: a table of those that it forwards, and a pipe to its loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cobre_comm.processes.guardian import WITNESSED
 
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 FORWARDED_SIGNALS = WITNESSED
-# What a terminal sends, it sends to a whole process group.
+# A terminal sends these to a whole process group.
 GROUP_SIGNALS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _READ_BYTES = 2**16
 
@@ -32,7 +32,7 @@ class SignalInbox(Closing):
                 signal.signal(number, lambda number, frame: None)
 
     def close(self) -> None:
-        """Let signals do what they did before."""
+        """Restore the handlers of the signals, and close the pipe."""
         for number, old in self._old.items():
             signal.signal(number, old or signal.SIG_DFL)  # type: ignore[arg-type]
         signal.set_wakeup_fd(-1)
@@ -40,7 +40,7 @@ class SignalInbox(Closing):
         os.close(self._writer)
 
     def fileno(self) -> int:
-        """Return what becomes readable when a signal comes."""
+        """Return the descriptor that is readable when a signal has come."""
         return self._reader
 
     def take(self) -> bytes:

@@ -1,1 +1,1 @@
-"""``cobre-comm status``: what the ranks of running jobs do, and whom they wait for."""
+"""``cobre-comm status``: show the calls of the ranks of running jobs, and their waits."""

@@ -1,4 +1,4 @@
-"""``cobre-comm status``: its arguments, and what it does with them."""
+"""``cobre-comm status``: its arguments, and its loop."""
 
 from __future__ import annotations
 

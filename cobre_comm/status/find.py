@@ -1,4 +1,4 @@
-"""Finding the running ranks of this user, and what each does, by their journals.
+"""Find the ranks of this user on this machine, by the journals of its processes.
 
 Source: proc_pid_status(5) on State and NSpid.
 """
@@ -23,11 +23,11 @@ class Process(NamedTuple):
     Attributes
     ----------
     pid : int
-        As seen here.
+        Its process id in this PID namespace.
     own_pid : int
-        In its own PID namespace, where a container has one.
+        Its process id in its own PID namespace, where a container has one.
     state : str
-        As the kernel says, such as ``S (sleeping)`` or ``T (stopped)``.
+        Its state in the kernel's words, such as ``S (sleeping)`` or ``T (stopped)``.
     """
 
     pid: int
@@ -36,7 +36,7 @@ class Process(NamedTuple):
 
 
 class SeenRank(NamedTuple):
-    """A journal, and the process that writes it; None if that has ended."""
+    """A journal, the process that writes it (None if it has ended), and its device and inode."""
 
     journal: Journal
     process: Process | None
@@ -44,7 +44,7 @@ class SeenRank(NamedTuple):
 
 
 def find_ranks() -> list[SeenRank]:
-    """Return all ranks of this user on this machine, of every communicator that is not closed."""
+    """Return every journal that a process of this user on this machine holds open."""
     holders: dict[tuple[int, int], list[Process]] = {}
     paths: dict[tuple[int, int], str] = {}
     for process in _own_processes():

@@ -1,4 +1,4 @@
-"""What ``cobre-comm status`` says of the ranks that it has found."""
+"""The text of ``cobre-comm status`` on the ranks that it has found."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def report(ranks: Iterable[SeenRank], job: str | None = None) -> str:
     Parameters
     ----------
     ranks : iterable of SeenRank
-        Of any jobs.
+        The ranks of all jobs.
     job : str, optional
-        The name of the only job that is asked for, or how it begins.
+        The name of one job, or the beginning of its name; others are left out.
     """
     groups: dict[tuple[object, ...], list[SeenRank]] = defaultdict(list)
     for seen in ranks:
@@ -35,7 +35,7 @@ def report(ranks: Iterable[SeenRank], job: str | None = None) -> str:
 
 
 def _apart(group: list[SeenRank]) -> list[list[SeenRank]]:
-    """Return communicators that look alike (of a split, for one) each by itself."""
+    """Separate communicators with the same names and sizes, such as those of a split."""
     if len({seen.journal.rank for seen in group}) == len(group):
         return [group]
     by_file: dict[tuple[int, int], list[SeenRank]] = defaultdict(list)
@@ -58,7 +58,7 @@ def _describe(group: Sequence[SeenRank]) -> str:
 
 
 def _line(seen: SeenRank) -> str:
-    """Say what a rank does."""
+    """Return the line on one rank: its process, its last call, its wait."""
     own, process = seen.journal, seen.process
     where = "its process has ended;" if process is None else f"pid {process.pid:<8}"
     if process is not None and _is_still(seen):
@@ -78,7 +78,7 @@ def _line(seen: SeenRank) -> str:
 
 
 def _blame(ranks: Sequence[SeenRank]) -> list[str]:
-    """Say who is waited for: ranks that do not wait themselves, or cannot go on."""
+    """Return a line on each rank that others wait for, unless it runs and waits itself."""
     waiting: dict[int, list[SeenRank]] = defaultdict(list)
     for seen in ranks:
         if seen.journal.awaited is not None and seen.journal.awaited >= 0:

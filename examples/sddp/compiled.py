@@ -1,13 +1,13 @@
-"""How this example's functions are compiled: leanly, and by one rank for all.
+"""Options of numba for this example's functions, and compilation by one rank for all.
 
-`_nrt=False` leaves reference counting out. These functions allocate nothing, they work on arrays
-that the Python caller owns; yet with counting on, numba counts every array of every named tuple
-that is passed or unpacked, and compilation takes a third longer. Functions that call the
-communicator are compiled with it, since what they inline is not ours; they get single arrays, no
-tuples.
+`_nrt=False` leaves reference counting out. These functions allocate nothing, and work on arrays
+that the Python caller owns. With counting on, numba would count every array of every named tuple
+that is passed or unpacked, and compilation would take a third longer. Functions that call the
+communicator are compiled with counting, because the code that they inline needs it; they get single
+arrays instead of tuples.
 
-Functions that only compiled code calls become machine code as parts of their callers, never by
-themselves: half of the time of compilation.
+Functions that only compiled code calls become machine code as parts of their callers, and not by
+themselves too, which halves the time of compilation.
 """
 
 import contextlib
@@ -64,9 +64,9 @@ def forget_stale_code(folder: Path = Path(__file__).parent) -> bool:
 
 @contextlib.contextmanager
 def compiled_by_one() -> Iterator[None]:
-    """Let the first rank that comes compile, and the others then load what it left in the cache.
+    """Let the first rank that comes compile; the others then load its code from the cache.
 
-    Outside of all collectives, so that no timeout counts while a rank compiles.
+    Use it outside of all collectives, so that no timeout runs while a rank compiles.
     """
     folder = hashlib.sha256(str(Path(__file__).parent).encode()).hexdigest()[:16]
     with one_compiles_first(f"sddp-{folder}"), event.install_listener("numba:compile", Announcer()):
@@ -74,19 +74,19 @@ def compiled_by_one() -> Iterator[None]:
 
 
 class Announcer(event.Listener):
-    """Says once that something is being compiled, which takes its time."""
+    """Prints one line when the first compilation begins."""
 
     said = False
 
     def on_start(self, event: event.Event) -> None:
-        """Speak at the first compilation."""
+        """Print the line at the first compilation."""
         if not self.said:
             text = "compiling (once per machine and version, half a minute)..."
             print(text, file=sys.stderr, flush=True)
         self.said = True
 
     def on_end(self, event: event.Event) -> None:
-        """Nothing to add."""
+        """Print nothing at the end of a compilation."""
 
 
 forget_stale_code()

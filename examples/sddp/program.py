@@ -1,4 +1,4 @@
-"""What the example's programs have in common: arguments, one communicator, one message, a code."""
+"""The common part of the programs: arguments, one communicator, one error, an exit code."""
 
 import argparse
 import sys

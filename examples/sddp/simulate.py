@@ -68,7 +68,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def find_problems(arguments: argparse.Namespace) -> list[str]:
-    """Return what is wrong with the files that are to be written."""
+    """Return a sentence for each file that cannot be written."""
     outputs = {"--out": arguments.out, "--table": arguments.table, "--plot": arguments.plot}
     problems = unwritable("simulate.py", outputs)
     problems += table_problem("simulate.py", arguments.table)
@@ -76,7 +76,7 @@ def find_problems(arguments: argparse.Namespace) -> list[str]:
 
 
 def work(comm: Any, arguments: argparse.Namespace) -> None:
-    """Read, evaluate, show and write."""
+    """Read case and policy, evaluate, show and write the results."""
     first = comm.rank == 0
     case = load_case(comm, arguments.case, find_problems(arguments) if first else [])
     if arguments.given is None:

@@ -68,7 +68,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def find_problems(arguments: argparse.Namespace) -> list[str]:
-    """Return what is wrong with the files that are to be written."""
+    """Return a sentence for each file that cannot be written."""
     outputs = {"--out": arguments.out, "--plot": arguments.plot}
     if arguments.checkpoint is not None:
         outputs["--checkpoint"] = draft_of(arguments.checkpoint)
@@ -76,7 +76,7 @@ def find_problems(arguments: argparse.Namespace) -> list[str]:
 
 
 def work(comm: Any, arguments: argparse.Namespace) -> None:
-    """Read, train and write."""
+    """Read the case, train it, and write result and plot."""
     first = comm.rank == 0
     case = load_case(comm, arguments.case, find_problems(arguments) if first else [])
     training = train(comm, case, arguments)
@@ -87,7 +87,7 @@ def work(comm: Any, arguments: argparse.Namespace) -> None:
 
 
 def train(comm: Any, case: Case, arguments: argparse.Namespace) -> Training:
-    """Train the case, and show how that goes."""
+    """Train the case, and show the iterations unless `--quiet` is set."""
     options = Options(
         arguments.iterations, arguments.forward_passes, arguments.seed, arguments.gap,
         arguments.checkpoint, arguments.checkpoint_every,

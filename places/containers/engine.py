@@ -19,7 +19,7 @@ class Engine:
     folder : pathlib.Path
         Scratch.
     stack : contextlib.ExitStack
-        Ends them.
+        Ends the containers.
     """
 
     def __init__(self, folder, stack):
@@ -38,7 +38,7 @@ class Engine:
         return run(*self._podman, *words, within_s=within_s)
 
     def import_debian(self):
-        """Make the image that the other one is built on."""
+        """Make the image of Debian, on which the image of the example is built."""
         if not self._podman_run("image", "exists", "debian").code:
             return
         base = self._folder / "debian"
@@ -56,7 +56,7 @@ class Engine:
             raise Missing(f"podman import: {done.output.splitlines()[-1]}")
 
     def build(self):
-        """Build the image of the example, of wheels that this machine's pip has fetched."""
+        """Build the image of the example from wheels that this machine's pip has fetched."""
         context = self._folder / "context"
         shutil.rmtree(context, ignore_errors=True)
         context.mkdir()
@@ -96,7 +96,7 @@ class Engine:
         )  # fmt: skip
 
     def tell(self, *words):
-        """Give podman another command."""
+        """Run another command of podman; return its output."""
         done = self._podman_run(*words)
         expect(done.code == 0, done)
         return done.output

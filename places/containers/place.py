@@ -36,7 +36,7 @@ def run_place(place, folder, stack):
 
 
 def small(engine, place):
-    """Little memory, few rights."""
+    """Run jobs with little memory and few rights."""
     rows = {
         "default seccomp, 64 MiB of /dev/shm": (),
         "read-only, no capability, a user without a home": READ_ONLY,
@@ -69,7 +69,7 @@ def small(engine, place):
 
 
 def endings(engine, place):
-    """Pause, and a rank that dies where process 1 is no init."""
+    """Pause a container, and kill a rank where process 1 is the launcher."""
     with place.row(
         "pause for 8 s, unpause", "COBRE_SHM_TIMEOUT_SECS=4; podman pause, unpause"
     ) as seen:
@@ -103,7 +103,7 @@ def endings(engine, place):
 
 
 def process_1(engine, place):
-    """A launcher that gets the orphans, and ranks that see no process of others."""
+    """Run a launcher that reaps orphans, and ranks that cannot see other users' processes."""
     with place.row(
         "orphans, PID 1 is the launcher", "podman run cobre-comm run -n 2 orphans.py"
     ) as seen:
@@ -131,7 +131,7 @@ def _met_on(backend, done):
 
 
 def two(engine, place, network):
-    """Two containers, each on a host of its own."""
+    """Run a job in two containers, each on a host of its own."""
     with place.row("two containers on a network", "cobre-comm run -n 2 --nnodes 2 in each") as seen:
         jobs = _on_nodes(engine, network, HELLO)
         said = "".join(job.communicate(timeout=200)[0] for job in jobs)
@@ -164,7 +164,7 @@ def _on_nodes(engine, network, *program):
 
 
 def _met(job, ranks, backend="shm"):
-    """Read until so many ranks have met."""
+    """Read the output until this many ranks have met."""
     while ranks:
         line = job.stdout.readline()
         if not line:

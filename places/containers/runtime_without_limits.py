@@ -9,7 +9,7 @@ import sys
 
 
 def drop_limits(file):
-    """Rewrite the description of a container, or of a process in one."""
+    """Remove the limits from the description of a container, or of a process in one."""
     told = json.loads(file.read_text())
     told.get("process", told).pop("rlimits", None)
     file.write_text(json.dumps(told))

@@ -1,7 +1,7 @@
-"""Launches in the workers of an executor; prints one line of JSON: what was seen of each.
+"""Launch ranks in the workers of an executor; print the results of all launches as JSON.
 
-``on_executor.py pool|loky|dask SIZE CASE`` has workers of its own, ``on_executor.py tcp://...``
-those of a running Dask.
+``on_executor.py pool|loky|dask SIZE CASE`` starts workers of its own; ``on_executor.py tcp://...``
+uses those of a running Dask.
 """
 
 import concurrent.futures
@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "sddp"
 
 
 def meets(comm):
-    """Return who is where, having reported it."""
+    """Report the number of ranks on this node; return the sum of all ranks and this process id."""
     with comm.split_local() as node:
         report_progress(node.size)
     return comm.sum(comm.rank), os.getpid()
@@ -33,21 +33,21 @@ def fails(comm):
 
 
 def dies(comm):
-    """End one rank without a word."""
+    """Kill one rank, which reports nothing."""
     if comm.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     comm.barrier()
 
 
 def goes_on(comm):
-    """Meet until somebody ends it."""
+    """Call barriers until the job is ended."""
     report_progress("begun")
     while True:
         comm.barrier()
 
 
 def trains(comm, case):
-    """Return the hash of what the example learns."""
+    """Train the example; return the hash of its cuts."""
     sys.path.insert(0, str(EXAMPLE))
     from training.plan import Options
     from training.run import run_case
@@ -58,7 +58,7 @@ def trains(comm, case):
 
 
 def executor(kind, size):
-    """Return an executor, or a client, with so many workers."""
+    """Return an executor, or a client of Dask, with ``size`` workers."""
     if kind == "pool":
         return concurrent.futures.ProcessPoolExecutor(size)
     if kind == "loky":
@@ -79,7 +79,7 @@ def interrupt(rank, payload):
 
 
 def main(kind, size, case):
-    """Try everything on one executor."""
+    """Try all launches on one executor, and print their results."""
     seen = {}
 
     def attempt(name, *arguments, **options):

@@ -1,4 +1,4 @@
-"""Ranks that want a shared region of MIB mebibytes, and say what they got."""
+"""Ranks create a shared region of MIB mebibytes, and print whether they have it."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Ranks that take SECONDS of short steps together, and say at the end what befell them."""
+"""Ranks take short steps together for SECONDS, and print at the end how they ended."""
 
 import os
 import sys

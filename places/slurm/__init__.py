@@ -1,1 +1,1 @@
-"""A Slurm of several virtual nodes on one machine, and what befalls jobs on it."""
+"""A Slurm of several virtual nodes on one machine, with jobs and faults on it."""

@@ -62,9 +62,9 @@ class Cluster:
     folder : pathlib.Path
         Scratch.
     nodes : int
-        How many beside the head.
+        Number of nodes beside the head.
     stack : contextlib.ExitStack
-        Ends it.
+        Ends the Slurm.
     """
 
     def __init__(self, folder, nodes, stack):
@@ -92,9 +92,9 @@ class Cluster:
         self.wait_idle(nodes)
 
     def _link_pmix(self):
-        """Give PMIx the name by which Slurm's plugin looks for it, which Debian has in no package.
+        """Give PMIx the file name that Slurm's plugin looks for, which is in no package of Debian.
 
-        The folder with that name stands in the place of Debian's on the hosts, and nowhere else.
+        A copy of the folder, with that name in it, replaces Debian's on the hosts alone.
         """
         found = sorted(pathlib.Path("/usr/lib").glob("*/pmix2/lib"))
         for folder in found:
@@ -105,7 +105,7 @@ class Cluster:
         return bool(found)
 
     def _bind(self, mine, theirs):
-        """Let a file or folder stand in the place of another one, on all hosts."""
+        """Mount a file or folder over another one, on all hosts."""
         for host in [self.head, *self.nodes]:
             with host.inside():
                 subprocess.run(["mount", "--bind", mine, theirs], check=True)
@@ -143,12 +143,12 @@ class Cluster:
         self._start(self.nodes[number - 1], tool("slurmd", "slurmd"), "-D", "-N", f"h{number}")
 
     def power_off(self, number):
-        """End all that runs on a node; its cable hangs loose."""
+        """End all processes of a node, and unplug its cable."""
         self.nodes[number - 1].unplug()
         self.nodes[number - 1].room.close()
 
     def _reap(self):
-        """Let hosts end their daemons."""
+        """Close the hosts, which ends their daemons, and reap these."""
         for host in [*self.nodes, self.head]:
             host.close()
         for daemon in self._daemons:
@@ -156,13 +156,13 @@ class Cluster:
                 daemon.wait(10)
 
     def run(self, *words, within_s=120, **extra):
-        """Run a command where users type."""
+        """Run a command on the head, as users do."""
         with self.head.inside():
             return run(*words, within_s=within_s, cwd=self.folder,
                        SLURM_CONF=str(self.folder / "slurm.conf"), **extra)  # fmt: skip
 
     def run_here(self, *words):
-        """Run a command where this thread is."""
+        """Run a command on the host that this thread is on."""
         return run(*words, within_s=20, cwd=self.folder)
 
     def submit(self, script, *options):
@@ -173,11 +173,11 @@ class Cluster:
         return job, self.folder / f"job.{job}"
 
     def state(self, job):
-        """Return Slurm's word for where a job is; empty once it is forgotten."""
+        """Return the state of a job in Slurm's words; empty once Slurm has forgotten it."""
         return self.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T").output.strip()
 
     def wait_idle(self, nodes):
-        """Wait until so many nodes are idle."""
+        """Wait until this many nodes are idle."""
 
         def idle():
             return self.run("sinfo", "-h", "-t", "idle", "-o", "%D").output.strip() == str(nodes)
@@ -185,7 +185,7 @@ class Cluster:
         wait_until(idle, 40, f"{nodes} idle nodes")
 
     def left(self):
-        """Return what jobs have left: processes and names in /dev/shm on nodes, files of tokens."""
+        """Return the leftovers of jobs: processes and names in /dev/shm on nodes, token files."""
         found = [path.name for path in self.folder.glob(".cobre*")]
         for number, host in enumerate(self.nodes, 1):
             done = run(

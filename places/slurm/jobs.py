@@ -1,4 +1,4 @@
-"""Jobs on a Slurm of four nodes: what users type, and what befalls a job."""
+"""Jobs on a Slurm of four nodes: the commands of users, signals and faults."""
 
 import json
 import re
@@ -9,11 +9,11 @@ from places.frame import CASE, HELLO, STEPS, TRAIN, Failed, expect, wait_until
 
 PYTHON = sys.executable
 MPIS = {"pmi2": "mpich", "pmix": "openmpi"}
-WAYS_OF_PMIX = {"PMIX_MCA_gds": "hash"}  # memory of PMIx itself is no part of what is tried
+WAYS_OF_PMIX = {"PMIX_MCA_gds": "hash"}  # PMIx's own shared memory is not tried here
 
 
 def rows(cluster, place):
-    """Add all rows."""
+    """Add all rows to the table."""
     without_mpi(cluster, place)
     training(cluster, place)
     with_mpi(cluster, place)
@@ -22,7 +22,7 @@ def rows(cluster, place):
 
 
 def greeted(done, ranks, backend="tcp"):
-    """Check that so many ranks have met and added up their numbers."""
+    """Check that this many ranks have met and added up their numbers."""
     for rank in range(ranks):
         expect(f"hello from rank {rank} of {ranks} on {backend}\n" in done.output, done)
     expect(
@@ -33,13 +33,13 @@ def greeted(done, ranks, backend="tcp"):
 
 
 def nothing_left(cluster):
-    """Check the nodes, and say so."""
+    """Check that jobs have left nothing on the nodes; return a note on that."""
     wait_until(lambda: not cluster.left(), 20, f"nodes as before ({cluster.left()[:3]})")
     return "nothing left"
 
 
 def without_mpi(cluster, place):
-    """`srun` and nothing else."""
+    """Run jobs by `srun` alone, without an MPI."""
     with place.row("tasks of four nodes", "srun -N 4 -n 8 python hello_ranks.py") as seen:
         seen.append(greeted(cluster.run("srun", "-N", 4, "-n", 8, PYTHON, HELLO), 8))
         seen.append(nothing_left(cluster))
@@ -79,7 +79,7 @@ def without_mpi(cluster, place):
 
 
 def training(cluster, place):
-    """The example, with the cuts of one rank alone."""
+    """Train the example on several layouts, whose cuts must be the same."""
     with place.row("SDDP: one hash", "srun -n 4 python examples/sddp/train.py") as seen:
         hashes = set()
         for tasks in ((1, 1), (1, 4), (2, 4)):
@@ -94,7 +94,7 @@ def training(cluster, place):
 
 
 def with_mpi(cluster, place):
-    """An MPI that srun offers a PMI."""
+    """Run jobs over MPIs to which srun offers a PMI."""
     for pmi, library in MPIS.items():
         for nodes, ranks in ((1, 2), (2, 4)):
             command = f"srun --mpi={pmi} -N {nodes} -n {ranks} python hello_ranks.py"
@@ -108,7 +108,7 @@ def with_mpi(cluster, place):
 
 
 def cancel_all(cluster):
-    """Leave no job, also none of a row that failed."""
+    """Cancel all jobs, also those of a failed row."""
     cluster.run("scancel", "-u", "root")
     wait_until(lambda: not cluster.run("squeue", "-h").output.strip(), 60, "an empty queue")
 
@@ -130,7 +130,7 @@ def started(cluster, seconds, *options, ranks=4, **extra):
 
 
 def met(output, ranks):
-    """Wait until so many ranks have said that they have met."""
+    """Wait until the output says that this many ranks have met."""
 
     def said():
         text = output.read_text() if output.exists() else ""
@@ -140,7 +140,7 @@ def met(output, ranks):
 
 
 def signals(cluster, place):
-    """What Slurm does to a job that should end or wait."""
+    """Cancel, stop, suspend and requeue jobs."""
     with place.row("scancel", "scancel JOB") as seen:
         job, output = started(cluster, 60)
         start = time.monotonic()
@@ -200,7 +200,7 @@ def begins_again(cluster, job):
 
 
 def faults(cluster, place):
-    """A rank and a node that are lost."""
+    """Lose a rank, and lose a node."""
     with place.row("a rank is killed", "kill -9 of one rank, without --kill-on-bad-exit") as seen:
         job, output = started(cluster, 60)
         with cluster.nodes[1].inside():

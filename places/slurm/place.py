@@ -7,7 +7,7 @@ NODES = 4
 
 
 def run_place(place, folder, stack):
-    """Set it up and run all jobs; return the versions."""
+    """Set up the Slurm and run all jobs; return its version."""
     cluster = Cluster(folder, NODES, stack)
     jobs.rows(cluster, place)
     return f"Slurm {cluster.run('sinfo', '--version').output.split()[-1]}"

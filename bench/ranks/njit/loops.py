@@ -1,7 +1,7 @@
 """Loops of calls in @njit: ours, numba-mpi's, and a cache line that two cores hand back and forth.
 
-The buffers are the same in every call: they fit into the first-level cache, as the bounds that a
-program reduces in its loop do.
+The buffers are the same in every call and fit into the first-level cache, like the bounds that a
+program reduces in its loop.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def contribution(rank: int, count: int) -> np.ndarray:
 
 
 class Buffers:
-    """What one side sends and receives, and a check of it."""
+    """The buffers of one side, and a check of their contents."""
 
     def __init__(self, operation: str, nbytes: int, rank: int, size: int) -> None:
         self._operation = operation.split()[0]

@@ -1,4 +1,4 @@
-"""One cache line that two ranks hand back and forth: the least that synchronising costs here."""
+"""Two ranks hand a cache line back and forth: the least time of synchronising on this machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def serve(ball, back, first, calls):
 
 @njit(nogil=True)
 def return_balls(ball, back, first, calls):
-    """Rank 1: answer each as soon as it is seen."""
+    """Rank 1: answer each number as soon as it is seen."""
     for number in range(first, first + calls):
         while load_acquire(ball) != number:
             cpu_pause()
@@ -38,7 +38,7 @@ class PingPong:
     Parameters
     ----------
     world : mpi4py.MPI.Intracomm
-        Over which the ranks meet; it has two of them.
+        A communicator of the two ranks.
     """
 
     def __init__(self, world) -> None:
@@ -49,7 +49,7 @@ class PingPong:
         self._next = 1
 
     def loop(self, calls: int) -> None:
-        """Make so many round trips."""
+        """Make ``calls`` round trips."""
         self._play(*self._words, self._next, calls)
         self._next += calls
 

@@ -27,8 +27,8 @@ class LocalBackend(KernelBackend):
     """The communicator of one rank.
 
     In ``@njit`` code ``barrier`` and ``broadcast`` compile to a look whether the communicator is
-    closed, and ``allreduce`` to a copy; ``allgatherv``, ``gatherv`` and ``exact_sum`` run their
-    entries.
+    closed. ``allreduce`` with SUM, MIN, MAX or PROD compiles to a copy. Its other operations,
+    ``allgatherv``, ``gatherv`` and ``exact_sum`` run their entries.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class LocalBackend(KernelBackend):
 
 
 def kernels() -> list[Kernel]:
-    """Return what is compiled before ranks start."""
+    """Return the kernels that are compiled before ranks start."""
     return [*COMMON_KERNELS, *BODIES.all()]
 
 

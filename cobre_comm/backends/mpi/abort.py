@@ -4,9 +4,9 @@ Otherwise the other ranks wait for this one for ever: in collectives of other li
 MPI_Finalize, which this rank does not reach. So the traceback is printed, this rank
 says goodbye, and then MPI_Abort is called.
 
-A rank that has lost one that runs does not abort under a launcher: an abort would end that rank
-before it has given its exit code. All ranks then go to MPI_Finalize, and the launcher ends those
-that do not get through.
+Under a launcher, a rank does not abort if its error names a lost rank whose process still runs: an
+abort would end that process before it has given its exit code. All ranks then go to MPI_Finalize,
+and the launcher ends the ranks that do not get through.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from types import TracebackType
 
 from cobre_comm.common import raised, report_pipe
 
-OUTPUT_S = 0.2  # Hydra drops what is still in its pipes when a job is aborted
+OUTPUT_S = 0.2  # Hydra drops output that is still in its pipes when a job is aborted
 
 
 @functools.cache
 def install() -> None:
-    """Put an exception hook before the present one, once."""
+    """Set, once, an exception hook that runs the present hook first and then aborts the job."""
     before = sys.excepthook
 
     def hook(

@@ -51,6 +51,8 @@ class MpiBackend(KernelBackend):
     ------
     BackendNotAvailable
         If mpi4py or an MPI is missing.
+    TypeError
+        If ``comm`` is no intra-communicator of mpi4py.
     InitializationFailed
         If MPI is not initialized with at least MPI_THREAD_FUNNELED, or for another thread, if it
         has a world of one rank where a launcher announces more, if a rank does not come, or if
@@ -58,7 +60,7 @@ class MpiBackend(KernelBackend):
 
     Examples
     --------
-    Of a program that MPI has started:
+    In a program that MPI has started:
 
     >>> from cobre_comm import MpiBackend
     >>> with MpiBackend() as comm:
@@ -115,7 +117,7 @@ class MpiBackend(KernelBackend):
 
 
 def kernels() -> list[Kernel]:
-    """Return what is compiled before ranks start; needs no MPI."""
+    """Return the kernels that are compiled before ranks start, without loading an MPI."""
     library.make_known(pretend=True)
     return [*node_kernels(), *BODIES.all(), *VERBS.all()]
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-# What mpi4py's extension for each ABI asks the loader of Linux for.
+# The file that mpi4py's extension for each ABI asks the loader of Linux for.
 FILES = {"mpich": "libmpi.so.12", "impi": "libmpi.so.12", "openmpi": "libmpi.so.40"}
 
 
 def why_not() -> str:
-    """Return what keeps mpi4py from loading an MPI library, or an empty string.
+    """Return the reason why mpi4py cannot load an MPI library, or an empty string.
 
     Nothing of MPI is initialised by asking.
     """
@@ -44,10 +44,10 @@ def _reason(error: Exception) -> str:
 
 
 def _load() -> None:
-    """Load mpi4py's extension, and so the MPI library; it is not imported, which initialises MPI.
+    """Load mpi4py's extension, and so the MPI library, without the import that initialises MPI.
 
-    mpi4py finds the libraries of wheels, beside the interpreter. Where MPI4PY_MPIABI chooses among
-    several it leaves that to the loader, which does not look there.
+    mpi4py finds the libraries of wheels, which lie beside the interpreter. Only where MPI4PY_MPIABI
+    chooses among several, it leaves the search to the loader, which does not look there.
     """
     if "mpi4py.MPI" in sys.modules:
         return
@@ -131,7 +131,7 @@ def _check_thread() -> None:
 
 @contextlib.contextmanager
 def errors_named() -> Iterator[None]:
-    """Turn what MPI raises while a communicator is made into ``InitializationFailed``."""
+    """Turn MPI's exceptions into ``InitializationFailed`` while a communicator is made."""
     from mpi4py import MPI
 
     try:
@@ -167,7 +167,7 @@ def make_known(*, pretend: bool = False) -> None:
     Parameters
     ----------
     pretend : bool
-        Whether some other address will do, in a process that compiles kernels and runs none.
+        Give another function's address instead; enough for a process that only compiles kernels.
     """
     from cobre_kernels.mpi import calls
 

@@ -1,4 +1,4 @@
-"""How the ranks of an MPI communicator become ours, and which of them share memory."""
+"""The rendezvous over MPI: find the nodes, then attach the ranks of each node to a segment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class MpiTransport:
-    """The communicators of MPI behind one of ours; those of one node move no data by them.
+    """MPI as a transport: the owned MPI objects of a communicator. On one node they move no data.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ class MpiTransport:
     Attributes
     ----------
     pids : dict of int
-        Empty: MPI tells no processes.
+        Empty, because MPI tells no process ids.
     """
 
     def __init__(self, config: MpiConfig, order: NodeOrder, objects: OwnedObjects) -> None:
         self.config, self.owned = config, objects
-        self.half_bytes = 0  # half of what every node can stage
+        self.half_bytes = 0  # of half a staging buffer, on every node
         self.pids: dict[int, int] = {}
         self._order = order
 
@@ -114,6 +114,6 @@ def _attach(transport: MpiTransport, order: NodeOrder) -> Attachment:
 
 
 def _kernels_of_several_nodes() -> list[Kernel]:
-    """Return what runs on several nodes, after making MPI's functions known to the compiler."""
+    """Return the kernels of several nodes, after making MPI's functions known to the compiler."""
     library.make_known()
     return [*COMMON_KERNELS, *BODIES.all(), *VERBS.all(), *access.KERNELS]

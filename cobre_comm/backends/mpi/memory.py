@@ -1,4 +1,4 @@
-"""What kernels know of MPI: the Mpi record and what it points to."""
+"""The Mpi record, by which kernels call MPI, and the memory it points to."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MpiMemory(NodesMemory):
     words : ndarray of int64
         That memory.
     owned : OwnedObjects
-        Its communicators, with that of the leaders.
+        The owned MPI objects, with the communicator of the leaders.
     node_order : NodeOrder
         Which ranks are where.
     """
@@ -81,7 +81,7 @@ class MpiMemory(NodesMemory):
         world.Set_errhandler(MPI.ERRORS_RETURN)
 
     def _make_messages(self, size: int, nodes: int) -> None:
-        """Take memory for what leaders send and receive."""
+        """Allocate the tables and messages that leaders send and receive."""
         mpi = self._mpi
         mpi.counts = self.room(4 * nodes * WORD_BYTES)
         mpi.message_bytes = records.message_bytes(size)
@@ -92,7 +92,7 @@ class MpiMemory(NodesMemory):
     def receive_goodbyes(self, limit_s: float) -> bool:
         """Receive the goodbyes that no wait has read: each other leader has sent one.
 
-        A number of a communicator may be used again once it is freed, and so would they be.
+        MPI may give the number of a freed communicator to a new one, which would then receive them.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class MpiMemory(NodesMemory):
             message = self._world.Improbe(source=MPI.ANY_SOURCE, tag=control.TAG)
             if message is not None:
                 message.Recv([buffer, MPI.BYTE])
-                # A goodbye is the last that a leader sends; what it asked before has no answer now.
+                # A goodbye is a leader's last message; its earlier queries need no answer now.
                 if received.kind in (REPORT, GOODBYE):
                     leaders[nodes.node_of[received.sender]].condition = LEFT
             elif running_s() > deadline:

@@ -1,4 +1,4 @@
-"""Which ranks share a node, as MPI tells."""
+"""Find out from MPI which ranks share a node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def split_by_node(world: MPI.Intracomm, pretend: Sequence[int]) -> tuple[MPI.Intracomm, bool]:
     """Return the communicator of the ranks that share memory with this one, in rank order.
 
-    With it comes whether each rank of the machine has a core.
+    The second value tells whether each rank of the machine has a core of its own.
     """
     from mpi4py import MPI
 
@@ -37,7 +37,7 @@ def order_over(world: MPI.Intracomm, node: MPI.Intracomm) -> NodeOrder:
     Raises
     ------
     InitializationFailed
-        If what the ranks tell is not what every rank may take for an index.
+        If the leaders that the ranks have told cannot be the first ranks of nodes.
     """
     leader = np.array([world.rank], dtype=np.int64)
     node.Bcast(leader, root=0)

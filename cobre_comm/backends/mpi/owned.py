@@ -47,7 +47,7 @@ GOODBYE_S = 5.0  # other ranks reach their end a little later, or never
 
 
 class Owner(Protocol):
-    """A communicator of ours, as far as the end of MPI concerns it."""
+    """A communicator of ours that must become unusable before MPI is finalized."""
 
     def _become_finalized(self) -> None:
         """Become unusable, because MPI is about to be."""
@@ -114,7 +114,7 @@ class OwnedObjects:
 
 
 class OwnedPart:
-    """What one split has made on this rank, in the list of its parent; every rank has one of it.
+    """The owned MPI objects of one split on this rank; every rank of the parent has one entry.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class OwnedPart:
 
     @property
     def is_closed(self) -> bool:
-        """Whether this rank has closed what was made over it."""
+        """Whether this rank has closed every communicator that was made over it."""
         return all(one.is_closed for one in self._made)
 
     def receive_goodbyes(self, limit_s: float) -> bool:
@@ -151,7 +151,7 @@ Child = OwnedObjects | OwnedPart
 
 
 def children_of(parent: MPI.Intracomm) -> list[Child]:
-    """Return the list of what was made over ``parent``, which keeps it as an attribute."""
+    """Return the children that were made over ``parent``, which keeps the list as an attribute."""
     if parent.Get_attr(_children_key()) is None:
         parent.Set_attr(_children_key(), [])
     return cast(list[Child], parent.Get_attr(_children_key()))
@@ -179,7 +179,7 @@ def _where_all(over: MPI.Intracomm, children: list[Child], flags: list[bool]) ->
 
 
 def register(owned: OwnedObjects, parent: MPI.Intracomm) -> None:
-    """Free the closed children of ``parent``, then enter a new one."""
+    """Free the closed children of ``parent``, then add a new child."""
     children = children_of(parent)
     free_closed(children, owned.world)  # the parent is the caller's, and so is its traffic
     children.append(owned)

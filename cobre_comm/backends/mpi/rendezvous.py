@@ -1,4 +1,4 @@
-"""How the ranks of a new communicator meet: all of them by MPI, those of a node then in a segment.
+"""How the ranks of a new communicator meet: first all by MPI, then those of a node in a segment.
 
 A blocking call of MPI ends neither at a limit nor for a signal. So all ranks first meet in a
 barrier that is polled. The blocking calls that follow find every rank there.
@@ -42,7 +42,7 @@ def all_come(comm: MPI.Intracomm, limit_s: float) -> bool:
 
 
 def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
-    """Wait for the ranks of a new communicator to come, as long as those of shm wait.
+    """Wait until all ranks of a new communicator have come; the limit is that of ``shm``.
 
     Raises
     ------
@@ -59,10 +59,15 @@ def await_all(parent: MPI.Intracomm, timeout_s: float) -> None:
 
 
 def compile_in_turn(node: MPI.Intracomm, kernels: Sequence[Kernel]) -> None:
-    """Let the first rank of a node compile what numba's cache does not have yet.
+    """Let the first rank of a node compile the kernels that numba's cache lacks.
 
-    The others sleep, and then load it. mpiexec starts all ranks at once, and each of them would
-    compile the same. `cobre-comm run` fills the cache before it starts ranks.
+    The others sleep, and then load the kernels from the cache. mpiexec starts all ranks at once, so
+    each would compile the same kernels. `cobre-comm run` fills the cache before it starts ranks.
+
+    Raises
+    ------
+    InitializationFailed
+        If the first rank has compiled for ``COMPILE_S`` seconds.
     """
     if node.rank == 0:
         load(kernels)
@@ -97,11 +102,11 @@ class MpiGroup:
         self.size: int = comm.size
 
     def agree(self, value: int) -> int:
-        """Return the smallest value that a rank gives; collective."""
+        """Return the smallest of the values of all ranks; collective."""
         return int(self.gather_rows(np.array([value], dtype=np.int64)).min())
 
     def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows that all ranks give, of one length and dtype; collective."""
+        """Gather one row from each rank, all of one length and dtype; collective."""
         from mpi4py import MPI
 
         rows = np.empty((self.size, row.size), dtype=row.dtype)

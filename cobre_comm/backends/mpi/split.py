@@ -1,10 +1,10 @@
-"""The ranks of one color, as MPI splits them off: theory of operation.
+"""Split an MPI communicator by colors, in step with the parent: theory of operation.
 
-MPI makes communicators by calls that block until all ranks have come, and hear of no signal. So
-a thread makes them. The rank itself stays in step with the ranks of the parent: an interrupt, or
-the end of a rank, ends the split on all others. The thread of a rank that waits in MPI for a lost
-one stays there. Where MPI allows calls from one thread alone, the rank makes them itself, and hears
-of nothing meanwhile.
+MPI makes communicators by calls that block until all ranks have come, and that no signal ends. So
+a thread calls them, while the rank itself stays in step with the ranks of the parent: an interrupt,
+or the end of a rank, ends the split on all others. A thread that waits in MPI for a lost rank stays
+there. Where MPI allows calls from one thread alone, the rank itself makes the calls, and cannot
+stay in step meanwhile.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def beside(make: Callable[[], T], look: Callable[[], None]) -> T:
-    """Return what a function makes in a thread of its own, looking about meanwhile."""
+    """Return the result of ``make``, run in a thread of its own; meanwhile call ``look``."""
     from mpi4py import MPI
 
     if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
@@ -62,7 +62,7 @@ def config_of_part(config: MpiConfig, part: Part, buffer_bytes: int) -> MpiConfi
 def split_off(world: MPI.Intracomm, part: Part, timeout_s: float) -> MPI.Intracomm | None:
     """Return the communicator of a part, None for color None; collective over ``world``.
 
-    What earlier splits of it have made, and all ranks have closed, is freed.
+    The communicators of earlier splits that all ranks have closed are freed first.
     """
     from mpi4py import MPI
 

@@ -1,4 +1,4 @@
-"""What every backend over several nodes has: the order of nodes, and the memory of the engine.
+"""The common part of backends over several nodes: node order, configurations, private memory.
 
 Importing this imports no transport.
 """

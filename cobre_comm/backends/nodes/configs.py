@@ -1,4 +1,4 @@
-"""Configurations that follow from where the ranks are: those of a node, and of a part."""
+"""Configurations that follow from the placement of ranks: of a node, and of a part."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Config = TypeVar("Config", TcpConfig, MpiConfig)
 
 
 def with_staging_buffer(config: Config, order: NodeOrder) -> Config:
-    """Return a configuration whose collective buffers make the staging buffer of this node."""
+    """Return a configuration whose collective buffers are large enough for the staging buffer."""
     share = max(STAGING_BYTES // len(order.here), SMALLEST_BUFFER_BYTES)
     wanted = max(config.buffer_bytes or share, least_buffer_bytes(order))
     return dataclasses.replace(config, buffer_bytes=wanted)
 
 
 def within_node(config: TcpConfig | MpiConfig, rank: int, size: int) -> ShmConfig:
-    """Return what shared memory must know of a rank among those of its node."""
+    """Return the ``ShmConfig`` of a rank among the ranks of its node."""
     return ShmConfig(
         name="/node",  # for messages; the segment has none
         rank=rank,
@@ -37,5 +37,5 @@ def within_node(config: TcpConfig | MpiConfig, rank: int, size: int) -> ShmConfi
 
 
 def nodes_of_part(pretended: tuple[int, ...], part: Part) -> tuple[int, ...]:
-    """Return on which node each rank of a part is pretended to be."""
+    """Return the pretended node of each rank of a part; empty if none is pretended."""
     return tuple(pretended[rank % len(pretended)] for rank in part.ranks) if pretended else ()

@@ -1,4 +1,4 @@
-"""The private memory of a communicator over several nodes: its records and what they point to."""
+"""The private memory of a communicator over several nodes: its records and their tables."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ BODIES = Bodies(
 
 @dataclass(frozen=True)
 class Verbs:
-    """What a transport does for leaders (docs/design/nodes.md).
+    """The verbs of a transport, which move data between leaders (docs/design/nodes.md).
 
     Parameters
     ----------
     exchange, allgatherv, broadcast, alltoallv, post, read, block : Kernel
         The verbs of ``cobre_kernels/nodes/verbs.py``.
     chain : Kernel, optional
-        A verb that not every transport has.
+        The verb of the chain; None if the transport has none.
     sees_bytes : bool
         Whether a wait begins anew when bytes move.
     followers_post : bool
@@ -86,7 +86,7 @@ class NodesMemory:
     node_order : NodeOrder
         Which ranks are where.
     verbs : Verbs
-        What moves between leaders.
+        The kernels of the transport.
     reach_bytes : int
         The farthest end of a part that ``verbs.allgatherv`` moves.
 
@@ -131,13 +131,13 @@ class NodesMemory:
         self._describe(node_order)
 
     def record(self, record: Record, rows: int = 0) -> View:
-        """Return a zeroed record, with room for so many rows of its own."""
+        """Return a zeroed record, with room for ``rows`` rows of its own."""
         array = record.array(rows)
         self._arrays.append(array)
         return record.of(array)
 
     def room(self, count_bytes: int) -> int:
-        """Return the address of so many zeroed bytes."""
+        """Return the address of ``count_bytes`` zeroed bytes."""
         return self._copy(np.zeros(-(-count_bytes // WORD_BYTES), dtype=np.int64))
 
     def _copy(self, values: NDArray[np.int64]) -> int:
@@ -171,7 +171,7 @@ class NodesMemory:
             setattr(nodes, name, self.room(count * WORD_BYTES))
 
     def use_staging_buffer(self, half_bytes: int) -> None:
-        """Take the slots of the node's segment, as much of them as every node has."""
+        """Use the slots of the node's segment as staging buffer, ``half_bytes`` for each half."""
         comm, node, nodes = self._comm, self.node, self.nodes
         nodes.half_bytes = half_bytes
         nodes.staging = node.buffers
@@ -182,7 +182,7 @@ class NodesMemory:
         comm.yield_ns, comm.nodes = node.yield_ns, nodes
 
     def mark_forked(self) -> None:
-        """In a forked child: the record of the node is the parent's."""
+        """In a forked child, mark the record of the node as the parent's."""
         poke_now(self.node.guard, FORKED)
 
     def say_goodbye(self) -> None:
@@ -196,7 +196,7 @@ class NodesMemory:
 
 
 def half_bytes_of(node_order: NodeOrder, buffer_bytes: int) -> int:
-    """Return half of what this node can stage; the least of all nodes is what each of them uses.
+    """Return the bytes of half a staging buffer of this node; all nodes use the least of them.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def half_bytes_of(node_order: NodeOrder, buffer_bytes: int) -> int:
 
 
 def least_buffer_bytes(node_order: NodeOrder) -> int:
-    """Return the collective buffer of a rank that the staging buffer of a small node needs."""
+    """Return the bytes of collective buffer per rank that the smallest node needs for staging."""
     size, ranks = len(node_order.order), np.diff(node_order.starts)
     half_bytes = records.least_half_bytes(size, node_order.nodes, int(ranks.max()))
     staging_bytes = records.halves_offset(size) + 2 * (half_bytes + LINE_BYTES)

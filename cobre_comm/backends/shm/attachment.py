@@ -1,4 +1,4 @@
-"""From a configuration to a record on which kernels can run: meet in a segment, fill in words."""
+"""Attach this rank to the segment of its node, and fill the record that kernels read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Attachment:
     config : ShmConfig
         Of this rank among them.
     segment : Segment
-        Which all of them have mapped.
+        The segment, which all of them have mapped.
     """
 
     def __init__(self, config: ShmConfig, segment: Segment) -> None:
@@ -48,7 +48,7 @@ class Attachment:
         self._announce_closed = _announce_closed()
 
     def describe(self, record: View) -> None:
-        """Write into the record of these ranks what shared-memory kernels read there."""
+        """Write into the record of these ranks the facts of the segment that kernels read."""
         config, segment = self._config, self._segment
         record.control = segment.address
         record.buffers = segment.address + control.buffers_offset(config.size)
@@ -65,7 +65,7 @@ class Attachment:
     def map_region(
         self, group: Group, count: int, dtype: np.dtype[Any], leader: int
     ) -> NDArray[Any]:
-        """Return zeros that the ranks of one leader share; on failure all ranks raise."""
+        """Return an array of zeros that the ranks of a node share; on failure all ranks raise."""
         interleave = self._config.numa_interleave
         return map_region(group, count, dtype, leader=leader, interleave=interleave)
 
@@ -74,24 +74,24 @@ class Attachment:
         self._announce_closed(record.address)
 
     def close(self) -> None:
-        """Drop the lock, by which the others see this rank; the mapping goes with its holders."""
+        """Drop the record lock, so that other ranks see this one as gone; the mapping stays."""
         self._segment.close()
 
 
 def _announce_closed() -> Callable[[int], int]:
-    """Load what a rank may call when Python shuts down."""
+    """Load the kernel of the goodbye now: a rank may call it while Python shuts down."""
     announce_closed: Callable[[int], int] = step.announce_closed_kernel.call
     return announce_closed
 
 
 def attach(config: ShmConfig) -> Attachment:
-    """Meet the other ranks by name."""
+    """Attach this rank to the segment of a name, together with the other ranks."""
     _announce_closed()  # before ranks wait for this one
     return Attachment(config, rendezvous(config, choose_buffer_bytes(config)))
 
 
 def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment:
-    """Attach ranks that can talk already, as :func:`attach` does, with a segment without a name.
+    """Attach this rank to a segment without a name, for ranks that can talk to each other already.
 
     Parameters
     ----------
@@ -128,13 +128,13 @@ def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment
 
 
 def attach_nowhere(group: Group, leader: int) -> None:
-    """Take every step of :func:`attach_group` on ranks that get no segment: they share a page."""
+    """Take the steps of :func:`attach_group` on a rank of color None, so that all stay in step."""
     group.agree(LARGEST_BUFFER_BYTES)
     share_segment(group, PAGE_BYTES, leader=leader).close()
 
 
 def set_patience(comm: View, spin_us: float) -> None:
-    """Write into a record how the waits among ranks of a node go."""
+    """Write into a record how long its waits spin and yield, and the kernels that they call."""
     comm.spin_ns = int(spin_us * 1000)
     comm.yield_ns = int(YIELD_US * 1000)
     give_waits(comm, wait.KERNELS)

@@ -23,7 +23,7 @@ BODIES = Bodies("cobre_kernels.shm", step.abandon_body, wait.KERNELS)
 
 
 def meet(config: ShmConfig, group: Group | None = None, leader: int = 0) -> Membership:
-    """Meet the other ranks, by name or in a group of these and perhaps other ranks; collective."""
+    """Attach the ranks to one segment, by its name or by a group that can talk; collective."""
     if group is None:
         attachment = attach(config)
     else:
@@ -34,17 +34,17 @@ def meet(config: ShmConfig, group: Group | None = None, leader: int = 0) -> Memb
 
 
 class ShmBackend(KernelBackend):
-    """R processes on one machine, over POSIX shared memory, atomics and futex.
+    """The communicator of R processes on one machine, over POSIX shared memory.
 
     Parameters
     ----------
     config : ShmConfig
         Where the ranks meet. The constructor returns when all of them have attached.
     group : Group, optional
-        The same ranks, where they can talk already: then they need no name to meet by. Or more
-        ranks, all of which do this at the same time.
+        Ranks that can talk already, this one among them; they need no name to meet by. All ranks
+        of the group call this at the same time, also those of other segments.
     leader : int
-        Which of the group is rank 0 here.
+        The rank of the group that is rank 0 of this segment.
 
     Raises
     ------
@@ -90,7 +90,7 @@ class ShmBackend(KernelBackend):
 
 
 def kernels() -> list[Kernel]:
-    """Return what is compiled before ranks start."""
+    """Return the kernels that are compiled before ranks start."""
     return [*COMMON_KERNELS, *BODIES.all(), *step.KERNELS, *access.KERNELS]
 
 

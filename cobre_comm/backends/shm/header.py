@@ -47,7 +47,7 @@ def publish(segment: Segment, size: int, buffer_bytes: int) -> None:
 
 
 def is_published(config: ShmConfig, segment: Segment) -> bool:
-    """Check a published header; return False if there is none yet."""
+    """Check a published header; return False if rank 0 has not published it yet."""
     header = words(segment)
     published = load(header.published)
     if published == control.UNFINISHED:

@@ -83,7 +83,7 @@ def share_segment(
     interleave : bool
         Whether its pages are spread over NUMA nodes.
     is_alone : bool
-        Whether this rank's leader is this rank, and no other's: then it needs no /dev/shm.
+        Whether no other rank maps this segment: then it needs no /dev/shm.
 
     Raises
     ------
@@ -164,10 +164,10 @@ def make_private() -> Descriptor:
 
 
 def open_of(pid: int, number: int, device: int, inode: int) -> Descriptor:
-    """Open the file of a descriptor of another process; ``OSError`` if it is not the one told.
+    """Open the file of a descriptor of another process; ``OSError`` if it is another file.
 
-    Looked at before it is opened, through a descriptor that does nothing to it (O_PATH): in another
-    PID namespace it may be any file of any process.
+    Device and inode are compared before the file is opened, because in another PID namespace the
+    number may mean any file. The descriptor of that look (O_PATH) does nothing to the file.
     """
     found = Descriptor(os.open, PROCESSES / str(pid) / "fd" / str(number), os.O_PATH)
     if not is_file(found, device, inode):
@@ -176,7 +176,7 @@ def open_of(pid: int, number: int, device: int, inode: int) -> Descriptor:
 
 
 def is_file(file: Descriptor, device: int, inode: int) -> bool:
-    """Whether an open file is the one that a peer tells of, and this user's."""
+    """Whether an open file has this device and inode, and belongs to this user."""
     status = os.fstat(file.number)
     is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
     return is_own and (status.st_dev, status.st_ino) == (device, inode)

@@ -1,4 +1,4 @@
-"""The owner of a segment: which user it is, and whether its rank 0 still lives."""
+"""The owner of a segment: its user, and whether its rank 0 still lives."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _has_name(fd: int) -> bool:
 
 
 def _is_ours(fd: int) -> bool:
-    """Whether it begins as a segment does, or is empty: then its creator ended within CREATE."""
+    """Whether a file begins like a segment, or is empty because its rank 0 ended within CREATE."""
     if os.fstat(fd).st_size == 0:
         return True
     head = os.pread(fd, WORD_BYTES, CONTROL.offsets["published"])

@@ -16,7 +16,7 @@ from cobre_comm.common.mapping import Listing, mapping_of
 def map_region(
     group: Group, count: int, dtype: np.dtype[Any], *, leader: int = 0, interleave: bool
 ) -> NDArray[Any]:
-    """Share the memory of a region; on failure all ranks raise ``AllocationFailed``."""
+    """Return an array of zeros that the ranks of a node share; all ranks raise if one fails."""
     nbytes = count * dtype.itemsize
     if nbytes == 0:
         return np.zeros(count, dtype=dtype)

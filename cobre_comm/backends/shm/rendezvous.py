@@ -1,7 +1,7 @@
 """Theory of operation of the shm rendezvous: how the ranks of one machine find each other.
 
-The ranks know a name and their number. Each rank holds a record lock on the byte of its number, and
-the kernel drops the lock when the rank dies: so each wait sees at once that it is in vain.
+The ranks know a name and their number. Each rank holds a record lock on the byte of its number. The
+kernel drops the lock when the rank dies, so a rank that waits for it sees that at once.
 
 ========= ======= ============================================= ==================================
 step      rank    what it does                                  what can fail
@@ -91,7 +91,7 @@ def _limit_s(config: ShmConfig) -> float:
 
 
 def _poll(config: ShmConfig, attempt: Callable[[], T | None], failure: Callable[[], str]) -> T:
-    """Try again until an attempt returns something true; after the limit, raise ``failure()``."""
+    """Call ``attempt`` until it returns something true; after the limit, raise ``failure()``."""
     deadline = running_s() + _limit_s(config)
     pause_s = POLL_S
     while not (result := attempt()):
@@ -189,7 +189,7 @@ def _follow(config: ShmConfig) -> Segment:
 
 
 def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
-    """OPEN, CHECK and REGISTER; return the segment, or what is still missing."""
+    """OPEN, CHECK and REGISTER; return the segment, or None and the reason to try again."""
     try:
         file = segments.open_named(config.name)
     except FileNotFoundError:

@@ -91,7 +91,7 @@ def reserve(
 ) -> Segment:
     """Give an empty file all its pages: some first bytes, then zeros.
 
-    To reserve the pages takes time. So the first bytes are written before.
+    The first bytes are written before the pages are reserved, because that takes time.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def reserve(
 
 
 def _check_space(fd: int, nbytes: int) -> None:
-    """Raise ``AllocationFailed`` if the machine, or the file system of the file, has less.
+    """Raise ``AllocationFailed`` if the machine or the file system has fewer free bytes.
 
     So a request that cannot fit is refused before a single page of it is taken.
     """

@@ -32,7 +32,7 @@ from cobre_comm.jit.register import register_backend
 
 
 class TcpBackend(KernelBackend):
-    """R processes on one machine or many, over sockets, and shared memory within a node.
+    """The communicator of R processes over sockets, and over shared memory within a node.
 
     Ranks that can open each other's shared memory form a node. If all ranks do, they work by the
     kernels of :class:`ShmBackend`, and no socket stays open. Otherwise the leader of each node
@@ -45,16 +45,17 @@ class TcpBackend(KernelBackend):
     config : TcpConfig
         Where the ranks meet. The constructor returns when all of them have come.
     group : Group, optional
-        Ranks that can talk already, these among them, which are one node: then they meet nowhere.
+        Ranks that can talk already, among them those of this communicator, which are one node.
+        They need no rendezvous.
     leader : int
-        The first of these in the group.
+        The rank of the group that is rank 0 of this communicator.
     meeting : Meeting
-        How the ranks of one color meet, where a communicator is split.
+        The listener of rank 0, and what ranks do meanwhile, for the ranks of one color in a split.
 
     Raises
     ------
     InitializationFailed
-        If a rank does not come or cannot be reached, or if the ranks of a node find no memory.
+        If a rank does not come or cannot be reached, or if the ranks of a node cannot share memory.
     AllocationFailed
         If there is a group, and one of its ranks cannot attach.
 
@@ -93,7 +94,7 @@ class TcpBackend(KernelBackend):
             return self._as_proven(TcpBackend(config, self._group, self._membership.leader))
 
     def _as_proven(self, made: TcpBackend) -> TcpBackend:
-        """Return a communicator of ranks of this one; its token proves nothing more."""
+        """Return a communicator made over this one, whose peers are proven only if these are."""
         made._peers_are_proven = self._peers_are_proven
         return made
 
@@ -123,7 +124,7 @@ class TcpBackend(KernelBackend):
 
 
 def kernels() -> list[Kernel]:
-    """Return what is compiled before ranks start."""
+    """Return the kernels that are compiled before ranks start."""
     return [*node_kernels(), *BODIES.all(), *VERBS.all(), *access.KERNELS, *local.BODIES.all()]
 
 

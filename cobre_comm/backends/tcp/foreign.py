@@ -1,4 +1,4 @@
-"""Jobs that another launcher than ours has started: Slurm's ``srun``, and torchrun.
+"""Jobs of other launchers: Slurm's ``srun``, and torchrun.
 
 Such a launcher tells each process its rank, the size and a machine. The port is made of the job's
 name; the secret comes from ``COBRE_TCP_TOKEN``, or from rank 0 by a file (``token_file.py``), with
@@ -19,21 +19,21 @@ from typing import NamedTuple
 from cobre_comm.backends.tcp.token_file import PREFIX, SUFFIX, told_by_file
 from cobre_comm.config import TcpConfig
 
-# Every process may have to compile first, and none knows when the last one is started.
+# Every process may have to compile first, and the launcher may start the last one much later.
 CONNECT_TIMEOUT_MS = "300000"
-FIRST_PORT, PORTS = 20000, 10000  # below those that Linux gives to connections
+FIRST_PORT, PORTS = 20000, 10000  # below the ports that Linux gives to connections
 _STEP = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NODELIST")
 _TORCH = ("RANK", "MASTER_ADDR", "MASTER_PORT")
 _made = itertools.count()  # communicators of this process that met by a file
 
 
 class ForeignJob(NamedTuple):
-    """What another launcher has told this process.
+    """The facts that another launcher has told this process.
 
     Parameters
     ----------
     name : str
-        The same on all ranks, and of this job alone.
+        Name of the job: the same on all its ranks, and on no other's.
     rank, size : str
         This rank, and the number of ranks.
     coordinator : str
@@ -41,9 +41,9 @@ class ForeignJob(NamedTuple):
     port : int
         Where rank 0 listens.
     folder : str
-        Which all ranks see, as far as the launcher tells; empty: the working directory.
+        A folder that all ranks should see; empty: the working directory.
     has_pmi : bool
-        Whether an MPI finds its ranks by what the launcher offers.
+        Whether the launcher offers PMI or PMIx, by which an MPI finds its ranks.
     """
 
     name: str
@@ -55,7 +55,7 @@ class ForeignJob(NamedTuple):
     has_pmi: bool
 
     def variables(self) -> dict[str, str]:
-        """Return what our own launcher would have set."""
+        """Return the variables that our own launcher would have set."""
         return {
             "COBRE_TCP_RANK": self.rank,
             "COBRE_TCP_SIZE": self.size,
@@ -66,7 +66,7 @@ class ForeignJob(NamedTuple):
 
 
 def foreign_job(environ: Mapping[str, str]) -> ForeignJob | None:
-    """Return the job of several ranks that this process was started for, if it can be told."""
+    """Return the job of several ranks that another launcher has started; None without one."""
     if _announces("SLURM_STEP_NUM_TASKS", _STEP, environ):
         return _step(environ)
     if _announces("WORLD_SIZE", _TORCH, environ):
@@ -128,7 +128,7 @@ def first_host(nodelist: str) -> str:
 def configured(environ: Mapping[str, str]) -> Iterator[TcpConfig]:
     """Give the configuration that the environment tells, while the ranks meet.
 
-    What the user has set comes before what the launcher tells.
+    A variable that the user has set comes before one that the launcher implies.
     """
     job = None if environ.get("COBRE_TCP_RANK") else foreign_job(environ)
     if job is None:

@@ -33,8 +33,8 @@ class Links:
     eager_bytes : int
         Rank 0's value.
     where : dict of int
-        By rank: the socket address at which this rank has found that rank, of any port there; for
-        this rank itself the one at which it has listened, if it is one.
+        By rank: the socket address at which this rank has found that rank, with any port; for this
+        rank itself the address at which it has listened, if there is one address.
     """
 
     control: dict[int, socket.socket] = field(default_factory=dict)
@@ -50,16 +50,16 @@ class Links:
         (self.control if purpose == tags.CONTROL else self.data)[peer] = sock
 
     def watch(self, peer: int, process: bytes) -> None:
-        """Watch the process of a peer, given its identity, if there is a way."""
+        """Watch the process of a peer by its identity, if the system has a way."""
         descriptor = watch(process)
         if descriptor is not None:
             self.processes[peer] = descriptor
             self.pids[peer] = pid_of(process)
 
     def keep_only(self, ranks: Collection[int]) -> None:
-        """Close what leads to other ranks.
+        """Close all links to other ranks than these, and watch their processes no more.
 
-        A program may have closed some of them behind our back: the others are closed all the same.
+        A program may have closed one of the sockets itself; the others are closed all the same.
         """
         for sockets in (self.control, self.data):
             for peer in set(sockets).difference(ranks):

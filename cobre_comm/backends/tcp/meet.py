@@ -1,4 +1,4 @@
-"""How the ranks of a communicator over sockets meet, and which of them share memory."""
+"""The rendezvous of a communicator over sockets: find the ranks, find the nodes, then link."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 from cobre_comm.loading import Bodies
 
-COMPILE_S = 300.0  # what no rank expected to run, on a slow machine
+COMPILE_S = 300.0  # for kernels that no rank expected to run, on a slow machine
 
 
 def meet(
     config: TcpConfig, group: Group | None = None, leader: int = 0, meeting: Meeting = NEW_JOB
 ) -> Membership:
-    """Find the other ranks, and those of them that share memory; collective.
+    """Find the other ranks, and the nodes that they form; collective.
 
     Parameters are those of :class:`~cobre_comm.TcpBackend`.
     """
@@ -52,9 +52,9 @@ def meet(
 
 
 def expected_bodies(config: TcpConfig) -> Bodies:
-    """Return what runs if the ranks are placed as the configuration lets expect.
+    """Return the bodies that run if the ranks are placed as the configuration suggests.
 
-    It is compiled before the ranks meet, so that no rank waits for it there.
+    They are compiled before the ranks meet, so that no rank waits there for a compilation.
     """
     if config.size == 1:
         return LOCAL_BODIES

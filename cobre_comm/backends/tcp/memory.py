@@ -39,7 +39,7 @@ VERBS = Verbs(
 
 
 class SocketTransport:
-    """The links of this rank to leaders of other nodes; of a follower, none.
+    """Sockets as a transport: the links of a leader to the other leaders. A follower has none.
 
     Parameters
     ----------
@@ -77,13 +77,13 @@ class SocketTransport:
 
     @property
     def pids(self) -> dict[int, int]:
-        """Processes by rank, of the ranks that are alone on their nodes."""
+        """Process ids by rank, for the ranks that are alone on their nodes."""
         order = self._order
         alone = set(order.leaders[np.diff(order.starts) == 1].tolist())
         return {rank: pid for rank, pid in self.links.pids.items() if rank in alone}
 
     def let_go(self, guard: int) -> None:
-        """Close the sockets: copies of them in a forked child would keep them open."""
+        """Close the sockets, also in a forked child, whose copies would keep them open."""
         self.links.close()
 
 

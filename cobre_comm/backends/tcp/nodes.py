@@ -1,8 +1,8 @@
-"""How ranks find out, by trying, which of them share memory: these are a node. Knows no socket.
+"""Find the nodes: each rank tries whose shared memory it can open. This file knows no socket.
 
 Every rank offers a file in shared memory and tries to open those of lower ranks. It joins the
-lowest rank whose file it can open. Two exchanges do it: of the offers, then of what each rank has
-found.
+lowest rank whose file it can open. That takes two exchanges: of the offers, then of the rank that
+each has found.
 
 On Linux the file never has a name, and a peer opens it as ``/proc/PID/fd/N``. It holds a random
 word: a number of a process or inode means something else on another machine, the word does not.
@@ -41,7 +41,7 @@ _logger = logging.getLogger("cobre_comm")
 
 
 class Offer(NamedTuple):
-    """Where the file of a rank is, in the order of the wire.
+    """The place of a rank's file in shared memory, in the order of the wire.
 
     Ranks of different domains are kept apart; a rank whose domain is ALONE offers nothing.
     """
@@ -54,7 +54,7 @@ class Offer(NamedTuple):
     word: bytes = bytes(WORD_BYTES)
 
     def pack(self) -> bytes:
-        """Return it as bytes, of the same number for all."""
+        """Return the offer as bytes; all offers have the same length."""
         return _OFFER.pack(*self)
 
     @property
@@ -104,14 +104,14 @@ def remove_name(offer: Offer) -> None:
 
 
 def find_nodes(group: Group, config: TcpConfig) -> NodeOrder:
-    """Return which ranks are on which node; collective.
+    """Find the nodes of all ranks; collective.
 
     Parameters
     ----------
     group : Group
         The ranks.
     config : TcpConfig
-        Of this rank: whether it shares memory at all, and whom it must be kept apart from.
+        Of this rank; ``share`` and ``pretend_nodes`` say with which ranks it may share memory.
     """
     rank, offers = group.rank, []
     file, own = _offer(config)
@@ -130,9 +130,10 @@ def find_nodes(group: Group, config: TcpConfig) -> NodeOrder:
 
 
 def confirmed(found: Sequence[int]) -> list[int]:
-    """Return the leader of every rank, given whom each has found.
+    """Return the leader of every rank, from the rank that each has found.
 
-    A rank whose leader has joined another one stays alone: not all of these share memory.
+    If the rank that it has found has joined a third one, a rank stays alone, because not all three
+    share memory.
     """
     return [
         leader if leader <= rank and found[leader] == leader else rank

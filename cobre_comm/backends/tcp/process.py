@@ -1,4 +1,4 @@
-"""Which process a peer is, and a descriptor that tells when that process has ended.
+"""The identity of a peer's process, and a descriptor that tells when the process has ended.
 
 The kernel ends the streams of a dead process only when no other process holds its sockets. A child
 that a C library has forked holds them: Python's hook, which closes them, does not run in it. So a
@@ -33,7 +33,7 @@ def this_machine() -> bytes:
 
 
 def this_process() -> bytes:
-    """Return the identity of this process, which its peers can watch it by."""
+    """Return the identity of this process, by which its peers can watch it."""
     pid = os.getpid()
     return IDENTITY.pack(this_machine(), _namespace(), pid, _started(pid))
 
@@ -50,7 +50,7 @@ def pid_of(identity: bytes) -> int:
 
 
 def watch(identity: bytes) -> int | None:
-    """Return a descriptor that is readable once the process has ended; None if there is no way."""
+    """Return a descriptor that is readable once a process has ended; None if it cannot be had."""
     machine, namespace, pid, started = IDENTITY.unpack(identity)
     if machine != this_machine() or namespace != _namespace() or UNKNOWN in (namespace, started):
         return None
@@ -72,7 +72,7 @@ def _namespace() -> int:
 
 
 def _started(pid: int) -> int:
-    """Return when a process has started, in ticks since the machine has."""
+    """Return the start time of a process, in clock ticks since boot; UNKNOWN if not to be read."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

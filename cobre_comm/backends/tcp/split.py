@@ -1,9 +1,9 @@
-"""Where the ranks of one color meet: a rendezvous of their own, which the parent has arranged.
+"""The rendezvous of the ranks of one color, which the parent arranges.
 
-Ranks that are one node share memory already, and need none. Otherwise the first rank of a color
-listens at a free port of the address at which it has listened for the parent. The parent's
-collectives carry the port and a fresh random token. The other ranks find that rank where they have
-found it before, so a split asks nothing new of firewalls but free ports.
+If all ranks of the parent are one node, the parts need no rendezvous. Otherwise the first rank of a
+color listens at a free port of the address at which it has listened for the parent. The parent's
+collectives carry the port and a fresh random token. The other ranks reach that rank at the address
+where they have found it before. So firewalls need allow nothing new but free ports.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Where = Mapping[int, tuple[Any, ...]]  # by rank: a socket address of any port t
 
 
 class Meeting(NamedTuple):
-    """How a rendezvous differs from that of a new job.
+    """The difference between a rendezvous of a split and that of a new job.
 
     Parameters
     ----------
     listener : socket or None
         Where rank 0 listens, instead of opening one.
     meanwhile : callable or None
-        What every rank does now and then; what it raises ends the rendezvous.
+        Called on every rank now and then; an exception of it ends the rendezvous.
     """
 
     listener: socket.socket | None = None
@@ -51,7 +51,7 @@ NEW_JOB = Meeting()
 
 @contextlib.contextmanager
 def opened_listener(part: Part, where: Where) -> Iterator[tuple[socket.socket | None, str]]:
-    """Open the listener of a part on its first rank; yield it, or why there is none."""
+    """Open the listener of a part on its first rank; yield it, and the problem if there is one."""
     listener, problem = None, ""
     try:
         if part.has_color and part.rank == 0 and part.size > 1:
@@ -81,7 +81,7 @@ def config_of_part(
 def arranged(
     group: Group, part: Part, config: TcpConfig, where: Where, listener: socket.socket | None
 ) -> TcpConfig:
-    """Return the configuration with the place where the ranks of a color meet; collective."""
+    """Return the configuration with host, port and token of the part's first rank; collective."""
     offer = np.zeros(1 + TOKEN_WORDS, dtype=np.int64)
     if listener is not None:
         offer[0] = listener.getsockname()[1]

@@ -1,12 +1,12 @@
-"""A file by which rank 0 gives the other ranks a secret, if their launcher gave them none.
+"""A file by which rank 0 gives the other ranks a secret, if their launcher has not.
 
 The file has mode 0600, is complete when it appears under its name, and is removed when the ranks
 have met. Only this user and root can read it. In a folder that others write to, something else may
-stand in its place: a FIFO, a folder, a link, another user's file. No rank waits at such a thing or
-reads it; the error says what it is. Rank 0 locks its file, so that a file which a killed rank 0 has
-left is known by its missing lock. The ranks of its machine wait for the next one, and the next rank
-0 that writes a file to that folder removes it. Some file systems do not show the lock of another
-machine, so nobody looks for that.
+stand in its place: a FIFO, a folder, a link, another user's file. No rank waits at it or reads it;
+the error says what it is. Rank 0 locks its file, so a file without a lock is one that a killed rank
+0 has left. The ranks of its machine then wait for the next file, and the next rank 0 that writes to
+the folder removes the old one. Some file systems do not show the locks of another machine, so only
+files of the own machine are judged by their locks.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def told_by_file(folder: str, name: str, rank: int, words: str, timeout_s: float
     Parameters
     ----------
     folder : str
-        Which all ranks see; empty: the working directory.
+        A folder that all ranks see; empty: the working directory.
     name : str
         Of the file.
     rank : int
         Rank 0 makes the file, and removes it in the end.
     words : str
-        What it holds if this is rank 0.
+        The content that rank 0 writes.
     timeout_s : float
         How long another rank waits for it; 0: without a limit.
 
@@ -141,7 +141,7 @@ def _awaited(path: Path, timeout_s: float) -> str:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """Open what stands at a path: no other process is waited for, and no link is followed."""
+    """Open the file at a path, without following a link or waiting at a FIFO."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         yield descriptor
@@ -150,7 +150,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def _what_stands_at(path: Path) -> str:
-    """Return words for what stands in the place of the file, "" where nothing can be told."""
+    """Return words on the kind and user of the file at a path; "" where there is none."""
     try:
         status = path.lstat()
     except OSError:
@@ -160,7 +160,7 @@ def _what_stands_at(path: Path) -> str:
 
 
 def _read(path: Path, descriptor: int) -> tuple[str, bool]:
-    """Return the words of rank 0, and whether it holds the file, or nobody can tell."""
+    """Return the words of rank 0, and False if rank 0 is known to have ended."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise InitializationFailed(

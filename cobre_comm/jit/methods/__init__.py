@@ -3,9 +3,9 @@
 Each overload sees the types of the arguments. Wrong types give an implementation that raises when
 it runs, with the message that Python gives. Otherwise the implementation makes the call, runs the
 entry by its address, and raises :class:`~cobre_comm.failure.Failure` for a status other than OK.
-Over ``local``, ``barrier``, ``broadcast`` and ``allreduce`` run an entry if something is wrong, and
-otherwise none. A call of wrong types goes to the record's ``refuse``. What else only a method can
-see reaches the entry as a length below zero.
+Over ``local``, ``barrier``, ``broadcast`` and ``allreduce`` with SUM, MIN, MAX or PROD run an entry
+only if something is wrong. A call of wrong types goes to the record's ``refuse``. Other problems
+that only a method can see reach the entry as a length below zero.
 """
 
 import importlib

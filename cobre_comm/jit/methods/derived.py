@@ -1,4 +1,4 @@
-"""Methods in ``@njit`` code that stand on others: scalar reductions, and blocks of one length.
+"""Methods in ``@njit`` code that call others: scalar reductions, and blocks of one length.
 
 A number of a scalar reduction stays in the frame of the function that reduces it.
 """
@@ -28,7 +28,7 @@ _KINDS = {
 
 
 def _kind_of(x):
-    """Return what a number is reduced as, its code, and what reads it; None if it is no number."""
+    """Return the type that reduces a number, its dtype code and reader; None if ``x`` is none."""
     is_bool = isinstance(x, (types.Boolean, types.BooleanLiteral))
     found = [kind for base, kind in _KINDS.items() if isinstance(x, base) and not is_bool]
     return found[0] if found else None

@@ -53,7 +53,7 @@ def _gatherv(comm, send, recv, counts, displs, root=0):
 
 
 def _as_sender(send, root, problem, error):
-    """Return what ranks do whose other arguments cannot be used: the root refuses them."""
+    """Return the implementation for unusable ``recv`` or tables, which only the root refuses."""
     is_contiguous, to_int = contiguity(send), integer_reader(root)
     numpy_dtype = as_dtype(send.dtype)
     dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
@@ -77,7 +77,7 @@ def _as_sender(send, root, problem, error):
 
 
 def _as_any_rank(send, recv, tables, root):
-    """Return what ranks do all of whose arguments can be used."""
+    """Return the implementation for usable arguments, on the root and on other ranks."""
     as_counts, as_displs = table(tables[0]), table(tables[1])
     send_contiguous, recv_contiguous = contiguity(send), contiguity(recv)
     numpy_dtype, to_int = as_dtype(send.dtype), integer_reader(root)

@@ -1,4 +1,4 @@
-"""What a communicator is, and whether it has been asked to stop; no rank waits for another one."""
+"""``rank``, ``size``, ``is_leader`` and ``stop_requested``, which wait for no other rank."""
 
 from __future__ import annotations
 

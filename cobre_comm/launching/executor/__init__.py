@@ -1,4 +1,4 @@
-"""Ranks in the workers of an executor: one rank per worker, which stays usable afterwards."""
+"""Run ranks in the workers of an executor: one rank per worker, which stays usable afterwards."""
 
 from cobre_comm.launching.executor.call import call_on_executor
 

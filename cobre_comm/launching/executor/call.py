@@ -46,7 +46,9 @@ def call_on_executor(
     WorkerError
         For the first rank that failed.
     RuntimeError
-        If not all workers come.
+        If the executor cannot run a task, or if not all workers come.
+    TypeError
+        If two ranks have come in one process.
     """
     submits, here = submitters(executor, size)
     with Guests(here, size, on_progress) as guests:
@@ -84,7 +86,7 @@ class Guests(Closing):
                 threading.Thread(target=self._hear, args=(sock, address[0]), daemon=True).start()
 
     def _hear(self, sock: socket.socket, address: str) -> None:
-        """Pass on what one authenticated worker says; None when it has gone."""
+        """Queue the messages of one authenticated worker, then None when it has gone."""
         with (
             contextlib.suppress(AuthenticationError, EOFError, OSError),
             accept(sock, self._secret) as connection,
@@ -116,7 +118,7 @@ class Guests(Closing):
             self._futures.append(submit(run_rank, invitation, *call))
 
     def meet(self, timeout_s: float | None) -> None:
-        """Wait until all workers have come; tell them where their ranks meet."""
+        """Wait until all workers have come; tell them the address at which their ranks meet."""
         deadline = time.monotonic() + COME_S
         while len(self._hellos) < self._size:
             self._step()
@@ -145,7 +147,7 @@ class Guests(Closing):
                 connection.send_bytes(pickle.dumps(Go(job | {"COBRE_TCP_RANK": str(rank)})))
 
     def wait(self) -> None:
-        """Hear ranks until all have ended, or one has failed and the others have had their say.
+        """Take messages until all ranks have ended, or for ``SAY_S`` after the first failure.
 
         Raises
         ------
@@ -194,7 +196,7 @@ class Guests(Closing):
                 self._endings.append(Ending(rank, code or 1, time.monotonic(), report))
 
     def _raise_what_a_future_knows(self) -> None:
-        """Raise why a task could not be run: it cannot be pickled, or the pool is broken."""
+        """Raise ``RuntimeError`` if a task could not run: not picklable, or the pool is broken."""
         for rank, future in enumerate(self._futures):
             if future.done() and rank not in self._hellos and not future.cancelled():
                 error = future.exception()
@@ -204,7 +206,7 @@ class Guests(Closing):
                     ) from error
 
     def close(self) -> None:
-        """Interrupt what still runs, and let go of the workers."""
+        """Interrupt the ranks that still run, and let go of the workers."""
         for future in self._futures:
             future.cancel()  # one that has not begun
         for connection in self._connections.values():

@@ -31,7 +31,7 @@ from cobre_comm.processes.port import ReservedPort
 
 
 def run_rank(invitation: Invitation, fn: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    """Be one rank of a launch; all that is to be told goes by the connection."""
+    """Be one rank of a launch; its progress and outcome go to the launcher by a connection."""
     if is_worker():
         raise RuntimeError("this worker is a rank of another launch; ranks need a process each")
     with connect(invitation) as connection, ReservedPort("0.0.0.0") as reserved:
@@ -54,7 +54,7 @@ def _outcome(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
 ) -> bytes:
-    """Return what the launcher is told in the end."""
+    """Call the function as a rank; return the message with its outcome, ``Done`` or ``Failed``."""
 
     def reporter(payload: Any) -> None:
         if invitation.wants_progress:
@@ -105,7 +105,7 @@ class _Interruption:
             )
 
     def end(self) -> None:
-        """Nothing interrupts the worker from now on."""
+        """Stop listening, so that nothing interrupts the worker from now on."""
         with self._lock:
             self._active = False
         hang_up(self._connection, socket.SHUT_RD)

@@ -1,4 +1,4 @@
-"""What executors differ in: how many workers they have, where, and how a task gets to one."""
+"""The differences between executors: number and place of the workers, and the way to submit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Submit = Callable[..., Any]
 
 
 def submitters(executor: Any, size: int) -> tuple[list[Submit], str]:
-    """Return what submits a task to the worker of each rank, and where workers reach this process.
+    """Return a submit function for each rank, and the address at which workers reach this process.
 
     Raises
     ------
     TypeError
-        For what is no executor, and for one whose workers are threads.
+        If it is no executor, or if its workers are threads.
     ValueError
         If it has fewer workers than ranks.
     """
@@ -72,7 +72,7 @@ def _of_dask(client: Any, size: int) -> tuple[list[Submit], str]:
 
 
 def _own_address(far: str) -> str:
-    """Return the address of this machine towards another one; nothing is sent."""
+    """Return the address of this machine on the way to another one, without sending anything."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((far, 9))

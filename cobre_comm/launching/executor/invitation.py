@@ -1,4 +1,4 @@
-"""What a worker of an executor is told, and the connection by which it and the launcher talk."""
+"""The first messages of a launcher and its workers, and the connection that carries them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ CONNECT_S = 30.0
 
 
 class Invitation(NamedTuple):
-    """Where the launcher listens, and who is invited.
+    """The address of the launcher, and the rank that a worker shall become.
 
     Parameters
     ----------
     host, port : str, int
         Of the launcher.
     secret : bytes
-        Which both prove before anything is unpickled; it came with the task.
+        Both ends prove that they know it before anything is unpickled; it comes with the task.
     rank : int
-        What the worker becomes.
+        The rank of the worker.
     wants_progress : bool
-        Whether somebody hears reports.
+        Whether the launcher wants reports of progress.
     """
 
     host: str
@@ -35,7 +35,7 @@ class Invitation(NamedTuple):
 
 
 class Hello(NamedTuple):
-    """The first words of a worker: who it is, and a port that is free there."""
+    """The first message of a worker: its rank, its process, and a port that is free there."""
 
     rank: int
     pid: int
@@ -44,16 +44,16 @@ class Hello(NamedTuple):
 
 
 class Go(NamedTuple):
-    """All workers have come: where their ranks meet."""
+    """The answer once all workers have come: the variables by which their ranks meet."""
 
     variables: dict[str, str]
 
 
 def connect(invitation: Invitation) -> Connection:
-    """Return the worker's end.
+    """Connect to the launcher; return the authenticated connection.
 
-    Where the launcher closes its listener while a connection is on its way, the worker's end may be
-    the only one: nothing comes by it, not even the end of the other.
+    If the launcher closes its listener while a connection is on its way, this end may be the only
+    one. Then nothing ever comes, not even an end of file, so the worker gives up after CONNECT_S.
     """
     address = (invitation.host, invitation.port)
     with socket.create_connection(address, timeout=CONNECT_S) as sock:
@@ -81,7 +81,7 @@ def receive(connection: Connection) -> Any:
 
 
 def hang_up(connection: Connection, how: int) -> None:
-    """Let the thread that reads from a connection see its end; that thread closes it."""
+    """Shut a connection down, so that the thread that reads from it sees the end and closes it."""
     with (
         contextlib.suppress(OSError),  # closed by now, or reset by the other end
         socket.socket(fileno=os.dup(connection.fileno())) as sock,

@@ -1,1 +1,1 @@
-"""Ranks that an MPI's ``mpiexec`` starts: finding it, its shims, what it leaves behind."""
+"""Ranks that an MPI's ``mpiexec`` starts: find it, serve its shims, remove its leftovers."""

@@ -1,7 +1,7 @@
 """Files that MPI libraries leave in shared memory when their ranks are killed.
 
-MPICH gives its segment a name that only its ranks know, and removes it in MPI_Finalize. Ranks that
-still run show it among what they have mapped.
+MPICH gives its segment a name that only its ranks know, and removes it in MPI_Finalize. While a
+rank runs, its mappings show the name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def segments_of(pid: int) -> set[str]:
 
 
 def remove(segments: set[str]) -> None:
-    """Remove those that are still there, once all ranks have ended."""
+    """Remove the files that are still there, once all ranks have ended."""
     for name in segments:
         with contextlib.suppress(OSError):
             Path(name).unlink()

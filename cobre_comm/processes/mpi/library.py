@@ -1,4 +1,4 @@
-"""Which MPI library mpi4py loads, asked in a process of its own."""
+"""Find the MPI library that mpi4py loads, by asking in a process of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if os.path.exists("/proc/self/maps"):
         paths = [line.split(None, 5)[5].strip() for line in maps if "/libmpi" in line]
 print("\\n" + json.dumps([MPI.Get_library_version(), paths[0] if paths else MPI.__file__]))
 """
-# What MPI_Get_library_version says, in lower case; the first sign that is in it counts.
+# Words in MPI_Get_library_version, in lower case, and the vendor; the first that is found counts.
 _VENDORS = (
     ("intel(r) mpi", "impi"),
     ("open mpi", "openmpi"),
@@ -43,11 +43,11 @@ class Library:
     Parameters
     ----------
     vendor : str
-        One word, lower case.
+        Name of its vendor, one word in lower case.
     version : str
-        What it says about itself.
+        The first line of MPI_Get_library_version.
     path : str
-        Its file, or mpi4py's own where that is not known.
+        Its file; mpi4py's extension where that is not known.
     environment : mapping
         The environment in which mpi4py finds it.
     """
@@ -92,7 +92,7 @@ def _with_and_without_our_libraries(environ: Mapping[str, str]) -> list[dict[str
 
 
 def _ask(environment: dict[str, str]) -> Library | str:
-    """Return the library, or why there is none."""
+    """Return the library, or a sentence on why mpi4py loads none."""
     try:
         answer = subprocess.run(
             [sys.executable, "-c", _QUESTION],

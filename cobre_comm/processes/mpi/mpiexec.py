@@ -1,7 +1,7 @@
-"""Which ``mpiexec`` starts ranks of the MPI library that mpi4py loads.
+"""Find the ``mpiexec`` that belongs to the MPI library that mpi4py loads.
 
 A machine may have several MPIs, and any of them may own the name ``mpiexec``. The starter of
-another one starts N processes that each believe to be rank 0 of 1; so the library is asked for its
+another MPI starts N processes that each believe to be rank 0 of 1. So the library is asked for its
 name, and the starter for its own.
 """
 
@@ -24,7 +24,7 @@ from cobre_comm.processes.mpi.variables import without_outer_job
 OVERRIDE = "COBRE_MPI_MPIEXEC"
 ANSWER_S = 20.0  # a starter on a slow network file system
 
-# What a starter's --version says, in lower case, and whose it is. Intel's is also a Hydra.
+# Words in a starter's --version, in lower case, and its MPI. Intel's starter is also a Hydra.
 _SIGNS = (
     ("intel(r) mpi", "impi"),
     ("open mpi", "openmpi"),
@@ -61,7 +61,7 @@ class Mpiexec:
         The whole environment to run it with: the one that was asked about, with what this MPI
         needs, and without what an outer job has set.
     starter : str
-        Whose options the executable understands; "" if that is not known.
+        The MPI whose options the executable understands; "" if that is not known.
     """
 
     library: str
@@ -86,7 +86,8 @@ class Mpiexec:
 def find_mpiexec(environ: Mapping[str, str]) -> Mpiexec:
     """Find the starter of the MPI that mpi4py loads.
 
-    Looked for in ``COBRE_MPI_MPIEXEC``, beside the library, beside the interpreter, on ``PATH``.
+    It is looked for in ``COBRE_MPI_MPIEXEC``, beside the library, beside the interpreter, and on
+    ``PATH``.
 
     Parameters
     ----------
@@ -121,12 +122,12 @@ def _wanted(library: Library) -> str:
 
 
 def _command(path: str) -> tuple[str, ...]:
-    """Return the executable; with what makes of PRRTE's own starter Open MPI's ``mpiexec``."""
+    """Return the executable, with options that make PRRTE's ``prterun`` act as Open MPI's."""
     return (path, "--personality", "ompi") if Path(path).name == "prterun" else (path,)
 
 
 def _chosen_by_user(library: Library, environment: dict[str, str]) -> Mpiexec:
-    """Take what ``COBRE_MPI_MPIEXEC`` says, options included, unless it is certainly wrong."""
+    """Take the command of ``COBRE_MPI_MPIEXEC``, unless it is missing or another MPI's."""
     name, *options = shlex.split(environment[OVERRIDE])
     found = shutil.which(name, path=environment.get("PATH"))
     if found is None:
@@ -160,7 +161,7 @@ def _candidates(library: Library, environment: Mapping[str, str]) -> Iterator[st
 
 
 def _owner(path: str, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return whose starter that is, "" if it does not say, and what it needs to work.
+    """Return the MPI of a starter, "" if it does not say, and the variables that it needs.
 
     Open MPI may have been moved after it was built (wheels are): then it has to be told its
     path, and does not print its version before.

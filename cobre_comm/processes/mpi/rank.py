@@ -17,11 +17,11 @@ class MpiRank(Rank):
     Parameters
     ----------
     rank : int
-        Which.
+        Its number.
     standard : Standard
         Its stdin, stdout and stderr.
     environment : mapping, optional
-        Added to what ``mpiexec`` gives to it.
+        Variables beside those that ``mpiexec`` gives to it.
     core : int, optional
         The core it is bound to.
 
@@ -46,7 +46,7 @@ class MpiRank(Rank):
 
     @property
     def is_ordered(self) -> bool:
-        """Whether a shim has got what it needs to start this rank."""
+        """Whether a shim has got its order to start this rank."""
         return self._standard is None
 
     @property
@@ -57,7 +57,7 @@ class MpiRank(Rank):
         return [*self._standard[:3], self.inbox.writer]
 
     def sent(self) -> None:
-        """Close what it has got, so that its pipes end when it does."""
+        """Close the launcher's copies of its descriptors, so that its pipes end when it does."""
         assert self.inbox is not None
         self.inbox.handed_over()
         if self._standard is not None:
@@ -65,20 +65,20 @@ class MpiRank(Rank):
             self._standard = None
 
     def began(self, pid: int) -> None:
-        """Take note of its process, and hand on the signals that came before it."""
+        """Note its process id, and send it the signals that came before it began."""
         self.pid = pid
         for number, group in self._owed:
             self.signal(number, group=group)
         self._owed.clear()
 
     def never_begins(self, code: int = 1) -> None:
-        """Take note that its start has failed, which is not its fault."""
+        """Note a failure that follows from ``mpiexec``, because the rank was never started."""
         lost = Report("", "", "", code, (STARTER,))
         self.ending = Ending(self.rank, code, time.monotonic(), lost)
 
     @property
     def announced(self) -> Ending | None:
-        """How it has reported to end: MPI_Finalize may wait for ranks that do not come."""
+        """Its ending as reported, for it may hang in MPI_Finalize until all ranks come."""
         if self._report is None or not self._report.exit_code:
             return None
         return Ending(self.rank, self._report.exit_code, time.monotonic(), self._report)

@@ -1,10 +1,11 @@
 """The program that ``mpiexec`` starts in place of a rank: it has the launcher start the rank.
 
 Run by path, isolated (``python -I -S shim.py NAME LAUNCHER``), by ``mpiexec``. It connects to
-the launcher's socket, says which rank it is, and gets what to run and where its input and output
-go. The rank has all that ``mpiexec`` gave, environment and descriptors, but is a child of the
-launcher: its parent here ends at once, and the launcher adopts orphans (PR_SET_CHILD_SUBREAPER of
-prctl(2)). So the launcher, not ``mpiexec``, sees how it ends, and decides which signals it gets.
+the launcher's socket, says which rank it is, and gets an order: the command, and the descriptors of
+input and output. The rank has the environment and descriptors that ``mpiexec`` gave, but is a child
+of the launcher: its parent here ends at once, and the launcher adopts orphans
+(PR_SET_CHILD_SUBREAPER of prctl(2)). So the launcher, not ``mpiexec``, sees how it ends, and
+decides which signals it gets.
 
 The shim ends when the launcher says so or is gone; until then ``mpiexec`` believes that the rank
 runs.
@@ -35,7 +36,7 @@ _IGNORED = (
 
 
 def connect(name: str, launcher: int) -> socket.socket:
-    """Return a connection to the launcher; end if that cannot be it, or cannot be the parent."""
+    """Connect to the launcher; exit if another process answers, or one in another PID namespace."""
     link = socket.socket(socket.AF_UNIX)
     link.connect(f"\0{name}")
     peer = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
@@ -59,7 +60,7 @@ def announced_rank() -> str:
 
 
 def receive_order(link: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Return what to run, and its stdin, stdout, stderr and report pipe."""
+    """Return the order, and the rank's stdin, stdout, stderr and report pipe."""
     header, descriptors, _, _ = socket.recv_fds(link, HEADER.size, 4)
     if len(header) < HEADER.size:
         os._exit(1)  # the job ends before this rank begins
@@ -69,7 +70,7 @@ def receive_order(link: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def begin(order: dict[str, Any], descriptors: list[int], link: socket.socket) -> None:
-    """Have an orphan become the rank."""
+    """Fork an orphan, which the launcher adopts, and let it become the rank."""
     reader, writer = os.pipe()
     parent = os.fork()
     if parent == 0:
@@ -105,7 +106,7 @@ def become(order: dict[str, Any], descriptors: list[int], link: socket.socket) -
 
 
 def main() -> None:
-    """Do what the module says."""
+    """Announce the rank, take the order, start the rank, and wait for the launcher."""
     name, launcher = sys.argv[1], int(sys.argv[2])
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)  # mpiexec may end the rank by way of the launcher

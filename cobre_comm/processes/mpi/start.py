@@ -1,7 +1,7 @@
-"""Starting ranks by ``mpiexec``: it starts shims, and they have the ranks started.
+"""Start ranks by ``mpiexec``: it starts shims, and each shim gets its order from here.
 
-``mpiexec`` gives each process the means to find its MPI peers. All else that a launcher does for
-ranks is done here as for other backends: input and output, signals, the report pipe, the end.
+``mpiexec`` gives each process the means to find its MPI peers. The launcher does all else as for
+other backends: input and output, signals, the report pipe, the end.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class MpiStart:
     Parameters
     ----------
     ranks : sequence of MpiRank
-        What is to be started.
+        The ranks to start.
     command : sequence of str
-        What each of them runs.
+        The command that each of them runs.
     loop : Loop
-        Where sockets are waited for.
+        The loop that serves the sockets.
     watch : callable
-        Is told the number of every process.
+        Called with the process id of ``mpiexec``, of each process that it starts and of each rank.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class MpiStart:
         self._ignored = [n for n in numbers if signal.getsignal(n) is signal.SIG_IGN]
 
     def start(self, mpiexec: Mpiexec, standard: Standard) -> None:
-        """Start ``mpiexec`` with that stdin, stdout and stderr; its ranks come later."""
+        """Start ``mpiexec`` with its stdin, stdout and stderr; its ranks come later."""
         _adopt_orphans(True)
         program = [sys.executable, "-I", "-S", shim.__file__, self._name, str(os.getpid())]
         command = mpiexec.start_command(len(self._ranks), program)
@@ -103,11 +103,11 @@ class MpiStart:
 
     @property
     def has_begun(self) -> bool:
-        """Whether every rank has."""
+        """Whether every rank has begun."""
         return all(rank.pid for rank in self._ranks.values())
 
     def look(self) -> None:
-        """See whether ``mpiexec`` has ended, which it should not do before :meth:`leave`."""
+        """Note an early end of ``mpiexec``, and the ranks that then never begin."""
         if self.process.ending is not None:
             return
         self.process.look()
@@ -121,7 +121,7 @@ class MpiStart:
 
     @property
     def ending(self) -> Ending | None:
-        """How ``mpiexec`` ended the job, if it did; its code is known once it has been reaped."""
+        """The ending of ``mpiexec``, if it has ended the job; its code is final once it exits."""
         if self.ended_at == NEVER:
             return None
         seen = self.process.ending
@@ -130,7 +130,7 @@ class MpiStart:
         return Ending(STARTER, code or 1, self.ended_at)
 
     def find_leftovers(self) -> None:
-        """Note what MPI has in shared memory: the job ends otherwise than by MPI_Finalize."""
+        """Note MPI's files in shared memory, because the job may end without MPI_Finalize."""
         if self._segments is None:
             found = [leftovers.segments_of(rank.pid) for rank in self._ranks.values()]
             self._segments = set().union(*found)
@@ -151,7 +151,7 @@ class MpiStart:
 
     def _hear(self, link: socket.socket) -> None:
         """Take a line: first ``RANK PARENT`` of the shim, then ``PID`` of the rank."""
-        # Lines are far shorter than what a socket may split, and the second answers an order.
+        # Lines are too short for a socket to split, and the second answers an order.
         try:
             words = link.recv(_LINE_BYTES).split()
         except BlockingIOError:
@@ -195,7 +195,7 @@ class MpiStart:
             rank.sent()
 
     def _hang_up(self, link: socket.socket) -> None:
-        """Forget a shim, which ends without us, or did."""
+        """Close the connection of a shim, which then ends or has ended."""
         rank = self._links.pop(link)
         self._loop.unserve(link.fileno())
         link.close()
@@ -203,7 +203,7 @@ class MpiStart:
             rank.never_begins()
 
     def end_starting(self) -> None:
-        """Kill ``mpiexec`` if some ranks have not begun: they never shall."""
+        """Kill ``mpiexec`` if some ranks have not begun, so that they never begin."""
         if not self.has_begun:
             self.process.signal(signal.SIGKILL, group=True)
 
@@ -213,7 +213,7 @@ class MpiStart:
         Parameters
         ----------
         step : callable
-            Waits until that time at most, and returns whether to wait no more.
+            Waits until a time at most, and returns whether to wait no more.
         """
         _adopt_orphans(False)
         self._loop.unserve(self._listener.fileno())
@@ -230,6 +230,6 @@ class MpiStart:
 
 
 def _adopt_orphans(adopt: bool) -> None:
-    """Become the parent of every descendant whose own ends, or no longer."""
+    """Let this process adopt descendants whose parent ends, or adopt no more."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot adopt ranks that mpiexec starts")

@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# By which an outer mpiexec says which rank of which job this process is. What users set
-# (OMPI_MCA_*, PMIX_MCA_*, I_MPI_*, MPICH_*) stays.
+# Variables by which an outer mpiexec tells this process its rank. Variables that users set
+# (OMPI_MCA_*, PMIX_MCA_*, I_MPI_*, MPICH_*) stay.
 _OUTER_RANK = re.compile(
     r"PMI_|PALS_|HYDI_|MPI_LOCAL|PRTE_LAUNCHED|PMIX_(?!MCA_|PREFIX)"
     r"|OMPI_(COMM_WORLD_|UNIVERSE_|APP_CTX_|NUM_APP_|FIRST_RANKS|FILE_LOC|ARGV|COMMAND|MCA_orte_)"
 )
-# By which a batch system says on which machines ranks may be started.
+# Variables by which a batch system says on which machines ranks may be started.
 _BATCH_JOB = re.compile(r"SLURM_|PBS_|LSB_|PE_HOSTFILE$")
-# Those of them that are about one process or one srun; the others tell ranks of what job they are.
+# Variables of a batch system about one process or one srun; the others describe the whole job.
 _BATCH_RANK = re.compile(
     r"SLURM_(PROCID|LOCALID|NODEID|STEP|TASK_PID|GTIDS|SRUN|LAUNCH|NTASKS$|NPROCS$)"
 )
 
 
 def without_outer_job(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that may be shown to an ``mpiexec`` that starts ranks here."""
+    """Return the environment for an ``mpiexec`` on this machine, without those of an outer job."""
     return {
         name: value
         for name, value in environ.items()
@@ -29,7 +29,7 @@ def without_outer_job(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_batch_job(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what a batch system says about the whole job, for ranks to read."""
+    """Return the variables of a batch system about the whole job, for ranks to read."""
     return {
         name: value
         for name, value in environ.items()

@@ -1,1 +1,1 @@
-"""What ranks write: cut into lines, put onto the launcher's own output, and into files."""
+"""The output of ranks: cut it into lines, relay it to the launcher's output and into files."""

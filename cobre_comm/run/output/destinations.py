@@ -1,4 +1,4 @@
-"""Where the output of ranks goes: to the launcher's own, into files, or nowhere."""
+"""The destinations of ranks' output: the launcher's own output, files, or /dev/null."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from cobre_comm.run.output.log_file import LogFile
 from cobre_comm.run.output.outlet import Outlet
 from cobre_comm.run.output.relay import Relay
 
-_OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3  # of what tcgetattr returns
+_OUTPUT_FLAGS, _LOCAL_FLAGS = 1, 3  # in the list of tcgetattr
 _FALLBACK_SIZE = (80, 24)
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What is done with the output of ranks.
+    """The choices of the user on the output of ranks.
 
     Parameters
     ----------
     prefix : bool
-        ``[rank]`` before each line; never in a job of one rank.
+        Whether ``[rank]`` stands before each line; in a job of one rank it never does.
     quiet : set of int
         The ranks whose output is not shown.
     tty : bool
@@ -45,7 +45,7 @@ class Shown:
 
 
 def parse_ranks(text: str | None, size: int) -> frozenset[int]:
-    """Return the ranks of a list such as ``0,2-4,7-``; ``ValueError`` for what is none."""
+    """Return the ranks of a list such as ``0,2-4,7-``; ``ValueError`` for any other text."""
     ranks: set[int] = set()
     for word in filter(None, (text or "").replace(" ", "").split(",")):
         first, dash, last = word.partition("-")
@@ -60,18 +60,19 @@ def parse_ranks(text: str | None, size: int) -> frozenset[int]:
 
 
 class Output:
-    """What the ranks of a job, and ``mpiexec``, write, on its way.
+    """The output of the ranks of a job, and of ``mpiexec``, on its way to its destinations.
 
-    A rank that is alone writes where the launcher does, unless something is done with its output.
+    A job of one rank writes directly to the launcher's stdout and stderr, unless the user has
+    chosen a terminal, quiet ranks or files.
 
     Parameters
     ----------
     loop : Loop
-        Where pipes and outlets are waited for.
+        The loop that serves pipes and outlets.
     size : int
         Number of ranks of the whole job.
     shown : Shown
-        What is done with it.
+        The choices of the user.
     """
 
     def __init__(self, loop: Loop, size: int, shown: Shown) -> None:
@@ -86,7 +87,7 @@ class Output:
         self._streams: dict[int, list[Stream]] = {}
 
     def of_rank(self, rank: int) -> Standard:
-        """Return the stdin, stdout and stderr of a rank; rank 0 reads what the launcher does."""
+        """Return the stdin, stdout and stderr of a rank; rank 0 has the launcher's stdin."""
         if self._is_direct:
             return Standard()
         colour = not os.environ.get("NO_COLOR")
@@ -120,27 +121,27 @@ class Output:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Of each rank: whether the launcher prints its traceback, which also goes to its file."""
+        """The variables of a rank: with a relay, it leaves its traceback to the launcher."""
         return {} if self._is_direct else {report_pipe.HOLDS_VARIABLE: "1"}
 
     def record(self, rank: int, text: str) -> None:
-        """Add to the file of a rank what it has left to the launcher to print."""
+        """Add to the file of a rank a text that it has left to the launcher to print."""
         if rank in self._shown.logs:
             self._shown.logs[rank].write(text.encode(errors="backslashreplace"))
 
     def mute_mpiexec(self) -> None:
-        """Show no more of what ``mpiexec`` writes."""
+        """Show no further output of ``mpiexec``."""
         for stream in self._streams[STARTER]:
             stream.is_muted = True
 
     @property
     def tails(self) -> dict[int, bytes]:
-        """The end of what each wrote to its stderr."""
+        """By rank, the end of its stderr."""
         return {rank: stderr.tail for rank, (_, stderr) in self._streams.items()}
 
     @property
     def problems(self) -> list[str]:
-        """What could not be written: to files, to stdout, to stderr."""
+        """A sentence on each file or outlet that is incomplete."""
         everything: list[LogFile | Outlet] = [*self._shown.logs.values(), *self.outlets]
         return [each.problem for each in everything if each.problem]
 
@@ -150,7 +151,7 @@ def _nothing() -> int:
 
 
 def _terminal(taken: int) -> tuple[int, int]:
-    """Return both ends of a terminal as wide as the launcher's, less what a prefix takes."""
+    """Return both ends of a pseudo-terminal, narrower than the launcher's by a prefix."""
     reader, writer = os.openpty()
     flags = termios.tcgetattr(writer)
     flags[_OUTPUT_FLAGS] &= ~termios.OPOST  # bytes come as they were written

@@ -22,7 +22,7 @@ _COLOURS = (36, 33, 32, 35, 34, 31)
 
 
 class Screen:
-    """What the terminal's last line is, shared by all streams that end there."""
+    """The state of the terminal's last line, shared by all streams that end there."""
 
     def __init__(self) -> None:
         self.unfinished: Stream | None = None  # whose unfinished line it is
@@ -35,21 +35,21 @@ class Stream:
     Parameters
     ----------
     outlet : Outlet
-        Where it goes.
+        Its destination.
     prefix : bytes
-        What stands before each line.
+        Bytes before each line.
     screen : Screen
         Shared by all streams of the job.
     log : LogFile, optional
-        Gets all that comes, byte for byte. A line goes there when it is whole, so that the two
-        streams of a rank, which share its file, do not cut each other's lines.
+        Gets all bytes as they are. A line goes there when it is whole, because both streams of a
+        rank share its file and must not cut each other's lines.
 
     Attributes
     ----------
     tail : bytes
-        The last that came.
+        The last ``TAIL_BYTES`` bytes.
     is_muted : bool
-        Whether what comes goes nowhere but into ``tail`` and ``log``.
+        Whether further bytes go to ``tail`` and ``log`` alone.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class Stream:
 
     @property
     def show_partial_at(self) -> float | None:
-        """When the unfinished line should be shown, if it should."""
+        """When the unfinished line is to be shown on a terminal; None if there is none."""
         if self._partial and self.outlet.is_terminal:
             return self._partial_since + PARTIAL_AFTER_S
         return None
 
     def feed(self, data: bytes) -> None:
-        """Take what the rank wrote; queue its whole lines."""
+        """Take bytes of the rank; queue its whole lines."""
         self.tail = (self.tail + data)[-TAIL_BYTES:]
         text = self._partial + data
         # A \r at the end may be half of a \r\n.
@@ -95,7 +95,7 @@ class Stream:
             self._screen.unfinished = self
 
     def finish(self) -> None:
-        """Queue what is left, as a line."""
+        """Queue the unfinished line, ended by a newline."""
         if self._partial:
             text, self._partial = self._partial, b""
             self._record(text)

@@ -1,4 +1,4 @@
-"""``--log-dir``: a file for each rank, with all that it writes, byte for byte."""
+"""``--log-dir``: a file for each rank, with the bytes of its whole output."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ class LogFile:
     Parameters
     ----------
     path : Path
-        Where it is; what it held is gone. ``OSError`` if it cannot be written.
+        Its path; an earlier file is replaced.
 
     Attributes
     ----------
     problem : str
-        Why it lacks the rest of what the rank wrote; "" if it has all.
+        A sentence, if the end of the output is missing; else "".
+
+    Raises
+    ------
+    OSError
+        If the file cannot be made.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,7 +34,7 @@ class LogFile:
         self._file = path.open("wb", buffering=0)
 
     def write(self, data: bytes) -> None:
-        """Add what the rank wrote; a disk that is full does not end the job."""
+        """Add bytes of the rank; a full disk does not end the job."""
         if self.problem:
             return
         view = memoryview(data)
@@ -41,7 +46,7 @@ class LogFile:
 
 
 def open_logs(folder: str, job: Job) -> dict[int, LogFile]:
-    """Return the files of the ranks that ``job`` has here; ``ValueError`` if one cannot be."""
+    """Open the files of the ranks of this node; ``ValueError`` if one cannot be made."""
     digits = len(str(job.size - 1))
     try:
         allow(len(job.ranks) + SPARE_DESCRIPTORS)

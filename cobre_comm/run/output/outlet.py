@@ -1,4 +1,4 @@
-"""Where the launcher writes: its stdout or stderr, never blocking on a slow reader."""
+"""The launcher's stdout or stderr, written without blocking on a slow reader."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from collections import deque
 from cobre_comm.run.descriptors import STDERR, STDOUT
 
 FULL_BYTES = 2**20  # then ranks' output is no longer read, until half of it is written
-# What select.poll calls writable takes this much of a pipe or terminal without blocking
-# (PIPE_BUF on Linux). A file takes anything.
+# A pipe or terminal that select.poll calls writable takes this much without blocking (PIPE_BUF on
+# Linux). A file takes any number of bytes.
 ATOMIC_BYTES = 4096
 FILE_BYTES = 2**20
 
 
 class Outlet:
-    """A file descriptor and what still has to be written to it.
+    """A file descriptor, with a queue of bytes to write to it.
 
     Attributes
     ----------
     fd : int
         The descriptor; it stays in blocking mode, since others may share it.
     is_terminal : bool
-        Whether a person looks at it.
+        Whether the descriptor is a terminal.
     is_broken : bool
         Whether its reader has gone; then everything is dropped.
     problem : str
-        Why it lacks the rest of what was put, as on a full disk; "" if it has all.
+        A sentence, if bytes could not be written, as on a full disk; else "".
     """
 
     def __init__(self, fd: int) -> None:
@@ -43,17 +43,17 @@ class Outlet:
 
     @property
     def is_full(self) -> bool:
-        """Whether what is pending should be written before more comes."""
+        """Whether the queue should be written before more bytes are put."""
         return self._pending_bytes >= FULL_BYTES
 
     @property
     def has_room(self) -> bool:
-        """Whether more may come again, after having been full."""
+        """Whether bytes may be put again, after the queue was full."""
         return self._pending_bytes <= FULL_BYTES // 2
 
     @property
     def is_empty(self) -> bool:
-        """Whether everything is written."""
+        """Whether the queue is empty."""
         return not self._pending
 
     def put(self, data: bytes) -> None:
@@ -63,11 +63,11 @@ class Outlet:
             self._pending_bytes += len(data)
 
     def write_some(self) -> None:
-        """Write what can be written without blocking; call it when ``poll`` says writable."""
+        """Write as much as does not block; call this when ``poll`` says writable."""
         data = self._pending[0]
         try:
             written = os.write(self.fd, memoryview(data)[: self._limit])
-        except BlockingIOError:  # who shares the descriptor has set it so
+        except BlockingIOError:  # another process that shares the descriptor has set it so
             return
         except OSError as error:
             if isinstance(error, BrokenPipeError):

@@ -21,9 +21,9 @@ class Relay:
     Parameters
     ----------
     outlets : iterable of Outlet
-        Where the streams end.
+        The destinations of the streams.
     loop : Loop
-        Where pipes and outlets are waited for.
+        The loop that serves pipes and outlets.
     """
 
     def __init__(self, outlets: Iterable[Outlet], loop: Loop) -> None:
@@ -34,7 +34,7 @@ class Relay:
         self._waiting: set[int] = set()  # outlets that have something to write
 
     def add(self, pipe: int, stream: Stream) -> None:
-        """Read that pipe into that stream from now on, and close it at its end."""
+        """Read a pipe into a stream from now on, and close the pipe at its end."""
         os.set_blocking(pipe, False)
         self._streams[pipe] = stream
         self._listen(pipe)
@@ -58,7 +58,7 @@ class Relay:
         return not self._streams and all(outlet.is_empty for outlet in self._outlets.values())
 
     def step(self, until: float) -> None:
-        """Wait until something happens, at most until then."""
+        """Serve the pipes and outlets that are ready; wait for them at most until a time."""
         partial_at = [at for s in self._streams.values() if (at := s.show_partial_at) is not None]
         self._loop.step(min([until, *partial_at]))
         if partial_at:
@@ -66,7 +66,7 @@ class Relay:
         self._arm()
 
     def close(self) -> None:
-        """Stop reading; keep what came."""
+        """Stop reading, and finish the streams with the bytes that have come."""
         for pipe in list(self._streams):
             self._end(pipe)
         self._arm()
@@ -105,7 +105,7 @@ class Relay:
                 stream.show_partial()
 
     def _arm(self) -> None:
-        """Bring what the loop looks at up to date with the outlets."""
+        """Let the loop serve outlets with bytes to write, and pipes whose outlet has room."""
         for fd, outlet in self._outlets.items():
             if not outlet.is_empty and fd not in self._waiting:
                 self._loop.serve(fd, partial(self._write, outlet), select.POLLOUT)

@@ -1,4 +1,4 @@
-"""A hydrothermal case: its data, how they are read from JSON, and random ones.
+"""A hydrothermal case: its data, a reader for JSON, and random cases.
 
 Plain Python and NumPy; nothing here is compiled.
 """

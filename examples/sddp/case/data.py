@@ -35,10 +35,10 @@ class Thermal:
 
 @dataclass(frozen=True)
 class Case:
-    """A case; `demand`, `probabilities` are [T][K_t], `inflows` [T][K_t][H].
+    """A case of T stages, H hydros and K_t openings in stage t.
 
-    `known` is the optimum the file states, if any; `known_is_bound` says that it is only a lower
-    bound of it.
+    `demand` and `probabilities` have the shape [T][K_t], `inflows` [T][K_t][H]. `known` is the
+    optimum that the file states, or None; with `known_is_bound` it is only a lower bound.
     """
 
     name: str

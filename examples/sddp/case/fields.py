@@ -27,7 +27,7 @@ class CaseError(ValueError):
 
 
 def show(value: Any) -> str:
-    """Return `value` as JSON would write it, shortened."""
+    """Return `value` as JSON, shortened to 60 characters."""
     if isinstance(value, dict):
         return f"an object with {len(value)} fields"
     if isinstance(value, list):
@@ -37,13 +37,13 @@ def show(value: Any) -> str:
 
 
 class Field:
-    """One value of a parsed JSON file and the way to it."""
+    """One value of a parsed JSON file, with its path in the file."""
 
     def __init__(self, file: str, path: str, value: Any) -> None:
         self.file, self.path, self.value = file, path, value
 
     def error(self, expected: str, found: str | None = None) -> CaseError:
-        """Return the error that this field is not what is expected."""
+        """Return the error that names this field, its value and the expected one."""
         found = show(self.value) if found is None else found
         return CaseError(self.file, self.path or "the file", found, expected)
 
@@ -61,7 +61,7 @@ class Field:
         return Field(self.file, path, self.value[name])
 
     def items(self, length: int | None = None, what: str = "") -> list["Field"]:
-        """Return the elements of this list, which must have `length` of them if given."""
+        """Return the elements of this list, of which there must be `length` unless that is None."""
         if not isinstance(self.value, list):
             raise self.error("a list")
         if length is not None and len(self.value) != length:

@@ -1,7 +1,7 @@
 """Random cases of any size: seeded, and always feasible.
 
-Feasible because inflows are not negative, a reservoir starts at or above its least volume, spill
-is not bounded and unmet demand may be paid for.
+They are feasible because inflows are not negative, and a reservoir starts at or above its least
+volume. Spill is not bounded, and a deficit has a price.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Shape:
-    """What a random case is like: its sizes, and which optional parts it has."""
+    """The sizes of a random case, and its optional parts."""
 
     hydros: int
     thermals: int

@@ -1,4 +1,4 @@
-"""Reading a case from JSON, every field checked.
+"""Read a case from JSON, and check every field.
 
 The schema is described in README.md. Shapes that the file may abbreviate are spelled out here:
 every hydro has segments, every thermal a cost per stage, every opening its demand.
@@ -47,7 +47,7 @@ def parse_case(data: bytes, file: str) -> Case:
 
 
 def _refuse_unsupported(root: Field) -> None:
-    """Raise if the case asks for what this example cannot do."""
+    """Raise if the case needs a feature that this example lacks."""
     for feature in root.get("features").items():
         if feature.text() not in FEATURES:
             raise feature.error("one of " + ", ".join(FEATURES))
@@ -121,7 +121,7 @@ def _read_probabilities(field: Field, stages: int) -> list[list[float]]:
 
 
 def _read_demand(root: Field, stages: int, openings: list[int]) -> list[list[float]]:
-    """Return the demand of every opening, from `demand_outcomes` where given."""
+    """Return the demand of every opening, from `demand_outcomes` if the file has it."""
     demand = root.get("demand").numbers(stages, "one per stage", 0.0)
     if not root.has("demand_outcomes") or root.value["demand_outcomes"] is None:
         return [[d] * k for d, k in zip(demand, openings, strict=True)]
@@ -137,9 +137,9 @@ def _read_inflows(field: Field, openings: list[int], hydros: int) -> list[list[l
 
 
 def _read_known(root: Field) -> tuple[float | None, bool]:
-    """Return the optimum stated in the file and whether it is only a lower bound.
+    """Return the optimum stated in the file, and whether it is only a lower bound.
 
-    These fields describe the case, they are not part of it: if they are odd they are ignored.
+    These fields describe the case and are not part of it, so odd values are ignored.
     """
     try:
         verified = root.get("verified")

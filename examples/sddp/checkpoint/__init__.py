@@ -1,4 +1,4 @@
-"""The checkpoint of a training: a file from which it goes on, and which is its policy.
+"""The checkpoint of a training: a file that holds its policy, and from which it goes on.
 
-Rank 0 writes and reads it. It says nothing of ranks, so any number of them can go on from it.
+Rank 0 writes and reads it. Nothing in it depends on ranks, so any number of them can go on from it.
 """

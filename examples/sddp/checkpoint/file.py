@@ -1,4 +1,4 @@
-"""A checkpoint on disk: written beside and renamed, verified before it is used."""
+"""A checkpoint on disk: written to a draft that replaces it, verified before it is used."""
 
 import contextlib
 import hashlib
@@ -18,12 +18,12 @@ LINE = 1 << 24
 
 
 def draft_of(path: Path) -> Path:
-    """Return the name under which the checkpoint `path` is written before it replaces that."""
+    """Return the path of the draft that is written first, and then replaces `path`."""
     return path.with_name(path.name + ".part")
 
 
 def write_checkpoint(path: Path, header: Header, arrays: Iterable[np.ndarray]) -> None:
-    """Replace `path` by a checkpoint of `arrays`, in one moment: it is the old or the new one."""
+    """Replace `path` by a checkpoint of `arrays`, so that it is always the old or the new one."""
     draft = draft_of(path)
     try:
         with draft.open("wb") as file:
@@ -48,7 +48,7 @@ def _put(file: BinaryIO, digest: "hashlib._Hash", data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name of a file outlive a loss of power."""
+    """Make the renaming of a file survive a loss of power."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -57,14 +57,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 def verify(path: Path, fields: int) -> Header:
-    """Return the header of the checkpoint `path`, all of which has been read and found whole.
+    """Return the header of the checkpoint `path`, after checking the digest of the whole file.
 
     Raises
     ------
     CheckpointError
         If the file is not a whole checkpoint of this version, or cannot be read.
     FileNotFoundError
-        If there is none.
+        If there is no such file.
     """
     try:
         with path.open("rb") as file:

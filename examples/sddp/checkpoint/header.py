@@ -1,8 +1,8 @@
-"""What a checkpoint says of itself: the version, and whose cuts it holds.
+"""The header of a checkpoint: its version, and the case and sizes of its cuts.
 
-The file is the line `MAGIC` with the version, a line of JSON (`Header`), numbers of 8 bytes as they
-lie in memory, and the SHA-256 of all that. The numbers are the trace, the reference volumes of each
-stage, and the cuts of each stage, coefficient by coefficient.
+The file begins with the line `MAGIC` and the version, and a line of JSON (`Header`). Numbers of 8
+bytes follow as they lie in memory, and the SHA-256 of all that. The numbers are the trace, the
+reference volumes of each stage, and the cuts of each stage, coefficient by coefficient.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class Header:
-    """Whose cuts a checkpoint holds, and how much of what."""
+    """The case and seed of the cuts in a checkpoint, and the sizes of its arrays."""
 
     case: str
     case_sha256: str
@@ -47,7 +47,7 @@ def decode(data: bytes) -> Header:
     Raises
     ------
     CheckpointError
-        If it is none; the sentence lacks its subject, the file.
+        If the line is no header; the caller adds the subject of the sentence, the file.
     """
     try:
         header = Header(**json.loads(data))

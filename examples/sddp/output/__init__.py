@@ -1,4 +1,4 @@
-"""What a training shows and writes: lines on a terminal, a plot, a JSON file.
+"""The output of the programs: lines on a terminal, plots, tables, JSON files.
 
 Only rank 0 has output.
 """

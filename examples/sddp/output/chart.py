@@ -1,7 +1,7 @@
 """The convergence plot: both bounds, and the gap between them, over iterations and over time.
 
-One iteration simulates few trajectories. So the upper bound that is drawn is the mean over the last
-iterations, at most `WINDOW` of them and never those of the first half.
+One iteration simulates few trajectories. So the upper bound is drawn as the mean over the last
+iterations: at most `WINDOW` of them, and none of the first half.
 """
 
 from pathlib import Path
@@ -13,14 +13,14 @@ from training.run import Training
 from output.style import BLUE, GREY, ORANGE, figure_of
 
 WINDOW = 20
-"""Largest number of iterations that an upper bound is the mean of."""
+"""Largest number of iterations whose mean is an upper bound."""
 
 FLOOR = 1e-9
 """Gaps below this are rounding."""
 
 
 def save_plot(training: Training, path: Path) -> None:
-    """Draw how `training` converged to `path`: bounds above, relative gaps below."""
+    """Draw the convergence of `training` to the file `path`: bounds above, relative gaps below."""
     trace = training.trace
     iterations = np.arange(1, len(trace) + 1)
     seconds = np.cumsum(trace["wall_ns"]) * 1e-9
@@ -78,9 +78,9 @@ def _draw_bounds(
 def _draw_gaps(
     axes: Any, x: np.ndarray, training: Training, upper: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    """Draw how far the bound is below the upper one, and below the known optimum.
+    """Draw the relative gaps from the lower bound to the upper one and to the known optimum.
 
-    A gap of nothing, and one that is negative by chance, leaves the plot downwards.
+    A gap of zero, or one that is negative by chance, leaves the plot at the bottom.
     """
     lower, (mean, half) = training.trace["lower_bound"], upper
     lines = [(mean + half, "-", "to simulated cost + 95 %", ORANGE)]

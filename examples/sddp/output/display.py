@@ -1,4 +1,4 @@
-"""What rank 0 shows: a line for some of the iterations, then a summary."""
+"""The lines that rank 0 prints: some of the iterations, then a summary."""
 
 import sys
 
@@ -47,7 +47,7 @@ class Display:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the moving line and show the last iteration if it was not."""
+        """Stop the moving line, and show the last iteration if it has not been shown."""
         if self.live:
             self.progress.stop()
         if self.active and self.last:
@@ -55,7 +55,7 @@ class Display:
             self.last = ""
 
     def watch(self, line: np.void) -> None:
-        """Take note of one iteration; `line` is a record of the trace."""
+        """Count one iteration and show it if it is due; `line` is a record of the trace."""
         self.count += 1
         self.elapsed += line["wall_ns"] * 1e-9
         if not self.active:
@@ -79,7 +79,7 @@ class Display:
             sys.stdout.flush()
 
     def announce(self, case: Case, backend: str, ranks: int) -> None:
-        """Say what is about to be trained."""
+        """Print the sizes of the case, the backend and the number of ranks."""
         if self.active:
             openings = sum(len(p) for p in case.probabilities)
             self.console.print(
@@ -90,7 +90,7 @@ class Display:
             )
 
     def summarise(self, training: Training) -> None:
-        """Show the result beside the optimum the case file states."""
+        """Print the result beside the optimum that the case file states."""
         if not self.active:
             return
         before = training.resumed_after

@@ -9,11 +9,11 @@ from simulation.evaluate import Evaluation
 from output.style import BLUE, ORANGE, figure_of
 
 BANDS = ((0.05, 0.95, 0.18), (0.25, 0.75, 0.3))
-"""Two quantiles, and how opaque the band between them is."""
+"""Two quantiles, and the opacity of the band between them."""
 
 
 def save_fans(evaluation: Evaluation, path: Path) -> None:
-    """Draw storage of all reservoirs together, and the price, to `path`."""
+    """Draw quantiles of the total storage and of the spot price to the file `path`."""
     case, table = evaluation.case, evaluation.table
     storage = sum(a for name, a in table.items() if name.startswith("storage_"))
     full = sum(hydro.vmax for hydro in case.hydros)

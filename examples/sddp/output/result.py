@@ -10,7 +10,7 @@ from training.run import Training
 
 
 def unwritable(program: str, paths: Mapping[str, Path | None]) -> list[str]:
-    """Return what is wrong with output files, by their option: a sentence for each that is."""
+    """Return a sentence for each output file, named by its option, that cannot be written."""
     return [
         f"{program}: error: cannot write {option} {path}; name a file in a folder that exists"
         for option, path in paths.items()
@@ -24,9 +24,9 @@ def _is_writable(path: Path) -> bool:
 
 
 def both_bases(traces: Mapping[str, Any]) -> dict[str, Any]:
-    """Return numbers, or lists of them, in hexadecimal, and beside these under "decimal" as JSON.
+    """Return numbers, or lists of them, as hexadecimal texts, and under "decimal" as they are.
 
-    Two results are compared by the hexadecimal ones. The decimals read back as the same bits too.
+    Two results are compared by the hexadecimal texts. The decimals read back as the same bits too.
     """
     hexadecimal = {
         name: value.hex() if isinstance(value, float) else [x.hex() for x in value]

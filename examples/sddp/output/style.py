@@ -1,4 +1,4 @@
-"""How plots look: sized for the page of a paper, in colours that everyone tells apart."""
+"""The style of plots: sized for the page of a paper, in colours that everyone tells apart."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,7 +43,7 @@ def figure_of(path: Path, rows: int, columns: int, height_in: float) -> Iterator
 
 
 def suffix_problem(program: str, path: Path | None) -> list[str]:
-    """Return what is wrong with the ending of a plot's name: one sentence or none."""
+    """Return a sentence on the file name of a plot if its ending is unknown, else an empty list."""
     if path is None or path.suffix in (".png", ".pdf", ".svg"):
         return []
     return [f"{program}: error: --plot {path} must end in .png, .pdf or .svg"]

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def table_problem(program: str, path: Path | None) -> list[str]:
-    """Return why a table cannot have the name `path`: one sentence or none."""
+    """Return a sentence if a table cannot be written as `path`, else an empty list."""
     if path is None or path.suffix == ".csv":
         return []
     if path.suffix != ".parquet":
@@ -19,7 +19,7 @@ def table_problem(program: str, path: Path | None) -> list[str]:
 
 
 def write_table(columns: dict[str, np.ndarray], path: Path) -> None:
-    """Write (S, T) arrays as columns to `path`, after the numbers of scenario and stage from 0."""
+    """Write (S, T) arrays as columns to `path`, after columns with scenario and stage, from 0."""
     scenario, stage = np.indices(next(iter(columns.values())).shape)
     flat = {
         name: a.ravel() for name, a in {"scenario": scenario, "stage": stage, **columns}.items()

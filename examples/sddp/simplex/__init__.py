@@ -1,4 +1,4 @@
-"""The dual simplex on a dense tableau, and a primal one that mends: state, pivots, solution, solve.
+"""A linear program: its tableau, the dual simplex, a primal one that mends, and checks.
 
-It knows nothing of water; a program may gain and lose rows between two solves.
+It knows nothing of water. A program may gain and lose rows between two solves.
 """

@@ -2,16 +2,16 @@
 
 Ratio test with bound flipping (the "long step"): a boxed variable whose dual ratio is passed is
 moved to its other bound instead of entering, as long as the row stays infeasible. Ties go to the
-largest pivot. A dual step never turns back: a reduced cost whose sign rounding has turned is taken
-for zero when its variable enters. What that leaves is for `simplex.primal`. A solve that takes
-unusually many steps goes on with leaving and entering variable chosen by least index, which cannot
-cycle (Bland), and with bounds kept a little less tightly, so that rounding cannot keep it going
+largest pivot. A dual step never turns back, because a reduced cost whose sign rounding has turned
+is taken for zero when its variable enters. `simplex.primal` mends reduced costs that are left
+wrong. After unusually many steps, leaving and entering variables are chosen by least index, which
+cannot cycle (Bland). Bounds are then kept a little less tightly, so that rounding cannot cycle
 either.
 
 References: A. Koberstein, "The dual simplex method, techniques for a fast and stable
 implementation", thesis, Paderborn 2005, ch. 3 and 6; R. G. Bland, Math. Oper. Res. 2 (1977) 103.
 
-What a solve returns depends on nothing but the program and the basis it starts from.
+The result of a solve depends on nothing but the program and its first basis.
 """
 
 import numpy as np
@@ -42,10 +42,10 @@ REFRESH = 200
 
 @njit(**PLAIN)
 def rest_boxed(lp: Lp) -> None:
-    """Rest each boxed variable where its reduced cost asks.
+    """Put each boxed nonbasic variable on the bound that its reduced cost asks for.
 
-    Only before the first pivot. Between pivots a cost that rounding has put on the wrong side of
-    zero would send its variable to the bound from which the next pivots bring it back, and so on.
+    This is done only before the first pivot. Between pivots, rounding may put a cost on the wrong
+    side of zero. It would send its variable to a bound from which the next pivots bring it back.
     """
     for j in range(lp.red.size):
         var = lp.nonbasic[j]
@@ -57,7 +57,7 @@ def rest_boxed(lp: Lp) -> None:
 
 @njit(**PLAIN)
 def compute_basics(lp: Lp) -> None:
-    """Compute all values from where the nonbasic variables rest."""
+    """Compute the values of all variables from the resting values of the nonbasic ones."""
     n = lp.red.size
     for j in range(n):
         lp.xn[j] = resting_value(lp, lp.nonbasic[j])
@@ -70,7 +70,7 @@ def compute_basics(lp: Lp) -> None:
 
 @njit(**PLAIN)
 def choose_row(lp: Lp, bland: bool) -> tuple[int, float]:
-    """Return the row to leave and how far it misses its bound (negative: it is above)."""
+    """Return the leaving row, and its distance to the bound that it misses (negative: above)."""
     row, miss, largest = -1, 0.0, 0.0
     tolerance = IMPOSSIBLE if bland else FEASIBLE
     for i in range(lp.head[ROWS]):
@@ -93,7 +93,7 @@ def choose_row(lp: Lp, bland: bool) -> tuple[int, float]:
 
 @njit(**PLAIN)
 def largest_entry(lp: Lp, r: int) -> float:
-    """Return the largest entry of row `r`: rounding errors of the others are in its measure."""
+    """Return the largest absolute entry of row `r`, the measure of the row's rounding errors."""
     largest = 0.0
     for j in range(lp.red.size):
         largest = max(largest, abs(lp.tab[r, j]))
@@ -140,10 +140,10 @@ def flip(lp: Lp, c: int) -> None:
 
 @njit(**PLAIN)
 def pick(lp: Lp, r: int, count: int, bland: bool) -> int:
-    """Return which candidate has the least ratio; of near equals the largest entry, or index.
+    """Return the candidate of least ratio; of near equals the largest entry, or least index.
 
-    Near equal is what keeps every reduced cost within `HARRIS` of its sign (P. M. J. Harris,
-    Math. Programming 5 (1973) 1): entries too small to divide by are avoided that way.
+    Ratios are near equal if every reduced cost stays within `HARRIS` of its sign (P. M. J. Harris,
+    Math. Programming 5 (1973) 1). That avoids entries too small to divide by.
     """
     best = 0
     limit = np.inf
@@ -168,8 +168,9 @@ def pick(lp: Lp, r: int, count: int, bland: bool) -> int:
 def choose_column(lp: Lp, r: int, miss: float, bland: bool) -> tuple[int, float]:
     """Return the entering column and its ratio, flipping bounds on the way; -1 if none is left.
 
-    None left means: with every variable on the bound that helps most, row `r` still misses, by
-    what is returned instead of the ratio. If that is no more than rounding, the last one enters.
+    If none is left, row `r` misses its bound even with every variable on the bound that helps most.
+    The rest of the miss is then returned in place of the ratio. If the last candidate leaves a miss
+    of no more than rounding, it enters.
     """
     bound = lp.lower[lp.basis[r]] if miss > 0.0 else lp.upper[lp.basis[r]]
     rounding = IMPOSSIBLE * (1.0 + abs(bound))
@@ -191,7 +192,7 @@ def choose_column(lp: Lp, r: int, miss: float, bland: bool) -> tuple[int, float]
 
 @njit(**PLAIN)
 def exchange(lp: Lp, r: int, c: int, bound: int) -> None:
-    """Bring row `r` exactly to the bound it misses (`AT_...`) by letting column `c` enter."""
+    """Bring row `r` exactly to the bound that it misses (`AT_...`); column `c` enters."""
     leaving = lp.basis[r]
     lp.status[leaving] = bound
     target = resting_value(lp, leaving)
@@ -207,8 +208,8 @@ def exchange(lp: Lp, r: int, c: int, bound: int) -> None:
 def shift(lp: Lp, c: int) -> None:
     """Take the reduced cost of the entering column `c` for zero, if its sign is wrong.
 
-    As it is, it would turn the dual step back. Divided by a small pivot that would be a long step,
-    on which all reduced costs lose their signs. `reprice` takes the shift back.
+    With the wrong sign the dual step would go back. Divided by a small pivot, it would be a long
+    step on which all reduced costs lose their signs. `reprice` takes the shift back.
     """
     status = lp.status[lp.nonbasic[c]]
     d = lp.red[c]
@@ -219,7 +220,7 @@ def shift(lp: Lp, c: int) -> None:
 
 @njit(**PLAIN)
 def reprice(lp: Lp) -> None:
-    """Compute the reduced costs from the costs as given, and in `ratio` the size of their terms."""
+    """Compute the reduced costs from the original costs, and in `ratio` the size of their terms."""
     n = lp.cost.size
     for j in range(n):
         lp.red[j] = lp.cost[lp.nonbasic[j]] if lp.nonbasic[j] < n else 0.0

@@ -1,8 +1,8 @@
-"""Bounded-variable primal simplex on the tableau: mends reduced costs of the wrong sign.
+"""Bounded-variable primal simplex on the tableau, which mends reduced costs of the wrong sign.
 
 The dual simplex ends with every row within its bounds. Its tolerances may leave a reduced cost on
-the wrong side of zero, by little at first and by more behind a small pivot. Such a variable enters
-here, and rows stay within their bounds, so that this cannot undo what the dual simplex has done.
+the wrong side of zero, by little at first and by more after a small pivot. Such a variable enters
+here while rows stay within their bounds, so that the work of the dual simplex is kept.
 
 Ratio test of P. M. J. Harris, Math. Programming 5 (1973) 1.
 """
@@ -25,12 +25,12 @@ from simplex.state import AGE, AT_LOWER, AT_UPPER, ROWS, Lp
 from simplex.tableau import rebuild
 
 ROUNDED = 1e-13
-"""A reduced cost within this of zero, times the size of what it is made of, has no sign."""
+"""A reduced cost within this of zero, times the size of its terms, has no sign."""
 
 
 @njit(**PLAIN)
 def choose_entering(lp: Lp, bland: bool) -> tuple[int, float]:
-    """Return the column whose reduced cost is most wrong and which way it goes; -1 if none is."""
+    """Return the column of the most wrong reduced cost and its direction; -1 if none is wrong."""
     column, way, worst = -1, 0.0, 0.0
     for j in range(lp.red.size):
         var = lp.nonbasic[j]
@@ -60,10 +60,10 @@ def room_of(lp: Lp, i: int, entry: float) -> float:
 
 @njit(**PLAIN)
 def choose_leaving(lp: Lp, c: int, way: float) -> tuple[int, float, float]:
-    """Return the row that stops column `c`, after what step, and its entry; -1 if none does.
+    """Return the row that stops column `c`, the step to it, and its entry; -1 if no row does.
 
-    Of rows that stop it at nearly the same step, the one with the largest entry; entries are
-    measured by the largest of their row.
+    Of rows that stop it at nearly the same step, the row with the largest entry is taken. Entries
+    are relative to the largest of their row.
     """
     limit = np.inf
     for i in range(lp.head[ROWS]):

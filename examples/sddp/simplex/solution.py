@@ -1,4 +1,4 @@
-"""Reading the solution of a tableau, and its check against the original data."""
+"""Read the solution of a tableau, and check it against the original data."""
 
 import numpy as np
 from compiled import PLAIN
@@ -42,8 +42,8 @@ def read_primal(lp: Lp) -> float:
 def refine(lp: Lp) -> None:
     """Correct the basic values once by the residual of `x` (iterative refinement).
 
-    Columns of nonbasic row activities are columns of the basis inverse, so a residual of such a
-    row says directly how the basic values must move; a basic activity is what its row gives.
+    Columns of nonbasic row activities are columns of the basis inverse. So a residual of such a row
+    says directly how the basic values must move; a basic activity is what its row gives.
     """
     m, n = lp.a.shape
     lp.y[:] = 0.0
@@ -106,11 +106,11 @@ def refine_price(lp: Lp) -> None:
 
 @njit(**PLAIN)
 def mend_dual(lp: Lp) -> float:
-    """Shrink `y` until no reduced cost has the wrong sign; return the largest that is left.
+    """Shrink `y` until no reduced cost has the wrong sign; return the largest one that still has.
 
     A reduced cost of the wrong sign on an unbounded variable would make the dual objective
-    infinite. If it is small beside the cost, `y` is shrunk towards zero, where all costs are as
-    given.
+    infinite. If it is small beside the cost, `y` is shrunk towards zero, where the reduced costs
+    are the costs of the program.
     """
     worst, shrink = 0.0, 1.0
     for j in range(lp.cost.size):
@@ -134,8 +134,8 @@ def mend_dual(lp: Lp) -> float:
 def read_dual(lp: Lp) -> float:
     """Fill `y`, `dual` and the dual objective; return the dual infeasibility that was not mended.
 
-    For every variable the objective takes the bound that its recomputed reduced cost asks for,
-    so by weak duality it is a lower bound of the optimum even where `y` has rounding errors. An
+    For every variable the objective takes the bound that its recomputed reduced cost asks for. So
+    by weak duality it is a lower bound of the optimum, even where `y` has rounding errors. An
     infinite bound is replaced by the variable's `ceiling`.
     """
     m, n = lp.a.shape
@@ -156,7 +156,7 @@ def read_dual(lp: Lp) -> float:
 
 @njit(**PLAIN)
 def read_excess(lp: Lp) -> float:
-    """Return by how much a basic variable passes its bound, relative to one plus that bound."""
+    """Return the largest excess of a basic variable over its bound, relative to one plus that."""
     worst = 0.0
     for i in range(lp.head[ROWS]):
         low, high = lp.lower[lp.basis[i]], lp.upper[lp.basis[i]]
@@ -169,7 +169,7 @@ def read_excess(lp: Lp) -> float:
 
 @njit(**PLAIN)
 def read_gap(lp: Lp) -> float:
-    """Return how far the cost of `x` is from the dual objective, relative to that."""
+    """Return the relative difference between the cost of `x` and the dual objective."""
     m, n = lp.a.shape
     cost, size = 0.0, 0.0
     for j in range(n):
@@ -188,8 +188,8 @@ def read_gap(lp: Lp) -> float:
 def accept(lp: Lp, tolerance: float) -> bool:
     """Read the solution, refined if need be; return whether it fits the original data.
 
-    It is optimal if it keeps rows and bounds and costs no more than the dual objective. All that
-    is left to each of these is written to `measure`.
+    A solution is optimal if it keeps rows and bounds and costs no more than the dual objective. The
+    errors in each of these are written to `measure`.
     """
     residual = read_primal(lp)
     for _ in range(2):

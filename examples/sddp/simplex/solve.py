@@ -1,4 +1,4 @@
-"""Solving one linear program: pivots, then a check of the answer against the original data."""
+"""Solve one linear program, and check the answer against the original data."""
 
 import numpy as np
 from compiled import FROM_PYTHON, PLAIN
@@ -11,18 +11,18 @@ from simplex.state import AGE, RESULT, Lp, allocate
 from simplex.tableau import cold_start, rebuild
 
 ACCURATE = 1e-9
-"""What each entry of `Lp.measure` may be."""
+"""Largest accepted entry of `Lp.measure`."""
 LAST_RESORT = 1e-5
-"""What it may be once all has been tried: the dual objective is a valid bound all the same."""
+"""The same in the last attempt, because the dual objective is a valid bound all the same."""
 PATIENCE = 4
 """Steps before pivots are chosen by least index, in numbers of variables."""
 ATTEMPTS = "from the basis before", "with its tableau rebuilt", "from cold", "by least indices"
-"""What is tried, in this order."""
+"""The attempts, in this order."""
 
 
 @njit(**PLAIN)
 def settle(lp: Lp, patience: int, tolerance: float) -> int:
-    """Do one attempt: dual simplex, check, and primal simplex if that finds too much."""
+    """Make one attempt: dual simplex, check, and primal simplex if the check fails."""
     result = iterate(lp, patience)
     if result == INFEASIBLE or accept(lp, tolerance):
         return result if result == INFEASIBLE else OPTIMAL
@@ -34,7 +34,7 @@ def settle(lp: Lp, patience: int, tolerance: float) -> int:
 
 @njit(**FROM_PYTHON)
 def reoptimise(lp: Lp) -> int:
-    """Solve from the present basis; if in doubt, in the other ways of `ATTEMPTS`.
+    """Solve from the present basis; if that fails, by the other `ATTEMPTS`.
 
     Returns an outcome of `simplex.dual`; on `OPTIMAL` the arrays `x`, `y`, `dual`, `base` hold
     the solution.

@@ -1,7 +1,7 @@
 """The state of one linear program: data, tableau and working arrays, allocated once.
 
-The program is  min c.x  over  lower <= x <= upper  and  z = A x  with bounds on z too, so the
-right-hand side lives in the bounds of the row activities z and the system [A, -I](x, z) = 0 is
+The program is  min c.x  over  lower <= x <= upper  and  z = A x  with bounds on z too. So the
+right-hand side lives in the bounds of the row activities z, and the system [A, -I](x, z) = 0 is
 homogeneous. A basis then needs no constant column: x_basic = tab @ x_nonbasic for any
 right-hand side, and a new right-hand side is only a new bound.
 
@@ -34,7 +34,7 @@ class Lp(NamedTuple):
     cost: np.ndarray  # (n,)
     lower: np.ndarray  # (n + m + slots,)
     upper: np.ndarray  # (n + m + slots,)
-    ceiling: np.ndarray  # (n,) what an optimal x is known not to exceed, where `upper` is infinite
+    ceiling: np.ndarray  # (n,) a bound that no optimal x exceeds, where `upper` is infinite
     status: np.ndarray  # (n + m + slots,) AT_LOWER, AT_UPPER or AT_ZERO, if nonbasic
     where: np.ndarray  # (n + m + slots,) row of a basic variable, ~column of a nonbasic one
     tab: np.ndarray  # (m + slots, n) x_basic = tab @ x_nonbasic
@@ -52,14 +52,14 @@ class Lp(NamedTuple):
     ratio: np.ndarray  # (n,) work: dual ratios
     mark: np.ndarray  # (n,) work: candidate columns
     base: np.ndarray  # (1,) dual objective
-    measure: np.ndarray  # (MEASURES,) how far the last solution is from right, as checked
+    measure: np.ndarray  # (MEASURES,) errors of the last solution that was checked
 
 
 def allocate(rows: int, columns: int, slots: int, width: int) -> Lp:
     """Return an `Lp` of `rows` base rows with room for `slots` added rows of `width` coefficients.
 
-    `slots` must exceed the number of added rows that can bind at once (`width` is a safe count),
-    because only rows that do not bind can make room for others.
+    `slots` must exceed the number of added rows that can bind at once, because only other rows can
+    make room. `width` is a safe count.
     """
     total, height = columns + rows + slots, rows + slots
     return Lp(

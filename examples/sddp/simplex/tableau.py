@@ -1,7 +1,7 @@
-"""The dense tableau of a basis: cold start, pivot, rebuild, and rows that come and go.
+"""The dense tableau of a basis: cold start, pivot, rebuild, adding and dropping rows.
 
-Because a program has as many nonbasic variables as structural ones however many rows it has, the
-tableau has n columns always; at n = 30 a pivot is a few hundred multiply-adds on contiguous rows,
+A program has as many nonbasic variables as structural ones, however many rows it has. So the
+tableau always has n columns. At n = 30 a pivot is a few hundred multiply-adds on contiguous rows,
 less than the bookkeeping of a factorised basis would cost. Method: G. B. Dantzig, "Linear
 Programming and Extensions" (1963), ch. 8 and 18, with bounded variables.
 """

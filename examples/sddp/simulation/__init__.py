@@ -1,1 +1,1 @@
-"""What a trained policy does: scenarios walked by all ranks, and statistics of what they cost."""
+"""Simulation of a trained policy: all ranks walk scenarios, then statistics of their costs."""

@@ -13,12 +13,12 @@ from stage.solve import open_stage, refer_stage, set_point, solve_stage
 
 COST, PRICE, STATUS, LEFT = 0, 1, 2, 3
 DECISION = LEFT + MEASURES
-"""Fields of a record: the cost of the stage alone; the price of its energy; the outcome; what its
-solution lacks (`Lp.measure`); then every variable of the stage problem, end volumes first."""
+"""Fields of a record: the cost of the stage alone; the price of its energy; the outcome; the errors
+of its solution (`Lp.measure`); then every variable of the stage problem, end volumes first."""
 
 
 class Desk(NamedTuple):
-    """What one rank needs to decide a stage."""
+    """The arrays with which one rank decides a stage."""
 
     problem: Problem
     pool: Pool
@@ -55,8 +55,9 @@ def record_stage(lp: Lp, hydros: int, record: np.ndarray) -> None:
 def walk_block(desk: Desk, noise: np.ndarray, records: np.ndarray) -> None:
     """Decide every stage of the scenarios in `noise` (n, T, H + 1) into `records`.
 
-    Each decision starts from the reference basis of its stage, which all ranks compute alike: which
-    rank walks a scenario does not show. A scenario that cannot go on carries the outcome.
+    Each decision starts from the reference basis of its stage, which all ranks compute alike. So a
+    record does not depend on the rank that walks it. A scenario that cannot go on keeps its
+    outcome.
     """
     problem, pool, lp, basis, row, volume, reference = desk
     hydros = problem.start.size

@@ -1,4 +1,4 @@
-"""A policy evaluated on scenarios, which the ranks divide among themselves."""
+"""Evaluate a policy on scenarios, which the ranks divide among themselves."""
 
 import contextlib
 import math
@@ -25,7 +25,7 @@ from simulation.statistics import CostStatistics, cost_statistics
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a policy did; the arrays of `table` are (S, T), by name, in the units of the case."""
+    """The results of a policy; arrays of `table` are (S, T), by name, in the units of the case."""
 
     case: Case
     backend: str
@@ -89,7 +89,7 @@ def walk(
 
 
 def gather(setting: Setting, count: int, block: Block, records: np.ndarray) -> None:
-    """Give all nodes all records; every rank has its own in place."""
+    """Gather all records on all nodes; every rank has its own in place already."""
     comm, width = setting.comm, records[0].size
     counts, displs = np.zeros(comm.size, np.int64), np.zeros(comm.size, np.int64)
     for r in range(comm.size):
@@ -117,7 +117,7 @@ def total_costs(records: np.ndarray, units: Units) -> np.ndarray:
 
 
 def table_of(case: Case, units: Units, records: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what every scenario (row) did in every stage (column), by name."""
+    """Return quantities of every scenario (row) and stage (column), by name."""
     at, x = columns_of(case), records[:, :, DECISION:]
     table = {
         "cost": records[:, :, COST] * units.money,
@@ -140,5 +140,5 @@ def table_of(case: Case, units: Units, records: np.ndarray) -> dict[str, np.ndar
 
 
 def labels(names: list[str]) -> list[str]:
-    """Return `names`; those that several plants have, with a number."""
+    """Return `names`, with a number after each name that several plants have."""
     return [n if names.count(n) == 1 else f"{n}_{i}" for i, n in enumerate(names)]

@@ -1,7 +1,7 @@
 """The scenarios on which a policy is evaluated: drawn from the case, or given in a file.
 
-A scenario is the noise of every stage: inflows and demand. A drawn one is a pure function of seed
-and number, and none of those that training draws.
+A scenario is the noise of every stage: inflows and demand. A drawn scenario is a pure function of
+seed and number, and differs from all that training draws.
 """
 
 import json
@@ -35,7 +35,7 @@ def draw_block(problem: Problem, seed: int, begin: int, noise: np.ndarray) -> No
 
 
 class Drawn:
-    """So many scenarios drawn from the openings of the case."""
+    """A number of scenarios drawn from the openings of the case."""
 
     def __init__(self, count: int, seed: int) -> None:
         self.count, self.seed = count, seed
@@ -86,7 +86,7 @@ def load_given(comm: Any, case: Case, path: Path) -> Given:
 
 
 def _read(case: Case, path: Path) -> tuple[int, bytes]:
-    """Return what rank 0 has to tell: kind and bytes."""
+    """Return the message of rank 0: its kind and bytes."""
     try:
         data = path.read_bytes()
         parse_given(data, case, path.name)

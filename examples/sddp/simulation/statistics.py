@@ -15,7 +15,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True)
 class CostStatistics:
-    """What the costs of equally likely scenarios are like.
+    """Statistics of the costs of equally likely scenarios.
 
     `half_width` is that of the 95 % interval of the mean. `value_at_risk` is the least cost that
     at least the part `tail` of the scenarios does not exceed; `cvar` is the mean of the worst

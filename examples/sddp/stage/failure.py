@@ -1,4 +1,4 @@
-"""What is said of a stage problem that has no solution, or to which none was found."""
+"""The error of a stage problem that has no solution, or whose solution was not found."""
 
 import numpy as np
 from simplex.dual import INFEASIBLE
@@ -9,7 +9,7 @@ LEFT = "equations", "bounds", "reduced costs", "objective"
 
 
 def describe_failure(outcome: int, left: np.ndarray) -> tuple[str, str]:
-    """Return what became of the problem, and the rest of the sentence, which stands at its end."""
+    """Return the predicate of the error's sentence, and the end of the sentence."""
     if outcome == INFEASIBLE:
         return "has no feasible dispatch", ""
     errors = ", ".join(f"{name} {value:.1e}" for name, value in zip(LEFT, left, strict=True))

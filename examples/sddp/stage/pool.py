@@ -24,11 +24,11 @@ HASHED = 4096
 class Pool(NamedTuple):
     """Cuts in scaled units; `coef[t, h, c]` is a slope for h < H and the intercept for h = H."""
 
-    coef: np.ndarray  # (T, H + 1, capacity) in shared memory: all ranks of the node have this one
+    coef: np.ndarray  # (T, H + 1, capacity) in shared memory, one for all ranks of the node
     count: np.ndarray  # (T,) of each rank, equal on all
     value: np.ndarray  # (BLOCK,) work of each rank
     writer: int  # this rank's number among the ranks of its node
-    writers: int  # how many these are
+    writers: int  # the number of ranks of its node
 
 
 @njit(**PLAIN)

@@ -21,7 +21,7 @@ class Problem(NamedTuple):
     cost: np.ndarray  # (T, n)
     lower: np.ndarray  # (n,)
     upper: np.ndarray  # (n,) theta's is set to 0 in the last stage
-    ceiling: np.ndarray  # (n,) what no optimal dispatch exceeds, for variables without a bound
+    ceiling: np.ndarray  # (n,) a bound that no optimal dispatch exceeds, for variables without one
     start: np.ndarray  # (H,) initial volumes
     first: np.ndarray  # (T + 1,) openings of stage t are first[t]:first[t + 1]
     weight: np.ndarray  # (sum of K_t,) probability of each opening
@@ -44,7 +44,7 @@ def opening_row(case: Case, units: Units, index: int) -> np.ndarray:
 
 
 class Columns(NamedTuple):
-    """Where a kind of variable begins; volumes begin at 0."""
+    """The first column of each kind of variable; volumes begin at 0."""
 
     theta: int
     turbines: int
@@ -102,7 +102,7 @@ def build_problem(case: Case, units: Units, noise: np.ndarray) -> Problem:
     upper[: at.theta] = [h.vmax / units.water for h in case.hydros]
     upper[at.turbines : at.spill] = [s.qmax / units.water for h in case.hydros for s in h.segments]
     upper[at.thermal : at.deficit] = [g.capacity / units.energy for g in case.thermals]
-    # No more can be spilled than there is, no more be missing than is asked for.
+    # Spill cannot exceed the water that there is, nor a deficit the demand.
     ceiling = np.full(at.deficit + 1, np.inf)
     inflow, demand = np.array(noise)[:, :-1], np.array(noise)[:, -1]
     water = upper[: at.theta].sum() + np.maximum(inflow, 0.0).sum(axis=1).max()

@@ -1,4 +1,4 @@
-"""Solving the problem of one stage at one point, with cuts added as they are found violated.
+"""Solve the problem of one stage at one point, adding cuts as they are found violated.
 
 The order in which stage problems are solved on a rank must not show in their answers. Every solve
 therefore starts either from the stage's reference basis, which all ranks compute alike, or from
@@ -25,7 +25,7 @@ COARSER, COARSEST = 100.0, 1e-5
 """Where a solve fails, `VIOLATED` is multiplied by the first of these, up to the second."""
 
 FLAT = 1.0 / 64.0
-"""A cut that rises less than this much of its intercept is scaled by that instead."""
+"""A cut whose slopes are below this part of its intercept is scaled by that part instead."""
 
 
 @njit(**PLAIN)
@@ -60,9 +60,9 @@ def set_point(lp: Lp, volume: np.ndarray, noise: np.ndarray) -> None:
 def write_row(pool: Pool, t: int, c: int, row: np.ndarray) -> float:
     """Write cut `c` of stage `t` to `row`, scaled, and return its least activity.
 
-    Scaled so that its coefficients on volumes are near one, whatever water is worth there: where it
-    is nearly worthless, tolerances made for numbers near one would take its cuts for equal. By a
-    power of two, therefore exactly.
+    The scale brings its coefficients on volumes near one. Where water is nearly worthless,
+    tolerances made for numbers near one would take unscaled cuts for equal. The scale is a power of
+    two, so it is exact.
     """
     hydros = row.size - 1
     low = pool.coef[t, hydros, c]
@@ -81,8 +81,8 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
     """Solve `lp` for its present point under all cuts of stage `t`.
 
     `row` is work space for H + 1 coefficients. Returns an outcome of `simplex.dual`. Cuts that are
-    nearly alike can make every basis nearly singular. A problem that fails is therefore begun anew
-    from no cuts, with those left out that would say little more than the ones that are there.
+    nearly alike can make every basis nearly singular. So a problem that fails is begun anew without
+    cuts, and gets only cuts that exceed theta by more.
     """
     outcome, violated = add_violated(lp, pool, t, row, VIOLATED), VIOLATED
     while outcome == FAILED and violated < COARSEST:
@@ -95,7 +95,7 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
 
 @njit(**PLAIN)
 def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -> int:
-    """Solve `lp`, adding the cut that exceeds theta most, until none does by `violated`."""
+    """Solve `lp`, adding the cut that exceeds theta most, until no cut does by `violated`."""
     hydros = row.size - 1
     room = lp.basis.size
     if lp.head[ROWS] > lp.a.shape[0] + hydros + 8:
@@ -124,8 +124,8 @@ def refer_stage(
 ) -> None:
     """Leave in `lp` the reference basis of stage `t`: its solution at `volume`, first opening.
 
-    If that point cannot be solved, the reference is the cold start; the point itself, where it
-    matters, is then reported by the rank that solves it.
+    If that point cannot be solved, the reference is the cold start. A rank that needs the point
+    then reports the failure.
     """
     open_stage(lp, problem, t)
     set_point(lp, volume, problem.noise[problem.order[problem.first[t]]])

@@ -11,7 +11,7 @@ from case.data import Case
 
 
 class Units(NamedTuple):
-    """What one scaled unit is worth in the case's units."""
+    """One scaled unit of water, energy and money, in the units of the case."""
 
     water: float
     energy: float
@@ -36,7 +36,7 @@ def choose_units(case: Case) -> Units:
     productivity = typical([s.productivity for h in case.hydros for s in h.segments])
     energy = power_of_two(water * productivity)
     prices = [c for g in case.thermals for c in g.cost] + [case.deficit_cost]
-    # What spill costs per unit of energy lost: all there is to pay where water is abundant.
+    # The cost of spill per unit of lost energy, which is the only cost where water is abundant.
     spills = [h.spill_cost for h in case.hydros if h.spill_cost > 0.0]
     if spills:
         prices.append(typical(spills) / productivity)

@@ -1,4 +1,4 @@
-"""Training: its plan, what ranks share, stopping and going on; ``loop`` has what is compiled.
+"""Training: its plan, shared data, stopping and resuming; ``loop`` has the compiled part.
 
-`run_training` in `training.run` is what other programs call.
+Other programs call `run_training` of `training.run`.
 """

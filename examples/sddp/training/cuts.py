@@ -9,7 +9,7 @@ from training.plan import block_of
 from training.share import Setting
 
 ROOM = 256
-"""Cuts a stage for which a pool has room at first, and beyond those of a checkpoint."""
+"""Room of a new pool, in cuts a stage; a pool from a checkpoint has as much to spare."""
 
 
 class SharedCuts:
@@ -37,7 +37,7 @@ class SharedCuts:
         return region, region.block(0, region.count).reshape(stages, width, capacity)
 
     def make_room(self, extra: int) -> None:
-        """Have room for `extra` more cuts in every stage; each rank moves its share of the rows."""
+        """Make room for `extra` more cuts in every stage; each rank moves its share of the rows."""
         old, old_region = self.pool.coef, self.region
         stages, width, capacity = old.shape
         needed = int(self.pool.count.max()) + extra
@@ -53,7 +53,7 @@ class SharedCuts:
     def load(self, counts: list[int], file: BinaryIO | None) -> None:
         """Fill the pool of every node from `file`, which rank 0 alone reads.
 
-        What rank 0 reads is at once in the region of its own node.
+        Rank 0 reads directly into the region of its own node.
         """
         self.make_room(max(counts) + ROOM)
         for t, count in enumerate(counts):
@@ -65,5 +65,5 @@ class SharedCuts:
         self.pool.count[:] = counts
 
     def close(self) -> None:
-        """Give up the region."""
+        """Close the region."""
         self.region.close()

@@ -1,4 +1,4 @@
-"""How one training run is laid out: what is asked for, and which rank walks which trajectory."""
+"""The plan of a training: its options, and the block of trajectories of each rank."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,7 +15,7 @@ from training.sampling import count_paths, stride_of
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller may ask of a training.
+    """The options of a training.
 
     `iterations`: exactly this many, unless `gap` is reached before; without it, until the case is
     settled. `trajectories`: forward trajectories per iteration, over all ranks; without it, the

@@ -1,4 +1,4 @@
-"""Where a training stands, between two iterations; to a checkpoint and back."""
+"""Write the state of a training between two iterations to a checkpoint, and read it back."""
 
 import json
 from dataclasses import asdict
@@ -15,11 +15,11 @@ from training.plan import Plan
 from training.share import Setting, UsageError, tell
 
 NOTHING, FOUND, WRONG = 0, 1, 2
-"""What rank 0 says of a checkpoint: there is none, it serves, it does not and why."""
+"""Rank 0's answer on a checkpoint: there is none, it serves, or it does not."""
 
 
 class Standing(NamedTuple):
-    """What of the iterations so far the next ones depend on, beside the cuts."""
+    """The results of earlier iterations that the next ones depend on, beside the cuts."""
 
     trace: np.ndarray  # (iterations,) of TRACE, in scaled units
     reference: np.ndarray  # (T, H) incoming volumes of the reference bases
@@ -42,7 +42,7 @@ def find_checkpoint(setting: Setting, path: Path, plan: Plan | None = None) -> H
 
 
 def _judge(setting: Setting, path: Path, plan: Plan | None) -> tuple[int, bytes]:
-    """Return what rank 0 finds: kind and header or sentence."""
+    """Return rank 0's answer, with the header or the sentence on what is wrong."""
     try:
         header = verify(path, len(TRACE.names or ()))
     except FileNotFoundError:
@@ -63,7 +63,7 @@ def _judge(setting: Setting, path: Path, plan: Plan | None) -> tuple[int, bytes]
 
 
 def load_checkpoint(setting: Setting, path: Path, header: Header, cuts: SharedCuts) -> Standing:
-    """Fill `cuts` from the checkpoint `path`; return where the training stood."""
+    """Fill `cuts` from the checkpoint `path`; return the standing of its training."""
     comm, reference = setting.comm, np.zeros((len(header.counts), header.hydros))
     trace = np.zeros(header.iterations, TRACE)
     if comm.rank == 0:
@@ -83,7 +83,7 @@ def load_checkpoint(setting: Setting, path: Path, header: Header, cuts: SharedCu
 def save_checkpoint(
     setting: Setting, path: Path, plan: Plan, cuts: SharedCuts, standing: Standing
 ) -> None:
-    """Have rank 0 write a checkpoint; the others wait, and learn whether it could.
+    """Write a checkpoint on rank 0; the other ranks wait, and learn whether it could.
 
     Raises
     ------

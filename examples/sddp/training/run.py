@@ -87,7 +87,7 @@ def in_case_units(trace: np.ndarray, units: Units) -> np.ndarray:
 
 
 class Run:
-    """A training between two iterations.
+    """A training, between two iterations.
 
     All ranks create it, call its methods and close it together.
     """
@@ -108,7 +108,7 @@ class Run:
         self.reference = self.memory.trial[0, : stages * hydros].reshape(stages, hydros)
 
     def resume(self, watch: Watch) -> None:
-        """Go on from the checkpoint, if there is one; `watch` sees what was done before."""
+        """Go on from the checkpoint, if there is one; `watch` gets its iterations too."""
         path = self.options.checkpoint
         header = None if path is None else find_checkpoint(self.setting, path, self.plan)
         if header is None or path is None:
@@ -125,7 +125,7 @@ class Run:
             self.note(line, watch)
 
     def note(self, line: np.void, watch: Watch) -> None:
-        """Take note of a finished iteration."""
+        """Add a finished iteration to the trace, and pass it to `watch` and the stopping rules."""
         self.trace = np.append(self.trace, line)
         watch(in_case_units(line, self.setting.units))
         self.stopping.note(line)
@@ -151,7 +151,7 @@ class Run:
             save_checkpoint(self.setting, path, self.plan, self.cuts, standing)
 
     def close(self) -> None:
-        """Give up the shared memory."""
+        """Close the shared regions."""
         self.cuts.close()
         self.batch.close()
 

@@ -1,4 +1,4 @@
-"""Which opening a trajectory meets: a pure function of (seed, iteration, trajectory, stage).
+"""Draw the openings of a trajectory: a pure function of (seed, iteration, trajectory, stage).
 
 No generator has a state, so neither the number of ranks nor the order of work shows in the draws.
 The hash is the output function of SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable
@@ -72,5 +72,5 @@ def stride_of(paths: int) -> int:
 
 @njit(**FROM_PYTHON)
 def listed_path(number: int, paths: int, stride: int, seed: int) -> int:
-    """Return which path the trajectory with running number `number` walks."""
+    """Return the path that the trajectory with running number `number` walks."""
     return (number % paths * stride + seed % paths) % paths

@@ -1,4 +1,4 @@
-"""What rank 0 knows and the others need: the case file, and the openings in shared memory."""
+"""Share the case with all ranks: its file from rank 0, and its openings in shared memory."""
 
 import contextlib
 import json
@@ -16,11 +16,11 @@ from stage.units import Units, choose_units
 from training.plan import block_of
 
 CASE, CASE_ERROR, USAGE = 0, 1, 2
-"""What rank 0 broadcasts: a case, what is wrong with it, or that it cannot be read at all."""
+"""The messages of rank 0: a case, the error in it, or the reason why it cannot be read."""
 
 
 class UsageError(Exception):
-    """The command line asks for what cannot be done; reported before training, exit code 2."""
+    """The command line cannot be followed; the program ends with exit code 2."""
 
 
 def load_case(comm: Any, path: Path, problems: list[str] | None = None) -> Case:
@@ -33,7 +33,7 @@ def load_case(comm: Any, path: Path, problems: list[str] | None = None) -> Case:
     path : Path
         Only rank 0 opens it.
     problems : list of str, optional
-        What rank 0 already found wrong with the command line.
+        Sentences of rank 0 on mistakes in the command line.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def load_case(comm: Any, path: Path, problems: list[str] | None = None) -> Case:
 
 
 def tell(comm: Any, kind: int, data: bytes) -> tuple[int, bytes]:
-    """Return on all ranks what rank 0 passes: a number and bytes."""
+    """Return, on all ranks, the kind and bytes that rank 0 passes; collective."""
     header = np.array([kind, len(data)], np.int64)
     comm.broadcast(header, 0)
     body = np.zeros(int(header[1]), np.uint8)
@@ -64,7 +64,7 @@ def tell(comm: Any, kind: int, data: bytes) -> tuple[int, bytes]:
 
 
 def _read(path: Path, problems: list[str]) -> tuple[int, bytes]:
-    """Return what rank 0 has to tell: kind and bytes."""
+    """Return the message of rank 0: its kind and bytes."""
     if problems:
         return USAGE, "\n".join(problems).encode()
     try:
@@ -85,7 +85,7 @@ class Node(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A case as one rank of a communicator holds it."""
+    """A case on one rank: communicator, node, units and the arrays of its problem."""
 
     comm: Any
     node: Node

@@ -1,4 +1,4 @@
-"""When training stops, decided from numbers that are the same on all ranks."""
+"""The stopping rules of a training, on numbers that are the same on all ranks."""
 
 import numpy as np
 from stage.problem import Problem
@@ -15,14 +15,14 @@ LEAST, MOST = 100, 2000
 
 
 def default_iterations(problem: Problem, plan: Plan) -> int:
-    """Return how many iterations a run without `--iterations` may take."""
+    """Return the largest number of iterations of a run without `--iterations`."""
     solves = plan.trajectories * int(problem.first[-1])
     walk = 10 * plan.paths // plan.trajectories
     return max(walk, min(MOST, max(LEAST, BUDGET // solves)))
 
 
 class Stopping:
-    """Takes note of every iteration; `reason` says why to stop, '' while training goes on.
+    """Judges every iteration; `reason` says why to stop, and is empty while training goes on.
 
     A point is settled if the cut computed there does not rise above the pool. If every path of a
     walked tree has been settled since the last rise, the policy is optimal. If paths are sampled,
@@ -39,7 +39,7 @@ class Stopping:
         self.reason = "" if self.left else "iterations done"
 
     def note(self, line: np.void) -> None:
-        """Take note of the iteration described by `line`."""
+        """Count an iteration, by its record `line`, and set `reason` if a rule says stop."""
         bound = float(line["lower_bound"])
         upper = float(line["mean"] + line["half_width"])
         self.left -= 1

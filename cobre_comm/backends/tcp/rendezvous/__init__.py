@@ -1,7 +1,7 @@
 """How the ranks of a tcp job find each other and open the links between them.
 
 ``protocol.py`` is the theory of operation: states, messages and time limits. ``coordinator.py`` is
-rank 0's part, ``worker.py`` that of every other rank; the other modules are what both stand on.
+rank 0's part, ``worker.py`` that of every other rank; both are made of the other modules.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def meet(
     listener: socket.socket | None = None,
     meanwhile: Callable[[], None] | None = None,
 ) -> Iterator[Participant]:
-    """Attach all ranks to rank 0; in the block they exchange what they need, and link.
+    """Attach all ranks to rank 0; in the ``with`` block they exchange parts, and link.
 
-    Outside of the block no rank listens. The links stay, unless it raises: then no socket is left
-    open, and the other ranks are told why.
+    After the block no rank listens, and the links stay. If the block raises, all sockets are
+    closed, and the other ranks are told why.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The accepting end of links: every peer is heard, none can stall it, only proven ones stay."""
+"""The accepting end of links: it hears every peer, lets none stall it, and keeps proven ones."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ Admit: TypeAlias = Callable[[Handshake, socket.socket, Address], None]
 class Acceptor:
     """Accepts the links that higher ranks open.
 
-    Connections that have sent something are read before new ones are accepted. Of too many
-    UNAUTHENTICATED connections, the oldest of the host that has most is EVICTED: a flood from
-    elsewhere does not reach a slow peer, and a flood from its own host leaves it time to answer.
+    Connections that have sent something are read before new ones are accepted. If too many are
+    UNAUTHENTICATED, the oldest of the host that has most is EVICTED. So a flood from another host
+    does not evict a slow peer, and a flood from its own host leaves it time to answer.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class DropLog:
             _logger.warning("tcp rank %d cannot accept a connection: %s", self._rank, error)
 
     def close(self) -> None:
-        """Log how many there were, if the lines so far do not say it."""
+        """Log how many connections were dropped, if the lines so far do not say it."""
         if self._dropped > len(self._logged):
             _logger.warning(
                 "tcp rank %d dropped %d connections during the rendezvous",

@@ -24,7 +24,7 @@ class Endpoint(NamedTuple):
 
 
 def resolve(host: str, port: int) -> list[Endpoint]:
-    """Return the endpoints of a host name or address, each once; ``OSError`` if there is none."""
+    """Return the endpoints of a host name or address, each once; ``OSError`` if it has none."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError:
@@ -54,10 +54,10 @@ def pack_address(address: Address | None) -> tuple[int, bytes]:
 
 
 def unpack_endpoint(family: int, packed: bytes, port: int, rank_0: tuple[Any, ...]) -> Endpoint:
-    """Return where a rank listens, for a process that reached rank 0 at ``rank_0``.
+    """Return the endpoint at which a rank listens, for a process that reached rank 0 at ``rank_0``.
 
-    The scope of a link-local address means something on one machine only: here it is that of the
-    interface by which this process reached rank 0.
+    The scope of a link-local address holds on one machine only. So it becomes that of the interface
+    by which this process reached rank 0.
     """
     if family == _IPV4:
         return Endpoint(socket.AF_INET, (socket.inet_ntop(socket.AF_INET, packed[:4]), port))
@@ -69,6 +69,6 @@ def unpack_endpoint(family: int, packed: bytes, port: int, rank_0: tuple[Any, ..
 
 
 def same_host(sockaddr: tuple[Any, ...], port: int) -> Endpoint:
-    """Return the endpoint of another port there."""
+    """Return the endpoint of another port on the host of a socket address."""
     family = socket.AF_INET6 if len(sockaddr) == 4 else socket.AF_INET
     return Endpoint(family, (sockaddr[0], port, *sockaddr[2:]))

@@ -34,7 +34,7 @@ class Attempts:
         self._last: dict[str, str] = {}
 
     def note(self, where: str, error: Exception) -> None:
-        """Remember the last error there."""
+        """Count a failed attempt, and keep the last error of each address."""
         self._count += 1
         text = error.strerror if isinstance(error, OSError) else None
         self._last[where] = text or str(error)

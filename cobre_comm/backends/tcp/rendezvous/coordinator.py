@@ -1,4 +1,4 @@
-"""Rank 0's part of the rendezvous: attach, tell, link; what ranks exchange passes through it."""
+"""Rank 0's part of the rendezvous: attach the workers, send the peer table, pass parts on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _logger = logging.getLogger("cobre_comm")
 
 
 class Coordinator(Participant):
-    """Rank 0.
+    """Rank 0 in the rendezvous.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Coordinator(Participant):
             messages.send_refused(control, error)
 
     def where(self) -> dict[int, tuple[Any, ...]]:
-        """Return where rank 0 has found each other, and where it has listened itself."""
+        """Return the socket addresses of the workers, and the one at which rank 0 has listened."""
         found = {rank: messages.peer_of(sock, rank) for rank, sock in self.links.control.items()}
         if len(self._listeners) == 1:
             found[0] = self._listeners[0].getsockname()
@@ -153,8 +153,8 @@ class Coordinator(Participant):
     def _listeners_for(self, reader: Address) -> list[tuple[Address | None, int]]:
         """Return where the ranks 1, 2, ... listen, as one of them, at an address, can use it.
 
-        A worker that rank 0 sees at a loopback address is on rank 0's machine. A worker on another
-        machine finds it at the host where it found rank 0.
+        A worker that rank 0 sees at a loopback address is on rank 0's machine. A reader on another
+        machine finds that worker at the host where it found rank 0.
         """
         found: list[tuple[Address | None, int]] = []
         for rank in range(1, self.size):

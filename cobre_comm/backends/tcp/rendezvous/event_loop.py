@@ -1,7 +1,7 @@
-"""Many tasks in one thread: each is a generator that yields what it waits for.
+"""Many tasks in one thread: each is a generator that yields the condition it waits for.
 
-A task reads like blocking code (``yield from receive(...)``), and none can hold up another. What a
-task raises ends :meth:`Loop.run`, so a task that serves an unauthenticated peer catches its errors.
+A task reads like blocking code (``yield from receive(...)``), and none can hold up another. An
+exception of a task ends :meth:`Loop.run`, so a task of an unauthenticated peer catches its errors.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ClosedByPeer(ConnectionError):
 
 
 class Loop:
-    """Resumes tasks when what they wait for has come."""
+    """Resumes each task when its condition holds."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -106,7 +106,7 @@ class Loop:
 
 
 def receive(sock: socket.socket, count: int, until: float = NEVER) -> Task[bytes]:
-    """Receive exactly so many bytes, and none after them."""
+    """Receive exactly ``count`` bytes, and leave later ones in the socket."""
     data = bytearray()
     while len(data) < count:
         try:

@@ -44,14 +44,14 @@ class AuthenticationFailed(Exception):
 
 
 class Refused(Exception):
-    """One proven end has refused the other; ``args[0]`` says why."""
+    """The accepting end has refused a proven peer; ``args[0]`` says why."""
 
 
 class Handshake(NamedTuple):
     """The facts that the connecting end sends about itself, in the order of the wire."""
 
     rank: int
-    size: int  # the number of ranks that it was given
+    size: int  # the number of ranks that it was told
     version: int  # of its protocol
     byte_order: int  # 0: little-endian, 1: big-endian
     purpose: int  # of the link
@@ -62,7 +62,7 @@ class Handshake(NamedTuple):
 
 
 def prove(key: bytes, role: bytes, transcript: bytes) -> bytes:
-    """Return the proof that only a holder of the key can make."""
+    """Return the HMAC-SHA256 of role and transcript, which only a holder of the key can make."""
     return hmac.digest(key, role + b"\0" + transcript, "sha256")
 
 

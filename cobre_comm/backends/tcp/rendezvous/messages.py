@@ -39,8 +39,7 @@ def pack_frame(tag: int, payload: bytes = b"") -> bytes:
 def pack_checked(tag: int, payload: bytes = b"") -> bytes:
     """Return the bytes of a frame whose payload has a checksum behind it.
 
-    After the handshake its numbers choose ranks, lengths and ports. A bit that a network has
-    flipped must not.
+    Its numbers choose ranks, lengths and ports, so a bit that the network has flipped must be seen.
     """
     return pack_frame(tag, payload + _checksum(tag, payload))
 
@@ -68,7 +67,7 @@ _NOTHING = Expected(-1, 0, 0)
 
 
 def peers(size: int) -> Expected:
-    """Return the peer table of that many ranks, which rank 0 sends."""
+    """Return the frame of a peer table of ``size`` ranks, as a worker expects it from rank 0."""
     count = _TABLE.size + (size - 1) * _ENTRY.size
     return Expected(tags.PEERS, count, count)
 
@@ -103,12 +102,12 @@ def receive_frame(sock: socket.socket, rank: int, expected: Expected) -> Task[by
 
 
 def watch(sock: socket.socket, rank: int) -> Task[None]:
-    """Raise as soon as an attached rank is lost, while no message of it is due."""
+    """Watch the link of an attached rank, which is to send nothing; raise when the rank is lost."""
     yield from receive_frame(sock, rank, _NOTHING)
 
 
 def lost(rank: int, reason: str = "") -> InitializationFailed:
-    """Make the error of a lost rank, or of the reason that it gave."""
+    """Return the error of a lost rank, with the reason that it gave, if it gave one."""
     if LOST in reason:
         return InitializationFailed("tcp", reason, [rank])
     text = f"rank {rank} {LOST}" + (f": {reason}" if reason else "")
@@ -116,7 +115,7 @@ def lost(rank: int, reason: str = "") -> InitializationFailed:
 
 
 def peer_of(sock: socket.socket, rank: int) -> tuple[Any, ...]:
-    """Return where an attached rank is, as its link says; raise if the rank has ended."""
+    """Return the socket address of an attached rank, from its link; raise if the rank has ended."""
     try:
         peer: tuple[Any, ...] = sock.getpeername()
     except OSError as error:
@@ -159,7 +158,7 @@ def pack_peers(
 
 
 def unpack_peers(payload: bytes, rank_0: tuple[Any, ...]) -> PeerTable:
-    """Read the payload, for a worker that reached rank 0 at that socket address."""
+    """Read the payload of PEERS, for a worker that reached rank 0 at the address ``rank_0``."""
     endpoints = [same_host(rank_0, rank_0[1])]
     for family, packed, port in _ENTRY.iter_unpack(payload[_TABLE.size :]):
         endpoints.append(unpack_endpoint(family, packed, port, rank_0))

@@ -23,7 +23,7 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
 LOG_WAIT_AFTER_S = 10.0
-LOOK_S = 0.02  # for what else this rank looks after meanwhile
+LOOK_S = 0.02  # between two calls of ``meanwhile``
 LINK_ADVICE = (
     "every rank must be able to connect to every other (a firewall?), or raise "
     "COBRE_TCP_CONNECT_TIMEOUT_MS"
@@ -46,12 +46,12 @@ class Participant(abc.ABC):
         self.links = Links()
         self._config = config
         self._token = (config.token or "").encode(errors="surrogateescape")
-        self._processes: dict[int, bytes] = {}  # by rank: what it told of its process
+        self._processes: dict[int, bytes] = {}  # by rank: the identity of its process
         self._loop = Loop()
         self._acceptor: Acceptor | None = None
         self._listeners: list[socket.socket] = []
         self._limit = math.inf  # until when all ranks have to be linked
-        self._talks: dict[int, Task[None]] = {}  # by rank: what serves its control link
+        self._talks: dict[int, Task[None]] = {}  # by rank: the task that serves its control link
         self._said: set[int] = set()  # ranks that have been sent all that is due
         self._frames: dict[int, bytes] = {}  # by rank: the frame that has come
         self.meanwhile: Callable[[], None] | None = None
@@ -69,35 +69,36 @@ class Participant(abc.ABC):
 
     @abc.abstractmethod
     def _link(self, leaders: Collection[int]) -> None:
-        """Link these ranks; return when this one has all its links; raises as :meth:`attach`."""
+        """Link these leaders; return when this rank has all its links. Raises as :meth:`attach`."""
 
     @abc.abstractmethod
     def exchange(self, part: bytes, *, last: bool = False) -> bytes:
-        """Give every rank a few bytes, each as many; return those of all; collective.
+        """Give all ranks a part; return the parts of all, in rank order; collective.
 
-        It ends with the rendezvous: at its limit, or when a rank is lost. Raises as :meth:`attach`.
-        After the last one, a rank may close its links: this is no loss any more.
+        All parts have the same number of bytes. Raises as :meth:`attach`, at the limit of the
+        rendezvous or when a rank is lost. After the last exchange a rank may close its links, and
+        the others do not count it as lost.
         """
 
     def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows that all ranks give, of one length and dtype; collective."""
+        """Gather one row from each rank, all of one length and dtype; collective."""
         given = self.exchange(row.tobytes())
         return np.frombuffer(given, dtype=row.dtype).reshape(self.size, row.size)
 
     def agree(self, value: int) -> int:
-        """Return the smallest value that a rank gives; collective."""
+        """Return the smallest of the values of all ranks; collective."""
         return int(self.gather_rows(np.array([value], dtype=np.int64)).min())
 
     @abc.abstractmethod
     def where(self) -> dict[int, tuple[Any, ...]]:
-        """Return where this rank has found each other, and where it has listened itself."""
+        """Return, by rank, the socket addresses of the other ranks and of this rank's listener."""
 
     @abc.abstractmethod
     def refuse(self, error: InitializationFailed) -> None:
         """Tell the attached peers why this rank gives up."""
 
     def extend(self, seconds: float) -> None:
-        """Let the rendezvous last so much longer."""
+        """Let the rendezvous last ``seconds`` longer."""
         self._limit += seconds
 
     def close(self) -> None:
@@ -108,7 +109,7 @@ class Participant(abc.ABC):
         close_all(self._listeners)
 
     def start(self, leaders: Collection[int]) -> None:
-        """Link these ranks, and close all other links: the last step; raises as :meth:`attach`.
+        """Link these leaders and close all other links, as the last step. Raises as :meth:`attach`.
 
         Then watch the processes of the peers, unless the limit of open files leaves no room.
         """
@@ -139,14 +140,14 @@ class Participant(abc.ABC):
         self._loop.start(task)
 
     def _deadline(self) -> float:
-        """Return when a wait that begins now is over."""
+        """Return the time, by ``running_s``, at which a wait that begins now is over."""
         limit_ms = self._config.connect_timeout_ms
         return running_s() + limit_ms / 1000 if limit_ms else math.inf
 
     def _until(self, done: Callable[[], bool], until: float, failure: Callable[[], str]) -> None:
-        """Run all tasks until ``done()``; raise what ``failure()`` says if that takes too long.
+        """Run all tasks until ``done()``; after the limit, raise an error with ``failure()``.
 
-        A human may be starting the other ranks, so after a while the log mentions the wait.
+        Somebody may be starting the other ranks by hand, so the log mentions a wait of 10 s.
         """
         soon = running_s() + LOG_WAIT_AFTER_S
         if until > soon and not self._run(done, soon):

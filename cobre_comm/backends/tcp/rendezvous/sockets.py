@@ -1,4 +1,4 @@
-"""Sockets of this backend: their options, listeners, and descriptors for all of them."""
+"""Sockets of this backend: their options, their listeners, and the limit of open files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import sys
 from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint, address_of, resolve
 from cobre_comm.errors import InitializationFailed
 
-BACKLOG = 1024  # hundreds of ranks start at once; the system cuts it to what it allows
-SPARE_DESCRIPTORS = 64  # for what else the process opens, and a few connections
+BACKLOG = 1024  # hundreds of ranks start at once; the system may lower it
+SPARE_DESCRIPTORS = 64  # for other files of the process, and a few connections
 # A machine that vanishes is detected after 30 + 6 * 10 s: not before the usual timeout of a
 # collective, because a network that comes back should find the job alive.
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
@@ -25,7 +25,7 @@ def prepare(sock: socket.socket) -> socket.socket:
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEPALIVE.items():  # TCP_KEEPALIVE is what macOS calls TCP_KEEPIDLE
+    for name, value in KEEPALIVE.items():  # macOS calls TCP_KEEPIDLE TCP_KEEPALIVE
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     if hasattr(socket, "SO_NOSIGPIPE"):
@@ -34,7 +34,7 @@ def prepare(sock: socket.socket) -> socket.socket:
 
 
 def listen(endpoint: Endpoint) -> socket.socket:
-    """Return a socket that listens there; at ``::`` for IPv4 too."""
+    """Return a socket that listens at an endpoint; at ``::`` it accepts IPv4 too."""
     sock = socket.create_server(
         endpoint.sockaddr,
         family=endpoint.family,
@@ -81,7 +81,8 @@ def listen_for_workers(host: str, port: int) -> list[socket.socket]:
 def listen_for_peers(control: socket.socket, *, loopback_only: bool) -> socket.socket:
     """Return a socket that listens at a free port, for the other workers.
 
-    ``control`` is this worker's link to rank 0: at its address, if all ranks are on this machine.
+    ``control`` is this worker's link to rank 0. With ``loopback_only`` the socket listens at the
+    address of that link alone.
     """
     if loopback_only:
         host, _, *scope = control.getsockname()
@@ -110,7 +111,7 @@ def close_all(socks: list[socket.socket]) -> None:
 def reserve_descriptors(links: int, unauthenticated: int) -> int:
     """Raise the limit of open files for the links of this rank and UNAUTHENTICATED connections.
 
-    Return how many of the latter the limit allows.
+    Return how many UNAUTHENTICATED connections the limit allows.
     """
     needed = _open_files() + links + SPARE_DESCRIPTORS
     limit = _raise_limit(needed + unauthenticated)
@@ -124,7 +125,7 @@ def reserve_descriptors(links: int, unauthenticated: int) -> int:
 
 
 def has_room(count: int) -> bool:
-    """Raise the limit of open files for so many more, if need be; tell whether there is room."""
+    """Raise the limit of open files for ``count`` more, if need be; tell whether there is room."""
     needed = _open_files() + count + SPARE_DESCRIPTORS
     return _raise_limit(needed) >= needed
 

@@ -1,4 +1,4 @@
-"""The part of every rank but 0 in the rendezvous: attach, learn of the peers, exchange, link."""
+"""A worker's part of the rendezvous: attach, receive the peer table, exchange, link."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMED = 3  # ranks that could not be reached, in one message
 
 
 class Worker(Participant):
-    """Any rank but 0."""
+    """A worker in the rendezvous: any rank but 0."""
 
     _peers: messages.PeerTable  # from the end of :meth:`attach` on
 
@@ -48,7 +48,7 @@ class Worker(Participant):
         self.links.ranks_here = self._peers.ranks_here
 
     def exchange(self, part: bytes, *, last: bool = False) -> bytes:
-        """Send the part of this rank to rank 0, and receive those of all."""
+        """Send the part of this rank to rank 0, and receive the parts of all ranks."""
         control, everything = self._control(), self.size * len(part)
         due = messages.Expected(tags.PARTS, everything, everything)
 
@@ -63,7 +63,7 @@ class Worker(Participant):
         return parts
 
     def where(self) -> dict[int, tuple[Any, ...]]:
-        """Return where this rank has found each other, and where it has listened itself."""
+        """Return the socket addresses of all peers, and of the listener of this worker."""
         found = {rank: endpoint.sockaddr for rank, endpoint in enumerate(self._peers.endpoints)}
         return {**found, self.rank: self._listeners[0].getsockname()}
 
@@ -73,7 +73,7 @@ class Worker(Participant):
             messages.send_refused(self.links.control[0], error)
 
     def _receive(self) -> bytes:
-        """Return the frame of rank 0 that is due."""
+        """Return the frame that is due from rank 0."""
         self._until(lambda: 0 in self._frames, self._limit, self._why_not_started)
         return self._frames.pop(0)
 
@@ -126,7 +126,7 @@ class Worker(Participant):
         self._loop.start(open_link(attempts, endpoints, describe, key, admit))
 
     def _listen(self, control: socket.socket, loopback_only: bool) -> None:
-        """Open the port for the other workers, at loopback if CHALLENGE says that all are there."""
+        """Open the port for the other workers, at loopback if CHALLENGE says that all ranks are."""
         close_all(self._listeners)
         self._listeners = [listen_for_peers(control, loopback_only=loopback_only)]
 

@@ -1,4 +1,4 @@
-"""Backward pass of one stage: cuts at a block of points, and which of them enter the pool."""
+"""Backward pass of one stage: compute cuts at a block of points, and choose cuts for the pool."""
 
 import numpy as np
 from compiled import PLAIN
@@ -20,9 +20,10 @@ Cuts that rise less are rounding, and nearly parallel cuts make ill-conditioned 
 
 @njit(**PLAIN)
 def find_distinct(memory: Memory, hydros: int, t: int) -> int:
-    """List trajectories whose incoming volume at stage `t` no earlier one has, bit for bit.
+    """List the trajectories whose incoming volumes at stage `t` differ from all earlier ones.
 
-    Equal points would give equal cuts. All ranks hold all points, so all find the same list.
+    Points equal bit for bit would give equal cuts. All ranks hold all points, so all find the same
+    list.
     """
     trial, distinct = memory.trial, memory.distinct
     count = 0
@@ -47,8 +48,8 @@ def find_distinct(memory: Memory, hydros: int, t: int) -> int:
 def expected_cut(state: State, t: int, point: np.ndarray, cut: np.ndarray) -> None:
     """Write to `cut` the expected-cost cut of stage `t` at `point`, over all its openings.
 
-    `cut` receives H slopes, the intercept, and of a failure the outcome, the opening and what is
-    left. Value and slopes are those of the dual solution: the cut is valid even if `lp` is not
+    `cut` receives H slopes and the intercept; after a failure also the outcome, the opening and the
+    errors. Value and slopes are those of the dual solution, so the cut is valid even if `lp` is not
     quite optimal.
     `memory.lp` must stand at the stage's reference basis; openings go from dry to wet, each from
     the basis of the one before.
@@ -110,8 +111,8 @@ def backward_block(state: State, t: int, block: Block) -> None:
 def choose_rising(state: State, t: int, count: int) -> tuple[int, float]:
     """List in `rising` the cuts that raise stage `t - 1` at their own point, in trajectory order.
 
-    Returns how many, and the largest rise. A cut equal to a present one, or below the pool at its
-    own point, says nothing new there and is left out. All ranks find the same list.
+    Returns their number, and the largest rise. A cut that does not rise above the pool at its own
+    point adds nothing there, and is left out. All ranks find the same list.
     """
     memory, hydros = state.memory, state.memory.spare.size
     chosen, largest = 0, 0.0

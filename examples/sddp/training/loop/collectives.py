@@ -12,7 +12,7 @@ from training.plan import Block, block_of
 
 @njit(**CALLING)
 def my_block(comm, items) -> Block:  # type: ignore
-    """Return which of `items` are this rank's."""
+    """Return the block of `items` that this rank has."""
     return block_of(items, comm.rank, comm.size)
 
 

@@ -16,7 +16,7 @@ from training.sampling import draw_opening, listed_path, uniform
 
 @njit(**PLAIN)
 def opening_of(problem: Problem, plan: Plan, iteration: int, m: int, t: int) -> int:
-    """Return the opening trajectory `m` meets in stage `t`."""
+    """Return the opening of trajectory `m` in stage `t`."""
     first = problem.first
     if plan.paths > 0:
         path = listed_path(iteration * plan.trajectories + m, plan.paths, plan.stride, plan.seed)
@@ -30,10 +30,11 @@ def opening_of(problem: Problem, plan: Plan, iteration: int, m: int, t: int) -> 
 
 @njit(**PLAIN)
 def weight_of(problem: Problem, plan: Plan, iteration: int, m: int) -> float:
-    """Return what the cost of trajectory `m` is multiplied by in the simulated mean.
+    """Return the weight of the cost of trajectory `m` in the simulated mean.
 
     Sampled paths count once. Walked paths are visited equally often, so each counts by its
-    probability relative to the uniform one. Negative: the trajectory explores, it does not count.
+    probability relative to the uniform one. A trajectory that explores has a negative weight, and
+    does not count.
     """
     if plan.paths == 0:
         return -1.0 if plan.mixed == 1 and m % 2 == 1 else 1.0
@@ -60,7 +61,7 @@ def solve_step(lp: Lp, pool: Pool, t: int, row: np.ndarray, point: np.ndarray) -
 
 @njit(**PLAIN)
 def start_block(state: State, iteration: int, block: Block) -> None:
-    """Put the trajectories of `block` at the initial volumes, with nothing simulated."""
+    """Put the trajectories of `block` at the initial volumes, with zero cost."""
     problem, _, plan, memory = state
     tail = memory.mine.shape[1] - TAIL
     for i in range(block.end - block.begin):
@@ -75,8 +76,8 @@ def start_block(state: State, iteration: int, block: Block) -> None:
 def forward_pass(state: State, iteration: int, block: Block) -> None:
     """Simulate the trajectories of `block` into `memory.mine`.
 
-    The reference point of a stage is where trajectory 0 passed in the last iteration: known to
-    all ranks. A trajectory that cannot go on carries the outcome, stage and opening.
+    The reference point of a stage is that of trajectory 0 in the last iteration, which all ranks
+    know. A trajectory that cannot go on keeps its outcome, stage and opening.
     """
     problem, pool, plan, memory = state
     hydros, stages = problem.start.size, problem.cost.shape[0]

@@ -1,4 +1,4 @@
-"""What one rank holds during training: arrays allocated once, and the trace of the iterations."""
+"""The memory of one rank in training: arrays allocated once, and the trace of the iterations."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from stage.problem import Problem
 from training.plan import Plan
 
 OK, FORWARD, BACKWARD, BOUND = 0, 1, 2, 3
-"""Phases an error can come from (`OK`: there is none)."""
+"""The phases of an error; `OK` stands for no error."""
 
 COST, COUNTED, STATUS, STAGE, OPENING, LEFT = 0, 1, 2, 3, 4, 5
 TAIL = LEFT + MEASURES
@@ -55,14 +55,14 @@ class Memory(NamedTuple):
     spare: np.ndarray  # (H,) end volumes of the last stage, which no stage takes up
     first_cut: np.ndarray  # (H + CUT_TAIL,) as a row of `cuts`, for stage 0
     bound: np.ndarray  # (1,)
-    stats: np.ndarray  # (2,) how many costs count; simplex pivots
-    costs: np.ndarray  # (block,) what this rank adds to a sum over trajectories
+    stats: np.ndarray  # (2,) number of costs that count; simplex pivots
+    costs: np.ndarray  # (block,) this rank's terms of a sum over trajectories
     error: np.ndarray  # (4 + H,) phase, outcome, stage, opening, incoming volume
-    left: np.ndarray  # (MEASURES,) what was left there
+    left: np.ndarray  # (MEASURES,) errors of that solution
 
 
 class State(NamedTuple):
-    """What training works on."""
+    """The data of a training: problem, cuts, plan and working memory."""
 
     problem: Problem
     pool: Pool

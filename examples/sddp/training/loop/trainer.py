@@ -1,11 +1,11 @@
 """The training loop: one compiled function over any communicator.
 
-Every node holds the whole cut pool. Per iteration: one allgatherv of trajectories, one allgatherv
-of cuts and one fence per stage, one allreduce MIN of the bound, one allreduce SUM of two counts,
-and two exact sums for the mean and the variance of the simulated cost. What is gathered is ordered
-by trajectory, what is reduced by MIN is equal on all ranks, counts are whole numbers, and an exact
-sum does not depend on the split over ranks. So every number carries the same bits for every number
-of ranks.
+Every node holds the whole cut pool. An iteration has one allgatherv of trajectories, and for each
+stage one allgatherv of cuts and one fence. Then come one allreduce MIN of the bound and one
+allreduce SUM of two counts. Two exact sums give the mean and the variance of the simulated cost.
+Gathered data are ordered by trajectory, and the bounds reduced by MIN are equal on all ranks.
+Counts are whole numbers, and an exact sum does not depend on the split over ranks. So every number
+has the same bits for every number of ranks.
 
 Method: M. V. F. Pereira, L. M. V. G. Pinto, Math. Programming 52 (1991) 359.
 """
@@ -53,7 +53,7 @@ from training.plan import lay_out
 def fail(
     memory: Memory, phase: int, outcome: int, t: int, opening: int, m: int, left: np.ndarray
 ) -> None:
-    """Record the first failure, in trajectory order: the same on all ranks."""
+    """Record a failure, which is the first in trajectory order and the same on all ranks."""
     hydros = memory.error.size - 4
     memory.error[0], memory.error[1] = phase, outcome
     copy_values(left, memory.left)
@@ -64,7 +64,7 @@ def fail(
 
 @njit(**PLAIN)
 def gather_trajectories(comm, state, iteration) -> int:  # type: ignore
-    """Forward pass and its allgatherv; return nanoseconds in the collective."""
+    """Do the forward pass and its allgatherv; return the nanoseconds in the collective."""
     memory, items = state.memory, state.plan.trajectories
     block = my_block(comm, items)
     forward_pass(state, iteration, block)
@@ -83,7 +83,7 @@ def gather_trajectories(comm, state, iteration) -> int:  # type: ignore
 
 @njit(**PLAIN)
 def gather_cuts(comm, region, state, t) -> tuple[float, int]:  # type: ignore
-    """Backward pass of stage `t`; return the largest rise and nanoseconds in the collectives.
+    """Do the backward pass of stage `t`; return the largest rise and nanoseconds in collectives.
 
     A rank computes its cuts in place, in its rows of `memory.cuts`. The fence ends the reading of
     these rows too: the ranks of the node may then write those of the next stage.
@@ -122,7 +122,7 @@ def expected_first_stage(state: State) -> float:
 
 @njit(**PLAIN)
 def weigh_costs(records: np.ndarray, costs: np.ndarray) -> int:
-    """Write the weighted costs of those `records` that count to `costs`; return how many."""
+    """Write the weighted costs of the `records` that count to `costs`; return their number."""
     tail, count = records.shape[1] - TAIL, 0
     for i in range(records.shape[0]):
         weight = records[i, tail + COUNTED]

@@ -6,7 +6,7 @@ called on leaders only, by all of them with calls that agree, but for ``exchange
 whether they do.
 
 A verb returns OK, or how it has failed: LOST_PEER, TIMED_OUT, INTERRUPTED, IS_FORKED, MPI_FAILED.
-Where ranks are missing, ``comm.failures`` then say which ones, and why.
+Where ranks are missing, ``comm.failures`` then say which ones, and why: ``waiting.py`` sees to that.
 
 ==============  ======================  =========================================================
 verb            call                    what it does
@@ -26,20 +26,36 @@ verb            call                    what it does
                                         node, or to every other leader that ``is_told``. Of the
                                         last one, waits a little until it is sent
 ``read``        none                    gives each control message that has come to ``take_in``, and
-                                        each link that has ended to ``note_end``; says which
-                                        leaders are awaited
-``block``       ``Patience``            sleeps until bytes or messages may have come
+                                        each link that has ended to ``note_end``; says in
+                                        ``nodes.leaders`` which of them are awaited
+``block``       ``Patience``            sleeps until bytes or messages may have come, and reads
+                                        neither. Calls ``look_around_soon`` if a message, or a
+                                        signal, has ended its sleep
 ==============  ======================  =========================================================
 
 These words are in the Nodes record; its tables have a word for each node. A leader's own payload
 lies at its landing already; its own part of an ``alltoallv`` moves as any other.
 
-A verb of data is a loop between ``begin_verb`` and ``end_verb`` of ``waiting.py``: it moves what
-can move, and calls ``pause`` if nothing did. Above the transports, one protocol decides which ranks
-are lost, how long a leader waits, what it asks and answers. Where ``nodes.waits_end`` is 1, a
-leader can leave every verb. Where it is 0, it can leave ``exchange`` alone: leaders then commit
-first (``protocol.py``). What a verb that has ended early leaves behind may touch only memory that
-lives as long as the process.
+A verb of data is a loop of the transport::
+
+    outcome = begin_verb(comm)
+    while outcome == OK and something is left:
+        move what can move
+        if bytes have moved:
+            note_progress(comm)
+        else:
+            comm.wait.awaited = the first leader that is awaited, or ANOTHER_NODE
+            outcome = pause(comm, looks)
+    return end_verb(comm, outcome)
+
+``pause`` is that of ``collective/waiting/patience.py``, the others are those of ``waiting.py``. A
+transport that sees no bytes has no ``note_progress``. Bytes that are not due end the verb with
+GARBLED: by ``lose``, and then ``failure_of_verb``.
+
+Above the transports, one protocol decides which ranks are lost, how long a leader waits, what it
+asks and answers. Where ``nodes.waits_end`` is 1, a leader can leave every verb. Where it is 0, it
+can leave ``exchange`` alone: leaders then commit first (``protocol.py``). What a verb that has
+ended early leaves behind may touch only memory that lives as long as the process.
 """
 
 from typing import NamedTuple

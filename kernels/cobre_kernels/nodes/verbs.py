@@ -6,7 +6,7 @@ called on leaders only, by all of them with calls that agree, but for ``exchange
 whether they do.
 
 A verb returns OK, or how it has failed: LOST_PEER, TIMED_OUT, INTERRUPTED, IS_FORKED, MPI_FAILED.
-Where ranks are missing, ``comm.failures`` then say which ones, and why: ``waiting.py`` sees to that.
+Where ranks are missing, ``waiting.py`` has written into ``comm.failures`` which ones, and why.
 
 ==============  ======================  =========================================================
 verb            call                    what it does

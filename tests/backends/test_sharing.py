@@ -28,7 +28,7 @@ class Rank:
 
 
 def leaders_of(*changes):
-    """Let a rank for each change of its arguments find the nodes; return all leaders."""
+    """Let ranks with changed configurations find their nodes; return the leader of each."""
     size, found = len(changes), {}
     rows, barrier = [None] * size, threading.Barrier(size, timeout=PATIENCE_S)
 

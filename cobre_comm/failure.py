@@ -268,7 +268,7 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
         lost = {r: _REASONS[reason] for r, reason in reasons.items() if reason in _REASONS}
         return CollectiveFailed(operation, 0, _loss(comm, lost), lost)
     late = [r for r, reason in reasons.items() if reason != states.PRESENT]
-    variable = TIMEOUT_VARIABLES.get(comm.backend, "the timeout")
+    variable = TIMEOUT_VARIABLES.get(comm.backend) or "the timeout"
     return CollectiveFailed(
         operation,
         0,

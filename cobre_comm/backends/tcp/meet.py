@@ -8,10 +8,10 @@ from cobre_comm.backends.membership import Membership, alone
 from cobre_comm.backends.nodes.configs import with_staging_buffer, within_node
 from cobre_comm.backends.nodes.memory import BODIES, half_bytes_of
 from cobre_comm.backends.nodes.node_order import NodeOrder
+from cobre_comm.backends.nodes.sharing import find_nodes
 from cobre_comm.backends.shm.attachment import attach_group
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.tcp.memory import VERBS, SocketTransport
-from cobre_comm.backends.tcp.nodes import find_nodes
 from cobre_comm.backends.tcp.rendezvous import Participant
 from cobre_comm.backends.tcp.rendezvous import meet as rendezvous
 from cobre_comm.backends.tcp.split import NEW_JOB, Meeting
@@ -35,7 +35,7 @@ def meet(
     if config.size == 1:
         return alone(config.rank, config.size, LOCAL_BODIES)
     with rendezvous(config, meeting.listener, meeting.meanwhile) as participant:
-        order = find_nodes(participant, config)
+        order = find_nodes(participant, config.share, config.pretend_nodes)
         if order.nodes > 1:
             return _as_several_nodes(config, participant, order)
         try:

@@ -5,7 +5,7 @@ A transport is a folder with these kernels. Records hold their addresses, and
 call them, and only leaders, with calls that agree; ``exchange`` finds out whether calls do agree.
 
 A verb returns OK, or how it has failed: LOST_PEER, TIMED_OUT, INTERRUPTED, IS_FORKED, MPI_FAILED.
-Where ranks are missing, ``comm.failures`` then say which ones, and why.
+Where ranks are missing, ``waiting.py`` has written into ``comm.failures`` which ones, and why.
 
 ==============  ======================  =========================================================
 verb            call                    what it does
@@ -25,20 +25,36 @@ verb            call                    what it does
                                         node, or to every other leader that ``is_told``. Waits a
                                         little until the last message of a rank is sent
 ``read``        none                    gives each control message that has come to ``take_in``, and
-                                        each link that has ended to ``note_end``; says which
-                                        leaders are awaited
-``block``       ``Patience``            sleeps until bytes or messages may have come
+                                        each link that has ended to ``note_end``; says in
+                                        ``nodes.leaders`` which of them are awaited
+``block``       ``Patience``            sleeps until bytes or messages may have come, and reads
+                                        neither. Calls ``look_around_soon`` if a message, or a
+                                        signal, has ended its sleep
 ==============  ======================  =========================================================
 
 These words are in the Nodes record; its tables have a word for each node. A leader's own payload
 lies at its landing already; its own part of an ``alltoallv`` moves as any other.
 
-A verb of data is a loop between ``begin_verb`` and ``end_verb`` of ``waiting.py``: it moves as many
-bytes as it can, and calls ``pause`` if none moved. Above the transports, one protocol decides which
-ranks are lost, how long a leader waits, and when it asks and answers. Where ``nodes.waits_end`` is
-1, a leader can leave every verb. Where it is 0, a leader can leave only ``exchange``, so leaders
-commit before data move (``protocol.py``). A transfer that a verb leaves behind when it ends early
-may touch only memory that lives as long as the process.
+A verb of data is a loop of the transport::
+
+    outcome = begin_verb(comm)
+    while outcome == OK and something is left:
+        move what can move
+        if bytes have moved:
+            note_progress(comm)
+        else:
+            comm.wait.awaited = the first leader that is awaited, or ANOTHER_NODE
+            outcome = pause(comm, looks)
+    return end_verb(comm, outcome)
+
+``pause`` is that of ``collective/waiting/patience.py``, the others are those of ``waiting.py``. A
+transport that sees no bytes has no ``note_progress``. Bytes that are not due end the verb with
+GARBLED: by ``lose``, and then ``failure_of_verb``.
+
+Above the transports, one protocol decides which ranks are lost, how long a leader waits, what it
+asks and answers. Where ``nodes.waits_end`` is 1, a leader can leave every verb. Where it is 0, it
+can leave ``exchange`` alone: leaders then commit first (``protocol.py``). What a verb that has
+ended early leaves behind may touch only memory that lives as long as the process.
 """
 
 from typing import NamedTuple

@@ -20,11 +20,13 @@ from cobre_kernels.collective.status import (
 )
 from cobre_kernels.collective.waiting.patience import (
     Look,
+    begin_anew,
     begin_wait,
     end_wait,
     waited_ns,
     write_late_line,
 )
+from cobre_kernels.collective.waiting.pulse import beat
 from cobre_kernels.machine.kernel import kernel, run_alone
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.failing import adopt_report, clear_failures
@@ -54,6 +56,14 @@ def begin_verb(comm):
     begin_wait(comm)
     comm.wait.is_bound = not allows(comm, SIGNAL)
     return failure_of_verb(comm)
+
+
+@routine
+def note_progress(comm):
+    """Bytes have moved: waiting begins anew. Only a transport that sees them can tell."""
+    beat(comm)
+    end_wait(comm, OK)
+    begin_anew(comm)
 
 
 @routine

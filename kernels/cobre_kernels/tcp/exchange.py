@@ -15,7 +15,7 @@ from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run_alone
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.verbs import Exchange, Scatter
-from cobre_kernels.nodes.waiting import end_verb
+from cobre_kernels.nodes.waiting import end_verb, note_progress
 from cobre_kernels.tcp.frame import (
     FRAME_HEADER_BYTES,
     header_first,
@@ -33,7 +33,7 @@ from cobre_kernels.tcp.progress.sockets import (
     send_two,
     without_bytes,
 )
-from cobre_kernels.tcp.progress.waiting import begin_links, note_progress, pause
+from cobre_kernels.tcp.progress.waiting import begin_links, pause
 from cobre_kernels.tcp.tags import EXCHANGE, STRIPE
 
 

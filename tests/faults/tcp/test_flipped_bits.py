@@ -10,7 +10,7 @@ import pytest
 
 from cobre_comm import InitializationFailed
 from cobre_comm.backends.nodes.node_order import NodeOrder
-from cobre_comm.backends.tcp.nodes import find_nodes
+from cobre_comm.backends.nodes.sharing import find_nodes
 from cobre_comm.backends.tcp.rendezvous import meet
 from cobre_comm.common.agreement import first_problem
 from tests.faults.tcp import job as jobs
@@ -89,7 +89,7 @@ class Proxy:
 def meet_and_agree(config, listener=None):
     """Take a tcp communicator's steps up to its start; return the agreed results."""
     with meet(config, listener) as participant:
-        order = find_nodes(participant, config)
+        order = find_nodes(participant, config.share, config.pretend_nodes)
         problem = first_problem(participant, "this rank has none" if config.rank else "")
         rows = participant.gather_rows(np.arange(3) + config.rank)
         participant.start(order.leaders.tolist())

@@ -7,10 +7,10 @@ Rank 0 is the coordinator; every other rank is a worker. Four phases lead from n
 3. Link: the leader of each node opens its links to the leaders of lower rank.
 4. Start: an exchange, in which each worker that has all its links takes part.
 
-Before they link, the ranks exchange as often as they need to find their nodes (``tcp/nodes``). In
-an exchange every worker sends PART to rank 0, and rank 0 sends the PARTS of all to every worker. It
-is what makes all ranks take the same steps. Ranks of one node go from there to the start at once:
-they need no links.
+Before they link, the ranks exchange as often as they need to find their nodes
+(``nodes/sharing.py``). In an exchange every worker sends PART to rank 0, and rank 0 sends the PARTS
+of all to every worker. It is what makes all ranks take the same steps. Ranks of one node go from
+there to the start at once: they need no links.
 
 Of two ranks the higher one connects and the lower one accepts. Nothing is read from a connection
 before its handshake. Each connection is a task of an event loop, so a silent one delays no other.

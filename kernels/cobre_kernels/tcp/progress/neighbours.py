@@ -11,6 +11,7 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.waiting import note_progress
 from cobre_kernels.tcp.links import NOBODY, next_node, previous_node
 from cobre_kernels.tcp.progress.control import failure_of_link
 from cobre_kernels.tcp.progress.sockets import (
@@ -22,7 +23,7 @@ from cobre_kernels.tcp.progress.sockets import (
     send_two,
     without_bytes,
 )
-from cobre_kernels.tcp.progress.waiting import note_progress, pause
+from cobre_kernels.tcp.progress.waiting import pause
 from cobre_kernels.tcp.tags import PREFIX_BYTES
 
 

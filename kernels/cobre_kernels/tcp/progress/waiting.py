@@ -8,24 +8,14 @@ that a slow link is not a late rank. ``collective/waiting/patience.py`` has the 
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
 from cobre_kernels.collective.waiting import patience
-from cobre_kernels.collective.waiting.patience import (
-    Patience,
-    begin_anew,
-    end_wait,
-    look_around_soon,
-)
-from cobre_kernels.collective.waiting.pulse import beat
+from cobre_kernels.collective.waiting.patience import Patience, look_around_soon
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.kernel import kernel, run_alone
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.records import leader_of
-from cobre_kernels.nodes.waiting import begin_verb, failure_of_verb
+from cobre_kernels.nodes.waiting import begin_verb
 from cobre_kernels.tcp.links import NO_LINK, NOBODY
-from cobre_kernels.tcp.progress.control import (
-    is_awaited,
-    read_control,
-    take_end_of_process,
-)
+from cobre_kernels.tcp.progress.control import is_awaited
 from cobre_kernels.tcp.progress.sockets import NS_PER_MS
 
 SWEEP_EVERY = 256  # verbs; what leaders may tell meanwhile fits any socket's buffer
@@ -42,14 +32,6 @@ def begin_links(comm):
     if comm.nodes.begun - links.swept >= SWEEP_EVERY:
         run_alone(comm.nodes.read, comm)
     return begin_verb(comm)
-
-
-@routine
-def note_progress(comm):
-    """Begin waiting anew, because bytes have moved."""
-    beat(comm)
-    end_wait(comm, OK)
-    begin_anew(comm)
 
 
 @routine
@@ -71,17 +53,13 @@ def _first_awaited(comm):
 
 @kernel(COMM, Patience)
 def block_kernel(comm, call):
-    """Sleep until something can move, or a control message comes."""
-    outcome = failure_of_verb(comm)  # by messages that came while this leader was elsewhere
-    if outcome != OK:
-        return outcome
+    """Sleep until something can move, or a control message comes, which the next look reads."""
     data, count = _list_descriptors(comm)
     patience_ms = -(-call.longest_ns // NS_PER_MS)
     ready = libc.poll(comm.links.polls[0].address, count, patience_ms)
-    if ready <= 0:
+    if ready <= 0 or not _has_events(comm, data):
         look_around_soon(comm)
-        return OK
-    return OK if _has_events(comm, data) else _read_ready_control(comm, data)
+    return OK
 
 
 @routine
@@ -117,30 +95,9 @@ def _list(links, count, fd, events):
 
 
 @routine
-def _events(comm, index):
-    """Return the events that poll has found for an entry."""
-    return comm.links.polls[index].entry >> 48 & 0xFFFF
-
-
-@routine
 def _has_events(comm, count):
+    """Tell whether poll has found something for one of the first entries."""
     found = 0
     for index in range(count):
-        found |= _events(comm, index)
+        found |= comm.links.polls[index].entry >> 48 & 0xFFFF
     return found != 0
-
-
-@routine
-def _read_ready_control(comm, first):
-    """Read the control links that have something; return OK, or how the verb has failed."""
-    index = first
-    for node in range(comm.nodes.nodes):
-        peer = comm.links.peers[node]
-        if peer.control_fd != NO_LINK:
-            is_watched = peer.process_fd != NO_LINK
-            if _events(comm, index) != 0:
-                read_control(comm, node)
-            if is_watched and _events(comm, index + 1) != 0:
-                take_end_of_process(comm, node)
-            index += 2 if is_watched else 1
-    return failure_of_verb(comm)

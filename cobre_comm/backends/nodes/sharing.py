@@ -31,7 +31,6 @@ from cobre_comm.backends.shm import segment as segments
 from cobre_comm.backends.shm.nameless import is_file, make_nameless, open_of
 from cobre_comm.common.agreement import Group, attempt
 from cobre_comm.common.descriptor import Descriptor
-from cobre_comm.config import TcpConfig
 
 WORD_BYTES = 12
 BY_NAME = 0  # the process of an offer by name
@@ -103,18 +102,20 @@ def remove_name(offer: Offer) -> None:
             segments.unlink(offer.name)
 
 
-def find_nodes(group: Group, config: TcpConfig) -> NodeOrder:
+def find_nodes(group: Group, share: bool = True, pretended: Sequence[int] = ()) -> NodeOrder:
     """Find the nodes of all ranks; collective.
 
     Parameters
     ----------
     group : Group
         The ranks.
-    config : TcpConfig
-        Of this rank; ``share`` and ``pretend_nodes`` say with which ranks it may share memory.
+    share : bool
+        Whether this rank shares memory at all.
+    pretended : sequence of int
+        For tests: rank r is kept apart from the ranks that are not on the same node of these.
     """
     rank, offers = group.rank, []
-    file, own = _offer(config)
+    file, own = _offer(rank, share, pretended)
     try:
         given = group.gather_rows(np.frombuffer(own.pack(), dtype=np.uint8))
         offers = [unpack_offer(row.tobytes()) for row in given]
@@ -141,13 +142,12 @@ def confirmed(found: Sequence[int]) -> list[int]:
     ]
 
 
-def _offer(config: TcpConfig) -> tuple[Descriptor | None, Offer]:
-    if not config.share:
+def _offer(rank: int, share: bool, pretended: Sequence[int]) -> tuple[Descriptor | None, Offer]:
+    if not share:
         return None, NOTHING
-    pretended = config.pretend_nodes
-    domain = pretended[config.rank % len(pretended)] if pretended else 0
+    domain = pretended[rank % len(pretended)] if pretended else 0
     made, problem = attempt(lambda: make_offer(domain))
     if made is None:
-        _logger.warning("tcp rank %d shares no memory: %s", config.rank, problem)
+        _logger.warning("rank %d shares no memory: %s", rank, problem)
         return None, NOTHING
     return made

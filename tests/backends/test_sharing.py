@@ -6,10 +6,9 @@ import threading
 import numpy as np
 import pytest
 
+from cobre_comm.backends.nodes import sharing as offers
+from cobre_comm.backends.nodes.sharing import confirmed, find_nodes
 from cobre_comm.backends.shm import segment as segments
-from cobre_comm.backends.tcp import nodes as offers
-from cobre_comm.backends.tcp.nodes import confirmed, find_nodes
-from cobre_comm.config import TcpConfig
 
 PATIENCE_S = 20.0
 
@@ -34,8 +33,7 @@ def leaders_of(*changes):
     rows, barrier = [None] * size, threading.Barrier(size, timeout=PATIENCE_S)
 
     def find(rank):
-        config = TcpConfig(rank=rank, size=size, coordinator="here", **changes[rank])
-        order = find_nodes(Rank(rank, rows, barrier), config)
+        order = find_nodes(Rank(rank, rows, barrier), **changes[rank])
         found[rank] = order.leader
 
     threads = [threading.Thread(target=find, args=(rank,)) for rank in range(size)]
@@ -54,7 +52,7 @@ def test_ranks_of_one_machine_find_each_other(monkeypatch, by_name):
     if by_name:
         monkeypatch.setattr(offers, "make_nameless", refuse)
     names = set(segments.SHM_FOLDER.glob("cobre.*"))
-    apart = {"pretend_nodes": (0, 1, 1, 0)}
+    apart = {"pretended": (0, 1, 1, 0)}
     assert leaders_of({}, {}, {}) == [0, 0, 0]
     assert leaders_of({}, {"share": False}, {}) == [0, 1, 0]
     assert leaders_of(apart, apart, apart, apart) == [0, 1, 1, 0]

@@ -72,9 +72,6 @@ def _first_awaited(comm):
 @kernel(COMM, Patience)
 def block_kernel(comm, call):
     """Sleep until something can move, or a control message comes."""
-    outcome = failure_of_verb(comm)  # by what came while this leader was elsewhere
-    if outcome != OK:
-        return outcome
     data, count = _list_descriptors(comm)
     patience_ms = -(-call.longest_ns // NS_PER_MS)
     ready = libc.poll(comm.links.polls[0].address, count, patience_ms)

@@ -23,6 +23,7 @@ from cobre_kernels.collective.status import (
     MPI_FAILED,
     OK,
     TIMED_OUT,
+    USE_SLOTS,
 )
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import peek_now, poke_now
@@ -31,7 +32,8 @@ from cobre_kernels.nodes.messages import REPORT
 from cobre_kernels.nodes.outcome import PULSE_NS, hand_out_kernel
 from cobre_kernels.nodes.outputs import LONG_BYTES, see_outputs
 from cobre_kernels.nodes.protocol import OUTSIDE
-from cobre_kernels.shm.control import HAS_FAILED, MEMBER
+from cobre_kernels.nodes.records import APART, PRIVATE
+from cobre_kernels.shm.control import HAS_FAILED, IN_REGION, MEMBER
 
 from tests.kernels.mpi.library import MPI_ERROR, OWN, Leader
 
@@ -82,6 +84,26 @@ def test_a_follower_that_does_not_fetch(mpi, condition, status, outcome, shown, 
     assert mpi.sent == [REPORT]
 
 
+@pytest.mark.parametrize(
+    ("late", "outcome", "reasons", "told"),
+    [
+        (2, TIMED_OUT, [PRESENT, PRESENT, LATE], []),
+        (FOLLOWER, LOST_PEER, [GAVE_UP, PRESENT, PRESENT], []),  # it came too late
+        (None, LOST_PEER, [GAVE_UP, PRESENT, PRESENT], [REPORT]),
+    ],
+)
+def test_a_follower_whose_leader_has_gone(mpi, late, outcome, reasons, told):
+    """It takes the outcome that its leader has shown; without one it tells the other leaders."""
+    rank = Leader(TWO_HERE, FOLLOWER)
+    if late is not None:
+        rank.nodes.staging.failures[late].reason = LATE
+        poke_now(rank.nodes.staging.status, TIMED_OUT)
+    poke_now(rank.node.control.blocks[0].condition, HAS_FAILED)
+    assert hand_out(rank, OK) == outcome
+    assert rank.reasons() == reasons
+    assert mpi.sent == told
+
+
 def test_without_a_timeout_a_follower_waits_for_its_leader(mpi):
     rank = Leader(TWO_HERE, FOLLOWER)
     threading.Timer(1.6 * PULSE_NS / 1e9, arrive, (rank, 0)).start()
@@ -102,6 +124,18 @@ def test_who_waits_for_a_long_copy_does_not_yield(mpi, writes, size_bytes, yield
     rank.nodes.writes, rank.nodes.output_bytes, rank.node.yield_ns = writes, size_bytes, 7
     assert see_kernel.call(rank.comm.address, Outcome(OK)) == OK
     assert rank.node.yield_ns == yields_ns
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome", "outputs"),
+    [(OK, OK, APART), (USE_SLOTS, OK, APART), (LOST_PEER, LOST_PEER, PRIVATE)],
+)
+def test_outputs_are_seen_where_all_ranks_of_the_node_are_in(mpi, status, outcome, outputs):
+    rank = Leader(TWO_HERE)
+    rank.nodes.output_mark = IN_REGION
+    assert see_kernel.call(rank.comm.address, Outcome(status)) == outcome
+    assert rank.nodes.outputs == outputs
+    assert rank.nodes.output_mark == 0
 
 
 # Calls of MPI that fail.

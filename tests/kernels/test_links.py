@@ -8,25 +8,36 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from cobre_kernels.collective import dtypes
+from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM, DIED, GARBLED, GAVE_UP, LEFT, PRESENT
 from cobre_kernels.collective.reduction.fold import MAX, fold_kernel
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
 from cobre_kernels.collective.status import LOST_PEER, OK
+from cobre_kernels.collective.waiting.patience import Patience
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.nodes import round
-from cobre_kernels.nodes.messages import ANSWER, GOODBYE, QUERY, RAISED, REPORT
+from cobre_kernels.nodes.messages import (
+    ANSWER,
+    GOODBYE,
+    QUERY,
+    RAISED,
+    REPORT,
+    goodbye_kernel,
+    report_kernel,
+)
 from cobre_kernels.nodes.protocol import ENTERED, MOVING
 from cobre_kernels.nodes.records import STAGING
-from cobre_kernels.nodes.verbs import Chain, Exchange, Gather
+from cobre_kernels.nodes.verbs import Chain, Exchange, Gather, Scatter
 from cobre_kernels.tcp import tags
 from cobre_kernels.tcp.frame import FRAME_HEADER_BYTES
 from cobre_kernels.tcp.links import CHUNK_BYTES
-from cobre_kernels.tcp.progress.sockets import receive_all, send_all
+from cobre_kernels.tcp.progress.sockets import NS_PER_MS, receive_all, send_all
 from numba import config
 
 from cobre_comm.backends.comm_memory import comm_words
@@ -47,30 +58,33 @@ class Peer:
     """The other node's leader, whose ends of the links a test holds; ``comm`` is this leader's.
 
     This leader waits without a limit, so a test sends the bytes that end the wait before it calls.
+    ``next`` is the peer's end of the data link to the next node, of two nodes the same as ``data``.
     """
 
-    def __init__(self, own=0):
-        words = comm_words(2)
+    def __init__(self, own=0, size=2):
+        words = comm_words(size)
         self.comm = comm = COMM.of(words)
-        comm.rank, comm.size = own, 2
-        order = node_order_of([0, 1], own)
+        comm.rank, comm.size = own, size
+        order = node_order_of(range(size), own)
         self.memory = NodesMemory(comm, words, order, VERBS)
         comm.nodes = self.memory.nodes
         comm.nodes.state, comm.nodes.begun = ENTERED, VERB - 1
-        comm.nodes.staging = self.memory.record(STAGING, 2)
+        comm.nodes.staging = self.memory.record(STAGING, size)
         self.journals = Journals(comm)
         comm.fold_kernel = fold_kernel.address
         comm.signature = comm.nodes.header.signature = SIGNATURE
-        self.data, data = socket.socketpair()
-        self.control, control = socket.socketpair()
-        self.sockets = [self.data, data, self.control, control]
-        for sock in (data, control):
-            sock.setblocking(False)
-        other = 1 - own
-        comm.links = link_record(
-            self.memory, Links({other: control}, {other: data}, eager_bytes=EAGER_BYTES), order
-        )
-        self.record = comm.links.peers[other]
+        self.sockets, control_links, data_links = [], {}, {}
+        for other in (rank for rank in range(size) if rank != own):
+            self.next, data = socket.socketpair()
+            control_end, control = socket.socketpair()
+            self.sockets += [self.next, data, control_end, control]
+            for sock in (data, control):
+                sock.setblocking(False)
+            data_links[other], control_links[other] = data, control
+        self.data, _, self.control, _ = self.sockets[:4]
+        links = Links(control_links, data_links, eager_bytes=EAGER_BYTES)
+        comm.links = link_record(self.memory, links, order)
+        self.record = comm.links.peers[min(data_links)]
 
     def __enter__(self):
         return self
@@ -169,6 +183,50 @@ def test_who_has_completed_a_verb_is_no_loss_to_it(peer, kind):
     assert peer.reasons() == [PRESENT, DIED if kind == REPORT else LEFT]
 
 
+def test_the_end_of_a_link_adds_nothing_to_a_goodbye(peer):
+    peer.control.sendall(control_frame(GOODBYE, 0))
+    peer.control.close()
+    assert peer.exchange() == LOST_PEER
+    assert peer.reasons() == [PRESENT, LEFT]
+
+
+def test_who_has_reported_says_no_goodbye(peer):
+    report_kernel.call(peer.comm.address, Outcome(LOST_PEER))
+    goodbye_kernel.call(peer.comm.address)
+    report = control_frame(REPORT, 0, struct.pack(">qq", PRESENT, PRESENT))
+    assert peer.control.recv(1000) == report
+
+
+@pytest.mark.parametrize("told", [None, GOODBYE])
+@pytest.mark.parametrize("verb", ["read", "block"])
+def test_a_process_that_has_ended_while_its_links_stand(peer, verb, told):
+    """A child of it may still hold them. What it has sent before is read first."""
+    reader, writer = socket.socketpair()
+    peer.sockets += [reader, writer]
+    writer.sendall(b"ended")
+    peer.record.process_fd = reader.fileno()
+    if told is not None:
+        peer.control.sendall(control_frame(told, 0))
+    patience = [Patience(NS_PER_MS)] if verb == "block" else []
+    outcome = getattr(VERBS, verb).call(peer.comm.address, *patience)
+    assert outcome == (OK if verb == "read" else LOST_PEER)
+    assert peer.comm.nodes.leaders[1].condition == (DIED if told is None else LEFT)
+
+
+@pytest.mark.parametrize("what", ["nothing", "room", "bytes", "a message"])
+def test_what_wakes_a_leader_that_blocks(peer, what):
+    """If nothing does, it looks around next."""
+    comm, peer.record.payload_left = peer.comm, int(what == "room")
+    peer.record.wanted = 1
+    if what == "bytes":
+        peer.data.sendall(b"1")
+    elif what == "a message":
+        peer.control.sendall(control_frame(ANSWER, 0))
+    assert VERBS.block.call(comm.address, Patience(NS_PER_MS)) == OK
+    assert comm.wait.looked_ns == (1 if what == "nothing" else 0)
+    assert (comm.nodes.leaders[1].heard_ns > 0) == (what == "a message")
+
+
 def test_links_that_this_process_has_closed(peer):
     for sock in peer.sockets[1], peer.sockets[3]:
         os.close(sock.detach())
@@ -237,6 +295,58 @@ def test_a_data_link_that_ends_before_a_frame_has_come(peer):
     outcome, _ = gather(peer, 8)
     assert outcome == LOST_PEER
     assert peer.reasons() == [PRESENT, DIED]
+
+
+def scatter(peer):
+    peer.comm.nodes.state = MOVING
+    return VERBS.alltoallv.call(peer.comm.address, Scatter(0, 0))
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        Peer.exchange,
+        scatter,
+        lambda peer: gather(peer, 8)[0],
+        lambda peer: reduce(peer, np.ones(1))[0],
+    ],
+    ids=["exchange", "alltoallv", "allgatherv", "chain"],
+)
+def test_after_a_loss_nothing_is_sent(peer, move):
+    peer.control.sendall(control_frame(GOODBYE, 0))
+    peer.comm.links.swept = -1000
+    assert move(peer) == LOST_PEER
+    peer.sockets[1].close()
+    assert peer.data.recv(1) == b""
+
+
+@pytest.mark.parametrize(
+    ("tag", "move"),
+    [
+        (tags.BLOCK, lambda peer: gather(peer, 8)),
+        (tags.PARTIAL, lambda peer: reduce(peer, np.zeros(1))),
+    ],
+    ids=["allgatherv", "chain"],
+)
+def test_a_frame_that_comes_later_than_its_prefix(peer, tag, move):
+    theirs = np.full(1, 5.0).tobytes()
+    peer.data.sendall(prefix(tag, 8))
+    threading.Timer(0.1, peer.data.sendall, (theirs,)).start()
+    outcome, result = move(peer)
+    assert outcome == OK
+    assert result.tobytes()[-8:] == theirs
+
+
+def test_a_leader_between_two_others_folds_and_sends_on():
+    """What it folds is not the result, which comes later."""
+    theirs, ours, everybody_s = np.array([1.0, 4.0]), np.array([2.0, 3.0]), np.array([2.0, 5.0])
+    with Peer(1, size=3) as peer:
+        for tag, values in (tags.PARTIAL, theirs), (tags.RESULT, everybody_s):
+            peer.data.sendall(prefix(tag, 16) + values.tobytes())
+        outcome, result = reduce(peer, ours)
+        assert outcome == OK
+        assert peer.next.recv(100) == prefix(tags.PARTIAL, 16) + np.array([2.0, 4.0]).tobytes()
+    assert result.tolist() == everybody_s.tolist()
 
 
 @pytest.mark.parametrize("own", [0, 1])

@@ -104,7 +104,7 @@ def transfer_kernel(comm):
                 return end_verb(comm, failure_of_link(comm, node, reason))
         if activity & MOVED:
             note_progress(comm)
-        elif activity & MORE:
+        else:
             outcome = pause(comm)
     return end_verb(comm, outcome)
 

@@ -1,0 +1,153 @@
+"""An MPI that is the test, which says what a real one seldom says, and a leader over it."""
+
+import ctypes
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from cobre_kernels.collective.calls import Outcome
+from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.status import LOST_PEER
+from cobre_kernels.machine.record import WORD_BYTES
+from cobre_kernels.mpi import calls
+from cobre_kernels.mpi.control import HEAD_BYTES
+from cobre_kernels.mpi.records import MPI_MESSAGE, message_bytes
+from cobre_kernels.nodes import round
+from cobre_kernels.nodes.messages import report_kernel
+from cobre_kernels.nodes.protocol import ENTERED
+from cobre_kernels.nodes.records import STAGING
+from cobre_kernels.nodes.verbs import Exchange, Gather
+from cobre_kernels.shm import wait
+from cobre_kernels.shm.control import CONTROL
+
+from cobre_comm.backends.comm_memory import comm_words, give_waits
+from cobre_comm.backends.journals import Journals
+from cobre_comm.backends.mpi import library, memory
+from cobre_comm.backends.nodes.node_order import node_order_of
+
+OWN, OTHER = 0, 1
+HANDLE_BYTES = 8
+WIDTHS = {"p": 8, "n": 8, "i": 4, "h": HANDLE_BYTES}
+MPI_ERROR = 17
+NO_FILE = -1  # its locks count as held: no rank has died
+
+
+class Library:
+    """The MPI of one test: what has begun, and what leaders of other nodes have sent."""
+
+    def __init__(self):
+        self.begun, self.sent, self.inbox = [], [], []
+        self.failing = 0  # which of the calls that begin something fails; 0: none
+        self.tests_left = 0  # before a request is complete
+        self.lost = []  # messages that cannot be received
+
+    def begin(self, name, arguments):
+        self.begun.append((name, arguments))
+        if name == "MPI_Iallgather":  # another leader says the same
+            send, count, _, recv = arguments[:4]
+            for node in range(2):
+                ctypes.memmove(recv + node * count, send, count)
+        return MPI_ERROR if len(self.begun) == self.failing else 0
+
+    def test(self, request, flag, status):
+        ctypes.c_int32.from_address(flag).value = self.tests_left == 0
+        self.tests_left = max(self.tests_left - 1, 0)
+        return 0
+
+    def match(self, source, tag, comm, flag, message, status):
+        ctypes.c_int32.from_address(flag).value = bool(self.inbox)
+        return 0
+
+    def receive(self, buffer, count, byte, message, status):
+        words = self.inbox.pop(0)
+        if any(words is each for each in self.lost):
+            return MPI_ERROR
+        ctypes.memmove(buffer, words.ctypes.data, words.nbytes)
+        return 0
+
+    def send(self, buffer, count, byte, rank, tag, comm, request):
+        self.sent.append(MPI_MESSAGE.at(buffer).kind)
+        return 0
+
+    def come(self, kind, number=0, reasons=(), sender=OTHER):
+        """Let a message of another leader come."""
+        words = np.zeros(message_bytes(2) // WORD_BYTES, np.int64)
+        message = MPI_MESSAGE.of(words)
+        message.kind, message.sender, message.number = kind, sender, number
+        words[HEAD_BYTES // WORD_BYTES :][: len(reasons)] = reasons
+        self.inbox.append(words)
+
+
+FUNCTIONS = {
+    "MPI_Test": "test", "MPI_Improbe": "match", "MPI_Mrecv": "receive", "MPI_Isend": "send",
+}  # fmt: skip
+current = [Library()]
+
+
+def _does(name):
+    def does(*arguments):
+        if name in FUNCTIONS:
+            return getattr(current[0], FUNCTIONS[name])(*arguments)
+        return current[0].begin(name, arguments)
+
+    kinds = [ctypes.c_int32 if WIDTHS[x] == 4 else ctypes.c_int64 for x in calls.SIGNATURES[name]]
+    return ctypes.CFUNCTYPE(ctypes.c_int32, *kinds)(does)
+
+
+CALLBACKS = {name: _does(name) for name in calls.SIGNATURES}
+calls.make_known({n: ctypes.cast(f, ctypes.c_void_p).value for n, f in CALLBACKS.items()})
+library.has_large_counts = lambda: True
+
+
+class Memory(memory.MpiMemory):
+    def _describe_library(self, owned):
+        self._mpi.handle_bytes = HANDLE_BYTES
+        self._mpi.status = self.room(64)
+
+
+class Leader:
+    """A rank of several nodes, given the leader of each rank; all others are the test."""
+
+    def __init__(self, leaders=(OWN, OTHER), rank=OWN):
+        size = len(leaders)
+        self.words = comm_words(size)
+        self.comm = comm = COMM.of(self.words)
+        comm.rank, comm.size = rank, size
+        owned = SimpleNamespace(world=SimpleNamespace(rank=rank, size=size))
+        self.memory = Memory(comm, self.words, owned, node_order_of(leaders, rank))
+        self.nodes = comm.nodes = self.memory.nodes
+        self.nodes.staging = self.memory.record(STAGING, size)
+        self.nodes.state = ENTERED
+        self.journals = Journals(comm)
+        self.node = node = self.memory.node
+        self.control = CONTROL.array(node.size)
+        node.control, node.liveness_fd = self.control.ctypes.data, NO_FILE
+        node.journal = comm.journal
+        give_waits(node, wait.KERNELS)
+
+    def exchange(self):
+        call = Exchange(round.LEADER_HEADER_BYTES, 0, 0)
+        return memory.VERBS.exchange.call(self.comm.address, call)
+
+    def gather(self, parts):
+        """Gather parts, each its displacement and length."""
+        for node, (begin, length) in enumerate(parts):
+            self.nodes.block_at[node], self.nodes.block_bytes[node] = begin, length
+        return memory.VERBS.allgatherv.call(self.comm.address, Gather(0))
+
+    def report(self):
+        return report_kernel.call(self.comm.address, Outcome(LOST_PEER))
+
+    def reasons(self):
+        return [self.comm.failures[rank].reason for rank in range(self.comm.size)]
+
+
+@pytest.fixture
+def mpi():
+    current[0] = Library()
+    return current[0]
+
+
+@pytest.fixture
+def leader(mpi):
+    return Leader()

@@ -1,0 +1,105 @@
+"""What a leader makes of what MPI says: of requests, counts and messages."""
+
+import ctypes
+
+import pytest
+from cobre_kernels.collective.comm import LEFT, PRESENT, UNREACHABLE
+from cobre_kernels.collective.status import LOST_PEER, OK
+from cobre_kernels.mpi import calls
+from cobre_kernels.mpi.records import MPI_MESSAGE
+from cobre_kernels.nodes.messages import ANSWER, GOODBYE, QUERY, REPORT
+from cobre_kernels.nodes.protocol import COMMITTED, MOVING
+from cobre_kernels.nodes.verbs import Cast, Gather, Scatter
+
+from cobre_comm.backends.mpi import memory
+from tests.kernels.mpi.library import OWN
+
+
+def answer_each_query(mpi, monkeypatch, complete_after=None):
+    """Let the other leader answer, and the request be complete after so many answers."""
+    mpi.tests_left = 2**60
+    queries = []
+
+    def send(buffer, *arguments):
+        if MPI_MESSAGE.at(buffer).kind == QUERY:
+            queries.append(1)
+            mpi.come(ANSWER)
+            if len(queries) == complete_after:
+                mpi.tests_left = 1  # that of the query itself
+        return 0
+
+    monkeypatch.setattr(mpi, "send", send)
+    return queries
+
+
+def test_after_a_loss_no_exchange_begins(leader, mpi):
+    mpi.come(GOODBYE)
+    memory.VERBS.read.call(leader.comm.address)
+    assert leader.exchange() == LOST_PEER
+    assert leader.reasons() == [PRESENT, LEFT]
+    assert not mpi.begun
+    leader.nodes.state = COMMITTED  # which begins what others may have begun
+    assert leader.exchange() == OK
+    assert len(mpi.begun) == 1
+
+
+DATA = {"allgatherv": Gather(0), "broadcast": Cast(0, 8, OWN), "alltoallv": Scatter(0, 0)}
+
+
+@pytest.mark.parametrize("verb", DATA)
+def test_after_a_loss_no_data_begin_to_move(leader, mpi, verb):
+    mpi.come(GOODBYE)
+    memory.VERBS.read.call(leader.comm.address)
+    leader.nodes.state = MOVING
+    assert getattr(memory.VERBS, verb).call(leader.comm.address, DATA[verb]) == LOST_PEER
+    assert not mpi.begun
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_parts_that_reach_farther_than_a_c_int(leader, mpi, beyond):
+    begin, length = calls.LARGEST_INT - 5, 5 + beyond
+    assert leader.gather([(0, 7), (begin, length)]) == OK
+    [(name, arguments)] = mpi.begun
+    assert name == ("MPI_Iallgatherv_c" if beyond else "MPI_Iallgatherv")
+    word = ctypes.c_int64 if beyond else ctypes.c_int32
+    counts, displacements = ((word * 2).from_address(arguments[at]) for at in (4, 5))
+    assert (list(counts), list(displacements)) == ([7, length], [0, begin])
+
+
+def test_a_network_that_carries_messages_but_no_exchange(leader, mpi, monkeypatch):
+    answer_each_query(mpi, monkeypatch)
+    leader.comm.timeout_ns = 1
+    assert leader.exchange() == LOST_PEER
+    assert leader.reasons() == [PRESENT, UNREACHABLE]
+
+
+def test_data_that_go_on_moving_slowly(leader, mpi, monkeypatch):
+    queries = answer_each_query(mpi, monkeypatch, complete_after=2)
+    leader.nodes.state = MOVING
+    leader.comm.timeout_ns = 1
+    assert leader.gather([(0, 7), (7, 7)]) == OK
+    assert len(queries) == 2
+
+
+def test_a_message_that_cannot_be_received(leader, mpi):
+    """The one before is not answered once more; the wait goes on, and takes the next one."""
+    mpi.tests_left = 2**60
+    for kind in (QUERY, QUERY, REPORT):
+        mpi.come(kind, reasons=(PRESENT, LEFT))
+    mpi.lost = mpi.inbox[1:2]
+    assert leader.exchange() == LOST_PEER
+    assert leader.reasons() == [PRESENT, LEFT]
+    assert mpi.sent == [ANSWER]
+
+
+def test_a_report_waits_until_it_is_sent(leader, mpi):
+    mpi.tests_left = 3
+    assert leader.report() == OK
+    assert mpi.sent == [REPORT]
+    assert mpi.tests_left == 0
+
+
+def test_a_report_that_is_not_taken_is_left_to_itself(leader, mpi):
+    mpi.tests_left = 2**60
+    assert leader.report() == OK
+    assert mpi.sent == [REPORT]

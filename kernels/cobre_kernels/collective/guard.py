@@ -51,6 +51,13 @@ def usability(comm):
 
 
 @routine
+def standing(comm):
+    """Return the status of a look at the guard, which a collective under way does not disturb."""
+    found = load_acquire(comm.guard)
+    return status.OK if found == states.IDLE or found == states.BUSY else refusal(found)
+
+
+@routine
 def is_forked(comm):
     """Tell whether this process is a child of the one that made the communicator."""
     return load_acquire(comm.guard) == states.FORKED

@@ -67,8 +67,8 @@ _CLEAN = (
     ("leaders", "data that cannot", 3, ("BOUND",)),
     ("work", "one thread a rank", 2, ()),
     ("work", "one thread a rank", 3, ("ROUNDS=2",)),
-    ("work", "two threads", 2, ("THREAD",)),
-    ("work", "two threads", 3, ("ROUNDS=2", "THREAD")),
+    ("work", "two threads", 2, ("THREAD=2",)),
+    ("work", "two threads", 3, ("ROUNDS=2", "THREAD=1")),
 )
 
 # Model, fault, the error it must show, further switches.
@@ -124,8 +124,8 @@ _FAULTS = (
     ("work", "ONE_COUNT", TWICE_OR_LOST, ()),
     ("work", "NO_BARRIER", TWICE_OR_LOST, ()),
     ("work", "ZERO_LATE", TWICE_OR_LOST, ()),
-    ("work", "NO_SECOND_LOOK", TWICE, ("THREAD",)),
-    ("work", "STAYS_OPEN", TWICE, ("THREAD",)),
+    ("work", "NO_SECOND_LOOK", TWICE, ("THREAD=1",)),
+    ("work", "STAYS_OPEN", TWICE, ("THREAD=1",)),
 )
 _NEEDS_THREE_RANKS = {("wake", "WAKE_ONE"), ("attach", "KEEPS_LOCK"), ("step", "EXCHANGE_ALL")}
 _NEEDS_TWO_RANKS = {("step", "OWN_SLOT")}

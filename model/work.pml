@@ -1,7 +1,7 @@
 /* Shared-out work: collective/work.claim, and Work.reset.
  *
  * A place in the order of a round gives another item in each round, so a claim that mixes two rounds
- * gives an item twice. With THREAD a second thread of rank 0 claims at any moment, also while its
+ * gives an item twice. A second thread of rank 0 claims THREAD times, at any moment, also while its
  * rank resets; what it is refused may be lost, and nothing comes twice.
  */
 #include "common.pml"
@@ -109,7 +109,7 @@ active proctype thread() {
     byte claims;
 
     do
-    :: claims < 2 -> claim(); claims++
+    :: claims < THREAD -> claim(); claims++
     :: break
     od
 }

@@ -157,6 +157,18 @@ def late_reset(comm, caller, count):
         work.reset()
 
 
+def contend(comm, caller, count):
+    """Ranks claim as fast as they can."""
+    caller, work = chosen(caller, comm.rank), comm.create_work(count)
+    for _ in range(3):
+        times = np.zeros(count)
+        comm.barrier()
+        CLAIM_ALL[caller](work, times, np.zeros(count, np.int64))
+        comm.allreduce(times, times)
+        assert (times == 1).all(), f"{np.count_nonzero(times != 1)} items did not come once"
+        work.reset()
+
+
 def claim_in_threads(comm, caller, count):
     """Threads of one rank claim at once."""
     claim_all, work = CLAIM_ALL[caller], comm.create_work(count)
@@ -372,6 +384,7 @@ CASES = [
     ),
     case("shares", shares, {"count": [1000]}, callers=(), expect=are_in_proportion),
     case("late_reset", late_reset, {"count": [40]}, callers=EVERY),
+    case("contended", contend, {"count": [200_000]}, callers=EVERY),
     case("threads", claim_in_threads, {"count": [5000]}),
     case("reset_beside_claims", reset_beside_claims),
     case("costs", costs),

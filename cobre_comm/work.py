@@ -40,6 +40,9 @@ class WorkOwner(Protocol):
     def allreduce(self, send: NDArray[Any], recv: NDArray[Any]) -> None:
         """Sum element by element over all ranks."""
 
+    def _check_usable(self) -> None:
+        """Raise ``InvalidCommunicator`` if no collective may begin any more."""
+
     def _agree_on(self, signature: int, length: int) -> None:
         """Wait for all ranks, which must give the same numbers."""
 
@@ -109,7 +112,7 @@ class Work(Closing):
     def claim(self) -> int:
         """Return the next item that no rank has claimed; -1 when this node has none left.
 
-        Waits for no rank, and takes some ten nanoseconds in ``@njit`` code.
+        Waits for no rank, and takes some 20 to 40 ns in ``@njit`` code.
 
         Raises
         ------
@@ -175,6 +178,7 @@ class Work(Closing):
         items = None if order is None else _permutation(order, self.count)
         expected = None if costs is None else _expected(costs, self.count)
         block = begin, end = self._block(expected)
+        self._comm._check_usable()  # a forked child sets no count of its parent's to zero
         held = following = self._close_round()
         try:
             digest = _digest(self._identity, held, items, expected)

@@ -29,6 +29,9 @@ class Owner:
         self._address, self.is_leader = comm.address, comm.rank == 0
         self._comm, self._synchronise = comm, synchronise
 
+    def _check_usable(self):
+        pass
+
     def _agree_on(self, signature, length):
         self._synchronise(self._comm, length)
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cobre_comm.reduce_op import ReduceOp as ReduceOp
     from cobre_comm.shared_region import HeapRegion as HeapRegion
     from cobre_comm.shared_region import SharedRegion as SharedRegion
+    from cobre_comm.work import Work as Work
 
     CommBackend = LocalBackend | ShmBackend | TcpBackend | MpiBackend
 
@@ -74,6 +75,7 @@ _HOME_OF = {
     "ShmConfig": "config",
     "TcpBackend": "backends.tcp.backend",
     "TcpConfig": "config",
+    "Work": "work",
     "WorkerError": "errors",
     "WorkerInfo": "launching.launch",
     "available_backends": "factory",

@@ -19,6 +19,7 @@ from cobre_comm.reduce_op import ReduceOp
 if TYPE_CHECKING:
     from cobre_comm.journal.stats import Stats
     from cobre_comm.shared_region import SharedRegion
+    from cobre_comm.work import Work
 
 Array = NDArray[Any]
 Counts = Sequence[int] | NDArray[np.integer[Any]]
@@ -667,6 +668,54 @@ class Communicator(Closing, SharedMemoryProvider):
         >>> comm = LocalBackend()
         >>> print(comm.split(None if comm.rank == 0 else 0, key=-comm.rank))
         None
+        """
+
+    @abc.abstractmethod
+    def create_work(self, n: int) -> Work:
+        """Share items 0 to n - 1 out, one by one, to whichever rank asks; collective. Python only.
+
+        For items that take different times: with equal shares, ranks wait for the one that has got
+        the longest. The ranks of a node have a count in shared memory in common, so a claim waits
+        for nobody. Between nodes items are divided beforehand, in blocks.
+
+        Parameters
+        ----------
+        n : int
+            Number of items, the same on all ranks; at least 0.
+
+        Returns
+        -------
+        Work
+            Whose ``claim`` works in ``@njit`` code too.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``n`` is no integer, or negative.
+        AllocationFailed
+            On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
+            The communicator stays usable.
+        CollectiveFailed
+            If a rank is lost or late, or ranks disagree.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+
+        Examples
+        --------
+        >>> from numba import njit
+        >>> from cobre_comm import LocalBackend
+        >>> @njit
+        ... def solve(work, costs):
+        ...     i = work.claim()
+        ...     while i >= 0:
+        ...         costs[i] = i * i
+        ...         i = work.claim()
+        >>> comm = LocalBackend()
+        >>> costs, total = np.zeros(4), np.zeros(4)
+        >>> solve(comm.create_work(4), costs)
+        >>> comm.allreduce(costs, total)
+        >>> total
+        array([0., 1., 4., 9.])
         """
 
     @abc.abstractmethod

@@ -15,10 +15,10 @@ from cobre_kernels.collective.calls import (
     ALLREDUCE,
     BROADCAST,
     DATA_CALLS,
-    FENCE,
     GATHERV,
     OPERATIONS,
     REGION_BLOCK,
+    RESET,
     own_call,
     unpack_signature,
 )
@@ -38,6 +38,8 @@ from cobre_comm.journal.telling import raised_by, tell
 from cobre_comm.loading import load
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import CLOSED, outside_region
+from cobre_comm.work import CLOSED as WORK_CLOSED
+from cobre_comm.work import RESET_MEANWHILE
 
 # By the number of a backend: the variable that raises its timeout; backends fill it in.
 TIMEOUT_VARIABLES: dict[int, str] = {}
@@ -148,8 +150,8 @@ def exception_for(address: int, operation: int, outcome: int, *numbers: int) -> 
 
 
 def _word(address: int, operation: int, outcome: int, *numbers: int) -> _Worded:
-    if outcome == status.REGION_IS_CLOSED and operation == FENCE:
-        return _Worded(InvalidCommunicator(CLOSED))
+    if outcome in _CLOSED:
+        return _Worded(InvalidCommunicator(_CLOSED[outcome]))
     if operation == REGION_BLOCK:
         start, stop = numbers
         return _Worded(outside_region(start, stop, outcome))
@@ -173,6 +175,13 @@ def _word(address: int, operation: int, outcome: int, *numbers: int) -> _Worded:
         return _Worded(InvalidCommunicator(f"{OPERATIONS[operation]}: {hint}"))
     return _Worded(_argument_error(comm.size, operation, outcome, *numbers))
 
+
+# An object of a communicator that a rank has closed, or resets; by its status.
+_CLOSED = {
+    status.REGION_IS_CLOSED: CLOSED,
+    status.WORK_IS_CLOSED: WORK_CLOSED,
+    status.WORK_IS_RESET: RESET_MEANWHILE,
+}
 
 # The problem with the arguments of a refused call, by its status.
 _HINTS = {
@@ -306,6 +315,7 @@ def _mpi_failure(comm: View, operation: str) -> CollectiveFailed:
 _DIFFERENCES = {
     ALLGATHERV: " (with different counts, displacements or item sizes)",
     GATHERV: " (the root's counts are not what the ranks send)",
+    RESET: " (of which work, to which order or costs)",
 }
 
 
@@ -331,7 +341,8 @@ def _describe_call(signature: int, length: int, detail: int) -> str:
     operation, dtype, argument = describe(signature)
     number = signature & 0xFF
     if not dtype:
-        has_length = length and number not in DATA_CALLS  # that of an exact sum says nothing
+        # That of an exact sum says nothing, nor does a hash.
+        has_length = length and number not in DATA_CALLS and number != RESET
         return f"called {operation}" + (f" of {length}" if has_length else "")
     amount = f"{length} bytes" if number == BROADCAST else f"{detail} elements"
     if number not in (BROADCAST, ALLREDUCE):

@@ -42,6 +42,8 @@ TORN = "slot["
 WAITS_FOR_EVER = "outcome[its]!="
 ASLEEP = "sleeps_on[its]=="
 SECOND_JOB_FAILS = "job==1"
+TWICE = "!(given["
+TWICE_OR_LOST = f"{TWICE} or item!=254"
 
 # Model, name, ranks, switches.
 _CLEAN = (
@@ -63,6 +65,10 @@ _CLEAN = (
     ("leaders", "data that can be left", 3, ()),
     ("leaders", "data that cannot", 2, ("BOUND",)),
     ("leaders", "data that cannot", 3, ("BOUND",)),
+    ("work", "one thread a rank", 2, ()),
+    ("work", "one thread a rank", 3, ("ROUNDS=2",)),
+    ("work", "two threads", 2, ("THREAD=2",)),
+    ("work", "two threads", 3, ("ROUNDS=2", "THREAD=1")),
 )
 
 # Model, fault, the error it must show, further switches.
@@ -114,6 +120,12 @@ _FAULTS = (
     ("leaders", "STAY_PREPARED", WAITS_FOR_EVER, ("BOUND",)),
     ("leaders", "SILENT", WAITS_FOR_EVER, ("BOUND",)),
     ("leaders", "ALL_FRESH", "lost_at[", ()),
+    ("work", "LOAD_AND_STORE", TWICE, ()),
+    ("work", "ONE_COUNT", TWICE_OR_LOST, ()),
+    ("work", "NO_BARRIER", TWICE_OR_LOST, ()),
+    ("work", "ZERO_LATE", TWICE_OR_LOST, ()),
+    ("work", "NO_SECOND_LOOK", TWICE, ("THREAD=1",)),
+    ("work", "STAYS_OPEN", TWICE, ("THREAD=1",)),
 )
 _NEEDS_THREE_RANKS = {("wake", "WAKE_ONE"), ("attach", "KEEPS_LOCK"), ("step", "EXCHANGE_ALL")}
 _NEEDS_TWO_RANKS = {("step", "OWN_SLOT")}

@@ -27,6 +27,7 @@ from cobre_kernels.collective.calls import (
     BARRIER,
     BROADCAST,
     CREATE_REGION,
+    CREATE_WORK,
     EXACT_SUM,
     FENCE,
     GATHERV,
@@ -45,9 +46,9 @@ from cobre_kernels.collective.seeing import journal, trace
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiling.cache_folder import refusal
 from cobre_kernels.machine.compiling.progress import progress
-from cobre_kernels.machine.record import View, peek_now, poke_now
+from cobre_kernels.machine.record import WORD_BYTES, View, peek_now, poke_now
 from cobre_kernels.nodes import records  # noqa: F401  # numba must know the record of nodes: each wait reads it
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from cobre_comm import failure, slow_path
 from cobre_comm.backends import fast_methods
@@ -65,7 +66,8 @@ from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.communicator import Array, Communicator, Counts
 from cobre_comm.config import Config, late_s, prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
-from cobre_comm.jit.register import register_region
+from cobre_comm.jit.register import register_region, register_work
+from cobre_comm.journal.reading import Copied
 from cobre_comm.journal.stats import Stats
 from cobre_comm.loading import Bodies, load
 from cobre_comm.reduce_op import ReduceOp
@@ -76,6 +78,7 @@ from cobre_comm.shared_region import (
     heap_zeros,
     region_layout,
 )
+from cobre_comm.work import CLAIMS_WORDS, LARGEST_COUNT, Work
 
 if TYPE_CHECKING:
     from cobre_comm.backends.spec import BackendSpec
@@ -313,15 +316,19 @@ class KernelBackend(Communicator):
     def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
         """Create an array of zeros that the ranks of a node share; collective."""
         elements, element_type = self._agree_on_region(count, dtype)
-        met, group = self._membership, self._group
         with self._together("create_shared_region"):
-            if met.shares and met.attachment is not None:
-                shared = met.attachment.map_region(group, elements, element_type, met.leader)
-                return ShmRegion(self, shared, next(self._regions))
-            heap, problem = attempt(lambda: heap_zeros(elements, element_type))
-            agree_on_memory(group, elements * element_type.itemsize, problem)
-            assert heap is not None
-            return HeapRegion(self, heap, next(self._regions))
+            return self._make_region(elements, element_type)
+
+    def _make_region(self, elements: int, element_type: np.dtype[Any]) -> SharedRegion:
+        """Return a region on which all ranks have agreed; on failure all ranks raise."""
+        met, group = self._membership, self._group
+        if met.shares and met.attachment is not None:
+            shared = met.attachment.map_region(group, elements, element_type, met.leader)
+            return ShmRegion(self, shared, next(self._regions))
+        heap, problem = attempt(lambda: heap_zeros(elements, element_type))
+        agree_on_memory(group, elements * element_type.itemsize, problem)
+        assert heap is not None
+        return HeapRegion(self, heap, next(self._regions))
 
     def _agree_on_region(self, count: int, dtype: DTypeLike) -> tuple[int, np.dtype[Any]]:
         """Check the arguments of a new region, and that they are the same on all ranks."""
@@ -330,6 +337,29 @@ class KernelBackend(Communicator):
         signature = CREATE_REGION | (shape & HASH_MASK) << 32
         self._agree_on(signature, elements * element_type.itemsize)
         return elements, element_type
+
+    def create_work(self, n: int) -> Work:
+        """Share items 0 to n - 1 out, one by one, to whichever rank asks; collective."""
+        count = slow_path.as_integer("create_work", "n", n)
+        if not 0 <= count <= LARGEST_COUNT:
+            raise ValueError(f"create_work: n must be from 0 to {LARGEST_COUNT}, got {count}")
+        self._agree_on(CREATE_WORK, count)
+        met, group = self._membership, self._group
+        with self._together("create_work"):
+            leader = met.leader if met.shares else self._rank
+            leaders = group.gather_rows(np.array([leader]))
+            firsts, ranks = np.unique(leaders, return_counts=True)
+            region = self._make_region(2 * CLAIMS_WORDS, np.dtype(np.int64))
+            claimed, problem = attempt(lambda: np.zeros(count, dtype=np.int64))
+            agree_on_memory(group, count * WORD_BYTES, problem)
+            assert claimed is not None
+            node = firsts.tolist().index(leader)
+            return Work(self, ranks.tolist(), node, region, claimed)
+
+    def _seconds(self, ticks: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return how long so many ticks are, by the clocks that this rank's journal has noted."""
+        copied = Copied.at(self._comm.journal.address)
+        return ticks * (copied.ns_per_tick / libc.NS_PER_S if copied is not None else 0.0)
 
     @property
     def _group(self) -> CommGroup:
@@ -539,5 +569,6 @@ def _mark_forked() -> None:
 
 register_region(HeapRegion, synchronises=False)
 register_region(ShmRegion, synchronises=True)
+register_work(Work)
 os.register_at_fork(after_in_child=_mark_forked)
 atexit.register(raised.end_all_at_exit)

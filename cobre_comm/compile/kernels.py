@@ -106,12 +106,13 @@ def main(markers: Mapping[str, str]) -> None:
 
 def rare_kernels() -> list[Any]:
     """Return the kernels of all backends that are compiled on first use (``loading.py``)."""
+    from cobre_kernels.collective import work
     from cobre_kernels.collective.entry import RARE_ENTRIES
     from cobre_kernels.collective.reduction import fold
 
     bodies = [importlib.import_module(spec.module).BODIES for spec in SPECS]
     rare = dict.fromkeys(body for each in bodies for body in each.rare())  # mpi has tcp's
-    return [*RARE_ENTRIES.values(), *rare, fold.rare_fold_kernel]
+    return [*RARE_ENTRIES.values(), *rare, fold.rare_fold_kernel, *work.KERNELS]
 
 
 def _in_order(kernels: Iterable[Any]) -> list[Callable[[], object]]:

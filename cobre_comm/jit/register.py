@@ -1,4 +1,4 @@
-"""Classes of communicators and regions that may be arguments of ``@njit`` functions."""
+"""Classes whose objects may be arguments of ``@njit`` functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from cobre_comm.jit import attributes  # noqa: F401  # isort: skip
 from cobre_comm.jit import methods  # noqa: F401  # isort: skip
 from cobre_comm.jit import regions  # noqa: F401  # isort: skip
 from cobre_comm.jit import values  # noqa: F401  # isort: skip
-from cobre_comm.jit.types import CommType, LocalCommType, RegionType
+from cobre_comm.jit import works  # noqa: F401  # isort: skip
+from cobre_comm.jit.types import CommType, LocalCommType, RegionType, WorkType
 
 check_loads()
 
@@ -32,3 +33,8 @@ def register_region(cls: type, *, synchronises: bool) -> None:
             raise TypeError("this is not a shared region, or one whose __init__ has not run")
         value.as_slice()  # a closed region is an error here
         return RegionType(from_dtype(value.dtype), synchronises)
+
+
+def register_work(cls: Any) -> None:
+    """Make works of ``cls`` usable as arguments of @njit functions."""
+    cls._numba_type_ = WorkType()

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import REGION_STATE
+from cobre_kernels.collective.work import WORK
 from cobre_kernels.machine.compiling.hashing import hash_of, kernel_sources
 from cobre_kernels.machine.record_types import RecordType
 from numba import types
@@ -27,9 +28,11 @@ from numba import types
 from cobre_comm.common.other_names import SAID
 from cobre_comm.communicator import Communicator
 from cobre_comm.shared_region import SharedRegion
+from cobre_comm.work import Work
 
 COMM_TYPE = RecordType(COMM.name)
 STATE_TYPE = RecordType(REGION_STATE.name)
+WORK_TYPE = RecordType(WORK.name)
 _by_name: dict[str, type[ObjectType]] = {}  # by the name that a pickle has
 
 
@@ -243,6 +246,20 @@ class RegionType(ObjectType):
         self.memory = types.Array(dtype, 1, "C")
         self.synchronises = synchronises
         super().__init__("SharedRegion", dtype, synchronises)
+
+
+class WorkType(ObjectType):
+    """Shared-out work in ``@njit`` code."""
+
+    what, variable, python = "a work", "work", Work
+    fields = (
+        Field("comm", "_comm._address", COMM_TYPE),
+        Field("state", "_address", WORK_TYPE),
+    )
+    no_text = 'f"{work.count} items"'
+
+    def __init__(self) -> None:
+        super().__init__(type(self).__name__)
 
 
 OBJECT_TYPES = tuple(_by_name.values())

@@ -77,6 +77,7 @@ PROMISED = {
     "ShmConfig",
     "TcpBackend",
     "TcpConfig",
+    "Work",
     "WorkerError",
     "WorkerInfo",
     "available_backends",

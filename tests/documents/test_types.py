@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 import cobre_comm
-from cobre_comm import HeapRegion, LocalBackend, MpiBackend, SharedRegion, ShmBackend, TcpBackend
+from cobre_comm import (
+    HeapRegion,
+    LocalBackend,
+    MpiBackend,
+    SharedRegion,
+    ShmBackend,
+    TcpBackend,
+    Work,
+)
 from cobre_comm.common.other_names import SAID
 from tests.command import python
 
@@ -26,10 +34,11 @@ OF_OTHERS = ("numba_mpi",)  # what they import is not installed here
 DEADLINE_S = 200
 METHODS = {
     "allgather", "allgatherv", "allreduce", "backend", "barrier", "broadcast", "close",
-    "create_shared_region", "exact_sum", "gatherv", "is_leader", "max", "min", "rank", "size",
-    "split", "split_local", "stats", "stop_requested", "sum",
+    "create_shared_region", "create_work", "exact_sum", "gatherv", "is_leader", "max", "min",
+    "rank", "size", "split", "split_local", "stats", "stop_requested", "sum",
 }  # fmt: skip
 OF_REGIONS = {"as_mut_slice", "as_slice", "block", "close", "fence"}
+OF_WORK = {"claim", "close", "costs", "reset"}
 # What a checker has to find is said by the comment.
 WRONG = """
 from cobre_comm import Communicator, create_communicator, launch
@@ -61,6 +70,13 @@ def test_a_communicator_and_a_region_show_nothing_more():
         assert shown == OF_REGIONS | {"count", "dtype", "nbytes"}
     for kind in (HeapRegion, SharedRegion):
         assert {name for name in dir(kind) if name[0] != "_"} == OF_REGIONS
+
+
+def test_a_work_shows_nothing_more():
+    assert {name for name in dir(Work) if name[0] != "_"} == OF_WORK
+    with LocalBackend() as comm, comm.create_work(3) as work:
+        shown = {name for name in dir(work) if name[0] != "_"}
+    assert shown == OF_WORK | {"count", "first", "last"}
 
 
 @pytest.fixture(scope="module")

@@ -41,6 +41,7 @@ TYPES = [
     (types.CommType, ()),
     (types.LocalCommType, ()),
     (types.RegionType, (numba_types.int8, True)),
+    (types.WorkType, ()),
 ]
 each_type = pytest.mark.parametrize(("cls", "arguments"), TYPES)
 

@@ -1,8 +1,9 @@
-"""Every way in which compiled code gets a communicator or a region, and lets go of it.
+"""Every way in which compiled code gets an object of ours, and lets go of it.
 
 A row of ``WAYS`` says how the object is held and how compiled code reads it from there; a row of
-``KINDS`` what the object is, and how ranks meet in it. Rank 0 calls in a thread, and looks while
-the call waits for rank 1: the object must be alive then, and gone when the call has ended.
+``KINDS`` what the object is, and what is called. Rank 0 calls in a thread. If ranks meet in the
+call, it looks while that waits for rank 1: the object must be alive then. It must be gone when the
+call has ended.
 """
 
 import collections
@@ -35,12 +36,18 @@ class Kind(NamedTuple):
     make : callable
         Makes one; collective.
     meet, fail : str
-        A call in which all ranks meet, and one that raises on each rank.
+        A call in which all ranks meet, if any does, and one that raises on each rank.
+    waits : bool
+        Whether ranks meet.
+    spoil : callable
+        Does to the object what lets a call raise.
     """
 
     make: Callable
     meet: str
     fail: str
+    waits: bool = True
+    spoil: Callable = lambda own: None
 
 
 KINDS = {
@@ -49,6 +56,10 @@ KINDS = {
     ),
     "region": Kind(
         lambda comm: comm.split(0).create_shared_region(3), ".fence()", ".block(0, 99)"
+    ),
+    "work": Kind(
+        lambda comm: comm.split(0).create_work(3), ".claim()", ".claim()",
+        waits=False, spoil=lambda own: own.close(),
     ),
 }  # fmt: skip
 
@@ -236,13 +247,15 @@ EVENTS = {
     "other thread": "entered[0] = 1; {get}{meet}",
     "exception": "{get}{fail}",
 }
-ERRORS = ("InvalidBufferSize", "ValueError")
+ERRORS = ("InvalidBufferSize", "InvalidCommunicator", "ValueError")
 
 
 def compiled(way, kind, event, numba_type):
     """Return the compiled call, ``(holder, other, entered)``; None if the event cannot happen."""
     needs = [part for part in ("pop", "replace") if f"{{{part}}}" in EVENTS[event]]
-    if not all(getattr(way, part) for part in needs) or (event, way.drop) == ("other thread", None):
+    if not all(getattr(way, part) for part in needs):
+        return None
+    if event == "other thread" and (way.drop is None or not kind.waits):
         return None
     code = EVENTS[event].format(**{**way._asdict(), **kind._asdict()})
     names = {"np": np, **way.names(numba_type)}
@@ -255,6 +268,8 @@ def walk(comm, way_name, kind_name, event):
     way, kind = WAYS[way_name], KINDS[kind_name]
     own, other = kind.make(comm), kind.make(comm)
     seen, numba_type, arguments = weakref.ref(own), numba.typeof(own), [way.hold(own)]
+    if event == "exception":
+        kind.spoil(own)
     del own
     call = compiled(way, kind, event, numba_type)
     if call is None:
@@ -267,7 +282,7 @@ def walk(comm, way_name, kind_name, event):
     if kind_name in way.refuses:
         run()
         return "" if REFUSAL in str(errors[0]) else str(errors[0])
-    if event == "exception":
+    if event == "exception" or not kind.waits:
         run()
     elif comm.rank == 1:
         comm.barrier()  # rank 0 has looked

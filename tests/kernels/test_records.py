@@ -100,7 +100,7 @@ def test_a_new_layout_of_shared_memory_has_a_new_mark():
     assert (control.LAYOUT_VERSION, segment) == (4, [384, 512, 128, 128]), "raise LAYOUT_VERSION"
     journals = [record.size_bytes for record in (JOURNAL, OPERATION, NOTED_CALL, RAISED)]
     mark = journal.JOURNAL_MAGIC.to_bytes(8, "little")
-    assert (mark, journals) == (b"CBREJRN2", [6272, 64, 64, 256]), "raise JOURNAL_MAGIC"
+    assert (mark, journals) == (b"CBREJRN3", [6528, 64, 64, 256]), "raise JOURNAL_MAGIC"
 
 
 # ------------------------------------------------------------------------------------------- codes

@@ -19,6 +19,7 @@ USUAL_S = 60.0  # what a case may take without saying so
 FEATURES = {
     "njit": "be an argument of compiled code",
     "regions": "make shared regions",
+    "work": "share work out (`create_work`)",
     "split": "split and split_local",
     "liveness": "see by itself that the process of a rank has ended",
     "lines": "tell in the log of a rank that is late, but alive",

@@ -32,6 +32,10 @@ ALLGATHER = 9  # an allgatherv of equal blocks, likewise
 GATHERV = 10
 REGION_BLOCK = 11  # no collective, but the bounds of a part of a region, likewise
 SPLIT_COLOR = 12
+CREATE_WORK = 13
+RESET = 14
+COSTS = 15
+CLAIM = 16  # no collective: for what the caller is told
 
 OPERATIONS = {
     BARRIER: "barrier",
@@ -46,6 +50,10 @@ OPERATIONS = {
     GATHERV: "gatherv",
     REGION_BLOCK: "block",
     SPLIT_COLOR: "split",
+    CREATE_WORK: "create_work",
+    RESET: "reset",
+    COSTS: "costs",
+    CLAIM: "claim",
 }
 
 HASH_MASK = 0x1FFFFFFF
@@ -57,6 +65,8 @@ CALLED = STOP - 1  # the part of a signature that says what was called
 # The methods that call collectives of their own, whose elements have a dtype with a code.
 OWN_CALLS = (
     "create_shared_region",
+    "create_work",
+    "costs",
     "split",
     "split_local",
     "objects.broadcast",

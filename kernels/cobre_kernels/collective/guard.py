@@ -15,7 +15,7 @@ BUSY_NAP_MS = 1  # between two looks at a communicator that another thread uses
 
 @routine
 def acquire(comm):
-    """Claim the communicator for this thread, or say why it cannot be used.
+    """Take the communicator for this thread, or say why it cannot be used.
 
     The exchange is an acquire that pairs with the release in :func:`release`, so that the next
     thread sees the record as the last one left it.
@@ -45,9 +45,16 @@ def refusal(guard):
 
 @routine
 def usability(comm):
-    """Return the status that a call would get now, without claiming the communicator."""
+    """Return the status of a look at the guard without taking it."""
     found = load_acquire(comm.guard)
     return status.OK if found == states.IDLE else refusal(found)
+
+
+@routine
+def standing(comm):
+    """Return the status of a look at the guard, which a collective under way does not disturb."""
+    found = load_acquire(comm.guard)
+    return status.OK if found == states.IDLE or found == states.BUSY else refusal(found)
 
 
 @routine

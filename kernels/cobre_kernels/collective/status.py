@@ -31,6 +31,8 @@ IS_CLOSED = 21
 IS_FORKED = 22
 IS_FINALIZED = 23
 REGION_IS_CLOSED = 24
+WORK_IS_CLOSED = 25
+WORK_IS_RESET = 26  # another thread of this rank resets it, or has done so during the claim
 
 # Within a body (shm/region.py): the outputs are not one location, so data goes through slots.
 USE_SLOTS = 30

@@ -23,6 +23,8 @@ UNSEEN = (
     "Region.begin",
     "Region.end",
     "RegionState.closed",
+    "Work.round",
+    "Work.ended",
     "Regions.used",
     "Regions.unlisted",
     *(
@@ -45,6 +47,8 @@ PLANTED = {
     "one half of the staging buffer": "not ordered after",
     "no last step where outputs meet": "not ordered after",
     "no last step of a gatherv into a region": "not ordered after",
+    "a claim by a load and a store": "Claims.made load monotonic",
+    "no barrier in a reset": "not ordered after",
 }
 
 
@@ -91,7 +95,7 @@ def is_stated(word, offset, writers):
     owner = (offset - CONTROL.offsets["blocks"]) // RANK_BLOCK.size_bytes
     if word.startswith("Staging."):
         return writers == [0]
-    if word == "Control.late_told":
+    if word in ("Control.late_told", "Claims.made"):
         return True
     if word == "RankBlock.sleepers":
         return owner not in writers

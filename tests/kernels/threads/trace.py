@@ -18,10 +18,12 @@ from tests.kernels.threads.recorder import recorder
 from tests.kernels.threads.world import REGION_BYTES, World
 
 from cobre_kernels.collective import calls, dtypes, entry, status  # isort: skip
+from cobre_kernels.collective import work as work_kernels  # isort: skip
 from cobre_kernels.collective.reduction import fold  # isort: skip
 from cobre_kernels.machine import copy, libc  # isort: skip
 from cobre_kernels.shm import slot, step, wait  # isort: skip
 from tests.kernels.threads.node import Node, NodeThatIsLeft  # isort: skip
+from tests.kernels.threads.works import Works, work_of  # isort: skip
 
 SIZE = 4  # more than FOLD_ALL_RANKS
 LATE_S = 0.02
@@ -176,10 +178,8 @@ def outputs(comm, places=(range(SIZE), (1,))):
 def touch(comm, output):
     """Note that a rank reads its word of an output, and writes to it; then all meet."""
     if output is not None:
-        word = output.ctypes.data + comm.rank * output.itemsize
         for what in ("load", "store"):
-            with recorder.lock:
-                recorder.data(what, "plain", word, output.itemsize)
+            note(output[comm.rank :], what)
     assert synchronise(comm) == status.OK
 
 
@@ -230,6 +230,26 @@ def left(comm):
         assert synchronise(comm) == status.LOST_PEER
 
 
+def claims(comm):
+    """Each rank writes what it has claimed; when all have begun the next round, each reads all."""
+    count = 40
+    work, results = work_of(comm, count, region(comm, 1), synchronise), region(comm, 2)
+    for number in range(5):
+        for item in work:
+            note(results[item:], "store")
+        work.reset(order=np.arange(count)[::-1] if number % 2 else None)
+        for item in range(count):
+            note(results[item:], "load")
+        assert synchronise(comm) == status.OK
+    assert work._own_costs(0).size == count
+
+
+def note(words, what):
+    """Note a plain access to the first of some words."""
+    with recorder.lock:
+        recorder.data(what, "plain", words.ctypes.data, words.itemsize)
+
+
 def mistakes():
     """Return the planted mistakes by name: a body, a world, and the functions that are replaced."""
     stands_for = recording.REPLACED
@@ -244,6 +264,11 @@ def mistakes():
     def one_half(nodes):
         nodes.rounds += 1
         return nodes.halves
+
+    def load_and_store(address, value):
+        before = stands_for["load_relaxed"](address)
+        stands_for["store_relaxed"](address, before + value)
+        return before
 
     def arrival(store):
         return [(step, "store_seq_cst", stands_for[store])]
@@ -275,6 +300,13 @@ def mistakes():
         "no last step of a gatherv into a region": (
             outputs, World,
             [(sys.modules["cobre_kernels.shm.gatherv"], "synchronise", lambda comm: status.OK)],
+        ),
+        "a claim by a load and a store": (
+            claims, Works, [(work_kernels, "fetch_add", load_and_store)],
+        ),
+        "no barrier in a reset": (
+            claims, Works,
+            [(sys.modules[__name__], "synchronise", lambda comm, length=0: status.OK)],
         ),
     }  # fmt: skip
 
@@ -320,6 +352,7 @@ def scenarios():
     )
     results = {body.__name__: report(body) for body in bodies}
     results["late"] = report(late, timeout_s=0.15)
+    results["claims"] = report(claims, Works)
     results["rounds"] = report(rounds, Node)
     results["node outputs"] = report(node_outputs, Node)
     results["node gathervs"] = report(gathervs, Node)

@@ -39,7 +39,7 @@ from cobre_kernels.machine.record import (
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.machine.ticks import ticks
 
-JOURNAL_MAGIC = 0x324E524A45524243  # "CBREJRN2", little-endian
+JOURNAL_MAGIC = 0x334E524A45524243  # "CBREJRN3", little-endian
 CALLS = 64  # a power of two
 SHORT_BYTES = 64  # of a call that is noted after its first step has begun
 OPERATION_ROWS = max(OPERATIONS) + 1  # by its number

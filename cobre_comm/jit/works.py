@@ -1,0 +1,41 @@
+"""Shared-out work in ``@njit`` code: what a rank may claim, and the items of its node."""
+
+from __future__ import annotations
+
+from cobre_kernels.collective.calls import CLAIM
+from cobre_kernels.collective.work import NOTHING_LEFT, claim
+
+from cobre_comm.failure import Failure
+from cobre_comm.jit.arguments import refused
+from cobre_comm.jit.attributes import attribute, method
+from cobre_comm.jit.records import explain, field_of
+from cobre_comm.jit.types import WorkType
+
+
+@attribute(WorkType, "count")
+def _count(work):
+    return lambda work: field_of(work, "state").count
+
+
+@attribute(WorkType, "first")
+def _first(work):
+    return lambda work: field_of(work, "state").first
+
+
+@attribute(WorkType, "last")
+def _last(work):
+    return lambda work: field_of(work, "state").last
+
+
+@method(WorkType, "claim")
+def _claim(work):
+    def claim_item(work):
+        item = claim(field_of(work, "state"))
+        if item < NOTHING_LEFT:
+            record = field_of(work, "comm")
+            refused(record, CLAIM, -item)
+            explain(record, CLAIM, -item, 0, 0)
+            raise Failure
+        return item
+
+    return claim_item

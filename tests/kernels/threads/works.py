@@ -1,0 +1,57 @@
+"""Shared-out work of ranks on threads, over a region of their world."""
+
+import numpy as np
+from cobre_kernels.collective.work import CLAIMS
+from cobre_kernels.machine.record import peek_now
+
+from cobre_comm.work import CLAIMS_WORDS, Work
+from tests.kernels import shared_words
+from tests.kernels.threads.world import World
+
+PARITIES = 2
+
+
+class Works(World):
+    """The ranks of a communicator, whose first region has the counts of claims."""
+
+    def name_of(self, address):
+        """Return the name of the shared word at an address, or "data"."""
+        inside = address - peek_now(self.regions._regions.rows[0].begin)
+        if 0 <= inside < PARITIES * CLAIMS.size_bytes:
+            return shared_words.name_at("Claims", inside % CLAIMS.size_bytes)
+        return super().name_of(address)
+
+
+class Owner:
+    """A rank, as far as its work uses it."""
+
+    def __init__(self, comm, synchronise):
+        self._address, self.is_leader = comm.address, comm.rank == 0
+        self._comm, self._synchronise = comm, synchronise
+
+    def _check_usable(self):
+        pass
+
+    def _agree_on(self, signature, length):
+        self._synchronise(self._comm, length)
+
+    def _seconds(self, ticks):
+        return ticks
+
+
+class Counts:
+    """The region of the counts."""
+
+    _identity = 0
+
+    def __init__(self, memory):
+        self._memory = memory
+
+    def as_slice(self):
+        return self._memory[:CLAIMS_WORDS]
+
+
+def work_of(comm, count, memory, synchronise):
+    """Return the work of one rank, given the memory of its node's counts."""
+    claimed = np.zeros(count, dtype=np.int64)
+    return Work(Owner(comm, synchronise), [comm.size], 0, Counts(memory), claimed)

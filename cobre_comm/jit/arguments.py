@@ -141,7 +141,7 @@ def _empty(table):
 
 
 @intrinsic
-def _as_int64(typingctx, table):
+def as_int64(typingctx, table):
     """Turn integers of different types into int64, and tell whether all of them fit."""
     integers = types.UniTuple(types.int64, len(table))
     result = types.Tuple((integers, types.boolean))
@@ -163,7 +163,7 @@ def _as_int64(typingctx, table):
 
 @register_jitable
 def _unified(table):
-    integers, fits = _as_int64(table)
+    integers, fits = as_int64(table)
     return _copied(integers)[0], fits
 
 

@@ -8,7 +8,7 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
-MODULES = ("cobre_comm", "cobre_comm.testing")
+MODULES = ("cobre_comm", "cobre_comm.random", "cobre_comm.testing")
 VARIABLE = re.compile(r"\bCOBRE_[A-Z]+_[A-Z_]+[A-Z]\b")
 
 

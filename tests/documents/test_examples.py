@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cobre_comm
-from cobre_comm import objects, testing
+from cobre_comm import objects, random, testing
 from tests.grid import skip_unless_here, values
 
 ON_A_RANK_OF = {"cobre_comm.MpiBackend": "mpi"}  # what must not start in the process of the tests
@@ -19,6 +19,7 @@ def public():
     for module, names in (
         (cobre_comm, cobre_comm.__all__),
         (objects, ("allgather", "broadcast", "gather")),
+        (random, random.__all__),
         (testing, testing.__all__),
     ):
         for name in names:

@@ -1,0 +1,166 @@
+"""Random numbers by name (``cobre_comm.random``) in ``@njit`` code.
+
+The functions that draw are linked into the caller, so that a draw in a loop costs no call.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.random.philox import fold_names
+from cobre_kernels.random.quantile import EXACT
+from numba import types
+from numba.extending import intrinsic, overload, register_jitable
+
+from cobre_comm.jit.arguments import as_int64
+from cobre_comm.jit.types import carry_version
+
+BOUND_PROBLEM = "integers: bound must be at least 1"
+INDEX_PROBLEM = "{}: i must be an integer, or an array of integers that fit int64, got {}"
+KEY_PROBLEM = "{}: key must be what random.stream returns, got {}"
+UNFIT = "random: names, i and bound must fit 64-bit signed integers"
+
+
+@intrinsic
+def _carry_version(typingctx):
+    """Have the function that is compiled, and its callers, compiled anew after an upgrade."""
+
+    def codegen(context, builder, signature, args):
+        carry_version(context)
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@register_jitable
+def _word(integer):
+    """Return an integer as an int64."""
+    words, fits = as_int64((integer,))
+    if not fits:
+        raise ValueError(UNFIT)
+    return words[0]
+
+
+@register_jitable
+def _limit(bound):
+    """Return a bound as an int64 of at least 1."""
+    limit = _word(bound)
+    if limit < 1:
+        raise ValueError(BOUND_PROBLEM)
+    return limit
+
+
+def _is_integer(argument):
+    """Tell whether a type is that of an integer, and no bool or member of an enumeration."""
+    return isinstance(argument, types.Integer)
+
+
+def _is_index_array(argument):
+    """Tell whether a type is that of an array of integers that all fit int64."""
+    is_array = isinstance(argument, types.Array) and _is_integer(argument.dtype)
+    return is_array and argument.dtype != types.uint64
+
+
+def register_stream(stream: Any, key_class: Any) -> None:
+    """Let ``@njit`` code call ``stream``, which returns a ``key_class``."""
+
+    @overload(stream)
+    def typed(seed, *names):
+        problem = ""
+        for name in (seed, *names):
+            if not _is_integer(name):
+                problem = problem or f"stream: a name must be an integer, got {name}"
+        if problem:
+
+            def refuse(seed, *names):
+                raise TypeError(problem)
+
+            return refuse
+
+        def compiled(seed, *names):
+            _carry_version()
+            words, fit = as_int64((seed, *names))
+            if not fit:
+                raise ValueError(UNFIT)
+            low, high = fold_names(words)
+            return key_class(low, high)
+
+        return compiled
+
+
+def register_draw(function: Any, key_class: Any, draw: Any, fill: Any, dtype: Any) -> None:
+    """Let ``@njit`` code call a function of ``cobre_comm.random``.
+
+    Parameters
+    ----------
+    function : callable
+        With the parameters ``key`` and ``i``, and perhaps ``bound``.
+    key_class : type
+        Of the key.
+    draw, fill : callable
+        Of ``cobre_kernels.random.draws``: one number; a number for each index.
+    dtype : type
+        Of the numbers.
+    """
+    name, draw_all = function.__name__, routine(fill, **EXACT)
+
+    def problem_of(key, i):
+        if getattr(key, "instance_class", None) is not key_class:
+            return KEY_PROBLEM.format(name, key)
+        if not _is_integer(i) and not _is_index_array(i):
+            return INDEX_PROBLEM.format(name, i)
+        return ""
+
+    def typed(key, i):
+        problem = problem_of(key, i)
+        if problem:
+
+            def refuse(key, i):
+                raise TypeError(problem)
+
+            return refuse
+        if _is_integer(i):
+
+            def one(key, i):
+                _carry_version()
+                return draw(key.low, key.high, _word(i))
+
+            return one
+
+        def many(key, i):
+            _carry_version()
+            drawn = np.empty(i.shape, dtype)
+            draw_all(key.low, key.high, i.ravel(), drawn.ravel())
+            return drawn
+
+        return many
+
+    def typed_with_bound(key, i, bound):
+        problem = problem_of(key, i)
+        if not problem and not _is_integer(bound):
+            problem = f"{name}: bound must be an integer, got {bound}"
+        if problem:
+
+            def refuse(key, i, bound):
+                raise TypeError(problem)
+
+            return refuse
+        if _is_integer(i):
+
+            def one(key, i, bound):
+                _carry_version()
+                return draw(key.low, key.high, _word(i), _limit(bound))
+
+            return one
+
+        def many(key, i, bound):
+            _carry_version()
+            drawn = np.empty(i.shape, dtype)
+            draw_all(key.low, key.high, i.ravel(), drawn.ravel(), _limit(bound))
+            return drawn
+
+        return many
+
+    overload(function)(typed_with_bound if dtype is np.int64 else typed)

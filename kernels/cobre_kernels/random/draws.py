@@ -1,0 +1,89 @@
+"""From names to numbers: which block of Philox a number is, and what its bits become.
+
+Number i of a key (low, high) is made of the block whose counter is i and high, 64 bits each, under
+the key low. Each distribution changes low by a constant of its own, so that its blocks are others.
+"""
+
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.random.philox import LOW_32, encrypt, fold_names, high_half
+from cobre_kernels.random.quantile import EXACT, quantile
+
+LARGEST = 2**63 - 1
+NORMAL = 0x243F6A8885A308D3  # the first bits of pi, and those that follow
+INTEGERS = 0x13198A2E03707344
+
+
+@routine
+def block_of(low, high, i):
+    """Return the four words of a number."""
+    return encrypt(
+        i & LOW_32, high_half(i), high & LOW_32, high_half(high), low & LOW_32, high_half(low)
+    )
+
+
+@routine(**EXACT)
+def draw_uniform(low, high, i):
+    """Return a multiple of 2**-53 in [0, 1)."""
+    a, b, _, _ = block_of(low, high, i)
+    return float(b << 21 | a >> 11) * 2.0**-53
+
+
+@routine(**EXACT)
+def draw_normal(low, high, i):
+    """Return the quantile of an odd multiple of 2**-53, of which there are 2**52 in (0, 1)."""
+    a, b, _, _ = block_of(low ^ NORMAL, high, i)
+    return quantile(float(b << 21 | (a >> 11) | 1) * 2.0**-53)
+
+
+@routine
+def draw_integer(low, high, i, bound):
+    """Return an integer in [0, bound); bound is at least 1.
+
+    D. Lemire, "Fast random integer generation in an interval", ACM Transactions on Modeling and
+    Computer Simulation 29 (2019), doi:10.1145/3230636: the upper half of the product of 64 random
+    bits with bound. Where the lower half is below 2**64 mod bound, the block is encrypted again.
+    """
+    low ^= INTEGERS
+    a, b, c, d = block_of(low, high, i)
+    upper, lower = _multiply(b, a, bound)
+    if 0 <= lower < bound:  # signed: other words are 2**63 or more
+        once = (LARGEST % bound + 1) % bound  # 2**63 mod bound
+        threshold = once - (bound - once) if once >= bound - once else once + once
+        while 0 <= lower < threshold:
+            a, b, c, d = encrypt(a, b, c, d, low & LOW_32, high_half(low))
+            upper, lower = _multiply(b, a, bound)
+    return upper
+
+
+@routine
+def _multiply(high, low, bound):
+    """Return both halves of a product: two words of 32 bits as one, and a positive int64."""
+    bound_high, bound_low = high_half(bound), bound & LOW_32
+    first = low * bound_low
+    second = high * bound_low + high_half(first)
+    third = low * bound_high + (second & LOW_32)
+    upper = high * bound_high + high_half(second) + high_half(third)
+    return upper, (third & LOW_32) << 32 | first & LOW_32
+
+
+def fill_uniform(low, high, indices, drawn):
+    """Draw a number for each index."""
+    for n in range(indices.size):
+        drawn[n] = draw_uniform(low, high, int(indices[n]))
+
+
+def fill_normal(low, high, indices, drawn):
+    """Draw a number for each index."""
+    for n in range(indices.size):
+        drawn[n] = draw_normal(low, high, int(indices[n]))
+
+
+def fill_integers(low, high, indices, drawn, bound):
+    """Draw a number for each index."""
+    for n in range(indices.size):
+        drawn[n] = draw_integer(low, high, int(indices[n]), bound)
+
+
+def fill_key(names, key):
+    """Fold an array of names into the two words of a key."""
+    key[0], key[1] = fold_names(names)

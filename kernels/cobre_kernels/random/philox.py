@@ -1,0 +1,51 @@
+"""Philox4x32-10: 128 bits of counter become 128 random bits, by ten rounds with a key of 64 bits.
+
+J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3",
+SC'11, doi:10.1145/2063384.2063405. Words of 32 bits lie in int64, and what exceeds 32 bits is cut
+off. So products may wrap in compiled code, and Python's integers give the same words.
+"""
+
+from cobre_kernels.machine.routine import routine
+
+ROUNDS = 10
+LOW_32 = 0xFFFFFFFF
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+BUMPS = (0x9E3779B9, 0xBB67AE85)  # what the key's halves grow by: golden ratio, sqrt(3) - 1
+
+
+@routine
+def high_half(word):
+    """Return the upper 32 of 64 bits."""
+    return (word >> 32) & LOW_32
+
+
+@routine
+def signed(high, low):
+    """Return the int64 of two words of 32 bits."""
+    return ((high ^ 0x80000000) - 0x80000000) << 32 | low
+
+
+@routine
+def encrypt(a, b, c, d, key_0, key_1):
+    """Return the four words that Philox4x32-10 makes of four words of counter and two of key."""
+    for _ in range(ROUNDS):
+        first, second = MULTIPLIERS[0] * a, MULTIPLIERS[1] * c
+        a, b, c, d = (
+            high_half(second) ^ b ^ key_0, second & LOW_32,
+            high_half(first) ^ d ^ key_1, first & LOW_32,
+        )  # fmt: skip
+        key_0, key_1 = (key_0 + BUMPS[0]) & LOW_32, (key_1 + BUMPS[1]) & LOW_32
+    return a, b, c, d
+
+
+@routine
+def fold_names(names):
+    """Return the two int64 into which a sequence of int64 names is folded.
+
+    The state is encrypted with one name after the other as the key, from the number of names on.
+    Two names are two bijections, so that states which differ stay different under the same names.
+    """
+    a, b, c, d = len(names), 0, 0, 0
+    for name in names:
+        a, b, c, d = encrypt(a, b, c, d, name & LOW_32, high_half(name))
+    return signed(b, a), signed(d, c)

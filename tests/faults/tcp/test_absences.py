@@ -16,8 +16,9 @@ import time
 import pytest
 
 from cobre_comm import InitializationFailed, TcpBackend
+from cobre_comm.backends.nodes import sharing
 from cobre_comm.backends.shm import nameless, segment
-from cobre_comm.backends.tcp import meet, nodes
+from cobre_comm.backends.tcp import meet
 from cobre_comm.backends.tcp.rendezvous import connector, messages, worker
 from cobre_comm.config import TcpConfig
 from cobre_comm.testing.cases.raised import raises
@@ -217,7 +218,7 @@ def test_ctrl_c(comm, victim, tmp_path):
 
 def struck_while_they_find_their_nodes(folder, moment, how, victim):
     """One rank is struck; the others raise an error that names it, and no descriptor stays open."""
-    owner = nodes if moment == "confirmed" else meet
+    owner = sharing if moment == "confirmed" else meet
     genuine, before = getattr(owner, moment), len(descriptors())
 
     def strike(*arguments):

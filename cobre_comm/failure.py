@@ -298,7 +298,7 @@ def _loss(comm: View, lost: dict[int, str]) -> str:
 def _unseen_refusal(comm: View) -> CollectiveFailed:
     """Return the failure of a call that was refused where no error can be raised."""
     operation = OPERATIONS.get(comm.signature, "a collective")
-    hint = _HINTS.get(comm.length, "it was refused")
+    hint = _HINTS.get(comm.refusal, "it was refused")
     message = f"refused in a thread of prange, where numba drops errors: {hint}"
     return CollectiveFailed(operation, 0, message, [comm.rank])
 
@@ -321,10 +321,10 @@ _DIFFERENCES = {
 
 def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     failures = {r: comm.failures[r] for r in range(comm.size)}
-    calls = {r: (f.signature, f.length, f.detail) for r, f in failures.items()}
+    calls = {r: (f.signature, f.compared, f.count) for r, f in failures.items()}
     # A fence concerns one node: ranks of other nodes have called nothing.
     calls = {r: call for r, call in calls.items() if call[0]} or calls
-    keys = Counter((signature, length) for signature, length, _ in calls.values())
+    keys = Counter((signature, compared) for signature, compared, _ in calls.values())
     (usual, votes), *others = keys.most_common()
     tied = any(count == votes for _, count in others)
     at_fault = [r for r, call in calls.items() if tied or call[:2] != usual]
@@ -337,14 +337,14 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {described}", at_fault)
 
 
-def _describe_call(signature: int, length: int, detail: int) -> str:
+def _describe_call(signature: int, compared: int, count: int) -> str:
     operation, dtype, argument = describe(signature)
     number = signature & 0xFF
     if not dtype:
         # That of an exact sum says nothing, nor does a hash.
-        has_length = length and number not in DATA_CALLS and number != RESET
-        return f"called {operation}" + (f" of {length}" if has_length else "")
-    amount = f"{length} bytes" if number == BROADCAST else f"{detail} elements"
+        has_length = compared and number not in DATA_CALLS and number != RESET
+        return f"called {operation}" + (f" of {compared}" if has_length else "")
+    amount = f"{compared} bytes" if number == BROADCAST else f"{count} elements"
     if number not in (BROADCAST, ALLREDUCE):
         amount = f"sends {amount}"
     called = f"called {operation}({', '.join(filter(None, [argument, dtype, amount]))})"

@@ -34,11 +34,11 @@ VALUES = 4  # 32 bytes
 
 
 @routine
-def unnoted(comm, signature, length, count):
+def unnoted(comm, signature, compared, count):
     """Begin a call as an entry does, but for its note."""
     comm.signature = signature
-    comm.length = length
-    comm.detail = count
+    comm.compared = compared
+    comm.count = count
     comm.thread = 0
     comm.came = comm.unnoted = 0
 
@@ -48,7 +48,7 @@ def barrier_without(comm, call):
     """Run a barrier without noting it."""
     outcome = acquire(comm)
     if outcome == OK:
-        unnoted(comm, call.signature, call.length, 0)
+        unnoted(comm, call.signature, call.compared, 0)
         outcome = run(comm.collectives[BARRIER].body, comm, call)
         release(comm)
     return outcome

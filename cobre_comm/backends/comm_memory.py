@@ -13,11 +13,11 @@ from __future__ import annotations
 import contextlib
 import mmap
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from cobre_kernels.collective.comm import COMM, IDLE
+from cobre_kernels.collective.waiting.patience import pause_kernel
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.machine.record import WORD_BYTES, View, poke_now
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from cobre_comm.backends.region_table import REGION_TABLE
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 
 MADV_WIPEONFORK = 18
-WAITS = ("pause_kernel", "block_kernel", "look_around_kernel")
 
 
 def comm_words(size: int) -> NDArray[np.int64]:
@@ -46,7 +45,15 @@ def comm_words(size: int) -> NDArray[np.int64]:
     return words
 
 
-def give_waits(comm: View, kernels: Sequence[Kernel]) -> None:
-    """Let the waits on a record pause, block and look around by these kernels."""
-    for name, one in zip(WAITS, kernels, strict=True):
-        setattr(comm, name, one.address)
+def give_way(comm: View, among: int, block: Kernel, look_around: Kernel) -> View:
+    """Let the waits among RANKS, or among LEADERS, block and look around by these kernels.
+
+    Returns
+    -------
+    View
+        Of the way, whose times remain to be set.
+    """
+    comm.pause_kernel = pause_kernel.address
+    way: View = comm.ways[among]
+    way.block_kernel, way.look_around_kernel = block.address, look_around.address
+    return way

@@ -85,7 +85,7 @@ class Journals:
         # Not touched, and so no memory yet, until this rank waits.
         waits = journal.OPERATION_ROWS * size * WAITED.size_bytes // WORD_BYTES
         self._waits: NDArray[Any] = np.zeros(waits, dtype=np.int64)
-        comm.names = self._names.ctypes.data
+        comm.node.names = self._names.ctypes.data
         comm.journals = self._addresses.ctypes.data
         comm.waits = self._waits.ctypes.data
         self._memory: list[object] = []  # keeps them mapped

@@ -46,8 +46,7 @@ from cobre_kernels.collective.seeing import journal, trace
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.compiling.cache_folder import refusal
 from cobre_kernels.machine.compiling.progress import progress
-from cobre_kernels.machine.record import WORD_BYTES, View, peek_now, poke_now
-from cobre_kernels.nodes import records  # noqa: F401  # numba must know the record of nodes: each wait reads it
+from cobre_kernels.machine.record import WORD_BYTES, peek_now, poke_now
 from numpy.typing import DTypeLike, NDArray
 
 from cobre_comm import failure, slow_path
@@ -152,9 +151,7 @@ class KernelBackend(Communicator):
         with progress() if rank == 0 else contextlib.nullcontext():
             # First, because ``close`` writes into the journal, also of a half-made communicator.
             self._journals = Journals(comm)
-            self._late_lines = [
-                prepare_late_lines(comm, comm, range(size), self.__words, self._journals)
-            ]
+            self._late_lines = prepare_late_lines(comm, self.__words, self._journals)
             self._trace = start_trace(comm, self._journals.number, spec.name)
             self._compile(bodies)
         self._handled = id(sys.exception())
@@ -187,20 +184,11 @@ class KernelBackend(Communicator):
             attachment.describe(comm)
             self._journals.move_to(attachment, attachment.first_journal(), here)
             return
-        self._nodes = nodes = met.transport.begin(comm, self.__words, attachment)
+        self._nodes = met.transport.begin(comm, self.__words, attachment)
         if len(here) > 1:  # a journal of its own is found by ranks that have only links to this one
             self._journals.move_to(attachment, attachment.first_journal(), here)
         self._journals.find(met.transport.pids)
-        nodes.node.journal = comm.journal
-        self._late_lines.append(
-            prepare_late_lines(comm, nodes.node, here, self.__words, nodes, self._journals)
-        )
         comm.gives_gil = 1
-
-    @property
-    def _attached(self) -> View:
-        """The record of this rank among those of its node, which is attached to their segment."""
-        return self._comm if self._nodes is None else self._nodes.node
 
     @property
     def backend(self) -> str:
@@ -303,9 +291,9 @@ class KernelBackend(Communicator):
         """Have these signals ask this process to stop, until the communicator is closed."""
         self._give_back = STOP_SIGNALS.take(numbers)
 
-    def _agree_on(self, signature: int, length: int) -> None:
-        """Wait for the other ranks, which must give the same signature and length."""
-        outcome = entry.barrier_entry.call(self._address, Barrier(signature, length))
+    def _agree_on(self, signature: int, compared: int) -> None:
+        """Wait for the other ranks, which must give the same two words."""
+        outcome = entry.barrier_entry.call(self._address, Barrier(signature, compared))
         if outcome:
             self._raise(signature & 0xFF, outcome)
 
@@ -440,7 +428,7 @@ class KernelBackend(Communicator):
         if met.attachment is not None and found not in _ENDED:
             if found != states.BROKEN:  # a broken one has said so already
                 self._say_goodbye()
-            self._comm.control = 0
+            self._comm.node.control = 0
             met.attachment.close()
             self._membership = dataclasses.replace(met, attachment=None)
             self._journals.leave_segment()
@@ -450,10 +438,10 @@ class KernelBackend(Communicator):
     def _say_goodbye(self) -> None:
         """Tell the ranks that may wait for this one that it closes."""
         attachment = self._membership.attachment
+        if attachment is not None and self._comm.node.control.address:
+            attachment.say_goodbye(self._comm)
         if self._nodes is not None:
             self._nodes.say_goodbye()
-        elif attachment is not None and self._comm.control.address:
-            attachment.say_goodbye(self._comm)
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_finalizing():
@@ -502,10 +490,8 @@ class KernelBackend(Communicator):
         return found
 
     def _mark_forked(self) -> None:
-        """In a forked child, mark this communicator and the record of its node as the parent's."""
+        """In a forked child, mark this communicator as the parent's."""
         self._guard = states.FORKED
-        if self._nodes is not None:
-            self._nodes.mark_forked()
         if self._membership.transport is not None:
             self._membership.transport.let_go(states.FORKED)
 

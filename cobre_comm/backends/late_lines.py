@@ -10,7 +10,6 @@ from __future__ import annotations
 import _thread
 import functools
 import logging
-from collections.abc import Sequence
 
 import numpy as np
 from cobre_kernels.machine import libc
@@ -25,17 +24,13 @@ TOLD_RANKS = 4  # of more late ranks, a line tells the calls of these
 _logger = logging.getLogger("cobre_comm")
 
 
-def prepare_late_lines(comm: View, record: View, names: Sequence[int], *kept: object) -> object:
-    """Have the waits on a record tell of late ranks.
+def prepare_late_lines(comm: View, *kept: object) -> object:
+    """Have the waits on a communicator tell of late ranks.
 
     Parameters
     ----------
     comm : View
-        The record of the whole communicator; its ``late_ns`` is the time to the first line.
-    record : View
-        That record, or the one of its node.
-    names : sequence of int
-        The number in the communicator of each rank of ``record``.
+        Its record, whose ``late_ns`` is the time to the first line.
     *kept : object
         Objects whose memory the line reads; they stay alive until it is written.
 
@@ -44,19 +39,16 @@ def prepare_late_lines(comm: View, record: View, names: Sequence[int], *kept: ob
     object
         The function that starts the thread; keep it as long as kernels may run.
     """
-    marks = np.zeros(len(names), dtype=np.int64)
-    write = functools.partial(_thread.start_new_thread, _write, (comm, marks, names, kept))
-    record.late = marks.ctypes.data
-    record.write_late_line = id(write)
-    record.late_ns = comm.late_ns
+    marks = np.zeros(comm.size, dtype=np.int64)
+    write = functools.partial(_thread.start_new_thread, _write, (comm, marks, kept))
+    comm.late = marks.ctypes.data
+    comm.write_late_line = id(write)
     return write
 
 
-def _write(
-    comm: View, marks: NDArray[np.int64], names: Sequence[int], kept: tuple[object, ...]
-) -> None:
+def _write(comm: View, marks: NDArray[np.int64], kept: tuple[object, ...]) -> None:
     """Write the line; it runs in a thread of its own, which may outlast the wait."""
-    waited = {name: ns for name, ns in zip(names, marks.tolist(), strict=True) if ns}
+    waited = {rank: ns for rank, ns in enumerate(marks.tolist()) if ns}
     if not waited:  # a later line has been due meanwhile, and told that all had come
         return
     late, is_one = sorted(waited), len(waited) == 1

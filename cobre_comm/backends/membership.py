@@ -21,8 +21,8 @@ from cobre_comm.loading import Bodies
 class Attachment(Protocol):
     """The segment of a node, to which this rank is attached."""
 
-    def describe(self, record: View) -> None:
-        """Write into the record of these ranks the facts of the segment that kernels read."""
+    def describe(self, comm: View) -> None:
+        """Write into a record the facts of the node and its segment that kernels read."""
 
     def first_journal(self) -> int:
         """Return the address of the journal of the first of these ranks."""
@@ -32,8 +32,8 @@ class Attachment(Protocol):
     ) -> NDArray[Any]:
         """Return an array of zeros that the ranks of a node share; on failure all ranks raise."""
 
-    def say_goodbye(self, record: View) -> None:
-        """Tell the ranks that may wait for this one that it closes."""
+    def say_goodbye(self, comm: View) -> None:
+        """Tell the ranks of this node that this one closes."""
 
     def close(self) -> None:
         """Let other ranks see that this one has gone; the memory goes with its last holder."""
@@ -42,13 +42,8 @@ class Attachment(Protocol):
 class NodesRecords(Protocol):
     """The records by which kernels work on several nodes."""
 
-    node: View  # of this rank among those of its node
-
     def say_goodbye(self) -> None:
-        """Tell the ranks that may wait for this one that it closes."""
-
-    def mark_forked(self) -> None:
-        """In a forked child, mark the record of the node as the parent's."""
+        """As a leader, tell the other leaders that this one closes."""
 
 
 class Transport(Protocol):

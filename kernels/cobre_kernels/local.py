@@ -7,6 +7,7 @@ from cobre_kernels.collective.calls import (
     Broadcast,
     Gatherv,
     Outcome,
+    contribution_bytes,
 )
 from cobre_kernels.collective.checks import block_of
 from cobre_kernels.collective.comm import COMM
@@ -31,7 +32,7 @@ def broadcast_body(comm, call):
 def allreduce_body(comm, call):
     """Copy ``send`` to ``recv``."""
     if call.send != call.recv:
-        copy_bytes(call.recv, call.send, comm.length)
+        copy_bytes(call.recv, call.send, contribution_bytes(call))
     return OK
 
 

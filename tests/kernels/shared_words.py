@@ -34,8 +34,8 @@ WORDS = {
         ("call", "syscall"),  # futex
     },
     "Cell.signature": STEP,
-    "Cell.length": STEP,
-    "Cell.detail": STEP,
+    "Cell.compared": STEP,
+    "Cell.count": STEP,
     "RankBlock.condition": {("store", "release"), ("load", "acquire")},
     "RankBlock.sleepers": {("atomicrmw", "add seq_cst"), ("load", "seq_cst")},
     "Comm.guard": {("cmpxchg", "acq_rel acquire"), ("load", "acquire"), ("store", "release")},

@@ -16,4 +16,4 @@ def test_a_rank_that_gives_up_leaves_what_has_failed_or_is_in_use(state):
     comm.failure = FAILURE
     poke_now(comm.guard, state)
     give_up_kernel.call(comm.address)
-    assert (peek_now(comm.guard), comm.failure, comm.generation) == (state, FAILURE, 0)
+    assert (peek_now(comm.guard), comm.failure, comm.node.generation) == (state, FAILURE, 0)

@@ -31,7 +31,7 @@ class Rank:
         self.comm.journal = self.words.ctypes.data
 
     def enter(self, number):
-        self.comm.signature, self.comm.detail = 10_000 + number, 20_000 + number
+        self.comm.signature, self.comm.count = 10_000 + number, 20_000 + number
         self.number = number
         self.comm.size_bytes = 30_000 + number
         journal.note_entered.py_func(self.comm)

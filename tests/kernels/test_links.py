@@ -65,12 +65,13 @@ class Peer:
         words = comm_words(size)
         self.comm = comm = COMM.of(words)
         comm.rank, comm.size = own, size
+        self.journals = Journals(comm)
         order = node_order_of(range(size), own)
         self.memory = NodesMemory(comm, words, order, VERBS)
         comm.nodes = self.memory.nodes
         comm.nodes.state, comm.nodes.begun = ENTERED, VERB - 1
         comm.nodes.staging = self.memory.record(STAGING, size)
-        self.journals = Journals(comm)
+        comm.pulse = comm.nodes.staging.pulse
         comm.fold_kernel = fold_kernel.address
         comm.signature = comm.nodes.header.signature = SIGNATURE
         self.sockets, control_links, data_links = [], {}, {}

@@ -40,7 +40,7 @@ class Rank:
     def __init__(self):
         self.words, self.control = COMM.array(SIZE), CONTROL.array(SIZE)
         self.comm = COMM.of(self.words)
-        self.comm.control, self.comm.liveness_fd = self.control.ctypes.data, NO_FILE
+        self.comm.node.control, self.comm.node.liveness_fd = self.control.ctypes.data, NO_FILE
 
     def run(self, look, call):
         return look.call(self.comm.address, call)
@@ -57,9 +57,9 @@ def rank():
     ids=["an earlier line", "this line", "a later one"],
 )
 def test_a_line_that_another_rank_has_told_meanwhile(rank, now, line, is_first):
-    poke_now(rank.comm.control.late_told, now)
+    poke_now(rank.comm.node.control.late_told, now)
     assert rank.run(claim_kernel, Claim(5, line)) == is_first
-    assert peek_now(rank.comm.control.late_told) == max(now, line)
+    assert peek_now(rank.comm.node.control.late_told) == max(now, line)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_line_that_another_rank_has_told_meanwhile(rank, now, line, is_first):
     ],
 )
 def test_a_rank_that_has_come_and_ended_since_the_last_look(rank, condition, arrived, reason):
-    block = rank.comm.control.blocks[OTHER]
+    block = rank.comm.node.control.blocks[OTHER]
     poke_now(block.condition, condition)
     poke_now(block.cells[STEP & 1].arrived, arrived)
     assert rank.run(why_missing_kernel, Missing(OTHER, STEP)) == reason

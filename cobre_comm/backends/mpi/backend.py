@@ -92,7 +92,7 @@ class MpiBackend(KernelBackend):
             return MpiBackend(self._owned.node, config)
 
     def _make_part(self, part: Part) -> tuple[MpiBackend | None, Exception | None]:
-        config = config_of_part(self._config, part, self._attached.buffer_stride)
+        config = config_of_part(self._config, part, self._comm.node.buffer_stride)
         world, split_off_comms = self._owned.world, []
 
         def make() -> MpiBackend | None:

@@ -58,7 +58,7 @@ class MpiTransport:
     def begin(self, comm: View, words: NDArray[np.int64], attachment: Attachment) -> MpiMemory:
         """Make the records of a communicator; see :class:`~..membership.Transport`."""
         memory = MpiMemory(comm, words, self.owned, self._order)
-        attachment.describe(memory.node)
+        attachment.describe(comm)
         memory.use_staging_buffer(self.half_bytes)
         self.owned.receive_goodbyes = memory.receive_goodbyes
         self.owned.keep(attachment, memory)

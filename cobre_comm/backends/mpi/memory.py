@@ -11,7 +11,7 @@ from cobre_kernels.collective.comm import LEFT, PRESENT
 from cobre_kernels.machine.record import WORD_BYTES, View
 from cobre_kernels.mpi import calls, control, records, verbs, waiting
 from cobre_kernels.nodes.messages import GOODBYE, REPORT
-from cobre_kernels.nodes.records import INLINE_BYTES
+from cobre_kernels.nodes.records import HEADER_ROOM_BYTES
 from numpy.typing import NDArray
 
 from cobre_comm.backends.mpi import library
@@ -59,7 +59,7 @@ class MpiMemory(NodesMemory):
         super().__init__(comm, words, node_order, VERBS, reach_bytes)
         # On a flat one MPI moves data between the buffers of callers, which may not outlive a wait.
         self.nodes.waits_end = not node_order.is_flat
-        self.nodes.eager_bytes = INLINE_BYTES if node_order.is_flat else 0
+        self.nodes.eager_bytes = HEADER_ROOM_BYTES if node_order.is_flat else 0
         self._world, self._peers = owned.world, node_order.nodes - 1
         self._mpi = comm.mpi = self.record(records.MPI)
         self._describe_library(owned)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from cobre_kernels.collective.calls import BARRIER
-from cobre_kernels.collective.comm import COMM, FAILURE, FORKED
+from cobre_kernels.collective.comm import FAILURE, LEADERS, RANKS
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
 from cobre_kernels.collective.waiting.patience import pause_kernel
 from cobre_kernels.machine.kernel import Kernel
-from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES, Record, View, poke_now
+from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES, Record, View
 from cobre_kernels.nodes import messages, outcome, records, round, waiting
 from cobre_kernels.nodes.failing import abandon_body
-from cobre_kernels.shm.step import announce_closed_kernel
+from cobre_kernels.shm.step import announce_closed_kernel, node_step_kernel
 from numpy.typing import NDArray
 
-from cobre_comm.backends.comm_memory import comm_words, give_waits
+from cobre_comm.backends.comm_memory import give_way
 from cobre_comm.backends.nodes.node_order import NodeOrder
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.loading import Bodies
@@ -30,7 +29,7 @@ BODIES = Bodies(
     helpers=(
         round.enter_round_kernel, outcome.hand_out_kernel,
         messages.report_kernel, messages.goodbye_kernel, pause_kernel, waiting.look_around_kernel,
-        NODE_BODIES.of(BARRIER), NODE_BODIES.abandon, announce_closed_kernel, *NODE_BODIES.helpers,
+        node_step_kernel, announce_closed_kernel, *NODE_BODIES.helpers,
     ),
 )  # fmt: skip
 
@@ -92,9 +91,6 @@ class NodesMemory:
 
     Attributes
     ----------
-    node : View
-        Of the record of this rank among those of its node; to be attached to their segment before
-        :meth:`use_staging_buffer`.
     nodes : View
         Of the Nodes record.
     """
@@ -105,18 +101,10 @@ class NodesMemory:
     ) -> None:  # fmt: skip
         self._arrays: list[NDArray[np.int64]] = [words]
         self._comm = comm
-        self._announce_closed = announce_closed_kernel.call  # loaded now: close may run at exit
         self.leads = node_order.leader == comm.rank
         self._goodbye = messages.goodbye_kernel.call if self.leads else None
-        ranks = len(node_order.here)
-        self._arrays.append(comm_words(ranks))
-        self.node = node = COMM.of(self._arrays[-1])
-        node.rank, node.size = int(np.searchsorted(node_order.here, comm.rank)), ranks
-        node.backend = comm.backend
-        node.collectives[BARRIER].body = NODE_BODIES.of(BARRIER).address
-        node.abandon_body = NODE_BODIES.abandon.address
         self.nodes = nodes = self.record(records.NODES)
-        nodes.node = node
+        nodes.step_kernel = node_step_kernel.address
         nodes.enter_round_kernel = round.enter_round_kernel.address
         nodes.hand_out_kernel = outcome.hand_out_kernel.address
         nodes.exchange = verbs.exchange.address
@@ -127,7 +115,7 @@ class NodesMemory:
         nodes.broadcast = verbs.broadcast.address
         nodes.chain = verbs.chain.address if verbs.chain else 0
         nodes.waits_end, nodes.reach_bytes, nodes.sees_bytes = True, reach_bytes, verbs.sees_bytes
-        give_waits(comm, (pause_kernel, verbs.block, waiting.look_around_kernel))
+        give_way(comm, LEADERS, verbs.block, waiting.look_around_kernel)
         self._describe(node_order)
 
     def record(self, record: Record, rows: int = 0) -> View:
@@ -159,7 +147,7 @@ class NodesMemory:
         nodes.node_index, nodes.node_of = self._copy(node_index), self._copy(node_of)
         nodes.node_starts = self._copy(node_order.starts)
         first = int(node_order.starts[node_order.node])
-        self.node.names = nodes.node_order.address + first * WORD_BYTES
+        self._comm.node.names = nodes.node_order.address + first * WORD_BYTES
         nodes.header = self.record(records.LEADER_HEADER)
         nodes.headers = self.room(count * records.LEADER_HEADER.size_bytes)
         nodes.calls = self.room(len(order) * FAILURE.size_bytes)
@@ -171,26 +159,23 @@ class NodesMemory:
             setattr(nodes, name, self.room(count * WORD_BYTES))
 
     def use_staging_buffer(self, half_bytes: int) -> None:
-        """Use the slots of the node's segment as staging buffer, ``half_bytes`` for each half."""
-        comm, node, nodes = self._comm, self.node, self.nodes
-        nodes.half_bytes = half_bytes
-        nodes.staging = node.buffers
-        if not self.leads:
-            node.pulse = nodes.staging.pulse
-        nodes.halves = node.buffers + records.halves_offset(comm.size)
-        comm.timeout_ns, comm.spin_ns = node.timeout_ns, node.spin_ns
-        comm.yield_ns, comm.nodes = node.yield_ns, nodes
+        """Use the slots of the node's segment as staging buffer, ``half_bytes`` for each half.
 
-    def mark_forked(self) -> None:
-        """In a forked child, mark the record of the node as the parent's."""
-        poke_now(self.node.guard, FORKED)
+        The record describes the node already. A leader waits for leaders as long as for its ranks.
+        """
+        comm, nodes = self._comm, self.nodes
+        nodes.half_bytes = half_bytes
+        nodes.staging = comm.node.buffers
+        nodes.halves = comm.node.buffers + records.halves_offset(comm.size)
+        ranks, leaders = comm.ways[RANKS], comm.ways[LEADERS]
+        leaders.spin_ns, leaders.yield_ns = ranks.spin_ns, ranks.yield_ns
+        comm.nodes, comm.pulse = nodes, nodes.staging.pulse
 
     def say_goodbye(self) -> None:
-        """Tell the ranks of this node, and as a leader the other leaders, that this rank closes.
+        """As a leader, tell the other leaders that this one closes.
 
         A follower tells no leader: its own one misses it in the next round.
         """
-        self._announce_closed(self.node.address)
         if self._goodbye is not None:
             self._goodbye(self._comm.address)
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from cobre_kernels.collective.comm import RANKS
 from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import View
 from cobre_kernels.shm import control, step, wait
 from numpy.typing import NDArray
 
-from cobre_comm.backends.comm_memory import give_waits
+from cobre_comm.backends.comm_memory import give_way
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.backends.shm.region import map_region
@@ -47,16 +48,17 @@ class Attachment:
         self.buffer_bytes: int = header.load(header.words(segment).buffer_bytes)
         self._announce_closed = _announce_closed()
 
-    def describe(self, record: View) -> None:
-        """Write into the record of these ranks the facts of the segment that kernels read."""
-        config, segment = self._config, self._segment
-        record.control = segment.address
-        record.buffers = segment.address + control.buffers_offset(config.size)
-        record.buffer_stride = self.buffer_bytes
-        record.chunk_bytes = control.chunk_bytes(self.buffer_bytes)
-        record.liveness_fd = segment.fd
-        record.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
-        set_patience(record, choose_spin_us(config.spin_us, config.size <= usable_cores()))
+    def describe(self, comm: View) -> None:
+        """Write into a record the facts of the node and its segment that kernels read."""
+        config, segment, node = self._config, self._segment, comm.node
+        node.rank, node.size = config.rank, config.size
+        node.control = segment.address
+        node.buffers = segment.address + control.buffers_offset(config.size)
+        node.buffer_stride = self.buffer_bytes
+        node.chunk_bytes = control.chunk_bytes(self.buffer_bytes)
+        node.liveness_fd = segment.fd
+        comm.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
+        set_patience(comm, choose_spin_us(config.spin_us, config.size <= usable_cores()))
 
     def first_journal(self) -> int:
         """Return the address of the journal of the first of these ranks."""
@@ -69,9 +71,9 @@ class Attachment:
         interleave = self._config.numa_interleave
         return map_region(group, count, dtype, leader=leader, interleave=interleave)
 
-    def say_goodbye(self, record: View) -> None:
-        """Tell the ranks that may wait for this one that it closes."""
-        self._announce_closed(record.address)
+    def say_goodbye(self, comm: View) -> None:
+        """Tell the ranks of this node that this one closes."""
+        self._announce_closed(comm.address)
 
     def close(self) -> None:
         """Drop the record lock, so that other ranks see this one as gone; the mapping stays."""
@@ -134,10 +136,9 @@ def attach_nowhere(group: Group, leader: int) -> None:
 
 
 def set_patience(comm: View, spin_us: float) -> None:
-    """Write into a record how long its waits spin and yield, and the kernels that they call."""
-    comm.spin_ns = int(spin_us * 1000)
-    comm.yield_ns = int(YIELD_US * 1000)
-    give_waits(comm, wait.KERNELS)
+    """Write into a record how this rank waits for the ranks of its node."""
+    way = give_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
+    way.spin_ns, way.yield_ns = int(spin_us * 1000), int(YIELD_US * 1000)
     portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")
     comm.portable = portable or not libc.HAS_FUTEX
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from cobre_kernels.collective.calls import SPLIT
+from cobre_kernels.collective.comm import RANKS
 from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
 from cobre_kernels.shm import step, wait
@@ -83,8 +84,8 @@ class ShmBackend(KernelBackend):
             self._config,
             rank=part.rank,
             size=part.size,
-            buffer_bytes=self._comm.buffer_stride,
-            spin_us=self._comm.spin_ns / 1000,
+            buffer_bytes=self._comm.node.buffer_stride,
+            spin_us=self._comm.ways[RANKS].spin_ns / 1000,
         )
         return ShmBackend(config, self._group, part.leader), None
 

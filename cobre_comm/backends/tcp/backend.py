@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from cobre_kernels.collective.calls import SPLIT
+from cobre_kernels.collective.comm import LEADERS, RANKS
 from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
 
@@ -89,7 +90,7 @@ class TcpBackend(KernelBackend):
             return local.LocalBackend()
         with self._together("split_local"):
             config = dataclasses.replace(
-                self._config, rank=self._attached.rank, size=self._attached.size
+                self._config, rank=self._comm.node.rank, size=self._comm.node.size
             )
             return self._as_proven(TcpBackend(config, self._group, self._membership.leader))
 
@@ -99,9 +100,9 @@ class TcpBackend(KernelBackend):
         return made
 
     def _make_part(self, part: Part) -> tuple[TcpBackend | None, Exception | None]:
-        config = config_of_part(
-            self._config, part, self._attached.buffer_stride or None, self._comm.spin_ns / 1000
-        )
+        way = self._comm.ways[RANKS if self._nodes is None else LEADERS]
+        buffer_bytes = self._comm.node.buffer_stride or None
+        config = config_of_part(self._config, part, buffer_bytes, way.spin_ns / 1000)
         met = self._membership
         if met.attachment is not None and met.nodes == 1:
             if not part.has_color:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 import numpy as np
+from cobre_kernels.collective.comm import LEADERS
 from cobre_kernels.collective.seeing.journal import RAISED_BYTES
 from cobre_kernels.machine.record import WORD_BYTES, View
 from cobre_kernels.tcp import chain, exchange, ring
@@ -61,7 +62,7 @@ class SocketTransport:
         """Make the records of a communicator; see :class:`~..membership.Transport`."""
         links, order = self.links, self._order
         memory = NodesMemory(comm, words, order, VERBS)
-        attachment.describe(memory.node)
+        attachment.describe(comm)
         memory.use_staging_buffer(self._half_bytes)
         try:
             comm.links = link_record(memory, links, order)
@@ -70,8 +71,9 @@ class SocketTransport:
             raise InitializationFailed("tcp", f"no memory for eager_bytes: {error}") from error
         if order.is_flat:
             has_cores = links.ranks_here <= usable_cores()
-            comm.spin_ns = choose_spin_us(self._config.spin_us, has_cores, SPIN_US) * 1000
-            comm.yield_ns = YIELD_US * 1000
+            leaders = comm.ways[LEADERS]
+            leaders.spin_ns = choose_spin_us(self._config.spin_us, has_cores, SPIN_US) * 1000
+            leaders.yield_ns = YIELD_US * 1000
         memory.nodes.eager_bytes = links.eager_bytes
         return memory
 

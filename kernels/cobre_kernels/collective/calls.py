@@ -89,7 +89,7 @@ class Barrier(NamedTuple):
     """A barrier, and every other agreement that moves no data."""
 
     signature: int
-    length: int
+    compared: int
 
 
 class Broadcast(NamedTuple):
@@ -170,6 +170,14 @@ class Refusal(NamedTuple):
     is_owner: int  # 1: this thread has acquired the communicator
 
 
+class Shown(NamedTuple):
+    """The words that a rank shows the other ranks of its node in a step."""
+
+    signature: int
+    compared: int
+    count: int
+
+
 class Outcome(NamedTuple):
     """The status that a body returned, for the kernels that act on it."""
 
@@ -180,6 +188,18 @@ class Outcome(NamedTuple):
 def signature_of(operation, dtype, argument):
     """Pack an operation, a dtype word (code + hash << 8) and a ReduceOp or root."""
     return operation | (dtype & 0xFF) << 8 | (argument & 0xFFFF) << 16 | (dtype >> 8) << 32
+
+
+@routine
+def called(comm):
+    """Return the words that a rank shows of the call under way."""
+    return Shown(comm.signature, comm.compared, comm.count)
+
+
+@routine
+def contribution_bytes(call):
+    """Return the bytes that this rank contributes to a reduction; the same on all ranks."""
+    return call.send_count * call.itemsize
 
 
 def unpack_signature(signature):

@@ -39,8 +39,8 @@ FAILURE = Record(
     "What one rank did when a collective failed. Written by the rank that keeps it.",
     reason=word("why the rank takes no part: PRESENT, LATE, DIED, LEFT, ..."),
     signature=word("signature of its call; 0 if that is not known"),
-    length=word("length of its call"),
-    detail=word("detail of its call"),
+    compared=word("the second word of its call that ranks compare"),
+    count=word("its own number of elements"),
 )
 
 FILLS = Record(
@@ -57,9 +57,23 @@ COLLECTIVE = Record(
     body=word("the backend's algorithm, which the entry runs"),
 )
 
+# Whom a rank waits for: the ranks of its node, or as a leader, other leaders.
+RANKS = 0
+LEADERS = 1
+
+WAY = Record(
+    "Way",
+    "How this rank waits for one or the other (waiting/patience.py).",
+    block_kernel=word("kernel that sleeps, by address"),
+    look_around_kernel=word("and the one that finds out which ranks are missing"),
+    spin_ns=word("how long a wait spins"),
+    yield_ns=word("how long it then yields the core"),
+)
+
 WAIT = Record(
     "Wait",
     "A wait for other ranks (waiting/patience.py).",
+    among=word("RANKS or LEADERS"),
     awaited=word("the rank of the whole communicator that is awaited, or ANOTHER_NODE"),
     act=word("what happens between two looks: SPIN, YIELD or BLOCK"),
     looks=word("looks since the clock was last read"),
@@ -74,9 +88,28 @@ WAIT = Record(
     lines=word("how many lines on late ranks have been due"),
     queried_ns=word("when the others were asked whether they wait too; 0: not yet"),
     asked_ns=word("the same, for a line on late ranks"),
-    # In shared memory.
-    step=word("generation that is awaited; one timeout covers it"),
-    rank=word("number of the awaited rank among those of its node"),
+    # Among the ranks of a node.
+    generation=word("the step that is awaited; one timeout covers it"),
+    node_rank=word("number of the awaited rank among those of its node"),
+    grace_ns=word("how much longer than the timeout: a follower gives its leader time to give up"),
+    naps=word("1: it does not yield, because the other rank copies for long"),
+)
+
+NODE = Record(
+    "Node",
+    "The ranks that share memory with this one: their segment, and the step that they are in.",
+    rank=word("number of this rank among them"),
+    size=word("how many they are"),
+    names=table("the number of each in the communicator"),
+    generation=word("number of the last step entered"),
+    control=pointer("Control", "the control region of the segment"),
+    buffers=word("address of the first rank's collective buffer"),
+    buffer_stride=word("bytes from one rank's buffer to the next"),
+    chunk_bytes=word("bytes of a slot"),
+    liveness_fd=word("file on whose byte r the rank of number r here holds a record lock"),
+    slot_fills=part(FILLS, "of this rank's slots"),
+    region_fills=part(FILLS, "of its parts of outputs in regions"),
+    shown_location=part(LOCATION, "where another rank's output lies, as its cell says"),
 )
 
 COMM = Record(
@@ -101,8 +134,9 @@ COMM = Record(
     stop=pointer("StopFlag", "of this process"),
     signature=word("signature of this rank's call (calls.py); ranks compare it"),
     own=word("0, or the mark of a call that the library makes for itself (calls.py)"),
-    length=word("bytes, or an itemsize, or a hash of counts and displacements; ranks compare it"),
-    detail=word("this rank's own number of elements, for messages only"),
+    compared=word("bytes, or an itemsize, or a hash of counts and displacements; likewise"),
+    count=word("this rank's own number of elements, for messages only"),
+    refusal=word("status of a refused call that no thread could raise; with UNSEEN"),
     size_bytes=word("bytes that it contributes, for the journal only"),
     sends=word("address of a word for each rank: how many elements it sends, in a gatherv"),
     gives_gil=word("1: collectives of this backend run without the GIL"),
@@ -110,28 +144,23 @@ COMM = Record(
     # Seeing (seeing/journal.py).
     journal=pointer("Journal", "where this rank notes its calls"),
     journals=table("address of each rank's journal; 0: this process does not see it"),
-    names=table("the number of each rank in the whole communicator"),
     waits=rows("Waited", "how this rank waited for each one, operation after operation"),
     unnoted=word("1: the journal lacks this call until its first step has begun"),
-    first_step=word("generation of the first step of the call"),
+    first_step=word("generation of the first step of the call, on this node"),
     came=word("ticks when the last rank had come to it; 0: this rank waited for nobody"),
     last=word("the rank that came last, if this one waited"),
     trace=pointer("Trace", "where calls gather on their way to a file (seeing/trace.py)"),
     trace_call=word("kernel that adds a call there; 0: nobody has asked for a trace"),
     # Waiting (waiting/patience.py).
     pause_kernel=word("the kernel of the policy, by address"),
-    block_kernel=word("this transport's kernel that sleeps, likewise"),
-    look_around_kernel=word("and the one that finds out which ranks are missing"),
+    ways=own_rows(WAY, "among RANKS, and among LEADERS", 2),
     wait=part(WAIT, "under way"),
     timeout_ns=word("longest wait for a live peer; 0: no limit"),
-    spin_ns=word("how long a wait spins"),
-    yield_ns=word("how long it then yields the core"),
     portable=word("1: sleep and look, without futex"),
-    generation=word("number of the last step entered, on one node"),
     late_ns=word("after how long a line names the ranks that this one waits for; 0: none does"),
     late=table("how long the line says each is waited for; 0: not; below 0: or a rank of its node"),
     write_late_line=word("Python callable that starts the thread which writes the line"),
-    pulse=pointer("Pulse", "of this node's leader; 0: this rank watches none (waiting/pulse.py)"),
+    pulse=pointer("Pulse", "of this node's leader, over several nodes (waiting/pulse.py)"),
     beats_heard=word("its beats when this rank last looked"),
     scratch=memory(32, "a timespec, or a struct flock"),
     # Failing.
@@ -139,17 +168,10 @@ COMM = Record(
     waited_ns=word("how long it had waited"),
     mpi_error=word("the code that MPI gave"),
     pending_exception=memory(24, "type, value and traceback that a signal handler raised"),
-    # Shared memory: the segment of the ranks of this node.
-    control=pointer("Control", "the control region of the segment"),
-    buffers=word("address of rank 0's collective buffer"),
-    buffer_stride=word("bytes from one rank's buffer to the next"),
-    chunk_bytes=word("bytes of a slot"),
-    liveness_fd=word("file on whose byte r rank r holds a record lock"),
-    slot_fills=part(FILLS, "of this rank's slots"),
-    region_fills=part(FILLS, "of its parts of outputs in regions"),
+    # Shared memory.
+    node=part(NODE, "the ranks of this node"),
     regions=pointer("Regions", "the regions that this process has mapped"),
     location=part(LOCATION, "where this rank's output lies, in the collective under way"),
-    shown_location=part(LOCATION, "where another rank's does, as its cell says"),
     # Several nodes, and what is between them.
     nodes=pointer("Nodes", "the nodes, and what their leaders exchange"),
     links=pointer("Links", "links to the other leaders, over sockets"),

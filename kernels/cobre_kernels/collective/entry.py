@@ -2,7 +2,7 @@
 
 An entry acquires the communicator, checks the arguments, notes the call, runs the body of the
 backend by its address, and ends. A body is the algorithm alone: it finds its arguments in the
-call, and the two words that ranks compare in ``comm.signature`` and ``comm.length``.
+call, and the words that ranks compare in the record (``calls.called``).
 """
 
 from typing import NamedTuple
@@ -43,9 +43,9 @@ class Amount(NamedTuple):
 
 @kernel(COMM, Barrier)
 def barrier_entry(comm, call):
-    """Return when all ranks have entered with the same signature and length."""
+    """Return when all ranks have entered with the same two words."""
     outcome = acquire(comm)
-    if outcome == OK and begin(comm, OK, call.signature, call.length, Amount(0, 0)):
+    if outcome == OK and begin(comm, OK, call.signature, call.compared, Amount(0, 0)):
         outcome = end(comm, run(comm.collectives[BARRIER].body, comm, call))
     return outcome
 
@@ -76,7 +76,7 @@ def allreduce_entry(comm, call):
         if begin(comm, outcome, signature, amount.size_bytes, amount):
             outcome = run(comm.collectives[ALLREDUCE].body, comm, call)
             if call.op >= LAND and comm.size == 1 and outcome == OK:
-                fold(comm, call, call.recv, call.recv, comm.length)  # 0 and 1, as of more ranks
+                fold(comm, call, call.recv, call.recv, amount.size_bytes)  # 0 and 1, as of more
             outcome = end(comm, outcome)
     return outcome
 
@@ -109,14 +109,14 @@ def gatherv_entry(comm, call):
 
 
 @routine(forceinline=True)
-def begin(comm, outcome, signature, length, amount):
+def begin(comm, outcome, signature, compared, amount):
     """Note the call, and tell whether its body may run; if not, give the communicator free."""
     if outcome != OK:
         run(comm.refuse, comm, Refusal(signature & 0xFF, outcome, 1))
         return False
     comm.signature = signature | mark_of(comm, signature) | comm.own
-    comm.length = length
-    comm.detail = amount.count
+    comm.compared = compared
+    comm.count = amount.count
     note_call(comm, amount.size_bytes)
     comm.thread = libc.release_gil() if comm.gives_gil != 0 else 0
     return True

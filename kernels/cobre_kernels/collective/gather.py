@@ -41,7 +41,7 @@ def agreement(comm, expected):
     for rank in range(comm.size):
         failure = comm.failures[rank]
         failure.reason, failure.signature = PRESENT, comm.signature & CALLED
-        failure.length, failure.detail = comm.length, peek(comm.sends + rank * WORD_BYTES)
+        failure.compared, failure.count = comm.compared, peek(comm.sends + rank * WORD_BYTES)
     return DISAGREE
 
 

@@ -113,7 +113,7 @@ def refuse_kernel(comm, call):
     if found == states.IDLE:
         _give_up(comm)
         comm.signature = call.operation
-        comm.length = call.status
+        comm.refusal = call.status
         release_broken(comm, status.UNSEEN)
     return status.OK
 
@@ -121,7 +121,7 @@ def refuse_kernel(comm, call):
 @routine
 def _give_up(comm):
     """Tell the others, between two steps, that they will miss this rank in the next one."""
-    comm.generation += 1
+    comm.node.generation += 1
     run(comm.abandon_body, comm, Outcome(status.UNSEEN))
 
 

@@ -22,7 +22,7 @@ On a flat communicator, the first and the last are the caller's own buffers.
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.calls import Allreduce
+from cobre_kernels.collective.calls import Allreduce, contribution_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
 from cobre_kernels.collective.regions import may_be_shared
@@ -60,19 +60,19 @@ class Chunk(NamedTuple):
 
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
-    """Choose one of the three ways; ``comm.length`` is the payload in bytes."""
-    note_output(comm, call.recv, comm.length, 0)
+    """Choose one of the three ways."""
+    note_output(comm, call.recv, contribution_bytes(call), 0)
     return end_together(comm, _reduce(comm, call), MEETING)
 
 
 @routine
 def _reduce(comm, call):
-    nodes = comm.nodes
+    nodes, size_bytes = comm.nodes, contribution_bytes(call)
     largest = max(GATHER_BYTES, nodes.eager_bytes // nodes.widest)
-    if comm.length <= min(largest, nodes.half_bytes // comm.size):
+    if size_bytes <= min(largest, nodes.half_bytes // comm.size):
         return _gathered(comm, call)
     if nodes.chain != 0 and is_pair(comm):
-        return _chain_round(comm, call, (call.send, 0, call.recv), (0, comm.length))
+        return _chain_round(comm, call, (call.send, 0, call.recv), (0, size_bytes))
     if nodes.chain != 0 and nodes.is_ordered != 0 and not is_flat(comm):
         return _along_chain(comm, call)
     return _reduce_in_stripes(comm, call)
@@ -80,7 +80,7 @@ def _reduce(comm, call):
 
 @routine
 def _gathered(comm, call):
-    nodes, size_bytes = comm.nodes, comm.length
+    nodes, size_bytes = comm.nodes, contribution_bytes(call)
     half = next_half(nodes)
     move(half + nodes.node_index[comm.rank] * size_bytes, call.send, size_bytes)
     set_blocks_by_rank(nodes, size_bytes)
@@ -93,10 +93,10 @@ def _gathered(comm, call):
 @routine
 def _along_chain(comm, call):
     """Reduce chunk by chunk; all nodes have chunks of the same size."""
-    nodes, node = comm.nodes, comm.nodes.node
+    nodes, node, size_bytes = comm.nodes, comm.node, contribution_bytes(call)
     chunk_bytes = nodes.half_bytes // (nodes.widest + 1) // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
-    for begin in range(0, comm.length, chunk_bytes):
-        length = min(chunk_bytes, comm.length - begin)
+    for begin in range(0, size_bytes, chunk_bytes):
+        length = min(chunk_bytes, size_bytes - begin)
         half = next_half(nodes)
         result = half + node.size * chunk_bytes
         move(half + node.rank * chunk_bytes, call.send + begin, length)
@@ -114,7 +114,7 @@ def _chain_round(comm, call, memory, span):
     (contributions, stride, result), (begin, length) = memory, span
     outcome = enter_round(comm, begin == 0)
     if outcome == OK and is_leader(comm):
-        ranks = comm.nodes.node.size
+        ranks = comm.node.size
         what = Chain(contributions, stride, ranks, result, length, call.dtype, call.op)
         outcome = run(comm.nodes.chain, comm, what)
     return hand_out(comm, outcome)
@@ -123,12 +123,12 @@ def _chain_round(comm, call, memory, span):
 @routine
 def _reduce_in_stripes(comm, call):
     """Reduce chunk by chunk, all as long; a stripe is whole lines, and so whole elements."""
-    nodes = comm.nodes.nodes
-    chunks = -(-comm.length // (nodes * _largest_stripe(comm)))
+    nodes, size_bytes = comm.nodes.nodes, contribution_bytes(call)
+    chunks = -(-size_bytes // (nodes * _largest_stripe(comm)))
     line_bytes = nodes * STRIPE_LINE_BYTES  # of all stripes
-    chunk_bytes = -(-comm.length // (chunks * line_bytes)) * line_bytes
-    for begin in range(0, comm.length, chunk_bytes):
-        length = min(chunk_bytes, comm.length - begin)
+    chunk_bytes = -(-size_bytes // (chunks * line_bytes)) * line_bytes
+    for begin in range(0, size_bytes, chunk_bytes):
+        length = min(chunk_bytes, size_bytes - begin)
         lines = -(-length // STRIPE_LINE_BYTES)
         chunk = Chunk(begin, length, -(-lines // nodes) * STRIPE_LINE_BYTES)
         outcome = _direct(comm, call, chunk) if is_flat(comm) else _staged(comm, call, chunk)
@@ -177,7 +177,7 @@ def _staged(comm, call, chunk):
     half = next_half(nodes)
     _contribute(comm, half, call.send + chunk.begin, chunk)
     outcome = enter_round(comm, chunk.begin == 0)
-    received = half + nodes.nodes * nodes.node.size * chunk.stripe
+    received = half + nodes.nodes * comm.node.size * chunk.stripe
     result = received + comm.size * chunk.stripe
     if outcome == OK and is_leader(comm):
         outcome = _scatter_node(comm, half, received, chunk.stripe)
@@ -192,7 +192,7 @@ def _staged(comm, call, chunk):
 @routine
 def _contribute(comm, half, source, chunk):
     """Put the stripes of this rank's chunk where the leader sends them from."""
-    node = comm.nodes.node
+    node = comm.node
     for k in range(comm.nodes.nodes):
         target = half + (k * node.size + node.rank) * chunk.stripe
         move(target, source + _begin_of(chunk, k), _bytes_of(chunk, k))
@@ -212,7 +212,7 @@ def _scatter(comm, source, target, chunk):
 @routine
 def _scatter_node(comm, source, target, stripe):
     """Give leader k stripe k of all ranks of this node; the last ones may be padded."""
-    nodes, send_bytes = comm.nodes, comm.nodes.node.size * stripe
+    nodes, send_bytes = comm.nodes, comm.node.size * stripe
     for k in range(nodes.nodes):
         set_send(nodes, k, send_bytes, k * send_bytes)
         set_recv(nodes, k, ranks_of(nodes, k) * stripe, nodes.node_starts[k] * stripe)

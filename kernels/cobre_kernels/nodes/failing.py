@@ -13,15 +13,14 @@ from cobre_kernels.collective.status import (
     TIMED_OUT,
     UNSEEN,
 )
-from cobre_kernels.machine.atomics import poke
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
-from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.messages import say_goodbye
 from cobre_kernels.nodes.records import is_leader, leader_of, set_blocks_by_rank
 from cobre_kernels.nodes.verbs import Gather
-from cobre_kernels.shm.step import record_calls
+from cobre_kernels.shm.control import HAS_FAILED
+from cobre_kernels.shm.step import announce, record_calls
 
 FAILURE_BYTES = FAILURE.size_bytes
 
@@ -51,22 +50,13 @@ def report_failure(comm, status):
 
 @routine
 def fail_on_node(comm, outcome):
-    """Keep how a step of shared memory failed, by the ranks' own numbers, and report it.
+    """Keep the calls of this node's ranks in a step that failed, and report the failure.
 
-    Ranks of other nodes take no part in it: nothing is kept of them.
+    Ranks of other nodes take no part in the step: nothing is kept of them.
     """
-    nodes, node = comm.nodes, comm.nodes.node
-    record_calls(node)
     for rank in range(comm.size):
         comm.failures[rank].signature = 0
-    first = nodes.node_starts[nodes.own_node]
-    for index in range(node.size):
-        own = comm.failures[nodes.node_order[first + index]].address
-        move(own, node.failures[index].address, FAILURE_BYTES)
-    comm.waited_ns = node.waited_ns
-    move(comm.pending_exception, node.pending_exception, 3 * WORD_BYTES)
-    for word in range(3):  # one record owns them
-        poke(node.pending_exception + word * WORD_BYTES, 0)
+    record_calls(comm)
     report_failure(comm, outcome)
 
 
@@ -111,10 +101,12 @@ def exchange_calls(comm):
     The calls move in the leader's own memory. If a leader leaves this verb, the transport may still
     use that memory, and the staging buffer may hold bytes that came behind a short payload.
     """
-    nodes, node = comm.nodes, comm.nodes.node
-    record_calls(node)
-    first = nodes.calls[nodes.node_starts[nodes.own_node]]
-    move(first.address, node.failures[0].address, node.size * FAILURE_BYTES)
+    nodes, node = comm.nodes, comm.node
+    record_calls(comm)
+    first = nodes.node_starts[nodes.own_node]
+    for rank in range(node.size):
+        own = comm.failures[node.names[rank]].address
+        move(nodes.calls[first + rank].address, own, FAILURE_BYTES)
     set_blocks_by_rank(nodes, FAILURE_BYTES)
     outcome = run(nodes.allgatherv, comm, Gather(nodes.calls[0].address))
     if outcome == OK:
@@ -142,4 +134,5 @@ def abandon_body(comm, call):
         report_failure(comm, call.status)
     elif call.status == DISAGREE and is_leader(comm):
         say_goodbye(comm)
-    return run(comm.nodes.node.abandon_body, comm.nodes.node, call)
+    announce(comm, HAS_FAILED)
+    return OK

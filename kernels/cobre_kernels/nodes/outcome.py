@@ -1,6 +1,6 @@
 """The end of a round: every rank of a node gets its leader's outcome."""
 
-from cobre_kernels.collective.calls import BARRIER, STOP, Barrier, Outcome
+from cobre_kernels.collective.calls import STOP, Outcome
 from cobre_kernels.collective.comm import COMM, LATE
 from cobre_kernels.collective.status import (
     DISAGREE,
@@ -10,7 +10,6 @@ from cobre_kernels.collective.status import (
     OK,
     TIMED_OUT,
 )
-from cobre_kernels.collective.stop import hear
 from cobre_kernels.machine.atomics import (
     load_acquire,
     load_relaxed,
@@ -30,6 +29,7 @@ from cobre_kernels.nodes.failing import (
 )
 from cobre_kernels.nodes.protocol import OUTCOME, happen
 from cobre_kernels.nodes.records import is_leader, leader_of
+from cobre_kernels.shm.step import NodeStep
 
 PULSE_NS = 500_000_000  # a leader that learns how another one ended may miss some beats
 
@@ -37,25 +37,21 @@ PULSE_NS = 500_000_000  # a leader that learns how another one ended may miss so
 @kernel(COMM, Outcome)
 def hand_out_kernel(comm, call):
     """Give the ranks of this node the outcome of the leaders, by a step of shared memory."""
-    node, staging = comm.nodes.node, comm.nodes.staging
+    nodes = comm.nodes
     if not happen(comm, OUTCOME):
         return call.status
     if is_leader(comm) and call.status not in (OK, DISAGREE):
         report_failure(comm, call.status)  # always notify: others may be PREPARED
     if call.status in (INTERRUPTED, IS_FORKED):
         return call.status  # for this rank alone; the others see that it has gone
-    comm.first_step = 0
+    grace_ns = PULSE_NS
     if is_leader(comm):
         _show_outcome(comm, call.status)
-    elif comm.timeout_ns > 0:
-        node.timeout_ns = comm.timeout_ns + PULSE_NS
-    node.signature = comm.signature & STOP  # which the leader may have heard of
-    node.length = node.detail = 0
-    step = run(node.collectives[BARRIER].body, node, Barrier(0, 0))
-    hear(comm, node.signature ^ comm.signature)
-    node.timeout_ns = comm.timeout_ns
+        grace_ns = 0
+    mark = comm.signature & STOP  # which the leader may have heard of
+    step = run(nodes.step_kernel, comm, NodeStep(mark, 0, 0, grace_ns))
     # A leader that gave up in this step has shown which ranks it missed, unless it was interrupted.
-    is_told = step == OK or (step == LOST_PEER and load_acquire(staging.status) != OK)
+    is_told = step == OK or (step == LOST_PEER and load_acquire(nodes.staging.status) != OK)
     if is_told and not is_leader(comm):
         return _take_outcome(comm)
     if step != OK:

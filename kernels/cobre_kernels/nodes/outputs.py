@@ -29,7 +29,7 @@ def note_output(comm, output, size_bytes, root):
     nodes.outputs, nodes.writes, nodes.output_bytes = PRIVATE, True, size_bytes
     is_here = nodes.node_of[root] == nodes.own_node
     nodes.first_writer = node_rank_of(nodes, root) if is_here else 0
-    if size_bytes > 0 and nodes.node.size > 1 and may_be_shared(comm, output, size_bytes):
+    if size_bytes > 0 and comm.node.size > 1 and may_be_shared(comm, output, size_bytes):
         nodes.output_mark = IN_REGION
         note_location(comm, output, size_bytes, output, 0)
 
@@ -37,36 +37,35 @@ def note_output(comm, output, size_bytes, root):
 @routine
 def see_outputs(comm, outcome):
     """Choose the ranks that write, by the step that the node is in; return how that step ended."""
-    nodes, node = comm.nodes, comm.nodes.node
+    nodes, node = comm.nodes, comm.node
     is_shown = nodes.output_mark != 0
     nodes.output_mark = 0
     if outcome not in (OK, USE_SLOTS):
         return outcome
-    nodes.outputs = MEETING if outputs_meet(node, nodes.output_bytes) else APART
+    nodes.outputs = MEETING if outputs_meet(comm, nodes.output_bytes) else APART
     if is_shown and comm.location.region != NO_REGION:
         nodes.writes = _writer(comm) == node.rank
     if nodes.writes == 0 and nodes.output_bytes >= LONG_BYTES:
-        node.yield_ns = 0  # else it would yield as long as the other rank copies
+        comm.wait.naps = 1  # else it would yield as long as the other rank copies
     return OK
 
 
 @routine
 def _writer(comm):
     """Return the first rank of this node that has the same output as this one."""
-    nodes, node = comm.nodes, comm.nodes.node
-    rank = nodes.first_writer
+    rank = comm.nodes.first_writer
     while not _has_output(comm, rank):
-        rank = (rank + 1) % node.size
+        rank = (rank + 1) % comm.node.size
     return rank
 
 
 @routine
 def _has_output(comm, rank):
     """Tell whether a rank of this node, this one included, has the same output as this rank."""
-    node, own = comm.nodes.node, comm.location
-    if not shows_location(node, rank):
+    own = comm.location
+    if not shows_location(comm, rank):
         return False
-    shown = location_of(node, rank, node.generation)
+    shown = location_of(comm, rank, comm.node.generation)
     return shown.region == own.region and shown.offset == own.offset
 
 
@@ -75,5 +74,5 @@ def end_together(comm, outcome, least):
     """End a collective; ranks return together if ``nodes.outputs`` is at least ``least``."""
     if outcome == OK and comm.nodes.outputs >= least:
         outcome = run(comm.collectives[BARRIER].body, comm, Barrier(FENCE, 0))
-    comm.nodes.node.yield_ns = comm.yield_ns
+    comm.wait.naps = 0
     return outcome

@@ -24,7 +24,7 @@ from cobre_kernels.machine.record import (
 )
 from cobre_kernels.machine.routine import routine
 
-INLINE_BYTES = 32
+HEADER_ROOM_BYTES = 32
 HEADER_LINE_BYTES = 64
 STRIPE_LINE_BYTES = 64
 
@@ -44,9 +44,11 @@ LEADER_HEADER = Record(
     line_bytes=HEADER_LINE_BYTES,
     differs=word("1: the ranks of this node disagree among themselves"),
     signature=word("signature of this leader's call"),
-    length=word("length of its call"),
+    compared=word("the other word of its call that ranks compare"),
     came=word("when its last rank came, and which one (arrival.py)"),
-    payload=memory(INLINE_BYTES, "room for an eager payload, where the transport puts it there"),
+    payload=memory(
+        HEADER_ROOM_BYTES, "room for an eager payload, where the transport puts it there"
+    ),
 )
 
 STAGING = Record(
@@ -74,6 +76,7 @@ LEADER = Record(
 NODES = Record(
     "Nodes",
     "The nodes of one communicator, beside its own record; private memory.",
+    step_kernel=word("a step of this node (shm/step.py), by address"),
     enter_round_kernel=word("the kernel of round.py, by address"),
     hand_out_kernel=word("the kernel of round.py, by address"),
     # The transport (verbs.py).
@@ -89,7 +92,6 @@ NODES = Record(
     sees_bytes=word("1: a wait begins anew when bytes move"),
     reach_bytes=word("farthest end of a part in the buffer of allgatherv"),
     # The nodes.
-    node=pointer("Comm", "this rank among those of its node, in shared memory"),
     nodes=word("number of nodes"),
     own_node=word("number of this node"),
     widest=word("ranks of the node that has most; 1: the communicator is flat"),
@@ -153,7 +155,7 @@ def least_half_bytes(size, nodes, widest):
 @routine
 def is_leader(comm):
     """Tell whether this rank speaks for its node."""
-    return comm.nodes.node.rank == 0
+    return comm.node.rank == 0
 
 
 @routine

@@ -15,7 +15,7 @@ entered it. The steps of a round::
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.calls import BARRIER, Barrier, Outcome
+from cobre_kernels.collective.calls import Outcome
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import DISAGREE, OK, USE_SLOTS
 from cobre_kernels.collective.stop import hear
@@ -37,7 +37,7 @@ from cobre_kernels.nodes.protocol import (
 from cobre_kernels.nodes.records import LEADER_HEADER, is_leader
 from cobre_kernels.nodes.verbs import Exchange, Gather
 from cobre_kernels.shm.region import show_location
-from cobre_kernels.shm.step import next_generation
+from cobre_kernels.shm.step import NodeStep, next_generation
 
 LEADER_HEADER_BYTES = LEADER_HEADER.size_bytes
 COMMIT_BYTES = WORD_BYTES
@@ -120,19 +120,11 @@ def enter_round_kernel(comm, call):
 @routine
 def meet_node(comm):
     """Go through a step of shared memory: all ranks of the node are here, and call the same."""
-    nodes, node = comm.nodes, comm.nodes.node
-    node.signature = comm.signature | nodes.output_mark
+    nodes = comm.nodes
     if nodes.output_mark != 0:
-        show_location(node, next_generation(node), comm.location)
-    node.length = comm.length
-    node.detail = comm.detail
-    node.came = 0
-    node.first_step = node.generation + 1 if comm.first_step != 0 else 0
-    outcome = run(node.collectives[BARRIER].body, node, Barrier(comm.signature, comm.length))
-    if node.came != 0:
-        comm.came = node.came
-        comm.last = node.names[node.last]
-    hear(comm, node.signature ^ comm.signature)
+        show_location(comm, next_generation(comm))
+    signature = comm.signature | nodes.output_mark
+    outcome = run(nodes.step_kernel, comm, NodeStep(signature, comm.compared, comm.count, 0))
     if nodes.output_mark != 0 or outcome == USE_SLOTS:
         outcome = see_outputs(comm, outcome)
     return outcome
@@ -147,7 +139,7 @@ def _agree(comm, call, outcome):
         return outcome
     header.differs = outcome == DISAGREE
     header.signature = comm.signature
-    header.length = comm.length
+    header.compared = comm.compared
     note_node(comm)
     if call.payload == 0:
         for node in range(nodes.nodes):
@@ -157,7 +149,7 @@ def _agree(comm, call, outcome):
     )
     if outcome != OK:
         return outcome
-    if comm.first_step != 0:
+    if call.is_first != 0:
         note_last_node(comm)
     same = _headers_are_equal(comm)
     if call.moves_data == 0 and same:
@@ -180,6 +172,6 @@ def _headers_are_equal(comm):
         if header.differs != 0:
             return False
         difference = hear(comm, header.signature ^ comm.signature)
-        if difference != 0 or header.length != comm.length:
+        if difference != 0 or header.compared != comm.compared:
             return False
     return True

@@ -9,7 +9,7 @@ behind a leader that is nearer to it on the ring. Its leader names it in a repor
 waits a little longer for that.
 """
 
-from cobre_kernels.collective.comm import COMM, GAVE_UP, LATE, PRESENT, UNREACHABLE
+from cobre_kernels.collective.comm import COMM, GAVE_UP, LATE, LEADERS, PRESENT, UNREACHABLE
 from cobre_kernels.collective.status import (
     INTERRUPTED,
     IS_FORKED,
@@ -23,6 +23,7 @@ from cobre_kernels.collective.waiting.patience import (
     begin_anew,
     begin_wait,
     end_wait,
+    mark_nobody,
     waited_ns,
     write_late_line,
 )
@@ -53,7 +54,7 @@ def begin_verb(comm):
     """Begin a verb; return OK, or how it has failed, because a leader that it needs is lost."""
     nodes = comm.nodes
     nodes.begun += 1
-    begin_wait(comm)
+    begin_wait(comm, LEADERS)
     comm.wait.is_bound = not allows(comm, SIGNAL)
     return failure_of_verb(comm)
 
@@ -148,10 +149,11 @@ def _tell_of_late(comm):
         wait.asked_ns = _query_leaders(comm)
     elif wait.clock_ns - wait.asked_ns >= ANSWER_NS:
         silent = 0
+        mark_nobody(comm)
         for node in range(nodes.nodes):
-            is_silent = _is_silent(comm, node, wait.asked_ns)
-            _mark_node(comm, node, is_silent)
-            silent += 1 if is_silent else 0
+            if _is_silent(comm, node, wait.asked_ns):
+                _mark_node(comm, node)
+                silent += 1
         if silent > 0:  # else the network is slow, or others tell of the late one
             write_late_line(comm)
         wait.asked_ns = 0
@@ -159,13 +161,13 @@ def _tell_of_late(comm):
 
 
 @routine
-def _mark_node(comm, node, is_late):
+def _mark_node(comm, node):
     """Mark in ``comm.late`` how long the leader of a node is waited for; below 0: it or its ranks.
 
     A leader that waits for a rank of its own node neither moves bytes nor answers. So the late rank
     may be any of that node.
     """
-    shown_ns = waited_ns(comm) if is_late else 0
+    shown_ns = waited_ns(comm)
     is_alone = ranks_of(comm.nodes, node) == 1
     comm.late[leader_of(comm.nodes, node)] = shown_ns if is_alone else -shown_ns
 

@@ -6,7 +6,7 @@ rank's own are copied by turns. Where ``recv`` is one memory for all ranks, a by
 to its block (``region.py``).
 """
 
-from cobre_kernels.collective.calls import Allgatherv
+from cobre_kernels.collective.calls import Allgatherv, called
 from cobre_kernels.collective.checks import (
     block_of,
     bytes_of,
@@ -40,7 +40,7 @@ def allgatherv_body(comm, call):
         outcome = _move_blocks(comm, call, largest)
         if outcome == USE_SLOTS:
             ends_together = outputs_meet(comm, reach_bytes(comm, call))
-    return synchronise(comm) if ends_together and outcome == OK else outcome
+    return synchronise(comm, called(comm)) if ends_together and outcome == OK else outcome
 
 
 @routine
@@ -55,8 +55,8 @@ def _write_own_block(comm, call):
     own_block = block_of(call, comm.rank)
     if own_block != call.send and own_bytes > 0:
         probes = generation % PROBE_EVERY == 0
-        fill(comm.region_fills, own_block, call.send, own_bytes, probes)
-    return synchronise(comm)
+        fill(comm.node.region_fills, own_block, call.send, own_bytes, probes)
+    return synchronise(comm, called(comm))
 
 
 @routine
@@ -67,7 +67,7 @@ def _move_blocks(comm, call, largest):
     begin = 0
     while True:
         outcome = _chunk(comm, call, begin, is_inline, streams)
-        begin += comm.chunk_bytes
+        begin += comm.node.chunk_bytes
         if outcome != OK or begin >= largest:
             if streams:
                 store_fence()
@@ -77,8 +77,8 @@ def _move_blocks(comm, call, largest):
 @routine
 def _chunk(comm, call, begin, is_inline, streams):
     """Move bytes from ``begin`` on, a chunk at most, of every block that reaches so far."""
-    generation = next_generation(comm)
-    chunk, rank = comm.chunk_bytes, comm.rank
+    generation, shown = next_generation(comm), called(comm)
+    chunk, rank = comm.node.chunk_bytes, comm.rank
     own_bytes = max(min(bytes_of(call, rank) - begin, chunk), 0)
     own_block = block_of(call, rank) + begin
     source = call.send + begin
@@ -86,7 +86,7 @@ def _chunk(comm, call, begin, is_inline, streams):
         move(cell_of(comm, rank, generation).payload, source, own_bytes)
     elif own_bytes > 0:
         fill_slot(comm, generation, source, own_bytes)
-    publish(comm, generation)
+    publish(comm, generation, shown)
     own_done = own_bytes if own_block == source else 0
     by_turns = not is_inline and call.recv_count * call.itemsize <= BY_TURNS_BYTES
     if not by_turns or not has_arrived(comm, (rank + 1) % comm.size, generation):
@@ -97,7 +97,7 @@ def _chunk(comm, call, begin, is_inline, streams):
         rank += 1
         if rank == comm.size:
             rank = 0
-        outcome = await_rank(comm, rank, generation)
+        outcome = await_rank(comm, rank, generation, shown)
         if not has_come(outcome):
             return outcome
         worst = max(worst, outcome)

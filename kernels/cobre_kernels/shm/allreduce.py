@@ -9,7 +9,7 @@ Where ``recv`` is one memory for all ranks, each rank folds its stripes into it,
 results (``region.py``). While a rank folds into ``recv``, no other rank may.
 """
 
-from cobre_kernels.collective.calls import Allreduce
+from cobre_kernels.collective.calls import Allreduce, called, contribution_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.reduction.fold import FOLD_BLOCK_BYTES, fold
 from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_location
@@ -37,34 +37,35 @@ TURN_BYTES = 1024  # less than prefetchers run ahead
 
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
-    """Choose one of the ways; ``comm.length`` is the payload in bytes.
+    """Choose one of the ways.
 
     By stripes a rank writes only results to ``recv``, so some ranks may have it in common.
     """
-    if comm.size > 1 and may_be_shared(comm, call.recv, comm.length):
+    size_bytes = contribution_bytes(call)
+    if comm.size > 1 and may_be_shared(comm, call.recv, size_bytes):
         outcome = _into_region(comm, call)
-    elif comm.length <= INLINE_BYTES:
+    elif size_bytes <= INLINE_BYTES:
         outcome = _inline(comm, call)
-    elif comm.length <= FOLD_ALL_BYTES or comm.size <= FOLD_ALL_RANKS:
+    elif size_bytes <= FOLD_ALL_BYTES or comm.size <= FOLD_ALL_RANKS:
         outcome = _every_rank_folds(comm, call)
     else:
         outcome = _stripes(comm, call)
-    ends_together = outcome == USE_SLOTS and outputs_meet(comm, comm.length)
+    ends_together = outcome == USE_SLOTS and outputs_meet(comm, size_bytes)
     if outcome == USE_SLOTS and comm.size > 2:
         outcome = _stripes(comm, call)
     elif outcome == USE_SLOTS:  # one rank has its output to itself, and so has the other
         outcome = _every_rank_folds(comm, call)
-    return synchronise(comm) if ends_together and outcome == OK else outcome
+    return synchronise(comm, called(comm)) if ends_together and outcome == OK else outcome
 
 
 @routine
 def _inline(comm, call):
-    generation = next_generation(comm)
-    size_bytes = comm.length
+    generation, shown = next_generation(comm), called(comm)
+    size_bytes = contribution_bytes(call)
     own = cell_of(comm, comm.rank, generation).payload
     move(own, call.send, size_bytes)
-    publish(comm, generation)
-    outcome = await_all(comm, generation)
+    publish(comm, generation, shown)
+    outcome = await_all(comm, generation, shown)
     if outcome == OK:
         # The peers are taking this rank's cell away; in place, send is overwritten below.
         own = own if call.send == call.recv else call.send
@@ -81,9 +82,9 @@ def _payload(comm, rank, generation, own):
 
 @routine
 def _every_rank_folds(comm, call):
-    chunk = comm.chunk_bytes
-    for begin in range(0, comm.length, chunk):
-        length = min(chunk, comm.length - begin)
+    chunk, size_bytes = comm.node.chunk_bytes, contribution_bytes(call)
+    for begin in range(0, size_bytes, chunk):
+        length = min(chunk, size_bytes - begin)
         generation = next_generation(comm)
         outcome = _contribute(comm, generation, call.send + begin, length)
         if outcome != OK:
@@ -96,10 +97,10 @@ def _every_rank_folds(comm, call):
 @routine
 def _stripes(comm, call):
     """Step k brings chunk k in, folds this rank's stripe of it, and takes chunk k - 1 out."""
-    chunk = comm.chunk_bytes
+    chunk, size_bytes = comm.node.chunk_bytes, contribution_bytes(call)
     begin = 0
-    while begin < comm.length + chunk:
-        length = min(chunk, max(comm.length - begin, 0))
+    while begin < size_bytes + chunk:
+        length = min(chunk, max(size_bytes - begin, 0))
         generation = next_generation(comm)
         outcome = _contribute(comm, generation, call.send + begin, length)
         if outcome != OK:
@@ -109,7 +110,7 @@ def _stripes(comm, call):
         _fold_slots(comm, call, own, target, _stripe(comm, comm.rank, length))
         if begin > 0:
             last = begin - chunk
-            _take_out(comm, generation - 1, call.recv + last, min(chunk, comm.length - last))
+            _take_out(comm, generation - 1, call.recv + last, min(chunk, size_bytes - last))
         begin += chunk
     return OK
 
@@ -117,9 +118,10 @@ def _stripes(comm, call):
 @routine
 def _contribute(comm, generation, source, length):
     """Bring this rank's chunk in, and wait for the chunks of the others."""
+    shown = called(comm)
     fill_slot(comm, generation, source, length)
-    publish(comm, generation)
-    return await_all(comm, generation)
+    publish(comm, generation, shown)
+    return await_all(comm, generation, shown)
 
 
 @routine
@@ -142,7 +144,7 @@ def _own_chunk(comm, call, generation, begin, length):
 @routine
 def _chunk_of(comm, rank, own):
     """Return the address of a rank's chunk: its slot, or ``own`` for this rank itself."""
-    return own if rank == comm.rank else slot_of(comm, rank, comm.generation)
+    return own if rank == comm.rank else slot_of(comm, rank, comm.node.generation)
 
 
 @routine
@@ -188,22 +190,22 @@ def _take_out(comm, generation, target, length):
 @routine
 def _into_region(comm, call):
     """Fold stripes into the one ``recv`` of all ranks, from their ``send`` or from their slots."""
-    chunk = comm.chunk_bytes
-    note_location(comm, call.recv, comm.length, call.send, comm.length)
+    chunk, size_bytes = comm.node.chunk_bytes, contribution_bytes(call)
+    note_location(comm, call.recv, size_bytes, call.send, size_bytes)
     if call.send == call.recv:  # it is overwritten while others would read it
         comm.location.send_region = NO_REGION
     generation = next_generation(comm)
     if comm.location.send_region == NO_REGION:
-        fill_slot(comm, generation, call.send, min(chunk, comm.length))
+        fill_slot(comm, generation, call.send, min(chunk, size_bytes))
     outcome = meet_in_region(comm, generation)
     if outcome != OK:
         return outcome
     region = region_of_sends(comm, generation)
     if region > NO_REGION:
         _fold_sends(comm, call, generation)
-        return synchronise(comm)
-    for begin in range(0, comm.length, chunk):
-        length = min(chunk, comm.length - begin)
+        return synchronise(comm, called(comm))
+    for begin in range(0, size_bytes, chunk):
+        length = min(chunk, size_bytes - begin)
         if begin > 0 or region == MIXED:
             generation = next_generation(comm)
             outcome = _contribute(comm, generation, call.send + begin, length)
@@ -212,13 +214,13 @@ def _into_region(comm, call):
         own = _own_chunk(comm, call, generation, begin, length)
         span = _stripe(comm, comm.rank, length)
         _fold_slots(comm, call, own, call.recv + begin + span[0], span)
-    return synchronise(comm)
+    return synchronise(comm, called(comm))
 
 
 @routine
 def _fold_sends(comm, call, generation):
     """Fold this rank's stripe of the data that all ranks send from one region into ``recv``."""
-    begin, end = _stripe(comm, comm.rank, comm.length)
+    begin, end = _stripe(comm, comm.rank, contribution_bytes(call))
     region = call.send - comm.location.send_offset
     while begin < end:
         block = min(end - begin, FOLD_BLOCK_BYTES)

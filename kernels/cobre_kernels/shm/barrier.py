@@ -3,7 +3,7 @@
 Each rank writes one cache line and reads one of every other rank.
 """
 
-from cobre_kernels.collective.calls import Barrier
+from cobre_kernels.collective.calls import Barrier, called
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.shm.step import synchronise
@@ -12,4 +12,4 @@ from cobre_kernels.shm.step import synchronise
 @kernel(COMM, Barrier)
 def barrier_body(comm, call):
     """Go through one step."""
-    return synchronise(comm)
+    return synchronise(comm, called(comm))

@@ -3,7 +3,7 @@
 Where ``buf`` is one memory for all ranks, the root's bytes are there already (``region.py``).
 """
 
-from cobre_kernels.collective.calls import Broadcast
+from cobre_kernels.collective.calls import Broadcast, called
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
@@ -36,7 +36,7 @@ def broadcast_body(comm, call):
         outcome = _move_chunks(comm, call)
         if outcome == USE_SLOTS:
             ends_together = outputs_meet(comm, call.size_bytes)
-    return synchronise(comm) if ends_together and outcome == OK else outcome
+    return synchronise(comm, called(comm)) if ends_together and outcome == OK else outcome
 
 
 @routine
@@ -44,7 +44,7 @@ def _move_chunks(comm, call):
     """Move chunk after chunk; up to INLINE_BYTES travel in the root's cell."""
     done = 0
     while True:
-        length = min(call.size_bytes - done, comm.chunk_bytes)
+        length = min(call.size_bytes - done, comm.node.chunk_bytes)
         outcome = _chunk(comm, call, call.buffer + done, length)
         done += length
         if outcome != OK or done >= call.size_bytes:
@@ -55,20 +55,20 @@ def _move_chunks(comm, call):
 
 @routine
 def _chunk(comm, call, chunk, length):
-    generation = next_generation(comm)
+    generation, shown = next_generation(comm), called(comm)
     is_inline = call.size_bytes <= INLINE_BYTES
     is_root = comm.rank == call.root
     if is_root and is_inline:
         move(cell_of(comm, call.root, generation).payload, chunk, length)
     elif is_root:
         fill_slot(comm, generation, chunk, length)
-    publish(comm, generation)
+    publish(comm, generation, shown)
     if not is_root:
-        outcome = await_rank(comm, call.root, generation)
+        outcome = await_rank(comm, call.root, generation, shown)
         if outcome == OK and is_inline:
             move(chunk, cell_of(comm, call.root, generation).payload, length)
         elif outcome == OK:
             copy_far(chunk, slot_of(comm, call.root, generation), length, is_large(call.size_bytes))
         elif not has_come(outcome):
             return outcome
-    return await_all(comm, generation)
+    return await_all(comm, generation, shown)

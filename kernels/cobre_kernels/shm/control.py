@@ -43,8 +43,8 @@ CELL = Record(
     line_bytes=LINE_BYTES,
     arrived=shared("generation of the last step of this parity that the rank has entered"),
     signature=shared("signature of its call: operation, dtype, op or root (calls.py)"),
-    length=shared("length of its call: bytes, or a hash of counts and displacements"),
-    detail=shared("the rank's own number of elements, for messages only"),
+    compared=shared("the other word that ranks compare: bytes, or a hash of counts, ..."),
+    count=shared("the rank's own number of elements, for messages only"),
     payload=memory(INLINE_BYTES, "data of a small message, or a location; moves with its flag"),
 )
 

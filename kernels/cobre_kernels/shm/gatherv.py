@@ -6,7 +6,7 @@ counts. If the root receives in a region, its signature says so, and a last step
 collective. Otherwise another rank, which sees that memory too, could return and write to it.
 """
 
-from cobre_kernels.collective.calls import Gatherv
+from cobre_kernels.collective.calls import Gatherv, Shown, called
 from cobre_kernels.collective.checks import block_of, bytes_of, largest_block_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
@@ -31,46 +31,51 @@ from cobre_kernels.shm.wait import cell_of
 @kernel(COMM, Gatherv)
 def gatherv_body(comm, call):
     """Learn the counts with the first chunks, then move the other chunks."""
-    generation = next_generation(comm)
+    generation, mark = next_generation(comm), 0
     if comm.rank == call.root:
         poke(cell_of(comm, comm.rank, generation).payload, expectation(comm, call))
         if may_be_shared(comm, call.recv, call.recv_count * call.itemsize):
-            comm.signature |= IN_REGION
-    outcome = _step(comm, call, generation, 0)
-    comm.signature &= ~IN_REGION
+            mark = IN_REGION
+    outcome = _step(comm, call, generation, 0, mark)
     ends_together = outcome == USE_SLOTS
     if outcome == OK or ends_together:
         record_calls(comm)
         for rank in range(comm.size):
-            note_count(comm, rank, comm.failures[rank].detail)
+            note_count(comm, rank, comm.failures[rank].count)
         outcome = agreement(comm, peek(cell_of(comm, call.root, generation).payload))
     if outcome != OK:
         return outcome
     call = with_counts(comm, call)
     _take_out(comm, call, generation, 0)
-    for begin in range(comm.chunk_bytes, largest_block_bytes(comm.size, call), comm.chunk_bytes):
+    for begin in range(
+        comm.node.chunk_bytes, largest_block_bytes(comm.size, call), comm.node.chunk_bytes
+    ):
         generation = next_generation(comm)
-        outcome = _step(comm, call, generation, begin)
+        outcome = _step(comm, call, generation, begin, 0)
         if outcome != OK:
             return outcome
         _take_out(comm, call, generation, begin)
     if is_large(call.recv_count * call.itemsize):
         store_fence()
-    return synchronise(comm) if ends_together else OK
+    return synchronise(comm, called(comm)) if ends_together else OK
 
 
 @routine
-def _step(comm, call, generation, begin):
-    """Publish this rank's block from ``begin`` on, a chunk at most, and await all ranks."""
+def _step(comm, call, generation, begin, mark):
+    """Publish this rank's block from ``begin`` on, a chunk at most, and await all ranks.
+
+    A mark is added to the signature that the rank shows.
+    """
+    shown = Shown(comm.signature | mark, comm.compared, comm.count)
     send_bytes = call.send_count * call.itemsize
     if comm.rank != call.root and begin < send_bytes:
         if send_bytes <= INLINE_BYTES:
             move(cell_of(comm, comm.rank, generation).payload, call.send, send_bytes)
         else:
-            length = min(send_bytes - begin, comm.chunk_bytes)
+            length = min(send_bytes - begin, comm.node.chunk_bytes)
             fill_slot(comm, generation, call.send + begin, length)
-    publish(comm, generation)
-    return await_all(comm, generation)
+    publish(comm, generation, shown)
+    return await_all(comm, generation, shown)
 
 
 @routine
@@ -80,7 +85,7 @@ def _take_out(comm, call, generation, begin):
         return
     streams = is_large(call.recv_count * call.itemsize)
     for rank in range(comm.size):
-        length = min(bytes_of(call, rank) - begin, comm.chunk_bytes)
+        length = min(bytes_of(call, rank) - begin, comm.node.chunk_bytes)
         if length > 0 and bytes_of(call, rank) <= INLINE_BYTES:
             move(block_of(call, rank), cell_of(comm, rank, generation).payload, length)
         elif length > 0:

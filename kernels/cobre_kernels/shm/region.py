@@ -13,6 +13,7 @@ Short outputs show their location too. Else a rank could write to memory of its 
 have entered, and change data that they still read.
 """
 
+from cobre_kernels.collective.calls import Shown
 from cobre_kernels.collective.checks import bytes_of, displacement_of
 from cobre_kernels.collective.regions import LOCATION, NO_REGION
 from cobre_kernels.collective.status import OK, USE_SLOTS
@@ -30,11 +31,10 @@ MIXED = -1
 @routine
 def meet_in_region(comm, generation):
     """Go through a step; return OK if the outputs of all ranks are the same bytes of a region."""
-    show_location(comm, generation, comm.location)
-    comm.signature |= IN_REGION
-    publish(comm, generation)
-    outcome = await_all(comm, generation)
-    comm.signature &= ~IN_REGION
+    shown = Shown(comm.signature | IN_REGION, comm.compared, comm.count)
+    show_location(comm, generation)
+    publish(comm, generation, shown)
+    outcome = await_all(comm, generation, shown)
     own = comm.location
     for rank in range(comm.size if outcome == OK else 0):
         other = location_of(comm, rank, generation)
@@ -45,15 +45,16 @@ def meet_in_region(comm, generation):
 
 
 @routine
-def show_location(comm, generation, location):
-    """Put a location into this rank's cell of the step that it is about to enter."""
-    move(cell_of(comm, comm.rank, generation).payload, location.address, LOCATION_BYTES)
+def show_location(comm, generation):
+    """Put the location of this rank's output into its cell of the step that it enters next."""
+    cell = cell_of(comm, comm.node.rank, generation)
+    move(cell.payload, comm.location.address, LOCATION_BYTES)
 
 
 @routine
 def location_of(comm, rank, generation):
     """Return the location that a rank shows in this step; the next call overwrites the record."""
-    shown = comm.shown_location
+    shown = comm.node.shown_location
     move(shown.address, cell_of(comm, rank, generation).payload, LOCATION_BYTES)
     return shown
 
@@ -62,7 +63,7 @@ def location_of(comm, rank, generation):
 def shows_location(comm, rank):
     """Tell whether a rank's output may be in a region, by the step that all are in."""
     # Relaxed: the flag that this rank has awaited was stored after it.
-    return load_relaxed(cell_of(comm, rank, comm.generation).signature) & IN_REGION != 0
+    return load_relaxed(cell_of(comm, rank, comm.node.generation).signature) & IN_REGION != 0
 
 
 @routine
@@ -72,10 +73,10 @@ def outputs_meet(comm, size_bytes):
     They do not if their outputs ascend in the order of ranks. Otherwise the answer is yes, because
     to compare each with each may cost more than a step.
     """
-    region, end = NO_REGION, 0
-    for rank in range(comm.size):
+    node, region, end = comm.node, NO_REGION, 0
+    for rank in range(node.size):
         if shows_location(comm, rank):
-            shown = location_of(comm, rank, comm.generation)
+            shown = location_of(comm, rank, node.generation)
             ascends = shown.region > region or (shown.region == region and shown.offset >= end)
             if shown.region == NO_REGION or not ascends:
                 return True

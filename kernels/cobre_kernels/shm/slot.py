@@ -32,27 +32,29 @@ def slot_of(comm, rank, generation):
     lines its cache holds. So a line crosses to the other cache once a step, and not twice. No rank
     fills a slot before it is read, because the only rank that reads it fills it next.
     """
-    if comm.size == 2:
-        return comm.buffers + ((rank + generation) & 1) * comm.buffer_stride
-    buffer = comm.buffers + rank * comm.buffer_stride
-    return buffer + (generation & 1) * comm.chunk_bytes
+    node = comm.node
+    if node.size == 2:
+        return node.buffers + ((rank + generation) & 1) * node.buffer_stride
+    buffer = node.buffers + rank * node.buffer_stride
+    return buffer + (generation & 1) * node.chunk_bytes
 
 
 @routine
 def stripe_of(comm, rank, generation):
     """Return the address of a rank's result stripe for a generation."""
-    chunk = comm.chunk_bytes
-    buffer = comm.buffers + rank * comm.buffer_stride
+    chunk = comm.node.chunk_bytes
+    buffer = comm.node.buffers + rank * comm.node.buffer_stride
     return buffer + 2 * chunk + (generation & 1) * (chunk // 2)
 
 
 @routine
 def fill_slot(comm, generation, source, count):
     """Copy a chunk into this rank's slot; ready to be published."""
-    if comm.size == 1:  # no rank reads it
+    node = comm.node
+    if node.size == 1:  # no rank reads it
         return
-    target = slot_of(comm, comm.rank, generation)
-    fill(comm.slot_fills, target, source, count, generation % PROBE_EVERY == 0)
+    target = slot_of(comm, node.rank, generation)
+    fill(node.slot_fills, target, source, count, generation % PROBE_EVERY == 0)
 
 
 @routine

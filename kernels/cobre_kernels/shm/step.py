@@ -2,9 +2,13 @@
 
 Every collective is a sequence of steps (``control.py``). The flag of a rank that has arrived lies
 beside its call, so ranks compare calls on the cache line that has to move anyway.
+
+Ranks have the numbers here that they have on their node (``comm.node``).
 """
 
-from cobre_kernels.collective.calls import CALLED, Outcome
+from typing import NamedTuple
+
+from cobre_kernels.collective.calls import CALLED, Outcome, Shown
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.seeing.journal import note_entered
 from cobre_kernels.collective.status import DISAGREE, OK, USE_SLOTS
@@ -24,32 +28,42 @@ from cobre_kernels.shm.control import HAS_CLOSED, HAS_FAILED, IN_REGION
 from cobre_kernels.shm.wait import cell_of, wait_for
 
 
+class NodeStep(NamedTuple):
+    """A step of a node among several; the first three words are what a rank shows in it."""
+
+    signature: int
+    compared: int
+    count: int
+    grace_ns: int  # how much longer than the timeout this rank waits
+
+
 @routine
 def next_generation(comm):
     """Return the number of the step that this rank enters next."""
-    return comm.generation + 1
+    return comm.node.generation + 1
 
 
 @routine
-def publish(comm, generation):
+def publish(comm, generation, shown):
     """Enter the step: the other ranks can now read all that this rank wrote for it."""
-    comm.generation = generation
-    cell = cell_of(comm, comm.rank, generation)
-    store_relaxed(cell.signature, comm.signature)
-    store_relaxed(cell.length, comm.length)
-    store_relaxed(cell.detail, comm.detail)
+    node = comm.node
+    node.generation = generation
+    cell = cell_of(comm, node.rank, generation)
+    store_relaxed(cell.signature, shown.signature)
+    store_relaxed(cell.compared, shown.compared)
+    store_relaxed(cell.count, shown.count)
     # Sequentially consistent, because of the load of sleepers below (wait._sleep). As a release it
     # pairs with the load-acquire in await_rank and wait.has_arrived: it publishes the three words
     # above, the payload and the slot.
     store_seq_cst(cell.arrived, generation)
-    if load_seq_cst(comm.control.blocks[comm.rank].sleepers) != 0:
+    if load_seq_cst(node.control.blocks[node.rank].sleepers) != 0:
         libc.futex_wake_all(cell.arrived)
     if comm.unnoted != 0:
         note_entered(comm)
 
 
 @routine
-def await_rank(comm, rank, generation):
+def await_rank(comm, rank, generation, shown):
     """Wait until ``rank`` is in the step; return an answer, or how the wait failed.
 
     An answer is OK, DISAGREE, or USE_SLOTS if just one of the two has an output in a region.
@@ -60,13 +74,13 @@ def await_rank(comm, rank, generation):
         outcome = wait_for(comm, rank, generation)
         if outcome != OK:
             return outcome
-    difference = load_relaxed(cell.signature) ^ comm.signature
-    same_length = load_relaxed(cell.length) == comm.length
+    difference = load_relaxed(cell.signature) ^ shown.signature
+    is_same = load_relaxed(cell.compared) == shown.compared
     if difference != 0:
         difference = hear(comm, difference)
-    if difference == 0 and same_length:
+    if difference == 0 and is_same:
         return OK
-    return USE_SLOTS if difference == IN_REGION and same_length else DISAGREE
+    return USE_SLOTS if difference == IN_REGION and is_same else DISAGREE
 
 
 @routine
@@ -76,18 +90,18 @@ def has_come(outcome):
 
 
 @routine
-def await_all(comm, generation):
+def await_all(comm, generation, shown):
     """Wait for every other rank, beginning with the next one, so that no cell is a hot spot.
 
     Ranks that disagree are awaited all the same: each of them must learn of it.
     """
-    rank = comm.rank
+    rank, size = comm.node.rank, comm.node.size
     worst = OK
-    for _ in range(comm.size - 1):
+    for _ in range(size - 1):
         rank += 1
-        if rank == comm.size:
+        if rank == size:
             rank = 0
-        outcome = await_rank(comm, rank, generation)
+        outcome = await_rank(comm, rank, generation, shown)
         if outcome != OK:
             if not has_come(outcome):
                 return outcome
@@ -96,11 +110,18 @@ def await_all(comm, generation):
 
 
 @routine
-def synchronise(comm):
+def synchronise(comm, shown):
     """Go through a whole step without data."""
     generation = next_generation(comm)
-    publish(comm, generation)
-    return await_all(comm, generation)
+    publish(comm, generation, shown)
+    return await_all(comm, generation, shown)
+
+
+@kernel(COMM, NodeStep)
+def node_step_kernel(comm, call):
+    """Go through a step with the ranks of this node, where there are several nodes."""
+    comm.wait.grace_ns = call.grace_ns
+    return synchronise(comm, Shown(call.signature, call.compared, call.count))
 
 
 @kernel(COMM, Outcome)
@@ -120,24 +141,25 @@ def announce_closed_kernel(comm):
 
 @routine
 def record_calls(comm):
-    """Keep the call of every rank in this step, before anything can overwrite it."""
-    generation = comm.generation
-    for rank in range(comm.size):
+    """Keep the call of every rank of this step, before anything can overwrite it."""
+    node = comm.node
+    generation = node.generation
+    for rank in range(node.size):
         cell = cell_of(comm, rank, generation)
-        failure = comm.failures[rank]
+        failure = comm.failures[node.names[rank]]
         here = load_acquire(cell.arrived) == generation
         failure.signature = load_relaxed(cell.signature) & CALLED if here else 0
-        failure.length = load_relaxed(cell.length) if here else 0
-        failure.detail = load_relaxed(cell.detail) if here else 0
+        failure.compared = load_relaxed(cell.compared) if here else 0
+        failure.count = load_relaxed(cell.count) if here else 0
 
 
 @routine
 def announce(comm, condition):
     """Tell the others that this rank will enter no further step, and wake the ranks that wait."""
     # Pairs with the load-acquire in wait._why_missing.
-    store_release(comm.control.blocks[comm.rank].condition, condition)
+    store_release(comm.node.control.blocks[comm.node.rank].condition, condition)
     for parity in range(2):
-        libc.futex_wake_all(cell_of(comm, comm.rank, parity).arrived)
+        libc.futex_wake_all(cell_of(comm, comm.node.rank, parity).arrived)
 
 
 KERNELS = (announce_closed_kernel,)

@@ -5,7 +5,7 @@ signal handler that raised or forked. ``collective/waiting/patience.py`` has the
 the look, the sleep by futex, and how a rank finds out which ranks are missing.
 """
 
-from cobre_kernels.collective.comm import COMM, DIED, GAVE_UP, LATE, LEFT, PRESENT
+from cobre_kernels.collective.comm import COMM, DIED, GAVE_UP, LATE, LEFT, PRESENT, RANKS
 from cobre_kernels.collective.seeing.journal import note_arrival
 from cobre_kernels.collective.status import LOST_PEER, OK, TIMED_OUT
 from cobre_kernels.collective.waiting.patience import (
@@ -14,6 +14,7 @@ from cobre_kernels.collective.waiting.patience import (
     begin_wait,
     end_wait,
     look_around_soon,
+    mark_nobody,
     nap,
     pause,
     pause_kernel,
@@ -42,7 +43,7 @@ LINES_BITS = 6  # for the lines of a wait, below its step in ``late_told``: each
 @routine
 def cell_of(comm, rank, generation):
     """Return a rank's cell for a generation."""
-    return comm.control.blocks[rank].cells[generation & 1]
+    return comm.node.control.blocks[rank].cells[generation & 1]
 
 
 @routine
@@ -60,20 +61,20 @@ def wait_for(comm, rank, generation):
             return OK
         cpu_pause()
     outcome = _wait_long(comm, rank, generation)
-    note_arrival(comm, rank)
+    note_arrival(comm, comm.node.names[rank])
     return outcome
 
 
 @routine
 def _wait_long(comm, rank, generation):
     wait, arrived = comm.wait, cell_of(comm, rank, generation).arrived
-    if wait.step != generation:  # one timeout per step covers all ranks awaited
-        wait.step = generation
-        begin_wait(comm)
+    if wait.generation != generation:  # one timeout per step covers all ranks awaited
+        wait.generation = generation
+        begin_wait(comm, RANKS)
     spin_again(comm)
     wait.looked_ns = 0
-    wait.rank = rank
-    wait.awaited = comm.names[rank]
+    wait.node_rank = rank
+    wait.awaited = comm.node.names[rank]
     outcome = OK
     while outcome == OK and load_acquire(arrived) != generation:
         outcome = pause(comm, SPINS_PER_CLOCK)
@@ -87,7 +88,7 @@ def block_kernel(comm, call):
     if comm.portable != 0:
         nap(comm, call.longest_ns)
     else:
-        _sleep(comm, comm.wait.rank, comm.wait.step, call.longest_ns)
+        _sleep(comm, comm.wait.node_rank, comm.wait.generation, call.longest_ns)
         look_around_soon(comm)
     return OK
 
@@ -100,7 +101,7 @@ def _sleep(comm, rank, generation, timeout_ns):
     and the load of ``sleepers`` in ``shm/step.publish``, are sequentially consistent: at least one
     side sees the other, so no wake-up is lost.
     """
-    sleepers = comm.control.blocks[rank].sleepers
+    sleepers = comm.node.control.blocks[rank].sleepers
     arrived = cell_of(comm, rank, generation).arrived
     fetch_add(sleepers, 1)
     seen = load_seq_cst(arrived)
@@ -112,10 +113,10 @@ def _sleep(comm, rank, generation, timeout_ns):
 @kernel(COMM, Look)
 def look_around_kernel(comm, call):
     """Find out which ranks are lost, or late."""
-    generation = comm.wait.step
+    node, generation = comm.node, comm.wait.generation
     lost = False
     late = False
-    for rank in range(comm.size):
+    for rank in range(node.size):
         reason = PRESENT
         if not has_arrived(comm, rank, generation):
             reason = _why_missing(comm, rank, generation)
@@ -125,7 +126,8 @@ def look_around_kernel(comm, call):
                 late = True
         elif reason != PRESENT:
             lost = True
-        comm.failures[rank].reason = reason
+        if reason != PRESENT:
+            comm.failures[node.names[rank]].reason = reason
     if lost:
         return LOST_PEER
     if late:
@@ -138,10 +140,12 @@ def look_around_kernel(comm, call):
 @routine
 def _tell_of_late(comm, generation):
     """Have a line name the late ranks, unless another rank of the node does."""
-    line = generation << LINES_BITS | comm.wait.lines
-    if _claim(comm, load_relaxed(comm.control.late_told), line):
-        for rank in range(comm.size):
-            comm.late[rank] = 0 if has_arrived(comm, rank, generation) else waited_ns(comm)
+    node, line = comm.node, generation << LINES_BITS | comm.wait.lines
+    if _claim(comm, load_relaxed(node.control.late_told), line):
+        mark_nobody(comm)
+        for rank in range(node.size):
+            if not has_arrived(comm, rank, generation):
+                comm.late[node.names[rank]] = waited_ns(comm)
         write_late_line(comm)
     comm.wait.lines += 1
 
@@ -154,7 +158,7 @@ def _claim(comm, told, line):
     one line, one finds that it was the first.
     """
     while told < line:
-        found = compare_exchange(comm.control.late_told, told, line)
+        found = compare_exchange(comm.node.control.late_told, told, line)
         if found == told:
             return True
         told = found
@@ -165,12 +169,12 @@ def _claim(comm, told, line):
 def _why_missing(comm, rank, generation):
     """Return DIED, LEFT or GAVE_UP, or PRESENT if the rank may still come."""
     reason = PRESENT
-    condition = load_acquire(comm.control.blocks[rank].condition)
+    condition = load_acquire(comm.node.control.blocks[rank].condition)
     if condition != MEMBER:
         reason = _reason_of(condition)
-    elif not libc.lock_is_held(comm.liveness_fd, rank, comm.scratch):
+    elif not libc.lock_is_held(comm.node.liveness_fd, rank, comm.scratch):
         # Its condition can be read now, if not before: it stored that before it gave up the lock.
-        reason = _reason_of(load_acquire(comm.control.blocks[rank].condition))
+        reason = _reason_of(load_acquire(comm.node.control.blocks[rank].condition))
     # It may have arrived just before it ended; then it is not missing.
     if reason != PRESENT and has_arrived(comm, rank, generation):
         return PRESENT

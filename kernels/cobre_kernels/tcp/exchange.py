@@ -162,7 +162,7 @@ def _take_header(comm, node):
         return False
     read_header(header, row)
     difference = hear(comm, row.signature ^ comm.signature)
-    if row.differs == 0 and difference == 0 and row.length == comm.length:
+    if row.differs == 0 and difference == 0 and row.compared == comm.compared:
         return header.first == peer.first_word
     return _discard_payload(comm, peer)
 

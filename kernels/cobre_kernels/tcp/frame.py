@@ -19,7 +19,7 @@ FRAME_HEADER = Record(
     first=word("length of the frame (32 bits), tag (8), 1: the sender's node differs (8), 0"),
     verb=word("number of the verb"),
     signature=word("signature of the sender's call"),
-    length=word("length of its call"),
+    compared=word("the other word of its call that ranks compare"),
     came=word("when the last rank of its node came, and which one"),
 )
 CONTROL_MESSAGE = Record(
@@ -55,7 +55,7 @@ def write_header(comm, header, tag, payload_bytes):
     header.first = header_first(tag, own.differs, payload_bytes)
     header.verb = swap_bytes(comm.nodes.begun)
     header.signature = swap_bytes(own.signature)
-    header.length = swap_bytes(own.length)
+    header.compared = swap_bytes(own.compared)
     header.came = swap_bytes(own.came)
 
 
@@ -64,7 +64,7 @@ def read_header(header, target):
     """Copy the header of a message to a LeaderHeader, in this machine's byte order."""
     target.differs = header.first >> 40 & 0xFF
     target.signature = swap_bytes(header.signature)
-    target.length = swap_bytes(header.length)
+    target.compared = swap_bytes(header.compared)
     target.came = swap_bytes(header.came)
 
 

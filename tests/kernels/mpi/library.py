@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from cobre_kernels.collective.calls import Outcome
-from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.comm import COMM, RANKS
 from cobre_kernels.collective.status import LOST_PEER
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.mpi import calls
@@ -20,7 +20,7 @@ from cobre_kernels.nodes.verbs import Exchange, Gather
 from cobre_kernels.shm import wait
 from cobre_kernels.shm.control import CONTROL
 
-from cobre_comm.backends.comm_memory import comm_words, give_waits
+from cobre_comm.backends.comm_memory import comm_words, give_way
 from cobre_comm.backends.journals import Journals
 from cobre_comm.backends.mpi import library, memory
 from cobre_comm.backends.nodes.node_order import node_order_of
@@ -113,17 +113,19 @@ class Leader:
         self.words = comm_words(size)
         self.comm = comm = COMM.of(self.words)
         comm.rank, comm.size = rank, size
+        self.journals = Journals(comm)
         owned = SimpleNamespace(world=SimpleNamespace(rank=rank, size=size))
         self.memory = Memory(comm, self.words, owned, node_order_of(leaders, rank))
         self.nodes = comm.nodes = self.memory.nodes
         self.nodes.staging = self.memory.record(STAGING, size)
+        comm.pulse = self.nodes.staging.pulse
         self.nodes.state = ENTERED
-        self.journals = Journals(comm)
-        self.node = node = self.memory.node
+        self.node = node = comm.node
+        here = [other for other in range(size) if leaders[other] == leaders[rank]]
+        node.rank, node.size = here.index(rank), len(here)
         self.control = CONTROL.array(node.size)
         node.control, node.liveness_fd = self.control.ctypes.data, NO_FILE
-        node.journal = comm.journal
-        give_waits(node, wait.KERNELS)
+        give_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
 
     def exchange(self):
         call = Exchange(round.LEADER_HEADER_BYTES, 0, 0)

@@ -76,7 +76,7 @@ def test_a_leader_that_a_handler_ends_enters_no_step(mpi, status, told):
 def test_a_follower_that_does_not_fetch(mpi, condition, status, outcome, shown, reason):
     """What its leader shows is the first failure; the other nodes hear of it once."""
     rank = Leader(TWO_HERE)
-    rank.comm.timeout_ns = rank.node.timeout_ns = 1
+    rank.comm.timeout_ns = 1
     poke_now(rank.node.control.blocks[FOLLOWER].condition, condition)
     assert hand_out(rank, status) == outcome
     assert peek_now(rank.nodes.staging.status) == shown
@@ -116,14 +116,14 @@ def see_kernel(comm, call):
 
 
 @pytest.mark.parametrize(
-    ("writes", "size_bytes", "yields_ns"),
-    [(0, LONG_BYTES, 0), (0, LONG_BYTES - 1, 7), (1, LONG_BYTES, 7)],
+    ("writes", "size_bytes", "naps"),
+    [(0, LONG_BYTES, 1), (0, LONG_BYTES - 1, 0), (1, LONG_BYTES, 0)],
 )
-def test_who_waits_for_a_long_copy_does_not_yield(mpi, writes, size_bytes, yields_ns):
+def test_who_waits_for_a_long_copy_does_not_yield(mpi, writes, size_bytes, naps):
     rank = Leader(TWO_HERE)
-    rank.nodes.writes, rank.nodes.output_bytes, rank.node.yield_ns = writes, size_bytes, 7
+    rank.nodes.writes, rank.nodes.output_bytes = writes, size_bytes
     assert see_kernel.call(rank.comm.address, Outcome(OK)) == OK
-    assert rank.node.yield_ns == yields_ns
+    assert rank.comm.wait.naps == naps
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_what_fails_ends_the_collective(leader, mpi, name, failing):
     nodes.state, nodes.half_bytes = OUTSIDE, HALF_BYTES
     nodes.halves = leader.memory.room(2 * HALF_BYTES)
     comm.fold_kernel, comm.sends = fold_kernel.address, SENDS.ctypes.data
-    comm.length = SEND.nbytes
+    comm.compared = SEND.nbytes
     mpi.failing = failing
     assert body.call(comm.address, call) == (MPI_FAILED if failing else OK)
     assert [begun for begun, _ in mpi.begun] == called[: failing or len(called)]

@@ -14,11 +14,12 @@ from cobre_kernels.machine.record import LINE_BYTES, WORD_BYTES
 from cobre_kernels.mpi import calls, control, verbs
 from cobre_kernels.mpi.records import MPI, OUTBOX_MESSAGES, message_bytes
 from cobre_kernels.nodes import messages, outcome, records, round
+from cobre_kernels.shm import step
 
 from cobre_comm.backends.nodes.memory import BODIES
 from tests.kernels import shared_words
 from tests.kernels.threads.recorder import copy_bytes, recorder
-from tests.kernels.threads.world import COMM, World, give_bodies
+from tests.kernels.threads.world import World, give_bodies
 
 MPI_ERROR = 17
 
@@ -69,14 +70,15 @@ STAND_INS = {
 
 
 class Node(World):
-    """The ranks of a node; the records in :attr:`comms` are those of all ranks, over MPI."""
+    """The ranks of a node, which is the only one of its communicator over MPI."""
 
     def __init__(self, size, **world):
         super().__init__(size, **world)
         for name, function in STAND_INS.items():
             setattr(calls, name, function)
         self._kept = []
-        self.comms = [self._over_mpi(node) for node in self.comms]
+        for comm in self.comms:
+            self._add_nodes(comm)
 
     def name_of(self, address):
         """Return the name of the shared word at an address, or "data"."""
@@ -94,13 +96,12 @@ class Node(World):
         self._kept.append(array)
         return record.of(array)
 
-    def _over_mpi(self, node):
+    def _add_nodes(self, comm):
         size = self.size
-        comm, mpi, nodes = self._record(COMM, size), self._record(MPI), self._record(records.NODES)
-        ctypes.memmove(comm.address, node.address, COMM.size_bytes)
-        comm.mpi, comm.nodes, nodes.node = mpi, nodes, node
-        comm.control = 0  # of the node alone
+        mpi, nodes = self._record(MPI), self._record(records.NODES)
+        comm.mpi, comm.nodes = mpi, nodes
         give_bodies(comm, BODIES)
+        nodes.step_kernel = step.node_step_kernel.address
         nodes.enter_round_kernel = round.enter_round_kernel.address
         nodes.hand_out_kernel = outcome.hand_out_kernel.address
         nodes.exchange = verbs.exchange_kernel.address
@@ -112,9 +113,10 @@ class Node(World):
         nodes.nodes, nodes.widest, nodes.waits_end = 1, size, 1
         nodes.node_order = nodes.node_index = self._words(range(size))
         nodes.node_starts, nodes.node_of = self._words([0, size]), self._words([0] * size)
-        nodes.staging = node.buffers
-        nodes.halves = node.buffers + records.halves_offset(size)
-        room = size * node.buffer_stride - records.halves_offset(size)
+        nodes.staging = comm.node.buffers
+        comm.pulse = nodes.staging.pulse
+        nodes.halves = comm.node.buffers + records.halves_offset(size)
+        room = size * comm.node.buffer_stride - records.halves_offset(size)
         nodes.half_bytes = room // 2 // LINE_BYTES * LINE_BYTES
         nodes.header, nodes.headers = (self._record(records.LEADER_HEADER) for _ in range(2))
         nodes.calls = self._words([0] * (size * FAILURE.size_bytes // WORD_BYTES))
@@ -130,7 +132,6 @@ class Node(World):
             self._words([0] * (count * mpi.message_bytes // WORD_BYTES))
             for count in (OUTBOX_MESSAGES, 1)
         )
-        return comm
 
 
 class NodeThatIsLeft(Node):

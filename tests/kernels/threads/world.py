@@ -9,13 +9,13 @@ from tests.kernels.threads.recorder import recorder
 
 from cobre_kernels.collective import guard  # isort: skip
 from cobre_kernels.collective.seeing import journal  # isort: skip
-from cobre_kernels.collective.comm import COMM, IDLE  # isort: skip
+from cobre_kernels.collective.comm import COMM, IDLE, RANKS  # isort: skip
 from cobre_kernels.collective.reduction.fold import Fold, fold_kernel  # isort: skip
 from cobre_kernels.collective.stop import STOP_FLAG  # isort: skip
 from cobre_kernels.machine.kernel import kernel  # isort: skip
 from cobre_kernels.machine.record import poke_now  # isort: skip
 from cobre_kernels.shm import control, wait  # isort: skip
-from cobre_comm.backends.comm_memory import give_waits  # isort: skip
+from cobre_comm.backends.comm_memory import give_way  # isort: skip
 from cobre_comm.backends.journals import Journals  # isort: skip
 from cobre_comm.backends.region_table import RegionTable  # isort: skip
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES  # isort: skip
@@ -72,12 +72,14 @@ class World:
             poke_now(comm.guard, IDLE)
             comm.rank, comm.size = rank, size
             self.journals.append(Journals(comm))
-            comm.control, comm.buffers, comm.buffer_stride = begin, self.buffers, buffer_bytes
-            comm.chunk_bytes = control.chunk_bytes(buffer_bytes)
+            node = comm.node
+            node.rank, node.size = rank, size
+            node.control, node.buffers, node.buffer_stride = begin, self.buffers, buffer_bytes
+            node.chunk_bytes = control.chunk_bytes(buffer_bytes)
             comm.timeout_ns = int(timeout_s * 1e9)
-            give_waits(comm, wait.KERNELS)
+            give_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
             comm.late_ns, comm.late = 1, self.late.ctypes.data  # each look around tells
-            comm.slot_fills.to_stream = comm.region_fills.to_stream = rank
+            node.slot_fills.to_stream = node.region_fills.to_stream = rank
             comm.regions = self.regions.address
             comm.stop = STOP_FLAG.of(self.flag).address
             comm.fold_kernel = recorded_fold.address

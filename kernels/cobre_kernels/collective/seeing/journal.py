@@ -177,11 +177,11 @@ def note_call(comm, size_bytes):
 
     The other ranks wait for that step, so they do not wait for the note as well.
     """
-    comm.first_step = comm.generation + 1
+    comm.first_step = comm.node.generation + 1
     comm.came = 0
     comm.size_bytes = size_bytes
     comm.unnoted = 1
-    if size_bytes > SHORT_BYTES or comm.control.address == 0:
+    if size_bytes > SHORT_BYTES or comm.node.control.address == 0:
         note_entered(comm)
 
 
@@ -194,7 +194,7 @@ def note_entered(comm):
     store_release(journal.called, number)
     noted = noted_call(journal, number)
     store_release(noted.signature, comm.signature & CALLED)
-    store_release(noted.count, comm.detail)
+    store_release(noted.count, comm.count)
     store_release(noted.size_bytes, comm.size_bytes)
     store_release(noted.left, 0)
     store_release(noted.came, 0)
@@ -254,19 +254,19 @@ def _count_wait(comm, operation, noted, waited):
 @routine
 def note_arrival(comm, rank):
     """Note, in the first step of a call, that a rank has come for which this one has waited."""
-    if comm.generation == comm.first_step:
+    if comm.node.generation == comm.first_step:
         comm.came = ticks()
         comm.last = rank
 
 
 @routine
-def note_slow_wait(comm, name):
-    """Show which rank of the whole communicator this one waits for.
+def note_slow_wait(comm, rank):
+    """Show which rank this one waits for.
 
     The releases pair with the loads in copy_journal_kernel.
     """
     journal = comm.journal
-    store_release(journal.awaited, name)
+    store_release(journal.awaited, rank)
     store_release(journal.awaited_since, ticks())
     store_release(journal.awaited_in, load_relaxed(journal.called))
 

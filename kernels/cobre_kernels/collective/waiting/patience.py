@@ -3,16 +3,17 @@
 A wait is a loop of its transport. It looks for a flag, bytes or a request, and calls :func:`pause`
 after each look in vain::
 
-    begin_wait(comm)
+    begin_wait(comm, RANKS)
     while outcome == OK and not has_come():
         outcome = pause(comm, LOOKS)
     end_wait(comm, outcome)
 
-A wait spins for ``comm.spin_ns``, then yields the core for ``comm.yield_ns``, and then blocks. When
-it first blocks, or has lasted for a tick, it has become a *long* wait: others can see whom it
-awaits, its timeout counts, and it holds no GIL. From then on it *looks around* every tick: it runs
-Python's signal handlers, and asks its transport which ranks are missing. A transport has two
-kernels for that, which the record of the communicator holds by address:
+A wait spins for a while, then yields the core for a while, and then blocks. How long it does each
+depends on its *way* (``comm.ways``): a rank waits among the ranks of its node, and a leader also
+among other leaders. When a wait first blocks, or has lasted for a tick, it has become a *long*
+wait: others can see whom it awaits, its timeout counts, and it holds no GIL. From then on it *looks
+around* every tick: it runs Python's signal handlers, and finds out which ranks are missing. A way
+has two kernels for that, by address:
 
 ======================  ========================================================================
 ``block_kernel``        sleeps until a look may succeed, but no longer than it is told. It calls
@@ -35,7 +36,7 @@ The model of a policy apart from the loops that use it is ``SpinWait`` of Rust's
 
 from typing import NamedTuple
 
-from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.comm import COMM, RANKS
 from cobre_kernels.collective.guard import is_forked
 from cobre_kernels.collective.seeing.journal import note_no_wait, note_slow_wait
 from cobre_kernels.collective.status import INTERRUPTED, IS_FORKED, OK, TIMED_OUT
@@ -72,9 +73,10 @@ class Look(NamedTuple):
 
 
 @routine
-def begin_wait(comm):
-    """Begin a wait with a timeout of its own."""
+def begin_wait(comm, among):
+    """Begin a wait among RANKS or LEADERS, with a timeout of its own."""
     wait = comm.wait
+    wait.among = among
     wait.looked_ns = 0
     wait.awaited = 0
     wait.is_bound = 0
@@ -92,10 +94,15 @@ def begin_anew(comm):
 
 
 @routine
+def _way(comm):
+    return comm.ways[comm.wait.among]
+
+
+@routine
 def spin_again(comm):
     """Let a wait spin again; its timeout goes on."""
     wait = comm.wait
-    wait.act = SPIN if comm.spin_ns > 0 else YIELD
+    wait.act = SPIN if _way(comm).spin_ns > 0 else YIELD
     wait.looks = 0
     wait.entered_ns = 0
     wait.nap_ns = 0
@@ -142,7 +149,7 @@ def pause_kernel(comm):
     if wait.act == BLOCK or is_due:
         _become_long(comm)
         heed_pulse(comm)
-        is_overdue = 0 < comm.timeout_ns <= waited_ns(comm)
+        is_overdue = 0 < _limit_ns(comm) <= waited_ns(comm)
         if is_due or is_overdue:
             outcome = _look_around(comm, is_overdue)
             if outcome != OK:
@@ -152,7 +159,7 @@ def pause_kernel(comm):
     elif wait.act == YIELD:
         libc.sched_yield()
     else:
-        outcome = run(comm.block_kernel, comm, Patience(_remaining_ns(comm)))
+        outcome = run(_way(comm).block_kernel, comm, Patience(_remaining_ns(comm)))
         if outcome != OK:
             _read_clock(comm)
             return _end_in(comm, outcome)
@@ -162,9 +169,11 @@ def pause_kernel(comm):
 @routine
 def _next_act(comm, spent_ns):
     """Return the act of a wait that has lasted so long: SPIN, YIELD or BLOCK."""
-    if spent_ns < comm.spin_ns:
+    way = _way(comm)
+    if spent_ns < way.spin_ns:
         return SPIN
-    return YIELD if spent_ns < comm.spin_ns + comm.yield_ns else BLOCK
+    yield_ns = 0 if comm.wait.among == RANKS and comm.wait.naps != 0 else way.yield_ns
+    return YIELD if spent_ns < way.spin_ns + yield_ns else BLOCK
 
 
 @routine
@@ -204,6 +213,14 @@ def waited_ns(comm):
 
 
 @routine
+def _limit_ns(comm):
+    """Return how long this wait may last; 0: there is no limit."""
+    if comm.wait.among != RANKS or comm.timeout_ns <= 0:
+        return comm.timeout_ns
+    return comm.timeout_ns + comm.wait.grace_ns
+
+
+@routine
 def look_around_soon(comm):
     """Look around before the wait blocks again."""
     comm.wait.looked_ns = LONG_AGO_NS
@@ -218,15 +235,22 @@ def _look_around(comm, is_overdue):
     if outcome != OK:
         return outcome
     is_line_due = 0 < comm.late_ns <= waited_ns(comm) >> wait.lines
-    return run(comm.look_around_kernel, comm, Look(is_overdue, is_line_due))
+    return run(_way(comm).look_around_kernel, comm, Look(is_overdue, is_line_due))
 
 
 @routine
 def _end_in(comm, outcome):
     """Note how long the wait had lasted; return its outcome."""
     is_late = outcome == TIMED_OUT
-    comm.waited_ns = comm.timeout_ns if is_late else max(waited_ns(comm), 0)
+    comm.waited_ns = _limit_ns(comm) if is_late else max(waited_ns(comm), 0)
     return outcome
+
+
+@routine
+def mark_nobody(comm):
+    """Mark no rank in ``comm.late``, before the late ones are."""
+    for rank in range(comm.size):
+        comm.late[rank] = 0
 
 
 @routine
@@ -249,10 +273,10 @@ def write_late_line(comm):
 def _remaining_ns(comm):
     """Return how long a wait blocks: a tick, or less where the timeout or an answer is nearer."""
     wait = comm.wait
-    longest_ns = TICK_NS if wait.queried_ns == 0 else ANSWER_POLL_NS
-    if comm.timeout_ns <= 0 or wait.queried_ns != 0:
+    longest_ns, limit_ns = TICK_NS if wait.queried_ns == 0 else ANSWER_POLL_NS, _limit_ns(comm)
+    if limit_ns <= 0 or wait.queried_ns != 0:
         return longest_ns
-    return min(longest_ns, max(wait.began_ns + comm.timeout_ns - wait.clock_ns, 1))
+    return min(longest_ns, max(wait.began_ns + limit_ns - wait.clock_ns, 1))
 
 
 @routine

@@ -5,6 +5,7 @@ move, and every tick while it waits. For a rank that waits for its leader, the t
 the last beat. So a stopped leader is late, and a slow network is not.
 """
 
+from cobre_kernels.collective.comm import LEADERS
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
 from cobre_kernels.machine.record import Record, shared
 from cobre_kernels.machine.routine import routine
@@ -18,17 +19,15 @@ PULSE = Record(
 
 @routine
 def beat(comm):
-    """As the leader of a node, show that this rank goes on."""
-    if comm.nodes.address == 0:
-        return
-    beats = comm.nodes.staging.pulse.beats
-    store_relaxed(beats, load_relaxed(beats) + 1)
+    """As a leader that waits for other leaders, show the ranks of this node that it goes on."""
+    if comm.wait.among == LEADERS:
+        store_relaxed(comm.pulse.beats, load_relaxed(comm.pulse.beats) + 1)
 
 
 @routine
 def heed_pulse(comm):
-    """Let the timeout count from now if the pulse that this rank watches has beaten."""
-    if comm.pulse.address == 0:
+    """As a follower, let the timeout count from now if the leader's pulse has beaten."""
+    if comm.pulse.address == 0 or comm.node.rank == 0:
         return
     beats = load_relaxed(comm.pulse.beats)
     if beats != comm.beats_heard:

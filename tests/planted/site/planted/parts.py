@@ -101,8 +101,8 @@ def alike(comm, rank, generation):
     """Return the previous generation if the rank's call was the same there, else this one."""
     cell = cell_of(comm, rank, generation - 1)
     same_signature = load_relaxed(cell.signature) == comm.signature
-    same_length = load_relaxed(cell.length) == comm.length
-    return generation - 1 if same_signature and same_length else generation
+    is_same = load_relaxed(cell.compared) == comm.compared
+    return generation - 1 if same_signature and is_same else generation
 
 
 @njit

@@ -2,7 +2,7 @@
  * barrier.py, broadcast.py, allgatherv.py and allreduce.py use them (its stripes: stripes.pml).
  *
  * A value stands for the generation that wrote it. `slot` stands for all that a rank writes for a
- * step before it publishes: signature, length, detail and payload of its cell, and its slot. Every step
+ * step before it publishes: signature, compared, count and payload of its cell, and its slot. Every step
  * writes and reads them all, as late as any collective does, and awaits the ranks in any order in
  * which one of them does, so one rank's loop stands for every mixture of collectives and chunks.
  *

@@ -43,7 +43,7 @@ class MpiMemory(NodesMemory):
     Parameters
     ----------
     comm : View
-        Of the record of the whole communicator, whose memory is ``words``.
+        Of the communicator's record, whose memory is ``words``.
     words : ndarray of int64
         That memory.
     owned : OwnedObjects

@@ -79,7 +79,7 @@ class NodesMemory:
     Parameters
     ----------
     comm : View
-        Of the record of the whole communicator, whose memory is ``words``.
+        Of the communicator's record, whose memory is ``words``.
     words : ndarray of int64
         That memory.
     node_order : NodeOrder

@@ -74,7 +74,7 @@ WAIT = Record(
     "Wait",
     "A wait for other ranks (waiting/patience.py).",
     among=word("RANKS or LEADERS"),
-    awaited=word("the rank of the whole communicator that is awaited, or ANOTHER_NODE"),
+    awaited=word("the rank that is awaited, or ANOTHER_NODE"),
     act=word("what happens between two looks: SPIN, YIELD or BLOCK"),
     looks=word("looks since the clock was last read"),
     entered_ns=word("when it began to spin; 0: the clock has not been read since"),

@@ -100,8 +100,11 @@ def allreduce(rank, size):
     yield "op name", (send, recv, "sum"), TypeError
     yield "op None", (send, recv, None), TypeError
     complexes = np.zeros(4, np.complex128)
-    for op in (ReduceOp.MIN, ReduceOp.PROD, ReduceOp.LOR):
+    for op in (ReduceOp.MIN, ReduceOp.PROD, ReduceOp.LOR, ReduceOp.BOR):
         yield f"complex {op.name}", (complexes, complexes.copy(), op), WRONG
+    for op in (ReduceOp.BAND, ReduceOp.BOR):
+        yield f"{op.name} of floats", (send, recv, op), ValueError
+        yield f"{op.name} of float32", (send.astype("f4"), recv.astype("f4"), op), ValueError
     octets = np.zeros(33, np.uint8)[1:]
     yield "unaligned", (octets.view("f8"), np.zeros(4), op), WRONG
 

@@ -62,6 +62,7 @@ from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
 from cobre_comm.common import raised
 from cobre_comm.common.agreement import agree_on_memory, attempt
+from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.communicator import Array, Communicator, Counts
 from cobre_comm.config import Config, late_s, prints_stats
@@ -228,7 +229,7 @@ class KernelBackend(Communicator):
 
     def broadcast(self, buf: Array, root: int = 0) -> None:
         """Give every rank the bytes of the root."""
-        root = slow_path.as_integer("broadcast", "root", root)
+        root = as_integer("broadcast", "root", root)
         call = slow_path.broadcast_call(buf, root, self._rank)
         try:
             outcome = entry.broadcast_entry.call(self._address, call)
@@ -265,7 +266,7 @@ class KernelBackend(Communicator):
         root: int = 0,
     ) -> None:
         """Gather blocks of different lengths from all ranks, on the root."""
-        root = slow_path.as_integer("gatherv", "root", root)
+        root = as_integer("gatherv", "root", root)
         if root == self._rank:
             counts = slow_path.as_table("gatherv", "counts", counts)
             displs = slow_path.as_table("gatherv", "displs", displs)
@@ -340,7 +341,7 @@ class KernelBackend(Communicator):
 
     def create_work(self, n: int) -> Work:
         """Share items 0 to n - 1 out, one by one, to whichever rank asks; collective."""
-        count = slow_path.as_integer("create_work", "n", n)
+        count = as_integer("create_work", "n", n)
         if not 0 <= count <= LARGEST_COUNT:
             raise ValueError(f"create_work: n must be from 0 to {LARGEST_COUNT}, got {count}")
         self._agree_on(CREATE_WORK, count)

@@ -151,6 +151,23 @@ def exact_sum(rank, size):
     yield "unaligned", (np.zeros(81, np.uint8)[1:].view("f8"),), ValueError
 
 
+def block(rank, size):
+    yield "negative", (-1,), ValueError
+    yield "too many", (2**62 + 1,), ValueError
+    yield "2**63", (np.uint64(2**63),), ValueError
+    yield "float", (4.0,), TypeError
+    yield "bool", (True,), TypeError
+    yield "None", (None,), TypeError
+
+
+def layout(rank, size):
+    for name, (n,), error in block(rank, size):
+        yield name, (n, 1), error
+        yield f"{name} as width", (1, n), error
+    yield "too many elements", (2**32, 2**31), ValueError
+    yield "wraps to 0", (2**32, 2**32), ValueError
+
+
 BY_OPERATION = {
     "allgatherv": allgatherv,
     "allreduce": allreduce,
@@ -160,6 +177,8 @@ BY_OPERATION = {
     "sum": number,
     "max": number,
     "exact_sum": exact_sum,
+    "block": block,
+    "layout": layout,
 }
 
 
@@ -173,6 +192,8 @@ def python(rank, size):
     for number in (2**70, -(2**63) - 1):
         yield "sum", str(number), (number,), ValueError
     yield "allgather", "list", (send, recv), TypeError
+    yield "block", "2**70", (2**70,), ValueError
+    yield "layout", "text", ("4",), TypeError
     good = np.zeros(2)
     yield "allgatherv", "text", (good, recv, "2" * size, displs), ValueError
     yield "allgatherv", "too big", (good, recv, [2**70] * size, displs), ValueError

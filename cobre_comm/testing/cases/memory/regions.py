@@ -54,12 +54,11 @@ LENGTHS = {"python": _lengths, "njit": njit(cache=True)(_lengths)}
 def populate_by_block(comm, caller, count):
     with comm.create_shared_region(count, np.float64) as region:
         here = comm.split_local()
-        edges = [r * count // here.size for r in range(here.size + 1)]
-        start, stop = edges[here.rank], edges[here.rank + 1]
+        start, stop = here.block(count)
         BLOCKS[caller](region, start, stop)[:] = block("f8", here.rank, stop - start)
         region.fence()
         assert LENGTHS[caller](region) == (count, 8 * count)
-        parts = [block("f8", r, edges[r + 1] - edges[r]) for r in range(here.size)]
+        parts = [block("f8", r, length) for r, length in enumerate(here.layout(count)[0])]
         assert_same_bytes(np.array(region.as_slice()), np.concatenate(parts))
 
 

@@ -18,7 +18,7 @@ from cobre_comm.reduce_op import ReduceOp
 
 if TYPE_CHECKING:
     from cobre_comm.journal.stats import Stats
-    from cobre_comm.shared_region import SharedRegion
+    from cobre_comm.shared_region import Shape, SharedRegion
     from cobre_comm.work import Work
 
 Array = NDArray[Any]
@@ -59,7 +59,7 @@ class SharedMemoryProvider(abc.ABC):
         """
 
     @abc.abstractmethod
-    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
+    def create_shared_region(self, shape: Shape, dtype: DTypeLike = np.float64) -> SharedRegion:
         """Create an array of zeros that the ranks of this node share; collective.
 
         It is also the best place to receive into. Let all ranks pass the same part of a region
@@ -69,20 +69,21 @@ class SharedMemoryProvider(abc.ABC):
 
         Parameters
         ----------
-        count : int
-            Number of elements, the same on all ranks; at least 0.
+        shape : int or tuple of int
+            Number of elements, or the length along each axis; the same on all ranks, each at
+            least 0.
         dtype : dtype
             Any fixed-size dtype without Python objects; the same on all ranks.
 
         Returns
         -------
         SharedRegion
-            An array of shape ``(count,)``, zeros on every rank.
+            Whose views have that shape, ``(shape,)`` for an int; zeros on every rank.
 
         Raises
         ------
         TypeError, ValueError
-            For a ``count`` or ``dtype`` that cannot be used.
+            For a ``shape`` or ``dtype`` that cannot be used.
         AllocationFailed
             On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
             The communicator stays usable. Pages are reserved beforehand, so a region never ends
@@ -96,7 +97,7 @@ class SharedMemoryProvider(abc.ABC):
         --------
         >>> from cobre_comm import LocalBackend
         >>> LocalBackend().create_shared_region(1000, np.float32)
-        HeapRegion(count=1000, dtype=float32)
+        HeapRegion(shape=(1000,), dtype=float32)
         """
 
     @abc.abstractmethod

@@ -138,7 +138,7 @@ def exception_for(address: int, operation: int, outcome: int, *numbers: int) -> 
     operation : int
         Number of the collective, from ``cobre_kernels.collective.calls``.
     outcome : int
-        Status of the kernel; for ``block`` the number of elements of the region.
+        Status of the kernel; for ``block`` the length of the region.
     *numbers : int
         Of the arguments: for ``broadcast`` the root; for ``allreduce`` the lengths of
         send and recv; for ``allgatherv`` the lengths of send and of its count, or of the tables,

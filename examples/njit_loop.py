@@ -33,8 +33,9 @@ def largest_eigenvalue(comm: Communicator, rows: NDArray[np.float64], iterations
 def main() -> None:
     """Give each rank some rows, iterate, print the eigenvalue on rank 0."""
     with create_communicator() as comm:
-        i = np.arange(*comm.block(ORDER))
-        rows = 1.0 / (1.0 + i[:, None] + np.arange(ORDER)[None, :])  # a Hilbert matrix
+        start, stop = comm.block(ORDER)
+        i, j = np.arange(start, stop, dtype=np.float64), np.arange(ORDER)
+        rows = 1.0 / (1.0 + i[:, None] + j[None, :])  # a Hilbert matrix
         value = largest_eigenvalue(comm, rows, 50)
         if comm.rank == 0:
             print(f"{value:.15f}")

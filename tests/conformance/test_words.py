@@ -81,13 +81,13 @@ PYTHON = [
         "cobre_comm.objects.allgather",
     ),
     (
-        lambda comm, objects: comm.create_shared_region((10, 10)),
-        "count must be an integer, got (10, 10); pass 100, and reshape the views",
+        lambda comm, objects: comm.create_shared_region([10, 10]),
+        "create_shared_region: shape must be an integer or a tuple of integers, got list [10, 10]",
     ),
     (
         lambda comm, objects: comm.create_shared_region(),
-        "create_shared_region is called as comm.create_shared_region(count, dtype=numpy.float64); "
-        "count is missing",
+        "create_shared_region is called as comm.create_shared_region(shape, dtype=numpy.float64); "
+        "shape is missing",
     ),
     (
         lambda comm, objects: comm.split(colour=1),

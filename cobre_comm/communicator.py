@@ -18,10 +18,11 @@ from cobre_comm.reduce_op import ReduceOp
 
 if TYPE_CHECKING:
     from cobre_comm.journal.stats import Stats
-    from cobre_comm.shared_region import SharedRegion
+    from cobre_comm.shared_region import Shape, SharedRegion
     from cobre_comm.work import Work
 
 Array = NDArray[Any]
+Table = NDArray[np.int64]
 Counts = Sequence[int] | NDArray[np.integer[Any]]
 
 
@@ -58,7 +59,7 @@ class SharedMemoryProvider(abc.ABC):
         """
 
     @abc.abstractmethod
-    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
+    def create_shared_region(self, shape: Shape, dtype: DTypeLike = np.float64) -> SharedRegion:
         """Create an array of zeros that the ranks of this node share; collective.
 
         It is also the best place to receive into. Let all ranks pass the same part of a region
@@ -68,20 +69,21 @@ class SharedMemoryProvider(abc.ABC):
 
         Parameters
         ----------
-        count : int
-            Number of elements, the same on all ranks; at least 0.
+        shape : int or tuple of int
+            Number of elements, or the length along each axis; the same on all ranks, each at
+            least 0.
         dtype : dtype
             Any fixed-size dtype without Python objects; the same on all ranks.
 
         Returns
         -------
         SharedRegion
-            An array of shape ``(count,)``, zeros on every rank.
+            Whose views have that shape, ``(shape,)`` for an int; zeros on every rank.
 
         Raises
         ------
         TypeError, ValueError
-            For a ``count`` or ``dtype`` that cannot be used.
+            For a ``shape`` or ``dtype`` that cannot be used.
         AllocationFailed
             On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
             The communicator stays usable. Pages are reserved beforehand, so a region never ends
@@ -95,7 +97,7 @@ class SharedMemoryProvider(abc.ABC):
         --------
         >>> from cobre_comm import LocalBackend
         >>> LocalBackend().create_shared_region(1000, np.float32)
-        HeapRegion(count=1000, dtype=float32)
+        HeapRegion(shape=(1000,), dtype=float32)
         """
 
     @abc.abstractmethod
@@ -137,13 +139,13 @@ class Communicator(Closing, SharedMemoryProvider):
     :class:`~cobre_comm.InvalidCommunicator` naming the first cause.
 
     On a closed communicator every collective raises :class:`~cobre_comm.InvalidCommunicator`, and
-    so do ``create_shared_region``, ``split``, ``split_local`` and the ``fence`` of its regions.
-    ``rank`` and ``size`` stay readable.
+    so do ``create_shared_region``, ``split``, ``split_local``, ``block``, ``layout`` and the
+    ``fence`` of its regions. ``rank`` and ``size`` stay readable.
 
-    ``rank``, ``size``, ``is_leader`` and the collectives work inside ``@njit`` code too, on the
-    same object, with the same checks and the same exceptions. Pass it as an argument: numba does
-    not cache a function that takes it from a global or a closure. A tuple, ``jitclass``,
-    ``structref`` or ``typed.List`` keeps the communicator alive.
+    ``rank``, ``size``, ``is_leader``, ``block``, ``layout`` and the collectives work inside
+    ``@njit`` code too, on the same object, with the same checks and the same exceptions. Pass it as
+    an argument: numba does not cache a function that takes it from a global or a closure. A tuple,
+    ``jitclass``, ``structref`` or ``typed.List`` keeps the communicator alive.
 
     Notes
     -----
@@ -536,6 +538,90 @@ class Communicator(Closing, SharedMemoryProvider):
         array([[0., 1., 2.]])
         """
         derived.allgather(self, send, recv)
+
+    def block(self, n: int) -> tuple[int, int]:
+        """Return this rank's share of items 0 to n - 1: the first, and the one after the last.
+
+        Shares are contiguous, in the order of ranks, and as equal as can be: the first
+        ``n % size`` ranks have one item more. Not a collective: each rank asks for itself.
+
+        Parameters
+        ----------
+        n : int
+            Number of items, from 0 to 2**62.
+
+        Returns
+        -------
+        tuple of (int, int)
+            ``start, stop``, for ``range(start, stop)`` or a slice; equal where a rank has no item.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For an ``n`` that cannot be used.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+
+        See Also
+        --------
+        layout : The shares of all ranks, for an ``allgatherv``.
+        create_work : For items that take different times.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> scenarios = np.arange(10)
+        >>> start, stop = comm.block(scenarios.size)
+        >>> comm.sum(scenarios[start:stop].sum())
+        45
+        """
+        self._check_usable()
+        return derived.block(self, n)
+
+    def layout(self, n: int, width: int = 1) -> tuple[Table, Table]:
+        """Return counts and displacements of the shares of all ranks, as ``allgatherv`` has them.
+
+        The shares are those of :meth:`block`. Not a collective.
+
+        Parameters
+        ----------
+        n : int
+            Number of items, at least 0.
+        width : int
+            Elements of an item, at least 0; ``n * width`` is 2**62 at most.
+
+        Returns
+        -------
+        counts, displs : int64 ndarray, shape (size,)
+            Elements of each rank's share, and where it begins; new arrays in each call.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For an ``n`` or a ``width`` that cannot be used.
+        InvalidCommunicator
+            If the communicator cannot be used any more.
+
+        Examples
+        --------
+        A table of ten rows, of which each rank computes its share:
+
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> start, stop = comm.block(10)
+        >>> mine = np.ones((stop - start, 3))
+        >>> table = np.empty((10, 3))
+        >>> comm.allgatherv(mine, table, *comm.layout(10, width=3))
+        >>> comm.layout(10, width=3)
+        (array([30]), array([0]))
+        """
+        self._check_usable()
+        return derived.layout(self, n, width)
+
+    def _check_usable(self) -> None:
+        """Raise ``InvalidCommunicator`` for a closed communicator."""
+        self.stats()  # of the methods that every backend has, the one that waits for no rank
 
     @abc.abstractmethod
     def exact_sum(self, values: Array) -> float:

@@ -1,4 +1,4 @@
-"""Collectives that are made of others, so that every backend has them (``communicator.py``)."""
+"""Methods that every backend has, because they need only others of it (``communicator.py``)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cobre_comm.common.arguments import as_integer
 from cobre_comm.errors import InvalidBufferSize
 from cobre_comm.reduce_op import ReduceOp
 
@@ -19,10 +20,16 @@ _FLOAT64, _INT64 = np.dtype(np.float64), np.dtype(np.int64)
 
 ARRAY_HINT = "reduce an array by comm.allreduce(send, recv, ReduceOp.{})"
 RECV_HINT = "recv needs size * send.size elements"
+LARGEST_SHARED = 2**62  # elements of a layout; beyond that an end would not fit 64 bits
+SHARED_HINT = f"n must be from 0 to {LARGEST_SHARED}, and so must width and n * width"
 
 
 class _Core(Protocol):
     """A communicator, as far as these methods use it."""
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
 
     @property
     def size(self) -> int:
@@ -51,6 +58,49 @@ def allgather(comm: _Core, send: NDArray[Any], recv: NDArray[Any]) -> None:
     if room != comm.size * count:
         raise InvalidBufferSize("allgather", comm.size * count, room, RECV_HINT)
     comm.allgatherv(send, recv, *_equal_blocks(comm.size, count))
+
+
+def block(comm: _Core, n: int) -> tuple[int, int]:
+    """Return the first item of this rank's share of ``n`` items, and the one after its last."""
+    n = as_integer("block", "n", n)
+    if not fits(n, 1):
+        raise ValueError(f"block: {SHARED_HINT}")
+    return share(n, comm.rank, comm.size)
+
+
+def layout(comm: _Core, n: int, width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return counts and displacements of the shares of all ranks, in elements."""
+    n, width = as_integer("layout", "n", n), as_integer("layout", "width", width)
+    if not fits(n, width):
+        raise ValueError(f"layout: {SHARED_HINT}")
+    return tables(n, width, comm.size)
+
+
+# Compiled code has the following three too (``jit/methods/shares.py``).
+
+
+def fits(n: int, width: int) -> bool:
+    """Tell whether so many items of so many elements can be shared out."""
+    largest = LARGEST_SHARED
+    return 0 <= n <= largest and 0 <= width <= largest and width <= largest // max(n, 1)
+
+
+def share(n: int, rank: int, size: int) -> tuple[int, int]:
+    """Return the first of a rank's share of ``n`` items, and the one after its last."""
+    each, more = n // size, n % size
+    start = rank * each + min(rank, more)
+    return start, start + each + (1 if rank < more else 0)
+
+
+def tables(n: int, width: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return counts and displacements of the shares of ``n`` items of ``width`` elements."""
+    each, more = n // size, n % size
+    counts, displs = np.empty(size, np.int64), np.empty(size, np.int64)
+    start = 0
+    for rank in range(size):
+        counts[rank], displs[rank] = width * (each + (1 if rank < more else 0)), start
+        start += counts[rank]
+    return counts, displs
 
 
 def _array_of(name: str, x: object) -> NDArray[Any]:
@@ -83,5 +133,4 @@ def _size(array: NDArray[Any]) -> int:
 @functools.lru_cache(maxsize=64)
 def _equal_blocks(size: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return counts and displacements of blocks of one length."""
-    counts = np.full(size, count, dtype=np.int64)
-    return counts, count * np.arange(size, dtype=np.int64)
+    return tables(size, count, size)

@@ -138,7 +138,7 @@ def exception_for(address: int, operation: int, outcome: int, *numbers: int) -> 
     operation : int
         Number of the collective, from ``cobre_kernels.collective.calls``.
     outcome : int
-        Status of the kernel; for ``block`` the number of elements of the region.
+        Status of the kernel; for ``block`` the length of the region.
     *numbers : int
         Of the arguments: for ``broadcast`` the root; for ``allreduce`` the lengths of
         send and recv; for ``allgatherv`` the lengths of send and of its count, or of the tables,
@@ -197,7 +197,8 @@ _HINTS = {
     status.BUFFERS_OVERLAP: "send and recv overlap; pass the same array, or separate ones",
     status.UNALIGNED: "an array is not aligned; pass a copy of it",
     status.BAD_OP: f"op must be one of {', '.join(ReduceOp.__members__)} of ReduceOp; complex "
-    "numbers have SUM alone, and bool all but SUM and PROD (convert bool to int64 to count)",
+    "numbers have SUM alone, floats all but BAND and BOR, and bool all but SUM and PROD (convert "
+    "bool to int64 to count)",
     status.NOT_CONTIGUOUS: "an array is not C-contiguous; pass numpy.ascontiguousarray(...)",
     status.READ_ONLY: "buf is read-only; pass a writable array",
     status.UNFIT: "counts or displs do not fit 64-bit signed integers",

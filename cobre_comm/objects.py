@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cobre_comm import slow_path
+from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.texts import text_of
 from cobre_comm.communicator import Communicator
 from cobre_comm.errors import InvalidRoot
@@ -282,7 +282,7 @@ def _check_packed(
 
 
 def _checked_root(operation: str, comm: Communicator, root: object) -> int:
-    number = slow_path.as_integer(f"objects.{operation}", "root", root)
+    number = as_integer(f"objects.{operation}", "root", root)
     if not 0 <= number < comm.size:
         raise InvalidRoot(number, comm.size)
     return number

@@ -42,6 +42,7 @@ from cobre_kernels.random import draws
 from numba import config, types
 from numpy.typing import NDArray
 
+from cobre_comm.common.arguments import as_integer
 from cobre_comm.jit.draws import (
     BOUND_PROBLEM,
     INDEX_PROBLEM,
@@ -50,7 +51,6 @@ from cobre_comm.jit.draws import (
     register_draw,
     register_stream,
 )
-from cobre_comm.slow_path import as_integer
 
 __all__ = ["Key", "integers", "normal", "stream", "uniform"]
 

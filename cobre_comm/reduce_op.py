@@ -9,8 +9,8 @@ class ReduceOp(enum.IntEnum):
     """Element-wise reduction, folded in rank order 0, 1, ..., size - 1.
 
     An ``IntEnum``, so it is usable inside ``@njit`` code as it stands. The values are those of
-    ``cobre_kernels.collective.reduction.fold``. Complex numbers have SUM alone; bool has all but
-    SUM and PROD.
+    ``cobre_kernels.collective.reduction.fold``. Complex numbers have SUM alone, bool has all but
+    SUM and PROD, and floats all but BAND and BOR.
 
     Examples
     --------
@@ -33,3 +33,7 @@ class ReduceOp(enum.IntEnum):
     """Logical and: 1 where all are nonzero, a NaN included, else 0."""
     LOR = 5
     """Logical or: 1 where any is nonzero, a NaN included, else 0."""
+    BAND = 6
+    """Bitwise and, of integers and bool."""
+    BOR = 7
+    """Bitwise or, of integers and bool."""

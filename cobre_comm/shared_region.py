@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
 from cobre_kernels.collective.regions import REGION_STATE
 from cobre_kernels.machine.access import Store, store_word_kernel
 from numpy.typing import NDArray
 
+from cobre_comm.common.arguments import as_integer, describe
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
+Shape = SupportsIndex | tuple[SupportsIndex, ...]
 LARGEST_BYTES = 2**62
 CLOSED = "this shared region is closed; create another one"
 
@@ -38,12 +40,14 @@ class SharedRegion(Closing):
     """One array shared by the ranks of a node.
 
     Populate it on the leader (:meth:`as_mut_slice`) or each rank its part (:meth:`block`), call
-    :meth:`fence` on all ranks, then read (:meth:`as_slice`). ``count``, ``nbytes``, ``as_slice``,
-    ``block`` and ``fence`` also work in ``@njit`` code. Views stay valid as long as they are
-    referenced, also after :meth:`close`.
+    :meth:`fence` on all ranks, then read (:meth:`as_slice`). ``count``, ``nbytes``, ``shape``,
+    ``as_slice``, ``block`` and ``fence`` also work in ``@njit`` code. Views stay valid as long as
+    they are referenced, also after :meth:`close`.
 
     Attributes
     ----------
+    shape : tuple of int
+        Length along each axis; of an array made by its number of elements, that number alone.
     count : int
         Number of elements.
     dtype : numpy.dtype
@@ -62,6 +66,15 @@ class SharedRegion(Closing):
     array([0, 0, 1, 1])
     >>> region.count, region.nbytes
     (4, 32)
+
+    A table, of which a rank writes rows:
+
+    >>> with comm.create_shared_region((2, 3)) as table:
+    ...     table.block(1, 2)[:] = 5
+    ...     table.fence()
+    ...     table.as_slice()
+    array([[0., 0., 0.],
+           [5., 5., 5.]])
     """
 
     def __init__(self, comm: RegionOwner, memory: NDArray[Any], identity: int) -> None:
@@ -74,6 +87,7 @@ class SharedRegion(Closing):
         self._state = REGION_STATE.array()
         self._address: int = self._state.ctypes.data  # where compiled code finds it
         REGION_STATE.of(self._state).identity = identity
+        self.shape = memory.shape
         self.count = memory.size
         self.dtype = memory.dtype
         self.nbytes = memory.nbytes
@@ -88,8 +102,8 @@ class SharedRegion(Closing):
 
         Returns
         -------
-        ndarray, shape (count,)
-            Of the region's dtype.
+        ndarray
+            Of the region's shape and dtype.
 
         Raises
         ------
@@ -114,8 +128,8 @@ class SharedRegion(Closing):
 
         Returns
         -------
-        ndarray, shape (count,) or (0,)
-            Of the region's dtype.
+        ndarray
+            Of the region's shape and dtype; on followers without elements along the first axis.
 
         Raises
         ------
@@ -136,24 +150,25 @@ class SharedRegion(Closing):
         return memory if self._comm.is_leader else self._readable[:0]
 
     def block(self, start: int, stop: int) -> NDArray[Any]:
-        """Return a writable view of elements ``start`` to ``stop``, on any rank.
+        """Return a writable view of a part along the first axis, on any rank.
 
         For distributed population: each rank writes its own block, then all call :meth:`fence`.
 
         Parameters
         ----------
         start, stop : int
-            First element, and the one after the last; ``0 <= start <= stop <= count``.
+            First element, or row, and the one after the last;
+            ``0 <= start <= stop <= shape[0]``.
 
         Returns
         -------
-        ndarray, shape (stop - start,)
+        ndarray, shape (stop - start, *shape[1:])
             Of the region's dtype.
 
         Raises
         ------
         ValueError
-            Unless ``0 <= start <= stop <= count``.
+            Unless ``0 <= start <= stop <= shape[0]``.
         InvalidCommunicator
             If this rank has closed the region.
 
@@ -166,8 +181,8 @@ class SharedRegion(Closing):
         >>> region.fence()
         """
         memory = self._open_memory()
-        if not 0 <= start <= stop <= self.count:
-            raise outside_region(start, stop, self.count)
+        if not 0 <= start <= stop <= self.shape[0]:
+            raise outside_region(start, stop, self.shape[0])
         return memory[start:stop]
 
     @abc.abstractmethod
@@ -211,7 +226,7 @@ class SharedRegion(Closing):
 
     def __repr__(self) -> str:
         closed = ", closed" if self._memory is None else ""
-        return f"{type(self).__name__}(count={self.count}, dtype={self.dtype}{closed})"
+        return f"{type(self).__name__}(shape={self.shape}, dtype={self.dtype}{closed})"
 
 
 class HeapRegion(SharedRegion):
@@ -221,7 +236,7 @@ class HeapRegion(SharedRegion):
     --------
     >>> from cobre_comm import LocalBackend
     >>> LocalBackend().create_shared_region(3)
-    HeapRegion(count=3, dtype=float64)
+    HeapRegion(shape=(3,), dtype=float64)
     """
 
     def fence(self) -> None:
@@ -239,49 +254,49 @@ class ShmRegion(SharedRegion):
         self._comm._fence_region(self._identity)
 
 
-def heap_zeros(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def heap_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return an array of zeros on the heap, or raise ``AllocationFailed``."""
     try:
-        return np.zeros(count, dtype=dtype)
+        return np.zeros(shape, dtype=dtype)
     except (MemoryError, ValueError) as error:
-        raise AllocationFailed(count * dtype.itemsize, str(error)) from error
+        raise AllocationFailed(math.prod(shape) * dtype.itemsize, str(error)) from error
 
 
-def outside_region(start: int, stop: int, count: int) -> ValueError:
+def outside_region(start: int, stop: int, length: int) -> ValueError:
     """Return the error of a part that is not inside a region."""
-    return ValueError(f"block [{start}, {stop}) is not inside a region of {count} elements")
+    return ValueError(f"block [{start}, {stop}) is not inside a region of length {length}")
 
 
-def region_layout(count: int, dtype: Any) -> tuple[int, np.dtype[Any]]:
-    """Check the arguments of ``create_shared_region``; return them as int and dtype.
+def region_layout(shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Check the arguments of ``create_shared_region``; return them as lengths and dtype.
 
     Raises
     ------
     TypeError
-        If ``count`` is not an integer, or ``dtype`` holds Python objects or has no size.
+        If ``shape`` is no integer and no tuple of integers, or ``dtype`` holds Python objects or
+        has no size.
     ValueError
-        If ``count`` is negative.
+        If ``shape`` is empty, or a length is negative.
     AllocationFailed
         If no machine can hold so many bytes.
     """
-    if isinstance(count, bool) or not hasattr(count, "__index__"):
-        raise TypeError(f"count must be an integer, got {count!r}{_shape_hint(count)}")
-    elements = count.__index__()
-    if elements < 0:
-        raise ValueError(f"count must be at least 0, got {elements}")
+    axes = shape if isinstance(shape, tuple) else (shape,)
+    try:
+        lengths = tuple(as_integer("create_shared_region", "shape", length) for length in axes)
+    except TypeError:
+        wanted = "an integer or a tuple of integers"
+        raise TypeError(
+            f"create_shared_region: shape must be {wanted}, got {describe(shape)}"
+        ) from None
+    if not lengths or min(lengths) < 0:
+        wanted = "one length or more, each at least 0"
+        raise ValueError(f"create_shared_region: shape must have {wanted}, got {shape}")
     element_type = np.dtype(dtype)
     if element_type.hasobject:
         raise TypeError(f"dtype {element_type} holds Python objects, which cannot be shared")
     if element_type.itemsize == 0:
         raise TypeError(f"dtype {element_type} has elements of no size")
-    nbytes = elements * element_type.itemsize
+    nbytes = math.prod(lengths) * element_type.itemsize
     if nbytes > LARGEST_BYTES:
-        raise AllocationFailed(nbytes, "no machine has so much memory; check count and dtype")
-    return elements, element_type
-
-
-def _shape_hint(count: object) -> str:
-    """Return the end of an error: the count to pass in place of a shape; "" for no shape."""
-    if isinstance(count, (tuple, list)) and all(isinstance(n, int) for n in count):
-        return f"; pass {math.prod(count)}, and reshape the views"
-    return ""
+        raise AllocationFailed(nbytes, "no machine has so much memory; check shape and dtype")
+    return lengths, element_type

@@ -6,7 +6,6 @@ returns the call that the entry of that collective takes, or raises.
 
 from __future__ import annotations
 
-import operator
 import zlib
 from typing import Any
 
@@ -25,6 +24,7 @@ from cobre_kernels.collective.calls import (
 )
 from numpy.typing import NDArray
 
+from cobre_comm.common.arguments import as_integer, describe
 from cobre_comm.reduce_op import ReduceOp
 
 Array = NDArray[Any]
@@ -32,12 +32,6 @@ Array = NDArray[Any]
 
 # For Python objects: a function of cobre_comm.objects in place of a collective.
 _OBJECT_FUNCTIONS = {"broadcast": "broadcast", "allgatherv": "allgather", "gatherv": "gather"}
-
-
-def _describe(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape} and dtype {value.dtype}"
-    return f"{type(value).__name__} {value!r}"[:120]
 
 
 def check_array(operation: str, name: str, value: object, *, writable: bool) -> Array:
@@ -51,7 +45,7 @@ def check_array(operation: str, name: str, value: object, *, writable: bool) -> 
         If it is not C-contiguous, or has to be writable and is not.
     """
     if not isinstance(value, np.ndarray):
-        raise TypeError(f"{operation}: {name} must be a NumPy array, got {_describe(value)}")
+        raise TypeError(f"{operation}: {name} must be a NumPy array, got {describe(value)}")
     if value.dtype.hasobject:
         function = _OBJECT_FUNCTIONS.get(operation)
         raise TypeError(
@@ -99,16 +93,6 @@ def _same_dtype(operation: str, send: Array, recv: Array) -> None:
         )
 
 
-def as_integer(operation: str, name: str, value: object) -> int:
-    """Return a true integer (not a bool, not a float) as ``int``, or raise TypeError."""
-    if not isinstance(value, (bool, np.bool_)):
-        try:
-            return operator.index(value)  # type: ignore[arg-type]  # that is what is asked
-        except TypeError:
-            pass
-    raise TypeError(f"{operation}: {name} must be an integer, got {_describe(value)}")
-
-
 def as_reduce_op(value: object) -> ReduceOp:
     """Return the :class:`ReduceOp` of a member or of its integer value, or raise."""
     number = as_integer("allreduce", "op", value)
@@ -117,7 +101,7 @@ def as_reduce_op(value: object) -> ReduceOp:
     except ValueError:
         raise ValueError(
             f"allreduce: op must be one of {', '.join(ReduceOp.__members__)} of ReduceOp, got "
-            f"{_describe(value)}"
+            f"{describe(value)}"
         ) from None
 
 
@@ -127,12 +111,12 @@ def as_table(operation: str, name: str, value: Any) -> NDArray[np.int64]:
     if array.ndim != 1:
         raise ValueError(
             f"{operation}: {name} must be one-dimensional, one integer per rank, got "
-            f"{_describe(value)}"
+            f"{describe(value)}"
         )
     unfit = ValueError(f"{operation}: {name} do not fit 64-bit signed integers")
     if array.size and array.dtype.kind not in "iu":
         if isinstance(value, np.ndarray):
-            raise TypeError(f"{operation}: {name} must be integers, got {_describe(value)}")
+            raise TypeError(f"{operation}: {name} must be integers, got {describe(value)}")
         try:  # integers of several types, or large ones
             return np.array([as_integer(operation, name, n) for n in value], dtype=np.int64)
         except OverflowError:

@@ -15,14 +15,9 @@ ORDER = 60
 
 
 @njit(cache=True, nogil=True)
-def largest_eigenvalue(
-    comm: Communicator,
-    rows: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    displs: NDArray[np.int64],
-    iterations: int,
-) -> float:
+def largest_eigenvalue(comm: Communicator, rows: NDArray[np.float64], iterations: int) -> float:
     """Return the eigenvalue of largest magnitude of a matrix whose rows the ranks share."""
+    counts, displs = comm.layout(rows.shape[1])
     vector = np.ones(rows.shape[1])
     mine = np.empty(rows.shape[0])
     length = 0.0
@@ -38,10 +33,10 @@ def largest_eigenvalue(
 def main() -> None:
     """Give each rank some rows, iterate, print the eigenvalue on rank 0."""
     with create_communicator() as comm:
-        limits = np.linspace(0, ORDER, comm.size + 1).astype(np.int64)
-        i = np.arange(limits[comm.rank], limits[comm.rank + 1])
-        rows = 1.0 / (1.0 + i[:, None] + np.arange(ORDER)[None, :])  # a Hilbert matrix
-        value = largest_eigenvalue(comm, rows, np.diff(limits), limits[:-1].copy(), 50)
+        start, stop = comm.block(ORDER)
+        i, j = np.arange(start, stop, dtype=np.float64), np.arange(ORDER)
+        rows = 1.0 / (1.0 + i[:, None] + j[None, :])  # a Hilbert matrix
+        value = largest_eigenvalue(comm, rows, 50)
         if comm.rank == 0:
             print(f"{value:.15f}")
 

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import itertools
 import logging
+import math
 import os
 import sys
 import zlib
@@ -61,6 +62,7 @@ from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
 from cobre_comm.common import raised
 from cobre_comm.common.agreement import agree_on_memory, attempt
+from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.communicator import Array, Communicator, Counts
 from cobre_comm.config import Config, late_s, prints_stats
@@ -72,6 +74,7 @@ from cobre_comm.loading import Bodies, load
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import (
     HeapRegion,
+    Shape,
     SharedRegion,
     ShmRegion,
     heap_zeros,
@@ -216,7 +219,7 @@ class KernelBackend(Communicator):
 
     def broadcast(self, buf: Array, root: int = 0) -> None:
         """Give every rank the bytes of the root."""
-        root = slow_path.as_integer("broadcast", "root", root)
+        root = as_integer("broadcast", "root", root)
         call = slow_path.broadcast_call(buf, root, self._rank)
         try:
             outcome = entry.broadcast_entry.call(self._address, call)
@@ -253,7 +256,7 @@ class KernelBackend(Communicator):
         root: int = 0,
     ) -> None:
         """Gather blocks of different lengths from all ranks, on the root."""
-        root = slow_path.as_integer("gatherv", "root", root)
+        root = as_integer("gatherv", "root", root)
         if root == self._rank:
             counts = slow_path.as_table("gatherv", "counts", counts)
             displs = slow_path.as_table("gatherv", "displs", displs)
@@ -301,34 +304,36 @@ class KernelBackend(Communicator):
         numbers = slow_path.numbers_of(operation, outcome, self._rank, *values)
         raise failure.exception_for(self._address, operation, outcome, *numbers)
 
-    def create_shared_region(self, count: int, dtype: DTypeLike = np.float64) -> SharedRegion:
+    def create_shared_region(self, shape: Shape, dtype: DTypeLike = np.float64) -> SharedRegion:
         """Create an array of zeros that the ranks of a node share; collective."""
-        elements, element_type = self._agree_on_region(count, dtype)
+        lengths, element_type = self._agree_on_region(shape, dtype)
         with self._together("create_shared_region"):
-            return self._make_region(elements, element_type)
+            return self._make_region(lengths, element_type)
 
-    def _make_region(self, elements: int, element_type: np.dtype[Any]) -> SharedRegion:
+    def _make_region(self, shape: tuple[int, ...], element_type: np.dtype[Any]) -> SharedRegion:
         """Return a region on which all ranks have agreed; on failure all ranks raise."""
-        met, group = self._membership, self._group
+        met, group, elements = self._membership, self._group, math.prod(shape)
         if met.shares and met.attachment is not None:
             shared = met.attachment.map_region(group, elements, element_type, met.leader)
-            return ShmRegion(self, shared, next(self._regions))
-        heap, problem = attempt(lambda: heap_zeros(elements, element_type))
+            return ShmRegion(self, shared.reshape(shape), next(self._regions))
+        heap, problem = attempt(lambda: heap_zeros(shape, element_type))
         agree_on_memory(group, elements * element_type.itemsize, problem)
         assert heap is not None
         return HeapRegion(self, heap, next(self._regions))
 
-    def _agree_on_region(self, count: int, dtype: DTypeLike) -> tuple[int, np.dtype[Any]]:
+    def _agree_on_region(
+        self, shape: Shape, dtype: DTypeLike
+    ) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Check the arguments of a new region, and that they are the same on all ranks."""
-        elements, element_type = region_layout(count, dtype)
-        shape = zlib.crc32(f"{elements} {slow_path.describe_dtype(element_type)}".encode())
-        signature = CREATE_REGION | (shape & HASH_MASK) << 32
-        self._agree_on(signature, elements * element_type.itemsize)
-        return elements, element_type
+        lengths, element_type = region_layout(shape, dtype)
+        layout = zlib.crc32(f"{lengths} {slow_path.describe_dtype(element_type)}".encode())
+        signature = CREATE_REGION | (layout & HASH_MASK) << 32
+        self._agree_on(signature, math.prod(lengths) * element_type.itemsize)
+        return lengths, element_type
 
     def create_work(self, n: int) -> Work:
         """Share items 0 to n - 1 out, one by one, to whichever rank asks; collective."""
-        count = slow_path.as_integer("create_work", "n", n)
+        count = as_integer("create_work", "n", n)
         if not 0 <= count <= LARGEST_COUNT:
             raise ValueError(f"create_work: n must be from 0 to {LARGEST_COUNT}, got {count}")
         self._agree_on(CREATE_WORK, count)
@@ -337,7 +342,7 @@ class KernelBackend(Communicator):
             leader = met.leader if met.shares else self._rank
             leaders = group.gather_rows(np.array([leader]))
             firsts, ranks = np.unique(leaders, return_counts=True)
-            region = self._make_region(2 * CLAIMS_WORDS, np.dtype(np.int64))
+            region = self._make_region((2 * CLAIMS_WORDS,), np.dtype(np.int64))
             claimed, problem = attempt(lambda: np.zeros(count, dtype=np.int64))
             agree_on_memory(group, count * WORD_BYTES, problem)
             assert claimed is not None

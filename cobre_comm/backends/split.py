@@ -21,8 +21,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from cobre_comm import slow_path
 from cobre_comm.common.agreement import Group, first_problem, reason_of
+from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.closing import Closing
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 
@@ -78,7 +78,7 @@ def check_color(color: object, key: object) -> tuple[int | None, int]:
 
 def _number(name: str, value: object, hint: str) -> int:
     try:
-        number = slow_path.as_integer("split", name, value)
+        number = as_integer("split", name, value)
     except TypeError as error:
         raise TypeError(f"{error}; pass an int{hint}") from None
     if not -LARGEST - 1 <= number <= LARGEST:

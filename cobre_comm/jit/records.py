@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from cobre_kernels.collective.calls import BARRIER
 from cobre_kernels.collective.comm import COMM
+from cobre_kernels.collective.guard import usability
+from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.numba_internals import cgutils, impl_ret_borrowed
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
+from cobre_comm.failure import Failure
 from cobre_comm.jit.types import COMM_TYPE
 
 EXPLAIN = "cobre_comm.explain"
@@ -51,6 +55,15 @@ def explain(typingctx: Any, record: Any, operation: Any, outcome: Any, a: Any, b
         return context.get_dummy_value()
 
     return types.void(record, *words), codegen
+
+
+@register_jitable
+def check_usable(record: Any) -> None:
+    """Raise ``InvalidCommunicator`` if no collective may begin any more."""
+    outcome = usability(record)
+    if outcome != OK:
+        explain(record, BARRIER, outcome, 0, 0)
+        raise Failure
 
 
 def _explaining(context: Any, module: Any) -> Any:

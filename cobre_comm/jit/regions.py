@@ -49,6 +49,11 @@ def _nbytes(region):
     return lambda region: field_of(region, "view").nbytes
 
 
+@attribute(RegionType, "shape")
+def _shape(region):
+    return lambda region: field_of(region, "view").shape
+
+
 @method(RegionType, "as_slice")
 def _as_slice(region):
     def as_slice(region):
@@ -73,8 +78,8 @@ def _block(region, start, stop):
         _check_open(region)
         memory = _writable(region)
         first, last = to_first(start), to_last(stop)
-        if not 0 <= first <= last <= memory.size:
-            explain(field_of(region, "comm"), REGION_BLOCK, memory.size, first, last)
+        if not 0 <= first <= last <= len(memory):
+            explain(field_of(region, "comm"), REGION_BLOCK, len(memory), first, last)
             raise Failure
         return memory[first:last]
 

@@ -32,7 +32,7 @@ def register_region(cls: type, *, synchronises: bool) -> None:
         if not hasattr(value, "_memory"):
             raise TypeError("this is not a shared region, or one whose __init__ has not run")
         value.as_slice()  # a closed region is an error here
-        return RegionType(from_dtype(value.dtype), synchronises)
+        return RegionType(from_dtype(value.dtype), len(value.shape), synchronises)
 
 
 def register_work(cls: Any) -> None:

@@ -225,6 +225,8 @@ class RegionType(ObjectType):
     ----------
     dtype : numba type
         Of its elements.
+    ndim : int
+        Number of its axes.
     synchronises : bool
         Whether ``fence`` waits for other ranks.
     """
@@ -241,11 +243,11 @@ class RegionType(ObjectType):
         "pass it as an argument"
     )
 
-    def __init__(self, dtype: Any, synchronises: bool) -> None:
-        self.view = types.Array(dtype, 1, "C", readonly=True)
-        self.memory = types.Array(dtype, 1, "C")
+    def __init__(self, dtype: Any, ndim: int, synchronises: bool) -> None:
+        self.view = types.Array(dtype, ndim, "C", readonly=True)
+        self.memory = types.Array(dtype, ndim, "C")
         self.synchronises = synchronises
-        super().__init__("SharedRegion", dtype, synchronises)
+        super().__init__("SharedRegion", dtype, ndim, synchronises)
 
 
 class WorkType(ObjectType):

@@ -12,7 +12,7 @@ from tests.command import python
 LONGEST = 800  # of what numba says around the sentence
 HAS = (
     "; it has allgather, allgatherv, allreduce, barrier, broadcast, exact_sum, gatherv, max, min, "
-    "sum, is_leader, rank, size, stop_requested"
+    "sum, block, is_leader, layout, rank, size, stop_requested"
 )
 ALLGATHERV = "allgatherv is called as comm.allgatherv(send, recv, counts, displs); "
 ALLREDUCE = "allreduce is called as comm.allreduce(send, recv, op=ReduceOp.SUM); "
@@ -81,13 +81,13 @@ PYTHON = [
         "cobre_comm.objects.allgather",
     ),
     (
-        lambda comm, objects: comm.create_shared_region((10, 10)),
-        "count must be an integer, got (10, 10); pass 100, and reshape the views",
+        lambda comm, objects: comm.create_shared_region([10, 10]),
+        "create_shared_region: shape must be an integer or a tuple of integers, got list [10, 10]",
     ),
     (
         lambda comm, objects: comm.create_shared_region(),
-        "create_shared_region is called as comm.create_shared_region(count, dtype=numpy.float64); "
-        "count is missing",
+        "create_shared_region is called as comm.create_shared_region(shape, dtype=numpy.float64); "
+        "shape is missing",
     ),
     (
         lambda comm, objects: comm.split(colour=1),

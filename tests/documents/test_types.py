@@ -33,9 +33,9 @@ PROGRAMS = ("docs/start", "docs/howto/checkpoints", "docs/tutorials/*", "example
 OF_OTHERS = ("numba_mpi",)  # what they import is not installed here
 DEADLINE_S = 200
 METHODS = {
-    "allgather", "allgatherv", "allreduce", "backend", "barrier", "broadcast", "close",
-    "create_shared_region", "create_work", "exact_sum", "gatherv", "is_leader", "max", "min",
-    "rank", "size", "split", "split_local", "stats", "stop_requested", "sum",
+    "allgather", "allgatherv", "allreduce", "backend", "barrier", "block", "broadcast", "close",
+    "create_shared_region", "create_work", "exact_sum", "gatherv", "is_leader", "layout", "max",
+    "min", "rank", "size", "split", "split_local", "stats", "stop_requested", "sum",
 }  # fmt: skip
 OF_REGIONS = {"as_mut_slice", "as_slice", "block", "close", "fence"}
 OF_WORK = {"claim", "close", "costs", "reset"}
@@ -67,7 +67,7 @@ def test_a_communicator_and_a_region_show_nothing_more():
     with LocalBackend() as comm, comm.create_shared_region(3) as region:
         assert {name for name in dir(comm) if name[0] != "_"} == METHODS
         shown = {name for name in dir(region) if name[0] != "_"}
-        assert shown == OF_REGIONS | {"count", "dtype", "nbytes"}
+        assert shown == OF_REGIONS | {"count", "dtype", "nbytes", "shape"}
     for kind in (HeapRegion, SharedRegion):
         assert {name for name in dir(kind) if name[0] != "_"} == OF_REGIONS
 

@@ -40,7 +40,7 @@ def test_a_kernels_index_that_names_a_class_of_another_version(tmp_path):
 TYPES = [
     (types.CommType, ()),
     (types.LocalCommType, ()),
-    (types.RegionType, (numba_types.int8, True)),
+    (types.RegionType, (numba_types.int8, 2, True)),
     (types.WorkType, ()),
 ]
 each_type = pytest.mark.parametrize(("cls", "arguments"), TYPES)

@@ -15,7 +15,14 @@ from cobre_kernels.collective.reduction.fold import Fold, fold_kernel, rare_fold
 from cobre_kernels.machine.kernel import kernel
 
 from cobre_comm import LocalBackend, ReduceOp
-from cobre_comm.testing.cases.reference import ARITHMETIC, COMPLEX, FLOATS, INTEGERS, numbers
+from cobre_comm.testing.cases.reference import (
+    ARITHMETIC,
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    numbers,
+    ops_of,
+)
 from tests.kernels import programs
 
 COUNT = 40
@@ -40,7 +47,7 @@ def collectives():
 
 def folds():
     for dtype in [*INTEGERS, *FLOATS]:
-        for op in ReduceOp:
+        for op in ops_of(dtype):
             special = op not in ARITHMETIC  # which NaN it gives is not promised
             acc, x = (numbers(dtype, rank, COUNT, special=special) for rank in (1, 2))
             code = dtypes.CODES[acc.dtype]

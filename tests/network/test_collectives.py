@@ -8,7 +8,7 @@ from cobre_comm import ReduceOp
 from cobre_comm.testing.cases.collectives import allgatherv, allreduce, broadcast
 from cobre_comm.testing.cases.collectives.barrier import three_barriers
 from cobre_comm.testing.cases.faults.calling import prepare
-from cobre_comm.testing.cases.reference import OPS
+from cobre_comm.testing.cases.reference import ops_of
 from tests.grid import pairs, slow, some
 from tests.network.conftest import LAYOUTS
 
@@ -41,7 +41,7 @@ def all_collectives(comm, caller):
         uneven = allgatherv.packed([(0, length, 3)[r % 3] for r in range(comm.size)])
         allgatherv.gather(comm, caller, "f8", uneven, seed=1)
         broadcast.cast_from_every_rank(comm, caller, "f8", length)
-        for op in OPS:
+        for op in ops_of("f8"):
             allreduce.reduce(comm, caller, "f8", op, length)
     three_barriers(comm, caller)
     return allreduce.reduce(comm, caller, "f8", ReduceOp.SUM, LENGTHS[-1])

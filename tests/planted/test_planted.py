@@ -48,6 +48,7 @@ CATCHERS = {
     "later-zero": [ZEROS],
     "late-told-by-all": ["TestLateLines::test_waited_for"],
     "late-untold": ["TestLateLines::test_waited_for"],
+    "logical-for-bitwise": DTYPES,
     "lone-number": ["TestScalars::test_numbers"],
     "lost-stripe": [LENGTHS],
     "lost-in-large": ["TestAllgatherv::test_twenty_mebibytes"],

@@ -19,6 +19,7 @@ from cobre_comm.derived import ARRAY_HINT
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import LARGEST, error_class, pair_problem, refused
 from cobre_comm.jit.attributes import collective_method
+from cobre_comm.jit.methods.shares import tables
 from cobre_comm.jit.records import explain, in_frame, record_of
 
 _KINDS = {
@@ -93,9 +94,7 @@ def _allgather(comm, send, recv):
             refused(record, ALLGATHER, status.LENGTHS_DIFFER)
             explain(record, ALLGATHER, status.LENGTHS_DIFFER, size * count, recv.size)
             raise Failure
-        counts, displs = np.empty(size, np.int64), np.empty(size, np.int64)
-        for rank in range(size):
-            counts[rank], displs[rank] = count, rank * count
+        counts, displs = tables(size, count, size)
         comm.allgatherv(send, recv, counts, displs)
 
     return allgather

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from cobre_kernels.collective import status
-from cobre_kernels.collective.calls import BARRIER, STOP
-from cobre_kernels.collective.guard import usability
+from cobre_kernels.collective.calls import STOP
 from cobre_kernels.machine.atomics import load_relaxed
 
-from cobre_comm.failure import Failure
 from cobre_comm.jit.attributes import attribute, method
-from cobre_comm.jit.records import explain, record_of
+from cobre_comm.jit.records import check_usable, record_of
 from cobre_comm.jit.types import CommType
 
 
@@ -40,10 +37,7 @@ def _stop_requested(comm):
 
     def stop_requested(comm):
         record = record_of(comm)
-        outcome = usability(record)
-        if outcome != status.OK:
-            explain(record, BARRIER, outcome, 0, 0)
-            raise Failure
+        check_usable(record)
         if is_local:  # whose collectives may have compiled to nothing
             return load_relaxed(record.stop.requested) != 0
         return record.signature & STOP != 0

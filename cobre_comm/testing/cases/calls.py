@@ -26,6 +26,8 @@ _BODIES = {
     "min": lambda comm, x: comm.min(x),
     "max": lambda comm, x: comm.max(x),
     "allgather": lambda comm, send, recv: comm.allgather(send, recv),
+    "block": lambda comm, n: comm.block(n),
+    "layout": lambda comm, n, width=1: comm.layout(n, width),
 }
 for _name, _body in _BODIES.items():
     _body.__qualname__ = _name  # numba's symbols have it: what caches give must not share one
@@ -38,7 +40,7 @@ RARE = [kernels.OPERATIONS[number] for number in RARE_ENTRIES]
 
 
 def arguments(comm, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0):
-    """Return valid arguments of a collective, as one rank passes them."""
+    """Return valid arguments of a method, as one rank passes them."""
     size, send = comm.size, np.ones(length, dtype)
     blocks = np.zeros(size * length, dtype), np.full(size, length), length * np.arange(size)
     number = np.dtype(dtype).type(1).item()
@@ -53,6 +55,8 @@ def arguments(comm, operation, length=5, *, dtype="f8", op=ReduceOp.SUM, root=0)
         "min": (number,),
         "max": (number,),
         "allgather": (send, blocks[0]),
+        "block": (length,),
+        "layout": (length,),
     }[operation]
 
 

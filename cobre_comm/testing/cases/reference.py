@@ -19,14 +19,13 @@ PYTHON_ONLY = ["f2", "g", "G", ">f8", ">i2", "V7"]  # numba has none of them on 
 OPS = list(ReduceOp)
 ARITHMETIC = {ReduceOp.SUM: np.add, ReduceOp.PROD: np.multiply}  # payloads of NaNs are open
 LOGIC = {ReduceOp.LAND: np.logical_and, ReduceOp.LOR: np.logical_or}
+BITWISE = {ReduceOp.BAND: np.bitwise_and, ReduceOp.BOR: np.bitwise_or}
 
 
 def ops_of(dtype):
-    """Return the operations of a dtype: complex has SUM alone, bool neither SUM nor PROD."""
-    kind = np.dtype(dtype).kind
-    if kind == "c":
-        return OPS[:1]
-    return [op for op in OPS if op not in ARITHMETIC] if kind == "b" else OPS
+    """Return the operations of a dtype: complex has SUM alone; bool and floats lack two."""
+    lacking = {"c": set(OPS) - {ReduceOp.SUM}, "b": ARITHMETIC, "f": BITWISE}
+    return [op for op in OPS if op not in lacking.get(np.dtype(dtype).kind, ())]
 
 
 def fold(op, contributions):
@@ -34,6 +33,8 @@ def fold(op, contributions):
     accumulator = contributions[0].copy()
     if op in LOGIC:
         return LOGIC[op].reduce(contributions).astype(accumulator.dtype)
+    if op in BITWISE:
+        return BITWISE[op].reduce(contributions)
     with np.errstate(all="ignore"):
         for x in contributions[1:]:
             if op in ARITHMETIC:

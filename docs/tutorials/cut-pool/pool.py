@@ -13,22 +13,18 @@ def fill(
     comm: Communicator, region: SharedRegion, stages: int, rounds: int, cuts: int, hydros: int
 ) -> float:
     """Add cuts to the pool of each stage, round by round; return its height at a point."""
-    width = 1 + hydros  # a cut is an intercept and a slope for each reservoir
-    share = cuts * width
     point = np.full(hydros, 0.5)
     height = 0.0
     for number in range(rounds):
         for stage in range(stages):
-            row = (stage * rounds + number) * comm.size + comm.rank
-            mine = region.block(row * share, (row + 1) * share)
+            start = ((stage * rounds + number) * comm.size + comm.rank) * cuts
+            mine = region.block(start, start + cuts)
             for c in range(cuts):  # what a backward pass would compute
-                mine[c * width] = number + 0.1 * stage + 0.001 * (comm.rank + c)
-                mine[c * width + 1 : (c + 1) * width] = -1.0 / (1 + c)
+                mine[c, 0] = number + 0.1 * stage + 0.001 * (comm.rank + c)
+                mine[c, 1:] = -1.0 / (1 + c)
         region.fence()
-        everyone = region.as_slice()
         height = 0.0
-        for start in range(0, (number + 1) * comm.size * share, width):
-            cut = everyone[start : start + width]
+        for cut in region.as_slice()[: (number + 1) * comm.size * cuts]:
             height = max(height, cut[0] + np.sum(cut[1:] * point))
     return height
 
@@ -40,8 +36,8 @@ def shared_mib() -> float:
 
 
 with create_communicator() as comm:
-    size = STAGES * ROUNDS * comm.size * CUTS * (1 + HYDROS)
-    region = comm.create_shared_region(size)
+    rows = STAGES * ROUNDS * comm.size * CUTS
+    region = comm.create_shared_region((rows, 1 + HYDROS))  # a cut: an intercept and its slopes
     height = fill(comm, region, STAGES, ROUNDS, CUTS, HYDROS)
     region.as_slice().sum()  # every rank reads the whole pool
     comm.barrier()

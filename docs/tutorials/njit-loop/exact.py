@@ -11,8 +11,7 @@ from cobre_comm import Communicator, create_communicator
 def best_target(comm: Communicator, scenarios: int, rounds: int) -> tuple[float, float]:
     """Return the best target and its mean cost, by narrowing an interval."""
     low, high = 0.0, 100.0
-    first = scenarios * comm.rank // comm.size
-    last = scenarios * (comm.rank + 1) // comm.size
+    first, last = comm.block(scenarios)
     costs = np.empty(last - first)
     mean = 0.0
     for _ in range(rounds):

@@ -18,9 +18,8 @@ def train(
     bounds: NDArray[np.float64],
 ) -> None:
     """Fill the pool of cuts; note lower bound and simulated cost of each iteration."""
-    limits = np.arange(comm.size + 1) * passes // comm.size  # trajectories of each rank
-    first, last = limits[comm.rank], limits[comm.rank + 1]
-    counts, displs = 2 * np.diff(limits), 2 * limits[:-1]  # a cut is two numbers
+    first, last = comm.block(passes)  # trajectories of this rank
+    counts, displs = comm.layout(passes, width=2)  # a cut is two numbers
     volumes = np.empty((passes, STAGES))
     costs = np.empty(last - first)
     cuts = np.empty((last - first, 2))

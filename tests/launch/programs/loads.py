@@ -31,8 +31,8 @@ def call_all(comm):
 
 def call_rare(comm):
     one = np.ones(4)
-    for op in (ReduceOp.PROD, ReduceOp.LAND, ReduceOp.LOR):
-        comm.allreduce(one, np.empty(4), op)
+    for op in (op for op in ReduceOp if op > ReduceOp.MAX):
+        comm.allreduce(one.astype(np.int64), np.empty(4, np.int64), op)
     counts = np.full(comm.size, 4)
     comm.gatherv(one, np.empty(4 * comm.size), counts, 4 * np.arange(comm.size))
 

@@ -58,8 +58,13 @@ def reduce():
         same(theirs, ours)
     assert comm.sum(rank + 1) == world.allreduce(rank + 1)
     assert comm.max(rank + 0.5) == world.allreduce(rank + 0.5, op=MPI.MAX)
-    flags = np.array([rank, 1, 0])
-    for operation, op in ((MPI.LAND, ReduceOp.LAND), (MPI.LOR, ReduceOp.LOR)):
+    flags = np.array([rank, 1, 0]) + 6 * rank
+    for operation, op in (
+        (MPI.LAND, ReduceOp.LAND),
+        (MPI.LOR, ReduceOp.LOR),
+        (MPI.BAND, ReduceOp.BAND),
+        (MPI.BOR, ReduceOp.BOR),
+    ):
         theirs, ours = np.empty(3, np.int64), np.empty(3, np.int64)
         world.Allreduce(flags, theirs, op=operation)
         comm.allreduce(flags, ours, op)
@@ -76,7 +81,8 @@ def broadcast_and_scatter():
     world.Scatter(whole if rank == 0 else None, theirs, root=0)
     table = whole.copy() if rank == 0 else np.empty(2 * size)
     comm.broadcast(table, root=0)
-    same(theirs, table[rank * 2 : (rank + 1) * 2])
+    start, stop = comm.block(len(table))
+    same(theirs, table[start:stop])
 
 
 def share(count=1000):

@@ -129,11 +129,12 @@ def try_except_in_compiled_code(comm):
 
 
 def closed(comm, caller):
-    """Every collective of a closed communicator says that it is closed."""
+    """Every method of a closed communicator says that it is closed."""
     comm.barrier()
     comm.close()
     comm.close()
-    for name in [*OPERATIONS, *RARE, "exact_sum", "allgather", "sum", "min", "max"]:
+    others = ["exact_sum", "allgather", "sum", "min", "max", "block", "layout"]
+    for name in [*OPERATIONS, *RARE, *others]:
         call = getattr(calls(caller, comm.rank), name)
         told = raises(InvalidCommunicator, call, comm, *arguments(comm, name, root=comm.rank))
         assert "closed" in str(told), (name, told)

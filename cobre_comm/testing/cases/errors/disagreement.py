@@ -103,6 +103,8 @@ def disagree_on_region(comm, which):
     odd = comm.rank == comm.size - 1
     if which == "count":
         return met(comm.create_shared_region, 4 if odd else 5)
+    if which == "shape":
+        return met(comm.create_shared_region, (2, 3) if odd else (3, 2))
     if which == "dtype":
         return met(comm.create_shared_region, 4, np.int64 if odd else np.float64)
     if which == "split" and odd:
@@ -157,6 +159,6 @@ CASES = [
     case(
         "tables", disagree_on_tables, {"which": ["counts", "displs", "swapped"]}, sizes=(2, 4),
     ),
-    case("regions", disagree_on_region, {"which": ["count", "dtype", "split"]}, **REGIONS),
+    case("regions", disagree_on_region, {"which": ["count", "shape", "dtype", "split"]}, **REGIONS),
     case("fences", disagree_on_region, {"which": ["fence"]}, where="one node", **REGIONS),
 ]  # fmt: skip

@@ -100,8 +100,11 @@ def allreduce(rank, size):
     yield "op name", (send, recv, "sum"), TypeError
     yield "op None", (send, recv, None), TypeError
     complexes = np.zeros(4, np.complex128)
-    for op in (ReduceOp.MIN, ReduceOp.PROD, ReduceOp.LOR):
+    for op in (ReduceOp.MIN, ReduceOp.PROD, ReduceOp.LOR, ReduceOp.BOR):
         yield f"complex {op.name}", (complexes, complexes.copy(), op), WRONG
+    for op in (ReduceOp.BAND, ReduceOp.BOR):
+        yield f"{op.name} of floats", (send, recv, op), ValueError
+        yield f"{op.name} of float32", (send.astype("f4"), recv.astype("f4"), op), ValueError
     octets = np.zeros(33, np.uint8)[1:]
     yield "unaligned", (octets.view("f8"), np.zeros(4), op), WRONG
 
@@ -148,6 +151,23 @@ def exact_sum(rank, size):
     yield "unaligned", (np.zeros(81, np.uint8)[1:].view("f8"),), ValueError
 
 
+def block(rank, size):
+    yield "negative", (-1,), ValueError
+    yield "too many", (2**62 + 1,), ValueError
+    yield "2**63", (np.uint64(2**63),), ValueError
+    yield "float", (4.0,), TypeError
+    yield "bool", (True,), TypeError
+    yield "None", (None,), TypeError
+
+
+def layout(rank, size):
+    for name, (n,), error in block(rank, size):
+        yield name, (n, 1), error
+        yield f"{name} as width", (1, n), error
+    yield "too many elements", (2**32, 2**31), ValueError
+    yield "wraps to 0", (2**32, 2**32), ValueError
+
+
 BY_OPERATION = {
     "allgatherv": allgatherv,
     "allreduce": allreduce,
@@ -157,6 +177,8 @@ BY_OPERATION = {
     "sum": number,
     "max": number,
     "exact_sum": exact_sum,
+    "block": block,
+    "layout": layout,
 }
 
 
@@ -170,6 +192,8 @@ def python(rank, size):
     for number in (2**70, -(2**63) - 1):
         yield "sum", str(number), (number,), ValueError
     yield "allgather", "list", (send, recv), TypeError
+    yield "block", "2**70", (2**70,), ValueError
+    yield "layout", "text", ("4",), TypeError
     good = np.zeros(2)
     yield "allgatherv", "text", (good, recv, "2" * size, displs), ValueError
     yield "allgatherv", "too big", (good, recv, [2**70] * size, displs), ValueError

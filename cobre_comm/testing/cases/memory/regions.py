@@ -1,5 +1,6 @@
 """Shared regions and split_local: memory is shared, and one rank leads."""
 
+import math
 import pathlib
 import resource
 import time
@@ -9,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from cobre_comm import AllocationFailed, ReduceOp
+from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import NEVER, QUICK, Case, Together
 from cobre_comm.testing.cases.collectives import allreduce
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
@@ -44,23 +46,52 @@ def _block(region, start, stop):
 
 
 def _lengths(region):
-    return region.count, region.nbytes
+    return region.count, region.nbytes, region.shape
+
+
+def _view(region):
+    return region.as_slice()
 
 
 BLOCKS = {"python": _block, "njit": njit(cache=True)(_block)}
 LENGTHS = {"python": _lengths, "njit": njit(cache=True)(_lengths)}
+VIEWS = {"python": _view, "njit": njit(cache=True)(_view)}
 
 
 def populate_by_block(comm, caller, count):
     with comm.create_shared_region(count, np.float64) as region:
         here = comm.split_local()
-        edges = [r * count // here.size for r in range(here.size + 1)]
-        start, stop = edges[here.rank], edges[here.rank + 1]
+        start, stop = here.block(count)
         BLOCKS[caller](region, start, stop)[:] = block("f8", here.rank, stop - start)
         region.fence()
-        assert LENGTHS[caller](region) == (count, 8 * count)
-        parts = [block("f8", r, edges[r + 1] - edges[r]) for r in range(here.size)]
+        assert LENGTHS[caller](region) == (count, 8 * count, (count,))
+        parts = [block("f8", r, length) for r, length in enumerate(here.layout(count)[0])]
         assert_same_bytes(np.array(region.as_slice()), np.concatenate(parts))
+
+
+def populate_rows(comm, caller, shape, dtype):
+    """A region of several axes is populated by rows, and read as one array of that shape."""
+    take, expected = BLOCKS[caller], block(dtype, 3, shape)
+    with comm.create_shared_region(shape, dtype) as region, comm.split_local() as here:
+        assert not region.as_slice().tobytes().strip(b"\0"), "a region starts zero-filled"
+        region.fence()
+        mine = region.as_mut_slice()
+        assert mine.shape == (shape if comm.is_leader else (0, *shape[1:]))
+        start, stop = here.block(shape[0])
+        rows = take(region, start, stop)
+        assert rows.shape == (stop - start, *shape[1:])
+        assert rows.flags.c_contiguous
+        rows[:] = expected[start:stop]
+        region.fence()
+        assert LENGTHS[caller](region) == (expected.size, expected.nbytes, shape)
+        assert_same_bytes(np.array(VIEWS[caller](region)), expected)
+        told = str(raises(ValueError, take, region, 0, shape[0] + 1))
+        assert told.endswith(f"is not inside a region of length {shape[0]}")
+        region.fence()
+        if expected.size:  # rows of a region are an output like any other
+            calls(caller, comm.rank).broadcast(comm, take(region, 0, 1), 0)
+            region.fence()
+            assert_same_bytes(np.array(region.as_slice()), expected)
 
 
 def late_leader(comm, caller, pause_s):
@@ -92,7 +123,7 @@ def block_bounds(comm, caller):
     region, take = comm.create_shared_region(10, np.float64), BLOCKS[caller]
     for start, stop in [(-1, 5), (0, 11), (6, 5), (11, 11), (-3, -1)]:
         told = str(raises(ValueError, take, region, start, stop))
-        assert told == f"block [{start}, {stop}) is not inside a region of 10 elements"
+        assert told == f"block [{start}, {stop}) is not inside a region of length 10"
     raises(TypeError, take, region, 1.5, 3)
     assert take(region, 0, 0).size == take(region, 10, 10).size == 0
     assert take(region, 2, 10).size == 8
@@ -124,8 +155,9 @@ def split(comm, caller):
 
 def too_large(comm, caller, count):
     caught = raises(AllocationFailed, comm.create_shared_region, count, np.float64)
-    assert caught.requested_bytes == 8 * count
-    assert str(8 * count) in str(caught)
+    nbytes = 8 * math.prod(count) if isinstance(count, tuple) else 8 * count
+    assert caught.requested_bytes == nbytes
+    assert str(nbytes) in str(caught)
     four_in_a_row(comm, caller)
     region = comm.create_shared_region(3)
     region.fence()
@@ -152,6 +184,11 @@ def one_rank_without_addresses(comm, caller):
 def bad_region_arguments(comm):
     for count, dtype, error in [
         (-1, "f8", ValueError),
+        ((), "f8", ValueError),
+        ((2, -1), "f8", ValueError),
+        ((2, 1.5), "f8", TypeError),
+        ((True, 2), "f8", TypeError),
+        ([2, 3], "f8", TypeError),
         (1.5, "f8", TypeError),
         (True, "f8", TypeError),
         ("3", "f8", TypeError),
@@ -162,6 +199,7 @@ def bad_region_arguments(comm):
     ]:
         raises(error, comm.create_shared_region, count, dtype)
     comm.create_shared_region(np.int32(3), "f4").fence()
+    comm.create_shared_region((np.int32(3), 2), "f4").fence()
 
 
 @njit(cache=True, nogil=True)
@@ -216,6 +254,11 @@ CASES = [
         "populate_by_block", populate_by_block, {"count": [Together([0, 5, 10_000])]},
         callers=BOTH, needs=SPLIT, check=QUICK,
     ),
+    case(
+        "populate_rows", populate_rows,
+        {"shape": [Together([(7, 3), (2, 3, 4), (600, 1000), (0, 5), (3, 0)])], "dtype": ["f8"]},
+        callers=BOTH, needs=SPLIT, check=QUICK,
+    ),
     case("memory_is_shared", one_copy_in_memory, needs=SPLIT, check=QUICK),
     case("late_leader", late_leader, {"pause_s": [0.1]}, callers=BOTH),
     case("block_bounds", block_bounds, callers=BOTH),
@@ -224,7 +267,10 @@ CASES = [
         "split_local_is_independent", split, callers=BOTH, needs=("split",),
         expect=nodes_are_split, check=QUICK,
     ),
-    case("too_large", too_large, {"count": [Together([2**45, 2**58, 2**62])]}, callers=BOTH),
+    case(
+        "too_large", too_large, {"count": [Together([2**45, 2**58, 2**62, (2**31, 2**31)])]},
+        callers=BOTH,
+    ),
     case("one_rank_without_addresses", one_rank_without_addresses, callers=BOTH, check=NEVER),
     case("bad_arguments", bad_region_arguments),
     case("compiled_write_is_refused", compiled_write_is_refused, needs=NJIT),

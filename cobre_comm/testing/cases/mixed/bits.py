@@ -6,10 +6,9 @@ import time
 
 import numpy as np
 
-from cobre_comm import ReduceOp
 from cobre_comm.testing.cases.calls import calls
 from cobre_comm.testing.cases.case import EVERY, QUICK, Case
-from cobre_comm.testing.cases.reference import COMPLEX, FLOATS, OPS, fold, numbers
+from cobre_comm.testing.cases.reference import COMPLEX, FLOATS, fold, numbers, ops_of
 
 LONGEST_PAUSE_S = 0.002
 
@@ -18,7 +17,7 @@ def plan(seed, longest):
     """Return dtype, op and length of a random allreduce, the same on all ranks."""
     draw = random.Random(seed)
     dtype = draw.choice([*FLOATS, *FLOATS, *COMPLEX, "i8", "u2"])
-    op = ReduceOp.SUM if dtype in COMPLEX else draw.choice(OPS)
+    op = draw.choice(ops_of(dtype))
     return dtype, op, draw.choice([1, 3, 12, 13, draw.randrange(1, longest)])
 
 

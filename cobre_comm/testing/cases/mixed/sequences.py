@@ -11,9 +11,9 @@ from cobre_comm.testing.cases.reference import (
     COMPLEX,
     FLOATS,
     INTEGERS,
-    OPS,
     PLAIN,
     PYTHON_ONLY,
+    ops_of,
 )
 
 LENGTHS = [1, 2, 12, 13]
@@ -65,9 +65,8 @@ def _random_gather(comm, who, draw, choice, length):
 
 
 def _random_reduce(comm, who, draw, choice, length):
-    op = draw.choice(OPS)
-    complexes = choice.complexes if op == ReduceOp.SUM else []
-    dtype, shape = draw.choice([*choice.numbers, *complexes]), _shape(draw, choice, length, 1)
+    dtype = draw.choice([*choice.numbers, *choice.complexes])
+    op, shape = draw.choice(ops_of(dtype)), _shape(draw, choice, length, 1)
     reduce = draw.choice([allreduce.reduce, allreduce.reduce_in_place])
     reduce(comm, who, dtype, op, shape, draw.randrange(1000))
 

@@ -3,8 +3,8 @@
 SUM adds without reassociation, widening or fused multiply-add; integers wrap. MIN and MAX are
 ``numpy.minimum`` and ``numpy.maximum``: of two equal operands (+0.0 and -0.0 included) the earlier
 one stays, and so does the first NaN. PROD multiplies as SUM adds. LAND and LOR take all but zero
-for true, and give 0 or 1. Each element is folded by itself, so the result does not depend on how a
-payload is cut into chunks, nor on SIMD width.
+for true, and give 0 or 1. BAND and BOR combine bits. Each element is folded by itself, so the
+result does not depend on how a payload is cut into chunks, nor on SIMD width.
 
 The loops that few programs need are in a kernel of their own, which is compiled when a rank first
 needs one of them (``comm.rare_fold_kernel``).
@@ -28,6 +28,8 @@ MAX = 2
 PROD = 3
 LAND = 4
 LOR = 5
+BAND = 6
+BOR = 7
 
 
 def _make_fold(dtype):
@@ -72,6 +74,21 @@ def _make_rare_fold(dtype):
     return fold_elements
 
 
+def _make_bitwise_fold():
+    load, store = element_access(np.uint8)
+
+    @routine
+    def fold_octets(op, acc, x, size_bytes):
+        if op == BAND:
+            for i in range(size_bytes):
+                store(acc, i, load(acc, i) & load(x, i))
+        else:
+            for i in range(size_bytes):
+                store(acc, i, load(acc, i) | load(x, i))
+
+    return fold_octets
+
+
 _float64, _float32 = _make_fold(np.float64), _make_fold(np.float32)
 _int64, _int32 = _make_fold(np.int64), _make_fold(np.int32)
 _int16, _int8 = _make_fold(np.int16), _make_fold(np.int8)
@@ -81,6 +98,7 @@ _uint16, _uint8 = _make_fold(np.uint16), _make_fold(np.uint8)
 _rare_float64, _rare_float32 = _make_rare_fold(np.float64), _make_rare_fold(np.float32)
 _rare_64, _rare_32 = _make_rare_fold(np.uint64), _make_rare_fold(np.uint32)
 _rare_16, _rare_8 = _make_rare_fold(np.uint16), _make_rare_fold(np.uint8)
+_bitwise = _make_bitwise_fold()  # no bit depends on how large its element is
 
 
 class Fold(NamedTuple):
@@ -133,7 +151,9 @@ def fold_kernel(comm, call):
 def rare_fold_kernel(comm, call):
     """Fold as the call says, by an operation that few programs use; return 0."""
     dtype, op, acc, x, size_bytes = call
-    if dtype == dtypes.FLOAT64:
+    if op >= BAND:
+        _bitwise(op, acc, x, size_bytes)
+    elif dtype == dtypes.FLOAT64:
         _rare_float64(op, acc, x, size_bytes)
     elif dtype == dtypes.FLOAT32:
         _rare_float32(op, acc, x, size_bytes)

@@ -1,0 +1,24 @@
+"""Checks of arguments that methods of several objects make."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+
+def describe(value: object) -> str:
+    """Return an argument in a few words, for a message about it."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    return f"{type(value).__name__} {value!r}"[:120]
+
+
+def as_integer(operation: str, name: str, value: object) -> int:
+    """Return a true integer (not a bool, not a float) as ``int``, or raise TypeError."""
+    if not isinstance(value, (bool, np.bool_)):
+        try:
+            return operator.index(value)  # type: ignore[arg-type]  # that is what is asked
+        except TypeError:
+            pass
+    raise TypeError(f"{operation}: {name} must be an integer, got {describe(value)}")

@@ -1,0 +1,58 @@
+"""``block`` and ``layout`` in ``@njit`` code: equal shares, which wait for no other rank."""
+
+from __future__ import annotations
+
+from numba.extending import register_jitable
+
+from cobre_comm import derived
+from cobre_comm.jit.arguments import integer_reader, is_integer
+from cobre_comm.jit.attributes import method
+from cobre_comm.jit.records import check_usable, record_of
+from cobre_comm.jit.types import CommType
+
+tables = register_jitable(derived.tables)
+_fits, _share = register_jitable(derived.fits), register_jitable(derived.share)
+
+
+@method(CommType, "block")
+def _block(comm, n):
+    if not is_integer(n):
+        problem = f"block: n must be an integer, got {n}"
+
+        def refuse(comm, n):
+            raise TypeError(problem)
+
+        return refuse
+    to_int, unfit = integer_reader(n), f"block: {derived.SHARED_HINT}"
+
+    def block(comm, n):
+        check_usable(record_of(comm))
+        items = to_int(n)
+        if not _fits(items, 1):
+            raise ValueError(unfit)
+        return _share(items, comm.rank, comm.size)
+
+    return block
+
+
+@method(CommType, "layout")
+def _layout(comm, n, width=1):
+    wrong = [name for name, given in (("n", n), ("width", width)) if not is_integer(given)]
+    if wrong:
+        problem = f"layout: {wrong[0]} must be an integer, got {n if wrong[0] == 'n' else width}"
+
+        def refuse(comm, n, width=1):
+            raise TypeError(problem)
+
+        return refuse
+    to_items, to_elements = integer_reader(n), integer_reader(width)
+    unfit = f"layout: {derived.SHARED_HINT}"
+
+    def layout(comm, n, width=1):
+        check_usable(record_of(comm))
+        items, elements = to_items(n), to_elements(width)
+        if not _fits(items, elements):
+            raise ValueError(unfit)
+        return tables(items, elements, comm.size)
+
+    return layout

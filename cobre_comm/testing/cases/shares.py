@@ -1,0 +1,52 @@
+"""block and layout: equal shares of items, as every rank computes them by itself."""
+
+import numpy as np
+
+from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.case import QUICK, Case, Together
+from cobre_comm.testing.cases.reference import assert_same_bytes, block
+
+WIDTHS = [0, 1, 3]
+
+
+def shares(comm, caller, n):
+    """The shares are those of NumPy's array_split, which holds every item once."""
+    made, right = calls(caller, comm.rank), np.array_split(np.arange(n), comm.size)
+    start, stop = made.block(comm, n)
+    assert (type(start), type(stop)) == (int, int)
+    assert list(range(start, stop)) == right[comm.rank].tolist()
+    lengths = np.array([part.size for part in right])
+    for width in WIDTHS:
+        counts, displs = made.layout(comm, n, width)
+        assert counts.dtype == displs.dtype == np.int64
+        assert counts.tolist() == (width * lengths).tolist()
+        assert displs.tolist() == (width * (np.cumsum(lengths) - lengths)).tolist()
+
+
+def gather_shares(comm, caller, n):
+    """An allgatherv takes a layout, and its blocks are those of ``block``."""
+    made, table = calls(caller, comm.rank), block("f8", 0, (n, 3))
+    start, stop = made.block(comm, n)
+    recv = np.zeros_like(table)
+    made.allgatherv(comm, table[start:stop], recv, *made.layout(comm, n, 3))
+    assert_same_bytes(recv, table)
+    counts, displs = made.layout(comm, n)
+    counts[:] = displs[:] = -1  # the caller's own
+    assert made.layout(comm, n)[0].sum() == n
+
+
+def largest(comm, caller):
+    """The largest numbers do not wrap."""
+    made, most = calls(caller, comm.rank), 2**62
+    start, stop = made.block(comm, np.uint64(most))
+    assert comm.size * (stop - start) <= most + comm.size
+    for n, width in ((most, 1), (1, most), (2**31, 2**31)):
+        counts, displs = made.layout(comm, n, width)
+        assert int(displs[-1]) + int(counts[-1]) == most
+
+
+CASES = [
+    Case("shares", shares, {"n": [Together([0, 1, 2, 3, 7, 1000])]}, check=QUICK),
+    Case("gathered", gather_shares, {"n": [Together([1, 2, 1000])]}, check=QUICK),
+    Case("largest", largest),
+]

@@ -1,0 +1,30 @@
+"""Methods that a backend of another distribution has without writing them."""
+
+import pytest
+
+from cobre_comm import Communicator, InvalidCommunicator, LocalBackend
+
+
+def delegating(name):
+    if isinstance(vars(Communicator).get(name), property) or name == "is_leader":
+        return property(lambda self: getattr(self.inner, name))
+    return lambda self, *arguments: getattr(self.inner, name)(*arguments)
+
+
+class Written(Communicator):
+    """What has to be written of a backend, and nothing else: by calls of another communicator."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    locals().update({name: delegating(name) for name in Communicator.__abstractmethods__})
+
+
+def test_shares():
+    comm = Written(LocalBackend())
+    assert comm.block(5) == (0, 5)
+    assert [table.tolist() for table in comm.layout(5, 2)] == [[10], [0]]
+    comm.close()
+    for call in (comm.block, comm.layout):
+        with pytest.raises(InvalidCommunicator, match="closed"):
+            call(5)

@@ -104,8 +104,8 @@ def name_phase_kernel(comm, call):
         letters = journal.phases[number].name[index].value
         store_release(letters, peek(call.words + index * WORD_BYTES))
     if number == 1:  # time is attributed from now on
-        add(journal.phases[OUTSIDE].ticks, -ticks())
-        add(journal.phases[OUTSIDE].entered, 1)
+        store_release(journal.phases[OUTSIDE].entered, 1)
+        store_release(journal.phases[OUTSIDE].ticks, -ticks())
     store_release(journal.named, number)
     if comm.trace_call != 0:
         run(comm.trace.add_name, comm.trace, Named(number, call.words))

@@ -190,6 +190,7 @@ _HINTS = {
     status.WRONG_TABLES: "counts and displs need one entry per rank",
     status.NEGATIVE: "counts and displs must not be negative",
     status.BAD_ROOT: "root is not a rank",
+    status.BAD_PHASE: "number must be 0, or what comm.phase_number(name) has returned",
     status.BUSY_ELSEWHERE: "another thread is inside a collective of this communicator; use one "
     "thread at a time, or one communicator per thread",
     status.NO_MEMORY: "no memory",

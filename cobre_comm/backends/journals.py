@@ -33,7 +33,8 @@ from cobre_comm.common.mapping import map_file
 from cobre_comm.common.raised import cut
 from cobre_comm.journal.finding import MEMORY_NAME, load, own_journals
 from cobre_comm.journal.reading import Copied
-from cobre_comm.journal.stats import Stats, operations_of, table_of_ranks
+from cobre_comm.journal.stats import Stats, stats_of
+from cobre_comm.journal.tables import table_of_ranks
 from cobre_comm.journal.telling import is_telling
 
 JOB_BYTES = journal.JOB_WORDS * WORD_BYTES
@@ -83,8 +84,8 @@ class Journals:
         self._names = np.arange(size, dtype=np.int64)
         self._addresses = np.zeros(size, dtype=np.int64)
         # Not touched, and so no memory yet, until this rank waits.
-        waits = journal.OPERATION_ROWS * size * WAITED.size_bytes // WORD_BYTES
-        self._waits: NDArray[Any] = np.zeros(waits, dtype=np.int64)
+        shape = journal.OPERATION_ROWS + journal.PHASE_ROWS, size, WAITED.size_bytes // WORD_BYTES
+        self._waits: NDArray[Any] = np.zeros(shape, dtype=np.int64)
         comm.node.names = self._names.ctypes.data
         comm.journals = self._addresses.ctypes.data
         comm.waits = self._waits.ctypes.data
@@ -149,11 +150,9 @@ class Journals:
 
     def stats(self) -> Stats:
         """Return the statistics of this rank."""
-        comm = self._comm
-        copied = Copied.at(comm.journal.address)
+        copied = Copied.at(self._comm.journal.address)
         assert copied is not None
-        shape = journal.OPERATION_ROWS, comm.size, 2
-        return Stats(comm.rank, comm.size, operations_of(copied, self._waits.reshape(shape)))
+        return stats_of(copied, self._waits)
 
     def print_table(self) -> None:
         """Print the statistics of all ranks that can be read here, if this is the first of them.
@@ -161,12 +160,13 @@ class Journals:
         So rank 0 prints the table of its machine, and the first rank of each other machine prints
         its own. This rank waits for no other, so a dead rank delays nothing.
         """
-        seen = {rank: Copied.at(int(at)) for rank, at in enumerate(self._addresses) if at}
-        ranks = {rank: operations_of(copied) for rank, copied in seen.items() if copied is not None}
-        if any(ranks.values()) and min(ranks) == self._comm.rank:
+        seen = [Copied.at(int(at)) for at in self._addresses if at]
+        ranks = [stats_of(copied) for copied in seen if copied is not None]
+        has_any = any(stats.operations or stats.phases for stats in ranks)
+        if has_any and ranks[0].rank == self._comm.rank:
             number = f", communicator {self.number}" if self.number else ""
             title = f"cobre_comm statistics{number}"
-            print(table_of_ranks(title, self._comm.size, ranks), file=sys.stderr, flush=True)
+            print(table_of_ranks(title, ranks), file=sys.stderr, flush=True)
 
     def leave_segment(self) -> None:
         """Let go of the segment, because no kernel uses it any more.

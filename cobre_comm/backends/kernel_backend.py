@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 from cobre_kernels.collective import comm as states
-from cobre_kernels.collective import entry, guard, status
+from cobre_kernels.collective import entry, guard, phases, status
 from cobre_kernels.collective.calls import (
     ALLGATHERV,
     ALLREDUCE,
@@ -29,10 +29,12 @@ from cobre_kernels.collective.calls import (
     BROADCAST,
     CREATE_REGION,
     CREATE_WORK,
+    ENTER,
     EXACT_SUM,
     FENCE,
     GATHERV,
     HASH_MASK,
+    PHASE_NUMBER,
     SPLIT_COLOR,
     STOP,
     Barrier,
@@ -42,6 +44,7 @@ from cobre_kernels.collective.calls import (
 )
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.from_python import fast_path
+from cobre_kernels.collective.phases import Entering, Naming
 from cobre_kernels.collective.reduction import exact_sum, fold
 from cobre_kernels.collective.seeing import journal, trace
 from cobre_kernels.machine import libc
@@ -71,6 +74,7 @@ from cobre_comm.jit.register import register_region, register_work
 from cobre_comm.journal.reading import Copied
 from cobre_comm.journal.stats import Stats
 from cobre_comm.loading import Bodies, load
+from cobre_comm.phases import letters_of
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import (
     HeapRegion,
@@ -96,6 +100,7 @@ COMMON_KERNELS = (
     *fold.KERNELS,
     *guard.KERNELS,
     *journal.KERNELS,
+    *phases.KERNELS,
     *trace.KERNELS,
 )
 
@@ -124,8 +129,8 @@ class KernelBackend(Communicator):
     # this one begins with the name of the class, so that it comes before those in lower case.
     __slots__ = (
         "__weakref__", "__words", "_address", "_comm", "_config", "_give_back", "_handled",
-        "_journals", "_late_lines", "_membership", "_name", "_nodes", "_rank", "_regions", "_sends",
-        "_shut", "_size", "_trace",
+        "_journals", "_late_lines", "_membership", "_name", "_nodes", "_phases", "_rank",
+        "_regions", "_sends", "_shut", "_size", "_trace",
     )  # fmt: skip
     _config: Config | None
 
@@ -145,6 +150,7 @@ class KernelBackend(Communicator):
         self._membership = alone(rank, size, bodies)
         self._nodes: NodesRecords | None = None
         self._regions = itertools.count()
+        self._phases: dict[str, int] = {}
         self._give_back: Callable[[], None] = lambda: None
         self._sends = np.zeros(size, dtype=np.int64)
         comm.sends = self._sends.ctypes.data
@@ -290,6 +296,40 @@ class KernelBackend(Communicator):
         self._check_usable()
         return bool(self._comm.signature & STOP)
 
+    def phase_number(self, name: str) -> int:
+        """Return the number of the phase of that name, a new one if the name is new."""
+        self._check_open()
+        if name not in self._phases:
+            letters = letters_of(name)
+            if len(self._phases) == journal.PHASES:
+                raise ValueError(
+                    f"a communicator has at most {journal.PHASES} phases, and {name!r} would be "
+                    "one more"
+                )
+            words = np.frombuffer(letters.ljust(journal.NAME_BYTES, b"\0"), dtype=np.int64)
+            naming = Naming(words.ctypes.data)
+            number = phases.name_phase_kernel.call(self._address, naming)
+            if number < 0:
+                self._raise(PHASE_NUMBER, -number)
+            self._phases[name] = number
+        return self._phases[name]
+
+    def enter(self, number: int) -> int:
+        """Enter a phase, and return the number of the one before, to which to go back."""
+        entering = Entering(slow_path.as_integer("enter", "number", number))
+        try:
+            before: int = phases.enter_kernel.call(self._address, entering)
+        except OverflowError:  # the integer does not fit into 64 bits
+            before = -status.BAD_PHASE
+        if before < 0:
+            self._raise(ENTER, -before)
+        return before
+
+    def _resume(self, number: int) -> int:
+        """Go back to a phase; if that cannot be, the result is below zero."""
+        before: int = phases.resume_kernel.call(self._address, Entering(number))
+        return before
+
     def _take_signals(self, numbers: Iterable[int]) -> None:
         """Have these signals ask this process to stop, until the communicator is closed."""
         self._give_back = STOP_SIGNALS.take(numbers)
@@ -395,11 +435,16 @@ class KernelBackend(Communicator):
 
     @contextlib.contextmanager
     def _own_calls(self, name: str) -> Iterator[None]:
-        """Mark collectives as the library's own: it calls them to serve ``name``."""
+        """Mark collectives as the library's own: it calls them to serve ``name``.
+
+        The time of the method is in a row of its own too, and in no phase of the program.
+        """
         self._comm.own = own_mark(name)
+        outer = self._resume(journal.IN_LIBRARY)
         try:
             yield
         finally:
+            self._resume(outer)
             self._comm.own = 0
 
     def _fence_region(self, identity: int) -> None:
@@ -420,11 +465,15 @@ class KernelBackend(Communicator):
     def _guard(self, value: int) -> None:
         poke_now(self._comm.guard, value)
 
-    def stats(self) -> Stats:
-        """Return, by operation, what this rank has spent, and the ranks that it has waited for."""
+    def _check_open(self) -> None:
+        """Raise ``InvalidCommunicator`` if this rank has no journal any more."""
         refusal = _REFUSALS.get(self._guard, 0)
         if refusal and refusal != status.IS_BROKEN:
             self._raise(BARRIER, refusal)
+
+    def stats(self) -> Stats:
+        """Return, by operation, what this rank has spent, and the ranks that it has waited for."""
+        self._check_open()
         return self._journals.stats()
 
     def close(self) -> None:

@@ -16,8 +16,8 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
-from cobre_comm.journal.stats import runs_of
 from cobre_comm.journal.telling import tell, tell_call
+from cobre_comm.journal.texts import runs_of
 
 TOLD_RANKS = 4  # of more late ranks, a line tells the calls of these
 

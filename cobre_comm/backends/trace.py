@@ -1,4 +1,4 @@
-"""``COBRE_COMM_TRACE``: write every call of this rank to a file, and make a Chrome trace of it.
+"""``COBRE_COMM_TRACE``: write calls and phases of this rank to a file, and make a Chrome trace.
 
 While a communicator lives, its calls go to ``JOB.rank-R.N.calls``: R is the rank in the process's
 first communicator, N the number of this one. When it is closed, they are added to
@@ -19,7 +19,10 @@ import numpy as np
 from cobre_kernels.collective.seeing.trace import (
     TRACE,
     TRACED_CALL,
+    Left,
     trace_call_kernel,
+    trace_name_kernel,
+    trace_phase_kernel,
     write_trace_kernel,
 )
 from cobre_kernels.machine.record import WORD_BYTES, View
@@ -27,7 +30,7 @@ from cobre_kernels.machine.record import WORD_BYTES, View
 from cobre_comm.backends.journals import job_name
 from cobre_comm.errors import InitializationFailed
 from cobre_comm.journal.chrome import add_to_trace, header_bytes
-from cobre_comm.journal.reading import read
+from cobre_comm.journal.reading import Copied, value
 
 VARIABLE = "COBRE_COMM_TRACE"
 ROWS = 4096  # a quarter of a mebibyte
@@ -83,6 +86,8 @@ class Trace:
         self._record = record = TRACE.of(self._words)
         record.fd, record.capacity = self._file.fileno(), ROWS
         record.rows = self._rows.ctypes.data
+        record.add_phase = trace_phase_kernel.address
+        record.add_name = trace_name_kernel.address
         write_trace_kernel.call(self._words.ctypes.data)  # a first moment
         self._comm = comm
         comm.trace = self._words.ctypes.data
@@ -93,12 +98,15 @@ class Trace:
         if self._file.closed or os.getpid() != self._pid:
             return
         self._comm.trace_call = 0
-        write_trace_kernel.call(self._words.ctypes.data)
+        address, found = self._words.ctypes.data, Copied.at(int(self._comm.journal))
+        if found is not None:
+            trace_phase_kernel.call(address, Left(value(found.view.phase), found.ticks))
+        write_trace_kernel.call(address)
         self._file.close()
         lost = f"{self._record.lost} calls are missing, for which there was no room"
         remark = lost if self._record.lost else ""
-        found = read(int(self._comm.journal))
-        last = found.calls[-1] if found is not None and found.calls else None
+        calls = found.journal().calls if found is not None else ()
+        last = calls[-1] if calls else None
         failed = last if last is not None and last.left_ns is None else None
         try:
             add_to_trace(self._calls, self._json, remark, failed)

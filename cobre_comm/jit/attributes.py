@@ -24,9 +24,11 @@ def attribute(cls: type[ObjectType], name: str) -> Any:
     return overload_attribute(cls.lent, name)
 
 
-def method(cls: type[ObjectType], name: str) -> Any:
+def method(cls: type[ObjectType], name: str, *, in_prange: bool = True) -> Any:
     """Register an overload of a method that waits for no rank; its caller holds the object."""
     cls.members[name] = False
+    if not in_prange:
+        cls.of_one_thread.add(name)
     return _method(cls, name)
 
 
@@ -56,7 +58,8 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
         if attribute not in value.members:
             raise TypingError(_missing(value, attribute))
         is_collective = value.members[attribute]
-        if is_collective and is_in_parallel_loop(self.context):
+        is_of_one_thread = is_collective or attribute in value.of_one_thread
+        if is_of_one_thread and is_in_parallel_loop(self.context):
             raise TypingError(
                 f"{attribute} cannot be called inside prange, whose threads would enter it in any "
                 "order; call it before or after the loop"

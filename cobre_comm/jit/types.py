@@ -127,6 +127,8 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
         What to write in place of ``str``, and why a global or a closure cannot hold one.
     members : dict
         By name of an attribute or method: whether it is a collective; filled by ``attributes``.
+    of_one_thread : set of str
+        Methods that threads of ``prange`` must not call, beside collectives; likewise.
     lent : type
         The class of the type that methods get in its place.
     synchronises : bool
@@ -141,12 +143,13 @@ class ObjectType(types.Type):  # type: ignore[misc]  # numba is untyped
     no_text: ClassVar[str] = ""
     no_constant: ClassVar[str] = ""
     members: ClassVar[dict[str, bool]]
+    of_one_thread: ClassVar[set[str]]
     lent: ClassVar[type[Borrowed]]
     synchronises = True
 
     def __init_subclass__(cls) -> None:
         if "fields" in vars(cls):
-            cls.members = {}
+            cls.members, cls.of_one_thread = {}, set()
             cls.lent = type(f"Borrowed{cls.__name__}", (Borrowed,), {})
         _by_name[cls.__name__] = cls
 
@@ -195,12 +198,16 @@ def lend(this: Any) -> Any:
     return this.borrowed if isinstance(this, ObjectType) else this
 
 
+_IN_PYTHON = "works in Python alone: pass the number of the phase, and call comm.enter(number)"
+_OF_PHASES = dict.fromkeys(("phase", "phase_number"), _IN_PYTHON)
+
+
 class CommType(ObjectType):
     """A communicator in ``@njit`` code."""
 
     what, variable, python = "a communicator", "comm", Communicator
     fields = (Field("comm", "_address", COMM_TYPE),)
-    said = SAID
+    said: ClassVar[Mapping[str, str]] = {**SAID, **_OF_PHASES}
     no_text = 'f"rank {comm.rank} of {comm.size}"'
 
     def __init__(self) -> None:

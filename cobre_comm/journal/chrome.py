@@ -10,6 +10,7 @@ Source: "Trace Event Format" (Chromium), JSON Array Format, complete events.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,11 +19,18 @@ from typing import Any
 
 import numpy as np
 from cobre_kernels.collective.calls import own_call
-from cobre_kernels.collective.seeing.trace import TRACED_CALL
+from cobre_kernels.collective.seeing.journal import IN_LIBRARY, NAME_BYTES
+from cobre_kernels.collective.seeing.trace import (
+    MOMENT,
+    NAME_OFFSET,
+    PHASE_LEFT,
+    PHASE_NAMED,
+    TRACED_CALL,
+)
 from cobre_kernels.machine.record import WORD_BYTES
 from numpy.typing import NDArray
 
-from cobre_comm.journal.reading import PastCall, describe
+from cobre_comm.journal.reading import OWN_ROW, PastCall, describe
 
 EPOCH_S = 1_767_225_600  # 2026-01-01 00:00 UTC
 ROW_BYTES: int = TRACED_CALL.size_bytes
@@ -69,7 +77,8 @@ def add_to_trace(
         if end > 0:
             file.seek(end - len("\n]\n"))
             separator = ",\n"
-        for event in (*_names(about, remark), *_failure(about, failed), *_calls(about, rows)):
+        events = _names(about, remark), _failure(about, failed), _phases(about, rows)
+        for event in itertools.chain(*events, _calls(about, rows)):
             file.write(f"{separator}{event}".encode())
             separator = ",\n"
         file.write(b"\n]\n")
@@ -107,7 +116,7 @@ def _read(calls: Path) -> tuple[Mapping[str, Any], NDArray[np.int64]]:
     count = (len(data) - begin) // ROW_BYTES
     words = np.frombuffer(data, np.int64, count * ROW_BYTES // WORD_BYTES, begin)
     rows = words.reshape(count, ROW_BYTES // WORD_BYTES)
-    if not (rows[:, 0] == 0).any():
+    if not (rows[:, 0] == MOMENT).any():
         raise ValueError("it holds no call yet")
     try:
         for signature in set(rows[rows[:, 0] > 0, 1].tolist()):
@@ -139,6 +148,24 @@ def _failure(about: Mapping[str, Any], failed: PastCall | None) -> Iterator[str]
         yield json.dumps({**event, **place, "args": {"call": failed.number}})
 
 
+def _phases(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
+    """Yield the spans of phases; calls lie inside them."""
+    names = {IN_LIBRARY: OWN_ROW}
+    for row in rows[rows[:, 0] == PHASE_NAMED]:
+        letters = row.tobytes()[NAME_OFFSET : NAME_OFFSET + NAME_BYTES]
+        names[int(row[1])] = letters.rstrip(b"\0").decode(errors="replace")
+    left = rows[rows[:, 0] == PHASE_LEFT]
+    # Spans end where others begin: rounded, they must not overlap.
+    times = (np.round(_microseconds(left[:, at], rows, about["unix_ns"]), 3) for at in (4, 5))
+    place = f'"pid":{about["rank"]},"tid":{about["communicator"]}'
+    for number, begin, end in zip(left[:, 1].tolist(), *times, strict=True):
+        name = json.dumps(names.get(number, f"phase {number}"))
+        yield (
+            f'{{"name":{name},"cat":"phase","ph":"X","ts":{begin:.3f},"dur":{end - begin:.3f},'
+            f"{place}}}"
+        )
+
+
 def _calls(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
     calls = rows[rows[:, 0] > 0]
     times = (_microseconds(calls[:, column], rows, about["unix_ns"]) for column in (4, 5, 6))
@@ -161,7 +188,7 @@ def _microseconds(
     ticks: NDArray[np.int64], rows: NDArray[np.int64], unix_ns: int
 ) -> NDArray[np.float64]:
     """Return microseconds since the epoch, interpolated between the moments of the trace."""
-    moments = rows[rows[:, 0] == 0]
+    moments = rows[rows[:, 0] == MOMENT]
     first_tick, first_ns = int(moments[0, 1]), int(moments[0, 2])
     since = np.interp(ticks - first_tick, moments[:, 1] - first_tick, moments[:, 2] - first_ns)
     times: NDArray[np.float64] = (since + (first_ns + unix_ns - _EPOCH_NS)) * 1e-3

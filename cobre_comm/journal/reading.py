@@ -18,13 +18,22 @@ from cobre_kernels.collective.calls import (
     unpack_signature,
 )
 from cobre_kernels.collective.seeing import journal
-from cobre_kernels.collective.seeing.journal import JOURNAL, NOTED_CALL, Copy, copy_journal_kernel
+from cobre_kernels.collective.seeing.journal import (
+    IN_LIBRARY,
+    JOURNAL,
+    NOTED_CALL,
+    OUTSIDE,
+    Copy,
+    copy_journal_kernel,
+)
 from cobre_kernels.machine.record import WORD_BYTES, View, peek_now
 from numpy.typing import NDArray
 
 from cobre_comm.reduce_op import ReduceOp
 
 JOURNAL_BYTES: int = JOURNAL.size_bytes
+OWN_ROW = "library"  # collectives that the library needs itself, inside split for example
+OUTSIDE_ROW = "outside"  # all phases of the program
 _CALL_WORDS = len(NOTED_CALL.fields)  # the number of the call is the first of them
 
 
@@ -90,6 +99,10 @@ class Journal(NamedTuple):
         When that wait became slow.
     calls : tuple of PastCall
         The last calls, the latest at the end.
+    phase : str
+        The phase under way; "" for a program without phases.
+    copied : Copied
+        The words from which all this comes, for statistics.
     """
 
     rank: int
@@ -103,6 +116,8 @@ class Journal(NamedTuple):
     awaited: int | None
     awaited_since_ns: int
     calls: tuple[PastCall, ...]
+    phase: str
+    copied: Copied
 
 
 def read(address: int) -> Journal | None:
@@ -120,9 +135,13 @@ def raised_in(address: int, rank: int) -> str:
     for row in range(journal.RAISED_ROWS):
         raised = view.raised[row]
         if value(raised.rank) == rank + 1:
-            letters = ctypes.string_at(raised.words.address, journal.RAISED_BYTES)
-            return letters.rstrip(b"\0").decode(errors="replace")
+            return _letters(raised.words.address, journal.RAISED_BYTES)
     return ""
+
+
+def _letters(address: int, nbytes: int) -> str:
+    """Return the text in words of letters."""
+    return ctypes.string_at(address, nbytes).rstrip(b"\0").decode(errors="replace")
 
 
 class Copied:
@@ -131,7 +150,7 @@ class Copied:
     def __init__(self, words: NDArray[np.int64], ticks: int, now_ns: int) -> None:
         self.words = words
         self.view: View = JOURNAL.of(words)
-        self.now_ns, self._ticks = now_ns, ticks
+        self.now_ns, self.ticks = now_ns, ticks
         elapsed = ticks - value(self.view.born_ticks)
         elapsed_ns = now_ns - value(self.view.born_ns)
         self.ns_per_tick = elapsed_ns / elapsed if elapsed > 0 else 1.0
@@ -147,7 +166,7 @@ class Copied:
 
     def time_ns(self, ticks: int) -> int:
         """Return the time of a reading of ticks, on the monotonic clock."""
-        return self.now_ns - round((self._ticks - ticks) * self.ns_per_tick)
+        return self.now_ns - round((self.ticks - ticks) * self.ns_per_tick)
 
     def duration_s(self, ticks: int) -> float:
         """Return how many seconds so many ticks take."""
@@ -163,23 +182,39 @@ class Copied:
             and calls[-1].number == value(view.awaited_in)
             and calls[-1].left_ns is None
         )
-        letters = b"".join(
-            value(view.job[i].value).to_bytes(8, "little", signed=True)
-            for i in range(journal.JOB_WORDS)
-        )
         return Journal(
             rank=value(view.rank),
             size=value(view.size),
             backend=value(view.backend),
             pid=value(view.pid),
             communicator=value(view.communicator),
-            job=letters.rstrip(b"\0").decode(errors="replace"),
+            job=_letters(view.job.address, journal.JOB_WORDS * WORD_BYTES),
             read_ns=self.now_ns,
             ended=ended or None,
             awaited=awaited if is_waiting else None,
             awaited_since_ns=self.time_ns(value(view.awaited_since)),
             calls=calls,
+            phase=self.phase_names().get(value(view.phase), ""),
+            copied=self,
         )
+
+    def phase_names(self) -> dict[int, str]:
+        """Return the names of phases by their numbers; empty for a program without phases."""
+        named = value(self.view.named)
+        if named == 0:
+            return {}
+        rows = {n: self.view.phases[n].name.address for n in range(1, named + 1)}
+        names = {n: _letters(at, journal.NAME_BYTES) for n, at in rows.items()}
+        return {**names, OUTSIDE: OUTSIDE_ROW, IN_LIBRARY: OWN_ROW}
+
+    def ticks_in_phase(self, number: int) -> int:
+        """Return the ticks that the rank has been in a phase, without those of a call under way."""
+        ticks = value(self.view.phases[number].ticks)
+        if ticks >= 0:
+            return ticks
+        noted = self.view.calls[value(self.view.called) % journal.CALLS]
+        is_inside = value(noted.number) > 0 and not value(noted.left) and not value(self.view.ended)
+        return ticks + (value(noted.entered) if is_inside else self.ticks)
 
     def _calls(self) -> tuple[PastCall, ...]:
         # An error reads several journals for each rank that it names: word by word takes too long.

@@ -1,26 +1,49 @@
-"""Statistics of a communicator's ranks: calls, bytes and seconds, as data and as tables."""
+"""Statistics of a rank, by operation and by phase: as data, as a table, and as files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean
-from typing import Any, NamedTuple
+import csv
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 from cobre_kernels.collective.calls import OPERATIONS
-from cobre_kernels.collective.seeing.journal import LIBRARY
+from cobre_kernels.collective.seeing.journal import LIBRARY, OPERATION_ROWS
+from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
-from cobre_comm.errors import runs
-from cobre_comm.journal.reading import Copied, value
+from cobre_comm.journal.reading import OWN_ROW, Copied, value
+from cobre_comm.journal.texts import aligned, bytes_text, seconds_text
 
 NOTEWORTHY = 0.05  # a rank that is waited for longer than this share of the time is named
-OWN_ROW = "library"  # collectives that the library needs itself, inside split for example
-UNITS = ("bytes", "KB", "MB", "GB", "TB")
+# Of a file; the types are those of Parquet.
+COLUMNS = {
+    "rank": "int64",
+    "size": "int64",
+    "kind": "string",
+    "name": "string",
+    "entered": "int64",
+    "computing_s": "float64",
+    "calls": "int64",
+    "bytes": "int64",
+    "waiting_s": "float64",
+    "transferring_s": "float64",
+    "waited_calls": "int64",
+    "waited_for": "int64",
+    "waited_for_calls": "int64",
+    "waited_for_s": "float64",
+}
+NO_PYARROW = (
+    "Stats.to_parquet needs pyarrow: pip install pyarrow (or 'cobre-comm[parquet]'); Stats.to_csv "
+    "needs nothing"
+)
 
 
 class OperationStats(NamedTuple):
-    """Calls, bytes and seconds of one rank for one operation.
+    """Calls, bytes and seconds of one rank for one operation, or in one phase.
 
     Attributes
     ----------
@@ -54,6 +77,43 @@ class OperationStats(NamedTuple):
         return self.waiting_s + self.transferring_s
 
 
+class PhaseStats(NamedTuple):
+    """Seconds of one rank in one phase: computing, and in collectives.
+
+    Attributes
+    ----------
+    entered : int
+        Times that the rank has entered the phase, also from one inside it.
+    computing_s : float
+        Seconds in the phase outside collectives of this communicator. A call under way counts when
+        it has returned.
+    collectives : OperationStats
+        The collectives in the phase.
+    """
+
+    entered: int
+    computing_s: float
+    collectives: OperationStats
+
+    @property
+    def waiting_s(self) -> float:
+        """Seconds in collectives until the last rank had come."""
+        return self.collectives.waiting_s
+
+    @property
+    def transferring_s(self) -> float:
+        """Seconds of the rest of these collectives."""
+        return self.collectives.transferring_s
+
+    @property
+    def total_s(self) -> float:
+        """Seconds in the phase."""
+        return self.computing_s + self.collectives.total_s
+
+
+NO_CALLS = OperationStats(0, 0, 0.0, 0.0, 0, {}, {})
+
+
 @dataclass(frozen=True, repr=False)
 class Stats:
     """Statistics of one rank; its ``repr`` is a table.
@@ -65,169 +125,216 @@ class Stats:
     operations : dict of str to OperationStats
         By name, the operations that were called. ``"library"`` stands for collectives that the
         library calls itself, inside ``split`` or ``objects.broadcast`` for example.
+    phases : dict of str to PhaseStats
+        By name, the phases that were entered. ``"outside"`` is the time in none of them, since the
+        first one got its number; ``"library"`` that of methods with collectives of their own. Empty
+        for a program without phases.
     """
 
     rank: int
     size: int
     operations: Mapping[str, OperationStats]
+    phases: Mapping[str, PhaseStats] = field(default_factory=dict)
 
     def __getitem__(self, operation: str) -> OperationStats:
         """Return the numbers of one operation; zeros if it was never called."""
-        return self.operations.get(operation, OperationStats(0, 0, 0.0, 0.0, 0, {}, {}))
+        return self.operations.get(operation, NO_CALLS)
 
     def __repr__(self) -> str:
+        lines = [f"rank {self.rank} of {self.size}", *self._table_of_operations()]
+        if self.phases:
+            lines += self._table_of_phases()
+        return "\n".join(lines)
+
+    def _table_of_operations(self) -> list[str]:
         titles = ("operation", "calls", "bytes", "waiting", "transferring")
         rows = [
             (
                 name,
                 str(s.calls),
-                _bytes(s.nbytes),
-                _seconds(s.waiting_s),
-                _seconds(s.transferring_s),
+                bytes_text(s.nbytes),
+                seconds_text(s.waiting_s),
+                seconds_text(s.transferring_s),
             )
             for name, s in self.operations.items()
         ]
         sentences = [
-            _sentence(name, s, rank)
+            sentence(s, rank, name)
             for name, s in self.operations.items()
             for rank in s.waited_for_s
             if s.waited_for_s[rank] > NOTEWORTHY * s.total_s
         ]
-        return "\n".join(
-            [f"rank {self.rank} of {self.size}", *_aligned([titles, *rows]), *sentences]
-        )
+        return [*aligned([titles, *rows]), *sentences]
+
+    def _table_of_phases(self) -> list[str]:
+        titles = ("phase", "entered", "computing", "waiting", "transferring")
+        rows = [
+            (
+                name,
+                str(s.entered),
+                seconds_text(s.computing_s),
+                seconds_text(s.waiting_s),
+                seconds_text(s.transferring_s),
+            )
+            for name, s in self.phases.items()
+        ]
+        sentences = [
+            sentence(s.collectives, rank, phase=name)
+            for name, s in self.phases.items()
+            for rank in s.collectives.waited_for_s
+            if s.collectives.waited_for_s[rank] > NOTEWORTHY * s.total_s
+        ]
+        return [*aligned([titles, *rows]), *sentences]
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write a row for each operation and each phase to a CSV file, UTF-8, replacing it.
+
+        The columns are ``rank``, ``size``, ``kind`` (``operation`` or ``phase``), ``name``,
+        ``entered``, ``computing_s`` (both of a phase only), ``calls``, ``bytes``, ``waiting_s``,
+        ``transferring_s`` and ``waited_calls``. Then come the rank that was waited for longest, the
+        calls in which it came last, and the seconds until it had come: ``waited_for``,
+        ``waited_for_calls``, ``waited_for_s``. A cell without a value is empty.
+
+        Parameters
+        ----------
+        path : str or path
+            A file of this rank alone, such as ``f"stats-{comm.rank}.csv"``.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from cobre_comm import LocalBackend
+        >>> comm = LocalBackend()
+        >>> comm.barrier()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / f"stats-{comm.rank}.csv"
+        ...     comm.stats().to_csv(path)
+        ...     columns, row = path.read_text().splitlines()
+        >>> columns[:20], row[:16]
+        ('rank,size,kind,name,', '0,1,operation,ba')
+        """
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self._rows())
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows of :meth:`to_csv` to a Parquet file, replacing it.
+
+        Parameters
+        ----------
+        path : str or path
+            A file of this rank alone.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pyarrow is not installed.
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        With pyarrow::
+
+            comm.stats().to_parquet(f"stats-{comm.rank}.parquet")
+            pandas.concat(map(pandas.read_parquet, glob.glob("stats-*.parquet")))
+        """
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(NO_PYARROW, name=error.name) from None
+        schema = pyarrow.schema([(name, pyarrow.type_for_alias(t)) for name, t in COLUMNS.items()])
+        parquet.write_table(pyarrow.Table.from_pylist(list(self._rows()), schema), Path(path))
+
+    def _rows(self) -> Iterator[dict[str, int | float | str]]:
+        """Yield a row for each operation and each phase, without the columns that have no value."""
+        for name, s in self.operations.items():
+            yield self._row("operation", name, s)
+        for name, phase in self.phases.items():
+            own = {"entered": phase.entered, "computing_s": phase.computing_s}
+            yield {**self._row("phase", name, phase.collectives), **own}
+
+    def _row(self, kind: str, name: str, stats: OperationStats) -> dict[str, int | float | str]:
+        row: dict[str, int | float | str] = {
+            "rank": self.rank,
+            "size": self.size,
+            "kind": kind,
+            "name": name,
+            "calls": stats.calls,
+            "bytes": stats.nbytes,
+            "waiting_s": stats.waiting_s,
+            "transferring_s": stats.transferring_s,
+            "waited_calls": stats.waited_calls,
+        }
+        if stats.waited_for_s:
+            worst = max(stats.waited_for_s, key=stats.waited_for_s.__getitem__)
+            row["waited_for"] = worst
+            row["waited_for_calls"] = stats.came_last[worst]
+            row["waited_for_s"] = stats.waited_for_s[worst]
+        return row
 
 
-def operations_of(copied: Copied, waits: NDArray[Any] | None = None) -> dict[str, OperationStats]:
+def sentence(stats: OperationStats, rank: int, operation: str = "", phase: str = "") -> str:
+    """Say in how many calls of an operation, or in a phase, a rank was waited for, and how long."""
+    calls = "call" if stats.calls == 1 else "calls"
+    which = f"{calls} of phase {phase}" if phase else f"{operation} {calls}"
+    return (
+        f"rank {rank} was waited for in {stats.came_last[rank]} of {stats.calls} {which}, "
+        f"{seconds_text(stats.waited_for_s[rank])} of {seconds_text(stats.total_s)}"
+    )
+
+
+def stats_of(copied: Copied, waits: NDArray[np.int64] | None = None) -> Stats:
     """Return the statistics in a copy of a journal.
 
     Parameters
     ----------
     copied : Copied
         The journal.
-    waits : ndarray of int64, shape (operations, size, 2), optional
+    waits : ndarray of int64, shape (operations + phases, size, 2), optional
         Calls and ticks that its rank waited for each rank. Without them, the statistics have
         only the rank that it waited for longest.
     """
-    found = {}
-    for number, name in {**OPERATIONS, LIBRARY: OWN_ROW}.items():
-        row = copied.view.operations[number]
-        calls = value(row.calls)
-        if not calls:
-            continue
-        if waits is None:
-            worst = [(value(row.worst), value(row.worst_calls), value(row.worst_ticks))]
-        else:
-            worst = [(rank, *pair) for rank, pair in enumerate(waits[number].tolist())]
-        waited = value(row.waited_ticks)
-        found[name] = OperationStats(
-            calls,
-            value(row.size_bytes),
-            copied.duration_s(waited),
-            copied.duration_s(max(value(row.ticks) - waited, 0)),
-            value(row.waited_calls),
-            {rank: count for rank, count, _ in worst if count},
-            {rank: copied.duration_s(ticks) for rank, count, ticks in worst if count},
-        )
-    return found
+    view = copied.view
+    operations = {
+        name: _collectives(copied, view.operations[number], number, waits)
+        for number, name in {**OPERATIONS, LIBRARY: OWN_ROW}.items()
+    }
+    phases = {}
+    for number, name in copied.phase_names().items():
+        row = view.phases[number]
+        if value(row.entered):
+            collectives = _collectives(copied, row.collectives, OPERATION_ROWS + number, waits)
+            total_s = copied.duration_s(copied.ticks_in_phase(number))
+            computing_s = max(total_s - collectives.total_s, 0.0)
+            phases[name] = PhaseStats(value(row.entered), computing_s, collectives)
+    called = {name: stats for name, stats in operations.items() if stats.calls}
+    return Stats(value(view.rank), value(view.size), called, phases)
 
 
-def table_of_ranks(title: str, size: int, ranks: Mapping[int, Mapping[str, OperationStats]]) -> str:
-    """Return the table over all ranks: least, mean and most, and the rank that is waited for.
-
-    Parameters
-    ----------
-    title : str
-        Its first line begins with this.
-    size : int
-        Number of ranks of the communicator.
-    ranks : mapping of int to mapping
-        The statistics of the ranks that are known.
-    """
-    names = list(dict.fromkeys(name for stats in ranks.values() for name in stats))
-    titles = ("operation", "calls", "bytes", "waiting: least", "mean", "most", "transferring: mean")
-    rows, sentences = [titles], []
-    for name in names:
-        of_name = {rank: stats[name] for rank, stats in ranks.items() if name in stats}
-        each = of_name.values()
-        waits = [s.waiting_s for s in each]
-        rows.append(
-            (
-                name,
-                str(max(s.calls for s in each)),
-                _bytes(sum(s.nbytes for s in each)),
-                _seconds(min(waits)),
-                _seconds(fmean(waits)),
-                _seconds(max(waits)),
-                _seconds(fmean(s.transferring_s for s in each)),
-            )
-        )
-        sentences += _straggler(name, each)
-    lines = [f"{title}: {_of(ranks, size)}", *_aligned(rows), *sentences]
-    return "\n".join(lines)
-
-
-def _of(ranks: Iterable[int], size: int) -> str:
-    """Say which ranks a table covers, and which it lacks."""
-    known = sorted(ranks)
-    if len(known) == size:
-        return "1 rank" if size == 1 else f"{size} ranks"
-    missing = [rank for rank in range(size) if rank not in known]
-    seen, unseen = runs_of(known, ", "), runs_of(missing, ", ")
-    return f"ranks {seen} of {size}; without {unseen}, which this rank cannot read"
-
-
-def runs_of(numbers: Sequence[int], separator: str) -> str:
-    """Return ascending numbers as in ``0-3,8``."""
-    return separator.join(runs(numbers))
-
-
-def _straggler(name: str, each: Iterable[OperationStats]) -> list[str]:
-    """Say which rank the others waited for longest, in the words of the one that waited most."""
-    told = [(rank, s) for s in each for rank in s.waited_for_s]
-    together: dict[int, float] = {}
-    for rank, stats in told:
-        together[rank] = together.get(rank, 0.0) + stats.waited_for_s[rank]
-    if not together:
-        return []
-    worst = max(together, key=together.__getitem__)
-    stats = max((s for r, s in told if r == worst), key=lambda s: s.waited_for_s[worst])
-    if stats.waited_for_s[worst] <= NOTEWORTHY * stats.total_s:
-        return []
-    return [_sentence(name, stats, worst)]
-
-
-def _sentence(name: str, stats: OperationStats, rank: int) -> str:
-    calls = "call" if stats.calls == 1 else "calls"
-    return (
-        f"rank {rank} was waited for in {stats.came_last[rank]} of {stats.calls} {name} {calls}, "
-        f"{_seconds(stats.waited_for_s[rank])} of {_seconds(stats.total_s)}"
+def _collectives(
+    copied: Copied, row: View, number: int, waits: NDArray[np.int64] | None
+) -> OperationStats:
+    """Return what a row of operations, or of a phase, says of its collectives."""
+    if waits is None:
+        worst = [(value(row.worst), value(row.worst_calls), value(row.worst_ticks))]
+    else:
+        worst = [(rank, *pair) for rank, pair in enumerate(waits[number].tolist())]
+    waited = value(row.waited_ticks)
+    return OperationStats(
+        value(row.calls),
+        value(row.size_bytes),
+        copied.duration_s(waited),
+        copied.duration_s(max(value(row.ticks) - waited, 0)),
+        value(row.waited_calls),
+        {rank: count for rank, count, _ in worst if count},
+        {rank: copied.duration_s(ticks) for rank, count, ticks in worst if count},
     )
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the rows as lines, the first column aligned left and the others right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if index == 0 else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-
-
-def _seconds(seconds: float) -> str:
-    """Return a time as text, in s, ms or us."""
-    for unit, scale in (("s", 1.0), ("ms", 1e3)):
-        if seconds * scale >= 1.0:
-            return f"{seconds * scale:.3g} {unit}" if seconds * scale < 1000 else f"{seconds:.0f} s"
-    return f"{seconds * 1e6:.3g} us"
-
-
-def _bytes(count: float) -> str:
-    for unit in UNITS:
-        if count < 1000 or unit == UNITS[-1]:
-            break
-        count /= 1000
-    return f"{count:.0f} {unit}" if unit == UNITS[0] else f"{count:.3g} {unit}"

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from cobre_kernels.collective.seeing.journal import ANOTHER_NODE, CLOSED_WELL
 
 from cobre_comm.backends import SPECS
-from cobre_comm.journal.stats import runs_of
+from cobre_comm.journal.stats import stats_of
+from cobre_comm.journal.tables import table_of_phases
+from cobre_comm.journal.texts import runs_of
 from cobre_comm.status.find import SeenRank
 
 _NAMES = {spec.number: spec.name for spec in SPECS}
@@ -54,15 +56,18 @@ def _describe(group: Sequence[SeenRank]) -> str:
     unseen = sorted(set(range(first.size)) - {seen.journal.rank for seen in ranks})
     if unseen:
         lines.append(f"  not seen (elsewhere, or ended): rank {runs_of(unseen, ',')}")
-    return "\n".join([*lines, *_blame(ranks)])
+    phases = table_of_phases([stats_of(seen.journal.copied) for seen in ranks])
+    return "\n".join([*lines, *_blame(ranks), *(f"  {line}" for line in phases)])
 
 
 def _line(seen: SeenRank) -> str:
-    """Return the line on one rank: its process, its last call, its wait."""
+    """Return the line on one rank: its process, its phase, its last call, its wait."""
     own, process = seen.journal, seen.process
     where = "its process has ended;" if process is None else f"pid {process.pid:<8}"
     if process is not None and _is_still(seen):
         where += "STOPPED;"
+    if own.phase:
+        where += f" phase {own.phase};"
     if not own.calls:
         return f"{where} no call yet"
     last = own.calls[-1]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cobre_kernels.machine import record_types
 from cobre_kernels.machine.compiling import hashing
-from numba import guvectorize, njit, types, vectorize
+from numba import TypingError, guvectorize, njit, prange, types, vectorize
 
 from cobre_comm import CollectiveFailed, InvalidCommunicator, InvalidRoot, LocalBackend
 from cobre_comm.jit import types as jit_types
@@ -137,6 +137,32 @@ def test_rank_and_size_over_local_are_constants():
         line for line in body_of(rank_and_size).splitlines() if not counted.search(line)
     )
     assert not re.search(r"\b(call|invoke|load)\b", body), body
+
+
+@njit(parallel=True)
+def enter_in_a_parallel_loop(comm, number):
+    for _ in prange(4):
+        comm.enter(number)
+
+
+@njit
+def name_a_phase(comm):
+    return comm.phase_number("a")
+
+
+@njit
+def begin_a_phase(comm):
+    return comm.phase("a")
+
+
+def test_phases_in_compiled_code_are_of_one_thread_and_go_by_numbers():
+    with LocalBackend() as comm:
+        number = comm.phase_number("a")
+        told = str(raises(TypingError, enter_in_a_parallel_loop, comm, number))
+        assert "enter cannot be called inside prange" in told
+        for function, name in ((name_a_phase, "phase_number"), (begin_a_phase, "phase")):
+            told = str(raises(TypingError, function, comm))
+            assert f"comm.{name} works in Python alone: pass the number of the phase" in told
 
 
 @pytest.mark.slow

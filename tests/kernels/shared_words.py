@@ -16,7 +16,7 @@ JOURNAL = {
         ("magic", "pid", "rank", "size", "backend", "communicator", "born_ticks", "born_ns"), TOLD
     ),
     **dict.fromkeys(("ended", "awaited", "awaited_in", "awaited_since"), TOLD),
-    "called": ADDED,
+    **dict.fromkeys(("called", "named", "phase"), ADDED),
 }
 NOTED = dict.fromkeys(
     ("number", "signature", "count", "size_bytes", "entered", "left", "came", "last"), ADDED
@@ -59,6 +59,7 @@ WORDS = {
     **{f"Journal.{name}": operations for name, operations in JOURNAL.items()},
     **{f"NotedCall.{name}": operations for name, operations in NOTED.items()},
     **{f"Operation.{name}": operations for name, operations in OPERATION.items()},
+    **dict.fromkeys(("Phase.entered", "Phase.ticks"), ADDED),
     "Letters.value": ADDED,
     "Raised.rank": ADDED,
     # Words of Control, and RankBlock.pid: kernels get their address alone.

@@ -10,7 +10,13 @@ from cobre_kernels.collective import calls, comm, dtypes, status
 from cobre_kernels.collective.comm import COMM, FAILURE
 from cobre_kernels.collective.reduction import fold
 from cobre_kernels.collective.seeing import journal
-from cobre_kernels.collective.seeing.journal import JOURNAL, NOTED_CALL, OPERATION, RAISED
+from cobre_kernels.collective.seeing.journal import (
+    JOURNAL,
+    NOTED_CALL,
+    OPERATION,
+    PHASE,
+    RAISED,
+)
 from cobre_kernels.machine.record import LINE_BYTES, RECORDS, WORD_BYTES
 from cobre_kernels.nodes.records import STAGING
 from cobre_kernels.shm import control
@@ -97,10 +103,10 @@ def test_torn_mark_cannot_be_taken_for_another():
 
 def test_a_new_layout_of_shared_memory_has_a_new_mark():
     segment = [record.size_bytes for record in (CONTROL, RANK_BLOCK, CELL, STAGING)]
-    assert (control.LAYOUT_VERSION, segment) == (4, [384, 512, 128, 128]), "raise LAYOUT_VERSION"
-    journals = [record.size_bytes for record in (JOURNAL, OPERATION, NOTED_CALL, RAISED)]
+    assert (control.LAYOUT_VERSION, segment) == (5, [384, 512, 128, 128]), "raise LAYOUT_VERSION"
+    journals = [record.size_bytes for record in (JOURNAL, OPERATION, PHASE, NOTED_CALL, RAISED)]
     mark = journal.JOURNAL_MAGIC.to_bytes(8, "little")
-    assert (mark, journals) == (b"CBREJRN3", [6528, 64, 64, 256]), "raise JOURNAL_MAGIC"
+    assert (mark, journals) == (b"CBREJRN4", [10752, 64, 128, 64, 256]), "raise JOURNAL_MAGIC"
 
 
 # ------------------------------------------------------------------------------------------- codes

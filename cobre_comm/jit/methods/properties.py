@@ -1,10 +1,14 @@
-"""``rank``, ``size``, ``is_leader`` and ``stop_requested``, which wait for no other rank."""
+"""``rank``, ``size``, ``is_leader``, ``stop_requested`` and ``enter``, which wait for no rank."""
 
 from __future__ import annotations
 
-from cobre_kernels.collective.calls import STOP
+from cobre_kernels.collective import phases, status
+from cobre_kernels.collective.calls import BARRIER, ENTER, STOP
+from cobre_kernels.collective.guard import usability
 from cobre_kernels.machine.atomics import load_relaxed
 
+from cobre_comm.failure import Failure
+from cobre_comm.jit.arguments import integer_reader, is_integer, refused
 from cobre_comm.jit.attributes import attribute, method
 from cobre_comm.jit.records import check_usable, record_of
 from cobre_comm.jit.types import CommType
@@ -43,3 +47,27 @@ def _stop_requested(comm):
         return record.signature & STOP != 0
 
     return stop_requested
+
+
+@method(CommType, "enter", in_prange=False)
+def _enter(comm, number):
+    if not is_integer(number):
+        problem = f"enter: number must be an integer, got {number}"
+
+        def refuse(comm, number):
+            refused(record_of(comm), ENTER, status.REFUSED)
+            raise TypeError(problem)
+
+        return refuse
+    to_int = integer_reader(number)
+
+    def enter(comm, number):
+        record = record_of(comm)
+        before = phases.enter(record, to_int(number))
+        if before < 0:
+            refused(record, ENTER, -before)
+            explain(record, ENTER, -before, 0, 0)
+            raise Failure
+        return before
+
+    return enter

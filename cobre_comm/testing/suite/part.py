@@ -20,6 +20,7 @@ FEATURES = {
     "njit": "be an argument of compiled code",
     "regions": "make shared regions",
     "work": "share work out (`create_work`)",
+    "phases": "attribute time to phases (`phase`, `enter`)",
     "split": "split and split_local",
     "liveness": "see by itself that the process of a rank has ended",
     "lines": "tell in the log of a rank that is late, but alive",

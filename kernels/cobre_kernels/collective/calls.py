@@ -36,6 +36,8 @@ CREATE_WORK = 13
 RESET = 14
 COSTS = 15
 CLAIM = 16  # no collective: for what the caller is told
+ENTER = 17  # likewise, and so is the next one
+PHASE_NUMBER = 18
 
 OPERATIONS = {
     BARRIER: "barrier",
@@ -54,6 +56,8 @@ OPERATIONS = {
     RESET: "reset",
     COSTS: "costs",
     CLAIM: "claim",
+    ENTER: "enter",
+    PHASE_NUMBER: "phase_number",
 }
 
 HASH_MASK = 0x1FFFFFFF

@@ -71,6 +71,26 @@ def release(comm):
 
 
 @routine
+def borrow(comm):
+    """Take the communicator to note something, also a broken one; return what the guard held.
+
+    Unless that is IDLE or BROKEN, it is not taken. The exchanges pair with the stores in
+    :func:`release`, :func:`release_broken` and :func:`give_back`, as that in :func:`acquire` does.
+    """
+    found = compare_exchange(comm.guard, states.IDLE, states.BUSY)
+    if found == states.BROKEN:
+        found = compare_exchange(comm.guard, states.BROKEN, states.BUSY)
+    return found
+
+
+@routine
+def give_back(comm, held):
+    """Let the guard hold again what :func:`borrow` has found."""
+    # Release: pairs with the exchanges in acquire and borrow.
+    store_release(comm.guard, held)
+
+
+@routine
 def release_broken(comm, outcome):
     """Break the communicator; the status and the failure records stay readable."""
     comm.failure = outcome

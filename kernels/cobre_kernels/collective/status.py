@@ -15,6 +15,7 @@ BUFFERS_OVERLAP = 5  # send and recv share memory in a way that is not allowed
 WRONG_TABLES = 6  # len(counts) or len(displs) is not size
 BAD_ROOT = 7
 BAD_OP = 8
+BAD_PHASE = 17  # enter: no phase has this number
 BUSY_ELSEWHERE = 9  # another thread is inside a collective of this communicator
 UNALIGNED = 10
 REFUSED = 12  # in @njit code: by the types of the arguments

@@ -26,7 +26,7 @@ from cobre_kernels.collective.seeing.journal import JOURNAL
 from cobre_kernels.machine.record import LINE_BYTES, Record, memory, own_rows, shared
 
 PAGE_BYTES = 4096
-LAYOUT_VERSION = 4
+LAYOUT_VERSION = 5
 MAGIC = 0x314D4D4F43455243  # "CRECOMM1", little-endian
 UNFINISHED = 0x304D4D4F43455243  # "CRECOMM0"
 

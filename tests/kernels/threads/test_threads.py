@@ -30,7 +30,7 @@ UNSEEN = (
     *(
         word
         for word in WORDS
-        if word.startswith(("Journal", "NotedCall", "Operation", "Letters", "Raised"))
+        if word.startswith(("Journal", "NotedCall", "Operation", "Phase", "Letters", "Raised"))
     ),
 )
 # A part of the report on each mistake: a race, or an operation that is not stated.

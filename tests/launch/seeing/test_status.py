@@ -13,7 +13,7 @@ from tests.grid import slow
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre
 from tests.launch.mpi_libraries import needs
 
-WAIT = PROGRAMS / "wait.py"
+WAIT, PHASES = PROGRAMS / "wait.py", PROGRAMS / "phases.py"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
@@ -50,6 +50,22 @@ def test_a_stopped_rank_is_named(name):
             assert re.match(known, line)
         assert "STOPPED" in lines[1]
         os.kill(pids[1], signal.SIGCONT)
+
+
+def test_the_phase_of_each_rank_is_shown_and_its_time_so_far():
+    with Running("run", "-n", 2, "--backend", "shm", PHASES, "late") as job:
+        pids = {rank: known[0] for rank, known in job.wait_ready(2).items()}
+        said = status_until(job_of(pids[0]), "waited for: rank 0, by rank 1").splitlines()
+        assert re.match(
+            r"  rank 0 +pid \d+ +phase late; in its own code for [\d.]+ s since #", said[1]
+        )
+        assert re.match(r"  rank 1 +pid \d+ +phase meet; in #\d+ barrier\(\) for [\d.]+ s", said[2])
+        table = said[said.index("  least, mean and most of these ranks, by phase:") + 1 :]
+        assert table[0].split() == [
+            "phase", "entered", "computing", "waiting", "transferring", "imbalance",
+        ]  # fmt: skip
+        rows = [line.split()[0] for line in table[1:] if not line.startswith("  rank")]
+        assert rows == ["forward", "backward", "late", "meet", "outside"]
 
 
 def test_a_job_that_is_not_there():

@@ -1,5 +1,6 @@
 """``COBRE_COMM_TRACE``: every call of every rank, in files that Perfetto opens."""
 
+import itertools
 import json
 import os
 import re
@@ -14,7 +15,8 @@ from tests.command import python
 from tests.grid import slow
 from tests.launch.command import PROGRAMS, Running, cobre, environment
 
-TRACED = PROGRAMS / "traced.py"
+TRACED, PHASES = PROGRAMS / "traced.py", PROGRAMS / "phases.py"
+STEPS = 1500  # of phases.py: its spans and calls do not fit into memory
 TIMES = 10_000  # more than fit into memory, twice
 APART_US = 1000.0  # what two readings of clocks may differ by on a busy machine
 
@@ -87,6 +89,40 @@ def test_a_rank_that_is_killed_leaves_a_trace_and_the_others_their_failed_call(t
     assert any("its process was killed" in str(event) for event in events)
     _, events = calls_of(tmp_path, 0)
     assert any(event["name"] == "barrier (failed)" for event in events)
+
+
+def spans_of(folder, rank):
+    """Return (name, begin, end) of the phases of a rank, in their order."""
+    _, events = calls_of(folder, rank)
+    phases = [event for event in events if event.get("cat") == "phase"]
+    return sorted((e["ts"], round(e["ts"] + e["dur"], 3), e["name"]) for e in phases)
+
+
+@pytest.mark.parametrize("way", ["", "killed"])
+def test_phases_are_spans_with_their_calls_inside(tmp_path, way):
+    done = cobre(
+        "run", "-n", 2, "--backend", "shm", PHASES, way,
+        COBRE_COMM_TRACE=str(tmp_path), COBRE_COMM_STATS="1",
+    )  # fmt: skip
+    assert done.returncode == (137 if way else 0)
+    for rank in range(2):
+        spans = spans_of(tmp_path, rank)
+        expected = [*(["forward", "backward"] * STEPS), "killed"]
+        if way == "killed" and rank == 1:  # its last rows are lost
+            assert len(spans) > STEPS // 2
+            expected = expected[: len(spans)]
+        assert [name for *_, name in spans] == expected
+        assert all(one[1] <= other[0] for one, other in itertools.pairwise(spans)), spans
+        calls, _ = calls_of(tmp_path, rank)
+        inside = [
+            sum(begin <= call["ts"] and call["ts"] + call["dur"] <= end for call in calls)
+            for begin, end, name in spans
+            if name != "killed"
+        ]
+        assert inside == ([1, 2] * STEPS)[: len(inside)]
+    rows = [line.split() for line in done.stderr.splitlines() if line.startswith("[0]")]
+    names = [row[1] for row in rows if row[-1] == "%"]
+    assert names == ["forward", "backward", "killed", "outside"]
 
 
 def one_is_killed(comm):

@@ -18,6 +18,11 @@ hand the words on, and note those of other nodes in their own journal, where the
 
 The library's own collectives, inside ``split`` for example, count in the row LIBRARY.
 
+Phases. From the first name of a phase on, a call also counts in the phase under way
+(``collective/phases.py``). The word ``ticks`` of a phase tells by itself whether it is under way:
+while it is, the ticks when it was entered are taken off, so that the word is below zero. So a
+reader who adds the ticks of now to such a word needs no other word to go with it.
+
 Times are ticks (``machine/ticks.py``); ``born_ticks`` and ``born_ns`` are one moment.
 """
 
@@ -33,17 +38,24 @@ from cobre_kernels.machine.record import (
     WORD_BYTES,
     Record,
     own_rows,
+    part,
     shared,
     word,
 )
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.machine.ticks import ticks
 
-JOURNAL_MAGIC = 0x334E524A45524243  # "CBREJRN3", little-endian
+JOURNAL_MAGIC = 0x344E524A45524243  # "CBREJRN4", little-endian
 CALLS = 64  # a power of two
 SHORT_BYTES = 64  # of a call that is noted after its first step has begun
 OPERATION_ROWS = max(OPERATIONS) + 1  # by its number
 LIBRARY = 0  # no number of an operation: the row of the library's own collectives
+OUTSIDE = 0  # the phase of a rank that is in none
+PHASES = 30  # that have names, numbered from 1 on
+IN_LIBRARY = PHASES + 1  # the phase of a rank in a method that calls the library's own collectives
+PHASE_ROWS = PHASES + 2
+NAME_WORDS = 6
+NAME_BYTES = NAME_WORDS * WORD_BYTES
 JOB_WORDS = 8
 RAISED_ROWS = 4  # exceptions whose words a rank keeps: its own, and those that it has heard of
 RAISED_WORDS = 31
@@ -66,7 +78,7 @@ NOTED_CALL = Record(
 
 OPERATION = Record(
     "Operation",
-    "The calls of one rank of one operation, and their time; shared, written by that rank.",
+    "The calls of one rank of one operation, or in one phase; shared, written by that rank.",
     calls=shared("completed calls"),
     size_bytes=shared("bytes that they contributed"),
     ticks=shared("ticks from entering to leaving"),
@@ -78,6 +90,15 @@ OPERATION = Record(
 )
 
 LETTERS = Record("Letters", "Eight letters, as UTF-8.", value=shared("letters"))
+
+PHASE = Record(
+    "Phase",
+    "A phase of the program, and the time of one rank in it; shared, written by that rank.",
+    entered=shared("times that the rank has entered it"),
+    ticks=shared("ticks in it; while the rank is in it, less the ticks when it entered"),
+    collectives=part(OPERATION, "the collectives in it"),
+    name=own_rows(LETTERS, "its name, zeros behind it", NAME_WORDS),
+)
 
 RAISED = Record(
     "Raised",
@@ -104,8 +125,11 @@ JOURNAL = Record(
     awaited=shared("the rank that is waited for, or ANOTHER_NODE; NOBODY: it has come"),
     awaited_in=shared("number of the call in which it is waited for"),
     awaited_since=shared("ticks when the wait for it became slow"),
+    named=shared("how many phases have names; 0: no time is attributed to phases"),
+    phase=shared("number of the phase under way"),
     raised=own_rows(RAISED, "exceptions, as they are heard of", RAISED_ROWS, begins_line=True),
     operations=own_rows(OPERATION, "one for each operation", OPERATION_ROWS, begins_line=True),
+    phases=own_rows(PHASE, "one for each phase, by its number", PHASE_ROWS, begins_line=True),
     calls=own_rows(NOTED_CALL, "the last calls; call n is in row n modulo CALLS", CALLS),
 )
 CLOSED_WELL = -1
@@ -116,7 +140,7 @@ NOTED_BYTES = NOTED_CALL.size_bytes
 
 WAITED = Record(
     "Waited",
-    "How one rank was waited for, in one operation.",
+    "How one rank was waited for, in one operation or one phase.",
     calls=word("calls in which it came last"),
     ticks=word("ticks until it had come"),
 )
@@ -209,14 +233,25 @@ def note_left(comm):
     noted = noted_call(journal, load_relaxed(journal.called))
     left = ticks()
     store_release(noted.left, left)
-    row = _row_of(comm.signature)
-    operation = journal.operations[row]
-    entered = load_relaxed(noted.entered)
-    _add(operation.calls, 1)
-    _add(operation.size_bytes, comm.size_bytes)
-    _add(operation.ticks, left - entered)
     if comm.came != 0:
-        _count_wait(comm, operation, noted, comm.came - entered)
+        store_release(noted.last, comm.last)
+        store_release(noted.came, comm.came)
+    row = _row_of(comm.signature)
+    entered = load_relaxed(noted.entered)
+    _count(comm, journal.operations[row], row, entered, left)
+    if load_relaxed(journal.named) != 0:
+        phase = load_relaxed(journal.phase)
+        _count(comm, journal.phases[phase].collectives, OPERATION_ROWS + phase, entered, left)
+
+
+@routine
+def _count(comm, operation, row, entered, left):
+    """Count a call in a row of operations or phases."""
+    add(operation.calls, 1)
+    add(operation.size_bytes, comm.size_bytes)
+    add(operation.ticks, left - entered)
+    if comm.came != 0:
+        _count_wait(comm, operation, row, comm.came - entered)
 
 
 @routine
@@ -229,20 +264,18 @@ def _row_of(signature):
 
 
 @routine
-def _add(address, amount):
+def add(address, amount):
     """Add to a word that no other rank writes. The release pairs with copy_journal_kernel."""
     store_release(address, load_relaxed(address) + amount)
 
 
 @routine
-def _count_wait(comm, operation, noted, waited):
+def _count_wait(comm, operation, row, waited):
     """Count the rank that came last. The releases pair with the loads in copy_journal_kernel."""
     last = comm.last
-    store_release(noted.last, last)
-    store_release(noted.came, comm.came)
-    _add(operation.waited_calls, 1)
-    _add(operation.waited_ticks, waited)
-    waits = comm.waits[_row_of(comm.signature) * comm.size + last]
+    add(operation.waited_calls, 1)
+    add(operation.waited_ticks, waited)
+    waits = comm.waits[row * comm.size + last]
     waits.calls += 1
     waits.ticks += waited
     if waits.ticks > load_relaxed(operation.worst_ticks):
@@ -279,8 +312,19 @@ def note_no_wait(comm):
 
 @routine
 def note_end(comm, status):
-    """Show how the communicator ended. The release pairs with the load in copy_journal_kernel."""
-    store_release(comm.journal.ended, status)
+    """Show how the communicator ended. The release pairs with the load in copy_journal_kernel.
+
+    The time of a call that has failed counts as waiting in its phase, and so not as computing.
+    """
+    journal = comm.journal
+    called = load_relaxed(journal.called)
+    noted = noted_call(journal, called)
+    if called != 0 and load_relaxed(noted.left) == 0 and load_relaxed(journal.named) != 0:
+        collectives = journal.phases[load_relaxed(journal.phase)].collectives
+        took = ticks() - load_relaxed(noted.entered)
+        add(collectives.ticks, took)
+        add(collectives.waited_ticks, took)
+    store_release(journal.ended, status)
 
 
 @routine

@@ -1,38 +1,46 @@
 """The trace: every call of a rank as a row of a file, if a trace was asked for.
 
-A rank adds a row when a call has its result, also inside an ``@njit`` loop. Rows gather in private
+A rank adds a row when a call has its result, and when it leaves a phase, also inside an ``@njit``
+loop. A phase that gets a name adds a row too, with its letters. Rows gather in private
 memory, and a full buffer goes to the file by write(2). Each buffer ends with a row that holds one
 moment on both clocks, ticks and the monotonic clock: between two such rows ticks turn into times.
 After a write that fails the file gets nothing more, so that no row follows one that is cut; the
 calls that it lacks are counted.
 """
 
+from typing import NamedTuple
+
 from cobre_kernels.collective.comm import COMM
-from cobre_kernels.collective.seeing.journal import noted_call
+from cobre_kernels.collective.seeing.journal import NAME_WORDS, OUTSIDE, noted_call
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine import libc
-from cobre_kernels.machine.atomics import load_relaxed
+from cobre_kernels.machine.atomics import load_relaxed, peek, poke
 from cobre_kernels.machine.kernel import kernel
-from cobre_kernels.machine.record import Record, rows, word
+from cobre_kernels.machine.record import WORD_BYTES, Record, rows, word
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.machine.ticks import ticks
 
 LOOKS = 5  # at both clocks
+# In place of the number of a call.
+MOMENT = 0
+PHASE_LEFT = -1
+PHASE_NAMED = -2
 
 TRACED_CALL = Record(
     "TracedCall",
-    "A row of the trace's file: a call, or one moment on both clocks.",
-    number=word("number of the call; 0: a moment"),
-    signature=word("signature of the call; of a moment, its ticks"),
-    count=word("the rank's own number of elements; of a moment, the monotonic clock"),
+    "A row of the trace's file: a call, a phase, or one moment on both clocks.",
+    number=word("number of the call, or MOMENT, PHASE_LEFT or PHASE_NAMED"),
+    signature=word("signature of the call; of a moment, its ticks; of a phase, its number"),
+    count=word("elements of the rank; of a moment, the monotonic clock; here a name begins"),
     size_bytes=word("bytes that the rank contributed"),
-    entered=word("ticks when it entered"),
-    left=word("ticks when it had its result"),
+    entered=word("ticks when it entered the call or the phase"),
+    left=word("ticks when it had the result, or left the phase"),
     came=word("ticks when the last rank had come; 0: it waited for nobody"),
     last=word("the rank that came last, if it waited"),
 )
 
 TRACED_BYTES = TRACED_CALL.size_bytes
+NAME_OFFSET = TRACED_CALL.offsets["count"]
 
 TRACE = Record(
     "Trace",
@@ -40,9 +48,26 @@ TRACE = Record(
     fd=word("file to which rows go; negative: it can be written no more"),
     used=word("rows in memory"),
     capacity=word("rows that go to the file together; memory has room for one more, the moment"),
-    lost=word("calls that the file lacks"),
+    lost=word("calls that the file lacks; leaving a phase counts as one"),
+    add_phase=word("kernel that adds a phase which the rank leaves"),
+    add_name=word("kernel that adds the name of a phase"),
+    entered=word("ticks when the rank entered the phase under way"),
     rows=rows("TracedCall", "the rows that are not in the file yet"),
 )
+
+
+class Left(NamedTuple):
+    """A phase that a rank leaves, by its number, and the ticks of that."""
+
+    phase: int
+    ticks: int
+
+
+class Named(NamedTuple):
+    """The number of a phase; and NAME_WORDS words of letters at an address, its name."""
+
+    phase: int
+    words: int
 
 
 @kernel(COMM)
@@ -60,10 +85,42 @@ def trace_call_kernel(comm):
     row.left = load_relaxed(noted.left)
     row.came = load_relaxed(noted.came)
     row.last = load_relaxed(noted.last)
+    _keep_row(trace)
+    return OK
+
+
+@kernel(TRACE, Left)
+def trace_phase_kernel(trace, call):
+    """Add the phase that the rank leaves, and note when the next one begins."""
+    if call.phase != OUTSIDE:
+        row = trace.rows[trace.used]
+        row.number = PHASE_LEFT
+        row.signature = call.phase
+        row.entered = trace.entered
+        row.left = call.ticks
+        _keep_row(trace)
+    trace.entered = call.ticks
+    return OK
+
+
+@kernel(TRACE, Named)
+def trace_name_kernel(trace, call):
+    """Add the name of a phase."""
+    row = trace.rows[trace.used]
+    row.number = PHASE_NAMED
+    row.signature = call.phase
+    for index in range(NAME_WORDS):
+        poke(row.address + NAME_OFFSET + index * WORD_BYTES, peek(call.words + index * WORD_BYTES))
+    _keep_row(trace)
+    return OK
+
+
+@routine
+def _keep_row(trace):
+    """Keep the row that has been filled; write all of them, if no more fit."""
     trace.used += 1
     if trace.used == trace.capacity:
         _write_out(trace)
-    return OK
 
 
 @kernel(TRACE)
@@ -93,7 +150,7 @@ def _write_out(trace):
 @routine
 def _note_moment(row):
     """Note one moment on both clocks: of LOOKS pairs of readings, the one that was over soonest."""
-    row.number = 0
+    row.number = MOMENT
     shortest = -1
     for _ in range(LOOKS):
         before = ticks()
@@ -105,4 +162,4 @@ def _note_moment(row):
             row.count = now_ns
 
 
-KERNELS = (trace_call_kernel, write_trace_kernel)
+KERNELS = (trace_call_kernel, trace_phase_kernel, trace_name_kernel, write_trace_kernel)

@@ -1,0 +1,142 @@
+"""Tables over several ranks: by operation, and by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from cobre_comm.journal.reading import OUTSIDE_ROW, OWN_ROW
+from cobre_comm.journal.stats import (
+    NO_CALLS,
+    NOTEWORTHY,
+    OperationStats,
+    PhaseStats,
+    Stats,
+    sentence,
+)
+from cobre_comm.journal.texts import aligned, bytes_text, runs_of, seconds_text, spread_text
+
+_NOT_ENTERED = PhaseStats(0, 0.0, NO_CALLS)
+
+
+def table_of_ranks(title: str, ranks: Sequence[Stats]) -> str:
+    """Return the table over all ranks: least, mean and most, and the rank that is waited for.
+
+    Parameters
+    ----------
+    title : str
+        Its first line begins with this.
+    ranks : sequence of Stats
+        The statistics of the ranks that are known, at least one.
+    """
+    lines = [f"{title}: {_of(ranks)}", *_table_of_operations(ranks), *table_of_phases(ranks)]
+    return "\n".join(lines)
+
+
+def _table_of_operations(ranks: Sequence[Stats]) -> list[str]:
+    titles = ("operation", "calls", "bytes", "waiting: least", "mean", "most", "transferring: mean")
+    rows, sentences = [titles], []
+    for name in dict.fromkeys(name for stats in ranks for name in stats.operations):
+        each = [stats.operations[name] for stats in ranks if name in stats.operations]
+        waits = [s.waiting_s for s in each]
+        rows.append(
+            (
+                name,
+                str(max(s.calls for s in each)),
+                bytes_text(sum(s.nbytes for s in each)),
+                seconds_text(min(waits)),
+                seconds_text(fmean(waits)),
+                seconds_text(max(waits)),
+                seconds_text(fmean(s.transferring_s for s in each)),
+            )
+        )
+        sentences += _straggler(each, [s.total_s for s in each], operation=name)
+    return [*aligned(rows), *sentences]
+
+
+def table_of_phases(ranks: Sequence[Stats]) -> list[str]:
+    """Return the lines of the table of phases; none for a program without phases.
+
+    A rank that has not entered a phase has computed for 0 s there.
+
+    Parameters
+    ----------
+    ranks : sequence of Stats
+        The statistics of the ranks that are known.
+    """
+    names = dict.fromkeys(name for stats in ranks for name in stats.phases)
+    rows = [("phase", "entered", "computing", "waiting", "transferring", "imbalance")]
+    sentences = []
+    for name in sorted(names, key=lambda name: name in (OUTSIDE_ROW, OWN_ROW)):
+        each = [stats.phases.get(name, _NOT_ENTERED) for stats in ranks]
+        computing = [phase.computing_s for phase in each]
+        rows.append(
+            (
+                name,
+                str(max(phase.entered for phase in each)),
+                spread_text(computing),
+                spread_text([phase.waiting_s for phase in each]),
+                spread_text([phase.transferring_s for phase in each]),
+                f"{100 * imbalance(computing):.0f} %",
+            )
+        )
+        collectives = [phase.collectives for phase in each]
+        sentences += _straggler(collectives, [phase.total_s for phase in each], phase=name)
+    if not names:
+        return []
+    return ["least, mean and most of these ranks, by phase:", *aligned(rows), *sentences]
+
+
+def imbalance(computing: Sequence[float]) -> float:
+    """Return the share of the longest computing that equal shares would save: 1 - mean / most.
+
+    This is what the load balance of the POP metrics, mean / most, lacks to 1.
+
+    Source: M. Wagner et al., "A Structured Approach to Performance Analysis", Tools for High
+    Performance Computing 2017, Springer (2019).
+
+    Parameters
+    ----------
+    computing : sequence of float
+        Seconds of each rank.
+    """
+    most = max(computing)
+    return 1.0 - fmean(computing) / most if most > 0.0 else 0.0
+
+
+def _of(ranks: Sequence[Stats]) -> str:
+    """Say which ranks a table covers, and which it lacks."""
+    known, size = sorted(stats.rank for stats in ranks), ranks[0].size
+    if len(known) == size:
+        return "1 rank" if size == 1 else f"{size} ranks"
+    missing = [rank for rank in range(size) if rank not in known]
+    seen, unseen = runs_of(known, ", "), runs_of(missing, ", ")
+    return f"ranks {seen} of {size}; without {unseen}, which this rank cannot read"
+
+
+def _straggler(
+    each: Sequence[OperationStats], totals_s: Sequence[float], operation: str = "", phase: str = ""
+) -> list[str]:
+    """Say which rank the others waited for longest, in the words of the one that waited most.
+
+    Parameters
+    ----------
+    each : sequence of OperationStats
+        Of the ranks, for one operation or in one phase.
+    totals_s : sequence of float
+        The seconds of each rank of which the wait must be a noteworthy share.
+    operation, phase : str
+        The name of the one or of the other.
+    """
+    together: dict[int, float] = {}
+    for stats in each:
+        for rank, seconds in stats.waited_for_s.items():
+            together[rank] = together.get(rank, 0.0) + seconds
+    if not together:
+        return []
+    worst = max(together, key=together.__getitem__)
+    told = [pair for pair in zip(each, totals_s, strict=True) if worst in pair[0].waited_for_s]
+    stats, total_s = max(told, key=lambda pair: pair[0].waited_for_s[worst])
+    if stats.waited_for_s[worst] <= NOTEWORTHY * total_s:
+        return []
+    return [sentence(stats, worst, operation, phase)]

@@ -1,0 +1,116 @@
+"""Phases: the parts of a program to which a rank attributes its time.
+
+A rank is in one phase at a time: in one that has a name, in OUTSIDE, or in IN_LIBRARY. When it
+enters another one, the ticks of now are added to the phase that it leaves, and taken off the one
+that it enters (``seeing/journal.py``). What it spends in collectives counts in the phase under way
+when they return. The rest of a phase is computing, which a reader works out.
+
+Nothing is attributed before the first phase has a name. A rank that enters or names a phase
+borrows the guard: the journal of a closed communicator may be gone, and another thread may be
+inside a collective, which counts in a phase.
+"""
+
+from typing import NamedTuple
+
+from cobre_kernels.collective.comm import BROKEN, COMM, IDLE
+from cobre_kernels.collective.guard import borrow, give_back, refusal
+from cobre_kernels.collective.seeing.journal import NAME_WORDS, OUTSIDE, add
+from cobre_kernels.collective.seeing.trace import Left, Named
+from cobre_kernels.collective.status import BAD_PHASE
+from cobre_kernels.machine.atomics import load_relaxed, peek, store_release
+from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.record import WORD_BYTES
+from cobre_kernels.machine.routine import routine
+from cobre_kernels.machine.ticks import ticks
+
+
+class Entering(NamedTuple):
+    """The number of a phase."""
+
+    number: int
+
+
+class Naming(NamedTuple):
+    """A new name: NAME_WORDS words of letters at an address."""
+
+    words: int
+
+
+@routine
+def enter(comm, number):
+    """Enter a phase; return the number of the one before, or minus the status of a refusal."""
+    held = borrow(comm)
+    if held != IDLE and held != BROKEN:
+        return -refusal(held)
+    is_known = number >= 0 and number <= load_relaxed(comm.journal.named)
+    before = _change(comm, number) if is_known else -BAD_PHASE
+    give_back(comm, held)
+    return before
+
+
+@routine
+def _change(comm, number):
+    """Attribute time to another phase from now on; return the number of the one before.
+
+    The release pairs with the load in copy_journal_kernel.
+    """
+    journal = comm.journal
+    before = load_relaxed(journal.phase)
+    now = ticks()
+    add(journal.phases[before].ticks, now)
+    add(journal.phases[number].ticks, -now)
+    add(journal.phases[number].entered, 1)
+    store_release(journal.phase, number)
+    if comm.trace_call != 0:
+        run(comm.trace.add_phase, comm.trace, Left(before, now))
+    return before
+
+
+@kernel(COMM, Entering)
+def enter_kernel(comm, call):
+    """Enter a phase from Python."""
+    return enter(comm, call.number)
+
+
+@kernel(COMM, Entering)
+def resume_kernel(comm, call):
+    """Enter any phase, also IN_LIBRARY, or go back to it; return the one before.
+
+    If phases have no names yet, if the number is below zero, or if the communicator is closed or in
+    use, nothing happens, and the result is below zero.
+    """
+    held = borrow(comm)
+    if held != IDLE and held != BROKEN:
+        return -refusal(held)
+    is_used = call.number >= 0 and load_relaxed(comm.journal.named) != 0
+    before = _change(comm, call.number) if is_used else -BAD_PHASE
+    give_back(comm, held)
+    return before
+
+
+@kernel(COMM, Naming)
+def name_phase_kernel(comm, call):
+    """Give the next phase its name; return its number, or minus the status of a refusal.
+
+    There must be a phase without a name. The releases pair with the loads in copy_journal_kernel,
+    ``named`` last, so that whoever sees a phase counted sees its name.
+    """
+    held = borrow(comm)
+    if held != IDLE and held != BROKEN:
+        return -refusal(held)
+    journal = comm.journal
+    number = load_relaxed(journal.named) + 1
+    for index in range(NAME_WORDS):
+        letters = journal.phases[number].name[index].value
+        store_release(letters, peek(call.words + index * WORD_BYTES))
+    if number == 1:  # time is attributed from now on
+        store_release(journal.phases[OUTSIDE].entered, 1)
+        store_release(journal.phases[OUTSIDE].ticks, -ticks())
+    store_release(journal.named, number)
+    if comm.trace_call != 0:
+        run(comm.trace.add_name, comm.trace, Named(number, call.words))
+    give_back(comm, held)
+    return number
+
+
+KERNELS = (enter_kernel, resume_kernel, name_phase_kernel)

@@ -9,9 +9,10 @@ from stage.pool import Pool
 from stage.problem import Problem
 from stage.solve import open_stage, refer_stage, set_point, solve_stage
 
+from cobre_comm.random import stream
 from training.loop.memory import COST, COUNTED, LEFT, OPENING, STAGE, STATUS, TAIL, State
 from training.plan import Block, Plan
-from training.sampling import draw_opening, listed_path, uniform
+from training.sampling import draw_opening, listed_path
 
 
 @njit(**PLAIN)
@@ -24,8 +25,8 @@ def opening_of(problem: Problem, plan: Plan, iteration: int, m: int, t: int) -> 
             path //= first[s + 1] - first[s]
         return first[t] + path % (first[t + 1] - first[t])
     explore = plan.mixed == 1 and m % 2 == 1
-    u = uniform(plan.seed, iteration, m, t)
-    return draw_opening(problem.weight, first[t], first[t + 1], u, explore)
+    key = stream(plan.seed, iteration, m, t)
+    return draw_opening(problem.weight, first[t], first[t + 1], key, explore)
 
 
 @njit(**PLAIN)

@@ -4,9 +4,9 @@
     python -m bench.report bench/results/essentials.json
 
 The facts of a file that pages need go to `bench/recorded`, under its own name. The pages are made
-from there: REPORT.md of `essentials.json` and `full.json`, and tables in `docs/benchmarks` of
-all files. Without arguments the pages are written again. `bench/results/FIGURES.md`, which the
-repository does not keep, has every figure of the report, and the command that repeats it.
+from there: REPORT.md of the files in `REPORTED`, and tables in `docs/benchmarks` of all files.
+Without arguments the pages are written again. `bench/results/FIGURES.md`, which the repository does
+not keep, has every figure of the report, and the command that repeats it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from bench.report.text import with_contents
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "REPORT.md"
 FIGURES = HERE.parent / "results" / "FIGURES.md"
-REPORTED = ("essentials.json", "full.json")
+REPORTED = ("essentials.json", "uneven.json", "full.json")
 
 HOW_TO_READ = f"""\
 A figure is a ratio of times, {OURS} / the peer, both measured in the same processes, where they

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.peers import PEERS
-from bench.plan import FLAT, FRESH, OURS, OVER_SHM
+from bench.plan import EQUAL_SHARES, FLAT, FRESH, IDEAL, ONE_BY_ONE, OURS, OVER_SHM
 from bench.report.data import Record, Results
 from bench.report.head import facts
 from bench.report.outcomes import Outcome
@@ -130,6 +130,14 @@ TABLES = {
         tuple(
             Column(f"ring / {peer}", 4, "openmpi", HOSTS, peer, "ring")
             for peer in ("star", "Open MPI")
+        ),
+        unit="ms",
+    ),
+    "uneven": Table(
+        tuple(
+            Column(f"{ranks} ranks, / {peer}", ranks, "openmpi", "", peer)
+            for ranks in (2, 4)
+            for peer in (EQUAL_SHARES, ONE_BY_ONE, IDEAL)
         ),
         unit="ms",
     ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bench.peers import PEERS
-from bench.plan import FRESH
+from bench.plan import FRESH, IDEAL
 from bench.report.data import Ratio, Results
 from bench.report.outcomes import Either, Growth, Outcome, Target, fastest, with_ratio
 
@@ -105,6 +105,11 @@ OTHERS: dict[str, list[Target | Growth | Either]] = {
         Target(
             "allgatherv / distributed population + fence", 5, ("region", "populate"),
             peer="allgatherv", at_least=True, inverse=True,
+        ),
+    ],
+    "Work shared out": [
+        Target(
+            "uneven items, claimed by last cost / the ideal", 1.05, ("uneven",), ranks=2, peer=IDEAL
         ),
     ],
     "The limit of memcpy": [

@@ -89,6 +89,23 @@ def allocate(rows: int, columns: int, slots: int, width: int) -> Lp:
     )
 
 
+def stacked(count: int, one: Lp) -> Lp:
+    """Return room for `count` programs as large as `one`: each array gets a first axis."""
+    return Lp(*(np.zeros((count, *array.shape), array.dtype) for array in one))
+
+
+@njit(**PLAIN)
+def of_stack(stack: Lp, i: int) -> Lp:
+    """Return program `i` of a stack, whose arrays are views."""
+    return Lp(
+        stack.a[i], stack.cost[i], stack.lower[i], stack.upper[i], stack.ceiling[i],
+        stack.status[i], stack.where[i], stack.tab[i], stack.red[i], stack.basis[i],
+        stack.nonbasic[i], stack.xb[i], stack.xn[i], stack.cut[i], stack.key[i], stack.head[i],
+        stack.x[i], stack.y[i], stack.dual[i], stack.ratio[i], stack.mark[i], stack.base[i],
+        stack.measure[i],
+    )  # fmt: skip
+
+
 @njit(**PLAIN)
 def copy_values(src: np.ndarray, dst: np.ndarray) -> None:
     """Copy `src` over the beginning of `dst`; a plain loop compiles to far less than a slice."""

@@ -15,8 +15,10 @@ from compiled import FROM_PYTHON
 from numba import njit
 from stage.problem import Problem
 from training.plan import Block
-from training.sampling import draw_opening, uniform
+from training.sampling import draw_opening
 from training.share import CASE_ERROR, USAGE, Setting, UsageError, tell
+
+from cobre_comm.random import stream
 
 SIMULATED = 2**62
 """Stands where a training has the number of its iteration, which is never so large."""
@@ -28,8 +30,8 @@ def draw_block(problem: Problem, seed: int, begin: int, noise: np.ndarray) -> No
     for i in range(noise.shape[0]):
         for t in range(noise.shape[1]):
             first, last = problem.first[t], problem.first[t + 1]
-            u = uniform(seed, SIMULATED, begin + i, t)
-            k = draw_opening(problem.weight, first, last, u, False)
+            key = stream(seed, SIMULATED, begin + i, t)
+            k = draw_opening(problem.weight, first, last, key, False)
             for h in range(noise.shape[2]):
                 noise[i, t, h] = problem.noise[k, h]
 

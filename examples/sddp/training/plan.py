@@ -1,4 +1,4 @@
-"""The plan of a training: its options, and the block of trajectories of each rank."""
+"""The plan of a training: its options, its numbers, and blocks of items."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from compiled import FROM_PYTHON, PLAIN
+from compiled import FROM_PYTHON
 from numba import njit
 from stage.problem import Problem
 
@@ -53,15 +53,6 @@ class Block(NamedTuple):
 def block_of(items: int, rank: int, size: int) -> Block:
     """Return the items of `rank`: contiguous blocks, sizes differing by at most one."""
     return Block(items * rank // size, items * (rank + 1) // size)
-
-
-@njit(**PLAIN)
-def lay_out(items: int, width: int, counts: np.ndarray, displs: np.ndarray) -> None:
-    """Fill counts and displacements, in elements, for `items` records of `width` over ranks."""
-    for r in range(counts.size):
-        block = block_of(items, r, counts.size)
-        counts[r] = (block.end - block.begin) * width
-        displs[r] = block.begin * width
 
 
 def make_plan(problem: Problem, options: Options) -> Plan:

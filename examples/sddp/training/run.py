@@ -1,7 +1,6 @@
 """Training from Python: one iteration of compiled code at a time, until a rule says stop."""
 
 import contextlib
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,8 @@ from stage.pool import pool_digest
 from stage.units import Units
 
 from training.cuts import SharedCuts
-from training.loop.memory import BACKWARD, CUT_TAIL, FORWARD, TRACE, Memory, State, new_memory
+from training.items import Items
+from training.loop.memory import BACKWARD, FORWARD, TRACE, Memory, State, new_memory
 from training.loop.trainer import train
 from training.plan import Options, Plan, make_plan
 from training.resume import Standing, find_checkpoint, load_checkpoint, save_checkpoint
@@ -94,18 +94,15 @@ class Run:
 
     def __init__(self, setting: Setting, options: Options) -> None:
         self.setting, self.options = setting, options
-        problem, comm = setting.problem, setting.comm
+        problem = setting.problem
         self.plan = make_plan(problem, options)
         self.stopping = Stopping(problem, self.plan, options)
         self.trace = np.zeros(0, TRACE)  # in scaled units
         self.resumed_after = 0
         self.cuts = SharedCuts(setting)
-        shape = self.plan.trajectories, problem.start.size + CUT_TAIL
-        self.batch = comm.create_shared_region(math.prod(shape), np.float64)
-        batch = self.batch.block(0, self.batch.count).reshape(shape)
-        self.memory = new_memory(problem, self.plan, comm.size, batch)
-        stages, hydros = problem.cost.shape[0], problem.start.size
-        self.reference = self.memory.trial[0, : stages * hydros].reshape(stages, hydros)
+        self.items = items = Items(setting.comm, problem, self.plan)
+        self.memory = new_memory(problem, self.plan, items.trial, items.cuts, items.spans)
+        self.reference = self.memory.known
 
     def resume(self, watch: Watch) -> None:
         """Go on from the checkpoint, if there is one; `watch` gets its iterations too."""
@@ -133,15 +130,20 @@ class Run:
     def advance(self, watch: Watch) -> None:
         """Do one iteration."""
         self.cuts.make_room(self.plan.trajectories)
-        line, done = np.zeros(1, TRACE), len(self.trace)
-        if self.train(done, done + 1, line) == 0:
+        self.items.begin()
+        line = np.zeros(1, TRACE)
+        if not self.train(line):
             raise failure_of(self.setting.case, self.setting.units, self.memory)
         self.note(line[0], watch)
 
-    def train(self, first: int, last: int, trace: np.ndarray) -> int:
-        """Call the compiled loop; return the iterations done."""
-        state = State(self.setting.problem, self.cuts.pool, self.plan, self.memory)
-        return int(train(self.setting.comm, self.cuts.region, state, first, last, trace))
+    def train(self, trace: np.ndarray) -> bool:
+        """Call the compiled iteration."""
+        state, items = (
+            State(self.setting.problem, self.cuts.pool, self.plan, self.memory),
+            self.items,
+        )
+        comm, cuts, iteration = self.setting.comm, self.cuts.region, len(self.trace)
+        return bool(train(comm, items.work, items.region, cuts, state, iteration, trace))
 
     def save(self) -> None:
         """Write the checkpoint, if one is asked for and it is due."""
@@ -151,9 +153,9 @@ class Run:
             save_checkpoint(self.setting, path, self.plan, self.cuts, standing)
 
     def close(self) -> None:
-        """Close the shared regions."""
+        """Close the shared regions, and the work."""
         self.cuts.close()
-        self.batch.close()
+        self.items.close()
 
 
 def iterate(run: Run, watch: Watch) -> Training:
@@ -162,7 +164,7 @@ def iterate(run: Run, watch: Watch) -> Training:
     run.resume(watch)
     # No iteration, no communication: compiles, so that the time below is that of training.
     with compiled_by_one():
-        run.train(0, 0, run.trace)
+        run.train(run.trace[:0])
     start = time.perf_counter()
     while not run.stopping.reason:
         run.advance(watch)

@@ -1,9 +1,7 @@
-"""Draw the openings of a trajectory: a pure function of (seed, iteration, trajectory, stage).
+"""Draw the openings of a trajectory by name: seed, iteration, trajectory, stage.
 
-No generator has a state, so neither the number of ranks nor the order of work shows in the draws.
-The hash is the output function of SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable
-pseudorandom number generators", OOPSLA 2014; constants as in S. Vigna's splitmix64.c, public
-domain), applied once per key.
+No generator has a state (`cobre_comm.random`), so neither the number of ranks nor the order of work
+shows in the draws.
 
 A small scenario tree (at most `LISTED` paths) is not sampled but walked: path number i of a fixed
 permutation is visited by the i-th trajectory, so every pass over the tree walks rare paths too. In
@@ -17,36 +15,23 @@ import numpy as np
 from compiled import FROM_PYTHON
 from numba import njit
 
+from cobre_comm.random import Key, integers, uniform
+
 LISTED = 20_000
 """Largest number of paths that are visited one after the other."""
 
 
 @njit(**FROM_PYTHON)
-def mix(z: np.uint64) -> np.uint64:
-    """Return SplitMix64's output function of `z`."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+def draw_opening(weight: np.ndarray, first: int, last: int, key: Key, explore: bool) -> int:
+    """Return an opening in first..last-1 by its probability; never one of probability zero.
 
-
-@njit(**FROM_PYTHON)
-def uniform(seed: int, iteration: int, trajectory: int, stage: int) -> float:
-    """Return the uniform draw in [0, 1) that belongs to these four numbers."""
-    state = np.uint64(seed)
-    for key in (iteration, trajectory, stage):
-        state = mix(state + np.uint64(0x9E3779B97F4A7C15) + np.uint64(key))
-    return (mix(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-
-
-@njit(**FROM_PYTHON)
-def draw_opening(weight: np.ndarray, first: int, last: int, u: float, explore: bool) -> int:
-    """Return the opening in first..last-1 where `u` falls; never one of probability zero."""
-    chosen = -1
+    One that explores draws all alike, and by probability where that finds one of probability zero.
+    """
     if explore:
-        chosen = first + int(u * (last - first))
+        chosen = first + integers(key, 0, last - first)
         if weight[chosen] > 0.0:
             return chosen
-    total = 0.0
+    u, total, chosen = uniform(key, 0), 0.0, -1
     for k in range(first, last):
         if weight[k] > 0.0:
             chosen = k

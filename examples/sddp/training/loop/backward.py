@@ -1,15 +1,16 @@
-"""Backward pass of one stage: compute cuts at a block of points, and choose cuts for the pool."""
+"""Backward pass of one stage: compute cuts at the points that a rank gets, and choose from all."""
 
 import numpy as np
 from compiled import PLAIN
 from numba import njit
 from simplex.dual import OPTIMAL
-from simplex.state import RESULT, copy_basis, copy_values
+from simplex.state import RESULT, copy_basis, copy_values, of_stack
 from stage.pool import highest_cut, write_cut
 from stage.solve import open_stage, refer_stage, set_point, solve_stage
 
-from training.loop.memory import CUT_LEFT, FAILED_AT, OUTCOME, PRESENT, Memory, State
-from training.plan import Block, block_of
+from training.loop.collectives import claim
+from training.loop.memory import CUT_LEFT, FAILED_AT, NONE, OUTCOME, PRESENT, Memory, State
+from training.plan import block_of
 
 RISE, ZERO = 5e-9, 1e-12
 """A cut enters the pool if it raises it at its own point by `RISE` of its value plus `ZERO`.
@@ -19,29 +20,23 @@ Cuts that rise less are rounding, and nearly parallel cuts make ill-conditioned 
 
 
 @njit(**PLAIN)
-def find_distinct(memory: Memory, hydros: int, t: int) -> int:
-    """List the trajectories whose incoming volumes at stage `t` differ from all earlier ones.
+def mark_new(memory: Memory, hydros: int, t: int) -> None:
+    """Mark the trajectories whose incoming volumes at stage `t` differ from all earlier ones.
 
-    Points equal bit for bit would give equal cuts. All ranks hold all points, so all find the same
-    list.
+    Points equal bit for bit would give equal cuts. All ranks hold all points, so all mark the same.
     """
-    trial, distinct = memory.trial, memory.distinct
-    count = 0
+    trial, new = memory.trial, memory.new
     for m in range(trial.shape[0]):
-        new = True
-        for d in range(count):
-            same = True
+        new[m] = 1
+        for d in range(m):
+            same = new[d] == 1
             for h in range(t * hydros, (t + 1) * hydros):
-                if trial[m, h] != trial[distinct[d], h]:
+                if same and trial[m, h] != trial[d, h]:
                     same = False
                     break
             if same:
-                new = False
+                new[m] = 0
                 break
-        if new:
-            distinct[count] = m
-            count += 1
-    return count
 
 
 @njit(**PLAIN)
@@ -78,9 +73,10 @@ def expected_cut(state: State, t: int, point: np.ndarray, cut: np.ndarray) -> No
 def refer_basis(state: State, t: int, point: np.ndarray) -> None:
     """Compute the reference basis of stage `t` at `point`, and put `memory.lp` at it."""
     problem, pool, _, memory = state
-    refer_stage(memory.reference, problem, pool, t, point, memory.row)
+    reference = of_stack(memory.references, t)
+    refer_stage(reference, problem, pool, t, point, memory.row)
     open_stage(memory.lp, problem, t)
-    copy_basis(memory.reference, memory.lp)
+    copy_basis(reference, memory.lp)
 
 
 @njit(**PLAIN)
@@ -93,22 +89,28 @@ def value_at(cut: np.ndarray, point: np.ndarray) -> float:
 
 
 @njit(**PLAIN)
-def backward_block(state: State, t: int, block: Block) -> None:
-    """Compute the cuts of stage `t` at the distinct points of `block` into their rows of `cuts`."""
-    memory, hydros = state.memory, state.problem.start.size
+def backward_step(work, state, t) -> None:  # type: ignore
+    """Compute the cuts of stage `t` at the new points that this rank gets, into their rows."""
+    memory, hydros, stages = state.memory, state.problem.start.size, state.problem.cost.shape[0]
     here, there = t * hydros, (t + 1) * hydros
-    if block.end == block.begin:
-        return
-    refer_basis(state, t, memory.trial[memory.distinct[0], here:there])
-    for i in range(block.begin, block.end):
-        copy_basis(memory.reference, memory.lp)
-        point, cut = memory.trial[memory.distinct[i], here:there], memory.cuts[i]
+    is_open = False
+    while True:
+        m = claim(work, memory.ahead, stages - t, stages)
+        if m == NONE:
+            return
+        if memory.new[m] == 0:
+            continue
+        if not is_open:
+            refer_basis(state, t, memory.trial[0, here:there])
+            is_open = True
+        copy_basis(of_stack(memory.references, t), memory.lp)
+        point, cut = memory.trial[m, here:there], memory.cuts[m]
         expected_cut(state, t, point, cut)
         _, cut[hydros + PRESENT] = highest_cut(state.pool, t - 1, point, 0.0)
 
 
 @njit(**PLAIN)
-def choose_rising(state: State, t: int, count: int) -> tuple[int, float]:
+def choose_rising(state: State, t: int) -> tuple[int, float]:
     """List in `rising` the cuts that raise stage `t - 1` at their own point, in trajectory order.
 
     Returns their number, and the largest rise. A cut that does not rise above the pool at its own
@@ -116,14 +118,16 @@ def choose_rising(state: State, t: int, count: int) -> tuple[int, float]:
     """
     memory, hydros = state.memory, state.memory.spare.size
     chosen, largest = 0, 0.0
-    for i in range(count):
-        point = memory.trial[memory.distinct[i], t * hydros : (t + 1) * hydros]
-        present = memory.cuts[i, hydros + PRESENT]
+    for m in range(memory.new.size):
+        if memory.new[m] == 0:
+            continue
+        point = memory.trial[m, t * hydros : (t + 1) * hydros]
+        present = memory.cuts[m, hydros + PRESENT]
         for j in range(chosen):
             present = max(present, value_at(memory.cuts[memory.rising[j]], point))
-        value = value_at(memory.cuts[i], point)
+        value = value_at(memory.cuts[m], point)
         if value > present + RISE * abs(present) + ZERO:
-            memory.rising[chosen] = i
+            memory.rising[chosen] = m
             chosen += 1
             largest = max(largest, value - present)
     return chosen, largest

@@ -1,4 +1,4 @@
-"""Collectives of the training loop, each with the nanoseconds that it took."""
+"""Claims and collectives of the training loop; of collectives, the nanoseconds that they took."""
 
 import math
 
@@ -7,6 +7,7 @@ from compiled import CALLING, PLAIN
 from numba import njit
 
 from cobre_comm import ReduceOp
+from training.loop.memory import NONE
 from training.plan import Block, block_of
 
 
@@ -16,20 +17,73 @@ def my_block(comm, items) -> Block:  # type: ignore
     return block_of(items, comm.rank, comm.size)
 
 
+@njit(**PLAIN)
+def first_of(item: int, step: int, steps: int) -> int:
+    """Return the first trajectory whose item in `step` is `item` or a later one."""
+    return (item - step + steps - 1) // steps
+
+
 @njit(**CALLING)
-def gather(comm, send, recv, counts, displs) -> int:  # type: ignore
-    """Gather blocks from all ranks; return the nanoseconds it took."""
-    clock = monotonic_ns()
-    comm.allgatherv(send, recv, counts, displs)
-    return monotonic_ns() - clock
+def claim(work, ahead, step, steps) -> int:  # type: ignore
+    """Return the trajectory of this rank's next item in `step` of `steps`; `NONE` after the last.
+
+    A rank that gets an item of a later step keeps it in `ahead`: all of this step are claimed.
+    """
+    item = ahead[0] if ahead[0] != NONE else work.claim()
+    is_later = item != NONE and item % steps != step
+    ahead[0] = item if is_later else NONE
+    return NONE if item == NONE or is_later else item // steps
+
+
+@njit(**CALLING)
+def claim_group(work, ahead, group, steps, ranks) -> int:  # type: ignore
+    """Claim trajectories of step 0 into `group`; return how many, and 0 after the last.
+
+    A group is a share of those that the node has left, so the last ones are single trajectories
+    (C. D. Polychronopoulos, D. J. Kuck, "Guided self-scheduling", IEEE Trans. Comput. 36, 1987).
+    """
+    group[0] = claim(work, ahead, 0, steps)
+    if group[0] == NONE:
+        return 0
+    left = first_of(work.last, 0, steps) - group[0]
+    for i in range(1, left // (2 * ranks)):
+        group[i] = claim(work, ahead, 0, steps)
+        if group[i] == NONE:
+            return i
+    return max(1, left // (2 * ranks))
 
 
 @njit(**CALLING)
 def fence(region) -> int:  # type: ignore
-    """Wait until the ranks of the node have written their cuts; return the nanoseconds it took."""
+    """Wait until the ranks of the node have written to it; return the nanoseconds it took."""
     clock = monotonic_ns()
     region.fence()
     return monotonic_ns() - clock
+
+
+@njit(**CALLING)
+def gather(comm, rows, counts, displs) -> int:  # type: ignore
+    """Gather the rows of all leaders; return the nanoseconds it took."""
+    clock, width = monotonic_ns(), rows.shape[1]
+    begin, own = displs[comm.rank] // width, counts[comm.rank] // width
+    comm.allgatherv(rows[begin : begin + own], rows, counts, displs)
+    return monotonic_ns() - clock
+
+
+@njit(**PLAIN)
+def share(comm, region, rows, state, step) -> int:  # type: ignore
+    """Let all ranks see the `rows` of a step; return the nanoseconds it took.
+
+    The ranks of a node have written theirs to one memory. Several nodes gather them.
+    """
+    memory, steps, width = state.memory, state.problem.cost.shape[0], rows.shape[1]
+    clock = fence(region)
+    if state.pool.writers == memory.counts.size:
+        return clock
+    for r in range(memory.counts.size):
+        memory.displs[r] = first_of(memory.spans[r, 0], step, steps) * width
+        memory.counts[r] = first_of(memory.spans[r, 1], step, steps) * width - memory.displs[r]
+    return clock + gather(comm, rows, memory.counts, memory.displs)
 
 
 @njit(**CALLING)

@@ -1,17 +1,19 @@
-"""Forward pass: simulate the present policy along a block of trajectories."""
+"""Forward pass: simulate the present policy along the trajectories that a rank gets."""
 
 import numpy as np
 from compiled import PLAIN
 from numba import njit
 from simplex.dual import OPTIMAL
-from simplex.state import RESULT, Lp, copy_basis, copy_values
+from simplex.state import RESULT, Lp, copy_basis, copy_values, of_stack
 from stage.pool import Pool
 from stage.problem import Problem
 from stage.solve import open_stage, refer_stage, set_point, solve_stage
 
+from cobre_comm.random import stream
+from training.loop.collectives import claim_group
 from training.loop.memory import COST, COUNTED, LEFT, OPENING, STAGE, STATUS, TAIL, State
-from training.plan import Block, Plan
-from training.sampling import draw_opening, listed_path, uniform
+from training.plan import Plan
+from training.sampling import draw_opening, listed_path
 
 
 @njit(**PLAIN)
@@ -24,8 +26,8 @@ def opening_of(problem: Problem, plan: Plan, iteration: int, m: int, t: int) -> 
             path //= first[s + 1] - first[s]
         return first[t] + path % (first[t + 1] - first[t])
     explore = plan.mixed == 1 and m % 2 == 1
-    u = uniform(plan.seed, iteration, m, t)
-    return draw_opening(problem.weight, first[t], first[t + 1], u, explore)
+    key = stream(plan.seed, iteration, m, t)
+    return draw_opening(problem.weight, first[t], first[t + 1], key, explore)
 
 
 @njit(**PLAIN)
@@ -60,43 +62,70 @@ def solve_step(lp: Lp, pool: Pool, t: int, row: np.ndarray, point: np.ndarray) -
 
 
 @njit(**PLAIN)
-def start_block(state: State, iteration: int, block: Block) -> None:
-    """Put the trajectories of `block` at the initial volumes, with zero cost."""
-    problem, _, plan, memory = state
-    tail = memory.mine.shape[1] - TAIL
-    for i in range(block.end - block.begin):
-        record = memory.mine[i]
-        copy_values(problem.start, record)
-        for j in range(tail, tail + TAIL):
-            record[j] = 0.0
-        record[tail + COUNTED] = weight_of(problem, plan, iteration, block.begin + i)
+def refer_stages(state: State) -> None:
+    """Compute the reference basis of every stage.
+
+    Their points are those of trajectory 0 in the last iteration, which all ranks know.
+    """
+    problem, pool, _, memory = state
+    for t in range(memory.known.shape[0]):
+        reference = of_stack(memory.references, t)
+        refer_stage(reference, problem, pool, t, memory.known[t], memory.row)
+    open_stage(memory.lp, problem, 0)
 
 
 @njit(**PLAIN)
-def forward_pass(state: State, iteration: int, block: Block) -> None:
-    """Simulate the trajectories of `block` into `memory.mine`.
+def start(state: State, iteration: int, m: int) -> None:
+    """Put trajectory `m` at the initial volumes, with zero cost."""
+    problem, _, plan, memory = state
+    record = memory.trial[m]
+    tail = record.size - TAIL
+    copy_values(problem.start, record)
+    for j in range(tail, record.size):
+        record[j] = 0.0
+    record[tail + COUNTED] = weight_of(problem, plan, iteration, m)
 
-    The reference point of a stage is that of trajectory 0 in the last iteration, which all ranks
-    know. A trajectory that cannot go on keeps its outcome, stage and opening.
+
+@njit(**PLAIN)
+def walk(state: State, iteration: int, count: int) -> None:
+    """Simulate the first `count` trajectories of `memory.group` into their rows.
+
+    They go together from stage to stage, because each solve reads all cuts of its stage. One that
+    cannot go on keeps its outcome, stage and opening.
     """
     problem, pool, plan, memory = state
     hydros, stages = problem.start.size, problem.cost.shape[0]
-    tail = stages * hydros
-    lp, mine = memory.lp, memory.mine
-    start_block(state, iteration, block)
-    for t in range(stages if block.end > block.begin else 0):
-        known = memory.trial[0, t * hydros : (t + 1) * hydros]
-        refer_stage(memory.reference, problem, pool, t, known, memory.row)
-        open_stage(lp, problem, t)
-        for i in range(block.end - block.begin):
-            if mine[i, tail + STATUS] != OPTIMAL:
+    tail, lp = stages * hydros, memory.lp
+    for i in range(count):
+        start(state, iteration, memory.group[i])
+    for t in range(stages):
+        copy_values(problem.cost[t], lp.cost)
+        for i in range(count):
+            m = memory.group[i]
+            record = memory.trial[m]
+            if record[tail + STATUS] != OPTIMAL:
                 continue
-            k = opening_of(problem, plan, iteration, block.begin + i, t)
-            copy_basis(memory.reference, lp)
-            set_point(lp, mine[i, t * hydros : (t + 1) * hydros], problem.noise[k])
-            nxt = mine[i, (t + 1) * hydros : (t + 2) * hydros] if t < stages - 1 else memory.spare
-            mine[i, tail + COST] += solve_step(lp, pool, t, memory.row, nxt)
-            mine[i, tail + STATUS] = lp.head[RESULT]
-            mine[i, tail + STAGE] = t
-            mine[i, tail + OPENING] = k - problem.first[t]
-            copy_values(lp.measure, mine[i, tail + LEFT :])
+            k = opening_of(problem, plan, iteration, m, t)
+            copy_basis(of_stack(memory.references, t), lp)
+            set_point(lp, record[t * hydros : (t + 1) * hydros], problem.noise[k])
+            nxt = record[(t + 1) * hydros : (t + 2) * hydros] if t < stages - 1 else memory.spare
+            record[tail + COST] += solve_step(lp, pool, t, memory.row, nxt)
+            record[tail + STATUS] = lp.head[RESULT]
+            record[tail + STAGE] = t
+            record[tail + OPENING] = k - problem.first[t]
+            copy_values(lp.measure, record[tail + LEFT :])
+
+
+@njit(**PLAIN)
+def forward_pass(work, state, iteration) -> None:  # type: ignore
+    """Simulate the trajectories that this rank gets."""
+    memory, stages = state.memory, state.problem.cost.shape[0]
+    is_open = False
+    while True:
+        count = claim_group(work, memory.ahead, memory.group, stages, state.pool.writers)
+        if count == 0:
+            return
+        if not is_open:
+            refer_stages(state)
+            is_open = True
+        walk(state, iteration, count)

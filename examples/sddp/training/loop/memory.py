@@ -3,11 +3,14 @@
 from typing import NamedTuple
 
 import numpy as np
-from simplex.state import MEASURES, Lp, allocate
+from simplex.state import MEASURES, Lp, allocate, stacked
 from stage.pool import Pool
 from stage.problem import Problem
 
 from training.plan import Plan
+
+NONE = -1
+"""No item: what a claim returns when nothing is left."""
 
 OK, FORWARD, BACKWARD, BOUND = 0, 1, 2, 3
 """The phases of an error; `OK` stands for no error."""
@@ -43,20 +46,23 @@ class Memory(NamedTuple):
     """Arrays of one rank, allocated once."""
 
     lp: Lp
-    reference: Lp
+    references: Lp  # a stack of T: the reference basis of each stage
+    known: np.ndarray  # (T, H) the volumes at which the forward pass computes them
     row: np.ndarray  # (H + 1,) work: coefficients of one cut
-    mine: np.ndarray  # (block, T * H + TAIL) this rank's trajectories
-    trial: np.ndarray  # (M, T * H + TAIL) all trajectories: incoming volume of every stage
-    distinct: np.ndarray  # (M,) trajectories whose point of the present stage is new
-    cuts: np.ndarray  # (M, H + CUT_TAIL) cuts of one stage, in shared memory
-    rising: np.ndarray  # (M,) which of these enter the pool
+    trial: np.ndarray  # (M, T * H + TAIL) trajectories, in shared memory: incoming volumes, tail
+    cuts: np.ndarray  # (M, H + CUT_TAIL) cuts of one stage at their points, in shared memory
+    new: np.ndarray  # (M,) 1: this trajectory's point of the present stage is no earlier one's
+    rising: np.ndarray  # (M,) which cuts enter the pool
+    group: np.ndarray  # (M,) trajectories that this rank walks together
+    ahead: np.ndarray  # (1,) an item that was claimed before its step began, or NONE
+    spans: np.ndarray  # (size, 2) a node's first item, the one behind its last: `Items.spans`
     counts: np.ndarray  # (size,)
     displs: np.ndarray  # (size,)
     spare: np.ndarray  # (H,) end volumes of the last stage, which no stage takes up
     first_cut: np.ndarray  # (H + CUT_TAIL,) as a row of `cuts`, for stage 0
     bound: np.ndarray  # (1,)
     stats: np.ndarray  # (2,) number of costs that count; simplex pivots
-    costs: np.ndarray  # (block,) this rank's terms of a sum over trajectories
+    costs: np.ndarray  # (M,) this rank's terms of a sum over trajectories
     error: np.ndarray  # (4 + H,) phase, outcome, stage, opening, incoming volume
     left: np.ndarray  # (MEASURES,) errors of that solution
 
@@ -70,31 +76,32 @@ class State(NamedTuple):
     memory: Memory
 
 
-def new_memory(problem: Problem, plan: Plan, size: int, cuts: np.ndarray) -> Memory:
-    """Return the arrays of one rank of `size`; `cuts` is shared with the other ranks of a node."""
+def new_memory(
+    problem: Problem, plan: Plan, trial: np.ndarray, cuts: np.ndarray, spans: np.ndarray
+) -> Memory:
+    """Return the arrays of one rank; it shares `trial` and `cuts` with the ranks of its node."""
     stages, hydros = problem.cost.shape[0], problem.start.size
     rows, columns = problem.a.shape
-    width = stages * hydros + TAIL
-    block = plan.trajectories // size + 1
-    slots = 3 * hydros + 12
-    trial = np.zeros((plan.trajectories, width))
-    trial[:, : stages * hydros] = np.tile(problem.start, stages)
+    lp = allocate(rows, columns, 3 * hydros + 12, hydros + 1)
     return Memory(
-        lp=allocate(rows, columns, slots, hydros + 1),
-        reference=allocate(rows, columns, slots, hydros + 1),
+        lp=lp,
+        references=stacked(stages, lp),
+        known=np.tile(problem.start, (stages, 1)),
         row=np.zeros(hydros + 1),
-        mine=np.zeros((block, width)),
         trial=trial,
-        distinct=np.zeros(plan.trajectories, np.int64),
         cuts=cuts,
+        new=np.zeros(plan.trajectories, np.int64),
+        group=np.zeros(plan.trajectories, np.int64),
+        ahead=np.full(1, NONE),
+        spans=spans,
         rising=np.zeros(plan.trajectories, np.int64),
-        counts=np.zeros(size, np.int64),
-        displs=np.zeros(size, np.int64),
+        counts=np.zeros(len(spans), np.int64),
+        displs=np.zeros(len(spans), np.int64),
         spare=np.zeros(hydros),
-        first_cut=np.zeros(cuts.shape[1]),
+        first_cut=np.zeros(hydros + CUT_TAIL),
         bound=np.zeros(1),
         stats=np.zeros(2),
-        costs=np.zeros(block),
+        costs=np.zeros(plan.trajectories),
         error=np.zeros(4 + hydros),
         left=np.zeros(MEASURES),
     )

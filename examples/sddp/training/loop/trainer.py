@@ -1,11 +1,15 @@
-"""The training loop: one compiled function over any communicator.
+"""An iteration of training: one compiled function over any communicator.
 
-Every node holds the whole cut pool. An iteration has one allgatherv of trajectories, and for each
-stage one allgatherv of cuts and one fence. Then come one allreduce MIN of the bound and one
-allreduce SUM of two counts. Two exact sums give the mean and the variance of the simulated cost.
-Gathered data are ordered by trajectory, and the bounds reduced by MIN are equal on all ranks.
-Counts are whole numbers, and an exact sum does not depend on the split over ranks. So every number
-has the same bits for every number of ranks.
+Every node holds the whole cut pool. In an iteration ranks claim trajectories, and then for each
+stage points of the backward pass. What comes of an item goes to its own row, in memory that the
+ranks of a node share. Each step ends with a fence, and an allgatherv if there are several nodes; in
+the backward pass another fence follows, behind the new cuts of the pool. Then come one allreduce
+MIN of the bound and one allreduce SUM of two counts. Two exact sums give the mean and the variance
+of the simulated cost.
+
+Rows are ordered by trajectory, whoever had them, and the bounds reduced by MIN are equal on all
+ranks. Counts are whole numbers, and an exact sum does not depend on the split over ranks. So every
+number has the same bits for every number of ranks.
 
 Method: M. V. F. Pereira, L. M. V. G. Pinto, Math. Programming 52 (1991) 359.
 """
@@ -18,15 +22,15 @@ from simplex.dual import OPTIMAL
 from simplex.state import PIVOTS, copy_values
 
 from training.loop.backward import (
-    backward_block,
+    backward_step,
     choose_rising,
     expected_cut,
-    find_distinct,
+    mark_new,
     refer_basis,
     value_at,
     write_rising,
 )
-from training.loop.collectives import estimate, fence, gather, my_block, reduce_all
+from training.loop.collectives import estimate, fence, my_block, reduce_all, share
 from training.loop.forward import forward_pass
 from training.loop.memory import (
     BACKWARD,
@@ -46,7 +50,6 @@ from training.loop.memory import (
     Memory,
     State,
 )
-from training.plan import lay_out
 
 
 @njit(**PLAIN)
@@ -63,16 +66,15 @@ def fail(
 
 
 @njit(**PLAIN)
-def gather_trajectories(comm, state, iteration) -> int:  # type: ignore
-    """Do the forward pass and its allgatherv; return the nanoseconds in the collective."""
-    memory, items = state.memory, state.plan.trajectories
-    block = my_block(comm, items)
-    forward_pass(state, iteration, block)
-    lay_out(items, memory.trial.shape[1], memory.counts, memory.displs)
-    mine = memory.mine[: block.end - block.begin]
-    clock = gather(comm, mine, memory.trial, memory.counts, memory.displs)
-    tail = memory.trial.shape[1] - TAIL
-    for m in range(items):
+def share_trajectories(comm, work, region, state, iteration) -> int:  # type: ignore
+    """Do the forward pass; return the nanoseconds in collectives."""
+    memory, (stages, hydros) = state.memory, state.memory.known.shape
+    forward_pass(work, state, iteration)
+    clock = share(comm, region, memory.trial, state, 0)
+    for t in range(stages):
+        copy_values(memory.trial[0, t * hydros : (t + 1) * hydros], memory.known[t])
+    tail = stages * hydros
+    for m in range(memory.trial.shape[0]):
         status = int(memory.trial[m, tail + STATUS])
         if status != OPTIMAL:
             t, k = int(memory.trial[m, tail + STAGE]), int(memory.trial[m, tail + OPENING])
@@ -82,29 +84,26 @@ def gather_trajectories(comm, state, iteration) -> int:  # type: ignore
 
 
 @njit(**PLAIN)
-def gather_cuts(comm, region, state, t) -> tuple[float, int]:  # type: ignore
+def share_cuts(comm, work, region, cuts, state, t) -> tuple[float, int]:  # type: ignore
     """Do the backward pass of stage `t`; return the largest rise and nanoseconds in collectives.
 
-    A rank computes its cuts in place, in its rows of `memory.cuts`. The fence ends the reading of
+    A rank computes its cuts in place, in rows of `memory.cuts`. The last fence ends the reading of
     these rows too: the ranks of the node may then write those of the next stage.
     """
     memory, hydros = state.memory, state.problem.start.size
-    count = find_distinct(memory, hydros, t)
-    block = my_block(comm, count)
-    backward_block(state, t, block)
-    lay_out(count, memory.cuts.shape[1], memory.counts, memory.displs)
-    mine = memory.cuts[block.begin : block.end]
-    clock = gather(comm, mine, memory.cuts, memory.counts, memory.displs)
-    for i in range(count):
-        status = int(memory.cuts[i, hydros + OUTCOME])
+    mark_new(memory, hydros, t)
+    backward_step(work, state, t)
+    clock = share(comm, region, memory.cuts, state, state.problem.cost.shape[0] - t)
+    for m in range(memory.new.size):
+        status = int(memory.cuts[m, hydros + OUTCOME]) if memory.new[m] == 1 else OPTIMAL
         if status != OPTIMAL:
-            opening = int(memory.cuts[i, hydros + FAILED_AT])
-            left = memory.cuts[i, hydros + CUT_LEFT :]
-            fail(memory, BACKWARD, status, t, opening, memory.distinct[i], left)
+            opening = int(memory.cuts[m, hydros + FAILED_AT])
+            left = memory.cuts[m, hydros + CUT_LEFT :]
+            fail(memory, BACKWARD, status, t, opening, m, left)
             return 0.0, clock
-    chosen, gain = choose_rising(state, t, count)
+    chosen, gain = choose_rising(state, t)
     write_rising(state, t, chosen)
-    return gain, clock + fence(region)
+    return gain, clock + fence(cuts)
 
 
 @njit(**PLAIN)
@@ -139,11 +138,13 @@ def reduce_bounds(comm, state, line) -> int:  # type: ignore
     bound, stats = memory.bound, memory.stats
     bound[0] = expected_first_stage(state)
     block = my_block(comm, state.plan.trajectories)
-    count = weigh_costs(memory.mine[: block.end - block.begin], memory.costs)
+    count = weigh_costs(memory.trial[block.begin : block.end], memory.costs)
     costs = memory.costs[:count]
     stats[0] = count
-    stats[1] = memory.lp.head[PIVOTS] + memory.reference.head[PIVOTS]
-    memory.lp.head[PIVOTS] = memory.reference.head[PIVOTS] = 0
+    stats[1], memory.lp.head[PIVOTS] = memory.lp.head[PIVOTS], 0
+    for t in range(memory.known.shape[0]):
+        stats[1] += memory.references.head[t, PIVOTS]
+        memory.references.head[t, PIVOTS] = 0
     clock = reduce_all(comm, bound, stats)
     line.lower_bound = bound[0]
     line.pivots = stats[1]
@@ -151,41 +152,43 @@ def reduce_bounds(comm, state, line) -> int:  # type: ignore
 
 
 @njit(**FROM_PYTHON)
-def train(comm, region, state, first, last, trace) -> int:  # type: ignore
-    """Run iterations first..last-1 on preallocated state.
+def train(comm, work, region, cuts, state, iteration, trace) -> bool:  # type: ignore
+    """Run an iteration on preallocated state.
 
     Parameters
     ----------
     comm : Communicator
-        Any backend; all ranks call with equal arguments, `comm` and `state.memory` apart.
-    region : SharedRegion
-        Where the coefficients of `state.pool` lie.
+        Any backend; all ranks call with equal arguments, those of their own memory apart.
+    work : Work
+        `Items.work`, in a new round.
+    region, cuts : SharedRegion
+        Where the rows of `state.memory` lie, and the coefficients of `state.pool`.
     state : State
-        `pool` must have room for one cut per trajectory, stage and iteration.
-    first, last : int
-        Range of iterations; numbers go on from call to call.
-    trace : ndarray of TRACE, shape (last - first,)
-        Receives one record per iteration.
+        `pool` must have room for one cut per trajectory and stage.
+    iteration : int
+        Its number, from 0 on.
+    trace : ndarray of TRACE, shape (1,)
+        Receives the record of the iteration. With shape (0,) nothing is done.
 
     Returns
     -------
-    int
-        Iterations done: fewer than asked if a stage problem could not be solved; `memory.error`
-        then says which, the same on all ranks.
+    bool
+        False if a stage problem could not be solved; `memory.error` then says which, the same on
+        all ranks.
     """
-    error = state.memory.error
-    for iteration in range(first, last):
-        line, start = trace[iteration - first], monotonic_ns()
-        waited = gather_trajectories(comm, state, iteration)
-        for t in range(state.problem.cost.shape[0] - 1, 0, -1):
-            if error[0] == OK:
-                gain, clock = gather_cuts(comm, region, state, t)
-                line.gain += gain
-                waited += clock
+    if trace.size == 0:
+        return True
+    error, line, start = state.memory.error, trace[0], monotonic_ns()
+    waited = share_trajectories(comm, work, region, state, iteration)
+    for t in range(state.problem.cost.shape[0] - 1, 0, -1):
         if error[0] == OK:
-            waited += reduce_bounds(comm, state, line)
-        if error[0] != OK:
-            return iteration - first
-        line.cuts = state.pool.count.sum()
-        line.wall_ns, line.comm_ns = monotonic_ns() - start, waited
-    return last - first
+            gain, clock = share_cuts(comm, work, region, cuts, state, t)
+            line.gain += gain
+            waited += clock
+    if error[0] == OK:
+        waited += reduce_bounds(comm, state, line)
+    if error[0] != OK:
+        return False
+    line.cuts = state.pool.count.sum()
+    line.wall_ns, line.comm_ns = monotonic_ns() - start, waited
+    return True

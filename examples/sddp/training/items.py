@@ -1,0 +1,58 @@
+"""What the ranks share out in an iteration, and the memory of a node for what comes of it.
+
+The forward pass is step 0. Steps 1 to T - 1 are the backward pass: step s computes cuts of stage
+T - s. Item m * T + s is trajectory m in step s. So each node has a block of trajectories, in each
+step nearly the same one, and its ranks claim the items of a step in the order of their
+trajectories.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from stage.problem import Problem
+
+from training.loop.memory import CUT_TAIL, TAIL
+from training.plan import Plan
+
+
+class Items:
+    """The items of an iteration, and their results in a shared region.
+
+    All ranks create it, begin each iteration and close it together.
+
+    Attributes
+    ----------
+    work : Work
+        Which item a rank gets next.
+    region : SharedRegion
+        Fence it after results were written and before they are read.
+    trial, cuts : ndarray
+        Views of the region, a row for each trajectory: its record; its cut of the present stage.
+    spans : ndarray of int64, shape (size, 2)
+        By leader, the first item of its node and the one behind the last; zeros for a follower.
+    """
+
+    def __init__(self, comm: Any, problem: Problem, plan: Plan) -> None:
+        (stages, hydros), rows = (problem.cost.shape[0], problem.start.size), plan.trajectories
+        shapes = (rows, stages * hydros + TAIL), (rows, hydros + CUT_TAIL)
+        sizes = [math.prod(shape) for shape in shapes]
+        self.region = comm.create_shared_region(sum(sizes), np.float64)
+        views = np.split(self.region.block(0, self.region.count), [sizes[0]])
+        self.trial, self.cuts = (
+            view.reshape(shape) for view, shape in zip(views, shapes, strict=True)
+        )
+        self.work = comm.create_work(rows * stages)
+        self._by_steps = np.arange(rows * stages).reshape(rows, stages).T.ravel()
+        self.spans = np.zeros((comm.size, 2), np.int64)
+        own = (self.work.first, self.work.last) if comm.is_leader else (0, 0)
+        comm.allgather(np.array(own), self.spans)
+
+    def begin(self) -> None:
+        """Let ranks claim the items of another iteration."""
+        self.work.reset(order=self._by_steps)
+
+    def close(self) -> None:
+        """Close work and region."""
+        self.work.close()
+        self.region.close()

@@ -316,7 +316,7 @@ class KernelBackend(Communicator):
 
     def enter(self, number: int) -> int:
         """Enter a phase, and return the number of the one before, to which to go back."""
-        entering = Entering(slow_path.as_integer("enter", "number", number))
+        entering = Entering(as_integer("enter", "number", number))
         try:
             before: int = phases.enter_kernel.call(self._address, entering)
         except OverflowError:  # the integer does not fit into 64 bits

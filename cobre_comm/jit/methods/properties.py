@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from cobre_kernels.collective import phases, status
-from cobre_kernels.collective.calls import BARRIER, ENTER, STOP
-from cobre_kernels.collective.guard import usability
+from cobre_kernels.collective.calls import ENTER, STOP
 from cobre_kernels.machine.atomics import load_relaxed
 
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import integer_reader, is_integer, refused
 from cobre_comm.jit.attributes import attribute, method
-from cobre_comm.jit.records import check_usable, record_of
+from cobre_comm.jit.records import check_usable, explain, record_of
 from cobre_comm.jit.types import CommType
 
 

@@ -299,7 +299,10 @@ def mistakes():
         ),
         "no last step of a gatherv into a region": (
             outputs, World,
-            [(sys.modules["cobre_kernels.shm.gatherv"], "synchronise", lambda comm, shown: status.OK)],
+            [(
+                sys.modules["cobre_kernels.shm.gatherv"], "synchronise",
+                lambda comm, shown: status.OK,
+            )],
         ),
         "a claim by a load and a store": (
             claims, Works, [(work_kernels, "fetch_add", load_and_store)],

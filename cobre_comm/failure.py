@@ -344,8 +344,8 @@ def _describe_call(signature: int, compared: int, count: int) -> str:
     number = signature & 0xFF
     if not dtype:
         # That of an exact sum says nothing, nor does a hash.
-        has_length = compared and number not in DATA_CALLS and number != RESET
-        return f"called {operation}" + (f" of {compared}" if has_length else "")
+        has_amount = compared and number not in DATA_CALLS and number != RESET
+        return f"called {operation}" + (f" of {compared}" if has_amount else "")
     amount = f"{compared} bytes" if number == BROADCAST else f"{count} elements"
     if number not in (BROADCAST, ALLREDUCE):
         amount = f"sends {amount}"

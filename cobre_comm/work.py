@@ -43,7 +43,7 @@ class WorkOwner(Protocol):
     def _check_usable(self) -> None:
         """Raise ``InvalidCommunicator`` if no collective may begin any more."""
 
-    def _agree_on(self, signature: int, length: int) -> None:
+    def _agree_on(self, signature: int, compared: int) -> None:
         """Wait for all ranks, which must give the same numbers."""
 
     def _own_calls(self, name: str) -> AbstractContextManager[None]:

@@ -2,7 +2,7 @@
  * nodes/round.py. A verb completes at a leader once all leaders have begun it, also if some of them
  * have left it meanwhile: so MPI does it, and so do bytes that are on their way in sockets.
  *
- * With -DBOUND no leader can leave a verb that moves data (`waits_end` is 0). Without it one may
+ * With -DBOUND no leader can leave a verb that moves data (`can_leave` is 0). Without it one may
  * die, which ends its links. The first round moves data, and the second one does not.
  *
  * EVENTS is how often something bad happens, to any leader, at any moment; one such thing is that a
@@ -129,7 +129,7 @@ active [R] proctype leader() {
 #endif
         :: else ->
 #ifdef BOUND
-            go(BOUND_DATA);
+            go(FINAL_DATA);
 #ifndef FAULT_NO_COMMIT
             wait_in_verb();
             if :: failed -> goto failing :: else fi;

@@ -11,7 +11,7 @@
 #define AGREED_BEFORE 1
 #define NO_DATA 2
 #define LEAVABLE_DATA 3
-#define BOUND_DATA 4
+#define FINAL_DATA 4
 #define ALL_COMMIT 5
 #define SIGNAL 6
 #define FRESH_LOSS 7
@@ -28,7 +28,7 @@
     ((s) == ENTERED && (e) == AGREED_BEFORE -> MOVING : \
     ((s) == ENTERED && (e) == NO_DATA -> ENDED : \
     ((s) == ENTERED && (e) == LEAVABLE_DATA -> MOVING : \
-    ((s) == ENTERED && (e) == BOUND_DATA -> PREPARED : \
+    ((s) == ENTERED && (e) == FINAL_DATA -> PREPARED : \
     ((s) == PREPARED && (e) == ALL_COMMIT -> COMMITTED : \
     ((s) == ENTERED && (e) == SIGNAL -> ENDED : \
     ((s) == MOVING && (e) == SIGNAL -> ENDED : \

@@ -7,8 +7,8 @@ their own.
 
 numba sees two types of communicators: that of ``local``, whose collectives compile to copies, and
 every other one. So a user's function is compiled once for ``local`` and once for all other
-backends. A type's name carries a hash of our sources, so numba's cache never serves code of another
-version.
+backends. A type's name carries a hash of our sources, so that numba's cache serves no code of
+another version for a signature with such a type. Code without one carries :class:`CurrentVersion`.
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ class CurrentVersion:
 def carry_version(context: Any) -> None:
     """Keep the function under compilation from being loaded by another version of this package.
 
-    A value of ours enters compiled code by three doors. As an argument it has its type in the
-    signature. What an ``objmode`` block gives has not, nor has a constant: what lowers these calls
-    this function, and so does each call and attribute. numba writes the constants of all functions
-    that it has linked, so a caller without a type of ours carries the version too.
+    A value of ours gets into compiled code in three ways. As an argument it has its type in the
+    signature. The result of an ``objmode`` block has not, nor has a constant. So the code that
+    lowers either of them calls this function, and so does the code of each method and attribute.
+    numba writes the constants of all functions that it has linked, so a caller without a type of
+    ours carries the version too.
     """
     constants = getattr(context.environment, "consts", None)  # a wrapper has none
     if constants is not None and not any(isinstance(each, CurrentVersion) for each in constants):

@@ -58,7 +58,7 @@ class MpiMemory(NodesMemory):
         reach_bytes = UNLIMITED if library.has_large_counts() else calls.LARGEST_INT
         super().__init__(comm, words, node_order, VERBS, reach_bytes)
         # On a flat one MPI moves data between the buffers of callers, which may not outlive a wait.
-        self.nodes.waits_end = not node_order.is_flat
+        self.nodes.can_leave = not node_order.is_flat
         self.nodes.eager_bytes = HEADER_ROOM_BYTES if node_order.is_flat else 0
         self._world, self._peers = owned.world, node_order.nodes - 1
         self._mpi = comm.mpi = self.record(records.MPI)

@@ -114,7 +114,7 @@ class NodesMemory:
         nodes.allgatherv, nodes.alltoallv = verbs.allgatherv.address, verbs.alltoallv.address
         nodes.broadcast = verbs.broadcast.address
         nodes.chain = verbs.chain.address if verbs.chain else 0
-        nodes.waits_end, nodes.reach_bytes, nodes.sees_bytes = True, reach_bytes, verbs.sees_bytes
+        nodes.can_leave, nodes.reach_bytes, nodes.sees_bytes = True, reach_bytes, verbs.sees_bytes
         give_way(comm, LEADERS, verbs.block, waiting.look_around_kernel)
         self._describe(node_order)
 
@@ -161,7 +161,8 @@ class NodesMemory:
     def use_staging_buffer(self, half_bytes: int) -> None:
         """Use the slots of the node's segment as staging buffer, ``half_bytes`` for each half.
 
-        The record describes the node already. A leader waits for leaders as long as for its ranks.
+        The record describes the node already. A leader spins and yields among leaders as it does
+        among its ranks, unless the transport decides otherwise.
         """
         comm, nodes = self._comm, self.nodes
         nodes.half_bytes = half_bytes

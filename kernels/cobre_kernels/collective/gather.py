@@ -1,4 +1,4 @@
-"""The agreement of a gatherv: ranks compare how much each of them sends with the root's counts.
+"""The agreement of a gatherv: each rank compares the root's counts with what ranks really send.
 
 Only the root has counts. Each rank tells its own number of elements, and the root a hash of its
 counts beside it. Every rank compares, so all of them see a disagreement in the same step.

@@ -2,8 +2,9 @@
 
 A signal handler sets the stop flag of its process. An entry looks at it once, when a collective
 begins, and marks the rank's signature with STOP. In every collective a rank sees the signature of
-every other one, or of a leader that has seen it. So when the collective ends, all ranks have the
-mark, or none has. A rank keeps the mark. Comparing signatures costs nothing more until one has it.
+every other rank, or that of a leader who has seen those of its node. So when the collective ends,
+all ranks have the mark, or none has. A rank keeps the mark. Comparing signatures costs nothing more
+until one has it.
 
 A fence is a matter of one node, so it shows only a mark that its ranks know already.
 """

@@ -1,15 +1,15 @@
 """Work that is shared out as it is done: each claim gets the next item of its node.
 
-The ranks of a node count their claims together, in a region. A claim adds one to the count, and
-what the count was is its place in the order of the round: no place comes twice, and none is left
+The ranks of a node count their claims together, in a region. A claim adds one to the count.
+The value before that is the number of the claim in this round: none comes twice, and none is left
 out. There are two counts, by the parity of the round. So the leader sets the next one to zero while
 others still claim by this one, and one barrier is enough: when a rank has come through it, every
 rank has begun to reset, and none claims by the old count any more.
 
-What a rank knows of a round lies in private memory, where a reset changes it. Other threads of
-that rank may claim meanwhile. So a reset makes ``round`` odd before it changes anything, and a
-claim looks at ``round`` before and after. One that has seen it change is refused, because its place
-may be of one round and its item of another.
+What a rank knows of a round lies in private memory, where a reset changes it. Other threads of that
+rank may claim meanwhile. So a reset makes ``round`` odd before it changes anything, and a claim
+looks at ``round`` before and after. One that has seen it change is refused, because its number may
+be of one round and its item of another.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""MPI's functions by name: the only file that declares them, and lays out their counts.
+"""Declares MPI's functions, by name, and lays out their counts; no other file does.
 
 A handle (communicator, datatype, request) is an ``int`` in some implementations (MPICH and its
 ABI) and a pointer in others (Open MPI). Each function is declared for both widths, under a name of

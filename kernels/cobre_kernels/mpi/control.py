@@ -14,7 +14,7 @@ from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.records import MPI_MESSAGE
-from cobre_kernels.nodes.messages import GOODBYE, RAISED, REPORT, Message, is_told, take_in
+from cobre_kernels.nodes.messages import GOODBYE, RAISED, REPORT, Message, gets, take_in
 from cobre_kernels.nodes.records import leader_of
 
 TAG = 2
@@ -33,7 +33,7 @@ def post_kernel(comm, call):
     poke(message + NUMBER_AT, call.number)
     move(message + HEAD_BYTES, call.words, words_bytes)
     for node in range(nodes.nodes):
-        if is_told(comm, call, node):
+        if gets(comm, call, node):
             request = mpi.sends + WORD_BYTES * node
             leader = leader_of(nodes, node)
             calls.begin_send(mpi, message, HEAD_BYTES + words_bytes, leader, TAG, request)
@@ -56,7 +56,7 @@ def _await_sends(comm, call):
     mpi = comm.mpi
     until = libc.monotonic_ns() + LAST_SENDS_NS
     for node in range(comm.nodes.nodes):
-        while is_told(comm, call, node):
+        while gets(comm, call, node):
             code = calls.test(mpi, mpi.sends + WORD_BYTES * node)
             if code != 0 or calls.flag_is_set(mpi) or libc.monotonic_ns() > until:
                 break

@@ -34,8 +34,8 @@ def report_failure(comm, status):
     reports nothing.
     """
     nodes, own = comm.nodes, comm.failures[comm.rank]
-    is_told = is_leader(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != PRESENT
-    if nodes.post == 0 or not is_told or is_forked(comm):
+    tells = is_leader(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != PRESENT
+    if nodes.post == 0 or not tells or is_forked(comm):
         return
     for rank in range(comm.size):
         if comm.failures[rank].reason != PRESENT:

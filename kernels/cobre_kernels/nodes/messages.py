@@ -1,4 +1,4 @@
-"""Control messages between leaders, and the notes of a leader when they come.
+"""Control messages between leaders, and what a leader notes when one comes.
 
 ========  ===============  =================  ====================================================
 message   number           words              tells
@@ -71,7 +71,7 @@ def send(comm, node, kind, number, words):
 
 
 @routine
-def is_told(comm, call, node):
+def gets(comm, call, node):
     """Tell whether a message goes to that node.
 
     A leader that has ended needs none, and MPICH over UCX crashes when a message goes to it.

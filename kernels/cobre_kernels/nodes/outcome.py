@@ -51,8 +51,8 @@ def hand_out_kernel(comm, call):
     mark = comm.signature & STOP  # which the leader may have heard of
     step = run(nodes.step_kernel, comm, NodeStep(mark, 0, 0, grace_ns))
     # A leader that gave up in this step has shown which ranks it missed, unless it was interrupted.
-    is_told = step == OK or (step == LOST_PEER and load_acquire(nodes.staging.status) != OK)
-    if is_told and not is_leader(comm):
+    is_shown = step == OK or (step == LOST_PEER and load_acquire(nodes.staging.status) != OK)
+    if is_shown and not is_leader(comm):
         return _take_outcome(comm)
     if step != OK:
         fail_on_node(comm, step)

@@ -1,10 +1,10 @@
 """Outputs in regions: where ranks of a node receive into the same bytes, one of them copies.
 
-As on one node (``shm/region.py``), a rank that finds its output in a region shows the location:
-here in the step by which its node enters the first round. Of the ranks that show the same location,
-one alone writes there. If outputs may have bytes in common, a last step of the node ends the
-collective, so that no rank returns while another one writes. Other nodes take no part in that step,
-because a region is the memory of one node.
+As on one node (``shm/region.py``), a rank that finds its output in a region shows the location.
+Over several nodes it does so in the step by which its node enters the first round. Of the ranks
+that show the same location, one alone writes there. If outputs may have bytes in common, a last
+step of the node ends the collective, so that no rank returns while another one writes. Other nodes
+take no part in that step, because a region is the memory of one node.
 """
 
 from cobre_kernels.collective.calls import BARRIER, FENCE, Barrier

@@ -21,10 +21,10 @@ COMMITTED
 ENDED
     It knows the outcome, and hands it out on its node.
 
-Where every verb can be left (``waits_end`` is 1), the first round of a collective prepares for all,
-and no round commits. Where MPI moves data between the buffers of callers (``waits_end`` is 0: over
-MPI, every rank alone on its node), each round prepares, and commits before data move. So if a rank
-is lost before that, leaders miss it in a wait that can end.
+Where every verb can be left (``can_leave`` is 1), the first round of a collective prepares for all
+of its rounds, and no round commits. Where MPI moves data between the buffers of callers
+(``can_leave`` is 0: over MPI, every rank alone on its node), each round prepares, and commits
+before data move. So if a rank is lost before that, leaders miss it in a wait that can end.
 
 A *loss* is another leader that takes no further part, as far as this one knows: it has reported, or
 said goodbye (``messages.py``), or its link has ended. A loss is *fresh* if that leader has not
@@ -38,7 +38,7 @@ fresh, and lets a line tell of late ranks. What else may happen depends on the s
     GO_ON      ENTERED                      AGREED_BEFORE     moves data
     AGREE      ENTERED                      NO_DATA           the outcome is OK
     DIRECT     ENTERED                      LEAVABLE_DATA     moves data, or exchanges calls
-    PREPARE    ENTERED                      BOUND_DATA        begins the commit exchange
+    PREPARE    ENTERED                      FINAL_DATA        begins the commit exchange
     COMMIT     PREPARED                     ALL_COMMIT        moves data, or exchanges calls
     INTERRUPT  ENTERED, MOVING              SIGNAL            reports that it gave up
     RELEASE    ENTERED, PREPARED, MOVING    FRESH_LOSS        names the lost, reports
@@ -79,7 +79,7 @@ EVENTS = (
     AGREED_BEFORE,  # waits end, and this is not the first round of its collective
     NO_DATA,  # all headers are here, and equal; no data are to move
     LEAVABLE_DATA,  # all headers are here; data follow, or calls if headers differ
-    BOUND_DATA,  # the same, and no leader will be able to leave
+    FINAL_DATA,  # the same, but no leader can leave once data move
     ALL_COMMIT,  # all commits are here
     SIGNAL,  # a signal handler has raised, or forked
     FRESH_LOSS,  # a leader is lost that has not completed this verb
@@ -106,7 +106,7 @@ ROWS = (
     Row("GO_ON", (ENTERED,), AGREED_BEFORE, MOVING),
     Row("AGREE", (ENTERED,), NO_DATA, ENDED),
     Row("DIRECT", (ENTERED,), LEAVABLE_DATA, MOVING),
-    Row("PREPARE", (ENTERED,), BOUND_DATA, PREPARED),
+    Row("PREPARE", (ENTERED,), FINAL_DATA, PREPARED),
     Row("COMMIT", (PREPARED,), ALL_COMMIT, COMMITTED),
     Row("INTERRUPT", (ENTERED, MOVING), SIGNAL, ENDED),
     Row("RELEASE", (ENTERED, PREPARED, MOVING), FRESH_LOSS, ENDED),

@@ -88,7 +88,7 @@ NODES = Record(
     post=word("sends a control message; 0: this rank reaches no leader"),
     read=word("reads the control messages that have come"),
     eager_bytes=word("largest payload of a node that travels behind its header"),
-    waits_end=word("1: every verb can be left"),
+    can_leave=word("1: every verb can be left"),
     sees_bytes=word("1: a wait begins anew when bytes move"),
     reach_bytes=word("farthest end of a part in the buffer of allgatherv"),
     # The nodes.

@@ -1,7 +1,7 @@
 """One round of a collective over several nodes.
 
-A collective is a sequence of rounds. No rank leaves a round before all ranks of all nodes have
-entered it. The steps of a round::
+A collective is a sequence of rounds. No rank leaves the first one before all ranks of all nodes
+have entered it. The steps of a round::
 
     enter      a step of shared memory: the ranks of the node are here and call the same, and in
                the first round they see who writes an output that several have (outputs.py)
@@ -28,7 +28,7 @@ from cobre_kernels.nodes.outputs import see_outputs
 from cobre_kernels.nodes.protocol import (
     AGREED_BEFORE,
     ALL_COMMIT,
-    BOUND_DATA,
+    FINAL_DATA,
     LEAVABLE_DATA,
     NO_DATA,
     NODE_IS_IN,
@@ -101,7 +101,7 @@ def _are_eager(nodes, is_first):
     largest = 0
     for node in range(nodes.nodes):
         largest = max(largest, nodes.block_bytes[node])
-    return largest <= nodes.eager_bytes and (is_first or nodes.waits_end == 0)
+    return largest <= nodes.eager_bytes and (is_first or nodes.can_leave == 0)
 
 
 @kernel(COMM, Opening)
@@ -134,7 +134,7 @@ def meet_node(comm):
 def _agree(comm, call, outcome):
     """Exchange headers with the other leaders; commit where a wait for data could not end."""
     nodes, header = comm.nodes, comm.nodes.header
-    if nodes.waits_end != 0 and call.is_first == 0:
+    if nodes.can_leave != 0 and call.is_first == 0:
         happen(comm, AGREED_BEFORE)
         return outcome
     header.differs = outcome == DISAGREE
@@ -154,10 +154,10 @@ def _agree(comm, call, outcome):
     same = _headers_are_equal(comm)
     if call.moves_data == 0 and same:
         happen(comm, NO_DATA)
-    elif nodes.waits_end != 0:
+    elif nodes.can_leave != 0:
         happen(comm, LEAVABLE_DATA)
     else:
-        happen(comm, BOUND_DATA)
+        happen(comm, FINAL_DATA)
         outcome = run(nodes.exchange, comm, Exchange(COMMIT_BYTES, 0, 0))
         if outcome != OK:
             return outcome

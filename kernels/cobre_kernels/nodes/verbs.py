@@ -1,8 +1,9 @@
 """The verbs: what a transport does for the leaders of nodes.
 
-A transport is a folder with these kernels. Records hold their addresses, and
-``backends/nodes/memory.py`` takes them from its ``Verbs``. The first five move data. All leaders
-call them, and only leaders, with calls that agree; ``exchange`` finds out whether calls do agree.
+A transport is a folder with these kernels, which it lists in its ``Verbs``
+(``backends/nodes/memory.py``); the Nodes record holds their addresses. The first five move data.
+All leaders call these, and no other rank does. ``exchange`` finds out whether the calls of leaders
+agree, and the other four begin only if they do.
 
 A verb returns OK, or how it has failed: LOST_PEER, TIMED_OUT, INTERRUPTED, IS_FORKED, MPI_FAILED.
 Where ranks are missing, ``waiting.py`` has written into ``comm.failures`` which ones, and why.
@@ -22,7 +23,7 @@ verb            call                    what it does
                                         ``recv``
 ``chain``       :class:`Chain`          folds in the order of nodes; 0: the transport has none
 ``post``        ``Message``             sends a control message (messages.py): to the leader of a
-                                        node, or to every other leader that ``is_told``. Waits a
+                                        node, or to every other leader that ``gets`` it. Waits a
                                         little until the last message of a rank is sent
 ``read``        none                    gives each control message that has come to ``take_in``, and
                                         each link that has ended to ``note_end``; says in
@@ -32,8 +33,8 @@ verb            call                    what it does
                                         signal, has ended its sleep
 ==============  ======================  =========================================================
 
-These words are in the Nodes record; its tables have a word for each node. A leader's own payload
-lies at its landing already; its own part of an ``alltoallv`` moves as any other.
+The words of this table are in the Nodes record, whose tables have a word for each node. A leader's
+own payload lies at its landing already; its own part of an ``alltoallv`` moves as any other.
 
 A verb of data is a loop of the transport::
 
@@ -52,7 +53,7 @@ transport that sees no bytes has no ``note_progress``. Bytes that are not due en
 GARBLED: by ``lose``, and then ``failure_of_verb``.
 
 Above the transports, one protocol decides which ranks are lost, how long a leader waits, what it
-asks and answers. Where ``nodes.waits_end`` is 1, a leader can leave every verb. Where it is 0, it
+asks and answers. Where ``nodes.can_leave`` is 1, a leader can leave every verb. Where it is 0, it
 can leave ``exchange`` alone: leaders then commit first (``protocol.py``). What a verb that has
 ended early leaves behind may touch only memory that lives as long as the process.
 """

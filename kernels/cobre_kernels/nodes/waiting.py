@@ -55,7 +55,7 @@ def begin_verb(comm):
     nodes = comm.nodes
     nodes.begun += 1
     begin_wait(comm, LEADERS)
-    comm.wait.is_bound = not allows(comm, SIGNAL)
+    comm.wait.must_stay = not allows(comm, SIGNAL)
     return failure_of_verb(comm)
 
 

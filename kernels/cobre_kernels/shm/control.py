@@ -43,7 +43,7 @@ CELL = Record(
     line_bytes=LINE_BYTES,
     arrived=shared("generation of the last step of this parity that the rank has entered"),
     signature=shared("signature of its call: operation, dtype, op or root (calls.py)"),
-    compared=shared("the other word that ranks compare: bytes, or a hash of counts, ..."),
+    compared=shared("the other word of its call that ranks compare (comm.py)"),
     count=shared("the rank's own number of elements, for messages only"),
     payload=memory(INLINE_BYTES, "data of a small message, or a location; moves with its flag"),
 )

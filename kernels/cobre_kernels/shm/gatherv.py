@@ -3,7 +3,8 @@
 In the first step a rank's cell says how many elements it sends, so every rank learns how many steps
 there are. Blocks of up to INLINE_BYTES travel in the cells; the root's cell has a hash of its
 counts. If the root receives in a region, its signature says so, and a last step ends the
-collective. Otherwise another rank, which sees that memory too, could return and write to it.
+collective. Without that step another rank, which sees that memory too, could return and write to
+it while the root still copies.
 """
 
 from cobre_kernels.collective.calls import Gatherv, Shown, called

@@ -1,10 +1,10 @@
 """Outputs in a region: ranks that receive into the same bytes of it need one copy, not one each.
 
 A rank that finds its output in a region enters the first step with IN_REGION in its signature, and
-the location in place of a payload. If all ranks show the same location, each writes its part
-there, and a last step ends the collective. So a rank writes only when all have entered, and none
-returns before all have written. Otherwise every rank has seen that one differs, and all send their
-data through slots (USE_SLOTS), beginning anew in the next step. A rank whose output lies elsewhere
+the location in place of a payload. If all ranks show the same location, each writes its part there,
+and a last step ends the collective. So a rank writes only when all have entered, and none returns
+before all have written. If one rank shows another location, all see that. Then they begin anew in
+the next step, and their data go through slots (USE_SLOTS). A rank whose output lies elsewhere
 compares no locations, because it sees a signature that differs from its own. If two ranks may still
 receive into the same bytes, a last step ends the collective here too. Else a rank that has returned
 could write to its output while another one copies.

@@ -1,10 +1,11 @@
 """Slots and stripes; slots are filled by streaming where the ranks' caches are far apart.
 
-Before a rank can overwrite a line of its slot, the copies that the readers' caches hold of it must
-go. Among cores that share their last-level cache that is quick: a slot is filled at 25 bytes per
-nanosecond here. If they do not (another core complex, another socket, a virtual machine whose cores
-are placed so), every line waits for a probe: 2.5 bytes per nanosecond. Then non-temporal stores,
-which nobody waits for, are four to ten times faster, and the readers stream from memory.
+When a rank overwrites a line of its slot, the processor first removes the copies of that line from
+the readers' caches. Among cores that share their last-level cache that is quick: a slot is filled
+at 25 bytes per nanosecond here. If they do not (another core complex, another socket, a virtual
+machine whose cores are placed so), every line waits for a probe: 2.5 bytes per nanosecond. Then
+non-temporal stores, which nobody waits for, are four to ten times faster, and the readers stream
+from memory.
 
 The distance of caches can change while a job runs, so each rank measures it all the time. It times
 its larger fills, and some of its smaller ones. After a slow one it streams for a while, and then

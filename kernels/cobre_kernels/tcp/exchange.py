@@ -1,4 +1,4 @@
-"""The verbs exchange and alltoallv: messages between all leaders, which all move at once.
+"""The verbs exchange and alltoallv: each leader sends to every other one, on all links at once.
 
 A leader compares each header with its own. Where they differ, it discards the payload behind the
 header, so that it can read the next frame of the link. One loop moves bytes on all links that are

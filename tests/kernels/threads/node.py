@@ -110,7 +110,7 @@ class Node(World):
         nodes.alltoallv = verbs.alltoallv_kernel.address
         nodes.report, nodes.post = messages.report_kernel.address, control.post_kernel.address
         nodes.read = control.read_kernel.address
-        nodes.nodes, nodes.widest, nodes.waits_end = 1, size, 1
+        nodes.nodes, nodes.widest, nodes.can_leave = 1, size, 1
         nodes.node_order = nodes.node_index = self._words(range(size))
         nodes.node_starts, nodes.node_of = self._words([0, size]), self._words([0] * size)
         nodes.staging = comm.node.buffers

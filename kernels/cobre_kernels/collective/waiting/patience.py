@@ -79,7 +79,7 @@ def begin_wait(comm, among):
     wait.among = among
     wait.looked_ns = 0
     wait.awaited = 0
-    wait.is_bound = 0
+    wait.must_stay = 0
     begin_anew(comm)
 
 
@@ -231,7 +231,7 @@ def _look_around(comm, is_overdue):
     """Run signal handlers, unless this wait may not end early; then ask which ranks are missing."""
     wait = comm.wait
     wait.looked_ns = wait.clock_ns
-    outcome = OK if wait.is_bound != 0 else _run_handlers(comm)
+    outcome = OK if wait.must_stay != 0 else _run_handlers(comm)
     if outcome != OK:
         return outcome
     is_line_due = 0 < comm.late_ns <= waited_ns(comm) >> wait.lines

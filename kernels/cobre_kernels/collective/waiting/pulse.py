@@ -1,8 +1,8 @@
 """The pulse of a leader: it shows the ranks of a node that their leader goes on.
 
-The leader of a node waits for other nodes as long as bytes move. Its pulse beats whenever bytes
-move, and every tick while it waits. For a rank that waits for its leader, the timeout counts from
-the last beat. So a stopped leader is late, and a slow network is not.
+The leader of a node goes on waiting for other nodes while bytes move. Its pulse beats whenever
+bytes move, and every tick while it waits. For a rank that waits for its leader, the timeout counts
+from the last beat. So a stopped leader is late, and a slow network is not.
 """
 
 from cobre_kernels.collective.comm import LEADERS

@@ -15,7 +15,7 @@ from cobre_kernels.nodes.messages import (
     GOODBYE,
     RAISED,
     Message,
-    is_told,
+    gets,
     lose,
     note_end,
     take_in,
@@ -50,7 +50,7 @@ def post_kernel(comm, call):
         poke(links.words_out + at, swap_bytes(peek(call.words + at)))
     for node in range(comm.nodes.nodes):
         fd = links.peers[node].control_fd
-        if fd != NO_LINK and is_told(comm, call, node):
+        if fd != NO_LINK and gets(comm, call, node):
             begin, count = message.address + CONTROL_OFFSET, CONTROL_BYTES + words_bytes
             send_all(comm, fd, begin, count, SEND_PATIENCE_MS)
     return OK

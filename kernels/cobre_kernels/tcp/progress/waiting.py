@@ -1,8 +1,8 @@
 """How a leader waits at its sockets, between two progress steps in vain.
 
-It blocks in poll(2) on the links that it waits for and on all control links. So a death, a
-failure or a goodbye anywhere ends its wait. The timeout counts from the last byte that moved, so
-that a slow link is not a late rank. ``collective/waiting/patience.py`` has the policy.
+It blocks in poll(2) on the links that it waits for and on all control links. So a death, a failure
+or a goodbye anywhere wakes it, and it looks around. The timeout counts from the last byte that
+moved, so that a slow link is not a late rank. ``collective/waiting/patience.py`` has the policy.
 """
 
 from cobre_kernels.collective.comm import COMM

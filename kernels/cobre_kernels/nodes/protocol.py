@@ -76,7 +76,7 @@ from cobre_kernels.machine.routine import routine
 STATES = OUTSIDE, ENTERED, PREPARED, MOVING, COMMITTED, ENDED = range(6)
 EVENTS = (
     NODE_IS_IN,  # all ranks of the node are in
-    AGREED_BEFORE,  # waits end, and this is not the first round of its collective
+    AGREED_BEFORE,  # every verb can be left, and this is not the first round of its collective
     NO_DATA,  # all headers are here, and equal; no data are to move
     LEAVABLE_DATA,  # all headers are here; data follow, or calls if headers differ
     FINAL_DATA,  # the same, but no leader can leave once data move

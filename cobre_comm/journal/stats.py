@@ -94,7 +94,7 @@ class Stats:
             if s.waited_for_s[rank] > NOTEWORTHY * s.total_s
         ]
         return "\n".join(
-            [f"rank {self.rank} of {self.size}", *_aligned([titles, *rows]), *sentences]
+            [f"rank {self.rank} of {self.size}", *aligned([titles, *rows]), *sentences]
         )
 
 
@@ -163,7 +163,7 @@ def table_of_ranks(title: str, size: int, ranks: Mapping[int, Mapping[str, Opera
             )
         )
         sentences += _straggler(name, each)
-    lines = [f"{title}: {_of(ranks, size)}", *_aligned(rows), *sentences]
+    lines = [f"{title}: {_of(ranks, size)}", *aligned(rows), *sentences]
     return "\n".join(lines)
 
 
@@ -205,7 +205,7 @@ def _sentence(name: str, stats: OperationStats, rank: int) -> str:
     )
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the rows as lines, the first column aligned left and the others right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [

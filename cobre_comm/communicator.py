@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cobre_comm import derived
+from cobre_comm.common import aborting
+from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
 from cobre_comm.common.other_names import SAID, OtherName
@@ -20,6 +22,7 @@ from cobre_comm.reduce_op import ReduceOp
 if TYPE_CHECKING:
     from cobre_comm.journal.stats import Stats
     from cobre_comm.shared_region import Shape, SharedRegion
+    from cobre_comm.topology import Topology
     from cobre_comm.work import Work
 
 Array = NDArray[Any]
@@ -140,8 +143,8 @@ class Communicator(Closing, SharedMemoryProvider):
     :class:`~cobre_comm.InvalidCommunicator` naming the first cause.
 
     On a closed communicator every collective raises :class:`~cobre_comm.InvalidCommunicator`, and
-    so do ``create_shared_region``, ``split``, ``split_local``, ``block``, ``layout`` and the
-    ``fence`` of its regions. ``rank`` and ``size`` stay readable.
+    so do ``create_shared_region``, ``split``, ``split_local``, ``block``, ``layout``, ``stats``,
+    ``topology``, ``abort`` and the ``fence`` of its regions. ``rank`` and ``size`` stay readable.
 
     ``rank``, ``size``, ``is_leader``, ``block``, ``layout`` and the collectives work inside
     ``@njit`` code too, on the same object, with the same checks and the same exceptions. Pass it as
@@ -621,6 +624,10 @@ class Communicator(Closing, SharedMemoryProvider):
         return derived.layout(self, n, width)
 
     def _check_usable(self) -> None:
+        """Raise ``InvalidCommunicator`` if no collective may begin any more, as far as is known."""
+        self._check_open()
+
+    def _check_open(self) -> None:
         """Raise ``InvalidCommunicator`` for a closed communicator."""
         self.stats()  # of the methods that every backend has, the one that waits for no rank
 
@@ -919,6 +926,75 @@ class Communicator(Closing, SharedMemoryProvider):
     def _resume(self, number: int) -> int:
         """Go back to a phase at the end of a ``with`` block."""
         return self.enter(number)
+
+    def topology(self) -> Topology:
+        """Return which ranks are on which node, and what has started them. Python only.
+
+        Not a collective: ranks have told each other the names of their hosts when they met.
+
+        Returns
+        -------
+        Topology
+            Hosts, the ranks of each node, the node of this rank, launcher and MPI library. Its
+            ``repr`` is a table.
+
+        Raises
+        ------
+        InvalidCommunicator
+            If the communicator is closed.
+        NotImplementedError
+            Of a backend of another distribution that does not tell.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> LocalBackend().topology().ranks
+        ((0,),)
+        """
+        raise NotImplementedError(f"topology: the backend {self.backend} does not tell it")
+
+    def abort(self, code: int) -> NoReturn:
+        """End all ranks of the job, this one included; never returns. Python only.
+
+        For an error after which no rank can go on. Nothing is cleaned up: no ``finally``, no
+        ``with`` block and no exit handler of the program runs.
+
+        A rank that waits for this one, or is in a collective later, ends with the same code. One
+        that computes is ended by the launcher: ``cobre-comm run``, ``launch``, ``mpiexec`` or
+        ``torchrun``. Under ``srun`` without ``--kill-on-bad-exit``, or without a launcher, it ends
+        at its next collective. Over ``mpi`` this is MPI_Abort.
+
+        Parameters
+        ----------
+        code : int
+            Exit code of this process, and of the job where the launcher can: 1 to 255. ``launch``
+            raises a ``WorkerError`` with it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a ``code`` that cannot be used.
+        InvalidCommunicator
+            If the communicator is closed.
+
+        Examples
+        --------
+        >>> from cobre_comm import LocalBackend
+        >>> with LocalBackend() as comm:
+        ...     if comm.size > 100:
+        ...         comm.abort(3)
+        """
+        number = as_integer("abort", "code", code)
+        if not 1 <= number <= aborting.LARGEST_CODE:
+            largest = aborting.LARGEST_CODE
+            raise ValueError(f"abort: code must be from 1 to {largest}, got {number}")
+        self._check_open()
+        aborting.say(f"rank {self.rank} called abort({number})")
+        self._end_job(number)
+
+    def _end_job(self, code: int) -> NoReturn:
+        """Tell the other ranks, and end this process."""
+        aborting.end_job(code)
 
     @abc.abstractmethod
     def stats(self) -> Stats:

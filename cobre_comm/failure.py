@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
 from cobre_kernels.collective import comm as states
@@ -25,7 +26,7 @@ from cobre_kernels.collective.calls import (
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.machine.record import View, peek_now, poke_now
 
-from cobre_comm.common import report_pipe
+from cobre_comm.common import aborting, report_pipe
 from cobre_comm.derived import RECV_HINT
 from cobre_comm.errors import (
     CollectiveFailed,
@@ -277,6 +278,7 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
     reasons = {r: comm.failures[r].reason for r in range(comm.size)}
     if outcome == status.LOST_PEER:
         lost = {r: _REASONS[reason] for r, reason in reasons.items() if reason in _REASONS}
+        _follow_an_abort(comm, lost)
         return CollectiveFailed(operation, 0, _loss(comm, lost), lost)
     late = [r for r, reason in reasons.items() if reason != states.PRESENT]
     variable = TIMEOUT_VARIABLES.get(comm.backend) or "the timeout"
@@ -295,6 +297,14 @@ def _loss(comm: View, lost: dict[int, str]) -> str:
     said = [f"rank {rank} raised {words}" for rank, words in raised.items()]
     gone = "; ".join(f"rank {rank} {what}" for rank, what in lost.items() if rank not in raised)
     return "; ".join([*said, f"{gone}, while others waited for it"] if gone else said)
+
+
+def _follow_an_abort(comm: View, lost: Iterable[int]) -> None:
+    """End this process if one of the lost ranks has aborted the job."""
+    for rank in lost:
+        code = aborting.code_in(raised_by(comm, rank))
+        if code:
+            aborting.follow(rank, code)
 
 
 def _unseen_refusal(comm: View) -> CollectiveFailed:

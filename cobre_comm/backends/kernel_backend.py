@@ -14,6 +14,7 @@ import itertools
 import logging
 import math
 import os
+import socket
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -59,7 +60,7 @@ from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.journals import Journals
 from cobre_comm.backends.late_lines import prepare_late_lines
-from cobre_comm.backends.membership import Membership, NodesRecords, alone
+from cobre_comm.backends.membership import Membership, NodesRecords, Place, alone
 from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
@@ -67,6 +68,7 @@ from cobre_comm.common import raised
 from cobre_comm.common.agreement import agree_on_memory, attempt
 from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.call_forms import tells_forms
+from cobre_comm.common.launcher import launcher_name
 from cobre_comm.communicator import Array, Communicator, Counts
 from cobre_comm.config import Config, late_s, prints_stats
 from cobre_comm.errors import CommError, InvalidCommunicator, InvalidRoot
@@ -84,6 +86,7 @@ from cobre_comm.shared_region import (
     heap_zeros,
     region_layout,
 )
+from cobre_comm.topology import Topology
 from cobre_comm.work import CLAIMS_WORDS, LARGEST_COUNT, Work
 
 if TYPE_CHECKING:
@@ -466,7 +469,7 @@ class KernelBackend(Communicator):
         poke_now(self._comm.guard, value)
 
     def _check_open(self) -> None:
-        """Raise ``InvalidCommunicator`` if this rank has no journal any more."""
+        """Raise ``InvalidCommunicator`` for a closed communicator, or one of a parent process."""
         refusal = _REFUSALS.get(self._guard, 0)
         if refusal and refusal != status.IS_BROKEN:
             self._raise(BARRIER, refusal)
@@ -475,6 +478,20 @@ class KernelBackend(Communicator):
         """Return, by operation, what this rank has spent, and the ranks that it has waited for."""
         self._check_open()
         return self._journals.stats()
+
+    def topology(self) -> Topology:
+        """Return which ranks are on which node, and what has started them."""
+        self._check_open()
+        met = self._membership
+        places = met.places or [Place(socket.gethostname(), tuple(met.here))]
+        hosts, ranks = zip(*places, strict=True)
+        [node] = [number for number, here in enumerate(ranks) if self._rank in here]
+        return Topology(hosts, ranks, node, launcher_name(os.environ), self._library)
+
+    @property
+    def _library(self) -> str:
+        """Name and version of the library that moves data between nodes; "" for our own code."""
+        return ""
 
     def close(self) -> None:
         """Leave the group; idempotent. Ranks that wait for this one learn that it has left."""

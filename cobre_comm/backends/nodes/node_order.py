@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from cobre_comm.backends.membership import Place
+from cobre_comm.common.agreement import Group
+
+HOST_BYTES = 64  # of a host name; Linux has no longer ones
 
 
 @dataclass(frozen=True)
@@ -67,3 +73,12 @@ def node_order_of(leaders: ArrayLike, rank: int) -> NodeOrder:
     firsts, counts = np.unique(of, return_counts=True)
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     return NodeOrder(order, starts, int(np.searchsorted(firsts, of[rank])))
+
+
+def find_places(group: Group, order: NodeOrder) -> list[Place]:
+    """Tell all ranks the host and the ranks of each node; collective."""
+    name = socket.gethostname().encode(errors="replace")[:HOST_BYTES].ljust(HOST_BYTES, b"\0")
+    names = group.gather_rows(np.frombuffer(name, dtype=np.uint8))
+    hosts = [row.tobytes().rstrip(b"\0").decode(errors="replace") for row in names]
+    nodes = [ranks.tolist() for ranks in np.split(order.order, order.starts[1:-1])]
+    return [Place(hosts[ranks[0]], tuple(ranks)) for ranks in nodes]

@@ -29,6 +29,7 @@ _BODIES = {
     "block": lambda comm, n: comm.block(n),
     "layout": lambda comm, n, width=1: comm.layout(n, width),
 }
+_PYTHON = {"abort": lambda comm, code: comm.abort(code)}
 for _name, _body in _BODIES.items():
     _body.__qualname__ = _name  # numba's symbols have it: what caches give must not share one
 _COMPILED = {name: njit(cache=True, nogil=True)(body) for name, body in _BODIES.items()}
@@ -64,4 +65,4 @@ def calls(caller, rank=0):
     """Return the collectives as functions; with ``mixed``, odd ranks call from njit code."""
     if caller == "mixed":
         caller = ("python", "njit")[rank % 2]
-    return SimpleNamespace(**{"python": _BODIES, "njit": _COMPILED}[caller])
+    return SimpleNamespace(**{"python": _BODIES | _PYTHON, "njit": _COMPILED}[caller])

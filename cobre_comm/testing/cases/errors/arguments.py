@@ -138,6 +138,8 @@ def closed(comm, caller):
         call = getattr(calls(caller, comm.rank), name)
         told = raises(InvalidCommunicator, call, comm, *arguments(comm, name, root=comm.rank))
         assert "closed" in str(told), (name, told)
+    for call in (comm.stats, lambda: comm.abort(3)):
+        assert "closed" in str(raises(InvalidCommunicator, call))
     assert 0 <= comm.rank < comm.size
 
 

@@ -194,6 +194,10 @@ def python(rank, size):
     yield "allgather", "list", (send, recv), TypeError
     yield "block", "2**70", (2**70,), ValueError
     yield "layout", "text", ("4",), TypeError
+    for code in (0, 256, -1, 2**70):
+        yield "abort", str(code), (code,), ValueError
+    for code in (1.0, True, None, "1"):
+        yield "abort", repr(code), (code,), TypeError
     good = np.zeros(2)
     yield "allgatherv", "text", (good, recv, "2" * size, displs), ValueError
     yield "allgatherv", "too big", (good, recv, [2**70] * size, displs), ValueError

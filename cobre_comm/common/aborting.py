@@ -1,0 +1,79 @@
+"""The end of a whole job by ``abort``: of the rank that calls it, and of those that hear of it.
+
+The rank closes its communicators as it would for an exception, so that the line of that exception
+reaches the other ranks with the news of its end. A rank that reads this line ends too, with the
+same code. If its launcher ends all ranks once one has failed, it leaves that to the launcher, which
+then sees the rank first that called ``abort``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from typing import NoReturn
+
+from cobre_comm.common import raised
+from cobre_comm.common.launcher import launcher_name
+
+LARGEST_CODE = 255  # of a process; 0 would say that all went well
+ENDING = ("cobre-comm run", "launch", "mpiexec")  # launchers that end all ranks
+LAUNCHER_S = 5.0  # for a launcher to end this rank: it takes one second on a quiet machine
+
+
+class Aborted(Exception):
+    """The exception by which an aborted job's ranks end.
+
+    Parameters
+    ----------
+    code : int
+        The exit code of the job.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+_LINE = raised.type_of(Aborted(0)) + ": "
+
+
+def code_in(line: str) -> int:
+    """Return the code of an abort, if this is the line of its exception; else 0."""
+    code = line.removeprefix(_LINE)
+    return int(code) if line.startswith(_LINE) and code.isdigit() else 0
+
+
+def say(sentence: str) -> None:
+    """Write a line to stderr, after all that the program has written."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # closed, or nobody reads
+            stream.flush()
+    with contextlib.suppress(Exception):
+        print(f"cobre-comm: {sentence}", file=sys.stderr, flush=True)
+
+
+def tell_all(code: int) -> None:
+    """Close all communicators of this process, so that the other ranks hear of the abort."""
+    raised.end_all(Aborted(code))
+
+
+def end_job(code: int) -> NoReturn:
+    """Tell the other ranks, then end this process."""
+    try:
+        tell_all(code)
+    finally:
+        os._exit(code)
+
+
+def follow(rank: int, code: int) -> NoReturn:
+    """End this process, because another rank has aborted the job."""
+    try:
+        tell_all(code)  # ranks of other communicators hear of it too
+        if launcher_name(os.environ) in ENDING:
+            time.sleep(LAUNCHER_S)
+        else:
+            say(f"rank {rank} has aborted the job with code {code}")
+    finally:
+        os._exit(code)

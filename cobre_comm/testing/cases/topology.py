@@ -1,0 +1,42 @@
+"""topology: which ranks are on which node, as each rank tells it without the others."""
+
+import socket
+
+from cobre_comm import InvalidCommunicator
+from cobre_comm.testing.cases.case import QUICK, Case
+from cobre_comm.testing.cases.raised import raises
+
+
+def topology(comm):
+    """A rank asks while the others wait for it, and again after a split; none may ask later."""
+    for rank in range(comm.size):
+        if comm.rank == rank:
+            found = comm.topology()
+        comm.barrier()
+    with comm.split(0, -comm.rank) as turned:
+        other = turned.topology()
+    raises(InvalidCommunicator, turned.topology)
+    told = repr(found).splitlines()
+    assert len(told) >= 2 + len(found.hosts)
+    assert told[1 + found.node].startswith(f"{found.node}*")
+    assert found.hosts[found.node] == socket.gethostname()
+    own = [comm.size - 1 - rank for rank in found.ranks[found.node]]
+    assert other.ranks[other.node] == tuple(sorted(own))
+    return found.hosts, found.ranks, found.node
+
+
+def are_the_nodes(ran):
+    nodes = ran.settings.nodes(ran.backend, ran.size)
+    right = [tuple(r for r in range(ran.size) if nodes[r] == n) for n in dict.fromkeys(nodes)]
+    for rank, (hosts, ranks, node) in enumerate(ran.values):
+        assert list(ranks) == right, f"rank {rank} tells {ranks}, should be {right}"
+        assert rank in ranks[node]
+        assert hosts == ran.values[0][0]
+
+
+CASES = [
+    Case(
+        "topology", topology, callers=(), expect=are_the_nodes, needs=("topology", "split"),
+        check=QUICK,
+    ),
+]  # fmt: skip

@@ -1,0 +1,51 @@
+"""Where the ranks of a communicator are, and what has started and connects them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cobre_comm.errors import runs
+from cobre_comm.journal.texts import aligned
+
+
+@dataclass(frozen=True, repr=False)
+class Topology:
+    """The nodes of a communicator, the ranks of each, and the launcher; a table as its ``repr``.
+
+    Attributes
+    ----------
+    hosts : tuple of str
+        The host name of each node. Nodes are in the order of their first ranks. Two nodes are on
+        one host if their ranks cannot, or shall not, share memory.
+    ranks : tuple of tuple of int
+        The ranks of each node, ascending; they share memory and regions.
+    node : int
+        The node of this rank.
+    launcher : str
+        ``"cobre-comm run"``, ``"launch"``, ``"mpiexec"``, ``"srun"`` or ``"torchrun"``; "" if no
+        launcher is known.
+    library : str
+        Name and version of the MPI library; "" on other backends than ``mpi``.
+
+    Examples
+    --------
+    >>> from cobre_comm import LocalBackend
+    >>> topology = LocalBackend().topology()
+    >>> topology.ranks, topology.node, topology.library
+    (((0,),), 0, '')
+    """
+
+    hosts: tuple[str, ...]
+    ranks: tuple[tuple[int, ...], ...]
+    node: int
+    launcher: str
+    library: str
+
+    def __repr__(self) -> str:
+        rows = [("node", "host", "ranks")]
+        for number, (host, ranks) in enumerate(zip(self.hosts, self.ranks, strict=True)):
+            mark = "*" if number == self.node else ""
+            rows.append((f"{number}{mark}", host, ",".join(runs(ranks))))
+        launcher = f"launcher: {self.launcher or 'unknown'}"
+        library = [f"library: {self.library}"] if self.library else []
+        return "\n".join([*aligned(rows), launcher, *library])

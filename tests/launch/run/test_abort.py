@@ -1,0 +1,85 @@
+"""abort ends all ranks, under every launcher and without one, and its code is that of the job."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cobre_comm import WorkerError, launch
+from tests.grid import some
+from tests.launch.command import DEADLINE_S, PROGRAMS, Running, environment
+from tests.launch.mpi_libraries import needs
+from tests.launch.programs.aborts import CODE, act
+from tests.launch.run.test_raised import PLACES
+
+ABORTS = PROGRAMS / "aborts.py"
+WAYS = ("wait", "part", "compute")
+DAILY = [
+    ("wait", "shm", "python"), ("wait", "tcp-leaders", "njit"), ("compute", "tcp-flat", "python"),
+    ("part", "shm", "python"), ("wait", "mpi-mpich-leaders", "python"),
+    ("compute", "mpi-openmpi", "python"),
+]  # fmt: skip
+ALL = [(way, place, caller) for way in WAYS for place in PLACES for caller in ("python", "njit")]
+
+
+@pytest.mark.parametrize(("way", "place", "caller"), some(DAILY, ALL))
+def test_a_launched_job_ends_with_the_code(way, place, caller):
+    backend, variables = PLACES[place]
+    if backend == "mpi":
+        variables = variables | needs(place.split("-")[1])
+    with Running("run", "-n", 4, "--backend", backend, ABORTS, way, caller, extra=variables) as job:
+        job.wait_ready(4)
+        code, output, errors = job.finish()
+        assert code == CODE, errors
+        assert "caught" not in output
+        assert "abort has returned" not in output
+        assert f"rank 1 called abort({CODE})" in errors
+        assert errors.splitlines()[-1] == f"cobre-comm: rank 1 exited with code {CODE}"
+        assert job.survivors() == []
+
+
+def by_hand(rank, size):
+    name = f"/cobre-test-abort-{os.getpid()}"
+    return {"COBRE_SHM_NAME": name, "COBRE_SHM_RANK": str(rank), "COBRE_SHM_SIZE": str(size)}
+
+
+def as_torchrun(rank, size):
+    return {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(os.getpid()), "TORCHELASTIC_RUN_ID": "abort"}  # fmt: skip
+
+
+def as_srun(rank, size):
+    return {"SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank),
+            "SLURM_STEP_NUM_TASKS": str(size), "SLURM_STEP_NODELIST": "127.0.0.1"}  # fmt: skip
+
+
+@pytest.mark.parametrize("caller", ["python", "njit"])
+@pytest.mark.parametrize("placed", [by_hand, as_torchrun, as_srun])
+def test_ranks_without_a_launcher_of_ours_end_each_other(placed, caller):
+    """Those that wait end at once, with the same code, and do not get to their own handlers."""
+    token = {"COBRE_TCP_TOKEN": "of this test"}
+    jobs = [
+        subprocess.Popen([sys.executable, ABORTS, "wait", caller], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+                         env=environment(**token, **placed(rank, 3)))
+        for rank in range(3)
+    ]  # fmt: skip
+    try:
+        said = [job.communicate(timeout=DEADLINE_S) for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
+            job.wait()
+    assert [job.returncode for job in jobs] == [CODE] * 3, said
+    assert not any("caught" in output or "returned" in output for output, _ in said)
+    assert said[1][1] == f"cobre-comm: rank 1 called abort({CODE})\n"
+    for rank in (0, 2):
+        assert said[rank][1] == f"cobre-comm: rank 1 has aborted the job with code {CODE}\n"
+
+
+@pytest.mark.parametrize("way", ["wait", "compute"])
+def test_launch_raises_an_error_with_the_code(way):
+    with pytest.raises(WorkerError) as caught:
+        launch(act, 3, args=(way, "python"), timeout=DEADLINE_S)
+    assert (caught.value.rank, caught.value.exit_code, caught.value.inner) == (1, CODE, None)

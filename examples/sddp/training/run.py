@@ -16,7 +16,16 @@ from stage.pool import pool_digest
 from stage.units import Units
 
 from training.cuts import SharedCuts
-from training.loop.memory import BACKWARD, CUT_TAIL, FORWARD, TRACE, Memory, State, new_memory
+from training.loop.memory import (
+    BACKWARD,
+    CUT_TAIL,
+    FORWARD,
+    TRACE,
+    Memory,
+    Phases,
+    State,
+    new_memory,
+)
 from training.loop.trainer import train
 from training.plan import Options, Plan, make_plan
 from training.resume import Standing, find_checkpoint, load_checkpoint, save_checkpoint
@@ -104,6 +113,7 @@ class Run:
         self.batch = comm.create_shared_region(math.prod(shape), np.float64)
         batch = self.batch.block(0, self.batch.count).reshape(shape)
         self.memory = new_memory(problem, self.plan, comm.size, batch)
+        self.phases = Phases(*map(comm.phase_number, Phases._fields))
         stages, hydros = problem.cost.shape[0], problem.start.size
         self.reference = self.memory.trial[0, : stages * hydros].reshape(stages, hydros)
 
@@ -140,7 +150,8 @@ class Run:
 
     def train(self, first: int, last: int, trace: np.ndarray) -> int:
         """Call the compiled loop; return the iterations done."""
-        state = State(self.setting.problem, self.cuts.pool, self.plan, self.memory)
+        problem = self.setting.problem
+        state = State(problem, self.cuts.pool, self.plan, self.memory, self.phases)
         return int(train(self.setting.comm, self.cuts.region, state, first, last, trace))
 
     def save(self) -> None:

@@ -1,4 +1,4 @@
-"""Collectives of the training loop, each with the nanoseconds that it took."""
+"""Collectives of the training loop, each with the nanoseconds that it took; and its phases."""
 
 import math
 
@@ -14,6 +14,12 @@ from training.plan import Block, block_of
 def my_block(comm, items) -> Block:  # type: ignore
     """Return the block of `items` that this rank has."""
     return block_of(items, comm.rank, comm.size)
+
+
+@njit(**CALLING)
+def enter(comm, number) -> int:  # type: ignore
+    """Enter a phase; return the number of the one before."""
+    return comm.enter(number)
 
 
 @njit(**CALLING)

@@ -62,7 +62,7 @@ def solve_step(lp: Lp, pool: Pool, t: int, row: np.ndarray, point: np.ndarray) -
 @njit(**PLAIN)
 def start_block(state: State, iteration: int, block: Block) -> None:
     """Put the trajectories of `block` at the initial volumes, with zero cost."""
-    problem, _, plan, memory = state
+    problem, plan, memory = state.problem, state.plan, state.memory
     tail = memory.mine.shape[1] - TAIL
     for i in range(block.end - block.begin):
         record = memory.mine[i]
@@ -79,7 +79,7 @@ def forward_pass(state: State, iteration: int, block: Block) -> None:
     The reference point of a stage is that of trajectory 0 in the last iteration, which all ranks
     know. A trajectory that cannot go on keeps its outcome, stage and opening.
     """
-    problem, pool, plan, memory = state
+    problem, pool, plan, memory = state[:4]
     hydros, stages = problem.start.size, problem.cost.shape[0]
     tail = stages * hydros
     lp, mine = memory.lp, memory.mine

@@ -26,7 +26,7 @@ from training.loop.backward import (
     value_at,
     write_rising,
 )
-from training.loop.collectives import estimate, fence, gather, my_block, reduce_all
+from training.loop.collectives import enter, estimate, fence, gather, my_block, reduce_all
 from training.loop.forward import forward_pass
 from training.loop.memory import (
     BACKWARD,
@@ -173,17 +173,21 @@ def train(comm, region, state, first, last, trace) -> int:  # type: ignore
         Iterations done: fewer than asked if a stage problem could not be solved; `memory.error`
         then says which, the same on all ranks.
     """
-    error = state.memory.error
+    error, phases = state.memory.error, state.phases
     for iteration in range(first, last):
         line, start = trace[iteration - first], monotonic_ns()
+        outer = enter(comm, phases.forward)
         waited = gather_trajectories(comm, state, iteration)
+        enter(comm, phases.backward)
         for t in range(state.problem.cost.shape[0] - 1, 0, -1):
             if error[0] == OK:
                 gain, clock = gather_cuts(comm, region, state, t)
                 line.gain += gain
                 waited += clock
+        enter(comm, phases.bound)
         if error[0] == OK:
             waited += reduce_bounds(comm, state, line)
+        enter(comm, outer)
         if error[0] != OK:
             return iteration - first
         line.cuts = state.pool.count.sum()

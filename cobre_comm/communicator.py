@@ -146,10 +146,10 @@ class Communicator(Closing, SharedMemoryProvider):
     so do ``create_shared_region``, ``split``, ``split_local``, ``block``, ``layout``, ``stats``,
     ``topology``, ``abort`` and the ``fence`` of its regions. ``rank`` and ``size`` stay readable.
 
-    ``rank``, ``size``, ``is_leader``, ``block``, ``layout`` and the collectives work inside
-    ``@njit`` code too, on the same object, with the same checks and the same exceptions. Pass it as
-    an argument: numba does not cache a function that takes it from a global or a closure. A tuple,
-    ``jitclass``, ``structref`` or ``typed.List`` keeps the communicator alive.
+    ``rank``, ``size``, ``is_leader``, ``block``, ``layout``, ``enter`` and the collectives work
+    inside ``@njit`` code too, on the same object, with the same checks and the same exceptions.
+    Pass it as an argument: numba does not cache a function that takes it from a global or a
+    closure. A tuple, ``jitclass``, ``structref`` or ``typed.List`` keeps the communicator alive.
 
     Notes
     -----

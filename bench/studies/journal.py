@@ -1,10 +1,11 @@
-"""The cost of noting every call: entries that note it, beside entries that do not.
+"""The cost of noting every call, also in a phase: entries that note it, beside entries that do not.
 
     python -m bench.studies journal
 
 The entries without notes are those of this file: the same bodies, nothing noted at their beginning
-and end. A compiled loop runs blocks of both by turns, on two ranks over shared memory. Prints the
-median nanoseconds of a call over blocks, and the difference.
+and end. Compiled loops run blocks of both by turns, on two ranks over shared memory, and blocks
+on a communicator that is in a phase. Prints the median nanoseconds of a call over blocks, and what
+notes and phases add; then those of ``enter`` and of a ``with`` block.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ CALLS = 2000  # of a block
 BLOCKS = 300
 DEADLINE_S = 160
 VALUES = 4  # 32 bytes
+NAME = "study"
 
 
 @routine
@@ -86,22 +88,49 @@ def allreduces(comm, entry, count, send, recv):
         run(entry, record, call)
 
 
+@njit
+def enters(comm, number, count):
+    """Enter a phase again and again."""
+    for _ in range(count):
+        comm.enter(number)
+
+
+def enters_from_python(comm, number, count):
+    for _ in range(count):
+        comm.enter(number)
+
+
+def with_blocks(comm, number, count):
+    phase = comm.phase(NAME)
+    for _ in range(count):
+        with phase:
+            pass
+
+
 def measure(comm):
-    """Return the median nanoseconds of a call, with its note and without, of each operation."""
-    record = comm._comm
+    """Return the median nanoseconds of a call, by what is called and how."""
+    phased = comm.split(0)
+    number = phased.phase_number(NAME)
+    phased.enter(number)
+    barrier, allreduce = (comm._comm.collectives[each].entry for each in (BARRIER, ALLREDUCE))
     arrays = np.ones(VALUES), np.zeros(VALUES)
     ways = {
-        ("barrier", "with"): (barriers, record.collectives[BARRIER].entry, ()),
-        ("barrier", "without"): (barriers, barrier_without.address, ()),
-        ("allreduce", "with"): (allreduces, record.collectives[ALLREDUCE].entry, arrays),
-        ("allreduce", "without"): (allreduces, allreduce_without.address, arrays),
+        ("barrier", "with"): (barriers, comm, barrier, CALLS),
+        ("barrier", "without"): (barriers, comm, barrier_without.address, CALLS),
+        ("barrier", "phase"): (barriers, phased, barrier, CALLS),
+        ("allreduce", "with"): (allreduces, comm, allreduce, CALLS, *arrays),
+        ("allreduce", "without"): (allreduces, comm, allreduce_without.address, CALLS, *arrays),
+        ("allreduce", "phase"): (allreduces, phased, allreduce, CALLS, *arrays),
+        ("enter", "compiled"): (enters, phased, number, CALLS),
+        ("enter", "Python"): (enters_from_python, phased, number, CALLS),
+        ("with block", "Python"): (with_blocks, phased, number, CALLS),
     }
     taken = {way: [] for way in ways}
     for block in range(BLOCKS + 1):
-        for way, (loop, entry, values) in ways.items():
+        for way, (loop, *values) in ways.items():
             comm.barrier()
             start = time.perf_counter()
-            loop(comm, entry, CALLS, *values)
+            loop(*values)
             if block > 0:  # the first one compiles
                 taken[way].append((time.perf_counter() - start) / CALLS * 1e9)
     return {way: median(times) for way, times in taken.items()}
@@ -109,8 +138,12 @@ def measure(comm):
 
 def main() -> None:
     """Measure, and print a table."""
-    print(f"{'operation':12}{'with, ns':>12}{'without, ns':>14}{'more, ns':>12}")
+    columns = f"{'with, ns':>12}{'without, ns':>14}{'more, ns':>12}"
+    print(f"{'operation':12}{columns}{'in a phase, ns':>18}{'more, ns':>12}")
     found = run_ranks("shm", RANKS, measure, timeout_s=DEADLINE_S)[0]
     for operation in ("barrier", "allreduce"):
-        noted, plain = found[operation, "with"], found[operation, "without"]
-        print(f"{operation:12}{noted:12.1f}{plain:14.1f}{noted - plain:12.1f}")
+        noted, plain, phased = (found[operation, how] for how in ("with", "without", "phase"))
+        more = f"{noted:12.1f}{plain:14.1f}{noted - plain:12.1f}"
+        print(f"{operation:12}{more}{phased:18.1f}{phased - noted:12.1f}")
+    for what, where in (("enter", "compiled"), ("enter", "Python"), ("with block", "Python")):
+        print(f"{what}, {where}: {found[what, where]:.0f} ns")

@@ -42,7 +42,7 @@ def spread_text(seconds: Sequence[float]) -> str:
         ((unit, scale) for unit, scale in (("s", 1.0), ("ms", 1e3)) if most * scale >= 1.0),
         ("us", 1e6),
     )
-    digits = 2 if most * scale < 10 else 1 if most * scale < 100 else 0
+    digits = 2 if 0 < most * scale < 10 else 1 if 10 <= most * scale < 100 else 0
     three = (min(seconds), fmean(seconds), most)
     return f"{' '.join(f'{each * scale:.{digits}f}' for each in three)} {unit}"
 

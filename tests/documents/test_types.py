@@ -29,7 +29,13 @@ PAGES = (
     "docs/howto/testing-your-program.md",
     "docs/howto/third-backends.md",
 )
-PROGRAMS = ("docs/start", "docs/howto/checkpoints", "docs/tutorials/*", "examples")
+PROGRAMS = (
+    "docs/start",
+    "docs/howto/checkpoints",
+    "docs/howto/phases",
+    "docs/tutorials/*",
+    "examples",
+)
 OF_OTHERS = ("numba_mpi",)  # what they import is not installed here
 DEADLINE_S = 200
 METHODS = {

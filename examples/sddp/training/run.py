@@ -16,7 +16,7 @@ from stage.units import Units
 
 from training.cuts import SharedCuts
 from training.items import Items
-from training.loop.memory import BACKWARD, FORWARD, TRACE, Memory, State, new_memory
+from training.loop.memory import BACKWARD, FORWARD, TRACE, Memory, Phases, State, new_memory
 from training.loop.trainer import train
 from training.plan import Options, Plan, make_plan
 from training.resume import Standing, find_checkpoint, load_checkpoint, save_checkpoint
@@ -102,6 +102,7 @@ class Run:
         self.cuts = SharedCuts(setting)
         self.items = items = Items(setting.comm, problem, self.plan)
         self.memory = new_memory(problem, self.plan, items.trial, items.cuts, items.spans)
+        self.phases = Phases(*map(setting.comm.phase_number, Phases._fields))
         self.reference = self.memory.known
 
     def resume(self, watch: Watch) -> None:
@@ -139,7 +140,7 @@ class Run:
     def train(self, trace: np.ndarray) -> bool:
         """Call the compiled iteration."""
         state, items = (
-            State(self.setting.problem, self.cuts.pool, self.plan, self.memory),
+            State(self.setting.problem, self.cuts.pool, self.plan, self.memory, self.phases),
             self.items,
         )
         comm, cuts, iteration = self.setting.comm, self.cuts.region, len(self.trace)

@@ -72,7 +72,7 @@ def expected_cut(state: State, t: int, point: np.ndarray, cut: np.ndarray) -> No
 @njit(**PLAIN)
 def refer_basis(state: State, t: int, point: np.ndarray) -> None:
     """Compute the reference basis of stage `t` at `point`, and put `memory.lp` at it."""
-    problem, pool, _, memory = state
+    problem, pool, memory = state.problem, state.pool, state.memory
     reference = of_stack(memory.references, t)
     refer_stage(reference, problem, pool, t, point, memory.row)
     open_stage(memory.lp, problem, t)

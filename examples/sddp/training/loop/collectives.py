@@ -1,4 +1,4 @@
-"""Claims and collectives of the training loop; of collectives, the nanoseconds that they took."""
+"""Claims, phases and collectives of the training loop, these with the nanoseconds they took."""
 
 import math
 
@@ -51,6 +51,12 @@ def claim_group(work, ahead, group, steps, ranks) -> int:  # type: ignore
         if group[i] == NONE:
             return i
     return max(1, left // (2 * ranks))
+
+
+@njit(**CALLING)
+def enter(comm, number) -> int:  # type: ignore
+    """Enter a phase; return the number of the one before."""
+    return comm.enter(number)
 
 
 @njit(**CALLING)

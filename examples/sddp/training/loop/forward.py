@@ -67,7 +67,7 @@ def refer_stages(state: State) -> None:
 
     Their points are those of trajectory 0 in the last iteration, which all ranks know.
     """
-    problem, pool, _, memory = state
+    problem, pool, memory = state.problem, state.pool, state.memory
     for t in range(memory.known.shape[0]):
         reference = of_stack(memory.references, t)
         refer_stage(reference, problem, pool, t, memory.known[t], memory.row)
@@ -77,7 +77,7 @@ def refer_stages(state: State) -> None:
 @njit(**PLAIN)
 def start(state: State, iteration: int, m: int) -> None:
     """Put trajectory `m` at the initial volumes, with zero cost."""
-    problem, _, plan, memory = state
+    problem, plan, memory = state.problem, state.plan, state.memory
     record = memory.trial[m]
     tail = record.size - TAIL
     copy_values(problem.start, record)
@@ -93,7 +93,7 @@ def walk(state: State, iteration: int, count: int) -> None:
     They go together from stage to stage, because each solve reads all cuts of its stage. One that
     cannot go on keeps its outcome, stage and opening.
     """
-    problem, pool, plan, memory = state
+    problem, pool, plan, memory = state[:4]
     hydros, stages = problem.start.size, problem.cost.shape[0]
     tail, lp = stages * hydros, memory.lp
     for i in range(count):

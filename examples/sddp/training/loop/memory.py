@@ -67,13 +67,22 @@ class Memory(NamedTuple):
     left: np.ndarray  # (MEASURES,) errors of that solution
 
 
+class Phases(NamedTuple):
+    """The numbers of the phases of an iteration, to which a rank attributes its time."""
+
+    forward: int
+    backward: int
+    bound: int
+
+
 class State(NamedTuple):
-    """The data of a training: problem, cuts, plan and working memory."""
+    """The data of a training: problem, cuts, plan, working memory and numbers of phases."""
 
     problem: Problem
     pool: Pool
     plan: Plan
     memory: Memory
+    phases: Phases
 
 
 def new_memory(

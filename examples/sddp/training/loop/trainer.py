@@ -30,7 +30,7 @@ from training.loop.backward import (
     value_at,
     write_rising,
 )
-from training.loop.collectives import estimate, fence, my_block, reduce_all, share
+from training.loop.collectives import enter, estimate, fence, my_block, reduce_all, share
 from training.loop.forward import forward_pass
 from training.loop.memory import (
     BACKWARD,
@@ -178,15 +178,19 @@ def train(comm, work, region, cuts, state, iteration, trace) -> bool:  # type: i
     """
     if trace.size == 0:
         return True
-    error, line, start = state.memory.error, trace[0], monotonic_ns()
+    error, phases, line, start = state.memory.error, state.phases, trace[0], monotonic_ns()
+    outer = enter(comm, phases.forward)
     waited = share_trajectories(comm, work, region, state, iteration)
+    enter(comm, phases.backward)
     for t in range(state.problem.cost.shape[0] - 1, 0, -1):
         if error[0] == OK:
             gain, clock = share_cuts(comm, work, region, cuts, state, t)
             line.gain += gain
             waited += clock
+    enter(comm, phases.bound)
     if error[0] == OK:
         waited += reduce_bounds(comm, state, line)
+    enter(comm, outer)
     if error[0] != OK:
         return False
     line.cuts = state.pool.count.sum()

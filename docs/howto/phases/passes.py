@@ -25,8 +25,8 @@ def iterate(comm: Communicator, forward: int, backward: int, rounds: int, work: 
 
 
 with create_communicator() as comm:
-    forward, backward = comm.phase_number("forward"), comm.phase_number("backward")
     iterate(comm, 0, 0, 1, 1)  # compile
+    forward, backward = comm.phase_number("forward"), comm.phase_number("backward")
     for _ in range(4):
         iterate(comm, forward, backward, 10, 500_000)
         with comm.phase("checkpoint"):

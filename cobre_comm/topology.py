@@ -10,7 +10,9 @@ from cobre_comm.journal.texts import aligned
 
 @dataclass(frozen=True, repr=False)
 class Topology:
-    """The nodes of a communicator, the ranks of each, and the launcher; a table as its ``repr``.
+    """The nodes of a communicator, the ranks of each, and the launcher.
+
+    Its ``repr`` is a table, in which a star marks the node of this rank.
 
     Attributes
     ----------

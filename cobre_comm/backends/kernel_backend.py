@@ -60,7 +60,7 @@ from cobre_comm.backends.comm_group import CommGroup
 from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.journals import Journals
 from cobre_comm.backends.late_lines import prepare_late_lines
-from cobre_comm.backends.membership import Membership, NodesRecords, Place, alone
+from cobre_comm.backends.membership import Membership, Node, NodesRecords, alone
 from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
@@ -483,8 +483,8 @@ class KernelBackend(Communicator):
         """Return which ranks are on which node, and what has started them."""
         self._check_open()
         met = self._membership
-        places = met.places or [Place(socket.gethostname(), tuple(met.here))]
-        hosts, ranks = zip(*places, strict=True)
+        nodes = met.every_node or [Node(socket.gethostname(), tuple(met.here))]
+        hosts, ranks = zip(*nodes, strict=True)
         [node] = [number for number, here in enumerate(ranks) if self._rank in here]
         return Topology(hosts, ranks, node, launcher_name(os.environ), self._library)
 

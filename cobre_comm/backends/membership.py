@@ -70,7 +70,7 @@ class Transport(Protocol):
         """Close what the guard's last state allows; idempotent, in a forked child too."""
 
 
-class Place(NamedTuple):
+class Node(NamedTuple):
     """A node: the name of its host, and its ranks in ascending order."""
 
     host: str
@@ -97,7 +97,7 @@ class Membership:
         None for a rank that shares memory with no other, now or any more.
     transport : Transport or None
         None where no rank needs one.
-    places : sequence of Place
+    every_node : sequence of Node
         Of each node, where there are several.
     """
 
@@ -109,7 +109,7 @@ class Membership:
     shares: bool
     attachment: Attachment | None = None
     transport: Transport | None = None
-    places: Sequence[Place] = ()
+    every_node: Sequence[Node] = ()
 
     @property
     def leader(self) -> int:

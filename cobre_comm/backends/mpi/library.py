@@ -31,7 +31,8 @@ def version() -> str:
     """Return name and version of the MPI library that is loaded."""
     from mpi4py import MPI
 
-    return str(MPI.Get_library_version()).strip("\0\n ").splitlines()[0].split(",")[0]
+    first = str(MPI.Get_library_version()).strip("\0\n ").splitlines()[0].split(",")[0]
+    return " ".join(first.split())
 
 
 def why_not() -> str:

@@ -21,7 +21,7 @@ from cobre_comm.backends.mpi.owned import OwnedObjects, register
 from cobre_comm.backends.mpi.rendezvous import MpiGroup, await_all, compile_in_turn, share_node
 from cobre_comm.backends.nodes.configs import with_staging_buffer
 from cobre_comm.backends.nodes.memory import BODIES, half_bytes_of
-from cobre_comm.backends.nodes.node_order import NodeOrder, find_places
+from cobre_comm.backends.nodes.node_order import NodeOrder, name_nodes
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.common.cores import choose_spin_us
@@ -80,7 +80,7 @@ def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
     order = order_over(world, node)
     is_alone = order.nodes == 1
     compile_in_turn(node, node_kernels() if is_alone else _kernels_of_several_nodes())
-    places = () if is_alone else find_places(MpiGroup(world), order)
+    every_node = () if is_alone else name_nodes(MpiGroup(world), order)
     objects = OwnedObjects(world, node)
     register(objects, parent)
     transport = MpiTransport(config, order, objects)
@@ -98,7 +98,7 @@ def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
         shares=not order.is_flat,
         attachment=attachment,
         transport=transport,
-        places=places,
+        every_node=every_node,
     )
 
 

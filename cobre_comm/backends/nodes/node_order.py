@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cobre_comm.backends.membership import Place
+from cobre_comm.backends.membership import Node
 from cobre_comm.common.agreement import Group
 
 HOST_BYTES = 64  # of a host name; Linux has no longer ones
@@ -75,10 +75,10 @@ def node_order_of(leaders: ArrayLike, rank: int) -> NodeOrder:
     return NodeOrder(order, starts, int(np.searchsorted(firsts, of[rank])))
 
 
-def find_places(group: Group, order: NodeOrder) -> list[Place]:
+def name_nodes(group: Group, order: NodeOrder) -> list[Node]:
     """Tell all ranks the host and the ranks of each node; collective."""
     name = socket.gethostname().encode(errors="replace")[:HOST_BYTES].ljust(HOST_BYTES, b"\0")
     names = group.gather_rows(np.frombuffer(name, dtype=np.uint8))
     hosts = [row.tobytes().rstrip(b"\0").decode(errors="replace") for row in names]
     nodes = [ranks.tolist() for ranks in np.split(order.order, order.starts[1:-1])]
-    return [Place(hosts[ranks[0]], tuple(ranks)) for ranks in nodes]
+    return [Node(hosts[ranks[0]], tuple(ranks)) for ranks in nodes]

@@ -7,7 +7,7 @@ from cobre_comm.backends.local.backend import BODIES as LOCAL_BODIES
 from cobre_comm.backends.membership import Membership, alone
 from cobre_comm.backends.nodes.configs import with_staging_buffer, within_node
 from cobre_comm.backends.nodes.memory import BODIES, half_bytes_of
-from cobre_comm.backends.nodes.node_order import NodeOrder, find_places
+from cobre_comm.backends.nodes.node_order import NodeOrder, name_nodes
 from cobre_comm.backends.nodes.sharing import find_nodes
 from cobre_comm.backends.shm.attachment import attach_group
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
@@ -79,10 +79,10 @@ def _as_several_nodes(config: TcpConfig, participant: Participant, order: NodeOr
     within = within_node(with_staging_buffer(config, order), here.index(rank), len(here))
     attachment = attach_group(within, participant, order.leader)
     half_bytes = participant.agree(half_bytes_of(order, attachment.buffer_bytes))
-    places = find_places(participant, order)
+    every_node = name_nodes(participant, order)
     participant.start(order.leaders.tolist())
     transport = SocketTransport(config, order, participant.links, half_bytes)
     shares = not order.is_flat
     return Membership(
-        rank, config.size, here, order.nodes, BODIES, shares, attachment, transport, places
+        rank, config.size, here, order.nodes, BODIES, shares, attachment, transport, every_node
     )

@@ -27,6 +27,8 @@ comm.barrier()
 if comm.rank == 1:
     if how == "raise":
         raise ZeroDivisionError("on purpose")
+    if how == "abort":
+        comm.abort(7)
     time.sleep(0.3)
     if how == "exit":
         os._exit(3)
@@ -51,6 +53,17 @@ def test_exception_outside_our_calls_ends_the_job(library):
     assert done.took_s < SOON_S
     assert "ZeroDivisionError: on purpose" in done.err
     assert "Traceback" in done.err
+
+
+@each_library
+@pytest.mark.parametrize("where", [[], ["elsewhere"]], ids=["ours", "elsewhere"])
+@pytest.mark.parametrize("nodes", [None, "0,1"])
+def test_abort_ends_the_job_with_its_code(library, where, nodes):
+    done = run_script(library, 3, ENDS, "abort", *where, env=nodes_of(nodes))
+    assert done.code == 7, done
+    assert done.took_s < SOON_S
+    assert "cobre-comm: rank 1 called abort(7)" in done.err
+    assert "met" not in done.out
 
 
 @pytest.mark.parametrize(

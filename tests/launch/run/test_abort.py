@@ -1,5 +1,6 @@
 """abort ends all ranks, under every launcher and without one, and its code is that of the job."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -14,13 +15,14 @@ from tests.launch.programs.aborts import CODE, act
 from tests.launch.run.test_raised import PLACES
 
 ABORTS = PROGRAMS / "aborts.py"
-WAYS = ("wait", "part", "compute")
 DAILY = [
     ("wait", "shm", "python"), ("wait", "tcp-leaders", "njit"), ("compute", "tcp-flat", "python"),
     ("part", "shm", "python"), ("wait", "mpi-mpich-leaders", "python"),
     ("compute", "mpi-openmpi", "python"),
 ]  # fmt: skip
-ALL = [(way, place, caller) for way in WAYS for place in PLACES for caller in ("python", "njit")]
+EVERYWHERE = itertools.product(["wait"], PLACES, ["python", "njit"])
+EACH_WAY = itertools.product(["part", "compute"], ["shm", "tcp-followers"], ["python"])
+ALL = dict.fromkeys([*EVERYWHERE, *EACH_WAY, *DAILY])
 
 
 @pytest.mark.parametrize(("way", "place", "caller"), some(DAILY, ALL))

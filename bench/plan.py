@@ -18,9 +18,10 @@ BACKENDS = ("shm", "tcp", "mpi")  # sides of ours
 IN_REGION = "region"  # ours over shm, where ranks receive into a region
 FLAT = "flat"  # ours over tcp, where every rank is a node of its own: all goes through sockets
 OVER_SHM = "over shm"  # the side beside our other backends, where all ranks share memory
-COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", "persistent")  # sides with ratios to the others
-# Sides beside items that are claimed by their last cost: other ways, and the end of all waiting.
+# Ways to share out items beside ours, by last cost; and the time if no rank ever waited.
 EQUAL_SHARES, ONE_BY_ONE, IDEAL = "equal shares", "one by one", "the ideal"
+WAYS = (EQUAL_SHARES, ONE_BY_ONE)
+COMPARED = (*BACKENDS, IN_REGION, FLAT, "ring", "persistent", *WAYS)  # with ratios to the others
 FRESH = "fresh data"  # the setting in which ranks write other data between the calls
 SAME = "the same data"  # the name of the other setting beside it
 PEER, GLOO = "peer", "gloo"  # PEER is the MPI library that started the ranks

@@ -166,8 +166,9 @@ def ratio_table(results: Results) -> str:
         for side, ratio in ours.ratio_to.items():
             theirs = results.find(label=ours.label, side=side, operation=ours.operation)
             times = [r.p50_s for r in theirs if r.job == ours.job] or [None]
+            name = ours.label if ours.ours else f"{ours.label}, {ours.side}"
             rows.append([
-                ours.label, job_title(ours.ranks, None, ours.setting), side,
+                name, job_title(ours.ranks, None, ours.setting), side,
                 duration(ours.p50_s, "µs"), duration(times[-1], "µs"),
                 number(ratio.median), spread(ratio.low, ratio.high),
             ])  # fmt: skip

@@ -91,7 +91,7 @@ def flipped(data):
         (lambda data: data + b"\0", "is damaged"),
         (flipped, "is damaged"),
         (lambda data: data.replace(b'"hydros"', b'"rivers"', 1), "is damaged"),
-        (lambda data: data.replace(MAGIC + b" 1", MAGIC + b" 2", 1), "has version 2"),
+        (lambda data: data.replace(MAGIC + b" 2", MAGIC + b" 1", 1), "has version 1"),
         (lambda data: b"{}\n" + data, "is no checkpoint of this program"),
     ],
 )

@@ -12,7 +12,7 @@ from tests.command import python
 LONGEST = 800  # of what numba says around the sentence
 HAS = (
     "; it has allgather, allgatherv, allreduce, barrier, broadcast, exact_sum, gatherv, max, min, "
-    "sum, block, is_leader, layout, rank, size, stop_requested"
+    "sum, block, enter, is_leader, layout, rank, size, stop_requested"
 )
 ALLGATHERV = "allgatherv is called as comm.allgatherv(send, recv, counts, displs); "
 ALLREDUCE = "allreduce is called as comm.allreduce(send, recv, op=ReduceOp.SUM); "

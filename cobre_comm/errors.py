@@ -215,7 +215,7 @@ class AllocationFailed(CommError):
     ...     LocalBackend().create_shared_region(2**61)
     ... except AllocationFailed as error:
     ...     print(error.requested_bytes == 2**64, error.message)
-    True no machine has so much memory; check count and dtype
+    True no machine has so much memory; check shape and dtype
     """
 
     def __init__(self, requested_bytes: int, message: str) -> None:

@@ -962,7 +962,8 @@ class Communicator(Closing, SharedMemoryProvider):
         A rank that waits for this one, or is in a collective later, ends with the same code. One
         that computes is ended by the launcher: ``cobre-comm run``, ``launch``, ``mpiexec`` or
         ``torchrun``. Under ``srun`` without ``--kill-on-bad-exit``, or without a launcher, it ends
-        at its next collective. Over ``mpi`` this is MPI_Abort.
+        at its next collective. Over ``mpi`` this is MPI_Abort. The one rank of ``launch(fn, 1)`` is
+        the calling program itself.
 
         Parameters
         ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from cobre_kernels.machine.compiling.checked_cache import check_loads
@@ -27,12 +28,16 @@ def register_backend(cls: Any, *, is_local: bool) -> None:
 def register_region(cls: type, *, synchronises: bool) -> None:
     """Make regions of ``cls`` usable as arguments of @njit functions."""
 
+    @functools.cache  # numba asks before each call of a compiled function
+    def type_of(dtype: Any, ndim: int) -> RegionType:
+        return RegionType(from_dtype(dtype), ndim, synchronises)
+
     @typeof_impl.register(cls)
     def typeof_region(value: Any, context: Any) -> RegionType:
         if not hasattr(value, "_memory"):
             raise TypeError("this is not a shared region, or one whose __init__ has not run")
         value.as_slice()  # a closed region is an error here
-        return RegionType(from_dtype(value.dtype), len(value.shape), synchronises)
+        return type_of(value.dtype, len(value.shape))
 
 
 def register_work(cls: Any) -> None:

@@ -9,14 +9,8 @@ The functions are the same in Python and in ``@njit`` code, for one ``i`` or for
 and give the same bits there, on every machine: one implementation is compiled for all callers,
 without ``fastmath``, of operations that IEEE 754 rounds.
 
-Notes
------
-Philox4x32-10 of J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11,
-doi:10.1145/2063384.2063405. ``numpy.random.Philox`` is Philox4x64-10, with words twice as wide. It
-gives other numbers. Not for secrets: who sees numbers can find the key.
+A function that draws an inflow for each stage:
 
-Examples
---------
 >>> from numba import njit
 >>> from cobre_comm import random
 >>> @njit
@@ -28,6 +22,12 @@ Examples
 ...     return total / stages
 >>> mean_inflow(1, 0, 7, 12)
 49.47937680954872
+
+Notes
+-----
+Philox4x32-10 of J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11,
+doi:10.1145/2063384.2063405. ``numpy.random.Philox`` is Philox4x64-10, with words twice as wide. It
+gives other numbers. Not for secrets: who sees numbers can find the key.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ class SharedRegion(Closing):
 
         Returns
         -------
-        ndarray, shape (stop - start, *shape[1:])
+        ndarray, shape (stop - start, ...)
             Of the region's dtype.
 
         Raises

@@ -1,7 +1,6 @@
 """Evaluate a policy on scenarios, which the ranks divide among themselves."""
 
 import contextlib
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from stage.failure import describe_failure
 from stage.problem import columns_of
 from stage.units import Units
 from training.cuts import SharedCuts
-from training.plan import Block, block_of
+from training.plan import Block
 from training.resume import find_checkpoint, load_checkpoint
 from training.run import StageInfeasible
 from training.share import Setting, UsageError
@@ -53,13 +52,13 @@ def evaluate(setting: Setting, policy: Path, scenarios: Scenarios, tail: float) 
         raise UsageError(f"there is no checkpoint {policy}; train.py --checkpoint makes one")
     stages, fields = problem.cost.shape[0], DECISION + problem.a.shape[1]
     shape = scenarios.count, stages, fields
-    block = Block(*block_of(scenarios.count, comm.rank, comm.size))
+    block = Block(*comm.block(scenarios.count))
     with (
         contextlib.closing(SharedCuts(setting)) as cuts,
-        comm.create_shared_region(math.prod(shape), np.float64) as region,
+        comm.create_shared_region(shape) as region,
     ):
         reference = load_checkpoint(setting, policy, header, cuts).reference
-        records = region.block(0, region.count).reshape(shape)
+        records = region.block(0, scenarios.count)
         walk(setting, cuts, reference, scenarios, records[block.begin : block.end], block)
         gather(setting, scenarios.count, block, records)
         refuse_failed(setting.case, records)
@@ -90,11 +89,8 @@ def walk(
 
 def gather(setting: Setting, count: int, block: Block, records: np.ndarray) -> None:
     """Gather all records on all nodes; every rank has its own in place already."""
-    comm, width = setting.comm, records[0].size
-    counts, displs = np.zeros(comm.size, np.int64), np.zeros(comm.size, np.int64)
-    for r in range(comm.size):
-        share = block_of(count, r, comm.size)
-        counts[r], displs[r] = (share.end - share.begin) * width, share.begin * width
+    comm = setting.comm
+    counts, displs = comm.layout(count, records[0].size)
     comm.allgatherv(records[block.begin : block.end], records, counts, displs)
 
 

@@ -33,8 +33,8 @@ class SharedCuts:
         self.pool = Pool(coef, count, value, writer=node.rank, writers=node.size)
 
     def _allocate(self, stages: int, width: int, capacity: int) -> tuple[Any, np.ndarray]:
-        region = self._comm.create_shared_region(stages * width * capacity, np.float64)
-        return region, region.block(0, region.count).reshape(stages, width, capacity)
+        region = self._comm.create_shared_region((stages, width, capacity))
+        return region, region.block(0, stages)
 
     def make_room(self, extra: int) -> None:
         """Make room for `extra` more cuts in every stage; each rank moves its share of the rows."""

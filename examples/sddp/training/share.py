@@ -13,8 +13,6 @@ from case.read import parse_case
 from stage.problem import Problem, build_problem, opening_row
 from stage.units import Units, choose_units
 
-from training.plan import block_of
-
 CASE, CASE_ERROR, USAGE = 0, 1, 2
 """The messages of rank 0: a case, the error in it, or the reason why it cannot be read."""
 
@@ -101,14 +99,12 @@ def shared_setting(comm: Any, case: Case) -> Iterator[Setting]:
     The ranks of a node hold one copy and fill it together, each its block of openings.
     """
     units = choose_units(case)
+    total, width = sum(len(p) for p in case.probabilities), len(case.hydros) + 1
     with comm.split_local() as local:
         node = Node(local.rank, local.size)
-    total, width = sum(len(p) for p in case.probabilities), len(case.hydros) + 1
-    with comm.create_shared_region(total * width, np.float64) as region:
-        block = block_of(total, node.rank, node.size)
-        if block.end > block.begin:
-            rows = [opening_row(case, units, k) for k in range(*block)]
-            region.block(block.begin * width, block.end * width)[:] = np.concatenate(rows)
+        begin, end = local.block(total)
+    with comm.create_shared_region((total, width)) as region:
+        for row, k in zip(region.block(begin, end), range(begin, end), strict=True):
+            row[:] = opening_row(case, units, k)
         region.fence()
-        noise = region.as_slice().reshape(total, width)
-        yield Setting(comm, node, case, units, build_problem(case, units, noise))
+        yield Setting(comm, node, case, units, build_problem(case, units, region.as_slice()))

@@ -8,13 +8,12 @@ from numba import njit
 
 from cobre_comm import ReduceOp
 from training.loop.memory import NONE
-from training.plan import Block, block_of
 
 
 @njit(**CALLING)
-def my_block(comm, items) -> Block:  # type: ignore
-    """Return the block of `items` that this rank has."""
-    return block_of(items, comm.rank, comm.size)
+def my_share(comm, items) -> tuple[int, int]:  # type: ignore
+    """Return the first of this rank's share of `items`, and the one after the last."""
+    return comm.block(items)
 
 
 @njit(**PLAIN)

@@ -30,7 +30,7 @@ from training.loop.backward import (
     value_at,
     write_rising,
 )
-from training.loop.collectives import enter, estimate, fence, my_block, reduce_all, share
+from training.loop.collectives import enter, estimate, fence, my_share, reduce_all, share
 from training.loop.forward import forward_pass
 from training.loop.memory import (
     BACKWARD,
@@ -137,8 +137,8 @@ def reduce_bounds(comm, state, line) -> int:  # type: ignore
     memory = state.memory
     bound, stats = memory.bound, memory.stats
     bound[0] = expected_first_stage(state)
-    block = my_block(comm, state.plan.trajectories)
-    count = weigh_costs(memory.trial[block.begin : block.end], memory.costs)
+    first, last = my_share(comm, state.plan.trajectories)
+    count = weigh_costs(memory.trial[first:last], memory.costs)
     costs = memory.costs[:count]
     stats[0] = count
     stats[1], memory.lp.head[PIVOTS] = memory.lp.head[PIVOTS], 0

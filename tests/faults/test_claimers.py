@@ -1,0 +1,87 @@
+"""A rank that holds an item of shared-out work is killed, stopped or late."""
+
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from cobre_comm import CollectiveFailed, InvalidCommunicator
+from cobre_comm.testing.cases.raised import met, raises
+from cobre_comm.testing.cases.work import CLAIM
+from tests.grid import slow
+
+BACKENDS = ["shm", "tcp", "tcp:0,0,1,1"]
+COUNT, VICTIM = 40, 1
+LIMIT_S, PAUSE_S = 1.0, 3.0
+LIMITS = {f"COBRE_{name}_TIMEOUT_SECS": str(LIMIT_S) for name in ("SHM", "TCP")}
+
+both_callers = pytest.mark.parametrize("caller", ["njit", slow("python")])
+
+
+def claim_rest(comm, claim, work, done):
+    """Claim until nothing is left; no rank of this node has had the same item."""
+    while (item := claim(work)) >= 0:
+        mine = done.block(item, item + 1)
+        mine += 1
+        assert mine == [1], f"item {item} comes twice"
+        time.sleep(0.001)  # so that every rank gets some
+
+
+def stop_for(seconds):
+    """Stop this process; another one lets it go on."""
+    command = f"sleep {seconds}; kill -CONT {os.getpid()}"
+    with subprocess.Popen(["sh", "-c", command]):
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+PAUSES = {"late": time.sleep, "stopped": stop_for}
+
+
+@both_callers
+@pytest.mark.ranks(4, backends=BACKENDS, killed=1)
+def test_a_rank_that_dies_with_an_item_is_named(comm, caller):
+    """Its item is lost, and the next collective says so on all others."""
+    claim, work, done = CLAIM[caller], comm.create_work(COUNT), comm.create_shared_region(COUNT)
+    if comm.rank == VICTIM:
+        claim(work)
+        os.kill(os.getpid(), signal.SIGKILL)
+    claim_rest(comm, claim, work, done)
+    error = raises(CollectiveFailed, work.reset)
+    assert error.ranks == (VICTIM,)
+    assert "broke in an earlier collective" in str(raises(InvalidCommunicator, claim, work))
+
+
+@both_callers
+@pytest.mark.parametrize("how", PAUSES)
+@pytest.mark.ranks(4, backends=BACKENDS, env=LIMITS)
+def test_a_rank_that_keeps_an_item_for_too_long_is_named(comm, caller, how):
+    """The others go on claiming without it, and name it in the next collective."""
+    claim, work, done = CLAIM[caller], comm.create_work(COUNT), comm.create_shared_region(COUNT)
+    if comm.rank == VICTIM:
+        assert claim(work) >= 0
+        PAUSES[how](PAUSE_S)
+        met(work.reset)  # all others had come to it, so it may succeed
+        raises((CollectiveFailed, InvalidCommunicator), comm.barrier)
+        return
+    claim_rest(comm, claim, work, done)
+    assert raises(CollectiveFailed, work.reset).ranks == (VICTIM,)
+
+
+@both_callers
+@pytest.mark.parametrize("how", PAUSES)
+@pytest.mark.ranks(4, backends=BACKENDS)
+def test_a_rank_that_pauses_with_an_item_finishes_it(comm, caller, how):
+    """No other rank gets that item meanwhile, and each item is done once."""
+    claim, work, done = CLAIM[caller], comm.create_work(COUNT), comm.create_shared_region(COUNT)
+    if comm.rank == VICTIM:
+        item = claim(work)
+        PAUSES[how](0.3)
+        done.block(item, item + 1)[:] += 1
+    claim_rest(comm, claim, work, done)
+    done.fence()
+    each = np.zeros(COUNT)
+    comm.allreduce(done.as_slice() if comm.is_leader else np.zeros(COUNT), each)
+    assert (each == 1).all()

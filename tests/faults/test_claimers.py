@@ -21,6 +21,14 @@ LIMITS = {f"COBRE_{name}_TIMEOUT_SECS": str(LIMIT_S) for name in ("SHM", "TCP")}
 both_callers = pytest.mark.parametrize("caller", ["njit", slow("python")])
 
 
+def begin(comm, caller):
+    """Share items out, of which the victim has got one; return how to claim, and its item."""
+    claim, work, done = CLAIM[caller], comm.create_work(COUNT), comm.create_shared_region(COUNT)
+    item = claim(work) if comm.rank == VICTIM else None
+    comm.barrier()
+    return claim, work, done, item
+
+
 def claim_rest(comm, claim, work, done):
     """Claim until nothing is left; no rank of this node has had the same item."""
     while (item := claim(work)) >= 0:
@@ -44,9 +52,8 @@ PAUSES = {"late": time.sleep, "stopped": stop_for}
 @pytest.mark.ranks(4, backends=BACKENDS, killed=1)
 def test_a_rank_that_dies_with_an_item_is_named(comm, caller):
     """Its item is lost, and the next collective says so on all others."""
-    claim, work, done = CLAIM[caller], comm.create_work(COUNT), comm.create_shared_region(COUNT)
+    claim, work, done, _ = begin(comm, caller)
     if comm.rank == VICTIM:
-        claim(work)
         os.kill(os.getpid(), signal.SIGKILL)
     claim_rest(comm, claim, work, done)
     error = raises(CollectiveFailed, work.reset)
@@ -59,9 +66,8 @@ def test_a_rank_that_dies_with_an_item_is_named(comm, caller):
 @pytest.mark.ranks(4, backends=BACKENDS, env=LIMITS)
 def test_a_rank_that_keeps_an_item_for_too_long_is_named(comm, caller, how):
     """The others go on claiming without it, and name it in the next collective."""
-    claim, work, done = CLAIM[caller], comm.create_work(COUNT), comm.create_shared_region(COUNT)
+    claim, work, done, _ = begin(comm, caller)
     if comm.rank == VICTIM:
-        assert claim(work) >= 0
         PAUSES[how](PAUSE_S)
         met(work.reset)  # all others had come to it, so it may succeed
         raises((CollectiveFailed, InvalidCommunicator), comm.barrier)
@@ -75,9 +81,8 @@ def test_a_rank_that_keeps_an_item_for_too_long_is_named(comm, caller, how):
 @pytest.mark.ranks(4, backends=BACKENDS)
 def test_a_rank_that_pauses_with_an_item_finishes_it(comm, caller, how):
     """No other rank gets that item meanwhile, and each item is done once."""
-    claim, work, done = CLAIM[caller], comm.create_work(COUNT), comm.create_shared_region(COUNT)
+    claim, work, done, item = begin(comm, caller)
     if comm.rank == VICTIM:
-        item = claim(work)
         PAUSES[how](0.3)
         done.block(item, item + 1)[:] += 1
     claim_rest(comm, claim, work, done)

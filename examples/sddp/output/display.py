@@ -11,6 +11,7 @@ from training.run import Training
 MARKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80)
 """Iterations with a line of their own, up to 99; above that, the same times ten, and so on."""
 
+PHASES = "  phase      computing   waiting    moving"
 HEADER = "iteration      lower bound       simulated       ± 95 %     cuts   seconds   comm"
 
 
@@ -104,9 +105,10 @@ class Display:
                 name = "known bound  " if training.case.known_is_bound else "known optimum"
                 gap = (bound - known) / max(abs(known), 1e-300) if bound != known else 0.0
                 lines.append(f"{name} {known:.10g}  (difference {gap:+.2e})")
-        lines.append(
-            f"wall time    {training.wall_s:.3f} s; rank 0 spent {training.comm_s:.3f} s of it in "
-            "collectives, which includes its waits for other ranks"
-        )
+        lines.append(f"wall time    {training.wall_s:.3f} s; of rank 0, in seconds:")
+        lines.append(PHASES)
+        for name, spent in training.phases.items():
+            times = spent.computing_s, spent.waiting_s, spent.transferring_s
+            lines.append(f"  {name:10} {' '.join(f'{each:9.3f}' for each in times)}")
         lines.append(f"cuts sha256  {training.cuts_sha256}")
         self.console.print("\n".join(lines), markup=False)

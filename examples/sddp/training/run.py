@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from stage.failure import describe_failure
 from stage.pool import pool_digest
 from stage.units import Units
 
+from cobre_comm.journal.stats import PhaseStats
 from training.cuts import SharedCuts
 from training.items import Items
 from training.loop.memory import BACKWARD, FORWARD, TRACE, Memory, Phases, State, new_memory
@@ -44,6 +45,7 @@ class Training:
     wall_s: float
     stopped: str
     resumed_after: int  # iterations that the checkpoint held
+    phases: Mapping[str, PhaseStats]  # of this rank
 
     @property
     def lower_bound(self) -> list[float]:
@@ -172,7 +174,7 @@ def iterate(run: Run, watch: Watch) -> Training:
         if setting.comm.stop_requested():
             run.stopping.reason = "stop requested"
         run.save()
-    wall = time.perf_counter() - start
+    wall, phases = time.perf_counter() - start, setting.comm.stats().phases
     return Training(
         case=setting.case,
         backend=setting.comm.backend,
@@ -183,6 +185,7 @@ def iterate(run: Run, watch: Watch) -> Training:
         wall_s=wall,
         stopped=run.stopping.reason,
         resumed_after=run.resumed_after,
+        phases={name: phases[name] for name in Phases._fields if name in phases},
     )
 
 

@@ -168,6 +168,7 @@ def iterate(run: Run, watch: Watch) -> Training:
     # No iteration, no communication: compiles, so that the time below is that of training.
     with compiled_by_one():
         run.train(run.trace[:0])
+    setting.comm.barrier()  # ranks load compiled code one after the other
     start = time.perf_counter()
     while not run.stopping.reason:
         run.advance(watch)

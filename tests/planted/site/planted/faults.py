@@ -17,6 +17,7 @@ import pathlib
 from dataclasses import dataclass
 
 from cobre_kernels.collective.calls import OPERATIONS
+from cobre_kernels.collective.comm import RANKS
 
 NUMBERS = {name: number for number, name in OPERATIONS.items()}
 HERE = pathlib.Path(__file__).parent
@@ -52,7 +53,9 @@ class Fault:
     def plant(self, comm, address):
         """Give a communicator's record the address of the kernel with the fault."""
         name, _, part = self.changed.rpartition("_")
-        if part == "kernel":
+        if self.changed == "look_around_kernel":
+            comm.ways[RANKS].look_around_kernel = address
+        elif part == "kernel":
             setattr(comm, self.changed, address)
         else:
             setattr(comm.collectives[NUMBERS[name]], part, address)

@@ -41,7 +41,7 @@ def allgatherv_body(comm, call):
     """Copy ``send`` to its block of ``recv``."""
     block = block_of(call, 0)
     if block != call.send:
-        copy_bytes(block, call.send, call.send_count * call.itemsize)
+        copy_bytes(block, call.send, contribution_bytes(call))
     return OK
 
 
@@ -50,7 +50,7 @@ def gatherv_body(comm, call):
     """Copy ``send`` to its block of ``recv``."""
     block = block_of(call, 0)
     if block != call.send:
-        copy_bytes(block, call.send, call.send_count * call.itemsize)
+        copy_bytes(block, call.send, contribution_bytes(call))
     return OK
 
 

@@ -202,7 +202,7 @@ def called(comm):
 
 @routine
 def contribution_bytes(call):
-    """Return the bytes that this rank contributes to a reduction; the same on all ranks."""
+    """Return the bytes that this rank contributes, by its ``send``."""
     return call.send_count * call.itemsize
 
 

@@ -1,6 +1,7 @@
 """Run-time checks of arguments that every backend makes before it communicates."""
 
 from cobre_kernels.collective import dtypes, status
+from cobre_kernels.collective.calls import contribution_bytes
 from cobre_kernels.collective.reduction import fold
 from cobre_kernels.machine.atomics import peek
 from cobre_kernels.machine.routine import routine
@@ -40,7 +41,7 @@ def check_allreduce(call):
     alignment = call.itemsize >> 1 if is_complex else call.itemsize  # a power of two
     if (call.send | call.recv) & (alignment - 1) != 0:
         return status.UNALIGNED
-    size_bytes = call.send_count * call.itemsize
+    size_bytes = contribution_bytes(call)
     if call.send != call.recv and _overlap(call.send, size_bytes, call.recv, size_bytes):
         return status.BUFFERS_OVERLAP
     return status.OK
@@ -66,7 +67,7 @@ def check_allgatherv(comm, call):
             end = displacement + count
     if not ascending and _blocks_overlap(comm.size, call):
         return status.BLOCKS_OVERLAP
-    send_bytes = call.send_count * call.itemsize
+    send_bytes = contribution_bytes(call)
     recv_bytes = call.recv_count * call.itemsize
     is_own_block = call.send == block_of(call, comm.rank)
     if not is_own_block and _overlap(call.send, send_bytes, call.recv, recv_bytes):

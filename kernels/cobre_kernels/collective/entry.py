@@ -21,6 +21,7 @@ from cobre_kernels.collective.calls import (
     Gatherv,
     Outcome,
     Refusal,
+    contribution_bytes,
     signature_of,
 )
 from cobre_kernels.collective.comm import COMM
@@ -72,7 +73,7 @@ def allreduce_entry(comm, call):
     if outcome == OK:
         outcome = checks.check_allreduce(call)
         signature = signature_of(ALLREDUCE, call.dtype, call.op)
-        amount = Amount(call.send_count, call.send_count * call.itemsize)
+        amount = Amount(call.send_count, contribution_bytes(call))
         if begin(comm, outcome, signature, amount.size_bytes, amount):
             outcome = run(comm.collectives[ALLREDUCE].body, comm, call)
             if call.op >= LAND and comm.size == 1 and outcome == OK:
@@ -89,7 +90,7 @@ def allgatherv_entry(comm, call):
         outcome = checks.check_allgatherv(comm, call)
         signature = signature_of(ALLGATHERV, call.dtype, 0)
         tables = checks.hash_tables(comm, call) if outcome == OK else 0
-        amount = Amount(call.send_count, call.send_count * call.itemsize)
+        amount = Amount(call.send_count, contribution_bytes(call))
         if begin(comm, outcome, signature, tables, amount):
             outcome = end(comm, run(comm.collectives[ALLGATHERV].body, comm, call))
     return outcome
@@ -102,7 +103,7 @@ def gatherv_entry(comm, call):
     if outcome == OK:
         outcome = checks.check_gatherv(comm, call)
         signature = signature_of(GATHERV, call.dtype, call.root)
-        amount = Amount(call.send_count, call.send_count * call.itemsize)
+        amount = Amount(call.send_count, contribution_bytes(call))
         if begin(comm, outcome, signature, call.itemsize, amount):
             outcome = end(comm, run(comm.collectives[GATHERV].body, comm, call))
     return outcome

@@ -4,7 +4,7 @@ Only the root has counts. Each rank tells its own number of elements, and the ro
 counts beside it. Every rank compares, so all of them see a disagreement in the same step.
 """
 
-from cobre_kernels.collective.calls import CALLED, Gatherv
+from cobre_kernels.collective.calls import CALLED, Gatherv, contribution_bytes
 from cobre_kernels.collective.checks import block_of, count_of, mix
 from cobre_kernels.collective.comm import PRESENT
 from cobre_kernels.collective.status import DISAGREE, OK
@@ -49,7 +49,7 @@ def agreement(comm, expected):
 def with_counts(comm, call):
     """Return the call with the counts of all ranks; the root's block is moved, and counts as 0."""
     if comm.rank == call.root and block_of(call, call.root) != call.send:
-        move(block_of(call, call.root), call.send, call.send_count * call.itemsize)
+        move(block_of(call, call.root), call.send, contribution_bytes(call))
     note_count(comm, call.root, 0)
     return Gatherv(
         call.send, call.send_count, call.recv, call.recv_count, call.itemsize, call.dtype,

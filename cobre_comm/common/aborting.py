@@ -1,4 +1,4 @@
-"""The end of a whole job by ``abort``: of the rank that calls it, and of those that hear of it.
+"""The end of a whole job by ``abort``: of the rank that calls it, and of ranks that hear of it.
 
 The rank closes its communicators as it would for an exception, so that the line of that exception
 reaches the other ranks with the news of its end. A rank that reads this line ends too, with the

@@ -1,4 +1,4 @@
-"""Phases: time goes to the phase under way, which is restored, whatever ends the inner one."""
+"""Phases: time goes to the phase under way, which is restored however the inner one ends."""
 
 import csv
 import os

@@ -1,4 +1,4 @@
-"""Price contracts, of which some take a hundred times longer than others, by whoever is free."""
+"""Price contracts, of which some take a hundred times longer than others, by a free rank."""
 
 import numpy as np
 from numba import njit

@@ -93,7 +93,7 @@ def name_phase_kernel(comm, call):
     """Give the next phase its name; return its number, or minus the status of a refusal.
 
     There must be a phase without a name. The releases pair with the loads in copy_journal_kernel,
-    ``named`` last, so that whoever sees a phase counted sees its name.
+    ``named`` last, so that a reader who sees a phase counted sees its name.
     """
     held = borrow(comm)
     if held != IDLE and held != BROKEN:

@@ -7,7 +7,7 @@ the backward pass another fence follows, behind the new cuts of the pool. Then c
 MIN of the bound and one allreduce SUM of two counts. Two exact sums give the mean and the variance
 of the simulated cost.
 
-Rows are ordered by trajectory, whoever had them, and the bounds reduced by MIN are equal on all
+Rows are ordered by trajectory, of any rank, and the bounds reduced by MIN are equal on all
 ranks. Counts are whole numbers, and an exact sum does not depend on the split over ranks. So every
 number has the same bits for every number of ranks.
 

@@ -38,8 +38,10 @@ def test_an_error_says_for_what_they_were_called(comm):
     said = "rank 0 called broadcast(root=0, int64, 16 bytes) of objects.broadcast; rank 1 called "
     assert f"{said}broadcast(root=0, int64, 16 bytes)" in str(caught.value)
     assert caught.value.operation == ("objects.broadcast" if comm.rank == 0 else "broadcast")
-    told = "\n".join(caught.value.__notes__)
-    assert re.search(r"#2 broadcast\(root=0, 16 bytes int64\) of objects.broadcast entered", told)
+    if comm.rank == 0:  # rank 1 may read rank 0's journal before the call is noted there
+        told = "\n".join(caught.value.__notes__)
+        noted = r"#2 broadcast\(root=0, 16 bytes int64\) of objects.broadcast entered"
+        assert re.search(noted, told)
 
 
 @pytest.mark.ranks(2, backends=BACKENDS)

@@ -1,10 +1,22 @@
-"""Read the solution of a tableau, and check it against the original data."""
+"""Read the solution of a basis, and check it against the original data."""
 
 import numpy as np
 from compiled import PLAIN
 from numba import njit
 
-from simplex.state import EXCESS, GAP, MEASURES, PRICE, RESIDUAL, ROWS, Lp, copy_values
+from simplex.basis import add_line
+from simplex.state import (
+    EXCESS,
+    GAP,
+    MEASURES,
+    PRICE,
+    RESIDUAL,
+    ROWS,
+    Lp,
+    end_of,
+    has_row,
+    rows_of,
+)
 
 ROUNDING = 1e-13
 """Residuals up to this are left as they are."""
@@ -16,91 +28,85 @@ of a cost, because an objective of zero has rounding errors of that size."""
 
 
 @njit(**PLAIN)
-def read_primal(lp: Lp) -> float:
-    """Fill `x`; return the largest residual of z = A x, relative to its largest term."""
-    m, n = lp.a.shape
+def residuals(lp: Lp) -> float:
+    """Write to `y` by how much each row of z = A x is missed; return the largest, relatively."""
+    n, m = lp.cost.size, rows_of(lp)
+    first, index, value = lp.by_row
     worst = 0.0
-    for j in range(n):
-        position = lp.where[j]
-        lp.x[j] = lp.xb[position] if position >= 0 else lp.xn[~position]
-    for i in range(m + lp.key.size):
-        if i >= m and lp.key[i - m] < 0:
+    for i in range(end_of(lp)):
+        if not has_row(lp, i):
             continue
-        position = lp.where[n + i]
-        total = lp.xb[position] if position >= 0 else lp.xn[~position]
+        total = lp.x[n + i]
         size = 1.0 + abs(total)
-        row = lp.a[i] if i < m else lp.cut[i - m]
-        for j in range(row.size):
-            term = row[j] * lp.x[j]
-            total -= term
-            size = max(size, abs(term))
+        if i < m:
+            for e in range(first[i], first[i + 1]):
+                term = value[e] * lp.x[index[e]]
+                total -= term
+                size = max(size, abs(term))
+        else:
+            for j in range(lp.cut.shape[1]):
+                term = lp.cut[i - m, j] * lp.x[j]
+                total -= term
+                size = max(size, abs(term))
+        lp.y[i] = total
         worst = max(worst, abs(total) / size)
     return worst
 
 
 @njit(**PLAIN)
 def refine(lp: Lp) -> None:
-    """Correct the basic values once by the residual of `x` (iterative refinement).
-
-    Columns of nonbasic row activities are columns of the basis inverse. So a residual of such a row
-    says directly how the basic values must move; a basic activity is what its row gives.
-    """
-    m, n = lp.a.shape
-    lp.y[:] = 0.0
-    for i in range(m + lp.key.size):
-        if i < m or lp.key[i - m] >= 0:
-            position = lp.where[n + i]
-            row = lp.a[i] if i < m else lp.cut[i - m]
-            total = 0.0 if position >= 0 else lp.xn[~position]
-            for j in range(row.size):
-                total -= row[j] * lp.x[j]
-            lp.y[i] = total
-    for i in range(m + lp.key.size):
-        if i < m or lp.key[i - m] >= 0:
-            position = lp.where[n + i]
-            if position >= 0:
-                lp.xb[position] = -lp.y[i]
-            elif lp.y[i] != 0.0:
-                for r in range(lp.head[ROWS]):
-                    if lp.basis[r] < n:
-                        lp.xb[r] += lp.tab[r, ~position] * lp.y[i]
+    """Correct the basic values once by the residuals in `y` (iterative refinement)."""
+    for p in range(lp.head[ROWS]):
+        lp.column[p] = 0.0
+    for i in range(end_of(lp)):
+        if has_row(lp, i) and lp.y[i] != 0.0:
+            add_line(lp, i, -lp.y[i], lp.column)
+    for p in range(lp.head[ROWS]):
+        lp.x[lp.basis[p]] += lp.column[p]
 
 
 @njit(**PLAIN)
 def price(lp: Lp) -> None:
-    """Fill `y` from the tableau and `dual` from `y` and the original matrix."""
-    m, n = lp.a.shape
-    copy_values(lp.cost, lp.dual)
-    for i in range(m + lp.key.size):
+    """Fill `y` from the reduced costs, and `dual` from `y` and the original matrix."""
+    n, m = lp.cost.size, rows_of(lp)
+    for j in range(n):
+        lp.dual[j] = lp.cost[j]
+    first, index, value = lp.by_row
+    for i in range(end_of(lp)):
         lp.y[i] = 0.0
-        position = lp.where[n + i]
-        if position >= 0 or (i >= m and lp.key[i - m] < 0):
+        if not has_row(lp, i) or lp.place[n + i] >= 0:
             continue
-        y = lp.red[~position]
+        y = lp.red[n + i]
         # A multiplier of the wrong sign on a one-sided row is rounding; zero is always allowed.
         if not np.isfinite(lp.lower[n + i] if y > 0.0 else lp.upper[n + i]):
             continue
         lp.y[i] = y
-        row = lp.a[i] if i < m else lp.cut[i - m]
-        for j in range(row.size):
-            lp.dual[j] -= y * row[j]
+        if y == 0.0:
+            continue
+        if i < m:
+            for e in range(first[i], first[i + 1]):
+                lp.dual[index[e]] -= y * value[e]
+        else:
+            for j in range(lp.cut.shape[1]):
+                lp.dual[j] -= y * lp.cut[i - m, j]
 
 
 @njit(**PLAIN)
 def refine_price(lp: Lp) -> None:
     """Price; correct the multipliers once by the reduced costs of basic variables."""
+    n = lp.cost.size
     price(lp)
     largest = 0.0
-    for r in range(lp.head[ROWS]):
-        if lp.basis[r] < lp.cost.size:
-            largest = max(largest, abs(lp.dual[lp.basis[r]]))
+    for p in range(lp.head[ROWS]):
+        if lp.basis[p] < n:
+            largest = max(largest, abs(lp.dual[lp.basis[p]]))
     if largest <= ROUNDING:
         return
-    for r in range(lp.head[ROWS]):
-        if lp.basis[r] < lp.cost.size:
-            f = lp.dual[lp.basis[r]]
-            for j in range(lp.cost.size):
-                lp.red[j] += f * lp.tab[r, j]
+    for i in range(end_of(lp)):
+        if has_row(lp, i) and lp.place[n + i] < 0:
+            for p in range(lp.head[ROWS]):
+                if lp.basis[p] < n:
+                    lp.red[n + i] -= lp.dual[lp.basis[p]] * lp.inverse[i, p]
     price(lp)
 
 
@@ -123,7 +129,7 @@ def mend_dual(lp: Lp) -> float:
         elif d > 0.0 and lp.lower[j] == -np.inf:
             worst = max(worst, d)
     if shrink < 1.0:
-        for i in range(lp.y.size):
+        for i in range(end_of(lp)):
             lp.y[i] *= shrink
         for j in range(lp.cost.size):
             lp.dual[j] = lp.cost[j] - (lp.cost[j] - lp.dual[j]) * shrink
@@ -138,12 +144,12 @@ def read_dual(lp: Lp) -> float:
     by weak duality it is a lower bound of the optimum, even where `y` has rounding errors. An
     infinite bound is replaced by the variable's `ceiling`.
     """
-    m, n = lp.a.shape
+    n = lp.cost.size
     refine_price(lp)
     worst = mend_dual(lp)
     value = 0.0
-    for i in range(m + lp.key.size):
-        if lp.y[i] != 0.0:
+    for i in range(end_of(lp)):
+        if has_row(lp, i) and lp.y[i] != 0.0:
             value += lp.y[i] * (lp.lower[n + i] if lp.y[i] > 0.0 else lp.upper[n + i])
     for j in range(n):
         d = lp.dual[j]
@@ -159,26 +165,26 @@ def read_excess(lp: Lp) -> float:
     """Return the largest excess of a basic variable over its bound, relative to one plus that."""
     worst = 0.0
     for i in range(lp.head[ROWS]):
-        low, high = lp.lower[lp.basis[i]], lp.upper[lp.basis[i]]
-        if lp.xb[i] < low:
-            worst = max(worst, (low - lp.xb[i]) / (1.0 + abs(low)))
-        elif lp.xb[i] > high:
-            worst = max(worst, (lp.xb[i] - high) / (1.0 + abs(high)))
+        low, high, x = lp.lower[lp.basis[i]], lp.upper[lp.basis[i]], lp.x[lp.basis[i]]
+        if x < low:
+            worst = max(worst, (low - x) / (1.0 + abs(low)))
+        elif x > high:
+            worst = max(worst, (x - high) / (1.0 + abs(high)))
     return worst
 
 
 @njit(**PLAIN)
 def read_gap(lp: Lp) -> float:
     """Return the relative difference between the cost of `x` and the dual objective."""
-    m, n = lp.a.shape
+    n = lp.cost.size
     cost, size = 0.0, 0.0
     for j in range(n):
         size = max(size, abs(lp.cost[j]))
     for j in range(n):
         cost += lp.cost[j] * lp.x[j]
         size += abs(lp.cost[j] * lp.x[j])
-    for i in range(m + lp.key.size):
-        if lp.y[i] != 0.0:
+    for i in range(end_of(lp)):
+        if has_row(lp, i) and lp.y[i] != 0.0:
             size += abs(lp.y[i] * (lp.lower[n + i] if lp.y[i] > 0.0 else lp.upper[n + i]))
     gap = abs(cost - lp.base[0])
     return gap / (abs(lp.base[0]) + CANCELLED * size) if gap > 0.0 else 0.0
@@ -191,11 +197,11 @@ def accept(lp: Lp, tolerance: float) -> bool:
     A solution is optimal if it keeps rows and bounds and costs no more than the dual objective. The
     errors in each of these are written to `measure`.
     """
-    residual = read_primal(lp)
+    residual = residuals(lp)
     for _ in range(2):
         if residual > ROUNDING:
             refine(lp)
-            residual = read_primal(lp)
+            residual = residuals(lp)
     lp.measure[RESIDUAL], lp.measure[EXCESS] = residual, read_excess(lp)
     lp.measure[PRICE] = read_dual(lp)
     lp.measure[GAP] = read_gap(lp)

@@ -4,11 +4,11 @@ import numpy as np
 from compiled import FROM_PYTHON, PLAIN
 from numba import njit
 
+from simplex.basis import cold_start, rebuild
 from simplex.dual import FAILED, INFEASIBLE, NOT_DUAL_FEASIBLE, OPTIMAL, REFRESH, iterate
 from simplex.primal import mend
 from simplex.solution import accept
 from simplex.state import AGE, RESULT, Lp, allocate
-from simplex.tableau import cold_start, rebuild
 
 ACCURATE = 1e-9
 """Largest accepted entry of `Lp.measure`."""
@@ -16,7 +16,7 @@ LAST_RESORT = 1e-5
 """The same in the last attempt, because the dual objective is a valid bound all the same."""
 PATIENCE = 4
 """Steps before pivots are chosen by least index, in numbers of variables."""
-ATTEMPTS = "from the basis before", "with its tableau rebuilt", "from cold", "by least indices"
+ATTEMPTS = "from the basis before", "with its inverse rebuilt", "from cold", "by least indices"
 """The attempts, in this order."""
 
 
@@ -71,8 +71,7 @@ def solve_dense(
     tuple
         Outcome, and the program with its solution in `x`, `y` and `base`.
     """
-    lp = allocate(a.shape[0], a.shape[1], 0, 0)
-    lp.a[:] = a
+    lp = allocate(a, 0, 0)
     lp.cost[:] = cost
     lp.lower[:] = np.concatenate([bounds[0], row_bounds[0]])
     lp.upper[:] = np.concatenate([bounds[1], row_bounds[1]])

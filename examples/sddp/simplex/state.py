@@ -1,12 +1,11 @@
-"""The state of one linear program: data, tableau and working arrays, allocated once.
+"""The state of one linear program: its data, its basis and working arrays, allocated once.
 
 The program is  min c.x  over  lower <= x <= upper  and  z = A x  with bounds on z too. So the
 right-hand side lives in the bounds of the row activities z, and the system [A, -I](x, z) = 0 is
-homogeneous. A basis then needs no constant column: x_basic = tab @ x_nonbasic for any
-right-hand side, and a new right-hand side is only a new bound.
+homogeneous: a new right-hand side is only a new bound.
 
 Variables are numbered 0..n-1 (structural), n..n+m-1 (activities of the m base rows), then one
-per slot for rows that are added while solving (cuts).
+per slot for rows that are added while solving (cuts). Row i is the row whose activity is n + i.
 """
 
 from typing import NamedTuple
@@ -18,91 +17,111 @@ from numba import njit
 AT_LOWER, AT_UPPER, AT_ZERO = 0, 1, 2
 """Where a nonbasic variable rests; `AT_ZERO` is for free variables."""
 
-ROWS, AGE, PIVOTS, RESULT, SHIFTED = 0, 1, 2, 3, 4
-"""Indices in `head`: rows in the tableau, pivots since its rebuild, pivots in all, last status,
-whether `red` has costs that are not as given."""
+ROWS, AGE, PIVOTS, RESULT, SHIFTED, USED = 0, 1, 2, 3, 4, 5
+"""Indices in `head`: rows of the program now, pivots since the inverse was rebuilt, pivots in all,
+last status, whether `red` has costs that are not as given, slots up to the last that is taken."""
 
 RESIDUAL, EXCESS, PRICE, GAP, MEASURES = 0, 1, 2, 3, 4
 """Indices in `measure`: residual of z = A x; by how much a bound is passed; reduced cost of the
 wrong sign; primal less dual objective. All relative, and 0 is right. `MEASURES`: how many."""
 
 
+class Sparse(NamedTuple):
+    """The nonzero entries of a matrix, line by line (a line is a row or a column)."""
+
+    first: np.ndarray  # (lines + 1,) the entries of line i are first[i]:first[i + 1]
+    index: np.ndarray  # (entries,) in which column (or row) an entry is
+    value: np.ndarray  # (entries,)
+
+
+def sparse(matrix: np.ndarray) -> Sparse:
+    """Return the nonzero entries of `matrix` by its rows."""
+    line, index = np.nonzero(matrix)
+    first = np.searchsorted(line, np.arange(matrix.shape[0] + 1))
+    return Sparse(first, index, matrix[line, index])
+
+
 class Lp(NamedTuple):
     """Arrays of one linear program of m base rows, n columns and some slots for added rows."""
 
-    a: np.ndarray  # (m, n) base rows
+    by_row: Sparse  # base rows
+    by_column: Sparse  # the same matrix
     cost: np.ndarray  # (n,)
     lower: np.ndarray  # (n + m + slots,)
     upper: np.ndarray  # (n + m + slots,)
     ceiling: np.ndarray  # (n,) a bound that no optimal x exceeds, where `upper` is infinite
     status: np.ndarray  # (n + m + slots,) AT_LOWER, AT_UPPER or AT_ZERO, if nonbasic
-    where: np.ndarray  # (n + m + slots,) row of a basic variable, ~column of a nonbasic one
-    tab: np.ndarray  # (m + slots, n) x_basic = tab @ x_nonbasic
-    red: np.ndarray  # (n,) reduced cost of each column
-    basis: np.ndarray  # (m + slots,) variable of each row
-    nonbasic: np.ndarray  # (n,) variable of each column
-    xb: np.ndarray  # (m + slots,) value of each row's variable
-    xn: np.ndarray  # (n,) value of each column's variable
+    place: np.ndarray  # (n + m + slots,) in the basis; -1: nonbasic. Not -1 where a slot is free
+    basis: np.ndarray  # (m + slots,) variable of each place
+    inverse: np.ndarray  # (m + slots, m + slots) minus the inverse of the basis: row i, place p
+    weight: np.ndarray  # (m + slots,) squared norm of each place's row of the inverse
+    x: np.ndarray  # (n + m + slots,) values of all variables
+    red: np.ndarray  # (n + m + slots,) reduced costs, 0 if basic
     cut: np.ndarray  # (slots, p) coefficients of added rows on the first p variables
     key: np.ndarray  # (slots,) the caller's name of an added row, -1 = slot is free
-    head: np.ndarray  # (5,) at ROWS, AGE, PIVOTS, RESULT, SHIFTED
-    x: np.ndarray  # (n,) primal solution
+    head: np.ndarray  # (6,) at ROWS, AGE, PIVOTS, RESULT, SHIFTED, USED
     y: np.ndarray  # (m + slots,) dual solution, by row
     dual: np.ndarray  # (n,) reduced costs recomputed from the data
-    ratio: np.ndarray  # (n,) work: dual ratios
-    mark: np.ndarray  # (n,) work: candidate columns
+    entry: np.ndarray  # (n + m + slots,) work: how the leaving variable moves with each other one
+    column: np.ndarray  # (m + slots,) work: how the basic variables move with the entering one
+    across: np.ndarray  # (m + slots,) work: products of a row of the inverse with the others
+    ratio: np.ndarray  # (n + m + slots,) work: dual ratios
+    mark: np.ndarray  # (n + m + slots,) work: candidates
     base: np.ndarray  # (1,) dual objective
     measure: np.ndarray  # (MEASURES,) errors of the last solution that was checked
 
 
-def allocate(rows: int, columns: int, slots: int, width: int) -> Lp:
-    """Return an `Lp` of `rows` base rows with room for `slots` added rows of `width` coefficients.
+def allocate(a: np.ndarray, slots: int, width: int) -> Lp:
+    """Return an `Lp` of the base rows `a`, with room for `slots` added rows.
 
     `slots` must exceed the number of added rows that can bind at once, because only other rows can
-    make room. `width` is a safe count.
+    make room; `width` + 1 is a safe count. An added row has `width` coefficients.
     """
+    rows, columns = a.shape
     total, height = columns + rows + slots, rows + slots
     return Lp(
-        a=np.zeros((rows, columns)),
+        by_row=sparse(a),
+        by_column=sparse(a.T),
         cost=np.zeros(columns),
         lower=np.zeros(total),
         upper=np.full(total, np.inf),
         ceiling=np.full(columns, np.inf),
         status=np.zeros(total, np.int64),
-        where=np.zeros(total, np.int64),
-        tab=np.zeros((height, columns)),
-        red=np.zeros(columns),
+        place=np.zeros(total, np.int64),
         basis=np.zeros(height, np.int64),
-        nonbasic=np.zeros(columns, np.int64),
-        xb=np.zeros(height),
-        xn=np.zeros(columns),
+        inverse=np.zeros((height, height)),
+        weight=np.zeros(height),
+        x=np.zeros(total),
+        red=np.zeros(total),
         cut=np.zeros((slots, width)),
         key=np.full(slots, -1, np.int64),
-        head=np.zeros(5, np.int64),
-        x=np.zeros(columns),
+        head=np.zeros(6, np.int64),
         y=np.zeros(height),
         dual=np.zeros(columns),
-        ratio=np.zeros(columns),
-        mark=np.zeros(columns, np.int64),
+        entry=np.zeros(total),
+        column=np.zeros(height),
+        across=np.zeros(height),
+        ratio=np.zeros(total),
+        mark=np.zeros(total, np.int64),
         base=np.zeros(1),
         measure=np.zeros(MEASURES),
     )
 
 
 def stacked(count: int, one: Lp) -> Lp:
-    """Return room for `count` programs as large as `one`: each array gets a first axis."""
-    return Lp(*(np.zeros((count, *array.shape), array.dtype) for array in one))
+    """Return room for `count` programs like `one`, which share its base rows."""
+    return Lp(*one[:2], *(np.zeros((count, *array.shape), array.dtype) for array in one[2:]))
 
 
 @njit(**PLAIN)
 def of_stack(stack: Lp, i: int) -> Lp:
     """Return program `i` of a stack, whose arrays are views."""
     return Lp(
-        stack.a[i], stack.cost[i], stack.lower[i], stack.upper[i], stack.ceiling[i],
-        stack.status[i], stack.where[i], stack.tab[i], stack.red[i], stack.basis[i],
-        stack.nonbasic[i], stack.xb[i], stack.xn[i], stack.cut[i], stack.key[i], stack.head[i],
-        stack.x[i], stack.y[i], stack.dual[i], stack.ratio[i], stack.mark[i], stack.base[i],
-        stack.measure[i],
+        stack.by_row, stack.by_column, stack.cost[i], stack.lower[i], stack.upper[i],
+        stack.ceiling[i], stack.status[i], stack.place[i], stack.basis[i], stack.inverse[i],
+        stack.weight[i], stack.x[i], stack.red[i], stack.cut[i], stack.key[i], stack.head[i],
+        stack.y[i], stack.dual[i], stack.entry[i], stack.column[i], stack.across[i],
+        stack.ratio[i], stack.mark[i], stack.base[i], stack.measure[i],
     )  # fmt: skip
 
 
@@ -114,25 +133,52 @@ def copy_values(src: np.ndarray, dst: np.ndarray) -> None:
 
 
 @njit(**PLAIN)
+def rows_of(lp: Lp) -> int:
+    """Return the number of base rows."""
+    return lp.by_row.first.size - 1
+
+
+@njit(**PLAIN)
+def end_of(lp: Lp) -> int:
+    """Return one more than the last row; rows of free slots come before it too."""
+    return lp.by_row.first.size - 1 + lp.head[USED]
+
+
+@njit(**PLAIN)
+def has_row(lp: Lp, i: int) -> bool:
+    """Tell whether the program has row `i`: a base row, or one that was added."""
+    m = rows_of(lp)
+    return i < m or lp.key[i - m] >= 0
+
+
+@njit(**PLAIN)
+def is_nonbasic(lp: Lp, var: int) -> bool:
+    """Tell whether the program has `var`, and it is not basic."""
+    return lp.place[var] < 0
+
+
+@njit(**PLAIN)
 def copy_basis(src: Lp, dst: Lp) -> None:
-    """Make `dst` the same program at the same basis as `src` (same shapes, same `a`, `cost`)."""
-    rows = src.head[ROWS]
-    columns = src.red.size
-    for i in range(rows):
-        dst.basis[i] = src.basis[i]
-        for j in range(columns):
-            dst.tab[i, j] = src.tab[i, j]
-    copy_values(src.red, dst.red)
-    copy_values(src.nonbasic, dst.nonbasic)
-    copy_values(src.status, dst.status)
-    copy_values(src.where, dst.where)
-    copy_values(src.lower, dst.lower)
-    copy_values(src.upper, dst.upper)
-    copy_values(src.key, dst.key)
-    for s in range(src.key.size):
+    """Make `dst` the same program at the same basis as `src` (same base rows, same `cost`)."""
+    rows, end, m = src.head[ROWS], end_of(src), rows_of(src)
+    for i in range(end):
+        if has_row(src, i):
+            for p in range(rows):
+                dst.inverse[i, p] = src.inverse[i, p]
+    for p in range(rows):
+        dst.basis[p] = src.basis[p]
+        dst.weight[p] = src.weight[p]
+    for v in range(src.cost.size + end):
+        dst.status[v] = src.status[v]
+        dst.place[v] = src.place[v]
+        dst.lower[v] = src.lower[v]
+        dst.upper[v] = src.upper[v]
+        dst.red[v] = src.red[v]
+    for s in range(dst.key.size):
+        dst.key[s] = src.key[s]
+    for s in range(end - m):
         if src.key[s] >= 0:
             for j in range(src.cut.shape[1]):
                 dst.cut[s, j] = src.cut[s, j]
-    dst.head[ROWS] = rows
-    dst.head[AGE] = src.head[AGE]
-    dst.head[SHIFTED] = src.head[SHIFTED]
+    for k in (ROWS, AGE, SHIFTED, USED):
+        dst.head[k] = src.head[k]

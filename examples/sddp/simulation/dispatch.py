@@ -6,10 +6,10 @@ import numpy as np
 from compiled import FROM_PYTHON, PLAIN
 from numba import njit
 from simplex.dual import OPTIMAL
-from simplex.state import MEASURES, RESULT, Lp, allocate, copy_basis, copy_values
+from simplex.state import MEASURES, RESULT, Lp, copy_basis, copy_values
 from stage.pool import Pool
 from stage.problem import Problem
-from stage.solve import open_stage, refer_stage, set_point, solve_stage
+from stage.solve import new_program, open_stage, refer_stage, set_point, solve_stage
 
 COST, PRICE, STATUS, LEFT = 0, 1, 2, 3
 DECISION = LEFT + MEASURES
@@ -32,9 +32,7 @@ class Desk(NamedTuple):
 def new_desk(problem: Problem, pool: Pool, reference: np.ndarray) -> Desk:
     """Return the arrays of one rank."""
     hydros = problem.start.size
-    rows, columns = problem.a.shape
-    sizes = rows, columns, 3 * hydros + 12, hydros + 1
-    lp, basis = allocate(*sizes), allocate(*sizes)
+    lp, basis = new_program(problem), new_program(problem)
     return Desk(problem, pool, lp, basis, np.zeros(hydros + 1), np.zeros(hydros), reference)
 
 

@@ -10,10 +10,10 @@ import math
 import numpy as np
 from compiled import PLAIN
 from numba import njit
+from simplex.basis import add_row, cold_start, drop_slack_rows
 from simplex.dual import FAILED, OPTIMAL
 from simplex.solve import reoptimise
-from simplex.state import RESULT, ROWS, Lp, copy_values
-from simplex.tableau import add_row, cold_start, drop_slack_rows
+from simplex.state import RESULT, ROWS, Lp, allocate, copy_values, rows_of
 
 from stage.pool import Pool, highest_cut
 from stage.problem import Problem
@@ -28,12 +28,20 @@ FLAT = 1.0 / 64.0
 """A cut whose slopes are below this part of its intercept is scaled by that part instead."""
 
 
+SPARE = 40
+"""Room for cuts that do not bind, besides the H + 1 that can."""
+
+
+def new_program(problem: Problem) -> Lp:
+    """Return the memory of one stage problem."""
+    hydros = problem.start.size
+    return allocate(problem.a, hydros + 1 + SPARE, hydros + 1)
+
+
 @njit(**PLAIN)
 def open_stage(lp: Lp, problem: Problem, t: int) -> bool:
     """Put `lp` at the cold start of stage `t`; bounds that depend on the point are not set."""
-    m = problem.a.shape[0]
-    for i in range(m):
-        copy_values(problem.a[i], lp.a[i])
+    m = problem.start.size + 1
     copy_values(problem.cost[t], lp.cost)
     copy_values(problem.lower, lp.lower)
     copy_values(problem.upper, lp.upper)
@@ -98,7 +106,7 @@ def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -
     """Solve `lp`, adding the cut that exceeds theta most, until no cut does by `violated`."""
     hydros = row.size - 1
     room = lp.basis.size
-    if lp.head[ROWS] > lp.a.shape[0] + hydros + 8:
+    if lp.head[ROWS] > rows_of(lp) + hydros + 8:
         drop_slack_rows(lp)
     for _ in range(pool.count[t] + 1000):
         if reoptimise(lp) != OPTIMAL:

@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from simplex.state import MEASURES, Lp, allocate, stacked
+from simplex.state import MEASURES, Lp, stacked
 from stage.pool import Pool
 from stage.problem import Problem
+from stage.solve import new_program
 
 from training.plan import Plan
 
@@ -90,8 +91,7 @@ def new_memory(
 ) -> Memory:
     """Return the arrays of one rank; it shares `trial` and `cuts` with the ranks of its node."""
     stages, hydros = problem.cost.shape[0], problem.start.size
-    rows, columns = problem.a.shape
-    lp = allocate(rows, columns, 3 * hydros + 12, hydros + 1)
+    lp = new_program(problem)
     return Memory(
         lp=lp,
         references=stacked(stages, lp),

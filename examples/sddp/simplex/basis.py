@@ -1,0 +1,315 @@
+"""The inverse of a basis: cold start, exchange, rebuild, adding and dropping rows.
+
+Every step of the simplex adds multiples of lines of the inverse. A line holds the numbers of one
+row of the program, one for each place in the basis, so it is contiguous, and a line whose factor is
+zero is left out. At a few hundred rows, that takes less than the bookkeeping of sparse factors
+would. What is stored is minus the inverse: if a nonbasic variable with the entry ``value`` in row i
+moves by one, the basic variables move by ``value * inverse[i]``. So the inverse of the slack basis
+is the unit matrix.
+
+Reference: G. B. Dantzig, W. Orchard-Hays, "The product form for the inverse in the simplex method",
+Math. Tables Aids Comput. 8 (1954) 64.
+"""
+
+import numpy as np
+from compiled import FROM_PYTHON, PLAIN
+from numba import njit
+
+from simplex.state import (
+    AGE,
+    AT_LOWER,
+    AT_UPPER,
+    AT_ZERO,
+    ROWS,
+    SHIFTED,
+    USED,
+    Lp,
+    end_of,
+    has_row,
+    rows_of,
+)
+
+SINGULAR = 1e-9
+"""A pivot smaller than this is taken for zero (programs are scaled to entries near one)."""
+LIGHTEST = 1e-4
+"""No weight is smaller: rounding must not make one zero or negative."""
+
+
+@njit(**PLAIN)
+def resting_value(lp: Lp, var: int) -> float:
+    """Return the value of the nonbasic variable `var`."""
+    if lp.status[var] == AT_LOWER:
+        return lp.lower[var]
+    if lp.status[var] == AT_UPPER:
+        return lp.upper[var]
+    return 0.0
+
+
+@njit(**PLAIN)
+def slack_basis(lp: Lp) -> None:
+    """Make all row activities basic."""
+    n, m = lp.cost.size, rows_of(lp)
+    for j in range(n):
+        lp.place[j] = -1
+        lp.red[j] = lp.cost[j]
+    rows, used = 0, 0
+    for s in range(lp.key.size):
+        lp.place[n + m + s] = 0
+        if lp.key[s] >= 0:
+            used = s + 1
+    lp.head[USED] = used
+    for i in range(m + used):
+        if has_row(lp, i):
+            lp.basis[rows], lp.place[n + i] = n + i, rows
+            lp.red[n + i] = 0.0
+            lp.weight[rows] = 1.0
+            rows += 1
+    for i in range(m + used):
+        if has_row(lp, i):
+            for p in range(rows):
+                lp.inverse[i, p] = 0.0
+            lp.inverse[i, lp.place[n + i]] = 1.0
+    lp.head[ROWS] = rows
+    lp.head[AGE] = lp.head[SHIFTED] = 0
+
+
+@njit(**FROM_PYTHON)
+def cold_start(lp: Lp) -> bool:
+    """Put `lp` at the slack basis, each variable on the bound its cost prefers; rows stay.
+
+    Returns False where a cost prefers an infinite bound, so that no such start exists.
+    """
+    slack_basis(lp)
+    for j in range(lp.cost.size):
+        low, high = np.isfinite(lp.lower[j]), np.isfinite(lp.upper[j])
+        if (lp.cost[j] > 0.0 and not low) or (lp.cost[j] < 0.0 and not high):
+            return False
+        if lp.cost[j] < 0.0 or not low:
+            lp.status[j] = AT_UPPER if high else AT_ZERO
+        else:
+            lp.status[j] = AT_LOWER
+    return True
+
+
+@njit(**PLAIN)
+def add_line(lp: Lp, i: int, factor: float, total: np.ndarray) -> None:
+    """Add `factor` times line `i` of the inverse to `total`."""
+    for p in range(lp.head[ROWS]):
+        total[p] += factor * lp.inverse[i, p]
+
+
+@njit(**PLAIN)
+def add_column(lp: Lp, var: int, factor: float, total: np.ndarray) -> None:
+    """Add to `total` how the basic variables move when the nonbasic `var` moves by `factor`."""
+    n, m = lp.cost.size, rows_of(lp)
+    if var >= n:
+        add_line(lp, var - n, -factor, total)
+        return
+    first, index, value = lp.by_column
+    for e in range(first[var], first[var + 1]):
+        add_line(lp, index[e], factor * value[e], total)
+    if var < lp.cut.shape[1]:
+        for s in range(lp.head[USED]):
+            if lp.key[s] >= 0 and lp.cut[s, var] != 0.0:
+                add_line(lp, m + s, factor * lp.cut[s, var], total)
+
+
+@njit(**PLAIN)
+def read_column(lp: Lp, var: int) -> None:
+    """Write to `column` how the basic variables move with the nonbasic `var`."""
+    for p in range(lp.head[ROWS]):
+        lp.column[p] = 0.0
+    add_column(lp, var, 1.0, lp.column)
+
+
+@njit(**PLAIN)
+def read_row(lp: Lp, r: int) -> None:
+    """Write to `entry` how the basic variable of place `r` moves with each nonbasic one."""
+    n, m = lp.cost.size, rows_of(lp)
+    for j in range(n):
+        lp.entry[j] = 0.0
+    first, index, value = lp.by_row
+    for i in range(end_of(lp)):
+        if not has_row(lp, i):
+            continue
+        f = lp.inverse[i, r]
+        lp.entry[n + i] = -f
+        if f == 0.0:
+            continue
+        if i < m:
+            for e in range(first[i], first[i + 1]):
+                lp.entry[index[e]] += f * value[e]
+        else:
+            for j in range(lp.cut.shape[1]):
+                lp.entry[j] += f * lp.cut[i - m, j]
+
+
+@njit(**PLAIN)
+def replace(lp: Lp, r: int, var: int) -> None:
+    """Let the nonbasic `var`, whose column is in `column`, take place `r` in the basis.
+
+    The weights are brought up to date by the formula of J. J. Forrest, D. Goldfarb, Math.
+    Programming 57 (1992) 341, and kept above the least that rounding leaves them.
+    """
+    rows = lp.head[ROWS]
+    column, across, weight = lp.column, lp.across, lp.weight
+    pivot = column[r]
+    for p in range(rows):
+        across[p] = 0.0
+    for i in range(end_of(lp)):
+        if not has_row(lp, i):
+            continue
+        line = lp.inverse[i]
+        f = line[r]
+        if f == 0.0:
+            continue
+        g = f / pivot
+        for p in range(rows):
+            across[p] += f * line[p]
+            line[p] -= g * column[p]
+        line[r] = -g
+    norm = across[r]
+    for p in range(rows):
+        f = column[p] / pivot
+        weight[p] = max(weight[p] - f * (2.0 * across[p] - f * norm), LIGHTEST + f * f)
+    weight[r] = max(norm / (pivot * pivot), LIGHTEST)
+    leaving = lp.basis[r]
+    lp.basis[r] = var
+    lp.place[var] = r
+    lp.place[leaving] = -1
+    lp.head[AGE] += 1
+
+
+@njit(**PLAIN)
+def weigh(lp: Lp) -> None:
+    """Compute all weights anew."""
+    for p in range(lp.head[ROWS]):
+        lp.weight[p] = 0.0
+    for i in range(end_of(lp)):
+        if has_row(lp, i):
+            for p in range(lp.head[ROWS]):
+                lp.weight[p] += lp.inverse[i, p] * lp.inverse[i, p]
+
+
+@njit(**FROM_PYTHON)
+def rebuild(lp: Lp) -> bool:
+    """Recompute the inverse of the present basis from the data, shedding accumulated error.
+
+    Each structural variable of the basis takes the place where it moves most, among places of
+    activities that must leave. Returns False if the basis is singular to working precision; the
+    caller then starts cold.
+    """
+    n = lp.cost.size
+    for j in range(n):
+        lp.mark[j] = 1 if lp.place[j] >= 0 else 0
+    for i in range(end_of(lp)):
+        lp.mark[n + i] = 1 if lp.place[n + i] >= 0 else 0
+    slack_basis(lp)
+    for j in range(n - 1, -1, -1):
+        if lp.mark[j] == 0:
+            continue
+        read_column(lp, j)
+        best, r = SINGULAR, -1
+        for p in range(lp.head[ROWS]):
+            if lp.basis[p] >= n and lp.mark[lp.basis[p]] == 0 and abs(lp.column[p]) > best:
+                best, r = abs(lp.column[p]), p
+        if r < 0:
+            return False
+        replace(lp, r, j)
+    weigh(lp)
+    reprice(lp)
+    lp.head[AGE] = 0
+    return True
+
+
+@njit(**PLAIN)
+def reprice(lp: Lp) -> None:
+    """Compute the reduced costs from the original costs, and in `ratio` the size of their terms."""
+    n, m = lp.cost.size, rows_of(lp)
+    for j in range(n):
+        lp.red[j] = lp.cost[j]
+        lp.ratio[j] = abs(lp.red[j])
+    first, index, value = lp.by_row
+    for i in range(end_of(lp)):
+        if not has_row(lp, i):
+            continue
+        u = 0.0
+        size = 0.0
+        for p in range(lp.head[ROWS]):
+            var = lp.basis[p]
+            if var < n and lp.cost[var] != 0.0:
+                u += lp.cost[var] * lp.inverse[i, p]
+                size += abs(lp.cost[var] * lp.inverse[i, p])
+        lp.red[n + i] = -u
+        lp.ratio[n + i] = size
+        if size == 0.0:
+            continue
+        if i < m:
+            for e in range(first[i], first[i + 1]):
+                lp.red[index[e]] += u * value[e]
+                lp.ratio[index[e]] += size * abs(value[e])
+        else:
+            for j in range(lp.cut.shape[1]):
+                lp.red[j] += u * lp.cut[i - m, j]
+                lp.ratio[j] += size * abs(lp.cut[i - m, j])
+    for p in range(lp.head[ROWS]):
+        lp.red[lp.basis[p]] = 0.0
+    lp.head[SHIFTED] = 0
+
+
+@njit(**FROM_PYTHON)
+def add_row(lp: Lp, coefficients: np.ndarray, low: float, key: int) -> None:
+    """Add the row  low <= coefficients . x[:p]  with its activity basic; a slot must be free."""
+    n, m = lp.cost.size, rows_of(lp)
+    slot = 0
+    while lp.key[slot] >= 0:
+        slot += 1
+    place, i = lp.head[ROWS], m + slot
+    lp.key[slot] = key
+    lp.head[USED] = max(lp.head[USED], slot + 1)
+    lp.head[ROWS] = place + 1
+    for p in range(place + 1):
+        lp.inverse[i, p] = 0.0
+    lp.inverse[i, place] = 1.0
+    norm = 1.0
+    for k in range(m + lp.head[USED]):
+        if k != i and has_row(lp, k):
+            total = 0.0
+            for j in range(coefficients.size):
+                p = lp.place[j]
+                if p >= 0:
+                    total += coefficients[j] * lp.inverse[k, p]
+            lp.inverse[k, place] = total
+            norm += total * total
+    for j in range(coefficients.size):
+        lp.cut[slot, j] = coefficients[j]
+    var = n + i
+    lp.lower[var], lp.upper[var] = low, np.inf
+    lp.status[var] = AT_LOWER
+    lp.red[var] = 0.0
+    lp.basis[place], lp.place[var] = var, place
+    lp.weight[place] = norm
+
+
+@njit(**FROM_PYTHON)
+def drop_slack_rows(lp: Lp) -> None:
+    """Remove every added row whose activity is basic: it does not bind at this basis."""
+    n, m = lp.cost.size, rows_of(lp)
+    for slot in range(lp.head[USED]):
+        place = lp.place[n + m + slot]
+        if lp.key[slot] >= 0 and place >= 0:
+            lp.key[slot] = -1
+            last = lp.head[ROWS] - 1
+            if place != last:
+                for i in range(end_of(lp)):
+                    if has_row(lp, i):
+                        lp.inverse[i, place] = lp.inverse[i, last]
+                lp.weight[place] = lp.weight[last]
+                lp.basis[place] = lp.basis[last]
+                lp.place[lp.basis[place]] = place
+            lp.head[ROWS] = last
+    used = 0
+    for s in range(lp.head[USED]):
+        if lp.key[s] >= 0:
+            used = s + 1
+    lp.head[USED] = used

@@ -12,7 +12,8 @@ from compiled import PLAIN
 from numba import njit
 
 from simplex.basis import read_column, read_row, rebuild, reprice
-from simplex.dual import FEASIBLE, SMALL, SMALLEST, compute_basics, exchange, flip
+from simplex.dual import FEASIBLE, SMALL, compute_basics, exchange
+from simplex.ratio import SMALLEST, flip
 from simplex.state import AGE, AT_LOWER, AT_UPPER, ROWS, Lp, end_of, is_nonbasic
 
 ROUNDED = 1e-13

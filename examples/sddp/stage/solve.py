@@ -10,8 +10,9 @@ import math
 import numpy as np
 from compiled import PLAIN
 from numba import njit
-from simplex.basis import add_row, cold_start, drop_slack_rows
+from simplex.basis import cold_start
 from simplex.dual import FAILED, OPTIMAL
+from simplex.rows import add_row, drop_slack_rows
 from simplex.solve import reoptimise
 from simplex.state import RESULT, ROWS, Lp, allocate, copy_values, rows_of
 

@@ -1,0 +1,123 @@
+"""The ratio test of the dual simplex: which variable enters, and which change their bound before.
+
+A boxed variable whose dual ratio is passed is moved to its other bound instead of entering, as long
+as the row stays infeasible (bound flipping, the "long step"). Of ratios that are nearly equal, that
+of the largest entry is taken.
+
+References: A. Koberstein, "The dual simplex method, techniques for a fast and stable
+implementation", thesis, Paderborn 2005, ch. 3 and 6; P. M. J. Harris, Math. Programming 5 (1973) 1.
+"""
+
+import numpy as np
+from compiled import PLAIN
+from numba import njit
+
+from simplex.basis import add_column, resting_value
+from simplex.state import AT_LOWER, AT_UPPER, AT_ZERO, ROWS, Lp, end_of, is_nonbasic
+
+IMPOSSIBLE = 1e-9
+"""A row is infeasible only if it misses its bound by more than this, in the same measure."""
+SMALLEST = 1e-8
+"""Entries of a row below this, times its largest one, do not make a pivot."""
+HARRIS = 1e-11
+"""Reduced costs may pass zero by this much for the sake of a larger pivot."""
+
+
+@njit(**PLAIN)
+def largest_entry(lp: Lp) -> float:
+    """Return the largest absolute value in `entry`, the measure of its rounding errors."""
+    largest = 0.0
+    for var in range(lp.cost.size + end_of(lp)):
+        if is_nonbasic(lp, var):
+            largest = max(largest, abs(lp.entry[var]))
+    return largest
+
+
+@njit(**PLAIN)
+def list_candidates(lp: Lp, sign: float, least: float) -> int:
+    """Fill `mark` and `ratio` with variables that can move the row by `sign`; return how many."""
+    count = 0
+    for var in range(lp.cost.size + end_of(lp)):
+        if not is_nonbasic(lp, var):
+            continue
+        entry = sign * lp.entry[var]
+        if abs(entry) <= least or lp.lower[var] == lp.upper[var]:
+            continue
+        status = lp.status[var]
+        if status == AT_LOWER and entry > 0.0:
+            slope = max(lp.red[var], 0.0)
+        elif status == AT_UPPER and entry < 0.0:
+            slope = max(-lp.red[var], 0.0)
+        elif status == AT_ZERO:
+            slope = abs(lp.red[var])
+        else:
+            continue
+        lp.mark[count] = var
+        lp.ratio[count] = slope / abs(entry)
+        count += 1
+    return count
+
+
+@njit(**PLAIN)
+def flip(lp: Lp, var: int) -> None:
+    """Move the boxed nonbasic `var` to its other bound."""
+    lp.status[var] = AT_UPPER if lp.status[var] == AT_LOWER else AT_LOWER
+    target = resting_value(lp, var)
+    step = target - lp.x[var]
+    lp.x[var] = target
+    for p in range(lp.head[ROWS]):
+        lp.column[p] = 0.0
+    add_column(lp, var, step, lp.column)
+    for p in range(lp.head[ROWS]):
+        lp.x[lp.basis[p]] += lp.column[p]
+
+
+@njit(**PLAIN)
+def pick(lp: Lp, count: int, bland: bool) -> int:
+    """Return the candidate of least ratio; of near equals the largest entry, or least index.
+
+    Ratios are near equal if every reduced cost stays within `HARRIS` of its sign (P. M. J. Harris,
+    Math. Programming 5 (1973) 1). That avoids entries too small to divide by.
+    """
+    best = 0
+    limit = np.inf
+    for p in range(count):
+        if lp.ratio[p] < lp.ratio[best]:
+            best = p
+        limit = min(limit, lp.ratio[p] + HARRIS / abs(lp.entry[lp.mark[p]]))
+    if bland:
+        limit = lp.ratio[best]
+    for p in range(count):
+        if lp.ratio[p] <= limit:
+            j, k = lp.mark[p], lp.mark[best]
+            if bland:
+                if j < k:
+                    best = p
+            elif abs(lp.entry[j]) > abs(lp.entry[k]):
+                best = p
+    return best
+
+
+@njit(**PLAIN)
+def choose_column(lp: Lp, r: int, miss: float, largest: float, bland: bool) -> tuple[int, float]:
+    """Return the entering variable and its ratio, flipping bounds on the way; -1 if none is left.
+
+    If none is left, row `r` misses its bound even with every variable on the bound that helps most.
+    The rest of the miss is then returned in place of the ratio. If the last candidate leaves a miss
+    of no more than rounding, it enters.
+    """
+    bound = lp.lower[lp.basis[r]] if miss > 0.0 else lp.upper[lp.basis[r]]
+    rounding = IMPOSSIBLE * (1.0 + abs(bound))
+    count = list_candidates(lp, 1.0 if miss > 0.0 else -1.0, SMALLEST * largest)
+    slope = abs(miss)
+    while count > 0:
+        p = pick(lp, count, bland)
+        var = lp.mark[p]
+        reach = abs(lp.entry[var]) * (lp.upper[var] - lp.lower[var])
+        if slope <= reach or bland or (count == 1 and slope - reach <= rounding):
+            return var, lp.ratio[p]
+        slope -= reach
+        flip(lp, var)
+        count -= 1
+        lp.mark[p], lp.ratio[p] = lp.mark[count], lp.ratio[count]
+    return -1, slope

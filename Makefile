@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 FAULTS ?= 5000
 SEED ?= 1
 
-.PHONY: demo quick test test-all campaign check docs docs-external release-check places model bench bench-short bench-full bench-tcp bench-mpi clean
+.PHONY: demo demo-large quick test test-all campaign check docs docs-external release-check places model bench bench-short bench-full bench-tcp bench-mpi clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -44,6 +44,14 @@ demo: $(VENV)/.examples  ## train the reference SDDP policy on 4 processes over 
 	@start=$$(date +%s); \
 	$(BIN)/cobre-comm run -n 4 --backend shm examples/sddp/train.py $(CASE) --plot demo/convergence.png --out demo/result.json && \
 	echo "demo took $$(( $$(date +%s) - start )) s; plot: demo/convergence.png, numbers: demo/result.json"
+
+LARGE = demo/large.json
+demo-large: $(VENV)/.examples  ## train a case of 160 hydros, 100 thermals, 120 stages and 20 openings for some minutes on 2 processes
+	@mkdir -p demo
+	$(BIN)/python examples/sddp/generate.py $(LARGE) --hydros 160 --thermals 100 --stages 120 --openings 20 --seed 1
+	@start=$$(date +%s); \
+	$(BIN)/cobre-comm run -n 2 --backend shm examples/sddp/train.py $(LARGE) --iterations 20 --forward-passes 8 --checkpoint demo/large.ckpt && \
+	echo "demo-large took $$(( $$(date +%s) - start )) s; it goes on from demo/large.ckpt: train.py --iterations 40"
 
 quick: $(VENV)/.test  ## every collective, backend and caller once, the launcher, the example
 	$(PYTEST) -m quick

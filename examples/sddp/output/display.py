@@ -15,6 +15,13 @@ PHASES = "  phase      computing   waiting    moving"
 HEADER = "iteration      lower bound       simulated       ± 95 %     cuts   seconds   comm"
 
 
+def told_left(seconds: float) -> str:
+    """Return how long a training still takes, in one unit: "40 s", "7 min" or "3.2 h"."""
+    if seconds < 90.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
+
+
 def has_line(iteration: int) -> bool:
     """Return whether iteration number `iteration`, from 1, is shown."""
     while iteration >= 100 and iteration % 10 == 0:
@@ -34,6 +41,7 @@ class Display:
         self.limit = limit
         self.count = 0
         self.elapsed = 0.0
+        self.recent = 0.0  # seconds of an iteration, of the last ones mostly
         self.last = ""
         self.console = Console(highlight=False, soft_wrap=True)
         columns = (TextColumn("{task.description}"), TimeElapsedColumn())
@@ -58,7 +66,9 @@ class Display:
     def watch(self, line: np.void) -> None:
         """Count one iteration and show it if it is due; `line` is a record of the trace."""
         self.count += 1
-        self.elapsed += line["wall_ns"] * 1e-9
+        seconds = line["wall_ns"] * 1e-9
+        self.elapsed += seconds
+        self.recent = seconds if self.count == 1 else 0.8 * self.recent + 0.2 * seconds
         if not self.active:
             return
         share = line["comm_ns"] / line["wall_ns"] if line["wall_ns"] > 0.0 else 0.0
@@ -66,11 +76,15 @@ class Display:
             f"{self.count:9d} {line['lower_bound']:16.8g} {line['mean']:15.6g} "
             f"{line['half_width']:12.4g} {int(line['cuts']):8d} {self.elapsed:9.3f} {share:6.1%}"
         )
+        to_go = (self.limit or 0) - self.count
+        if to_go * self.recent >= 1.0:
+            text += f"  {told_left(to_go * self.recent)} left"
         if self.live:
             of = f" of {self.limit}" if self.limit else ""
             self.progress.update(
                 self.task,
-                description=f"iteration {self.count}{of}, bound {line['lower_bound']:.8g}",
+                description=f"iteration {self.count}{of}, bound {line['lower_bound']:.8g}"
+                + (f", {told_left(to_go * self.recent)} left" if to_go > 0 else ""),
             )
         if self.count == 1:
             self.console.print(HEADER, markup=False)

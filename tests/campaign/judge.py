@@ -67,8 +67,16 @@ class Judge(cases.Judge):
 
     def need_not_learn(self, rank):
         """A launcher may end the rank first, and a rank at its end needs no other rank."""
-        is_at_the_end = self.fault.moment == CLOSE and "done" in self.accounts[rank]
-        return self.is_launched or is_at_the_end
+        is_at_the_end = self.fault.moment == CLOSE or self.goes_on()
+        return self.is_launched or (is_at_the_end and "done" in self.accounts[rank])
+
+    def goes_on(self):
+        """Tell whether the victim has done all that it had to do.
+
+        One that has closed its descriptors has given up its lock with them. A rank that looks
+        while this victim is late takes it for dead, even in the last collective of all.
+        """
+        return self.fault.kind == "descriptors" and "done" in self.accounts[self.fault.victim]
 
     def learns_of_victim(self, rank):
         told = self.accounts[rank]
@@ -119,6 +127,7 @@ class Judge(cases.Judge):
         if set(met) in alike:
             return
         right = met[self.fault.victim] in ("MemoryError", "OSError", "CollectiveFailed")
+        right = right or self.goes_on()
         self.must(right, f"ranks met {met}")
         if not self.must(self.struck is not None, "the fault did not strike"):
             return

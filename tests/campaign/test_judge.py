@@ -198,3 +198,12 @@ def test_a_launcher_ends_with_the_code_of_the_culprit():
     fault = replace(fault, start="run")
     assert not judge(fault, accounts, replace(seen, launcher=137)).problems
     assert judge(fault, accounts, replace(seen, launcher=1)).problems
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_who_has_closed_its_descriptors_may_be_taken_for_dead_and_go_on(goes_on):
+    fault, accounts, seen = right("descriptors")
+    accounts[0] |= caught()
+    if not goes_on:
+        del accounts[VICTIM]["done"]
+    assert (not judge(fault, accounts, seen).problems) == goes_on

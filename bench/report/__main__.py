@@ -35,7 +35,7 @@ from bench.report.text import with_contents
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "REPORT.md"
 FIGURES = HERE.parent / "results" / "FIGURES.md"
-REPORTED = ("essentials.json", "full.json")
+REPORTED = ("uneven.json", "essentials.json", "full.json")
 
 HOW_TO_READ = f"""\
 A figure is a ratio of times, {OURS} / the peer, both measured in the same processes, where they

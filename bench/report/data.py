@@ -74,6 +74,7 @@ class Run:
     path: str
     when: str
     machine: dict
+    figures: int
 
 
 @dataclass
@@ -150,6 +151,7 @@ def load(paths: list[Path]) -> Results:
                 path.name,
                 told.get("datetime", ""),
                 told.get("machine_info") or {},
+                len(told.get("benchmarks", [])),
             )
         )
         for benchmark in told.get("benchmarks", []):

@@ -17,9 +17,9 @@ ALONE = {"python"}  # rows that need not repeat the distribution's name
 
 
 def head(results: Results) -> str:
-    """Return a table of the last run, and one of all runs if they are several."""
-    last = results.runs[-1]
-    parts = [table(["", ""], facts(last), left=2)]
+    """Return a table of the run with most figures, and one of all runs if they are several."""
+    main = max(results.runs, key=lambda run: run.figures)
+    parts = [table(["", ""], facts(main), left=2)]
     if len(results.runs) > 1:
         rows = [[run.path, when(run), commit(run), load(run)] for run in results.runs]
         parts += ["Of figures in several files, the last counts."]

@@ -108,20 +108,48 @@ def allocate(a: np.ndarray, slots: int, width: int) -> Lp:
     )
 
 
-def stacked(count: int, one: Lp) -> Lp:
-    """Return room for `count` programs like `one`, which share its base rows."""
-    return Lp(*one[:2], *(np.zeros((count, *array.shape), array.dtype) for array in one[2:]))
+class Basis(NamedTuple):
+    """What a program at a basis is known by, as in `Lp`; in a stack each array has a first axis."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    status: np.ndarray
+    place: np.ndarray
+    basis: np.ndarray
+    inverse: np.ndarray
+    weight: np.ndarray
+    red: np.ndarray
+    cut: np.ndarray
+    key: np.ndarray
+    head: np.ndarray
+
+
+def basis_words(lp: Lp) -> int:
+    """Return how many words of eight bytes a `Basis` of `lp` takes."""
+    return sum(getattr(lp, name).size for name in Basis._fields)
+
+
+def stacked(lp: Lp, room: np.ndarray) -> Basis:
+    """Return bases of programs like `lp`, as many as `room` (count, words of one) has lines."""
+    arrays, begin = [], 0
+    for name in Basis._fields:
+        one = getattr(lp, name)
+        part = room[:, begin : begin + one.size].view(one.dtype)
+        arrays.append(
+            np.lib.stride_tricks.as_strided(
+                part, (len(room), *one.shape), (room.strides[0], *one.strides)
+            )
+        )
+        begin += one.size
+    return Basis(*arrays)
 
 
 @njit(**PLAIN)
-def of_stack(stack: Lp, i: int) -> Lp:
-    """Return program `i` of a stack, whose arrays are views."""
-    return Lp(
-        stack.by_row, stack.by_column, stack.cost[i], stack.lower[i], stack.upper[i],
-        stack.ceiling[i], stack.status[i], stack.place[i], stack.basis[i], stack.inverse[i],
-        stack.weight[i], stack.x[i], stack.red[i], stack.cut[i], stack.key[i], stack.head[i],
-        stack.y[i], stack.dual[i], stack.entry[i], stack.column[i], stack.across[i],
-        stack.ratio[i], stack.mark[i], stack.base[i], stack.measure[i],
+def of_stack(stack: Basis, i: int) -> Basis:
+    """Return basis `i` of a stack, whose arrays are views."""
+    return Basis(
+        stack.lower[i], stack.upper[i], stack.status[i], stack.place[i], stack.basis[i],
+        stack.inverse[i], stack.weight[i], stack.red[i], stack.cut[i], stack.key[i], stack.head[i],
     )  # fmt: skip
 
 
@@ -158,26 +186,26 @@ def is_nonbasic(lp: Lp, var: int) -> bool:
 
 
 @njit(**PLAIN)
-def copy_basis(src: Lp, dst: Lp) -> None:
-    """Make `dst` the same program at the same basis as `src` (same base rows, same `cost`)."""
-    rows, end, m = src.head[ROWS], end_of(src), rows_of(src)
-    for i in range(end):
-        if has_row(src, i):
+def copy_basis(src, dst) -> None:  # type: ignore
+    """Copy a basis, from and to an `Lp` or a `Basis` of the same base rows and costs."""
+    height, slots = src.inverse.shape[0], src.key.size
+    m, rows, used = height - slots, src.head[ROWS], src.head[USED]
+    for i in range(m + used):
+        if i < m or src.key[i - m] >= 0:
             for p in range(rows):
                 dst.inverse[i, p] = src.inverse[i, p]
     for p in range(rows):
         dst.basis[p] = src.basis[p]
         dst.weight[p] = src.weight[p]
-    for v in range(src.cost.size + end):
+    for v in range(src.status.size - slots + used):
         dst.status[v] = src.status[v]
         dst.place[v] = src.place[v]
         dst.lower[v] = src.lower[v]
         dst.upper[v] = src.upper[v]
         dst.red[v] = src.red[v]
-    for s in range(dst.key.size):
+    for s in range(slots):
         dst.key[s] = src.key[s]
-    for s in range(end - m):
-        if src.key[s] >= 0:
+        if s < used and src.key[s] >= 0:
             for j in range(src.cut.shape[1]):
                 dst.cut[s, j] = src.cut[s, j]
     for k in (ROWS, AGE, SHIFTED, USED):

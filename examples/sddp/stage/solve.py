@@ -34,9 +34,11 @@ SPARE = 40
 
 
 def new_program(problem: Problem) -> Lp:
-    """Return the memory of one stage problem."""
+    """Return the memory of a stage problem."""
     hydros = problem.start.size
-    return allocate(problem.a, hydros + 1 + SPARE, hydros + 1)
+    lp = allocate(problem.a, hydros + 1 + SPARE, hydros + 1)
+    lp.ceiling[:] = problem.ceiling
+    return lp
 
 
 @njit(**PLAIN)
@@ -46,7 +48,6 @@ def open_stage(lp: Lp, problem: Problem, t: int) -> bool:
     copy_values(problem.cost[t], lp.cost)
     copy_values(problem.lower, lp.lower)
     copy_values(problem.upper, lp.upper)
-    copy_values(problem.ceiling, lp.ceiling)
     if t == problem.cost.shape[0] - 1:
         lp.upper[m - 1] = 0.0
     lp.key[:] = -1

@@ -10,9 +10,11 @@ import math
 from typing import Any
 
 import numpy as np
+from simplex.state import basis_words, stacked
 from stage.problem import Problem
+from stage.solve import new_program
 
-from training.loop.memory import CUT_TAIL, TAIL
+from training.loop.memory import CUT_TAIL, TAIL, Shared
 from training.plan import Plan
 
 
@@ -27,21 +29,26 @@ class Items:
         Which item a rank gets next.
     region : SharedRegion
         Fence it after results were written and before they are read.
-    trial, cuts : ndarray
-        Views of the region, a row for each trajectory: its record; its cut of the present stage.
+    shared : Shared
+        Views of the region. `trial` and `cuts` have a row for each trajectory: its record, and its
+        cut of the present stage.
     spans : ndarray of int64, shape (size, 2)
         By leader, the first item of its node and the one behind the last; zeros for a follower.
     """
 
     def __init__(self, comm: Any, problem: Problem, plan: Plan) -> None:
         (stages, hydros), rows = (problem.cost.shape[0], problem.start.size), plan.trajectories
-        shapes = (rows, stages * hydros + TAIL), (rows, hydros + CUT_TAIL)
-        sizes = [math.prod(shape) for shape in shapes]
-        self.region = comm.create_shared_region(sum(sizes), np.float64)
-        views = np.split(self.region.block(0, self.region.count), [sizes[0]])
-        self.trial, self.cuts = (
-            view.reshape(shape) for view, shape in zip(views, shapes, strict=True)
+        lp = new_program(problem)
+        shapes = (
+            (rows, stages * hydros + TAIL),
+            (rows, hydros + CUT_TAIL),
+            (stages, basis_words(lp)),
         )
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        self.region = comm.create_shared_region(int(ends[-1]), np.float64)
+        views = np.split(self.region.block(0, self.region.count), ends[:-1])
+        trial, cuts, room = (v.reshape(shape) for v, shape in zip(views, shapes, strict=True))
+        self.shared = Shared(trial, cuts, stacked(lp, room))
         self.work = comm.create_work(rows * stages)
         self._by_steps = np.arange(rows * stages).reshape(rows, stages).T.ravel()
         self.spans = np.zeros((comm.size, 2), np.int64)

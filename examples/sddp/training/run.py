@@ -103,7 +103,7 @@ class Run:
         self.resumed_after = 0
         self.cuts = SharedCuts(setting)
         self.items = items = Items(setting.comm, problem, self.plan)
-        self.memory = new_memory(problem, self.plan, items.trial, items.cuts, items.spans)
+        self.memory = new_memory(problem, self.plan, items.shared, items.spans)
         self.phases = Phases(*map(setting.comm.phase_number, Phases._fields))
         self.reference = self.memory.known
 

@@ -4,9 +4,10 @@ import numpy as np
 from compiled import PLAIN
 from numba import njit
 from simplex.dual import OPTIMAL
+from simplex.rows import drop_slack_rows
 from simplex.state import RESULT, copy_basis, copy_values, of_stack
 from stage.pool import highest_cut, write_cut
-from stage.solve import open_stage, refer_stage, set_point, solve_stage
+from stage.solve import set_point, solve_stage
 
 from training.loop.collectives import claim
 from training.loop.memory import CUT_LEFT, FAILED_AT, NONE, OUTCOME, PRESENT, Memory, State
@@ -40,16 +41,17 @@ def mark_new(memory: Memory, hydros: int, t: int) -> None:
 
 
 @njit(**PLAIN)
-def expected_cut(state: State, t: int, point: np.ndarray, cut: np.ndarray) -> None:
+def expected_cut(state: State, t: int, basis, point: np.ndarray, cut: np.ndarray) -> None:  # type: ignore
     """Write to `cut` the expected-cost cut of stage `t` at `point`, over all its openings.
 
     `cut` receives H slopes and the intercept; after a failure also the outcome, the opening and the
     errors. Value and slopes are those of the dual solution, so the cut is valid even if `lp` is not
     quite optimal.
-    `memory.lp` must stand at the stage's reference basis; openings go from dry to wet, each from
-    the basis of the one before.
+    Openings go from dry to wet: the first from `basis`, each other one from that of the one before.
     """
     problem, lp, hydros = state.problem, state.memory.lp, point.size
+    copy_values(problem.cost[t], lp.cost)
+    copy_basis(basis, lp)
     cut[:] = 0.0
     for p in range(problem.first[t], problem.first[t + 1]):
         k = problem.order[p]
@@ -70,13 +72,21 @@ def expected_cut(state: State, t: int, point: np.ndarray, cut: np.ndarray) -> No
 
 
 @njit(**PLAIN)
-def refer_basis(state: State, t: int, point: np.ndarray) -> None:
-    """Compute the reference basis of stage `t` at `point`, and put `memory.lp` at it."""
-    problem, pool, memory = state.problem, state.pool, state.memory
-    reference = of_stack(memory.references, t)
-    refer_stage(reference, problem, pool, t, point, memory.row)
-    open_stage(memory.lp, problem, t)
-    copy_basis(reference, memory.lp)
+def refer_near(state: State, t: int, point: np.ndarray) -> None:
+    """Put `memory.near` at a basis of stage `t` at `point`, which all points of the stage share.
+
+    It is found from the reference basis of the stage, which is that of another point, and was there
+    before the latest cuts. So the points need fewer pivots from here.
+    """
+    problem, pool, near = state.problem, state.pool, state.memory.near
+    reference = of_stack(state.memory.references, t)
+    copy_values(problem.cost[t], near.cost)
+    copy_basis(reference, near)
+    set_point(near, point, problem.noise[problem.order[problem.first[t]]])
+    if solve_stage(near, pool, t, state.memory.row) == OPTIMAL:
+        drop_slack_rows(near)
+    else:
+        copy_basis(reference, near)
 
 
 @njit(**PLAIN)
@@ -101,11 +111,10 @@ def backward_step(work, state, t) -> None:  # type: ignore
         if memory.new[m] == 0:
             continue
         if not is_open:
-            refer_basis(state, t, memory.trial[0, here:there])
+            refer_near(state, t, memory.trial[0, here:there])
             is_open = True
-        copy_basis(of_stack(memory.references, t), memory.lp)
         point, cut = memory.trial[m, here:there], memory.cuts[m]
-        expected_cut(state, t, point, cut)
+        expected_cut(state, t, memory.near, point, cut)
         _, cut[hydros + PRESENT] = highest_cut(state.pool, t - 1, point, 0.0)
 
 

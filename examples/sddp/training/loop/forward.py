@@ -7,7 +7,7 @@ from simplex.dual import OPTIMAL
 from simplex.state import RESULT, Lp, copy_basis, copy_values, of_stack
 from stage.pool import Pool
 from stage.problem import Problem
-from stage.solve import open_stage, refer_stage, set_point, solve_stage
+from stage.solve import refer_stage, set_point, solve_stage
 
 from cobre_comm.random import stream
 from training.loop.collectives import claim_group
@@ -63,15 +63,15 @@ def solve_step(lp: Lp, pool: Pool, t: int, row: np.ndarray, point: np.ndarray) -
 
 @njit(**PLAIN)
 def refer_stages(state: State) -> None:
-    """Compute the reference basis of every stage.
+    """Compute the reference bases of this rank's share of the stages.
 
-    Their points are those of trajectory 0 in the last iteration, which all ranks know.
+    Their points are those of trajectory 0 in the last iteration, which all ranks know. So it does
+    not matter which rank of the node computes a basis.
     """
     problem, pool, memory = state.problem, state.pool, state.memory
-    for t in range(memory.known.shape[0]):
-        reference = of_stack(memory.references, t)
-        refer_stage(reference, problem, pool, t, memory.known[t], memory.row)
-    open_stage(memory.lp, problem, 0)
+    for t in range(pool.writer, memory.known.shape[0], pool.writers):
+        refer_stage(memory.lp, problem, pool, t, memory.known[t], memory.row)
+        copy_basis(memory.lp, of_stack(memory.references, t))
 
 
 @njit(**PLAIN)
@@ -120,12 +120,8 @@ def walk(state: State, iteration: int, count: int) -> None:
 def forward_pass(work, state, iteration) -> None:  # type: ignore
     """Simulate the trajectories that this rank gets."""
     memory, stages = state.memory, state.problem.cost.shape[0]
-    is_open = False
     while True:
         count = claim_group(work, memory.ahead, memory.group, stages, state.pool.writers)
         if count == 0:
             return
-        if not is_open:
-            refer_stages(state)
-            is_open = True
         walk(state, iteration, count)

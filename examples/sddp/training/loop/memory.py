@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from simplex.state import MEASURES, Lp, stacked
+from simplex.state import MEASURES, Basis, Lp
 from stage.pool import Pool
 from stage.problem import Problem
 from stage.solve import new_program
@@ -43,11 +43,20 @@ TRACE = np.dtype(
 """One iteration as training reports it."""
 
 
+class Shared(NamedTuple):
+    """Arrays that the ranks of a node share: members of `Memory`."""
+
+    trial: np.ndarray
+    cuts: np.ndarray
+    references: Basis
+
+
 class Memory(NamedTuple):
     """Arrays of one rank, allocated once."""
 
     lp: Lp
-    references: Lp  # a stack of T: the reference basis of each stage
+    near: Lp  # at the basis from which all points of a stage start in the backward pass
+    references: Basis  # a stack of T: the reference basis of each stage, in shared memory
     known: np.ndarray  # (T, H) the volumes at which the forward pass computes them
     row: np.ndarray  # (H + 1,) work: coefficients of one cut
     trial: np.ndarray  # (M, T * H + TAIL) trajectories, in shared memory: incoming volumes, tail
@@ -86,19 +95,17 @@ class State(NamedTuple):
     phases: Phases
 
 
-def new_memory(
-    problem: Problem, plan: Plan, trial: np.ndarray, cuts: np.ndarray, spans: np.ndarray
-) -> Memory:
-    """Return the arrays of one rank; it shares `trial` and `cuts` with the ranks of its node."""
+def new_memory(problem: Problem, plan: Plan, shared: Shared, spans: np.ndarray) -> Memory:
+    """Return the arrays of one rank."""
     stages, hydros = problem.cost.shape[0], problem.start.size
-    lp = new_program(problem)
     return Memory(
-        lp=lp,
-        references=stacked(stages, lp),
+        lp=new_program(problem),
+        near=new_program(problem),
+        references=shared.references,
         known=np.tile(problem.start, (stages, 1)),
         row=np.zeros(hydros + 1),
-        trial=trial,
-        cuts=cuts,
+        trial=shared.trial,
+        cuts=shared.cuts,
         new=np.zeros(plan.trajectories, np.int64),
         group=np.zeros(plan.trajectories, np.int64),
         ahead=np.full(1, NONE),

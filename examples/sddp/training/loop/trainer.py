@@ -19,19 +19,18 @@ from cobre_kernels.machine.libc import monotonic_ns
 from compiled import FROM_PYTHON, PLAIN
 from numba import njit
 from simplex.dual import OPTIMAL
-from simplex.state import PIVOTS, copy_values
+from simplex.state import PIVOTS, copy_values, of_stack
 
 from training.loop.backward import (
     backward_step,
     choose_rising,
     expected_cut,
     mark_new,
-    refer_basis,
     value_at,
     write_rising,
 )
 from training.loop.collectives import enter, estimate, fence, my_share, reduce_all, share
-from training.loop.forward import forward_pass
+from training.loop.forward import forward_pass, refer_stages
 from training.loop.memory import (
     BACKWARD,
     BOUND,
@@ -69,8 +68,10 @@ def fail(
 def share_trajectories(comm, work, region, state, iteration) -> int:  # type: ignore
     """Do the forward pass; return the nanoseconds in collectives."""
     memory, (stages, hydros) = state.memory, state.memory.known.shape
+    refer_stages(state)
+    clock = fence(region)
     forward_pass(work, state, iteration)
-    clock = share(comm, region, memory.trial, state, 0)
+    clock += share(comm, region, memory.trial, state, 0)
     for t in range(stages):
         copy_values(memory.trial[0, t * hydros : (t + 1) * hydros], memory.known[t])
     tail = stages * hydros
@@ -111,8 +112,7 @@ def expected_first_stage(state: State) -> float:
     """Return the expected value of stage 0 under the present cuts, on every rank the same."""
     start, cut = state.problem.start, state.memory.first_cut
     hydros = start.size
-    refer_basis(state, 0, start)
-    expected_cut(state, 0, start, cut)
+    expected_cut(state, 0, of_stack(state.memory.references, 0), start, cut)
     if cut[hydros + OUTCOME] != OPTIMAL:
         status, opening = int(cut[hydros + OUTCOME]), int(cut[hydros + FAILED_AT])
         fail(state.memory, BOUND, status, 0, opening, 0, cut[hydros + CUT_LEFT :])
@@ -141,10 +141,8 @@ def reduce_bounds(comm, state, line) -> int:  # type: ignore
     count = weigh_costs(memory.trial[first:last], memory.costs)
     costs = memory.costs[:count]
     stats[0] = count
-    stats[1], memory.lp.head[PIVOTS] = memory.lp.head[PIVOTS], 0
-    for t in range(memory.known.shape[0]):
-        stats[1] += memory.references.head[t, PIVOTS]
-        memory.references.head[t, PIVOTS] = 0
+    stats[1] = memory.lp.head[PIVOTS] + memory.near.head[PIVOTS]
+    memory.lp.head[PIVOTS] = memory.near.head[PIVOTS] = 0
     clock = reduce_all(comm, bound, stats)
     line.lower_bound = bound[0]
     line.pivots = stats[1]

@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 CASE ?= examples/sddp/cases/gen_h4_t5_k3.json
 
 DOCS_VENV ?= .venv-docs
+COBRE_VENV ?= .venv-cobre
+# cobre-python has wheels for Python 3.12 and later.
+COBRE_PYTHON ?= $(shell command -v python3.12 || command -v python3.13 || command -v python3)
 DOCS := $(DOCS_VENV)/bin
 
 # How many tests run at a time. Ranks often wait: three tests keep two cores busy. The longest ones have
@@ -17,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 FAULTS ?= 5000
 SEED ?= 1
 
-.PHONY: demo demo-large quick test test-all campaign check docs docs-external release-check places model bench bench-short bench-full bench-tcp bench-mpi clean
+.PHONY: demo demo-large quick test test-all campaign check docs docs-external release-check places model bench bench-short bench-full bench-tcp bench-mpi bench-cobre clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -121,11 +124,20 @@ bench-tcp: $(VENV)/.peers  ## the tcp backend beside Open MPI over sockets: docs
 	$(BIN)/python -m pytest bench/cases/test_backends.py -k over_tcp --full --benchmark-quiet --benchmark-json=bench/results/tcp.json
 	$(BIN)/python -m bench.report bench/results/tcp.json
 
+$(COBRE_VENV)/.cobre:
+	test -x $(COBRE_VENV)/bin/python || $(COBRE_PYTHON) -m venv $(COBRE_VENV)
+	$(COBRE_VENV)/bin/python -m pip install --quiet cobre-python==0.18 pyarrow
+	touch $@
+
+bench-cobre: $(VENV)/.test $(COBRE_VENV)/.cobre  ## the SDDP example beside Cobre, on the same cases and openings (needs Python 3.12)
+	@mkdir -p bench/results
+	$(BIN)/python -m bench.cobre --python $(COBRE_VENV)/bin/python --out bench/results/cobre.json
+
 bench-mpi: $(VENV)/.peers  ## the mpi backend beside mpi4py and numba-mpi: docs/benchmarks/mpi.md
 	@mkdir -p bench/results
 	$(BIN)/python -m pytest bench/cases/test_backends.py bench/cases/test_njit_loops.py -k over_MPI --full --benchmark-quiet --benchmark-json=bench/results/mpi.json
 	$(BIN)/python -m bench.report bench/results/mpi.json
 
 clean:
-	rm -rf $(VENV) $(DOCS_VENV) demo bench/results build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(DOCS_VENV) $(COBRE_VENV) demo bench/results build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -57,5 +57,6 @@ def write_result(training: Training, seed: int, path: Path) -> None:
         "cuts_sha256": training.cuts_sha256,
         "wall_s": training.wall_s,
         "comm_s": training.comm_s,
+        "iteration_s": (training.trace["wall_ns"] * 1e-9).tolist(),
     }
     path.write_text(json.dumps(result, indent=1) + "\n")

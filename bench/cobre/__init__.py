@@ -1,0 +1,1 @@
+"""Cobre and the SDDP example, on the same cases: `make bench-cobre`."""

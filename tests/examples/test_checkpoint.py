@@ -10,7 +10,7 @@ import time
 import psutil
 import pytest
 import train
-from checkpoint.header import MAGIC
+from checkpoint.header import MAGIC, VERSION
 from conftest import EXAMPLE
 from training.run import run_training
 from training.share import UsageError
@@ -91,7 +91,7 @@ def flipped(data):
         (lambda data: data + b"\0", "is damaged"),
         (flipped, "is damaged"),
         (lambda data: data.replace(b'"hydros"', b'"rivers"', 1), "is damaged"),
-        (lambda data: data.replace(MAGIC + b" 2", MAGIC + b" 1", 1), "has version 1"),
+        (lambda data: data.replace(b"%s %d" % (MAGIC, VERSION), MAGIC + b" 1", 1), "has version 1"),
         (lambda data: b"{}\n" + data, "is no checkpoint of this program"),
     ],
 )

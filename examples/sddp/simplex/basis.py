@@ -1,4 +1,4 @@
-"""The inverse of a basis: cold start, exchange, rebuild, adding and dropping rows.
+"""The inverse of a basis: cold start, its rows and columns, exchange, rebuild.
 
 Every step of the simplex adds multiples of lines of the inverse. A line holds the numbers of one
 row of the program, one for each place in the basis, so it is contiguous, and a line whose factor is

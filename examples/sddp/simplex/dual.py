@@ -48,7 +48,7 @@ OPTIMAL, INFEASIBLE, NOT_DUAL_FEASIBLE, FAILED = 0, 1, 2, 3
 FEASIBLE = 1e-11
 """A bound may be passed by this much, times one plus the size of the bound."""
 SMALL = 1e-6
-"""Before a pivot below this, in the same measure, the inverse is rebuilt."""
+"""Before a pivot below this, times the largest entry of its row, the inverse is rebuilt."""
 TIE = 1e-12
 """A reduced cost within this of zero has no sign: the variable stays where it rests."""
 REFRESH = 200

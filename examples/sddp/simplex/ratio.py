@@ -16,7 +16,7 @@ from simplex.basis import add_column, resting_value
 from simplex.state import AT_LOWER, AT_UPPER, AT_ZERO, ROWS, Lp, end_of, is_nonbasic
 
 IMPOSSIBLE = 1e-9
-"""A row is infeasible only if it misses its bound by more than this, in the same measure."""
+"""A row is infeasible only if it misses its bound by more than this, times one plus its size."""
 SMALLEST = 1e-8
 """Entries of a row below this, times its largest one, do not make a pivot."""
 HARRIS = 1e-11

@@ -115,33 +115,45 @@ def add_column(lp: Lp, var: int, factor: float, total: np.ndarray) -> None:
 
 
 @njit(**PLAIN)
-def read_column(lp: Lp, var: int) -> None:
-    """Write to `column` how the basic variables move with the nonbasic `var`."""
+def add_row_of_matrix(lp: Lp, i: int, factor: float, total: np.ndarray) -> None:
+    """Add `factor` times row `i` of the program to `total`, by structural variables."""
+    m = rows_of(lp)
+    if i < m:
+        first, index, value = lp.by_row
+        for e in range(first[i], first[i + 1]):
+            total[index[e]] += factor * value[e]
+    else:
+        for j in range(lp.cut.shape[1]):
+            total[j] += factor * lp.cut[i - m, j]
+
+
+@njit(**PLAIN)
+def clear_column(lp: Lp) -> None:
+    """Make `column` zero: no basic variable moves."""
     for p in range(lp.head[ROWS]):
         lp.column[p] = 0.0
+
+
+@njit(**PLAIN)
+def read_column(lp: Lp, var: int) -> None:
+    """Write to `column` how the basic variables move with the nonbasic `var`."""
+    clear_column(lp)
     add_column(lp, var, 1.0, lp.column)
 
 
 @njit(**PLAIN)
 def read_row(lp: Lp, r: int) -> None:
     """Write to `entry` how the basic variable of place `r` moves with each nonbasic one."""
-    n, m = lp.cost.size, rows_of(lp)
+    n = lp.cost.size
     for j in range(n):
         lp.entry[j] = 0.0
-    first, index, value = lp.by_row
     for i in range(end_of(lp)):
         if not has_row(lp, i):
             continue
         f = lp.inverse[i, r]
         lp.entry[n + i] = -f
-        if f == 0.0:
-            continue
-        if i < m:
-            for e in range(first[i], first[i + 1]):
-                lp.entry[index[e]] += f * value[e]
-        else:
-            for j in range(lp.cut.shape[1]):
-                lp.entry[j] += f * lp.cut[i - m, j]
+        if f != 0.0:
+            add_row_of_matrix(lp, i, f, lp.entry)
 
 
 @njit(**PLAIN)

@@ -20,6 +20,7 @@ from numba import njit
 
 from simplex.basis import (
     add_line,
+    clear_column,
     read_column,
     read_row,
     rebuild,
@@ -76,10 +77,9 @@ def compute_basics(lp: Lp) -> None:
     """Compute the values of all variables from the resting values of the nonbasic ones."""
     n, m = lp.cost.size, rows_of(lp)
     for j in range(n):
-        if lp.place[j] < 0:
+        if is_nonbasic(lp, j):
             lp.x[j] = resting_value(lp, j)
-    for p in range(lp.head[ROWS]):
-        lp.column[p] = 0.0
+    clear_column(lp)
     first, index, value = lp.by_row
     for i in range(end_of(lp)):
         if not has_row(lp, i):

@@ -12,7 +12,7 @@ import numpy as np
 from compiled import PLAIN
 from numba import njit
 
-from simplex.basis import add_column, resting_value
+from simplex.basis import add_column, clear_column, resting_value
 from simplex.state import AT_LOWER, AT_UPPER, AT_ZERO, ROWS, Lp, end_of, is_nonbasic
 
 IMPOSSIBLE = 1e-9
@@ -65,8 +65,7 @@ def flip(lp: Lp, var: int) -> None:
     target = resting_value(lp, var)
     step = target - lp.x[var]
     lp.x[var] = target
-    for p in range(lp.head[ROWS]):
-        lp.column[p] = 0.0
+    clear_column(lp)
     add_column(lp, var, step, lp.column)
     for p in range(lp.head[ROWS]):
         lp.x[lp.basis[p]] += lp.column[p]

@@ -4,7 +4,7 @@ import numpy as np
 from compiled import PLAIN
 from numba import njit
 
-from simplex.basis import add_line
+from simplex.basis import add_line, add_row_of_matrix, clear_column
 from simplex.state import (
     EXCESS,
     GAP,
@@ -13,6 +13,7 @@ from simplex.state import (
     RESIDUAL,
     ROWS,
     Lp,
+    copy_values,
     end_of,
     has_row,
     rows_of,
@@ -56,8 +57,7 @@ def residuals(lp: Lp) -> float:
 @njit(**PLAIN)
 def refine(lp: Lp) -> None:
     """Correct the basic values once by the residuals in `y` (iterative refinement)."""
-    for p in range(lp.head[ROWS]):
-        lp.column[p] = 0.0
+    clear_column(lp)
     for i in range(end_of(lp)):
         if has_row(lp, i) and lp.y[i] != 0.0:
             add_line(lp, i, -lp.y[i], lp.column)
@@ -68,10 +68,8 @@ def refine(lp: Lp) -> None:
 @njit(**PLAIN)
 def price(lp: Lp) -> None:
     """Fill `y` from the reduced costs, and `dual` from `y` and the original matrix."""
-    n, m = lp.cost.size, rows_of(lp)
-    for j in range(n):
-        lp.dual[j] = lp.cost[j]
-    first, index, value = lp.by_row
+    n = lp.cost.size
+    copy_values(lp.cost, lp.dual)
     for i in range(end_of(lp)):
         lp.y[i] = 0.0
         if not has_row(lp, i) or lp.place[n + i] >= 0:
@@ -81,14 +79,8 @@ def price(lp: Lp) -> None:
         if not np.isfinite(lp.lower[n + i] if y > 0.0 else lp.upper[n + i]):
             continue
         lp.y[i] = y
-        if y == 0.0:
-            continue
-        if i < m:
-            for e in range(first[i], first[i + 1]):
-                lp.dual[index[e]] -= y * value[e]
-        else:
-            for j in range(lp.cut.shape[1]):
-                lp.dual[j] -= y * lp.cut[i - m, j]
+        if y != 0.0:
+            add_row_of_matrix(lp, i, -y, lp.dual)
 
 
 @njit(**PLAIN)

@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import pytest
 from case.random_case import Shape, generate
 from training.plan import Options
@@ -27,14 +28,28 @@ def test_a_wild_case_trains_to_the_optimum(comm, number):
     assert not found["problems"]
 
 
-def test_entries_beside_a_large_column_are_not_overlooked(comm):
-    """Cuts of slopes near 1e-8 are scaled up: a feasible stage was said to have no dispatch."""
+def flat_cuts():
+    """Slopes near 1e-8, so that rows of cuts are scaled up to entries of many millions."""
     data = generate(Shape(19, 6, 11, 5, random_demand=True), 863217)
     give((data["hydros"][h] for h in (0, 4, 6, 11, 13, 14, 16, 17)), spill_cost=0.0)
     give((data["hydros"][h] for h in (0, 1, 7)), vmin=0.0, vmax=0.0, v0=0.0)
     data["inflows"] = [[stage[0]] * len(stage) for stage in data["inflows"]]
-    training = run_case(parse(data), comm, Options(iterations=20, trajectories=4))
-    assert training.lower_bound[-1] == 0.0
+    return data
+
+
+def parallel_cuts():
+    """Cuts whose slopes differ by 1e-4, so that the inverse of a basis has entries of 2e9."""
+    shape = Shape(40, 3, 10, 7, random_demand=True, uneven=True, buses=5)
+    data = generate(shape, 43932)
+    data["inflows"] = np.zeros_like(data["inflows"]).tolist()
+    return data
+
+
+@pytest.mark.parametrize(("make", "passes"), [(flat_cuts, 4), (parallel_cuts, 8)])
+def test_cuts_make_no_stage_infeasible(comm, make, passes):
+    """Both stopped with the error that a feasible stage has no dispatch."""
+    training = run_case(parse(make()), comm, Options(iterations=20, trajectories=passes))
+    assert np.all(np.diff(training.lower_bound) >= 0.0)
 
 
 def test_a_process_that_crashes_or_hangs_costs_only_its_number(capsys):

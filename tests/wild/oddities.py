@@ -208,6 +208,13 @@ def no_inflow(rng, data):
     data["inflows"] = [np.zeros_like(stage).tolist() for stage in data["inflows"]]
 
 
+def water_is_lost(rng, data):
+    """Let more water evaporate than comes, where what is missing can be bought."""
+    for h in some(rng, [h for h, hydro in enumerate(data["hydros"]) if "water_cost" in hydro]):
+        for row in (row for stage in data["inflows"] for row in stage):
+            row[h] *= -0.2
+
+
 def flood(rng, data):
     data["inflows"] = [(np.array(stage) * 30.0).tolist() for stage in data["inflows"]]
 
@@ -295,6 +302,7 @@ ODDITIES = FOR_COBRE | {
     limits_cost_nothing: 0.1,
     outflow_is_fixed: 0.15,
     plants_must_run: 0.1,
+    water_is_lost: 0.2,
     capacities_follow_the_seasons: 0.1,
 }
 """The probability of each."""

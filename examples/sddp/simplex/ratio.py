@@ -13,7 +13,7 @@ from compiled import PLAIN
 from numba import njit
 
 from simplex.basis import add_column, clear_column, resting_value
-from simplex.state import AT_LOWER, AT_UPPER, AT_ZERO, ROWS, USED, Lp, end_of, is_nonbasic
+from simplex.state import AT_LOWER, AT_UPPER, AT_ZERO, ROWS, Lp, end_of, is_nonbasic
 
 IMPOSSIBLE = 1e-9
 """A row is infeasible only if it misses its bound by more than this, times one plus its size."""
@@ -30,30 +30,6 @@ def largest_entry(lp: Lp) -> float:
     for var in range(lp.cost.size + end_of(lp)):
         if is_nonbasic(lp, var):
             largest = max(largest, abs(lp.entry[var]))
-    return largest
-
-
-@njit(**PLAIN)
-def largest_moved(lp: Lp) -> float:
-    """As `largest_entry`, with entries divided by the largest coefficient of their column.
-
-    It counts if it exceeds one. Cuts that are nearly flat are scaled up: the cost to go then has
-    coefficients, and entries, of many millions.
-    """
-    first, _, value = lp.by_column
-    largest = 0.0
-    for var in range(lp.cost.size + end_of(lp)):
-        if not is_nonbasic(lp, var):
-            continue
-        size = 1.0
-        if var < lp.cost.size:
-            for e in range(first[var], first[var + 1]):
-                size = max(size, abs(value[e]))
-        if var < lp.cut.shape[1]:
-            for slot in range(lp.head[USED]):
-                if lp.key[slot] >= 0:
-                    size = max(size, abs(lp.cut[slot, var]))
-        largest = max(largest, abs(lp.entry[var]) / size)
     return largest
 
 
@@ -127,18 +103,13 @@ def choose_column(lp: Lp, r: int, miss: float, largest: float, bland: bool) -> t
 
     If none is left, row `r` misses its bound even with every variable on the bound that helps most.
     The rest of the miss is then returned in place of the ratio. If the last candidate leaves a miss
-    of no more than rounding, it enters. A row is only given up after entries have been looked at
-    that a column of large coefficients may have hidden.
+    of no more than rounding, it enters.
     """
     bound = lp.lower[lp.basis[r]] if miss > 0.0 else lp.upper[lp.basis[r]]
     rounding = IMPOSSIBLE * (1.0 + abs(bound))
-    sign, slope, hidden = 1.0 if miss > 0.0 else -1.0, abs(miss), True
-    count = list_candidates(lp, sign, SMALLEST * largest)
-    while count > 0 or (hidden and slope > rounding):
-        if count == 0:
-            hidden = False
-            count = list_candidates(lp, sign, SMALLEST * largest_moved(lp))
-            continue
+    count = list_candidates(lp, 1.0 if miss > 0.0 else -1.0, SMALLEST * largest)
+    slope = abs(miss)
+    while count > 0:
         p = pick(lp, count, bland)
         var = lp.mark[p]
         reach = abs(lp.entry[var]) * (lp.upper[var] - lp.lower[var])

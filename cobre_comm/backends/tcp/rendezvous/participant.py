@@ -176,7 +176,7 @@ class Participant(abc.ABC):
         self, key_of: Callable[[int], bytes], admit: Admit, expected: Set[tuple[int, int]],
         *, links: int, loopback_only: bool = False,
     ) -> Acceptor:  # fmt: skip
-        """Begin to accept links at the listeners; with those that it opens there will be `links`."""
+        """Begin to accept links at the listeners; in the end this rank has so many ``links``."""
         most_unauthenticated = self._reserve(links)
         acceptor = Acceptor(self._loop, self._config, key_of, admit, expected, most_unauthenticated)
         acceptor.serve(self._listeners, loopback_only=loopback_only)

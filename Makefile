@@ -129,9 +129,10 @@ $(COBRE_VENV)/.cobre:
 	$(COBRE_VENV)/bin/python -m pip install --quiet cobre-python==0.18 pyarrow
 	touch $@
 
-bench-cobre: $(VENV)/.test $(COBRE_VENV)/.cobre  ## the SDDP example beside Cobre, on the same cases and openings (needs Python 3.12)
+bench-cobre: $(VENV)/.test $(COBRE_VENV)/.cobre  ## the SDDP example beside Cobre, on the same cases and openings: docs/benchmarks/cobre.md (needs Python 3.12)
 	@mkdir -p bench/results
 	$(BIN)/python -m bench.cobre --python $(COBRE_VENV)/bin/python --out bench/results/cobre.json
+	$(BIN)/python -m bench.cobre.page bench/results/cobre.json
 
 bench-mpi: $(VENV)/.peers  ## the mpi backend beside mpi4py and numba-mpi: docs/benchmarks/mpi.md
 	@mkdir -p bench/results

@@ -30,7 +30,6 @@ import numpy as np
 from bench.cobre.stage.draws import (
     OPENINGS,
     Options,
-    Solved,
     Stage,
     middle_stage,
     program_of,
@@ -49,6 +48,7 @@ CUTS = 0, 100, 500
 TRAINED = Options(iterations=40, trajectories=32)
 """The longest training for these cuts."""
 OURS, EVERY, LAZY = "ours", "all", "lazy"
+"""The sides; `highs.c` knows the last two by these words."""
 HERE = Path(__file__).parent
 
 
@@ -69,56 +69,55 @@ def compile_highs(python: Path, folder: Path) -> Path:
     return program
 
 
-def by_highs(program: Path, folder: Path, way: str, tolerance: float) -> tuple[Solved, dict]:
-    """Solve the problem in `folder` by HiGHS; return that, and all that the program tells."""
-    values = folder / "values"
-    told = json.loads(run(program, folder / "problem", values, way, tolerance))
-    return Solved(np.fromfile(values), told["seconds"], told["pivots"]), told
+def differences(values: np.ndarray, right: np.ndarray) -> list[float]:
+    """Return the differences relative to `right`, absolute where that is below one."""
+    return (np.abs(values - right) / np.maximum(np.abs(right), 1.0)).tolist()
 
 
 def measure(stage: Stage, program: Path, rounds: int, tolerance: float) -> dict:
-    """Solve all draws of `stage` in every way, by turns; return the figures."""
+    """Solve all draws of `stage` in every way, by turns; return the figures of each way."""
     with tempfile.TemporaryDirectory() as name:
-        folder, arrays = Path(name), program_of(stage)
-        write_program(arrays, folder / "problem")
+        problem, values = Path(name) / "problem", Path(name) / "values"
+        arrays = program_of(stage)
+        write_program(arrays, problem)
         columns, rows, _, hydros, cuts, draws = arrays.sizes.tolist()
-        ways: dict[str, list[Solved]] = {OURS: [], EVERY: [], LAZY: []}
-        told = {}
+        figures: dict[str, dict] = {way: {"us": []} for way in (OURS, EVERY, LAZY)}
         for _ in range(rounds):
-            ways[OURS].append(solve_draws(stage))
+            solved = solve_draws(stage)
+            figures[OURS]["us"].append(solved.seconds / draws * 1e6)
+            figures[OURS]["pivots"] = solved.pivots / draws
             for way in (EVERY, LAZY):
-                solved, told[way] = by_highs(program, folder, way, tolerance)
-                ways[way].append(solved)
-    right = ways[OURS][0].values
-    return {
-        "hydros": hydros, "columns": columns, "rows": rows, "cuts": cuts, "draws": draws,
-        "highs": told[EVERY]["version"], "lazy_runs": told[LAZY]["runs"] / draws,
-        "us": {way: [s.seconds / draws * 1e6 for s in each] for way, each in ways.items()},
-        "pivots": {way: each[0].pivots / draws for way, each in ways.items()},
-        "difference": {
-            way: float(np.max(np.abs(ways[way][0].values - right) / np.abs(right)))
-            for way in (EVERY, LAZY)
-        },
-    }  # fmt: skip
+                told = json.loads(run(program, problem, values, way, tolerance))
+                apart = differences(np.fromfile(values), solved.values)
+                figures[way]["us"].append(told["seconds"] / draws * 1e6)
+                figures[way] |= {
+                    "pivots": told["pivots"] / draws,
+                    "runs": told["runs"] / draws,
+                    "failures": told["failures"],
+                    "difference": max(apart),
+                    "version": told["version"],
+                }
+    size = {"hydros": hydros, "rows": rows, "columns": columns, "cuts": cuts, "draws": draws}
+    return size | figures
 
 
-HEADER = [
-    "hydros", "rows x columns", "cuts", "ours, µs", "pivots", "HiGHS, every cut, µs", "pivots",
-    "ratio", "HiGHS, lazy, µs", "pivots", "runs", "ratio", "largest difference",
-]  # fmt: skip
+HEADER = ["hydros", "rows x columns", "cuts", "ours, µs", "pivots"] + [
+    word
+    for way in ("every cut", "lazy")
+    for word in (f"HiGHS, {way}, µs", "ratio", "pivots", "runs", "largest difference")
+]
 
 
 def row(measured: dict) -> list[str]:
     """Return a row of the table."""
-    us = {way: statistics.median(each) for way, each in measured["us"].items()}
-    pivots = measured["pivots"]
-    return [
-        str(measured["hydros"]), f"{measured['rows']} x {measured['columns']}",
-        str(measured["cuts"]), number(us[OURS]), number(pivots[OURS]),
-        number(us[EVERY]), number(pivots[EVERY]), number(us[EVERY] / us[OURS]),
-        number(us[LAZY]), number(pivots[LAZY]), number(measured["lazy_runs"]),
-        number(us[LAZY] / us[OURS]), f"{max(measured['difference'].values()):.0e}",
-    ]  # fmt: skip
+    figures = [measured[way] for way in (OURS, EVERY, LAZY)]
+    us = [statistics.median(each["us"]) for each in figures]
+    cells = [str(measured["hydros"]), f"{measured['rows']} x {measured['columns']}"]
+    cells += [str(measured["cuts"]), number(us[0]), number(figures[0]["pivots"])]
+    for each, time in zip(figures[1:], us[1:], strict=True):
+        cells += [number(time), number(time / us[0]), number(each["pivots"])]
+        cells += [number(each["runs"]), f"{each['difference']:.0e}"]
+    return cells
 
 
 def main() -> None:
@@ -144,9 +143,10 @@ def main() -> None:
                     print(*row(measured[-1]), sep=" | ", flush=True)
     told = {
         "processor": processor(), "kernel": platform.release(), "commit": git("rev-parse", "HEAD"),
-        "versions": {"HiGHS": measured[0]["highs"]} | versions(), "tolerance": options.tolerance,
+        "HiGHS": measured[0][EVERY]["version"], "tolerance": options.tolerance,
+        "versions": versions(),
     }  # fmt: skip
-    print(f"HiGHS {measured[0]['highs']}, tolerances {options.tolerance}; {processor()}")
+    print(f"HiGHS {told['HiGHS']}, tolerances {options.tolerance}; {processor()}")
     print(table(HEADER, [row(each) for each in measured]))
     options.out.write_text(json.dumps(told | {"measured": measured}) + "\n")
 

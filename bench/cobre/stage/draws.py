@@ -66,12 +66,12 @@ def middle_stage(comm: Any, case: Case, count: int, options: Options, cuts: int)
             run.advance(lambda line: None)
         problem, pool = setting.problem, run.cuts.pool
         rng = np.random.default_rng(SEED)
-        drawn = [rng.integers(*problem.first[s : s + 2], count) for s in range(t)]
+        drawn = [rng.integers(*problem.first[s : s + 2], count) for s in range(case.stages)]
         noise = np.array(problem.noise)[np.array(drawn).T]
-        records = np.zeros((count, t, DECISION + problem.cost.shape[1]))
+        records = np.zeros((count, case.stages, DECISION + problem.cost.shape[1]))
         walk_block(new_desk(problem, pool, run.reference), noise, records)
         assert np.all(records[:, :, STATUS] == OPTIMAL)
-        points = records[:, -1, DECISION : DECISION + problem.start.size].copy()
+        points = records[:, t - 1, DECISION : DECISION + problem.start.size].copy()
         yield Stage(problem, pool, t, points)
 
 

@@ -12,7 +12,7 @@ from bench.cobre.stage.draws import middle_stage, program_of, solve_draws, write
 
 def matrix_of(program):
     """Return base rows and cuts of `program` as one dense matrix."""
-    columns, rows, _, hydros, cuts, _ = program.sizes
+    columns, rows, _, hydros, cuts, _, _ = program.sizes
     a = np.zeros((rows + cuts, columns))
     line = np.repeat(np.arange(rows), np.diff(program.start))
     a[line, program.index] = program.value

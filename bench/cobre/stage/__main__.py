@@ -80,7 +80,7 @@ def measure(stage: Stage, program: Path, rounds: int, tolerance: float) -> dict:
         problem, values = Path(name) / "problem", Path(name) / "values"
         arrays = program_of(stage)
         write_program(arrays, problem)
-        columns, rows, _, hydros, cuts, draws = arrays.sizes.tolist()
+        columns, rows, _, hydros, cuts, _, draws = arrays.sizes.tolist()
         figures: dict[str, dict] = {way: {"us": []} for way in (OURS, EVERY, LAZY)}
         for _ in range(rounds):
             solved = solve_draws(stage)

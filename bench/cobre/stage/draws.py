@@ -132,7 +132,7 @@ def write_rows(pool: Pool, t: int, rows: np.ndarray, low: np.ndarray) -> None:
 class Program(NamedTuple):
     """A stage problem at all its draws, in scaled units."""
 
-    sizes: np.ndarray  # columns, base rows, entries of these, H, cuts, draws
+    sizes: np.ndarray  # columns, base rows, entries of these, H, cuts, openings, draws
     cost: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
@@ -153,7 +153,8 @@ def program_of(stage: Stage) -> Program:
     base, level = sparse(problem.a), levels(stage)
     rows, low = np.zeros((cuts, hydros + 1)), np.zeros(cuts)
     write_rows(pool, t, rows, low)
-    sizes = problem.a.shape[1], problem.a.shape[0], base.value.size, hydros, cuts, len(level)
+    openings = len(level) // len(stage.points)
+    sizes = *problem.a.shape[::-1], base.value.size, hydros, cuts, openings, len(level)
     sizes, first, index = (np.array(each, np.int32) for each in (sizes, base.first, base.index))
     return Program(
         sizes, problem.cost[t], problem.lower, problem.upper, first, index, base.value,

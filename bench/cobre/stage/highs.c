@@ -3,9 +3,10 @@
        highs PROBLEM VALUES all|lazy TOLERANCE
 
    PROBLEM is what `draws.write_program` writes; the objectives of all draws go to VALUES. With
-   `all` every cut is a row. With `lazy` the cut that is violated most is added until none is, and
-   slack ones are deleted when they become many, as in examples/sddp/stage/solve.py. Every solve
-   starts from the basis of the one before. Prints a JSON of thread time and counts. */
+   `all` every cut is a row. With `lazy` the cut that is violated most is added until none is. Slack
+   ones are deleted at each new point, where ours begins anew without them, and when they become
+   many, as in examples/sddp/stage/solve.py. Every solve starts from the basis of the one before.
+   Prints a JSON of thread time and counts. */
 
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ enum { BLOCK = 128, SPARE = 8 };
 static const double VIOLATED = 1e-9, ZERO = 1e-12;
 
 static struct {
-  HighsInt columns, rows, entries, hydros, cuts, draws;
+  HighsInt columns, rows, entries, hydros, cuts, openings, draws;
   double *cost, *lower, *upper;  /* of the columns */
   HighsInt *start, *index;       /* base rows, row by row */
   double *value;
@@ -57,7 +58,7 @@ static void *take(FILE *file, size_t count, size_t size) {
 static void read_program(const char *path) {
   FILE *file = fopen(path, "rb");
   check(file != NULL, path);
-  check(fread(&program, sizeof(HighsInt), 6, file) == 6, "reading the sizes");
+  check(fread(&program, sizeof(HighsInt), 7, file) == 7, "reading the sizes");
   size_t n = program.columns, m = program.rows, e = program.entries;
   size_t cuts = program.cuts, width = program.hydros + 1;
   program.cost = take(file, n, sizeof(double));
@@ -163,7 +164,8 @@ static void drop_slack_cuts(void) {
 
 static double solve(HighsInt draw, int lazy) {
   const double *level = program.level + (size_t)draw * program.rows;
-  if (lazy && added > program.hydros + SPARE) drop_slack_cuts();
+  int next_point = draw % program.openings == 0;
+  if (lazy && (next_point || added > program.hydros + SPARE)) drop_slack_cuts();
   check(Highs_changeRowsBoundsByRange(highs, 0, program.rows - 1, level, level) >= 0,
         "Highs_changeRowsBoundsByRange");
   run();

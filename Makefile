@@ -134,9 +134,10 @@ bench-cobre: $(VENV)/.test $(COBRE_VENV)/.cobre  ## the SDDP example beside Cobr
 	$(BIN)/python -m bench.cobre --python $(COBRE_VENV)/bin/python --out bench/results/cobre.json
 	$(BIN)/python -m bench.cobre.page bench/results/cobre.json
 
-bench-stage: $(VENV)/.test $(COBRE_VENV)/.cobre  ## one stage problem of the SDDP example beside HiGHS from C (needs a C compiler)
+bench-stage: $(VENV)/.test $(COBRE_VENV)/.cobre  ## one stage problem of the SDDP example beside HiGHS from C: docs/benchmarks/cobre.md (needs a C compiler)
 	@mkdir -p bench/results
 	$(BIN)/python -m bench.cobre.stage --python $(COBRE_VENV)/bin/python --out bench/results/stage.json
+	$(BIN)/python -m bench.cobre.page bench/results/stage.json
 
 bench-mpi: $(VENV)/.peers  ## the mpi backend beside mpi4py and numba-mpi: docs/benchmarks/mpi.md
 	@mkdir -p bench/results

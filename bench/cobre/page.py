@@ -1,12 +1,14 @@
-"""Write the tables and the plot of `docs/benchmarks/cobre.md` from the figures of a run.
+"""Record the figures of a run, and write the tables and the plot of `docs/benchmarks/cobre.md`.
 
     python -m bench.cobre.page bench/results/cobre.json
+    python -m bench.cobre.page bench/results/stage.json
 
 A table begins with the mark `<!-- cobre NAME -->` and ends with `<!-- cobre end -->`.
 """
 
 import json
 import re
+import shutil
 import statistics
 import sys
 from itertools import accumulate
@@ -20,6 +22,8 @@ from bench.report.text import number, table
 OURS = "cobre_comm"
 DEFAULT = "Cobre, every cut"
 ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "bench" / "recorded"
+RUN, STAGE = RECORDED / "cobre.json", RECORDED / "stage.json"
 PAGE = ROOT / "docs" / "benchmarks" / "cobre.md"
 PLOT = ROOT / "docs" / "_static" / "cobre-bounds.svg"
 TARGETS = {20: 0.10, 40: 0.15, 80: 0.4, 160: 0.8}  # of Cobre's best time, on one rank
@@ -152,6 +156,29 @@ def problem_table(cases: list[dict]) -> str:
     return table(header, rows)
 
 
+def stage_row(measured: dict) -> list[str]:
+    """Return a row of the table of one stage problem."""
+    ours = statistics.median(measured["ours"]["us"])
+    cells = [str(measured["hydros"]), str(measured["cuts"]), number(ours)]
+    cells.append(number(measured["ours"]["pivots"]))
+    for way in ("all", "lazy"):
+        theirs = measured[way]
+        us = statistics.median(theirs["us"])
+        cells += [f"{number(us)} ({number(us / ours)})", number(theirs["pivots"])]
+        cells.append(f"{theirs['difference']:.0e}")
+    return cells
+
+
+def stage_table(measured: list[dict]) -> str:
+    """Return the table of one stage problem beside HiGHS."""
+    header = ["hydros", "cuts", "ours, µs", "pivots"] + [
+        f"{way}{word}"
+        for way in ("every cut: ", "lazy: ")
+        for word in ("µs (ratio)", "pivots", "difference")
+    ]
+    return table(header, [stage_row(each) for each in measured])
+
+
 TABLES = {
     "training": training_table,
     "ranks": ranks_table,
@@ -182,23 +209,27 @@ def draw(cases: list[dict], path: Path) -> None:
     pyplot.close(figure)
 
 
-def fill(cases: list[dict]) -> None:
+def fill(cases: list[dict], measured: list[dict]) -> None:
     """Write all tables of the page anew."""
+    made = {name: make(cases) for name, make in TABLES.items()}
+    made["stage"] = stage_table(measured)
     text = re.sub(
         r"(<!-- cobre (\w+) -->\n).*?(<!-- cobre end -->)",
-        lambda mark: f"{mark[1]}{TABLES[mark[2]](cases)}\n{mark[3]}",
+        lambda mark: f"{mark[1]}{made[mark[2]]}\n{mark[3]}",
         PAGE.read_text(),
         flags=re.DOTALL,
     )
     PAGE.write_text(text)
 
 
-def main(path: Path) -> None:
-    """Write the page and the plot."""
-    cases = json.loads(path.read_text())["cases"]
-    fill(cases)
+def main(paths: list[Path]) -> None:
+    """Record the files, then write page and plot from what is recorded."""
+    for path in paths:
+        shutil.copy(path, STAGE if "measured" in json.loads(path.read_text()) else RUN)
+    cases = json.loads(RUN.read_text())["cases"]
+    fill(cases, json.loads(STAGE.read_text())["measured"])
     draw(cases, PLOT)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main([Path(word) for word in sys.argv[1:]])

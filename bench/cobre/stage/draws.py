@@ -68,7 +68,8 @@ def middle_stage(comm: Any, case: Case, count: int, options: Options, cuts: int)
         rng = np.random.default_rng(SEED)
         drawn = [rng.integers(*problem.first[s : s + 2], count) for s in range(case.stages)]
         noise = np.array(problem.noise)[np.array(drawn).T]
-        records = np.zeros((count, case.stages, DECISION + problem.cost.shape[1]))
+        width = DECISION + problem.cost.shape[1] + len(case.buses)
+        records = np.zeros((count, case.stages, width))
         walk_block(new_desk(problem, pool, run.reference), noise, records)
         assert np.all(records[:, :, STATUS] == OPTIMAL)
         points = records[:, t - 1, DECISION : DECISION + problem.start.size].copy()
@@ -157,7 +158,7 @@ def program_of(stage: Stage) -> Program:
     sizes = *problem.a.shape[::-1], base.value.size, hydros, cuts, openings, len(level)
     sizes, first, index = (np.array(each, np.int32) for each in (sizes, base.first, base.index))
     return Program(
-        sizes, problem.cost[t], problem.lower, problem.upper, first, index, base.value,
+        sizes, problem.cost[t], problem.lower[t], problem.upper[t], first, index, base.value,
         low, rows, pool.coef[t, :, :cuts], level,
     )  # fmt: skip
 

@@ -36,10 +36,11 @@ def train_drawn(comm, numbers):
     return results
 
 
-def train_selected(comm, ring):
+def train_selected(comm, ring, iterations=12, checkpoint=None):
     """Return bounds, numbers of cuts and their digest, selected by so many points of a stage."""
     case = case_of(Shape(6, 4, 8, 6), 1)
+    options = Options(iterations, trajectories=13, checkpoint=checkpoint, select=True)
     with mock.patch("training.plan.REMEMBERED", ring):
-        training = run_case(case, comm, Options(iterations=12, trajectories=13, select=True))
+        training = run_case(case, comm, options)
     bounds = [bound.hex() for bound in training.lower_bound]
     return bounds, training.trace["cuts"].tolist(), training.cuts_sha256

@@ -15,7 +15,7 @@ from stage.points import FIELDS, Points
 from stage.pool import BLOCK, Pool
 from training.loop.select import count_kept, select_cuts
 from training.plan import Options
-from training.run import Run, run_case, run_training
+from training.run import Run, run_training
 from training.share import shared_setting
 
 from cobre_comm.testing import run_ranks
@@ -164,14 +164,10 @@ def test_ranks_and_nodes_select_the_same_cuts(alone, backend, ranks):
         assert run_ranks(backend, ranks, train_selected, ring, timeout_s=300.0) == [result] * ranks
 
 
-@pytest.mark.parametrize("stop", [1, 4])
-def test_a_training_in_two_parts_has_the_bits_of_one(comm, tmp_path, stop):
-    case, path = case_of(Shape(6, 4, 8, 6), 1), tmp_path / "half.ckpt"
-    with mock.patch("training.plan.REMEMBERED", 30):
-        whole = run_case(case, comm, Options(9, 12, select=True))
-        run_case(case, comm, Options(stop, 12, checkpoint=path, select=True))
-        go_on = Options(9, 12, checkpoint=path, select=True)
-        resumed = run_case(case, comm, go_on)
-    assert resumed.resumed_after == stop
-    assert resumed.cuts_sha256 == whole.cuts_sha256
-    assert resumed.lower_bound == whole.lower_bound
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("ring", [30, 2048])
+def test_other_ranks_go_on_with_the_bits_of_one_training(alone, tmp_path, ring):
+    path = tmp_path / "half.ckpt"
+    run_ranks("shm", 2, train_selected, ring, 5, path, timeout_s=300.0)
+    went_on = run_ranks("tcp:0,0,1", 3, train_selected, ring, 12, path, timeout_s=300.0)
+    assert went_on == [alone[ring]] * 3

@@ -4,9 +4,10 @@
     python -m tests.wild --cases 0 --cobre .venv-cobre/bin/python
     python -m tests.wild --number 17 --write 17.json
 
-Every case is a function of its number. It trains 20 iterations. If its scenario tree is small, it
-also trains until settled, and its bounds are compared with the optimum of the extensive form. With
-`--cobre`, other cases train to convergence by Cobre too. `--write` writes one case for `train.py`.
+Every case is a function of its number. It trains 20 iterations, once with selection of cuts too. If
+its scenario tree is small, it also trains until settled, and bounds are compared with the optimum
+of the extensive form. With `--cobre`, other cases train to convergence by Cobre too. `--write`
+writes one case for `train.py`.
 """
 
 import argparse

@@ -30,9 +30,9 @@ def doing_nothing(case):
     return bought + spill * (rain + sum(hydro.v0 for hydro in case.hydros))
 
 
-def relative(difference, optimum, case):
+def relative(difference, optimum, case, least=LEAST):
     """Return a difference relative to an optimum, which may be zero."""
-    size = max(abs(optimum), LEAST * doing_nothing(case))
+    size = max(abs(optimum), least * doing_nothing(case))
     return difference / size if size > 0.0 else difference
 
 

@@ -265,8 +265,6 @@ FOR_COBRE = {
     deficit_costs_no_more_than_plants: 0.08,
     plants_cost_the_same: 0.08,
     plants_cost_nothing: 0.08,
-    energy_without_price: 0.03,
-    nothing_costs: 0.02,
     spill_costs_nothing: 0.12,
     some_spill_costs_nothing: 0.08,
     spill_is_dear: 0.06,
@@ -292,6 +290,8 @@ FOR_COBRE = {
 
 ODDITIES = FOR_COBRE | {
     much_demand: 0.4,
+    energy_without_price: 0.03,
+    nothing_costs: 0.02,
     an_opening_never_comes: 0.06,
     costs_are_discounted: 0.1,
     lines_cost_nothing: 0.15,

@@ -24,17 +24,17 @@ CALM = 1e-8
 PASSES = 8
 ITERATIONS = 60, 240
 """What Cobre is given, one after the other, until its bound has converged."""
+LIMIT_S = 300.0
+"""For one training by Cobre: its solver may step on for ever."""
 
 
 def train_cobre(python, case, iterations):
-    """Return the bounds of Cobre; the words of one that fails are the error's."""
+    """Return the bounds of Cobre, which may end with an error or not at all."""
     with tempfile.TemporaryDirectory() as name:
         folder, out = Path(name) / "case", Path(name) / "told.json"
         write_case(case, folder, PASSES, iterations)
         words = [str(word) for word in (python, RUN_COBRE, folder, 1, out)]
-        done = subprocess.run(words, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError((done.stdout + done.stderr).strip()[-2000:])
+        subprocess.run(words, capture_output=True, check=True, timeout=LIMIT_S)
         return json.loads(out.read_text())["bounds"]
 
 
@@ -54,8 +54,8 @@ def judge_beside_cobre(number, comm, python):
         compare(case, comm, python, found)
     except StageInfeasible as failure:
         found["problems"].append(("failed", str(failure)))
-    except RuntimeError as failure:
-        found["problems"].append(("Cobre failed", str(failure)))
+    except subprocess.SubprocessError as failure:  # of Cobre, which is not judged
+        found["unfinished"] = str(failure)
     found["seconds"] = time.perf_counter() - start
     return found
 

@@ -44,9 +44,10 @@ class Tally:
         small = [found for found in wild if found.get("small")]
         settled = [found for found in small if found.get("stopped")]
         failed = [problem for problem in self.problems if problem[2] == "failed"]
+        unfinished = sum("unfinished" in found for found in cobre)
         lines = [
             f"{len(wild)} cases, {len(small)} of them with a small tree, {len(settled)} settled; "
-            f"{len(cobre)} with Cobre; {seconds / 60:.0f} minutes",
+            f"{len(cobre)} with Cobre, which did not finish {unfinished}; {seconds / 60:.0f} minutes",
             f"{len(failed)} failures, {len(self.problems) - len(failed)} differences too large",
         ]
         for kind, words in KINDS.items():

@@ -6,7 +6,7 @@ import abc
 import logging
 import math
 import socket
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -68,8 +68,11 @@ class Participant(abc.ABC):
         """
 
     @abc.abstractmethod
-    def _link(self, leaders: Collection[int]) -> None:
-        """Link these leaders; return when this rank has all its links. Raises as :meth:`attach`."""
+    def _link(self, leaders: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+        """Link these leaders, in ascending order; return when this rank has all its links.
+
+        Returns socket addresses by rank, as :attr:`~..links.Links.where`. Raises as :meth:`attach`.
+        """
 
     @abc.abstractmethod
     def exchange(self, part: bytes, *, last: bool = False) -> bytes:
@@ -90,10 +93,6 @@ class Participant(abc.ABC):
         return int(self.gather_rows(np.array([value], dtype=np.int64)).min())
 
     @abc.abstractmethod
-    def where(self) -> dict[int, tuple[Any, ...]]:
-        """Return, by rank, the socket addresses of the other ranks and of this rank's listener."""
-
-    @abc.abstractmethod
     def refuse(self, error: InitializationFailed) -> None:
         """Tell the attached peers why this rank gives up."""
 
@@ -108,12 +107,13 @@ class Participant(abc.ABC):
             self._acceptor.close()
         close_all(self._listeners)
 
-    def start(self, leaders: Collection[int]) -> None:
-        """Link these leaders and close all other links, as the last step. Raises as :meth:`attach`.
+    def start(self, leaders: Sequence[int]) -> None:
+        """Link these leaders, in ascending order, and close all other links, as the last step.
 
-        Then watch the processes of the peers, unless the limit of open files leaves no room.
+        Raises as :meth:`attach`. Then watch the processes of the peers, unless the limit of open
+        files leaves no room.
         """
-        self._link(leaders)
+        self.links.where = self._link(leaders)
         self.exchange(b"", last=True)
         self.links.keep_only(leaders if self.rank in leaders else ())
         if has_room(len(self.links.control)):

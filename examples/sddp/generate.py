@@ -10,7 +10,7 @@ from pathlib import Path
 
 from case.random_case import Shape, generate
 
-SIZES = (("hydros", 1, 4), ("thermals", 0, 3), ("stages", 1, 6), ("openings", 1, 4), ("seed", 0, 0))
+SIZES = (("hydros", 1, 4), ("thermals", 0, 3), ("stages", 1, 6), ("openings", 1, 4), ("buses", 1, 1), ("seed", 0, 0))
 """Name, least and default value."""
 
 
@@ -20,7 +20,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("out", type=Path)
     for name, least, default in SIZES:
         parser.add_argument(f"--{name}", type=int, default=default, help=f"at least {least}")
-    for name in ("segments", "random-demand", "stage-cost", "uneven", "fixed-first"):
+    for name in ("segments", "random-demand", "stage-cost", "uneven", "fixed-first", "limits"):
         parser.add_argument(f"--{name}", action="store_true")
     options = vars(parser.parse_args(argv))
     out, seed = options.pop("out"), options["seed"]

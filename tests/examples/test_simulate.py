@@ -50,23 +50,24 @@ def test_water_and_energy_are_balanced_and_priced(cases, comm, policies):
     case = parse_case((cases / f"{LARGE}.json").read_bytes(), LARGE)
     rng = np.random.default_rng(1)
     shape = 30, case.stages, len(case.hydros)
-    inflows, demand = rng.uniform(0.0, 30.0, shape), rng.uniform(0.0, 900.0, shape[:2])
+    inflows, demand = rng.uniform(0.0, 30.0, shape), rng.uniform(0.0, 900.0, (*shape[:2], 1))
     done = evaluated(cases, comm, policies, LARGE, Given(inflows, demand, "random"))
     table = done.table
     produced = table["deficit"] + sum(a for n, a in table.items() if n.startswith("generation_"))
-    assert produced == pytest.approx(demand, rel=1e-9)
+    assert produced == pytest.approx(demand[:, :, 0], rel=1e-9)
     thermal = sum(
         table[f"generation_thermal_{plant.name}"] * np.array(plant.cost) for plant in case.thermals
     )
     spilt = sum(table[f"spill_{h.name}"] * h.spill_cost for h in case.hydros)
-    paid = thermal + spilt + table["deficit"] * case.deficit_cost
+    price = case.buses[0].deficit[0].cost
+    paid = thermal + spilt + table["deficit"] * price
     assert table["cost"] == pytest.approx(paid, rel=1e-9)
     assert done.costs == pytest.approx(table["cost"].sum(axis=1), rel=1e-12)
     short = table["deficit"] > 1e-6 * demand.max()
     assert short.any()
     assert not short.all()
-    assert table["spot_price"][short] == pytest.approx(case.deficit_cost)
-    assert table["spot_price"].max() <= case.deficit_cost * (1.0 + 1e-9)
+    assert table["spot_price"][short] == pytest.approx(price)
+    assert table["spot_price"].max() <= price * (1.0 + 1e-9)
     for h, hydro in enumerate(case.hydros):
         storage = table[f"storage_{hydro.name}"]
         assert storage.min() >= hydro.vmin * (1.0 - 1e-9)

@@ -28,6 +28,7 @@ SLOW = [
 ]
 VALLEY = Shape(8, 5, 24, 20), 3  # costs that sign errors of 1e-9 sent to and fro
 RIVERS = Shape(20, 10, 5, 4), 2  # thousands of nearly parallel cuts
+GRID = Shape(12, 8, 6, 5, random_demand=True, limits=True, buses=4), 1
 
 
 @contextlib.contextmanager
@@ -66,27 +67,23 @@ def test_training_ends_with_a_policy(comm, shape, seed, options):
 
 def program_of(problem, pool, t, point, noise):
     """Return the program of one stage with all its cuts, as `solve_highs` takes it."""
-    m, n = problem.a.shape
-    count, hydros = pool.count[t], m - 1
+    count, hydros, n = pool.count[t], point.size, problem.a.shape[1]
     cuts = np.zeros((count, n))
     cuts[:, :hydros] = -pool.coef[t, :hydros, :count].T
     cuts[:, hydros] = 1.0
-    level = np.append(point + noise[:hydros], noise[hydros])
-    low = np.append(level, pool.coef[t, hydros, :count])
-    high = np.append(level, np.full(count, np.inf))
-    upper = problem.upper.copy()
-    if t == problem.cost.shape[0] - 1:
-        upper[hydros] = 0.0
-    return problem.cost[t], np.vstack([problem.a, cuts]), (low, high), (problem.lower, upper)
+    level = np.append(point + noise[:hydros], noise[hydros:])
+    low = np.concatenate([level, problem.least[t], pool.coef[t, hydros, :count]])
+    high = np.concatenate([level, problem.most[t], np.full(count, np.inf)])
+    bounds = problem.lower[t], problem.upper[t]
+    return problem.cost[t], np.vstack([problem.a, cuts]), (low, high), bounds
 
 
-def in_units_of(program, money, hydros):
-    """Return `program` with costs and cost to go in units of `money`.
+def in_units_of(program, money, hydros, m):
+    """Return `program`, of `m` base rows, with costs and cost to go in units of `money`.
 
     The tolerances of HiGHS are absolute: it is given objectives near one.
     """
     cost, a, (low, high), bounds = program
-    m = hydros + 1
     cost, a = cost / money, a.copy()
     cost[hydros] = 1.0
     a[m:, :hydros] /= money
@@ -97,6 +94,7 @@ def in_units_of(program, money, hydros):
 HARD = [
     pytest.param(case_of(*VALLEY), {"iterations": 10, "trajectories": 8}, id="valley"),
     pytest.param(case_of(*RIVERS), {"iterations": 60}, id="rivers"),
+    pytest.param(case_of(*GRID), {"iterations": 20, "trajectories": 4}, id="grid"),
     *(
         pytest.param(drawn_case(number), {"iterations": 20, "trajectories": 4}, id=str(number))
         for number in (255, 6, 29, 108)
@@ -108,22 +106,22 @@ HARD = [
 def test_solved_stage_problems_agree_with_highs(comm, case, options):
     with trained(comm, case, **options) as (setting, run):
         problem, pool = setting.problem, run.cuts.pool
-        hydros, stages = problem.start.size, problem.cost.shape[0]
+        hydros, (stages, n) = problem.start.size, problem.cost.shape
         scenarios = 1 + 60 // stages
         rng = np.random.default_rng(7)
         drawn = [rng.integers(*problem.first[t : t + 2], scenarios) for t in range(stages)]
         noise = np.array(problem.noise)[np.array(drawn).T]
-        records = np.zeros((scenarios, stages, DECISION + problem.cost.shape[1]))
+        records = np.zeros((scenarios, stages, DECISION + n + len(case.buses)))
         walk_block(new_desk(problem, pool, run.reference), noise, records)
         assert np.all(records[:, :, STATUS] == OPTIMAL)
         for i in range(scenarios):
             point = problem.start
             for t in range(stages):
-                x = records[i, t, DECISION:]
+                x = records[i, t, DECISION : DECISION + n]
                 value = problem.cost[t] @ x
                 money = 2.0 ** np.round(np.log2(max(value, 1e-9)))
                 program = program_of(problem, pool, t, point, noise[i, t])
-                status, right = solve_highs(*in_units_of(program, money, hydros))
+                status, right = solve_highs(*in_units_of(program, money, hydros, len(problem.a)))
                 assert status == "kOptimal"
                 assert value == pytest.approx(right * money, rel=1e-9, abs=1e-11), (i, t)
                 point = x[:hydros]

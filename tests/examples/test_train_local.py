@@ -61,6 +61,10 @@ SHAPES = [
     Shape(5, 4, 3, 4, segments=True, uneven=True, random_demand=True),
     Shape(8, 3, 3, 3, uneven=True),
     Shape(4, 3, 6, 1),
+    Shape(3, 4, 3, 3, limits=True),
+    Shape(4, 6, 3, 3, random_demand=True, limits=True, buses=3),
+    Shape(5, 4, 3, 3, segments=True, buses=2),
+    Shape(4, 3, 4, 3, random_demand=True, stage_cost=True, buses=5),
 ]
 
 
@@ -72,6 +76,25 @@ def test_generated_optimum_is_that_of_the_extensive_form(comm, shape, seed):
     training = train_data(data, comm)
     assert training.lower_bound[-1] == pytest.approx(optimum, rel=1e-6)
     assert max(training.lower_bound) <= optimum * (1.0 + 1e-9)
+
+
+def test_numbers_by_stage_discount_and_lack_of_hydros(comm):
+    data = generate(Shape(3, 4, 4, 3, limits=True, buses=2), 6)
+    data["discount"] = [1.0, 0.8, 0.9, 0.5]
+    season = np.array([1.0, 0.7, 1.2, 0.9])
+    for plant in data["thermals"]:
+        plant["capacity"] = (plant["capacity"] * season).tolist()
+        plant["least"] = 0.0
+    for line in data["lines"]:
+        line["reverse"] = (line["reverse"] * season[::-1]).tolist()
+    data["hydros"][1]["qmax"] = (data["hydros"][1]["qmax"] * season).tolist()
+    data["buses"][1]["deficit"][0]["depth"] = (50.0 * season).tolist()
+    for hydros in (data["hydros"], []):
+        data["hydros"] = hydros
+        data["inflows"] = [[row[: len(hydros)] for row in stage] for stage in data["inflows"]]
+        optimum = extensive_form(parse_case(json.dumps(data).encode(), "case.json"))
+        training = train_data(data, comm)
+        assert training.lower_bound[-1] == pytest.approx(optimum, rel=1e-9)
 
 
 @pytest.mark.parametrize("water", [1e-3, 1e5])

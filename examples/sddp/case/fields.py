@@ -102,6 +102,12 @@ class Field:
         """Return this list of `length` numbers, each at least `least`."""
         return [f.number(least) for f in self.items(length, what)]
 
+    def per_stage(self, stages: int, least: float = -math.inf) -> list[float]:
+        """Return these numbers, one per stage; a single one holds for all stages."""
+        if isinstance(self.value, list):
+            return self.numbers(stages, "one per stage", least)
+        return [self.number(least)] * stages
+
     def each(self, read: Callable[["Field"], Item]) -> list[Item]:
         """Return `read` of every element."""
         return [read(f) for f in self.items()]

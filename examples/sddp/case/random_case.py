@@ -1,7 +1,7 @@
 """Random cases of any size: seeded, and always feasible.
 
 They are feasible because inflows are not negative, and a reservoir starts at or above its least
-volume. Spill is not bounded, and a deficit has a price.
+volume. Spill is not bounded; a deficit has a price, and so has an excess where plants must run.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,8 @@ class Shape:
     stage_cost: bool = False  # thermal costs follow the seasons
     uneven: bool = False  # openings differ in probability
     fixed_first: bool = False  # the first stage has one opening
+    limits: bool = False  # of outflow; thermal plants must run; water can be bought
+    buses: int = 1  # in a ring of lines, with deficits in two steps
 
 
 def make_hydros(rng: np.random.Generator, shape: Shape) -> list[dict[str, Any]]:
@@ -114,6 +116,52 @@ def make_demand(rng: np.random.Generator, case: dict[str, Any], random_demand: b
         ]
 
 
+def add_limits(rng: np.random.Generator, case: dict[str, Any]) -> None:
+    """Give every second hydro limits of outflow and a price of water; let thermal plants run."""
+    for hydro in case["hydros"][::2]:
+        least = round(float(rng.uniform(0.0, 0.3)) * hydro["qmax"], 3)
+        prices = {"below_cost": 300.0, "above_cost": 150.0}
+        wide = {"of": "outflow", "least": least, "most": round(1.1 * hydro["qmax"], 3)}
+        narrow = {"of": "turbined", "least": round(0.5 * least, 3)}
+        hydro["limits"] = [wide | prices, narrow | prices]
+        hydro["water_cost"] = 2000.0
+    for plant in case["thermals"][::2]:
+        plant["least"] = round(0.2 * plant["capacity"], 3)
+
+
+def split_by_bus(rng: np.random.Generator, case: dict[str, Any], count: int) -> None:
+    """Divide plants and demand among `count` buses, which lines join to a ring."""
+    for plant in case["hydros"] + case["thermals"]:
+        plant["bus"] = int(rng.integers(count))
+    part = rng.uniform(0.5, 1.5, count)
+    part /= part.sum()
+    level = float(np.max(case["demand"]))
+    for name in ("demand", "demand_outcomes"):
+        if name in case:
+            split = [np.multiply.outer(row, part) for row in case[name]]
+            case[name] = [np.round(row, 3).tolist() for row in split]
+    price = case["buses"][0]["deficit"][0]["cost"]
+    case["buses"] = [
+        {
+            "name": f"B{b}",
+            "deficit": [{"cost": 0.6 * price, "depth": round(0.1 * level, 3)}, {"cost": price}],
+            "excess_cost": 1.0,
+        }
+        for b in range(count)
+    ]
+    case["lines"] = [
+        {
+            "name": f"B{b}-B{(b + 1) % count}",
+            "source": b,
+            "target": (b + 1) % count,
+            "capacity": round(float(rng.uniform(0.05, 0.3)) * level, 3),
+            "reverse": round(float(rng.uniform(0.05, 0.3)) * level, 3),
+            "cost": round(float(rng.uniform(0.0, 2.0)), 3),
+        }
+        for b in range(count if count > 2 else count - 1)
+    ]
+
+
 def generate(shape: Shape, seed: int = 0) -> dict[str, Any]:
     """Return a case in the schema of README.md; equal arguments give equal cases."""
     rng = np.random.default_rng(seed)
@@ -133,6 +181,13 @@ def generate(shape: Shape, seed: int = 0) -> dict[str, Any]:
         "published": None,
     }
     make_demand(rng, case, shape.random_demand)
+    if shape.limits or shape.buses > 1:
+        price = case.pop("deficit_cost")
+        case["buses"] = [{"name": "B0", "deficit": [{"cost": price}], "excess_cost": 1.0}]
+    if shape.limits:
+        add_limits(rng, case)
+    if shape.buses > 1:
+        split_by_bus(rng, case, shape.buses)
     present = {
         "cascade": any(h["downstream"] >= 0 for h in case["hydros"]),
         "stage_cost": shape.stage_cost and shape.thermals > 0,
@@ -140,6 +195,9 @@ def generate(shape: Shape, seed: int = 0) -> dict[str, Any]:
         "segments": shape.segments,
         "random_stage1": counts[0] > 1,
         "deterministic": max(counts) == 1,
+        "limits": shape.limits,
+        "buses": shape.buses > 1,
+        "lines": shape.buses > 1,
     }
     case["features"] = [name for name, there in present.items() if there]
     return case

@@ -1,16 +1,18 @@
 """Read a case from JSON, and check every field.
 
-The schema is described in README.md. Shapes that the file may abbreviate are spelled out here:
-every hydro has segments, every thermal a cost per stage, every opening its demand.
+The schema is described in README.md. Shapes that the file may abbreviate are spelled out: every
+hydro has segments, every number of a stage is one per stage, every opening has its demand by bus.
 """
 
 import json
 
-from case.data import Case, Hydro, Segment, Thermal
+from case.data import Case
 from case.fields import CaseError, Field
+from case.system import read_buses, read_hydros, read_line, read_thermal
 
 FEATURES = (
     "cascade", "stage_cost", "random_demand", "segments", "random_stage1", "deterministic",
+    "buses", "lines", "limits", "discount",
 )  # fmt: skip
 
 
@@ -28,19 +30,25 @@ def parse_case(data: bytes, file: str) -> Case:
         raise CaseError(file, "the file", f"no valid JSON ({error})", "a JSON object") from None
     _refuse_unsupported(root)
     stages = root.get("stages").integer(1)
-    hydros = _read_hydros(root.get("hydros"))
+    buses = read_buses(root, stages)
+    hydros = read_hydros(root.get("hydros"), stages, len(buses))
     probabilities = _read_probabilities(root.get("probabilities"), stages)
     openings = [len(p) for p in probabilities]
+    lines = []
+    if root.has("lines"):
+        lines = root.get("lines").each(lambda f: read_line(f, stages, len(buses)))
     known, is_bound = _read_known(root)
     return Case(
         name=root.get("name").text(),
         stages=stages,
         hydros=hydros,
-        thermals=root.get("thermals").each(lambda f: _read_thermal(f, stages)),
-        deficit_cost=root.get("deficit_cost").number(0.0),
-        demand=_read_demand(root, stages, openings),
+        thermals=root.get("thermals").each(lambda f: read_thermal(f, stages, len(buses))),
+        buses=buses,
+        lines=lines,
+        demand=_read_demand(root, openings, len(buses)),
         inflows=_read_inflows(root.get("inflows"), openings, len(hydros)),
         probabilities=probabilities,
+        discount=_read_discount(root.get("discount"), stages),
         known=known,
         known_is_bound=is_bound,
     )
@@ -51,63 +59,8 @@ def _refuse_unsupported(root: Field) -> None:
     for feature in root.get("features").items():
         if feature.text() not in FEATURES:
             raise feature.error("one of " + ", ".join(FEATURES))
-    if root.get("discount").number() != 1.0:
-        raise root.get("discount").error("1 (discounting is not supported)")
     if root.get("terminal_value").number() != 0.0:
         raise root.get("terminal_value").error("0 (a terminal value is not supported)")
-
-
-def _read_hydros(field: Field) -> list[Hydro]:
-    """Return the reservoirs; there must be at least one, and no circle of them."""
-    count = len(field.items())
-    if count == 0:
-        raise field.error("at least one hydro")
-    hydros = field.each(lambda f: _read_hydro(f, count))
-    for h in range(count):
-        receiver, steps = h, 0
-        while hydros[receiver].downstream >= 0 and steps <= count:
-            receiver, steps = hydros[receiver].downstream, steps + 1
-        if steps > count:
-            raise field.items()[h].get("downstream").error("a way to the sea, not a circle")
-    return hydros
-
-
-def _read_hydro(field: Field, count: int) -> Hydro:
-    """Return one of `count` reservoirs."""
-    low = field.get("vmin").number(0.0)
-    high = field.get("vmax").number(0.0)
-    if high < low:
-        raise field.get("vmax").error(f"at least vmin, {low:g}")
-    v0 = field.get("v0").number(low, high)
-    downstream = field.get("downstream").integer(-1)
-    own = int(field.path[field.path.rindex("[") + 1 : -1])
-    if downstream >= count:
-        raise field.get("downstream").error(f"-1 or the index of one of {count} hydros")
-    if downstream == own:
-        raise field.get("downstream").error("another hydro than itself")
-    if field.has("segments") and field.value["segments"] is not None:
-        segments = field.get("segments").each(_read_segment)
-        if not segments:
-            raise field.get("segments").error("at least one segment")
-    else:
-        segments = [_read_segment(field)]
-    name, spill_cost = field.get("name").text(), field.get("spill_cost").number(0.0)
-    return Hydro(name, low, high, v0, segments, spill_cost, downstream)
-
-
-def _read_segment(field: Field) -> Segment:
-    """Return the turbine segment described by `qmax` and `productivity` of `field`."""
-    return Segment(field.get("qmax").number(0.0), field.get("productivity").number(0.0))
-
-
-def _read_thermal(field: Field, stages: int) -> Thermal:
-    """Return one thermal plant; a single cost holds for all stages."""
-    cost = field.get("cost")
-    if isinstance(cost.value, list):
-        costs = cost.numbers(stages, "one per stage", 0.0)
-    else:
-        costs = [cost.number(0.0)] * stages
-    return Thermal(field.get("name").text(), field.get("capacity").number(0.0), costs)
 
 
 def _read_probabilities(field: Field, stages: int) -> list[list[float]]:
@@ -120,13 +73,32 @@ def _read_probabilities(field: Field, stages: int) -> list[list[float]]:
     return [row.each(Field.number) for row in rows]
 
 
-def _read_demand(root: Field, stages: int, openings: list[int]) -> list[list[float]]:
+def _read_demand(root: Field, openings: list[int], buses: int) -> list[list[list[float]]]:
     """Return the demand of every opening, from `demand_outcomes` if the file has it."""
-    demand = root.get("demand").numbers(stages, "one per stage", 0.0)
+    stages = len(openings)
+    demand = [demand_by_bus(f, buses) for f in root.get("demand").items(stages, "one per stage")]
     if not root.has("demand_outcomes") or root.value["demand_outcomes"] is None:
         return [[d] * k for d, k in zip(demand, openings, strict=True)]
     rows = root.get("demand_outcomes").items(stages, "one per stage")
-    return [r.numbers(k, "one per opening", 0.0) for r, k in zip(rows, openings, strict=True)]
+    return [
+        [demand_by_bus(f, buses) for f in row.items(count, "one per opening")]
+        for row, count in zip(rows, openings, strict=True)
+    ]
+
+
+def demand_by_bus(field: Field, buses: int) -> list[float]:
+    """Return a demand by bus; where there is one bus, the file may have a number."""
+    if buses == 1 and not isinstance(field.value, list):
+        return [field.number(0.0)]
+    return field.numbers(buses, "one per bus", 0.0)
+
+
+def _read_discount(field: Field, stages: int) -> list[float]:
+    """Return the factor of each stage; a number is that from one stage to the next."""
+    if isinstance(field.value, list):
+        return field.numbers(stages, "one per stage", 0.0)
+    factor = field.number(0.0, 1.0)
+    return [factor**t for t in range(stages)]
 
 
 def _read_inflows(field: Field, openings: list[int], hydros: int) -> list[list[list[float]]]:

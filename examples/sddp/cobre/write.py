@@ -36,12 +36,26 @@ class NotInCobre(Exception):
     """The case has a feature that this program does not write."""
 
 
+def capacities(case: Case) -> list[list[float]]:
+    """Return the capacities [T] of all plants."""
+    turbines = [segment.qmax for plant in case.hydros for segment in plant.segments]
+    return turbines + [plant.capacity for plant in case.thermals]
+
+
 def check(case: Case) -> None:
     """Raise `NotInCobre` with a sentence for each feature that is not written."""
     missing = {
         "openings that differ in probability": any(np.ptp(p) > 1e-12 for p in case.probabilities),
-        "demand that differs between openings": any(np.ptp(d) > 0.0 for d in case.demand),
+        "demand that differs between openings": any(np.ptp(d, 0).any() for d in case.demand),
         "thermal costs that differ between stages": any(np.ptp(g.cost) for g in case.thermals),
+        "several buses": len(case.buses) > 1,
+        "a deficit in steps": any(len(bus.deficit) > 1 for bus in case.buses),
+        "a price of excess energy": any(bus.excess_cost is not None for bus in case.buses),
+        "limits of outflow": any(h.limits for h in case.hydros),
+        "water that can be bought": any(h.water_cost is not None for h in case.hydros),
+        "thermal plants that must run": any(any(g.least) for g in case.thermals),
+        "capacities that differ between stages": any(np.ptp(c) for c in capacities(case)),
+        "a discount": any(factor != 1.0 for factor in case.discount),
         "turbines with several segments": any(len(h.segments) > 1 for h in case.hydros),
     }
     told = [feature for feature, is_there in missing.items() if is_there]
@@ -85,7 +99,7 @@ def stages(case: Case) -> dict[str, Any]:
 
 def penalties(case: Case) -> dict[str, Any]:
     """Return `penalties.json`."""
-    deficit = [{"depth_mw": None, "cost": case.deficit_cost / HOURS}]
+    deficit = [{"depth_mw": None, "cost": case.buses[0].deficit[0].cost / HOURS}]
     return {
         "bus": {"deficit_segments": deficit, "excess_cost": FORBIDDEN},
         "line": {"exchange_cost": 1.0},
@@ -101,10 +115,10 @@ def penalties(case: Case) -> dict[str, Any]:
 def hydro(index: int, plant: Hydro) -> dict[str, Any]:
     """Return an entry of `system/hydros.json`."""
     [turbine] = plant.segments
-    power = turbine.qmax * turbine.productivity * MARGIN
+    power = turbine.qmax[0] * turbine.productivity * MARGIN
     limits = {
         "min_turbined_m3s": 0.0,
-        "max_turbined_m3s": turbine.qmax,
+        "max_turbined_m3s": turbine.qmax[0],
         "min_generation_mw": 0.0,
         "max_generation_mw": power,
     }
@@ -140,7 +154,7 @@ def system(case: Case) -> dict[str, Any]:
             "name": plant.name,
             "bus_id": 0,
             "operational_start_date": START,
-            "generation": {"min_mw": 0.0, "max_mw": plant.capacity},
+            "generation": {"min_mw": 0.0, "max_mw": plant.capacity[0]},
             "cost_per_mwh": plant.cost[0] / HOURS,
         }
         for index, plant in enumerate(case.thermals)
@@ -177,7 +191,7 @@ def write_scenarios(case: Case, folder: Path) -> None:
         folder / "load_seasonal_stats.parquet",
         bus_id=(whole, [0] * case.stages),
         stage_id=(whole, range(case.stages)),
-        mean_mw=(real, [demand[0] for demand in case.demand]),
+        mean_mw=(real, [demand[0][0] for demand in case.demand]),
         std_mw=(real, [0.0] * case.stages),
     )
     rows = [

@@ -97,9 +97,10 @@ class Display:
         """Print the sizes of the case, the backend and the number of ranks."""
         if self.active:
             openings = sum(len(p) for p in case.probabilities)
+            buses = f"{len(case.buses)} buses, " if len(case.buses) > 1 else ""
             self.console.print(
                 f"{case.name}: {case.stages} stages, {len(case.hydros)} hydros, "
-                f"{len(case.thermals)} thermals, {openings} openings; "
+                f"{len(case.thermals)} thermals, {buses}{openings} openings; "
                 f"backend {backend}, {ranks} rank{'s' if ranks > 1 else ''}",
                 markup=False,
             )

@@ -23,7 +23,11 @@ def save_fans(evaluation: Evaluation, path: Path) -> None:
         _draw_fan(left, np.column_stack([np.full(len(storage), start), storage]), 0, BLUE)
         left.set_ylim(0.0, 1.05 * full)
         left.set_ylabel("storage at the end of the stage")
-        _draw_fan(right, table["spot_price"], 1, ORANGE)
+        prices = {name: a for name, a in table.items() if name.startswith("spot_price")}
+        if len(prices) == 1:
+            _draw_fan(right, table["spot_price"], 1, ORANGE)
+        else:
+            _draw_medians(right, prices)
         right.set_ylim(bottom=0.0)
         right.set_ylabel("spot price")
         for each in (left, right):
@@ -45,3 +49,10 @@ def _draw_fan(axes: Any, values: np.ndarray, first: int, color: str) -> None:
         label = f"{low:.0%} to {high:.0%}"
         axes.fill_between(x, below, above, color=color, alpha=alpha, linewidth=0, label=label)
     axes.plot(x, np.quantile(values, 0.5, axis=0), color=color, label="median")
+
+
+def _draw_medians(axes: Any, prices: dict[str, np.ndarray]) -> None:
+    """Draw the median price of each bus, over scenarios (rows) of each stage (column)."""
+    for name, values in prices.items():
+        x = np.arange(1, 1 + values.shape[1])
+        axes.plot(x, np.median(values, axis=0), label=f"median at {name[len('spot_price_') :]}")

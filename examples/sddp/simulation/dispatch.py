@@ -11,10 +11,11 @@ from stage.pool import Pool
 from stage.problem import Problem
 from stage.solve import new_program, open_stage, refer_stage, set_point, solve_stage
 
-COST, PRICE, STATUS, LEFT = 0, 1, 2, 3
+COST, STATUS, LEFT = 0, 1, 2
 DECISION = LEFT + MEASURES
-"""Fields of a record: the cost of the stage alone; the price of its energy; the outcome; the errors
-of its solution (`Lp.measure`); then every variable of the stage problem, end volumes first."""
+"""Fields of a record: the cost of the stage alone; the outcome; the errors of its solution
+(`Lp.measure`); then every variable of the stage problem, end volumes first; then the price of
+energy at each bus."""
 
 
 class Desk(NamedTuple):
@@ -39,6 +40,7 @@ def new_desk(problem: Problem, pool: Pool, reference: np.ndarray) -> Desk:
 @njit(**PLAIN)
 def record_stage(lp: Lp, hydros: int, record: np.ndarray) -> None:
     """Write the solution in `lp` to `record`; volumes are clipped to their bounds."""
+    prices = DECISION + lp.cost.size
     for j in range(lp.cost.size):
         record[DECISION + j] = lp.x[j]
     for h in range(hydros):
@@ -46,12 +48,13 @@ def record_stage(lp: Lp, hydros: int, record: np.ndarray) -> None:
     record[COST] = 0.0
     for j in range(hydros + 1, lp.cost.size):
         record[COST] += lp.cost[j] * lp.x[j]
-    record[PRICE] = lp.y[hydros]
+    for b in range(record.size - prices):
+        record[prices + b] = lp.y[hydros + b]
 
 
 @njit(**FROM_PYTHON)
 def walk_block(desk: Desk, noise: np.ndarray, records: np.ndarray) -> None:
-    """Decide every stage of the scenarios in `noise` (n, T, H + 1) into `records`.
+    """Decide every stage of the scenarios in `noise` (n, T, H + B) into `records`.
 
     Each decision starts from the reference basis of its stage, which all ranks compute alike. So a
     record does not depend on the rank that walks it. A scenario that cannot go on keeps its

@@ -1,15 +1,16 @@
 """Evaluate a policy on scenarios, which the ranks divide among themselves."""
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from case.data import Case
+from case.data import Bus, Case, Hydro, Line, Thermal
 from compiled import compiled_by_one
 from simplex.dual import OPTIMAL
 from stage.failure import describe_failure
-from stage.problem import columns_of
+from stage.columns import columns_of
 from stage.units import Units
 from training.cuts import SharedCuts
 from training.plan import Block
@@ -17,7 +18,7 @@ from training.resume import find_checkpoint, load_checkpoint
 from training.run import StageInfeasible
 from training.share import Setting, UsageError
 
-from simulation.dispatch import COST, DECISION, LEFT, PRICE, STATUS, new_desk, walk_block
+from simulation.dispatch import COST, DECISION, LEFT, STATUS, new_desk, walk_block
 from simulation.scenarios import Scenarios
 from simulation.statistics import CostStatistics, cost_statistics
 
@@ -50,7 +51,7 @@ def evaluate(setting: Setting, policy: Path, scenarios: Scenarios, tail: float) 
     header = find_checkpoint(setting, policy)
     if header is None:
         raise UsageError(f"there is no checkpoint {policy}; train.py --checkpoint makes one")
-    stages, fields = problem.cost.shape[0], DECISION + problem.a.shape[1]
+    stages, fields = setting.case.stages, DECISION + problem.a.shape[1] + len(setting.case.buses)
     shape = scenarios.count, stages, fields
     block = Block(*comm.block(scenarios.count))
     with (
@@ -113,16 +114,22 @@ def total_costs(records: np.ndarray, units: Units) -> np.ndarray:
 
 
 def table_of(case: Case, units: Units, records: np.ndarray) -> dict[str, np.ndarray]:
-    """Return quantities of every scenario (row) and stage (column), by name."""
+    """Return quantities of every scenario (row) and stage (column), by name.
+
+    A price is that of energy in this stage: the factor by which its costs count is taken out.
+    """
     at, x = columns_of(case), records[:, :, DECISION:]
-    table = {
-        "cost": records[:, :, COST] * units.money,
-        "spot_price": records[:, :, PRICE] * (units.money / units.energy),
-        "deficit": x[:, :, at.deficit] * units.energy,
-    }
-    hydros = labels([hydro.name for hydro in case.hydros])
+    discount = np.array(case.discount)
+    table = {"cost": records[:, :, COST] * units.money}
+    step = at.deficit
+    for b, (bus, end) in enumerate(zip(case.buses, endings(case), strict=True)):
+        price = x[:, :, at.end + b] * (units.money / units.energy)
+        table[f"spot_price{end}"] = np.divide(price, discount, out=price, where=discount > 0.0)
+        steps = x[:, :, step : step + len(bus.deficit)]
+        table[f"deficit{end}"] = steps.sum(axis=2) * units.energy
+        step += len(bus.deficit)
     turbine = at.turbines
-    for h, (name, hydro) in enumerate(zip(hydros, case.hydros, strict=True)):
+    for h, (name, hydro) in enumerate(zip(labels(case.hydros), case.hydros, strict=True)):
         generation = np.zeros(x.shape[:2])
         for segment in hydro.segments:
             generation += x[:, :, turbine] * (units.water * segment.productivity)
@@ -130,11 +137,20 @@ def table_of(case: Case, units: Units, records: np.ndarray) -> dict[str, np.ndar
         table[f"storage_{name}"] = x[:, :, h] * units.water
         table[f"generation_hydro_{name}"] = generation
         table[f"spill_{name}"] = x[:, :, at.spill + h] * units.water
-    for g, name in enumerate(labels([plant.name for plant in case.thermals])):
+    for g, name in enumerate(labels(case.thermals)):
         table[f"generation_thermal_{name}"] = x[:, :, at.thermal + g] * units.energy
+    for i, name in enumerate(labels(case.lines)):
+        exchange = x[:, :, at.forward + i] - x[:, :, at.backward + i]
+        table[f"exchange_{name}"] = exchange * units.energy
     return table
 
 
-def labels(names: list[str]) -> list[str]:
-    """Return `names`, with a number after each name that several plants have."""
+def endings(case: Case) -> list[str]:
+    """Return the end of the name of what each bus has; a single bus needs none."""
+    return [f"_{name}" for name in labels(case.buses)] if len(case.buses) > 1 else [""]
+
+
+def labels(things: Sequence[Hydro | Thermal | Bus | Line]) -> list[str]:
+    """Return the names of `things`, with a number after each name that several have."""
+    names = [thing.name for thing in things]
     return [n if names.count(n) == 1 else f"{n}_{i}" for i, n in enumerate(names)]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from case.data import Case
 from case.fields import CaseError, Field
+from case.read import demand_by_bus
 from compiled import FROM_PYTHON
 from numba import njit
 from stage.problem import Problem
@@ -26,7 +27,7 @@ SIMULATED = 2**62
 
 @njit(**FROM_PYTHON)
 def draw_block(problem: Problem, seed: int, begin: int, noise: np.ndarray) -> None:
-    """Fill `noise` (n, T, H + 1) with the drawn scenarios of numbers begin..begin + n - 1."""
+    """Fill `noise` (n, T, H + B) with the drawn scenarios of numbers begin..begin + n - 1."""
     for i in range(noise.shape[0]):
         for t in range(noise.shape[1]):
             first, last = problem.first[t], problem.first[t + 1]
@@ -44,25 +45,25 @@ class Drawn:
         self.source = f"drawn with seed {seed}"
 
     def noise(self, setting: Setting, block: Block) -> np.ndarray:
-        """Return the (n, T, H + 1) scaled noise of the scenarios in `block`."""
-        stages, hydros = setting.case.stages, len(setting.case.hydros)
-        noise = np.zeros((block.end - block.begin, stages, hydros + 1))
+        """Return the (n, T, H + B) scaled noise of the scenarios in `block`."""
+        width = setting.problem.noise.shape[1]
+        noise = np.zeros((block.end - block.begin, setting.case.stages, width))
         draw_block(setting.problem, self.seed, block.begin, noise)
         return noise
 
 
 class Given:
-    """The scenarios of a file: `inflows` (S, T, H) and `demand` (S, T) in units of the case."""
+    """The scenarios of a file: `inflows` (S, T, H), `demand` (S, T, B) in units of the case."""
 
     def __init__(self, inflows: np.ndarray, demand: np.ndarray, source: str) -> None:
         self.inflows, self.demand, self.source = inflows, demand, source
         self.count = len(inflows)
 
     def noise(self, setting: Setting, block: Block) -> np.ndarray:
-        """Return the (n, T, H + 1) scaled noise of the scenarios in `block`."""
+        """Return the (n, T, H + B) scaled noise of the scenarios in `block`."""
         units, rows = setting.units, slice(*block)
         inflows = self.inflows[rows] / units.water
-        return np.concatenate([inflows, self.demand[rows, :, None] / units.energy], axis=2)
+        return np.concatenate([inflows, self.demand[rows] / units.energy], axis=2)
 
 
 Scenarios = Drawn | Given
@@ -71,8 +72,8 @@ Scenarios = Drawn | Given
 def load_given(comm: Any, case: Case, path: Path) -> Given:
     """Return the scenarios in `path`, read by rank 0 and broadcast.
 
-    The file is JSON: `inflows` [S][T][H], and `demand` [S][T] unless it is the expected one of the
-    case.
+    The file is JSON: `inflows` [S][T][H], and `demand` [S][T][B], or [S][T] where there is one bus,
+    unless it is the expected one of the case.
 
     Raises
     ------
@@ -115,12 +116,15 @@ def parse_given(data: bytes, case: Case, file: str) -> Given:
     demand = [_expected_demand(case)] * len(scenarios)
     if root.has("demand"):
         rows = root.get("demand").items(len(scenarios), "one per scenario")
-        demand = [row.numbers(case.stages, "one per stage", 0.0) for row in rows]
+        demand = [
+            [demand_by_bus(f, len(case.buses)) for f in row.items(case.stages, "one per stage")]
+            for row in rows
+        ]
     return Given(np.array(inflows), np.array(demand), f"of {file}")
 
 
-def _expected_demand(case: Case) -> list[float]:
+def _expected_demand(case: Case) -> list[list[float]]:
     return [
-        float(np.dot(demand, probability))
+        np.dot(probability, demand).tolist()
         for demand, probability in zip(case.demand, case.probabilities, strict=True)
     ]

@@ -1,8 +1,6 @@
 """The stage problem as arrays for compiled code, in scaled units.
 
-Structural variables, in this order: end volumes v' (H), cost to go theta (1), turbined water of
-each segment (Q), spill (H), thermal generation (G), deficit (1). Base rows: water balance of each
-hydro (H), demand (1). Volumes and theta come first because cuts are rows over exactly these.
+`stage.columns` says which variables and rows it has, and their order.
 """
 
 from itertools import pairwise
@@ -11,22 +9,25 @@ from typing import NamedTuple
 import numpy as np
 from case.data import Case
 
+from stage.columns import columns_of, rows_of_case
 from stage.units import Units
 
 
 class Problem(NamedTuple):
     """The case in scaled units; `noise` lies in shared memory."""
 
-    a: np.ndarray  # (H + 1, n) base rows, the same in all stages
+    a: np.ndarray  # (H + B + E, n) base rows, the same in all stages
     cost: np.ndarray  # (T, n)
-    lower: np.ndarray  # (n,)
-    upper: np.ndarray  # (n,) theta's is set to 0 in the last stage
+    lower: np.ndarray  # (T, n)
+    upper: np.ndarray  # (T, n); that of theta is 0 in the last stage
+    least: np.ndarray  # (T, E) bounds of the limits
+    most: np.ndarray  # (T, E)
     ceiling: np.ndarray  # (n,) a bound that no optimal dispatch exceeds, for variables without one
     start: np.ndarray  # (H,) initial volumes
     first: np.ndarray  # (T + 1,) openings of stage t are first[t]:first[t + 1]
     weight: np.ndarray  # (sum of K_t,) probability of each opening
     order: np.ndarray  # (sum of K_t,) openings of a stage from dry to wet
-    noise: np.ndarray  # (sum of K_t, H + 1) inflows, then demand
+    noise: np.ndarray  # (sum of K_t, H + B) inflows, then demand of each bus
 
 
 def opening_bounds(case: Case) -> np.ndarray:
@@ -35,89 +36,153 @@ def opening_bounds(case: Case) -> np.ndarray:
 
 
 def opening_row(case: Case, units: Units, index: int) -> np.ndarray:
-    """Return the scaled (H + 1,) noise of the opening with global number `index`."""
+    """Return the scaled (H + B,) noise of the opening with global number `index`."""
     first = opening_bounds(case)
     t = int(np.searchsorted(first, index, side="right")) - 1
     k = index - first[t]
     water = np.array(case.inflows[t][k]) / units.water
-    return np.append(water, case.demand[t][k] / units.energy)
-
-
-class Columns(NamedTuple):
-    """The first column of each kind of variable; volumes begin at 0."""
-
-    theta: int
-    turbines: int
-    spill: int
-    thermal: int
-    deficit: int
-
-
-def columns_of(case: Case) -> Columns:
-    """Return the columns of `case`."""
-    hydros = len(case.hydros)
-    spill = hydros + 1 + sum(len(h.segments) for h in case.hydros)
-    thermal = spill + hydros
-    return Columns(hydros, hydros + 1, spill, thermal, thermal + len(case.thermals))
+    return np.append(water, np.array(case.demand[t][k]) / units.energy)
 
 
 def base_rows(case: Case, units: Units) -> np.ndarray:
     """Return `Problem.a`."""
-    hydros, at = case.hydros, columns_of(case)
-    count = len(hydros)
-    turbines = [(h, s) for h, hydro in enumerate(hydros) for s in hydro.segments]
-    a = np.zeros((count + 1, at.deficit + 1))
-    outflows = [(at.turbines + j, h) for j, (h, _) in enumerate(turbines)]
-    outflows += [(at.spill + h, h) for h in range(count)]
-    for h in range(count):
+    hydros, at, row = case.hydros, columns_of(case), rows_of_case(case)
+    a = np.zeros((row.end, at.end))
+    segments = [(h, segment) for h, hydro in enumerate(hydros) for segment in hydro.segments]
+    turbines = [(at.turbines + j, h) for j, (h, _) in enumerate(segments)]
+    spills = [(at.spill + h, h) for h in range(len(hydros))]
+    for h in range(len(hydros)):
         a[h, h] = 1.0
-    for column, h in outflows:
+    for column, h in turbines + spills:
         a[h, column] = 1.0
         if hydros[h].downstream >= 0:
             a[hydros[h].downstream, column] = -1.0
-    for j, (_, segment) in enumerate(turbines):
-        a[count, at.turbines + j] = segment.productivity * (units.water / units.energy)
-    a[count, at.thermal :] = 1.0
+    buyers = [h for h, hydro in enumerate(hydros) if hydro.water_cost is not None]
+    for i, h in enumerate(buyers):
+        a[h, at.bought + i] = -1.0
+    for j, (_, segment) in enumerate(segments):
+        power = segment.productivity * (units.water / units.energy)
+        a[row.energy + segment.bus, at.turbines + j] = power
+    fill_energy(case, a)
+    limits = [(h, limit) for h, hydro in enumerate(hydros) for limit in hydro.limits]
+    for e, (h, limit) in enumerate(limits):
+        for column, owner in turbines + (spills if limit.with_spill else []):
+            if owner == h:
+                a[row.limits + e, column] = 1.0
+        a[row.limits + e, at.below + e], a[row.limits + e, at.above + e] = 1.0, -1.0
     return a
+
+
+def fill_energy(case: Case, a: np.ndarray) -> None:
+    """Write to rows of energy what thermal plants, deficits, lines and excesses give them."""
+    at, energy = columns_of(case), rows_of_case(case).energy
+    for g, plant in enumerate(case.thermals):
+        a[energy + plant.bus, at.thermal + g] = 1.0
+    steps = [b for b, bus in enumerate(case.buses) for _ in bus.deficit]
+    for i, b in enumerate(steps):
+        a[energy + b, at.deficit + i] = 1.0
+    for i, line in enumerate(case.lines):
+        for column, sign in ((at.forward + i, 1.0), (at.backward + i, -1.0)):
+            a[energy + line.source, column], a[energy + line.target, column] = -sign, sign
+    dumps = [b for b, bus in enumerate(case.buses) if bus.excess_cost is not None]
+    for i, b in enumerate(dumps):
+        a[energy + b, at.excess + i] = -1.0
+
+
+def per_stage(rows: list[list[float]], stages: int) -> np.ndarray:
+    """Return the (T, things) array of numbers that are given by thing."""
+    return np.array(rows).reshape(len(rows), stages).T
 
 
 def stage_costs(case: Case, units: Units) -> np.ndarray:
     """Return `Problem.cost`."""
-    at = columns_of(case)
-    cost = np.zeros((case.stages, at.deficit + 1))
+    at, hydros = columns_of(case), case.hydros
+    water, energy = np.zeros((case.stages, at.end)), np.zeros((case.stages, at.end))
+    water[:, at.spill : at.thermal] = [h.spill_cost for h in hydros]
+    energy[:, at.thermal : at.deficit] = per_stage([g.cost for g in case.thermals], case.stages)
+    energy[:, at.deficit : at.forward] = [step.cost for bus in case.buses for step in bus.deficit]
+    energy[:, at.forward : at.excess] = [line.cost for line in case.lines] * 2
+    excess = [bus.excess_cost for bus in case.buses if bus.excess_cost is not None]
+    energy[:, at.excess : at.bought] = excess
+    bought = [h.water_cost for h in hydros if h.water_cost is not None]
+    water[:, at.bought : at.below] = bought
+    limits = [limit for h in hydros for limit in h.limits]
+    water[:, at.below : at.above] = [limit.below_cost for limit in limits]
+    water[:, at.above : at.end] = [limit.above_cost for limit in limits]
+    cost = (water * units.water + energy * units.energy) / units.money
+    cost *= np.array(case.discount)[:, None]
     cost[:, at.theta] = 1.0
-    cost[:, at.spill : at.thermal] = np.array([h.spill_cost for h in case.hydros]) * units.water
-    for g, plant in enumerate(case.thermals):
-        cost[:, at.thermal + g] = np.array(plant.cost) * units.energy
-    cost[:, at.deficit] = case.deficit_cost * units.energy
-    cost[:, at.spill :] /= units.money
     return cost
+
+
+def column_bounds(case: Case, units: Units) -> tuple[np.ndarray, np.ndarray]:
+    """Return `Problem.lower` and `Problem.upper`."""
+    at, hydros, stages = columns_of(case), case.hydros, case.stages
+    lower, upper = np.zeros((stages, at.end)), np.full((stages, at.end), np.inf)
+    lower[:, : at.theta] = [h.vmin / units.water for h in hydros]
+    upper[:, : at.theta] = [h.vmax / units.water for h in hydros]
+    upper[stages - 1, at.theta] = 0.0
+    turbines = per_stage([s.qmax for h in hydros for s in h.segments], stages)
+    upper[:, at.turbines : at.spill] = turbines / units.water
+    thermals = slice(at.thermal, at.deficit)
+    lower[:, thermals] = per_stage([g.least for g in case.thermals], stages) / units.energy
+    upper[:, thermals] = per_stage([g.capacity for g in case.thermals], stages) / units.energy
+    steps = per_stage([step.depth for bus in case.buses for step in bus.deficit], stages)
+    upper[:, at.deficit : at.forward] = steps / units.energy
+    lines = [line.capacity for line in case.lines] + [line.reverse for line in case.lines]
+    upper[:, at.forward : at.excess] = per_stage(lines, stages) / units.energy
+    return lower, upper
+
+
+def ceilings(case: Case, units: Units, upper: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return `Problem.ceiling`.
+
+    Spill cannot exceed the water that there is, nor a deficit the demand, nor an excess all that
+    plants can give. Water is bought for reservoirs, turbines and limits, and where inflows are negative.
+    """
+    at, ceiling = columns_of(case), np.full(upper.shape[1], np.inf)
+    inflow, demand = noise[:, : at.theta], noise[:, at.theta :]
+    water = upper[0, : at.theta].sum() + np.maximum(inflow, 0.0).sum(axis=1).max()
+    deficit = demand.sum(axis=1).max()
+    plants = upper[:, at.thermal : at.deficit].sum(axis=1).max() + sum(
+        max(s.qmax) * s.productivity / units.energy for h in case.hydros for s in h.segments
+    )
+    least = [max(limit.least) for h in case.hydros for limit in h.limits]
+    use = upper[:, : at.theta].sum(axis=1) + upper[:, at.turbines : at.spill].sum(axis=1)
+    bought = use.max() - np.minimum(inflow, 0.0).sum(axis=1).min() + sum(least) / units.water
+    if at.bought < at.below:
+        water += bought
+    ceiling[at.spill : at.thermal] = water
+    ceiling[at.deficit : at.forward] = deficit
+    ceiling[at.excess : at.bought] = plants + deficit
+    ceiling[at.bought : at.below] = bought
+    ceiling[at.below :] = water + bought
+    return ceiling
+
+
+def openings_by_water(first: np.ndarray, inflow: np.ndarray) -> np.ndarray:
+    """Return `Problem.order`."""
+    wet = inflow.sum(axis=1)
+    order = [k + f for f, e in pairwise(first) for k in np.argsort(wet[f:e], kind="stable")]
+    return np.array(order, np.int64)
 
 
 def build_problem(case: Case, units: Units, noise: np.ndarray) -> Problem:
     """Return the arrays of `case`; `noise` holds `opening_row` of every opening, in order."""
-    at = columns_of(case)
-    lower, upper = np.zeros(at.deficit + 1), np.full(at.deficit + 1, np.inf)
-    lower[: at.theta] = [h.vmin / units.water for h in case.hydros]
-    upper[: at.theta] = [h.vmax / units.water for h in case.hydros]
-    upper[at.turbines : at.spill] = [s.qmax / units.water for h in case.hydros for s in h.segments]
-    upper[at.thermal : at.deficit] = [g.capacity / units.energy for g in case.thermals]
-    # Spill cannot exceed the water that there is, nor a deficit the demand.
-    ceiling = np.full(at.deficit + 1, np.inf)
-    inflow, demand = np.array(noise)[:, :-1], np.array(noise)[:, -1]
-    water = upper[: at.theta].sum() + np.maximum(inflow, 0.0).sum(axis=1).max()
-    ceiling[at.spill : at.thermal], ceiling[at.deficit] = water, demand.max()
-    first, wet = opening_bounds(case), inflow.sum(axis=1)
-    order = [k + f for f, e in pairwise(first) for k in np.argsort(wet[f:e], kind="stable")]
+    lower, upper = column_bounds(case, units)
+    limits = [limit for h in case.hydros for limit in h.limits]
+    first, hydros = opening_bounds(case), len(case.hydros)
     return Problem(
         a=base_rows(case, units),
         cost=stage_costs(case, units),
         lower=lower,
         upper=upper,
-        ceiling=ceiling,
+        least=per_stage([limit.least for limit in limits], case.stages) / units.water,
+        most=per_stage([limit.most for limit in limits], case.stages) / units.water,
+        ceiling=ceilings(case, units, upper, np.array(noise)),
         start=np.array([h.v0 for h in case.hydros]) / units.water,
         first=first,
         weight=np.concatenate([np.array(p) for p in case.probabilities]),
-        order=np.array(order, np.int64),
+        order=openings_by_water(first, np.array(noise)[:, :hydros]),
         noise=noise,
     )

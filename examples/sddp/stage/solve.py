@@ -44,26 +44,24 @@ def new_program(problem: Problem) -> Lp:
 @njit(**PLAIN)
 def open_stage(lp: Lp, problem: Problem, t: int) -> bool:
     """Put `lp` at the cold start of stage `t`; bounds that depend on the point are not set."""
-    m = problem.start.size + 1
     copy_values(problem.cost[t], lp.cost)
-    copy_values(problem.lower, lp.lower)
-    copy_values(problem.upper, lp.upper)
-    if t == problem.cost.shape[0] - 1:
-        lp.upper[m - 1] = 0.0
+    copy_values(problem.lower[t], lp.lower)
+    copy_values(problem.upper[t], lp.upper)
+    limits = lp.cost.size + rows_of(lp) - problem.least.shape[1]
+    copy_values(problem.least[t], lp.lower[limits:])
+    copy_values(problem.most[t], lp.upper[limits:])
     lp.key[:] = -1
     return cold_start(lp)
 
 
 @njit(**PLAIN)
 def set_point(lp: Lp, volume: np.ndarray, noise: np.ndarray) -> None:
-    """Set the right-hand side: incoming `volume` and one opening's `noise`."""
-    n = lp.cost.size
-    hydros = volume.size
-    for h in range(hydros):
-        lp.lower[n + h] = volume[h] + noise[h]
-        lp.upper[n + h] = volume[h] + noise[h]
-    lp.lower[n + hydros] = noise[hydros]
-    lp.upper[n + hydros] = noise[hydros]
+    """Set the right-hand side: incoming `volume`, and one opening's `noise`."""
+    n, hydros = lp.cost.size, volume.size
+    for i in range(noise.size):
+        level = noise[i] + volume[i] if i < hydros else noise[i]
+        lp.lower[n + i] = level
+        lp.upper[n + i] = level
 
 
 @njit(**PLAIN)

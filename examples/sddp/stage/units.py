@@ -31,11 +31,13 @@ def typical(values: list[float]) -> float:
 
 def choose_units(case: Case) -> Units:
     """Choose units in which volumes, productivities and costs are near one."""
-    storage = [h.vmax for h in case.hydros] + [s.qmax for h in case.hydros for s in h.segments]
+    turbines = [max(s.qmax) for h in case.hydros for s in h.segments]
+    storage = [h.vmax for h in case.hydros] + turbines
     water = power_of_two(typical(storage))
     productivity = typical([s.productivity for h in case.hydros for s in h.segments])
     energy = power_of_two(water * productivity)
-    prices = [c for g in case.thermals for c in g.cost] + [case.deficit_cost]
+    prices = [c for g in case.thermals for c in g.cost]
+    prices += [step.cost for bus in case.buses for step in bus.deficit]
     # The cost of spill per unit of lost energy, which is the only cost where water is abundant.
     spills = [h.spill_cost for h in case.hydros if h.spill_cost > 0.0]
     if spills:

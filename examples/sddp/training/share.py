@@ -10,6 +10,7 @@ import numpy as np
 from case.data import Case
 from case.fields import CaseError
 from case.read import parse_case
+from stage.columns import rows_of_case
 from stage.problem import Problem, build_problem, opening_row
 from stage.units import Units, choose_units
 
@@ -99,7 +100,7 @@ def shared_setting(comm: Any, case: Case) -> Iterator[Setting]:
     The ranks of a node hold one copy and fill it together, each its block of openings.
     """
     units = choose_units(case)
-    total, width = sum(len(p) for p in case.probabilities), len(case.hydros) + 1
+    total, width = sum(len(p) for p in case.probabilities), rows_of_case(case).limits
     with comm.split_local() as local:
         node = Node(local.rank, local.size)
         begin, end = local.block(total)

@@ -10,7 +10,14 @@ from pathlib import Path
 
 from case.random_case import Shape, generate
 
-SIZES = (("hydros", 1, 4), ("thermals", 0, 3), ("stages", 1, 6), ("openings", 1, 4), ("buses", 1, 1), ("seed", 0, 0))
+SIZES = (
+    ("hydros", 1, 4),
+    ("thermals", 0, 3),
+    ("stages", 1, 6),
+    ("openings", 1, 4),
+    ("buses", 1, 1),
+    ("seed", 0, 0),
+)
 """Name, least and default value."""
 
 

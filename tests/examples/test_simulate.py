@@ -7,12 +7,15 @@ import json
 import numpy as np
 import pytest
 import simulate
+from case.random_case import Shape, generate
 from case.read import parse_case
 from conftest import EXAMPLE
+from output.fan import save_fans
 from simulation.evaluate import evaluate
-from simulation.scenarios import Drawn, Given
+from simulation.scenarios import Drawn, Given, draw_block
 from simulation.statistics import cost_statistics
-from training.run import run_training
+from training.plan import Options
+from training.run import run_case, run_training
 from training.share import shared_setting
 
 from tests.command import python
@@ -44,6 +47,39 @@ def test_an_optimal_policy_costs_the_optimum_over_all_paths(cases, comm, policie
     demand = np.array([[case.demand[t][k] for t, k in enumerate(p)] for p in paths])
     done = evaluated(cases, comm, policies, SMALL, Given(inflows, demand, "all"))
     assert done.statistics.mean == pytest.approx(case.known, rel=1e-6)
+
+
+def test_energy_is_balanced_at_every_bus(comm, tmp_path):
+    """The balance holds with exchanges, and no price is above that of the last step."""
+    data = generate(Shape(4, 5, 4, 3, random_demand=True, buses=3), 5)
+    data["demand_outcomes"] = [(2.0 * np.array(rows)).tolist() for rows in data["demand_outcomes"]]
+    case = parse_case(json.dumps(data).encode(), "case.json")
+    options = Options(iterations=10, checkpoint=tmp_path / "policy")
+    run_case(case, comm, options)
+    with shared_setting(comm, case) as setting:
+        done = evaluate(setting, tmp_path / "policy", Drawn(40, 3), 0.9)
+        noise = np.zeros((40, case.stages, 4 + 3))
+        draw_block(setting.problem, 3, 0, noise)
+        demand = noise[:, :, 4:] * setting.units.energy
+    table = done.table
+    for b, bus in enumerate(case.buses):
+        energy = table[f"deficit_{bus.name}"].copy()
+        for kind, plants in (("hydro", data["hydros"]), ("thermal", data["thermals"])):
+            for plant in plants:
+                if plant["bus"] == b:
+                    energy += table[f"generation_{kind}_{plant['name']}"]
+        for line in case.lines:
+            sign = (line.target == b) - (line.source == b)
+            energy += sign * table[f"exchange_{line.name}"]
+        excess = energy - demand[:, :, b]
+        assert excess.min() >= -1e-9 * demand.max()
+        paid = excess > 1e-6 * demand.max()
+        price = table[f"spot_price_{bus.name}"]
+        assert price.max() <= bus.deficit[-1].cost * (1.0 + 1e-9)
+        assert price[paid] == pytest.approx(-bus.excess_cost)
+    assert sum(a for n, a in table.items() if n.startswith("deficit")).max() > 0.0
+    save_fans(done, tmp_path / "fans.svg")
+    assert "median at B2" in (tmp_path / "fans.svg").read_text()
 
 
 def test_water_and_energy_are_balanced_and_priced(cases, comm, policies):

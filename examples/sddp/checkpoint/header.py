@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from case.data import Case
 
 MAGIC = b"cobre_comm SDDP checkpoint"
-VERSION = 3
+VERSION = 4
 
 
 class CheckpointError(ValueError):

@@ -9,8 +9,8 @@ import numpy as np
 from case.data import Bus, Case, Hydro, Line, Thermal
 from compiled import compiled_by_one
 from simplex.dual import OPTIMAL
-from stage.failure import describe_failure
 from stage.columns import columns_of
+from stage.failure import describe_failure
 from stage.units import Units
 from training.cuts import SharedCuts
 from training.plan import Block

@@ -138,7 +138,7 @@ def ceilings(case: Case, units: Units, upper: np.ndarray, noise: np.ndarray) -> 
     """Return `Problem.ceiling`.
 
     Spill cannot exceed the water that there is, nor a deficit the demand, nor an excess all that
-    plants can give. Water is bought for reservoirs, turbines and limits, and where inflows are negative.
+    plants can give. Water is bought for reservoirs, turbines, limits and negative inflows.
     """
     at, ceiling = columns_of(case), np.full(upper.shape[1], np.inf)
     inflow, demand = noise[:, : at.theta], noise[:, at.theta :]

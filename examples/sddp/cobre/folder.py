@@ -28,7 +28,7 @@ LACKED = {
     "system/pumping_stations.json": "pumping stations",
     "system/energy_contracts.json": "contracts",
     "system/fpha_hyperplanes.parquet": "FPHA",
-    "scenarios/inflow_history.parquet": "a history of inflows, to which Cobre fits a model",
+    "scenarios/inflow_history.parquet": "a model fitted to past inflows",
     "scenarios/inflow_ar_coefficients.parquet": PAST,
     "scenarios/inflow_annual_component.parquet": PAST,
     "scenarios/external_inflow_scenarios.parquet": "external scenarios",
@@ -118,6 +118,8 @@ class Folder:
     def json(self, file: str) -> Field:
         """Return what is in a JSON file."""
         label = f"{self.name}/{file}"
+        if not self.has(file):
+            raise CaseError(label, "the file", "nothing", "this file of a case of Cobre's")
         try:
             return Field(label, "", json.loads((self.path / file).read_text(encoding="utf-8")))
         except (ValueError, RecursionError) as error:

@@ -213,14 +213,13 @@ class Hydros:
         )
         limits = []
         for kind, values in bounds.items():
-            limited = kind == "outflow" and np.isfinite(above).all()
-            if limited or (values > 0.0).any():
+            if (values > 0.0).any():
                 price = self._price(field, f"{kind}_violation_below_cost", "prices of limits")
-                limit = self._limit(kind, values, price)
-                if limited:
-                    cost = self._price(field, "outflow_violation_above_cost", "prices of limits")
-                    limit |= {"most": self._volume(above), "above_cost": cost}
-                limits.append(limit)
+                limits.append(self._least(kind, values, price))
+        if np.isfinite(above).all():
+            price = self._price(field, "outflow_violation_above_cost", "prices of limits")
+            most = self._volume(above)
+            limits.append({"of": "outflow", "most": most, "below_cost": 0.0, "above_cost": price})
         if (power > 0.0).any():
             limits.append(self._least_power(field, power))
         return limits
@@ -233,13 +232,13 @@ class Hydros:
         )
         rho = np.maximum(rho, 1e-9)
         price = self.prices.of(field, "generation_violation_below_cost") * rho / WATER
-        return self._limit(
+        return self._least(
             "turbined", power / rho, float(self.study.constant(price, "prices of limits"))
         )
 
-    def _limit(self, kind: str, least: np.ndarray, price: float) -> dict[str, Any]:
-        """Return a limit without an upper bound."""
-        return {"of": kind, "least": self._volume(least), "below_cost": price, "above_cost": 0.0}
+    def _least(self, kind: str, flow: np.ndarray, price: float) -> dict[str, Any]:
+        """Return the limit of a least flow [T]."""
+        return {"of": kind, "least": self._volume(flow), "below_cost": price, "above_cost": 0.0}
 
     def _volume(self, flow: np.ndarray) -> float | list[float]:
         """Return the hm3 of a flow [T]."""

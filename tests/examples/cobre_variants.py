@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 CASES = Path(__file__).parent / "cobre_cases"
+BOUNDS = json.loads((CASES / "bounds.json").read_text())
 BLOCKS = (200.0, 344.0, 144.0), (250.0, 310.0, 184.0)
 
 

@@ -146,8 +146,10 @@ class Hydros:
         folder.lack_if({"hydros with several unit groups": len(groups) > 1})
         for group in groups:
             folder.known(group, {"id", "name", "bus_id", *TURBINE})
-            least = [group.get(n).number() for n in TURBINE if n.startswith("min")]
-            folder.lack_if({"unit groups with least flows or powers": any(least)})
+            least = [n for n in TURBINE if n.startswith("min")]
+            own = field.get("generation")
+            more = any(group.get(n).number() > own.get(n).number() for n in least)
+            folder.lack_if({"unit groups with larger least flows than their hydros": more})
         study.check_life(field)
 
     def _price(self, field: Field, name: str, what: str) -> float:

@@ -30,6 +30,7 @@ def check(case: Case) -> None:
         "costs that count more in a later stage": any(
             after > before for before, after in pairwise(case.discount)
         ),
+        "costs of the first stage that are discounted": case.discount[0] != 1.0,
         **not_written(case),
     }
     told = [feature for feature, is_there in missing.items() if is_there]

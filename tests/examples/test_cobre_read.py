@@ -10,7 +10,16 @@ from case.fields import CaseError
 from cobre.__main__ import main
 from cobre.folder import NotFromCobre
 from cobre.read import read_folder
-from cobre_variants import BOUNDS, CASES, VARIANTS, edit, first_stages, make_variant, rows, statistics
+from cobre_variants import (
+    BOUNDS,
+    CASES,
+    VARIANTS,
+    edit,
+    first_stages,
+    make_variant,
+    rows,
+    statistics,
+)
 from conftest import EXAMPLE
 from training.run import run_training
 

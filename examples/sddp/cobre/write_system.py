@@ -116,9 +116,7 @@ def hydro(index: int, plant: Hydro) -> dict[str, Any]:
             "max_outflow_m3s": bounds.get("max_outflow_m3s"),
         },
         "generation": {"model": "constant_productivity", **limits},
-        "unit_groups": [
-            {"id": 0, "name": "all", "bus_id": turbine.bus, **limits}
-        ],
+        "unit_groups": [{"id": 0, "name": "all", "bus_id": turbine.bus, **limits}],
         "penalties": {"spillage_cost": plant.spill_cost / HOURS, **prices},
     }
 

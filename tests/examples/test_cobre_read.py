@@ -61,10 +61,10 @@ def test_the_first_stages_of_4ree_reach_the_bound_of_cobre(tmp_path, comm):
 
 
 @pytest.mark.slow
-def test_4ree_is_trained_as_far_as_by_cobre(comm):
+def test_4ree_comes_as_near_its_optimum_as_cobre(comm):
     # Neither bound has settled by then, and each program samples its own trajectories.
-    training = run_training(SHIPPED / "4ree", comm, iterations=256, trajectories=4)
-    assert training.lower_bound[-1] == pytest.approx(BOUNDS["4ree"]["bound"], rel=3e-5)
+    training = run_training(SHIPPED / "4ree", comm, iterations=1000, trajectories=4)
+    assert training.lower_bound[-1] == pytest.approx(BOUNDS["4ree"]["bound"], rel=3e-6)
 
 
 def hydro(**fields):

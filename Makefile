@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 FAULTS ?= 5000
 SEED ?= 1
 
-.PHONY: demo demo-large quick test test-all campaign check docs docs-external release-check places model bench bench-short bench-full bench-tcp bench-mpi bench-cobre clean
+.PHONY: demo demo-large quick test test-all campaign check docs docs-external release-check places model bench bench-short bench-full bench-tcp bench-mpi bench-cobre bench-stage clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -126,12 +126,18 @@ bench-tcp: $(VENV)/.peers  ## the tcp backend beside Open MPI over sockets: docs
 
 $(COBRE_VENV)/.cobre:
 	test -x $(COBRE_VENV)/bin/python || $(COBRE_PYTHON) -m venv $(COBRE_VENV)
-	$(COBRE_VENV)/bin/python -m pip install --quiet cobre-python==0.18 pyarrow
+	$(COBRE_VENV)/bin/python -m pip install --quiet cobre-python==0.18 pyarrow highsbox==1.15.1
 	touch $@
 
-bench-cobre: $(VENV)/.test $(COBRE_VENV)/.cobre  ## the SDDP example beside Cobre, on the same cases and openings (needs Python 3.12)
+bench-cobre: $(VENV)/.test $(COBRE_VENV)/.cobre  ## the SDDP example beside Cobre, on the same cases and openings: docs/benchmarks/cobre.md (needs Python 3.12)
 	@mkdir -p bench/results
 	$(BIN)/python -m bench.cobre --python $(COBRE_VENV)/bin/python --out bench/results/cobre.json
+	$(BIN)/python -m bench.cobre.page bench/results/cobre.json
+
+bench-stage: $(VENV)/.test $(COBRE_VENV)/.cobre  ## one stage problem of the SDDP example beside HiGHS from C: docs/benchmarks/cobre.md (needs a C compiler)
+	@mkdir -p bench/results
+	$(BIN)/python -m bench.cobre.stage --python $(COBRE_VENV)/bin/python --out bench/results/stage.json
+	$(BIN)/python -m bench.cobre.page bench/results/stage.json
 
 bench-mpi: $(VENV)/.peers  ## the mpi backend beside mpi4py and numba-mpi: docs/benchmarks/mpi.md
 	@mkdir -p bench/results

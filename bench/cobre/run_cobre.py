@@ -6,7 +6,6 @@ It imports nothing of this repository, whose packages that Python does not have.
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -36,7 +35,6 @@ def main(folder: Path, threads: int, out: Path) -> None:
         "cpu_s": cpu_s,
         "solves": sum(solver["lp_solves"]),
         "solving_s": sum(solver["solve_time_ms"]) / 1000,
-        "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "bounds": bounds,
         "seconds": seconds,
     }

@@ -2,7 +2,8 @@
 
 A file of rows begins with a line of JSON about its rank, padded to whole rows. A Chrome
 trace is one array of events, so traces of several ranks become one by ``jq -s add``. Times are
-microseconds since :data:`EPOCH_S`: so short that a JSON number still tells nanoseconds apart.
+microseconds since :data:`EPOCH_S`, with three decimals. They are made of whole nanoseconds, for a
+float64 tells single ones apart for 104 days only.
 
 Source: "Trace Event Format" (Chromium), JSON Array Format, complete events.
 """
@@ -142,10 +143,12 @@ def _named(kind: str, about: Mapping[str, Any], said: Mapping[str, Any]) -> str:
 
 def _failure(about: Mapping[str, Any], failed: PastCall | None) -> Iterator[str]:
     if failed is not None:
-        at = (failed.entered_ns + about["unix_ns"] - _EPOCH_NS) * 1e-3
-        event = {"name": f"{failed.operation} (failed)", "ph": "i", "s": "t", "ts": round(at, 3)}
-        place = {"pid": about["rank"], "tid": about["communicator"]}
-        yield json.dumps({**event, **place, "args": {"call": failed.number}})
+        at = failed.entered_ns + about["unix_ns"] - _EPOCH_NS
+        yield (
+            f'{{"name":"{failed.operation} (failed)","ph":"i","s":"t","ts":{_in_us(at)},'
+            f'"pid":{about["rank"]},"tid":{about["communicator"]},'
+            f'"args":{{"call":{failed.number}}}}}'
+        )
 
 
 def _phases(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
@@ -155,44 +158,46 @@ def _phases(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
         letters = row.tobytes()[NAME_OFFSET : NAME_OFFSET + NAME_BYTES]
         names[int(row[1])] = letters.rstrip(b"\0").decode(errors="replace")
     left = rows[rows[:, 0] == PHASE_LEFT]
-    # Spans end where others begin: rounded, they must not overlap.
-    times = (np.round(_microseconds(left[:, at], rows, about["unix_ns"]), 3) for at in (4, 5))
+    times = (_nanoseconds(left[:, at], rows, about["unix_ns"]) for at in (4, 5))
     place = f'"pid":{about["rank"]},"tid":{about["communicator"]}'
     for number, begin, end in zip(left[:, 1].tolist(), *times, strict=True):
         name = json.dumps(names.get(number, f"phase {number}"))
         yield (
-            f'{{"name":{name},"cat":"phase","ph":"X","ts":{begin:.3f},"dur":{end - begin:.3f},'
-            f"{place}}}"
+            f'{{"name":{name},"cat":"phase","ph":"X","ts":{_in_us(begin)},'
+            f'"dur":{_in_us(end - begin)},{place}}}'
         )
 
 
 def _calls(about: Mapping[str, Any], rows: NDArray[np.int64]) -> Iterator[str]:
     calls = rows[rows[:, 0] > 0]
-    times = (_microseconds(calls[:, column], rows, about["unix_ns"]) for column in (4, 5, 6))
+    times = (_nanoseconds(calls[:, column], rows, about["unix_ns"]) for column in (4, 5, 6))
     place = f'"pid":{about["rank"]},"tid":{about["communicator"]}'
     for call, entered, left, came in zip(calls.tolist(), *times, strict=True):
         number, signature, count, size_bytes, _, _, waited, last = call
         name, details = _described(signature)
         yield (
-            f'{{"name":"{name}","ph":"X","ts":{entered:.3f},"dur":{left - entered:.3f},{place},'
-            f'"args":{{"call":{number},"count":{count},"bytes":{size_bytes}{details}}}}}'
+            f'{{"name":"{name}","ph":"X","ts":{_in_us(entered)},"dur":{_in_us(left - entered)},'
+            f'{place},"args":{{"call":{number},"count":{count},"bytes":{size_bytes}{details}}}}}'
         )
         if waited:
             yield (
-                f'{{"name":"wait for rank {last}","ph":"X","ts":{entered:.3f},'
-                f'"dur":{came - entered:.3f},{place}}}'
+                f'{{"name":"wait for rank {last}","ph":"X","ts":{_in_us(entered)},'
+                f'"dur":{_in_us(came - entered)},{place}}}'
             )
 
 
-def _microseconds(
-    ticks: NDArray[np.int64], rows: NDArray[np.int64], unix_ns: int
-) -> NDArray[np.float64]:
-    """Return microseconds since the epoch, interpolated between the moments of the trace."""
+def _nanoseconds(ticks: NDArray[np.int64], rows: NDArray[np.int64], unix_ns: int) -> list[int]:
+    """Return nanoseconds since the epoch, interpolated between the moments of the trace."""
     moments = rows[rows[:, 0] == MOMENT]
     first_tick, first_ns = int(moments[0, 1]), int(moments[0, 2])
     since = np.interp(ticks - first_tick, moments[:, 1] - first_tick, moments[:, 2] - first_ns)
-    times: NDArray[np.float64] = (since + (first_ns + unix_ns - _EPOCH_NS)) * 1e-3
+    times: list[int] = (np.rint(since).astype(np.int64) + (first_ns + unix_ns - _EPOCH_NS)).tolist()
     return times
+
+
+def _in_us(ns: int) -> str:
+    """Return nanoseconds as a JSON number of microseconds."""
+    return f"{ns // 1000}.{ns % 1000:03d}"
 
 
 @functools.cache

@@ -48,6 +48,10 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         "--checkpoint-every", type=int, default=10, metavar="N",
         help="iterations between two checkpoints (default: 10)",
     )  # fmt: skip
+    parser.add_argument(
+        "--select-cuts", action="store_true",
+        help="delete the cuts that are the highest at none of the latest points of their stage",
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON")
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="plot the convergence (.png, .pdf, .svg)"
@@ -90,7 +94,7 @@ def train(comm: Any, case: Case, arguments: argparse.Namespace) -> Training:
     """Train the case, and show the iterations unless `--quiet` is set."""
     options = Options(
         arguments.iterations, arguments.forward_passes, arguments.seed, arguments.gap,
-        arguments.checkpoint, arguments.checkpoint_every,
+        arguments.checkpoint, arguments.checkpoint_every, arguments.select_cuts,
     )  # fmt: skip
     if arguments.quiet:
         return run_case(case, comm, options)

@@ -17,6 +17,7 @@ RUNS = [
 ]
 ALL = ()
 FEW = ("--iterations", "5", "--forward-passes", "5")  # uneven blocks; of seven ranks some are idle
+SELECT = ("--iterations", "20", "--forward-passes", "5", "--select-cuts")
 MOST = {"gen_h8_t12_k10": ("--iterations", "40")}  # a fifth of its default, and enough
 SMALL = "gen_h4_t5_k3"
 CASES = [path.stem for path in sorted(example_folder().glob("cases/*.json"))]
@@ -26,6 +27,8 @@ EVERY_DAY = [
     ("tcp:0,0,1,1", 4, SMALL, FEW),
     ("mpi-openmpi", 2, SMALL, FEW),
     ("mpi-mpich:0,1,2", 3, SMALL, FEW),
+    ("shm", 3, SMALL, SELECT),
+    ("tcp:0,0,1,1", 4, SMALL, SELECT),
 ]
 # Every case with every number of ranks and every way to speak; every backend and layout once.
 CHOSEN = pairs(
@@ -39,6 +42,7 @@ CHOSEN = pairs(
 FULL = [
     *((run["backend"], run["ranks"], run["case"], MOST.get(run["case"], ALL)) for run in CHOSEN),
     *((backend, ranks, SMALL, FEW) for backend in BACKENDS for ranks in (3, 7)),
+    *((backend, ranks, SMALL, SELECT) for backend, ranks in RUNS),
 ]
 # The example starts no threads of its own; these bound what NumPy and numba might use.
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")

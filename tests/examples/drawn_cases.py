@@ -1,6 +1,7 @@
 """Cases of any size, drawn by number, and the results of training them."""
 
 import json
+from unittest import mock
 
 import numpy as np
 from case.random_case import Shape, generate
@@ -33,3 +34,13 @@ def train_drawn(comm, numbers):
         bounds = [bound.hex() for bound in training.lower_bound]
         results.append((number, bounds, training.cuts_sha256))
     return results
+
+
+def train_selected(comm, ring, iterations=12, checkpoint=None):
+    """Return bounds, numbers of cuts and their digest, selected by so many points of a stage."""
+    case = case_of(Shape(6, 4, 8, 6), 1)
+    options = Options(iterations, trajectories=13, checkpoint=checkpoint, select=True)
+    with mock.patch("training.plan.REMEMBERED", ring):
+        training = run_case(case, comm, options)
+    bounds = [bound.hex() for bound in training.lower_bound]
+    return bounds, training.trace["cuts"].tolist(), training.cuts_sha256

@@ -34,10 +34,11 @@ def resumed_alike(cases, comm, path, name, stop, **options):
     assert resumed.upper_bound_half_width == whole.upper_bound_half_width
 
 
+@pytest.mark.parametrize("select", [False, True])
 @pytest.mark.parametrize("stop", [0, 1, 7])
-def test_a_training_in_two_parts_has_the_bits_of_one(cases, comm, tmp_path, stop):
+def test_a_training_in_two_parts_has_the_bits_of_one(cases, comm, tmp_path, stop, select):
     path = tmp_path / "half.ckpt"
-    resumed_alike(cases, comm, path, LARGE, stop, iterations=8, trajectories=5)
+    resumed_alike(cases, comm, path, LARGE, stop, iterations=8, trajectories=5, select=select)
     assert [file.name for file in tmp_path.iterdir()] == ["half.ckpt"]
 
 
@@ -58,6 +59,7 @@ def test_a_finished_training_has_nothing_left_to_do(cases, comm, tmp_path):
         (SMALL, {"seed": 4}, "of --seed 0, not 4"),
         (SMALL, {"trajectories": 3}, "of --forward-passes 16, not 3"),
         (SMALL, {"iterations": 2}, "has 3 iterations, more than"),
+        (SMALL, {"select": True}, "a training without --select-cuts, not with --select-cuts"),
     ],
 )
 def test_a_checkpoint_of_something_else_is_refused_and_kept(
@@ -69,6 +71,13 @@ def test_a_checkpoint_of_something_else_is_refused_and_kept(
     with pytest.raises(UsageError, match=text):
         run_training(cases / f"{name}.json", comm, **{"iterations": 5, **options}, checkpoint=path)
     assert path.read_bytes() == before
+
+
+def test_a_checkpoint_of_selected_cuts_is_refused_where_all_are_kept(cases, comm, tmp_path):
+    path, case = tmp_path / "small.ckpt", cases / f"{SMALL}.json"
+    run_training(case, comm, iterations=3, checkpoint=path, select=True)
+    with pytest.raises(UsageError, match="with --select-cuts, not without --select-cuts; go on"):
+        run_training(case, comm, iterations=5, checkpoint=path)
 
 
 def cut(data):

@@ -21,31 +21,35 @@ from training.share import shared_setting
 from tests.command import python
 
 SMALL, LARGE = "gen_h4_t5_k3", "gen_h8_t12_k10"
+SELECTED = "selected"  # the small case, its cuts selected
 
 
 @pytest.fixture(scope="module")
 def policies(cases, comm, tmp_path_factory):
-    """Return a folder with the policies of two cases, one of them optimal."""
+    """Return a folder with the policies of two cases, those of the small one optimal."""
     folder = tmp_path_factory.mktemp("policies")
-    for name, options in ((SMALL, {}), (LARGE, {"iterations": 20})):
-        run_training(cases / f"{name}.json", comm, checkpoint=folder / name, **options)
+    options = {"iterations": 20, "checkpoint": folder / LARGE}
+    run_training(cases / f"{LARGE}.json", comm, **options)
+    for name, select in ((SMALL, False), (SELECTED, True)):
+        run_training(cases / f"{SMALL}.json", comm, checkpoint=folder / name, select=select)
     return folder
 
 
-def evaluated(cases, comm, policies, name, scenarios):
+def evaluated(cases, comm, policies, name, scenarios, policy=None):
     case = parse_case((cases / f"{name}.json").read_bytes(), name)
     with shared_setting(comm, case) as setting:
-        return evaluate(setting, policies / name, scenarios, 0.9)
+        return evaluate(setting, policies / (policy or name), scenarios, 0.9)
 
 
-def test_an_optimal_policy_costs_the_optimum_over_all_paths(cases, comm, policies):
+@pytest.mark.parametrize("policy", [SMALL, SELECTED])
+def test_an_optimal_policy_costs_the_optimum_over_all_paths(cases, comm, policies, policy):
     case = parse_case((cases / f"{SMALL}.json").read_bytes(), SMALL)
     paths = list(itertools.product(*(range(len(p)) for p in case.probabilities)))
     weights = [np.prod([case.probabilities[t][k] for t, k in enumerate(p)]) for p in paths]
     assert np.ptp(weights) < 1e-12, "the paths of this case are equally likely"
     inflows = np.array([[case.inflows[t][k] for t, k in enumerate(p)] for p in paths])
     demand = np.array([[case.demand[t][k] for t, k in enumerate(p)] for p in paths])
-    done = evaluated(cases, comm, policies, SMALL, Given(inflows, demand, "all"))
+    done = evaluated(cases, comm, policies, SMALL, Given(inflows, demand, "all"), policy)
     assert done.statistics.mean == pytest.approx(case.known, rel=1e-6)
 
 

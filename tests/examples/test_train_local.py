@@ -37,9 +37,10 @@ def train_data(data, comm, **options):
     return run_case(parse_case(json.dumps(data).encode(), "case.json"), comm, Options(**options))
 
 
+@pytest.mark.parametrize("select", [False, True])
 @pytest.mark.parametrize("name", SMALL)
-def test_reference_optimum_is_reached(cases, comm, name):
-    training = run_training(cases / f"{name}.json", comm)
+def test_reference_optimum_is_reached(cases, comm, name, select):
+    training = run_training(cases / f"{name}.json", comm, select=select)
     known = training.case.known
     assert training.lower_bound[-1] == pytest.approx(known, rel=1e-6)
     assert max(training.lower_bound) <= known * (1.0 + 1e-9)
@@ -68,12 +69,12 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("seed", "select"), [(1, False), (2, False), (1, True)])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_generated_optimum_is_that_of_the_extensive_form(comm, shape, seed):
+def test_generated_optimum_is_that_of_the_extensive_form(comm, shape, seed, select):
     data = generate(shape, seed)
     optimum = extensive_form(parse_case(json.dumps(data).encode(), "case.json"))
-    training = train_data(data, comm)
+    training = train_data(data, comm, select=select)
     assert training.lower_bound[-1] == pytest.approx(optimum, rel=1e-6)
     assert max(training.lower_bound) <= optimum * (1.0 + 1e-9)
 
@@ -164,6 +165,7 @@ def test_script_trains_and_writes(cases, tmp_path):
     result = json.loads(out.read_text())
     assert float.fromhex(result["lower_bound"][-1]) == pytest.approx(23.75, rel=1e-6)
     assert len(result["cuts_sha256"]) == 64
+    assert result["select_cuts"] is False
     assert plot.read_bytes()[:4] == b"\x89PNG"
 
 

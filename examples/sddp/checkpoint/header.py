@@ -2,7 +2,8 @@
 
 The file begins with the line `MAGIC` and the version, and a line of JSON (`Header`). Numbers of 8
 bytes follow as they lie in memory, and the SHA-256 of all that. The numbers are the trace, the
-reference volumes of each stage, and the cuts of each stage, coefficient by coefficient.
+reference volumes of each stage, and the cuts of each stage, coefficient by coefficient. If cuts are
+selected, the points of each stage follow, with the highest cuts at them, row by row.
 """
 
 import hashlib
@@ -10,9 +11,10 @@ import json
 from dataclasses import asdict, dataclass
 
 from case.data import Case
+from stage.points import FIELDS
 
 MAGIC = b"cobre_comm SDDP checkpoint"
-VERSION = 4
+VERSION = 5
 
 
 class CheckpointError(ValueError):
@@ -30,15 +32,23 @@ class Header:
     hydros: int
     iterations: int
     counts: list[int]
+    ring: int  # of `Plan`
+    seen: list[int]  # of `Points`
 
     def encode(self) -> bytes:
         """Return the two lines at the beginning of the file."""
         return b"%s %d\n%s\n" % (MAGIC, VERSION, json.dumps(asdict(self)).encode())
 
+    def points(self) -> list[int]:
+        """Return how many points of each stage there are."""
+        return [min(seen, self.ring) for seen in self.seen]
+
     def numbers(self, fields: int) -> int:
         """Return how many numbers follow; a record of the trace has so many `fields`."""
         reference = len(self.counts) * self.hydros
-        return self.iterations * fields + reference + sum(self.counts) * (self.hydros + 1)
+        cuts = sum(self.counts) * (self.hydros + 1)
+        points = sum(self.points()) * (self.hydros + FIELDS)
+        return self.iterations * fields + reference + cuts + points
 
 
 def decode(data: bytes) -> Header:

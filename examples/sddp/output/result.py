@@ -52,6 +52,7 @@ def write_result(training: Training, seed: int, path: Path) -> None:
         "resumed_after": training.resumed_after,
         "seed": seed,
         "forward_passes": training.plan.trajectories,
+        "select_cuts": training.plan.ring > 0,
         "stopped": training.stopped,
         **bounds,
         "cuts_sha256": training.cuts_sha256,

@@ -1,11 +1,14 @@
-"""The cuts of a node in shared memory: one copy, which the ranks of the node write together."""
+"""The cuts of a node in shared memory, and the points by which they are selected."""
 
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from typing import BinaryIO
 
 import numpy as np
+from stage.points import FIELDS, Points
 from stage.pool import BLOCK, Pool
 
-from training.plan import block_of
+from training.growing import GrowingRows
+from training.plan import Plan
 from training.share import Setting
 
 ROOM = 256
@@ -21,49 +24,75 @@ class SharedCuts:
     ----------
     pool : Pool
         Its `coef` is a view of the region; `count` starts at zero.
-    region : SharedRegion
-        Fence it after cuts were written and before they are read.
+    memory : GrowingRows
+        Fence its region after cuts were written and before they are read.
     """
 
     def __init__(self, setting: Setting) -> None:
         stages, hydros = setting.problem.cost.shape[0], setting.problem.start.size
-        self._comm, node = setting.comm, setting.node
-        self.region, coef = self._allocate(stages, hydros + 1, ROOM)
+        node, self.memory = setting.node, GrowingRows(setting, hydros + 1, ROOM)
         count, value = np.zeros(stages, np.int64), np.zeros(BLOCK)
+        coef = self.memory.rows
         self.pool = Pool(coef, count, value, writer=node.rank, writers=node.size)
 
-    def _allocate(self, stages: int, width: int, capacity: int) -> tuple[Any, np.ndarray]:
-        region = self._comm.create_shared_region((stages, width, capacity))
-        return region, region.block(0, stages)
-
     def make_room(self, extra: int) -> None:
-        """Make room for `extra` more cuts in every stage; each rank moves its share of the rows."""
-        old, old_region = self.pool.coef, self.region
-        stages, width, capacity = old.shape
-        needed = int(self.pool.count.max()) + extra
-        if needed <= capacity:
-            return
-        self.region, coef = self._allocate(stages, width, max(needed, capacity + capacity // 2))
-        rows = slice(*block_of(stages * width, self.pool.writer, self.pool.writers))
-        coef.reshape(stages * width, -1)[rows, :capacity] = old.reshape(-1, capacity)[rows]
-        self.region.fence()
-        self.pool = self.pool._replace(coef=coef)
-        old_region.close()
+        """Make room for `extra` more cuts in every stage."""
+        self.memory.make_room(int(self.pool.count.max()) + extra)
+        self.pool = self.pool._replace(coef=self.memory.rows)
 
-    def load(self, counts: list[int], file: BinaryIO | None) -> None:
-        """Fill the pool of every node from `file`, which rank 0 alone reads.
-
-        Rank 0 reads directly into the region of its own node.
-        """
+    def load(self, counts: Sequence[int], file: BinaryIO | None) -> None:
+        """Fill the pool of every node from `file`, which rank 0 alone reads."""
         self.make_room(max(counts) + ROOM)
-        for t, count in enumerate(counts):
-            for coefficients in self.pool.coef[t, :, :count] if count else ():
-                if file is not None:
-                    file.readinto(coefficients)
-                self._comm.broadcast(coefficients, 0)
-        self.region.fence()
+        self.memory.load(counts, file)
         self.pool.count[:] = counts
 
     def close(self) -> None:
         """Close the region."""
-        self.region.close()
+        self.memory.close()
+
+
+class SharedPoints:
+    """The points at which cuts are compared, in a shared region; none if all cuts are kept.
+
+    All ranks of the communicator create it, make room, load and close it together. The fence that
+    shows the cuts shows the points too.
+
+    Attributes
+    ----------
+    points : Points
+        Its `at` is a view of the region; `seen` starts at zero.
+    """
+
+    def __init__(self, setting: Setting, plan: Plan, kept: np.ndarray) -> None:
+        stages, hydros = setting.problem.cost.shape[0], setting.problem.start.size
+        self._plan, self.memory = plan, GrowingRows(setting, hydros + FIELDS, min(plan.ring, ROOM))
+        seen, place = np.zeros(stages, np.int64), np.zeros(0, np.int64)
+        self.points = Points(self.memory.rows, seen, kept, place)
+
+    @property
+    def counts(self) -> list[int]:
+        """The number of points of each stage."""
+        return [min(int(seen), self._plan.ring) for seen in self.points.seen]
+
+    def make_room(self, pool: Pool) -> None:
+        """Make room for the points of an iteration, and for numbers of the cuts of `pool`."""
+        if self._plan.ring == 0:
+            return
+        self.memory.make_room(min(max(self.counts) + self._plan.trajectories, self._plan.ring))
+        place = self.points.place
+        if place.size < pool.coef.shape[2]:
+            place = np.zeros(pool.coef.shape[2], np.int64)
+        self.points = self.points._replace(at=self.memory.rows, place=place)
+
+    def load(self, seen: Sequence[int], pool: Pool, file: BinaryIO | None) -> None:
+        """Fill the points of every node from `file`, where it has them; `pool` has its cuts."""
+        self.points.seen[:] = seen
+        self.make_room(pool)
+        # The rank that selects from a stage reads how many cuts are old: it writes so itself.
+        mine = slice(pool.writer, None, pool.writers)
+        self.points.kept[mine] = pool.count[mine]
+        self.memory.load(self.counts, file)
+
+    def close(self) -> None:
+        """Close the region."""
+        self.memory.close()

@@ -43,12 +43,13 @@ class Items:
             (rows, stages * hydros + TAIL),
             (rows, hydros + CUT_TAIL),
             (stages, basis_words(lp)),
+            (stages,),
         )
         ends = np.cumsum([math.prod(shape) for shape in shapes])
         self.region = comm.create_shared_region(int(ends[-1]), np.float64)
         views = np.split(self.region.block(0, self.region.count), ends[:-1])
-        trial, cuts, room = (v.reshape(shape) for v, shape in zip(views, shapes, strict=True))
-        self.shared = Shared(trial, cuts, stacked(lp, room))
+        trial, cuts, room, kept = (v.reshape(s) for v, s in zip(views, shapes, strict=True))
+        self.shared = Shared(trial, cuts, stacked(lp, room), kept)
         self.work = comm.create_work(rows * stages)
         self._by_steps = np.arange(rows * stages).reshape(rows, stages).T.ravel()
         self.spans = np.zeros((comm.size, 2), np.int64)

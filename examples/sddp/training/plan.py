@@ -12,6 +12,9 @@ from stage.problem import Problem
 
 from training.sampling import count_paths, stride_of
 
+REMEMBERED = 2048
+"""The number of points of each stage by which its cuts are selected."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -22,6 +25,7 @@ class Options:
     whole scenario tree if that is small, else 16. `gap`: stop when the simulated mean plus its
     95 % half-width is this close to the bound, relatively. `checkpoint`: a file to go on from if it
     exists, written again after every so many iterations (`checkpoint_every`) and at the end.
+    `select`: delete the cuts that are the highest at none of the latest points (`stage.points`).
     """
 
     iterations: int | None = None
@@ -30,6 +34,7 @@ class Options:
     gap: float | None = None
     checkpoint: Path | None = None
     checkpoint_every: int = 10
+    select: bool = False
 
 
 class Plan(NamedTuple):
@@ -40,6 +45,7 @@ class Plan(NamedTuple):
     paths: int  # paths of the scenario tree if they are walked one by one, else 0
     stride: int
     mixed: int  # 1: every second trajectory explores
+    ring: int  # points of a stage by which cuts are selected; 0: all cuts are kept
 
 
 class Block(NamedTuple):
@@ -67,4 +73,5 @@ def make_plan(problem: Problem, options: Options) -> Plan:
         paths=paths,
         stride=stride_of(paths) if paths else 1,
         mixed=1 if uneven and not paths and trajectories > 1 else 0,
+        ring=REMEMBERED if options.select else 0,
     )

@@ -1,5 +1,6 @@
 """Write the state of a training between two iterations to a checkpoint, and read it back."""
 
+import contextlib
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 from checkpoint.file import read_header, verify, write_checkpoint
 from checkpoint.header import CheckpointError, Header, digest_of
 
-from training.cuts import SharedCuts
+from training.cuts import SharedCuts, SharedPoints
 from training.loop.memory import TRACE
 from training.plan import Plan
 from training.share import Setting, UsageError, tell
@@ -32,7 +33,8 @@ def find_checkpoint(setting: Setting, path: Path, plan: Plan | None = None) -> H
     ------
     UsageError
         On every rank the same, if the file is no whole checkpoint, or one of another case or, where
-        there is a `plan`, of another seed or number of forward passes.
+        there is a `plan`, of another seed or number of forward passes, or one whose cuts were
+        selected where they are kept now, or kept where they are selected.
     """
     told = _judge(setting, path, plan) if setting.comm.rank == 0 else (NOTHING, b"")
     kind, data = tell(setting.comm, *told)
@@ -56,24 +58,35 @@ def _judge(setting: Setting, path: Path, plan: Plan | None) -> tuple[int, bytes]
         wrong = f"--seed {header.seed}, not {plan.seed}"
     elif plan is not None and header.trajectories != plan.trajectories:
         wrong = f"--forward-passes {header.trajectories}, not {plan.trajectories}"
+    elif plan is not None and header.ring != plan.ring:
+        now, then = (
+            f"with{'' if ring else 'out'} --select-cuts" for ring in (plan.ring, header.ring)
+        )
+        wrong = f"a training {then}, not {now}"
     if wrong:
         text = f"the checkpoint {path} is of {wrong}; go on as it was made, or name another file"
         return WRONG, text.encode()
     return FOUND, json.dumps(asdict(header)).encode()
 
 
-def load_checkpoint(setting: Setting, path: Path, header: Header, cuts: SharedCuts) -> Standing:
-    """Fill `cuts` from the checkpoint `path`; return the standing of its training."""
+def load_checkpoint(
+    setting: Setting,
+    path: Path,
+    header: Header,
+    cuts: SharedCuts,
+    points: SharedPoints | None = None,
+) -> Standing:
+    """Fill `cuts` and `points` from the checkpoint `path`; return the standing of its training."""
     comm, reference = setting.comm, np.zeros((len(header.counts), header.hydros))
     trace = np.zeros(header.iterations, TRACE)
-    if comm.rank == 0:
-        with path.open("rb") as file:
+    with path.open("rb") if comm.rank == 0 else contextlib.nullcontext() as file:
+        if file is not None:
             read_header(file)
             for array in (trace, reference):
                 file.readinto(array)
-            cuts.load(header.counts, file)
-    else:
-        cuts.load(header.counts, None)
+        cuts.load(header.counts, file)
+        if points is not None and header.ring:
+            points.load(header.seen, cuts.pool, file)
     for array in (trace, reference):
         if array.size:
             comm.broadcast(array, 0)
@@ -81,7 +94,12 @@ def load_checkpoint(setting: Setting, path: Path, header: Header, cuts: SharedCu
 
 
 def save_checkpoint(
-    setting: Setting, path: Path, plan: Plan, cuts: SharedCuts, standing: Standing
+    setting: Setting,
+    path: Path,
+    plan: Plan,
+    cuts: SharedCuts,
+    points: SharedPoints,
+    standing: Standing,
 ) -> None:
     """Write a checkpoint on rank 0; the other ranks wait, and learn whether it could.
 
@@ -92,16 +110,12 @@ def save_checkpoint(
     """
     text = b""
     if setting.comm.rank == 0:
-        pool, case = cuts.pool, setting.case
+        case, seen = setting.case, points.points.seen
         header = Header(
             case.name, digest_of(case), plan.seed, plan.trajectories, len(case.hydros),
-            len(standing.trace), [int(count) for count in pool.count],
+            len(standing.trace), cuts.pool.count.tolist(), plan.ring, seen.tolist(),
         )  # fmt: skip
-        rows = (
-            coefficients
-            for t, count in enumerate(header.counts)
-            for coefficients in pool.coef[t, :, :count]
-        )
+        rows = cuts.memory.filled(header.counts) + points.memory.filled(header.points())
         try:
             write_checkpoint(path, header, [standing.trace, standing.reference, *rows])
         except OSError as error:

@@ -15,7 +15,7 @@ from stage.pool import pool_digest
 from stage.units import Units
 
 from cobre_comm.journal.stats import PhaseStats
-from training.cuts import SharedCuts
+from training.cuts import SharedCuts, SharedPoints
 from training.items import Items
 from training.loop.memory import BACKWARD, FORWARD, TRACE, Memory, Phases, State, new_memory
 from training.loop.trainer import train
@@ -104,7 +104,9 @@ class Run:
         self.cuts = SharedCuts(setting)
         self.items = items = Items(setting.comm, problem, self.plan)
         self.memory = new_memory(problem, self.plan, items.shared, items.spans)
-        self.phases = Phases(*map(setting.comm.phase_number, Phases._fields))
+        self.points = SharedPoints(setting, self.plan, items.shared.kept)
+        names = Phases._fields if self.plan.ring else Phases._fields[:-1]
+        self.phases = Phases(**{"select": 0, **{n: setting.comm.phase_number(n) for n in names}})
         self.reference = self.memory.known
 
     def resume(self, watch: Watch) -> None:
@@ -113,7 +115,7 @@ class Run:
         header = None if path is None else find_checkpoint(self.setting, path, self.plan)
         if header is None or path is None:
             return
-        standing = load_checkpoint(self.setting, path, header, self.cuts)
+        standing = load_checkpoint(self.setting, path, header, self.cuts, self.points)
         self.reference[:] = standing.reference
         self.resumed_after = header.iterations
         for line in standing.trace:
@@ -133,6 +135,7 @@ class Run:
     def advance(self, watch: Watch) -> None:
         """Do one iteration."""
         self.cuts.make_room(self.plan.trajectories)
+        self.points.make_room(self.cuts.pool)
         self.items.begin()
         line = np.zeros(1, TRACE)
         if not self.train(line):
@@ -141,23 +144,24 @@ class Run:
 
     def train(self, trace: np.ndarray) -> bool:
         """Call the compiled iteration."""
-        state, items = (
-            State(self.setting.problem, self.cuts.pool, self.plan, self.memory, self.phases),
-            self.items,
-        )
-        comm, cuts, iteration = self.setting.comm, self.cuts.region, len(self.trace)
-        return bool(train(comm, items.work, items.region, cuts, state, iteration, trace))
+        state = State(
+            self.setting.problem, self.cuts.pool, self.plan, self.memory, self.phases,
+            self.points.points,
+        )  # fmt: skip
+        comm, items, cuts = self.setting.comm, self.items, self.cuts.memory.region
+        return bool(train(comm, items.work, items.region, cuts, state, len(self.trace), trace))
 
     def save(self) -> None:
         """Write the checkpoint, if one is asked for and it is due."""
         path, due = self.options.checkpoint, len(self.trace) % self.options.checkpoint_every == 0
         if path is not None and (due or self.stopping.reason):
             standing = Standing(self.trace, self.reference)
-            save_checkpoint(self.setting, path, self.plan, self.cuts, standing)
+            save_checkpoint(self.setting, path, self.plan, self.cuts, self.points, standing)
 
     def close(self) -> None:
         """Close the shared regions, and the work."""
         self.cuts.close()
+        self.points.close()
         self.items.close()
 
 

@@ -55,13 +55,14 @@ class Coordinator(Participant):
         expected = {
             (peer, purpose) for peer in range(1, self.size) for purpose in (tags.CONTROL, tags.DATA)
         }
-        self._accept(self._key, self._admit, expected, loopback_only=only_here)
         others = self.size - 1
+        self._accept(self._key, self._admit, expected, links=others, loopback_only=only_here)
         self._until(lambda: len(self._workers) == others, self._limit, self._why_not_attached)
         self._tell_all()
 
     def _link(self, leaders: Collection[int]) -> None:
-        """Return at once: the workers open all links, and the next exchange waits for them."""
+        """Make room for data links. The workers open them, and the next exchange waits for that."""
+        self._reserve(len(leaders) - 1)
 
     def exchange(self, part: bytes, *, last: bool = False) -> bytes:
         """Receive the parts of all workers, then send them to all."""

@@ -168,12 +168,16 @@ class Participant(abc.ABC):
             self._next_look = running_s() + LOOK_S
         return self._loop.run(done, until)
 
+    def _reserve(self, links: int) -> int:
+        """Make room for so many links; return for how many UNAUTHENTICATED connections there is."""
+        return reserve_descriptors(links, MOST_UNAUTHENTICATED + self.size)
+
     def _accept(
         self, key_of: Callable[[int], bytes], admit: Admit, expected: Set[tuple[int, int]],
-        *, loopback_only: bool = False,
+        *, links: int, loopback_only: bool = False,
     ) -> Acceptor:  # fmt: skip
-        """Begin to accept links at the listeners."""
-        most_unauthenticated = reserve_descriptors(2 * self.size, MOST_UNAUTHENTICATED + self.size)
+        """Begin to accept links at the listeners; in the end this rank has so many ``links``."""
+        most_unauthenticated = self._reserve(links)
         acceptor = Acceptor(self._loop, self._config, key_of, admit, expected, most_unauthenticated)
         acceptor.serve(self._listeners, loopback_only=loopback_only)
         self._acceptor = acceptor

@@ -140,7 +140,10 @@ class Worker(Participant):
             return
         peers = self._peers
         key = self._token + peers.secret
-        acceptor = self._accept(lambda _: key, self._admit, accepted_by(self.rank, leaders))
+        links = 2 * (len(leaders) - 1)
+        acceptor = self._accept(
+            lambda _: key, self._admit, accepted_by(self.rank, leaders), links=links
+        )
         for peer, purpose in opened_by(self.rank, leaders):
             self._open(Attempts(peer), purpose, key, [peers.endpoints[peer]].copy)
         limit_s = peers.link_timeout_ms / 1000 if peers.link_timeout_ms else math.inf

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from simplex.state import MEASURES, Basis, Lp
+from stage.points import Points
 from stage.pool import Pool
 from stage.problem import Problem
 from stage.solve import new_program
@@ -33,7 +34,7 @@ TRACE = np.dtype(
         ("lower_bound", np.float64),
         ("mean", np.float64),  # of the simulated cost
         ("half_width", np.float64),  # of its 95 % interval
-        ("cuts", np.float64),  # so far
+        ("cuts", np.float64),  # in the pool
         ("gain", np.float64),  # largest rise by a cut at its own point, summed over stages
         ("pivots", np.float64),  # of the simplex, on all ranks
         ("wall_ns", np.float64),
@@ -49,6 +50,7 @@ class Shared(NamedTuple):
     trial: np.ndarray
     cuts: np.ndarray
     references: Basis
+    kept: np.ndarray  # `Points.kept`
 
 
 class Memory(NamedTuple):
@@ -83,16 +85,18 @@ class Phases(NamedTuple):
     forward: int
     backward: int
     bound: int
+    select: int  # 0 if all cuts are kept
 
 
 class State(NamedTuple):
-    """The data of a training: problem, cuts, plan, working memory and numbers of phases."""
+    """The data of a training: problem, cuts and points, plan, memory and numbers of phases."""
 
     problem: Problem
     pool: Pool
     plan: Plan
     memory: Memory
     phases: Phases
+    points: Points
 
 
 def new_memory(problem: Problem, plan: Plan, shared: Shared, spans: np.ndarray) -> Memory:

@@ -5,7 +5,7 @@ stage points of the backward pass. What comes of an item goes to its own row, in
 ranks of a node share. Each step ends with a fence, and an allgatherv if there are several nodes; in
 the backward pass another fence follows, behind the new cuts of the pool. Then come one allreduce
 MIN of the bound and one allreduce SUM of two counts. Two exact sums give the mean and the variance
-of the simulated cost.
+of the simulated cost. If cuts are selected, a last fence shows those that are left.
 
 Rows are ordered by trajectory, of any rank, and the bounds reduced by MIN are equal on all
 ranks. Counts are whole numbers, and an exact sum does not depend on the split over ranks. So every
@@ -49,6 +49,7 @@ from training.loop.memory import (
     Memory,
     State,
 )
+from training.loop.select import count_kept, select_cuts
 
 
 @njit(**PLAIN)
@@ -188,6 +189,12 @@ def train(comm, work, region, cuts, state, iteration, trace) -> bool:  # type: i
     enter(comm, phases.bound)
     if error[0] == OK:
         waited += reduce_bounds(comm, state, line)
+    if error[0] == OK and state.plan.ring > 0:
+        enter(comm, phases.select)
+        # The collectives of the bound have ended every rank's reading of points and cuts.
+        select_cuts(state)
+        waited += fence(cuts)
+        count_kept(state.pool.count, state.points.kept)
     enter(comm, outer)
     if error[0] != OK:
         return False

@@ -1,0 +1,1 @@
+"""One stage problem solved by the SDDP example and by HiGHS from C: `make bench-stage`."""

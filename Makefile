@@ -19,8 +19,9 @@ export PYTHONDONTWRITEBYTECODE :=
 
 FAULTS ?= 5000
 SEED ?= 1
+CASES ?= 500
 
-.PHONY: demo demo-large quick test test-all campaign check docs docs-external release-check places model bench bench-short bench-full bench-tcp bench-mpi bench-cobre bench-stage clean
+.PHONY: demo demo-large quick test test-all campaign wild wild-cobre check docs docs-external release-check places model bench bench-short bench-full bench-tcp bench-mpi bench-cobre bench-stage clean
 
 $(VENV)/.examples: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "cobre_comm needs Python 3.11 or later: make PYTHON=python3.11 ...")'
@@ -68,6 +69,12 @@ test-all: $(VENV)/.test  ## every three of them together, every planted fault, l
 
 campaign: $(VENV)/.test  ## thousands of faults in real jobs, in about an hour: docs/faults.md
 	$(BIN)/python -m tests.campaign --faults $(FAULTS) --seed $(SEED) --page docs/faults.md
+
+wild: $(VENV)/.test  ## hundreds of odd cases of the SDDP example, judged beside HiGHS, in some ten minutes
+	$(BIN)/python -m tests.wild --cases $(CASES) --json build/wild.json
+
+wild-cobre: $(VENV)/.test $(COBRE_VENV)/.cobre  ## twenty more, trained to convergence by Cobre too (needs Python 3.12)
+	$(BIN)/python -m tests.wild --cases 0 --cobre $(COBRE_VENV)/bin/python --json build/wild-cobre.json
 
 check: $(VENV)/.dev  ## formatting, lint, types, the direction of imports, and the files that GitHub reads
 	$(BIN)/ruff format --check .

@@ -90,8 +90,11 @@ def fill_energy(case: Case, a: np.ndarray) -> None:
 
 
 def per_stage(rows: list[list[float]], stages: int) -> np.ndarray:
-    """Return the (T, things) array of numbers that are given by thing."""
-    return np.array(rows).reshape(len(rows), stages).T
+    """Return the (T, things) array of numbers that are given by thing.
+
+    It is a copy in C order, because code is compiled again for an array of another order.
+    """
+    return np.array(rows).reshape(len(rows), stages).T.copy()
 
 
 def stage_costs(case: Case, units: Units) -> np.ndarray:

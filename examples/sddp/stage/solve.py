@@ -90,10 +90,11 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
 
     `row` is work space for H + 1 coefficients. Returns an outcome of `simplex.dual`. Cuts that are
     nearly alike can make every basis nearly singular. So a problem that fails is begun anew without
-    cuts, and gets only cuts that exceed theta by more.
+    cuts, and gets only cuts that exceed theta by more. So is one that is said to be infeasible: a
+    larger theta keeps every cut, so only rows of the case itself can have no solution.
     """
     outcome, violated = add_violated(lp, pool, t, row, VIOLATED), VIOLATED
-    while outcome == FAILED and violated < COARSEST:
+    while outcome != OPTIMAL and violated < COARSEST:
         violated *= COARSER
         lp.key[:] = -1
         if cold_start(lp):

@@ -1,0 +1,79 @@
+"""Train a case by the example and by Cobre until both converge, and compare their bounds."""
+
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from cobre.write import write_case
+from training.run import StageInfeasible
+
+from tests.examples.highs_reference import extensive_form
+from tests.wild import ROOT
+from tests.wild.draw import draw_for_cobre
+from tests.wild.judge import relative, settle
+
+RUN_COBRE = ROOT / "bench" / "cobre" / "run_cobre.py"
+ALIKE = 1e-6
+"""Converged bounds differ by less than this, relatively to the optimum or `PART`."""
+PART = 0.1
+"""Of the cost of doing nothing: the tolerances of Cobre's solver are absolute."""
+CALM = 1e-8
+"""A bound has converged that rose by less than this in the last quarter of its iterations."""
+PASSES = 8
+ITERATIONS = 60, 240
+"""What Cobre is given, one after the other, until its bound has converged."""
+
+
+def train_cobre(python, case, iterations):
+    """Return the bounds of Cobre; the words of one that fails are the error's."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, out = Path(name) / "case", Path(name) / "told.json"
+        write_case(case, folder, PASSES, iterations)
+        words = [str(word) for word in (python, RUN_COBRE, folder, 1, out)]
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError((done.stdout + done.stderr).strip()[-2000:])
+        return json.loads(out.read_text())["bounds"]
+
+
+def converged(bounds, case):
+    """Tell whether a bound has stopped to rise."""
+    rise = bounds[-1] - bounds[-1 - len(bounds) // 4]
+    return bool(relative(rise, bounds[-1], case) <= CALM)
+
+
+def judge_beside_cobre(number, comm, python):
+    """Return what was found at case `number` of `draw_for_cobre`; as `judge`."""
+    drawn, start = draw_for_cobre(number), time.perf_counter()
+    case = drawn.case()
+    found = {"number": number, "case": case.name, "oddities": drawn.oddities, "problems": []}
+    found |= {"units": drawn.units, "optimum": extensive_form(drawn.plain()) * drawn.units[2]}
+    try:
+        compare(case, comm, python, found)
+    except StageInfeasible as failure:
+        found["problems"].append(("failed", str(failure)))
+    except RuntimeError as failure:
+        found["problems"].append(("Cobre failed", str(failure)))
+    found["seconds"] = time.perf_counter() - start
+    return found
+
+
+def compare(case, comm, python, found):
+    """Add differences to `found`, and a problem if one is too large."""
+    ours, found["stopped"] = settle(case, comm)
+    for iterations in ITERATIONS:
+        theirs = train_cobre(python, case, iterations)
+        found["converged"] = converged(theirs, case)
+        if found["converged"]:
+            break
+    found |= {"ours": ours[-1], "theirs": theirs[-1], "iterations": (len(ours), len(theirs))}
+    if not (found["stopped"] and found["converged"]):
+        return
+    optimum = found["optimum"]
+    found["cobre"] = relative(abs(ours[-1] - theirs[-1]), optimum, case, PART)
+    found["ours to optimum"] = relative(abs(ours[-1] - optimum), optimum, case, PART)
+    found["theirs to optimum"] = relative(abs(theirs[-1] - optimum), optimum, case, PART)
+    if not found["cobre"] <= ALIKE:
+        found["problems"].append(("cobre", f"{found['cobre']:.2e} where {ALIKE:.0e} is allowed"))

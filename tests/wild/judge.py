@@ -1,0 +1,95 @@
+"""Train a case, and judge its bounds beside the optimum that HiGHS finds."""
+
+import contextlib
+import time
+from dataclasses import replace
+
+import numpy as np
+from training.plan import Options
+from training.run import Run, StageInfeasible, run_case
+from training.share import shared_setting
+
+from tests.examples.highs_reference import extensive_form
+from tests.wild.draw import ITERATIONS, draw
+
+LIMITS = {"fall": 1e-8, "above": 1e-9, "below": 1e-7}
+"""How much a bound may fall, exceed the optimum, and be below it when settled, relatively."""
+LEAST = 1e-4
+"""Differences are relative to the optimum, or to this part of the cost of `doing_nothing`."""
+BUDGET = 100_000
+"""Stage problems until a case must have settled; else it is only compared from above."""
+
+
+def doing_nothing(case):
+    """Return the cost of buying all demand at the highest price, and of spilling all water."""
+    steps = [step.cost for bus in case.buses for step in bus.deficit]
+    price = max([*steps, *(cost for plant in case.thermals for cost in plant.cost)])
+    spill = max(hydro.spill_cost for hydro in case.hydros)
+    bought = sum(max(sum(by_bus) for by_bus in stage) for stage in case.demand) * price
+    rain = sum(np.array(stage).sum(axis=1).max() for stage in case.inflows)
+    return bought + spill * (rain + sum(hydro.v0 for hydro in case.hydros))
+
+
+def relative(difference, optimum, case, least=LEAST):
+    """Return a difference relative to an optimum, which may be zero."""
+    size = max(abs(optimum), least * doing_nothing(case))
+    return difference / size if size > 0.0 else difference
+
+
+def settle(case, comm):
+    """Train until settled; return the bounds, and why training stopped, if it settled."""
+    with (
+        shared_setting(comm, case) as setting,
+        contextlib.closing(Run(setting, Options())) as run,
+    ):
+        solves = run.plan.trajectories * int(setting.problem.first[-1])
+        most = max(ITERATIONS, BUDGET // solves)
+        while not run.stopping.reason and len(run.trace) < most:
+            run.advance(lambda line: None)
+        settled = run.stopping.reason in ("every path settled", "no new cuts")
+        bounds = run.trace["lower_bound"] * setting.units.money
+        return bounds.tolist(), run.stopping.reason if settled else None
+
+
+def fall_of(bounds, case):
+    """Return the largest fall of a bound, relatively."""
+    falls = -np.diff(bounds, prepend=bounds[0])
+    return relative(float(falls.max()), bounds[-1], case)
+
+
+def judge(number, comm):
+    """Return what was found at case `number`, with a list of problems, empty if all is well."""
+    drawn, start = draw(number), time.perf_counter()
+    case = drawn.case()
+    found = {"number": number, "case": case.name, "oddities": drawn.oddities, "problems": []}
+    found |= {"units": drawn.units, "passes": drawn.passes, "small": drawn.is_small}
+    try:
+        compare(drawn, case, comm, found)
+    except StageInfeasible as failure:
+        found["problems"].append(("failed", str(failure)))
+    found["seconds"] = time.perf_counter() - start
+    return found
+
+
+def compare(drawn, case, comm, found):
+    """Add differences to `found`, and a problem for each one that is too large."""
+    options = Options(iterations=ITERATIONS, trajectories=drawn.passes)
+    selected = run_case(case, comm, replace(options, select=True)).lower_bound  # which may fall
+    runs = {"twenty": run_case(case, comm, options).lower_bound}
+    if drawn.is_small:
+        runs["settled"], found["stopped"] = settle(case, comm)
+    found["bounds"] = {name: bounds[-1] for name, bounds in runs.items()}
+    found["iterations"] = len(runs.get("settled", ()))
+    found["fall"] = max(fall_of(bounds, case) for bounds in runs.values())
+    if drawn.is_small:
+        # In units near one: the tolerances of HiGHS are absolute.
+        optimum = extensive_form(drawn.plain()) * drawn.units[2]
+        found["optimum"] = optimum
+        above = max(max(bounds) for bounds in (selected, *runs.values())) - optimum
+        found["above"] = relative(above, optimum, case)
+        if found["stopped"]:
+            found["below"] = relative(optimum - runs["settled"][-1], optimum, case)
+    for kind, limit in LIMITS.items():
+        if not found.get(kind, 0.0) <= limit:
+            told = f"{found[kind]:.2e} where {limit:.0e} is allowed"
+            found["problems"].append((kind, told))

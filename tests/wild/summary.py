@@ -1,0 +1,56 @@
+"""Count what was found, and print it."""
+
+KINDS = {
+    "fall": "a bound falls by",
+    "above": "a bound exceeds the optimum by",
+    "below": "a settled bound is below the optimum by",
+    "cobre": "converged bounds of Cobre and ours differ by",
+    "ours to optimum": "of these, ours and the optimum by",
+    "theirs to optimum": "Cobre's and the optimum by",
+}
+EVERY = 25
+
+
+class Tally:
+    """What was found at all cases so far."""
+
+    def __init__(self):
+        self.found, self.problems = {"wild": [], "cobre": []}, []
+
+    def add(self, kind, number, found):
+        """Add what was found at a case, and print its problems."""
+        if isinstance(found, str):
+            found = {"number": number, "problems": [("failed", found)]}
+        self.found[kind].append(found)
+        for what, told in found["problems"]:
+            self.problems.append((kind, number, what))
+            option = "--number" if kind == "wild" else "--cobre-number"
+            print(f"MISS {what}: python -m tests.wild {option} {number}\n    {told}", flush=True)
+        if len(self.found[kind]) % EVERY == 0:
+            print(f"{len(self.found[kind])} cases", flush=True)
+
+    def largest(self, kind):
+        """Return the number of cases that were compared so, the largest difference and its case."""
+        compared = [
+            (found[kind], found["number"])
+            for found in [*self.found["wild"], *self.found["cobre"]]
+            if kind in found
+        ]
+        return len(compared), *max(compared, default=(0.0, None))
+
+    def text(self, seconds):
+        """Return the summary."""
+        wild, cobre = self.found["wild"], self.found["cobre"]
+        small = [found for found in wild if found.get("small")]
+        settled = [found for found in small if found.get("stopped")]
+        failed = [problem for problem in self.problems if problem[2] == "failed"]
+        lines = [
+            f"{len(wild)} cases, {len(small)} of them with a small tree, {len(settled)} settled; "
+            f"{len(cobre)} with Cobre; {seconds / 60:.0f} minutes",
+            f"{len(failed)} failures, {len(self.problems) - len(failed)} differences too large",
+        ]
+        for kind, words in KINDS.items():
+            count, difference, number = self.largest(kind)
+            if count:
+                lines.append(f"{words} {difference:.1e} at most (case {number} of {count})")
+        return "\n".join(lines)

@@ -109,7 +109,7 @@ class TcpBackend(KernelBackend):
                 attach_nowhere(self._group, part.leader)
                 return None, None
             return self._as_proven(TcpBackend(config, self._group, part.leader)), None
-        where = met.transport.links.where if isinstance(met.transport, SocketTransport) else {}
+        where = met.transport.where if isinstance(met.transport, SocketTransport) else {}
         with opened_listener(part, where) as (listener, problem):
             config = arranged(self._group, part, config, where, listener)
 

@@ -33,8 +33,8 @@ class Links:
     eager_bytes : int
         Rank 0's value.
     where : dict of int
-        By rank: the socket address at which this rank has found that rank, with any port; for this
-        rank itself the address at which it has listened, if there is one address.
+        By rank, of the leaders at least: the socket address at which this rank has found that rank,
+        with any port; for this rank itself the address at which it has listened, if there is one.
     """
 
     control: dict[int, socket.socket] = field(default_factory=dict)

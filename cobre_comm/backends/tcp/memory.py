@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import numpy as np
 from cobre_kernels.collective.comm import LEADERS
@@ -76,6 +77,14 @@ class SocketTransport:
             leaders.yield_ns = YIELD_US * 1000
         memory.nodes.eager_bytes = links.eager_bytes
         return memory
+
+    @property
+    def where(self) -> dict[int, tuple[Any, ...]]:
+        """Socket addresses by rank, as ``Links.where``; a follower is found where its leader is."""
+        found, order = self.links.where, self._order
+        leaders = np.repeat(order.leaders, np.diff(order.starts))
+        pairs = zip(order.order.tolist(), leaders.tolist(), strict=True)
+        return {rank: found[leader] for rank, leader in pairs if leader in found} | found
 
     @property
     def pids(self) -> dict[int, int]:

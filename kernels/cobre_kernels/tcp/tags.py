@@ -6,7 +6,7 @@ and CHALLENGE, and find out that they differ. ``backends/tcp/rendezvous/protocol
 ranks of a job meet, ``docs/design/tcp-protocol.md`` what leaders send each other afterwards.
 """
 
-PROTOCOL_VERSION = 8
+PROTOCOL_VERSION = 9
 
 # On data links.
 EXCHANGE = 0x01  # header of an exchange, and eager payload
@@ -20,9 +20,10 @@ HANDSHAKE = 0x08
 ACK = 0x09
 CHALLENGE = 0x0B  # the accepting side's first word: magic, version, nonce
 REFUSED = 0x0C  # why a proven peer is not accepted
-PEERS = 0x0D  # where every rank listens
+PEERS = 0x0D  # where the leaders listen
 PART = 0x0E  # the part of a worker, in an exchange of all ranks
 PARTS = 0x0F  # the parts of all ranks
+JOB = 0x13  # what all workers must know of the job
 
 # On control links, while the job runs. 0x0A, and 0x10 to 0x12 were of earlier versions.
 FIRST_CONTROL = 0x20  # and the kind of the message (nodes/messages.py)

@@ -84,21 +84,24 @@ def test_peers_come_out_as_they_went_in():
         (addresses.address_of(("fe80::5%2", 0, 0, 2)), 3000),
         (None, 4000),
     ]
-    packed = messages.pack_peers(2**31, 3, 25_000, bytes(range(16)), listeners)
-    assert len(packed) == 5 + messages.peers(5).most + 4
-    found = messages.unpack_peers(packed[5:-4], ("fe80::9%7", 29500, 0, 7))
-    assert (found.eager_bytes, found.ranks_here, found.link_timeout_ms) == (2**31, 3, 25_000)
-    assert found.secret == bytes(range(16))
-    assert [endpoint.sockaddr for endpoint in found.endpoints] == [
-        ("fe80::9%7", 29500, 0, 7),
+    packed = messages.pack_peers(25_000, listeners)
+    assert len(packed) == 5 + messages.peers(4).most + 4
+    limit_ms, found = messages.unpack_peers(packed[5:-4], ("fe80::9%7", 29500, 0, 7))
+    assert limit_ms == 25_000
+    assert [endpoint.sockaddr for endpoint in found] == [
         ("10.1.2.3", 1000),
         ("2001:db8::7", 2000, 0, 0),
         ("fe80::5", 3000, 0, 7),
         ("fe80::9%7", 4000, 0, 7),
     ]
-    assert found.endpoints[1].family == socket.AF_INET
-    found = messages.unpack_peers(packed[5:-4], ("10.9.9.9", 29500))
-    assert found.endpoints[4] == (socket.AF_INET, ("10.9.9.9", 4000))
+    assert found[0].family == socket.AF_INET
+    _, found = messages.unpack_peers(packed[5:-4], ("10.9.9.9", 29500))
+    assert found[3] == (socket.AF_INET, ("10.9.9.9", 4000))
+
+
+def test_a_job_comes_out_as_it_went_in():
+    job = messages.Job(2**31, 3, bytes(range(16)))
+    assert messages.unpack_job(job.pack()[5:-4]) == job
 
 
 def test_ipv4_in_disguise():

@@ -51,7 +51,6 @@ def meet(
             try:
                 participant.meanwhile = meanwhile
                 participant.attach()
-                participant.links.where = participant.where()
                 yield participant
             except InitializationFailed as error:
                 participant.refuse(error)

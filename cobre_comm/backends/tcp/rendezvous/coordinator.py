@@ -1,4 +1,4 @@
-"""Rank 0's part of the rendezvous: attach the workers, send the peer table, pass parts on."""
+"""Rank 0's part of the rendezvous: attach the workers, pass parts on, tell where leaders listen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import secrets
 import socket
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Any
 
 from cobre_kernels.tcp import tags
@@ -60,12 +60,32 @@ class Coordinator(Participant):
         self._until(lambda: len(self._workers) == others, self._limit, self._why_not_attached)
         self._tell_all()
 
-    def _link(self, leaders: Collection[int]) -> None:
+    def _link(self, leaders: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Make room for data links. The workers open them, and the next exchange waits for that."""
-        self._reserve(len(leaders) - 1)
+        if self._acceptor is not None:
+            self._acceptor.make_room(len(leaders) - 1)
+        self._gather(b"")
+        remaining_ms = (self._limit - running_s()) * 1000
+        limit_ms = 0 if self._limit == math.inf else max(1, int(LINK_SHARE * remaining_ms))
+        frames = {
+            is_near: messages.pack_peers(limit_ms, self._listeners_for(leaders, is_near))
+            for is_near in (False, True)
+        }
+        self._say({rank: frames[seen.is_loopback] for rank, (seen, _) in self._workers.items()})
+        found = {rank: messages.peer_of(sock, rank) for rank, sock in self.links.control.items()}
+        if len(self._listeners) == 1:
+            found[0] = self._listeners[0].getsockname()
+        return found
 
     def exchange(self, part: bytes, *, last: bool = False) -> bytes:
         """Receive the parts of all workers, then send them to all."""
+        everything = self._gather(part)
+        frame = messages.pack_checked(tags.PARTS, everything)
+        self._say(dict.fromkeys(range(1, self.size), frame), last=last)
+        return everything
+
+    def _gather(self, part: bytes) -> bytes:
+        """Receive the parts of all workers, each as long as this one."""
         workers = range(1, self.size)
         self._until(
             lambda: all(rank in self._frames for rank in workers), self._limit, self._why_not_ready
@@ -76,21 +96,12 @@ class Coordinator(Participant):
                 raise InitializationFailed(
                     "tcp", f"rank {rank} gave {len(given)} bytes out of turn, {len(part)} were due"
                 )
-        everything = b"".join(parts)
-        self._say(dict.fromkeys(workers, messages.pack_checked(tags.PARTS, everything)), last=last)
-        return everything
+        return b"".join(parts)
 
     def refuse(self, error: InitializationFailed) -> None:
         """Tell all workers that have attached."""
         for control in self.links.control.values():
             messages.send_refused(control, error)
-
-    def where(self) -> dict[int, tuple[Any, ...]]:
-        """Return the socket addresses of the workers, and the one at which rank 0 has listened."""
-        found = {rank: messages.peer_of(sock, rank) for rank, sock in self.links.control.items()}
-        if len(self._listeners) == 1:
-            found[0] = self._listeners[0].getsockname()
-        return found
 
     def _listen(self) -> None:
         host, port = self._config.bind_addr, self._config.port
@@ -118,25 +129,15 @@ class Coordinator(Participant):
             self._serve(peer.rank, messages.watch(sock, peer.rank))
 
     def _tell_all(self) -> None:
-        """Send the peer table to every worker."""
+        """Send every worker what it must know of the job."""
         machines = Counter([this_machine(), *map(machine_of, self._processes.values())])
         self.links.ranks_here = machines[this_machine()]
         default = EAGER_BYTES if len(machines) == 1 else FAR_EAGER_BYTES
         eager_bytes = self._config.eager_bytes
         self.links.eager_bytes = default if eager_bytes is None else eager_bytes
-        remaining_ms = (self._limit - running_s()) * 1000
-        link_timeout_ms = 0 if self._limit == math.inf else max(1, int(LINK_SHARE * remaining_ms))
-        peers = {
-            rank: messages.pack_peers(
-                self.links.eager_bytes,
-                machines[machine_of(self._processes[rank])],
-                link_timeout_ms,
-                self._secret,
-                self._listeners_for(address),
-            )
-            for rank, (address, _) in self._workers.items()
-        }
-        self._say(peers)
+        job = messages.Job(self.links.eager_bytes, 0, self._secret)
+        here = {rank: machines[machine_of(each)] for rank, each in self._processes.items()}
+        self._say({rank: job._replace(ranks_here=count).pack() for rank, count in here.items()})
 
     def _say(self, frames: dict[int, bytes], *, last: bool = False) -> None:
         """Send a frame to each worker, and receive the next part of each meanwhile."""
@@ -151,17 +152,18 @@ class Coordinator(Participant):
         yield from self._hear(rank, control, messages.PART)
         yield from messages.watch(control, rank)
 
-    def _listeners_for(self, reader: Address) -> list[tuple[Address | None, int]]:
-        """Return where the ranks 1, 2, ... listen, as one of them, at an address, can use it.
+    def _listeners_for(
+        self, leaders: Sequence[int], is_near: bool
+    ) -> list[tuple[Address | None, int]]:
+        """Return where leaders beside rank 0 listen, as workers can use it.
 
-        A worker that rank 0 sees at a loopback address is on rank 0's machine. A reader on another
-        machine finds that worker at the host where it found rank 0.
+        A worker that rank 0 sees at a loopback address is on rank 0's machine: it is near. A reader
+        on another machine finds that worker at the host where it found rank 0.
         """
         found: list[tuple[Address | None, int]] = []
-        for rank in range(1, self.size):
+        for rank in leaders[1:]:
             address, port = self._workers[rank]
-            beside = address.is_loopback and not reader.is_loopback
-            found.append((None if beside else address, port))
+            found.append((None if address.is_loopback and not is_near else address, port))
         return found
 
     def _why_not_attached(self) -> str:

@@ -1,4 +1,4 @@
-"""Messages of the rendezvous: frames, the sentence of REFUSED, the peer table of PEERS."""
+"""Messages of the rendezvous: frames, the sentence of REFUSED, the facts of JOB and PEERS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from cobre_comm.backends.tcp.rendezvous.addresses import (
     Address,
     Endpoint,
     pack_address,
-    same_host,
     unpack_endpoint,
 )
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task, receive
@@ -26,7 +25,8 @@ LOST = "ended before all ranks had attached"
 SECRET_BYTES = 16
 _PREFIX = struct.Struct(">IB")
 _CHECKSUM = struct.Struct(">I")
-_TABLE = struct.Struct(">QIQ16s")  # eager_bytes, ranks of that machine, link_timeout_ms, job secret
+_JOB = struct.Struct(">QI16s")  # eager_bytes, ranks of that machine, secret
+_LIMIT = struct.Struct(">Q")  # link_timeout_ms
 _ENTRY = struct.Struct(">B16sH")  # family, address, port
 LONGEST_PART = 1024  # bytes of one rank in an exchange
 
@@ -62,14 +62,15 @@ class Expected(NamedTuple):
     most: int
 
 
+JOB = Expected(tags.JOB, _JOB.size, _JOB.size)
 PART = Expected(tags.PART, 0, LONGEST_PART)
 _NOTHING = Expected(-1, 0, 0)
 
 
-def peers(size: int) -> Expected:
-    """Return the frame of a peer table of ``size`` ranks, as a worker expects it from rank 0."""
-    count = _TABLE.size + (size - 1) * _ENTRY.size
-    return Expected(tags.PEERS, count, count)
+def peers(count: int) -> Expected:
+    """Return the frame that tells where so many leaders listen, beside rank 0."""
+    nbytes = _LIMIT.size + count * _ENTRY.size
+    return Expected(tags.PEERS, nbytes, nbytes)
 
 
 def receive_frame(sock: socket.socket, rank: int, expected: Expected) -> Task[bytes]:
@@ -134,32 +135,41 @@ def send_refused(sock: socket.socket, error: InitializationFailed) -> None:
         sock.send(pack_checked(tags.REFUSED, pack_reason(str(error.source))))
 
 
-class PeerTable(NamedTuple):
-    """The facts that a worker must know about its peers."""
+class Job(NamedTuple):
+    """The facts that a worker must know about the job."""
 
     eager_bytes: int  # rank 0's value
     ranks_here: int  # on the worker's machine
-    link_timeout_ms: int  # for the worker to open and accept its links; 0: no limit
     secret: bytes  # random; part of the key of all further handshakes
-    endpoints: Sequence[Endpoint]  # where every rank listens
+
+    def pack(self) -> bytes:
+        """Return the JOB frame."""
+        return pack_checked(tags.JOB, _JOB.pack(*self))
 
 
-def pack_peers(
-    eager_bytes: int,
-    ranks_here: int,
-    link_timeout_ms: int,
-    secret: bytes,
-    listeners: Sequence[tuple[Address | None, int]],
-) -> bytes:
-    """Return the PEERS frame; ``listeners`` are address and port of the ranks 1, 2, ..."""
+def unpack_job(payload: bytes) -> Job:
+    """Read the payload of JOB."""
+    return Job._make(_JOB.unpack(payload))
+
+
+def pack_peers(link_timeout_ms: int, listeners: Sequence[tuple[Address | None, int]]) -> bytes:
+    """Return the PEERS frame.
+
+    Parameters
+    ----------
+    link_timeout_ms : int
+        For the worker to open and accept its links; 0: no limit.
+    listeners : sequence of (address, port)
+        Of the leaders beside rank 0, in the order of their ranks.
+    """
     entries = (_ENTRY.pack(*pack_address(address), port) for address, port in listeners)
-    table = _TABLE.pack(eager_bytes, ranks_here, link_timeout_ms, secret)
-    return pack_checked(tags.PEERS, table + b"".join(entries))
+    return pack_checked(tags.PEERS, _LIMIT.pack(link_timeout_ms) + b"".join(entries))
 
 
-def unpack_peers(payload: bytes, rank_0: tuple[Any, ...]) -> PeerTable:
-    """Read the payload of PEERS, for a worker that reached rank 0 at the address ``rank_0``."""
-    endpoints = [same_host(rank_0, rank_0[1])]
-    for family, packed, port in _ENTRY.iter_unpack(payload[_TABLE.size :]):
-        endpoints.append(unpack_endpoint(family, packed, port, rank_0))
-    return PeerTable._make([*_TABLE.unpack_from(payload), endpoints])
+def unpack_peers(payload: bytes, rank_0: tuple[Any, ...]) -> tuple[int, list[Endpoint]]:
+    """Return limit and endpoints of PEERS, for a worker that reached rank 0 at ``rank_0``."""
+    [link_timeout_ms] = _LIMIT.unpack_from(payload)
+    entries = _ENTRY.iter_unpack(payload[_LIMIT.size :])
+    return link_timeout_ms, [
+        unpack_endpoint(family, packed, port, rank_0) for family, packed, port in entries
+    ]

@@ -6,7 +6,7 @@ import abc
 import logging
 import math
 import socket
-from collections.abc import Callable, Collection, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,7 @@ from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, Task, send
-from cobre_comm.backends.tcp.rendezvous.protocol import MOST_UNAUTHENTICATED
-from cobre_comm.backends.tcp.rendezvous.sockets import close_all, has_room, reserve_descriptors
+from cobre_comm.backends.tcp.rendezvous.sockets import close_all, has_room
 from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
@@ -68,8 +67,11 @@ class Participant(abc.ABC):
         """
 
     @abc.abstractmethod
-    def _link(self, leaders: Collection[int]) -> None:
-        """Link these leaders; return when this rank has all its links. Raises as :meth:`attach`."""
+    def _link(self, leaders: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+        """Link these leaders, in ascending order; return when this rank has all its links.
+
+        Returns socket addresses by rank, as :attr:`~..links.Links.where`. Raises as :meth:`attach`.
+        """
 
     @abc.abstractmethod
     def exchange(self, part: bytes, *, last: bool = False) -> bytes:
@@ -90,10 +92,6 @@ class Participant(abc.ABC):
         return int(self.gather_rows(np.array([value], dtype=np.int64)).min())
 
     @abc.abstractmethod
-    def where(self) -> dict[int, tuple[Any, ...]]:
-        """Return, by rank, the socket addresses of the other ranks and of this rank's listener."""
-
-    @abc.abstractmethod
     def refuse(self, error: InitializationFailed) -> None:
         """Tell the attached peers why this rank gives up."""
 
@@ -108,12 +106,13 @@ class Participant(abc.ABC):
             self._acceptor.close()
         close_all(self._listeners)
 
-    def start(self, leaders: Collection[int]) -> None:
-        """Link these leaders and close all other links, as the last step. Raises as :meth:`attach`.
+    def start(self, leaders: Sequence[int]) -> None:
+        """Link these leaders, in ascending order, and close all other links, as the last step.
 
-        Then watch the processes of the peers, unless the limit of open files leaves no room.
+        Raises as :meth:`attach`. Then watch the processes of the peers, unless the limit of open
+        files leaves no room.
         """
-        self._link(leaders)
+        self.links.where = self._link(leaders)
         self.exchange(b"", last=True)
         self.links.keep_only(leaders if self.rank in leaders else ())
         if has_room(len(self.links.control)):
@@ -168,17 +167,12 @@ class Participant(abc.ABC):
             self._next_look = running_s() + LOOK_S
         return self._loop.run(done, until)
 
-    def _reserve(self, links: int) -> int:
-        """Make room for so many links; return for how many UNAUTHENTICATED connections there is."""
-        return reserve_descriptors(links, MOST_UNAUTHENTICATED + self.size)
-
     def _accept(
         self, key_of: Callable[[int], bytes], admit: Admit, expected: Set[tuple[int, int]],
         *, links: int, loopback_only: bool = False,
     ) -> Acceptor:  # fmt: skip
         """Begin to accept links at the listeners; in the end this rank has so many ``links``."""
-        most_unauthenticated = self._reserve(links)
-        acceptor = Acceptor(self._loop, self._config, key_of, admit, expected, most_unauthenticated)
+        acceptor = Acceptor(self._loop, self._config, key_of, admit, expected, links)
         acceptor.serve(self._listeners, loopback_only=loopback_only)
         self._acceptor = acceptor
         return acceptor

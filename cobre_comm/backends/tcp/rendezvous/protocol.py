@@ -3,14 +3,16 @@
 Rank 0 is the coordinator; every other rank is a worker. Four phases lead from nothing to a job:
 
 1. Attach: each worker opens a control link to rank 0 and tells at which port it listens.
-2. Tell: when all workers have attached, rank 0 sends the peer table to each of them.
-3. Link: the leader of each node opens its links to the leaders of lower rank.
+2. Tell: when all workers have attached, rank 0 sends JOB to each of them.
+3. Link: each worker asks by an empty PART, and rank 0 answers with PEERS, where the leaders
+   listen. The leader of each node opens its links to the leaders of lower rank.
 4. Start: an exchange, in which each worker that has all its links takes part.
 
 Before they link, the ranks exchange as often as they need to find their nodes
 (``nodes/sharing.py``). In an exchange every worker sends PART to rank 0, and rank 0 sends the PARTS
 of all to every worker. It is what makes all ranks take the same steps. Ranks of one node go from
-there to the start at once: they need no links.
+there to the start at once: they need no links. Followers need PEERS for later splits: a rank is
+found at the host of its leader. So a table has a row for each node, not for each rank.
 
 Of two ranks the higher one connects and the lower one accepts. Nothing is read from a connection
 before its handshake. Each connection is a task of an event loop, so a silent one delays no other.
@@ -54,9 +56,10 @@ States of a worker as rank 0 sees it (``coordinator.py``)
 state           entered                     left
 =============== =========================== ====================================================
 ABSENT          at the beginning            its control link is ADMITTED: ATTACHED
-ATTACHED        control link ADMITTED       all are ATTACHED: PEERS sent, BUSY
-BUSY            PEERS or PARTS sent         PART received: READY
-READY           it waits in an exchange     all are READY: PARTS sent; BUSY, or started
+ATTACHED        control link ADMITTED       all are ATTACHED: JOB sent, BUSY
+BUSY            JOB, PEERS or PARTS sent    PART received: READY
+READY           it waits in an exchange,    all are READY: PARTS or PEERS sent; BUSY, or
+                or for PEERS                started
 (any)                                       its control link ends, or brings REFUSED: rank 0
                                             sends REFUSED to all others and raises
 =============== =========================== ====================================================
@@ -70,13 +73,14 @@ CHALLENGE       accepting end, first        magic, version, whether all is loopb
 HANDSHAKE       connecting end              the fields of ``Handshake``, proof
 ACK             accepting end               size, its process, proof
 REFUSED         accepting end               proof, sentence
-PEERS           rank 0, on a control link   eager bytes, ranks of that machine, time to link,
-                                            job secret, address and port of every worker
+JOB             rank 0, to every worker     eager bytes, ranks of that machine, job secret
 PART            a worker, to rank 0         what it gives, as many bytes as every rank
+PEERS           rank 0, to every worker     time to link, address and port of every leader but
+                                            rank 0
 PARTS           rank 0, to every worker     the part of each rank, in rank order
 REFUSED         a rank that gives up, on    sentence; the receiver raises it
                 its control link with rank 0
-(these four)                                and a CRC-32 of tag and payload; a frame that has
+(these five)                                and a CRC-32 of tag and payload; a frame that has
                                             changed on its way ends the rendezvous
 =============== =========================== ====================================================
 

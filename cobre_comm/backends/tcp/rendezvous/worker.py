@@ -1,10 +1,10 @@
-"""A worker's part of the rendezvous: attach, receive the peer table, exchange, link."""
+"""A worker's part of the rendezvous: attach, exchange, learn where leaders listen, link."""
 
 from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cobre_kernels.tcp import tags
@@ -13,7 +13,7 @@ from cobre_comm.backends.tcp.links import accepted_by, opened_by
 from cobre_comm.backends.tcp.process import this_process
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
-from cobre_comm.backends.tcp.rendezvous.addresses import Address, Endpoint, resolve
+from cobre_comm.backends.tcp.rendezvous.addresses import Address, Endpoint, resolve, same_host
 from cobre_comm.backends.tcp.rendezvous.connector import Attempts, open_link
 from cobre_comm.backends.tcp.rendezvous.event_loop import Task
 from cobre_comm.backends.tcp.rendezvous.handshake import OWN_BYTE_ORDER, Handshake
@@ -30,42 +30,41 @@ NAMED = 3  # ranks that could not be reached, in one message
 class Worker(Participant):
     """A worker in the rendezvous: any rank but 0."""
 
-    _peers: messages.PeerTable  # from the end of :meth:`attach` on
+    _secret: bytes  # of the job, from the end of :meth:`attach` on
 
     def __init__(self, config: TcpConfig) -> None:
         super().__init__(config)
         self._opening: set[Attempts] = set()
 
     def attach(self) -> None:
-        """Attach to rank 0, receive PEERS."""
+        """Attach to rank 0, receive JOB."""
         control = self._open_control()
         self._limit = self._deadline() + GRACE_S
-        rank_0 = messages.peer_of(control, 0)
-        self._serve(0, self._hear(0, control, messages.peers(self.size)))
-        self._peers = messages.unpack_peers(self._receive(), rank_0)
+        self._serve(0, self._hear(0, control, messages.JOB))
+        job = messages.unpack_job(self._receive())
         self._serve(0, messages.watch(control, 0))
-        self.links.eager_bytes = self._peers.eager_bytes
-        self.links.ranks_here = self._peers.ranks_here
+        self.links.eager_bytes, self.links.ranks_here = job.eager_bytes, job.ranks_here
+        self._secret = job.secret
 
     def exchange(self, part: bytes, *, last: bool = False) -> bytes:
         """Send the part of this rank to rank 0, and receive the parts of all ranks."""
-        control, everything = self._control(), self.size * len(part)
+        everything = self.size * len(part)
         due = messages.Expected(tags.PARTS, everything, everything)
+        return self._answer_to(part, due, last=last)
+
+    def _answer_to(self, part: bytes, due: messages.Expected, *, last: bool = False) -> bytes:
+        """Send the part of this rank to rank 0, and return the frame that is due then."""
+        control = self._control()
 
         def talk() -> Task[None]:
             yield from self._tell(0, control, messages.pack_checked(tags.PART, part))
             yield from self._hear(0, control, due)
 
         self._serve(0, talk())
-        parts = self._receive()
+        frame = self._receive()
         if not last:
             self._serve(0, messages.watch(control, 0))
-        return parts
-
-    def where(self) -> dict[int, tuple[Any, ...]]:
-        """Return the socket addresses of all peers, and of the listener of this worker."""
-        found = {rank: endpoint.sockaddr for rank, endpoint in enumerate(self._peers.endpoints)}
-        return {**found, self.rank: self._listeners[0].getsockname()}
+        return frame
 
     def refuse(self, error: InitializationFailed) -> None:
         """Tell rank 0, if this rank is attached."""
@@ -134,19 +133,27 @@ class Worker(Participant):
         port: int = self._listeners[0].getsockname()[1]
         return port
 
-    def _link(self, leaders: Collection[int]) -> None:
+    def _link(self, leaders: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Open the links to lower leaders while accepting the links of higher leaders."""
-        if self.rank not in leaders:
-            return
-        peers = self._peers
-        key = self._token + peers.secret
+        rank_0 = messages.peer_of(self._control(), 0)
+        frame = self._answer_to(b"", messages.peers(len(leaders) - 1))
+        limit_ms, told = messages.unpack_peers(frame, rank_0)
+        endpoints = dict(zip(leaders, [same_host(rank_0, rank_0[1]), *told], strict=True))
+        if self.rank in leaders:
+            self._link_leader(leaders, endpoints, limit_ms / 1000 if limit_ms else math.inf)
+        found = {leader: endpoint.sockaddr for leader, endpoint in endpoints.items()}
+        return {**found, self.rank: self._listeners[0].getsockname()}
+
+    def _link_leader(
+        self, leaders: Sequence[int], endpoints: Mapping[int, Endpoint], limit_s: float
+    ) -> None:
+        key = self._token + self._secret
         links = 2 * (len(leaders) - 1)
         acceptor = self._accept(
             lambda _: key, self._admit, accepted_by(self.rank, leaders), links=links
         )
         for peer, purpose in opened_by(self.rank, leaders):
-            self._open(Attempts(peer), purpose, key, [peers.endpoints[peer]].copy)
-        limit_s = peers.link_timeout_ms / 1000 if peers.link_timeout_ms else math.inf
+            self._open(Attempts(peer), purpose, key, [endpoints[peer]].copy)
         self._until(
             lambda: not self._opening and not acceptor.missing,
             running_s() + limit_s,

@@ -47,8 +47,9 @@ class Tally:
         unfinished = sum("unfinished" in found for found in cobre)
         lines = [
             f"{len(wild)} cases, {len(small)} of them with a small tree, {len(settled)} settled; "
-            f"{len(cobre)} with Cobre, which did not finish {unfinished}; {seconds / 60:.0f} minutes",
-            f"{len(failed)} failures, {len(self.problems) - len(failed)} differences too large",
+            f"{len(cobre)} with Cobre, of which it did not finish {unfinished}",
+            f"{len(failed)} failures, {len(self.problems) - len(failed)} differences too large, "
+            f"{seconds / 60:.0f} minutes",
         ]
         for kind, words in KINDS.items():
             count, difference, number = self.largest(kind)

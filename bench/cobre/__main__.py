@@ -77,7 +77,7 @@ def train_cobre(python: Path, written: Path, threads: int, seed: int, folder: Pa
     """Train by Cobre; return what it tells, with seconds by iteration."""
     out = folder / "cobre.json"
     settings = json.loads((written / "config.json").read_text())
-    settings["training"]["scenario_source"]["seed"] = seed
+    settings["training"]["tree_seed"] = seed  # of the forward passes; openings come from a file
     (written / "config.json").write_text(json.dumps(settings))
     memory = run(python, HERE / "run_cobre.py", written, threads, out)
     told = json.loads(out.read_text())

@@ -129,6 +129,10 @@ class Output:
         if rank in self._shown.logs:
             self._shown.logs[rank].write(text.encode(errors="backslashreplace"))
 
+    def close(self) -> None:
+        """Close what only this output has opened."""
+        os.close(self._nowhere.fd)
+
     def mute_mpiexec(self) -> None:
         """Show no further output of ``mpiexec``."""
         for stream in self._streams[STARTER]:

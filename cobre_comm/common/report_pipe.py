@@ -5,8 +5,8 @@ communicator; from then on neither its children nor programs that it becomes hav
 
 A rank sends ``Met`` when it has made its first communicator. A rank of ``cobre-comm run`` sends one
 ``Report``, when an exception is not caught, or when it exits after it has lost a rank. A worker of
-``launch`` sends ``Progress``, then ``Done`` or ``Failed``, which holds a report. A rank that is killed, or that calls ``os._exit``, sends nothing: its failure
-counts as primary.
+``launch`` sends ``Progress``, then ``Done`` or ``Failed``, which holds a report. A rank that is
+killed, or that calls ``os._exit``, sends nothing: its failure counts as primary.
 
 Where the launcher asks for it, a rank does not print its traceback. The report has it, and the
 launcher prints it once for all ranks with the same mistake. A rank prints it itself if it is too

@@ -7,7 +7,6 @@ import pytest
 
 from cobre_comm.processes import restarts
 from cobre_comm.processes.restarts import Outcome, Restarts, check_restarts
-from tests.grid import slow
 from tests.launch.command import PROGRAMS, SOON_S, Running, cobre
 
 RESTARTS = PROGRAMS / "restarts.py"
@@ -22,7 +21,8 @@ def attempts(output):
 
 
 @pytest.mark.parametrize(
-    ("way", "backend"), [("kill", "shm"), ("3", "tcp"), slow("raise", "shm"), slow("kill", "tcp")]
+    ("way", "backend"),
+    [("kill", "shm"), ("3", "tcp"), pytest.param("raise", "shm", marks=pytest.mark.slow)],
 )
 def test_a_job_that_loses_a_rank_is_started_again_and_finds_nothing_left(way, backend, tmp_path):
     words = "run", "-n", 3, "--backend", backend, "--max-restarts", 2

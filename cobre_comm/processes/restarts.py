@@ -38,17 +38,30 @@ class Restarts:
         How often it may be started again.
     least : int
         The fewest ranks it may go on with.
+
+    Attributes
+    ----------
+    most, least : int
+        The parameters.
+    pause_s : float
+        How long to wait before the next attempt.
     """
 
     def __init__(self, most: int = 0, least: int = 1) -> None:
         self.most = most
-        self._least = least
+        self.least = least
+        self.pause_s = FIRST_PAUSE_S
         self._done = 0
         self._at_once = 0  # attempts in a row
 
     def why_not(self, outcome: Outcome) -> str:
         """Count an attempt that failed; return why it is the last one, or an empty string."""
-        self._at_once = self._at_once + 1 if outcome.at_once else 0
+        if not outcome.at_once:
+            self._at_once, self.pause_s = 0, FIRST_PAUSE_S
+        else:
+            self._at_once += 1
+            if self._at_once > 1:
+                self.pause_s = min(2 * self.pause_s, LONGEST_PAUSE_S)
         if outcome.why_final:
             return outcome.why_final
         if outcome.status == USAGE:
@@ -60,17 +73,12 @@ class Restarts:
         self._done += 1
         return ""
 
-    @property
-    def pause_s(self) -> float:
-        """How long to wait before the next attempt."""
-        return min(FIRST_PAUSE_S * 2 ** max(0, self._at_once - 1), LONGEST_PAUSE_S)
-
     def size(self, size: int, killed: int) -> int:
         """Return the number of ranks of the next attempt, after one of ``size`` ranks.
 
         Ranks that SIGKILL has ended are left out, because there may be no memory for them.
         """
-        return max(min(self._least, size), size - killed)
+        return max(min(self.least, size), size - killed)
 
     def plan(self, size: int) -> str:
         """Say, in one sentence, that the job is started again."""

@@ -80,11 +80,11 @@ class Restarts:
         """
         return max(min(self.least, size), size - killed)
 
-    def plan(self, size: int) -> str:
-        """Say, in one sentence, that the job is started again."""
+    def plan(self, size: int | None = None) -> str:
+        """Say, in one sentence, that the job is started again; None: the size is not known yet."""
         which = f"restart {self._done} of {self.most}"
-        ranks = f"{size} rank{'s'[: size > 1]}"
-        return f"the job is started again in {self.pause_s:g} s, on {ranks} ({which})"
+        ranks = "" if size is None else f", on {size} rank{'s'[: size > 1]}"
+        return f"the job is started again in {self.pause_s:g} s{ranks} ({which})"
 
 
 def given_up(why: str) -> str:

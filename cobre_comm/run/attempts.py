@@ -1,4 +1,4 @@
-"""The attempts of a job: the first one, and one more after each loss of a rank, up to a limit."""
+"""The attempts of a job on one machine: the first one, and one more after each loss of a rank, up to a limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run_job(
     restarts: Restarts,
     mpiexec: Mpiexec | None = None,
 ) -> int:
-    """Run the attempts of a job; return the exit status of the last one."""
+    """Run the attempts of a job on one machine; return the exit status of the last one."""
     with SignalInbox([*FORWARDED_SIGNALS, signal.SIGCHLD]) as inbox:
         while True:
             with with_rendezvous(job) as here:

@@ -202,7 +202,12 @@ def _main(words: Sequence[str]) -> int:
     try:
         if job.size > 1:
             warm_up([job.backend], os.environ if mpiexec is None else mpiexec.environment)
-        return run_job(job, [*interpreter_command(), *program], options, restarts, mpiexec)
+        everything = [*interpreter_command(), *program]
+        if job.nodes > 1 and restarts.most:
+            from cobre_comm.run.machines import run_on_machines
+
+            return run_on_machines(job, everything, options, restarts)
+        return run_job(job, everything, options, restarts, mpiexec)
     except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
         return 130
     except OSError as error:  # no processes, descriptors or ports left
@@ -255,5 +260,5 @@ def _options(chosen: argparse.Namespace, job: Job) -> Options:
     asking = graceful_signals(os.environ.get(VARIABLE, ""))
     quiet = parse_ranks(chosen.quiet_ranks, job.size)
     logs = {} if chosen.log_dir is None else open_logs(chosen.log_dir, job)
-    shown = Shown(chosen.prefix, quiet, chosen.tty, logs)
+    shown = Shown(chosen.prefix, quiet, chosen.tty, logs, chosen.log_dir)
     return Options(chosen.bind == "core", chosen.grace, shown, asking)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cobre_comm.common import stack_signal
 from cobre_comm.common.cores import core_numbers
+from cobre_comm.processes.endings import STARTER, Ending
 from cobre_comm.processes.environment import attempt_variables, rank_environment
 from cobre_comm.processes.escalation import CULPRIT_OVER_MPI_S, CULPRIT_S, Escalation
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.loop import NEVER
+from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
 from cobre_comm.processes.mpi.start import MpiStart
@@ -64,6 +65,7 @@ def run(
     options: Options,
     inbox: SignalInbox,
     mpiexec: Mpiexec | None = None,
+    serve: Callable[[Loop, Callable[[], None]], None] = lambda loop, end: None,
 ) -> Outcome:
     """Run ``command`` on every rank that ``job`` has here; call it from the main thread.
 
@@ -79,6 +81,9 @@ def run(
         The signals of the launcher.
     mpiexec : Mpiexec, optional
         The program that starts the ranks; with None, this process starts them.
+    serve : callable
+        Called with the loop of the launcher, and a function that ends the ranks, because the job
+        has lost one on another machine.
 
     Returns
     -------
@@ -95,6 +100,7 @@ def run(
             watch.start(command)
         else:
             watch.start_by(mpiexec, command)
+        serve(watch.loop, watch.end)
         watch.until_all_ended()
     finally:
         watch.leave_nothing()
@@ -116,11 +122,22 @@ class _Watch:
         self._shown: set[int] = set()  # ranks that were asked where they are
         self._asking = set(options.asking)
         self._is_asked_to_end = False
+        self._ends_for_others = False
         self._began = time.monotonic()
         self._signals: list[int] = []  # that came and are not handled yet
         self._to_forward: list[tuple[float, int]] = []  # when, and which
         self._group.loop.serve(inbox.fileno(), self._take_signals)
         self._mpi: MpiStart | None = None
+
+    @property
+    def loop(self) -> Loop:
+        """The loop that serves all descriptors."""
+        return self._group.loop
+
+    def end(self) -> None:
+        """End all ranks, because the job has lost one on another machine."""
+        self._ends_for_others = True
+        self._group.starter_ended(Ending(STARTER, 1, time.monotonic()))
 
     def start(self, command: Sequence[str]) -> None:
         """Start all ranks, and have the guardian watch them."""
@@ -257,6 +274,8 @@ class _Watch:
                 self._output.record(ending.rank, ending.report.trace)
         if self._escalation.cause:
             status, lines = by_signal(self._group, self._options.grace_s)
+        elif self._ends_for_others and not self._fail_by_themselves():
+            status, lines = 1, ["ended, because the job has lost a rank on another machine"]
         else:
             status, lines = by_ranks(self._group, starter, self._output.tails, self._shown)
         stdout, stderr = self._output.outlets
@@ -273,6 +292,11 @@ class _Watch:
             killed=killed_by_others(self._group.ranks, self._escalation.ended_by_us),
             why_final=self._why_final(),
         )
+
+    def _fail_by_themselves(self) -> bool:
+        """Whether a rank has failed before this launcher has ended them."""
+        by_us = self._escalation.ended_by_us
+        return any(ending.code != 0 and ending.at <= by_us for ending in self._group.endings)
 
     def _why_final(self) -> str:
         """Return why no further attempt is wanted; "" if nobody has said so."""

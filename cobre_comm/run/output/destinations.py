@@ -36,12 +36,15 @@ class Shown:
         Whether each rank writes to a pseudo-terminal.
     logs : mapping of int to LogFile
         The files of ranks that have one.
+    log_dir : str or None
+        The folder of these files.
     """
 
     prefix: bool = True
     quiet: frozenset[int] = frozenset()
     tty: bool = False
     logs: Mapping[int, LogFile] = field(default_factory=dict)
+    log_dir: str | None = None
 
 
 def parse_ranks(text: str | None, size: int) -> frozenset[int]:

@@ -1,0 +1,325 @@
+"""The attempts of a job on several machines: its launchers begin and end each of them together.
+
+The launcher of machine 0 leads, and the others follow. They keep their links from one attempt to
+the next:
+
+======== ========= ===============================================================================
+message  sent by   meaning
+======== ========= ===============================================================================
+start    machine 0 begin this attempt, as this machine of so many
+ended    others    how the ranks of this machine have ended
+end      machine 0 end the ranks, because the job has lost one on another machine
+say      machine 0 a sentence for stderr
+done     machine 0 there is no further attempt, and why
+======== ========= ===============================================================================
+
+A launcher that ends without its *ended* has been lost with its machine. The next attempt begins
+when all machines are there; or, with ``--min-ranks``, when enough are, and the others had time to
+return. Without machine 0 there is no further attempt.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from cobre_comm.common.closing import Closing
+from cobre_comm.errors import InitializationFailed, signal_name
+from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS
+from cobre_comm.processes.job import Job
+from cobre_comm.processes.loop import NEVER, Loop
+from cobre_comm.processes.restarts import USAGE, Outcome, Restarts, given_up
+from cobre_comm.run.attempts import pause, say
+from cobre_comm.run.links import Link
+from cobre_comm.run.output.log_file import open_logs
+from cobre_comm.run.roll_call import await_launchers, join, token_of
+from cobre_comm.run.run import Options, run
+from cobre_comm.run.signals import FORWARDED_SIGNALS, SignalInbox
+
+REJOIN_S = 10.0  # for lost machines to return, where the others are enough
+END_S = 60.0  # for the ranks of a machine to end after the loss of another rank
+ASKED = "it was asked to end"
+
+
+def run_on_machines(job: Job, command: Sequence[str], options: Options, restarts: Restarts) -> int:
+    """Run the attempts of a job on several machines; return the exit status of this launcher."""
+    with SignalInbox([*FORWARDED_SIGNALS, signal.SIGCHLD]) as inbox:
+        kind = _Lead if job.node == 0 else _Follower
+        with kind(job, command, options, inbox) as launcher:
+            return launcher.run(restarts)
+
+
+class _Launcher(Closing):
+    """One launcher of the job."""
+
+    def __init__(
+        self, job: Job, command: Sequence[str], options: Options, inbox: SignalInbox
+    ) -> None:
+        self._job = job
+        self._command = command
+        self._options = options
+        self._inbox = inbox
+        self._links: dict[int, Link] = {}
+        self._outcome = Outcome(0)  # of the latest attempt, on this machine
+        self._signal = 0  # that asks to end
+        self._is_ending = False  # whether the ranks of the attempt are to end
+        self._end: Callable[[], None] = lambda: None  # the ranks of this machine
+        limit_ms = os.environ.get("COBRE_TCP_CONNECT_TIMEOUT_MS", "")
+        self._limit_s = float(limit_ms if limit_ms.isdigit() else CONNECT_TIMEOUT_MS) / 1000
+
+    def close(self) -> None:
+        """Close the links."""
+        for link in self._links.values():
+            link.close()
+
+    def run(self, restarts: Restarts) -> int:
+        """Run all attempts; return the exit status."""
+        raise NotImplementedError
+
+    def _attempt(self, restart: int, machine: int, machines: int) -> None:
+        """Run the ranks of this machine, which is one of so many in this attempt."""
+        share = self._job.size // self._job.nodes
+        size, token = share * machines, token_of(self._job, restart)
+        job = replace(self._job.again(size), restart=restart, token=token)
+        job = replace(job, nodes=machines, node=machine)
+        options, shown = self._options, self._options.shown
+        if shown.log_dir is not None and restart:  # the ranks may have other numbers
+            logs = open_logs(shown.log_dir, job, appends=True)
+            options = replace(options, shown=replace(shown, logs=logs))
+        self._outcome = run(job, self._command, options, self._inbox, serve=self._serve)
+        self._end = lambda: None
+
+    def _serve(self, loop: Loop, end: Callable[[], None]) -> None:
+        """Hear the other launchers in a loop; ``end`` ends the ranks of this machine."""
+        self._end = end
+        if self._is_ending:  # since before the ranks were started
+            end()
+        for machine, link in self._links.items():
+            if not link.is_lost:
+                loop.serve(link.fileno(), partial(self._listen, loop, machine))
+
+    def _listen(self, loop: Loop, machine: int) -> None:
+        link = self._links[machine]
+        if self._hear_all(machine):
+            loop.unserve(link.fileno())
+
+    def _hear_all(self, machine: int) -> bool:
+        """Hear what another launcher has said; return whether it is lost."""
+        link = self._links[machine]
+        if not link.is_lost:
+            for message in link.take():
+                self._hear(machine, message)
+            if link.is_lost:
+                self._lose(machine)
+        return link.is_lost
+
+    def _hear(self, machine: int, message: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _lose(self, machine: int) -> None:
+        raise NotImplementedError
+
+    def _is_asked_to_end(self) -> bool:
+        """Note the signal that asks this launcher to end, outside attempts."""
+        came = [number for number in self._inbox.take() if number in self._options.ending]
+        if came:
+            self._signal = came[0]
+        return bool(self._signal)
+
+    def _wait(self, done: Callable[[], bool], until: float = NEVER) -> None:
+        """Hear the other launchers until ``done()``, a moment, or a signal that asks to end."""
+        loop = Loop()
+        loop.serve(self._inbox.fileno(), self._is_asked_to_end)
+        self._serve(loop, lambda: None)
+        while not (done() or self._signal or time.monotonic() >= until):
+            loop.step(until)
+
+    def _leave(self, why: str) -> int:
+        """Say why there is no further attempt; return the exit status, which is not 0."""
+        if self._signal:
+            say(f"ended by {signal_name(self._signal)}")
+            return 128 + self._signal
+        say(given_up(why))
+        return self._outcome.status or 1
+
+
+class _Lead(_Launcher):
+    """The launcher of machine 0."""
+
+    _ended: dict[int, Outcome]  # by machine, of the latest attempt
+
+    def run(self, restarts: Restarts) -> int:
+        """Run attempts until one succeeds, or no further one can."""
+        self._ended, restart = {}, 0
+        while True:
+            why = self._gather(restarts, restart)
+            if not why:
+                why = self._attempt_on_all(restart)
+                together = self._together(why)
+                if not together.has_failed:
+                    self._tell(done="")
+                    return self._outcome.status
+                why = restarts.why_not(together)
+            if not why:
+                restart += 1
+                plan = restarts.plan()
+                say(plan)
+                self._tell(say=plan)
+                self._signal = pause(self._inbox, restarts.pause_s, self._options.ending)
+                why = ASKED if self._signal else ""
+            if why:
+                self._tell(done=why)
+                return self._leave(why)
+
+    def _gather(self, restarts: Restarts, restart: int) -> str:
+        """Wait for the other machines; return why the attempt cannot begin, or an empty string."""
+        share = self._job.size // self._job.nodes
+        least = restarts.least if restart else self._job.size
+
+        def missing() -> list[int]:
+            there = [machine for machine, link in self._links.items() if not link.is_lost]
+            return sorted({*range(1, self._job.nodes)}.difference(there))
+
+        def is_enough() -> bool:
+            return (self._job.nodes - len(missing())) * share >= least
+
+        def done(seconds: float) -> bool:
+            for machine in list(self._links):
+                self._hear_all(machine)
+            if self._is_asked_to_end() or self._why_final() or not missing():
+                return True
+            if restart and is_enough():
+                return seconds >= REJOIN_S
+            return 0 < self._limit_s <= seconds
+
+        if not done(0.0):
+            try:
+                await_launchers(self._job, self._links, missing(), done)
+            except InitializationFailed as error:
+                return str(error.source)
+        if self._signal:
+            return ASKED
+        if not (self._why_final() or is_enough()):
+            return f"{_named(missing())} did not come within {self._limit_s:g} s"
+        if missing():
+            self._tell(say=(fewer := f"the job goes on without {_named(missing())}"))
+            say(fewer)
+        return self._why_final()
+
+    def _attempt_on_all(self, restart: int) -> str:
+        """Run an attempt on the machines that are there; return why it is the last one, or ""."""
+        self._links = {k: link for k, link in sorted(self._links.items()) if not link.is_lost}
+        machines = 1 + len(self._links)
+        for number, link in enumerate(self._links.values(), 1):
+            link.send(start=[restart, number, machines])
+        self._ended, self._is_ending = {}, False
+        self._attempt(restart, 0, machines)
+        if self._outcome.has_failed:
+            self._end_all()
+        self._wait(lambda: self._has_failed() or self._all_ended())
+        self._wait(self._all_ended, time.monotonic() + END_S)
+        for machine, link in self._links.items():
+            if machine not in self._ended:
+                link.close()
+                link.is_lost = True
+        return ASKED if self._signal else ""
+
+    def _has_failed(self) -> bool:
+        """Whether a rank has failed, or a machine is lost."""
+        lost = any(link.is_lost for link in self._links.values())
+        return lost or any(one.has_failed for one in (self._outcome, *self._ended.values()))
+
+    def _all_ended(self) -> bool:
+        return all(k in self._ended or link.is_lost for k, link in self._links.items())
+
+    def _together(self, why: str) -> Outcome:
+        """Return how the attempt has ended on all machines."""
+        all_of_them = [self._outcome, *self._ended.values()]
+        is_lost = any(link.is_lost for link in self._links.values())
+        is_usage = any(one.status == USAGE for one in all_of_them)
+        return Outcome(
+            USAGE if is_usage else self._outcome.status,
+            has_failed=bool(why) or self._has_failed(),
+            at_once=not is_lost and all(one.at_once for one in all_of_them),
+            why_final=why or self._outcome.why_final or self._why_final(),
+        )
+
+    def _why_final(self) -> str:
+        """Return why another machine wants no further attempt; "" if none has said so."""
+        said = ((machine, one.why_final) for machine, one in self._ended.items())
+        return next((f"on machine {machine} {why}" for machine, why in said if why), "")
+
+    def _hear(self, machine: int, message: dict[str, Any]) -> None:
+        if "ended" in message:
+            self._ended[machine] = Outcome(*message["ended"])
+            if self._ended[machine].has_failed:
+                self._end_all()
+
+    def _lose(self, machine: int) -> None:
+        if machine not in self._ended:
+            self._end_all()
+
+    def _end_all(self) -> None:
+        """End the ranks of this attempt on all machines."""
+        self._is_ending = True
+        self._tell(end=True)
+        self._end()
+
+    def _tell(self, **message: Any) -> None:
+        for link in self._links.values():
+            if not link.is_lost:
+                link.send(**message)
+
+
+class _Follower(_Launcher):
+    """The launcher of any other machine."""
+
+    def run(self, restarts: Restarts) -> int:
+        """Take part in each attempt, until the lead says that there is no further one."""
+        link = join(self._job, lambda s: self._is_asked_to_end() or 0 < self._limit_s <= s)
+        if isinstance(link, str):
+            return self._leave(f"machine {self._job.node} cannot reach machine 0: {link}")
+        self._links, self._start, self._done = {0: link}, list[int](), ""
+        self._is_over = False
+        while True:
+            self._wait(lambda: bool(self._start) or self._is_over)
+            if self._signal:
+                self._tell(Outcome(128 + self._signal, has_failed=True, why_final=ASKED))
+                return self._leave(ASKED)
+            if self._is_over:
+                return self._leave(self._done) if self._done else self._outcome.status
+            (restart, machine, machines), self._start = self._start, []
+            self._attempt(restart, machine, machines)
+            self._tell(self._outcome)
+            if self._outcome.why_final:
+                return self._outcome.status
+
+    def _tell(self, outcome: Outcome) -> None:
+        self._links[0].send(ended=outcome)
+
+    def _hear(self, machine: int, message: dict[str, Any]) -> None:
+        if "start" in message:
+            self._start, self._is_ending = message["start"], False
+        if "say" in message:
+            say(message["say"])
+        if "done" in message:
+            self._is_over, self._done = True, message["done"]
+        if "end" in message or self._is_over:
+            self._is_ending = True
+            self._end()
+
+    def _lose(self, machine: int) -> None:
+        if not self._is_over:
+            self._is_over, self._done = True, "the launcher of machine 0 is lost"
+            self._is_ending = True
+            self._end()
+
+
+def _named(machines: Sequence[int]) -> str:
+    """Return the names of machines: ``machine 2``, ``machines 1, 2``."""
+    return f"machine{'s'[: len(machines) > 1]} {', '.join(map(str, machines))}"

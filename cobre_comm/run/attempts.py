@@ -1,4 +1,4 @@
-"""The attempts of a job on one machine: the first one, and one more after each loss of a rank, up to a limit."""
+"""The attempts of a job on one machine: the first one, and one more after each loss of a rank."""
 
 from __future__ import annotations
 

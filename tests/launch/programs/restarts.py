@@ -3,6 +3,7 @@
 Each rank notes in FOLDER where it runs, and finds nothing of the attempts before.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -23,13 +24,20 @@ def note(rank):
     (folder / f"{attempt}-{rank}").write_text(json.dumps(facts))
 
 
+def runs(pid):
+    """Whether a process runs; process 1 reaps the ranks of a launcher that was killed."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
 def find_nothing_left():
     """Look for processes, segments and listeners of earlier attempts."""
     shared = [path.name for path in pathlib.Path("/dev/shm").iterdir()]
     for file in folder.iterdir():
         if int(file.name.split("-")[0]) < attempt:
             pid, job, port = json.loads(file.read_text())
-            assert not psutil.pid_exists(pid), file
+            assert not runs(pid), file
             assert not [name for name in shared if job in name], file
             with socket.socket() as sock:  # where this attempt has another port
                 is_new = port and str(port) != os.environ["COBRE_TCP_PORT"]

@@ -1,7 +1,7 @@
 """The attempts of a job on several machines: its launchers begin and end each of them together.
 
-The launcher of machine 0 leads, and the others follow. They keep their links from one attempt to
-the next:
+The launcher of machine 0 decides, and the others do as it says. They keep their links from one
+attempt to the next:
 
 ======== ========= ===============================================================================
 message  sent by   meaning
@@ -37,7 +37,7 @@ from cobre_comm.processes.restarts import USAGE, Outcome, Restarts, given_up
 from cobre_comm.run.attempts import pause, say
 from cobre_comm.run.links import Link
 from cobre_comm.run.output.log_file import open_logs
-from cobre_comm.run.roll_call import await_launchers, join, token_of
+from cobre_comm.run.assembly import await_launchers, join, token_of
 from cobre_comm.run.run import Options, run
 from cobre_comm.run.signals import FORWARDED_SIGNALS, SignalInbox
 
@@ -49,7 +49,7 @@ ASKED = "it was asked to end"
 def run_on_machines(job: Job, command: Sequence[str], options: Options, restarts: Restarts) -> int:
     """Run the attempts of a job on several machines; return the exit status of this launcher."""
     with SignalInbox([*FORWARDED_SIGNALS, signal.SIGCHLD]) as inbox:
-        kind = _Lead if job.node == 0 else _Follower
+        kind = _First if job.node == 0 else _Other
         with kind(job, command, options, inbox) as launcher:
             return launcher.run(restarts)
 
@@ -148,7 +148,7 @@ class _Launcher(Closing):
         return self._outcome.status or 1
 
 
-class _Lead(_Launcher):
+class _First(_Launcher):
     """The launcher of machine 0."""
 
     _ended: dict[int, Outcome]  # by machine, of the latest attempt
@@ -276,11 +276,11 @@ class _Lead(_Launcher):
                 link.send(**message)
 
 
-class _Follower(_Launcher):
+class _Other(_Launcher):
     """The launcher of any other machine."""
 
     def run(self, restarts: Restarts) -> int:
-        """Take part in each attempt, until the lead says that there is no further one."""
+        """Take part in each attempt, until machine 0 says that there is no further one."""
         link = join(self._job, lambda s: self._is_asked_to_end() or 0 < self._limit_s <= s)
         if isinstance(link, str):
             return self._leave(f"machine {self._job.node} cannot reach machine 0: {link}")

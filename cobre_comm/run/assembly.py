@@ -1,4 +1,4 @@
-"""The roll call: launchers of a job on several machines open their links, before its ranks meet.
+"""The assembly: launchers of a job on several machines open their links, before its ranks meet.
 
 The launcher of machine 0 listens at the port of ``--coordinator``; each of the others connects to
 it, and both prove that they know the token of the job. Then machine 0 stops listening, because
@@ -52,7 +52,7 @@ def await_launchers(
     missing : collection of int
         The machines that have no link.
     done : callable
-        Called often, with the seconds that the roll call has lasted; returns whether it is over.
+        Called often, with the seconds that the assembly has lasted; returns whether it is over.
     """
 
     def admit(peer: Handshake, sock: socket.socket, address: Address) -> None:

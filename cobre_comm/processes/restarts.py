@@ -7,6 +7,7 @@ its arguments are wrong, or it has died at once in as many attempts in a row.
 
 from __future__ import annotations
 
+import operator
 import signal
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -99,14 +100,15 @@ def times(count: int) -> str:
 
 def check_restarts(most: int, least: int | None, size: int) -> Restarts:
     """Return the restarts of a job of ``size`` ranks; ``ValueError`` for numbers that make none."""
+    most = operator.index(most)
     if most < 0:
-        raise ValueError(f"the number of restarts must be 0 or more, got {most}")
+        raise ValueError(f"max-restarts must be 0 or more, got {most}")
     if least is None:
         return Restarts(most, size)
-    if not 1 <= least <= size:
-        raise ValueError(f"the fewest ranks must be between 1 and {size}, got {least}")
+    if not 1 <= operator.index(least) <= size:
+        raise ValueError(f"min-ranks must be between 1 and {size}, got {least}")
     if not most:
-        raise ValueError("the fewest ranks are those of a restart: say how many restarts there are")
+        raise ValueError("min-ranks is for a restart: say how many there may be, by max-restarts")
     return Restarts(most, least)
 
 

@@ -34,10 +34,10 @@ from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.restarts import USAGE, Outcome, Restarts, given_up
+from cobre_comm.run.assembly import await_launchers, join, token_of
 from cobre_comm.run.attempts import pause, say
 from cobre_comm.run.links import Link
 from cobre_comm.run.output.log_file import open_logs
-from cobre_comm.run.assembly import await_launchers, join, token_of
 from cobre_comm.run.run import Options, run
 from cobre_comm.run.signals import FORWARDED_SIGNALS, SignalInbox
 

@@ -92,17 +92,17 @@ def test_ctrl_c_between_two_attempts_ends_the_job(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--max-restarts", "-1"], "the number of restarts must be 0 or more, got -1"),
+        (["--max-restarts", "-1"], "max-restarts must be 0 or more, got -1"),
         (["--max-restarts", "x"], "argument --max-restarts: invalid int value: 'x'"),
         (
             ["--max-restarts", "1", "--min-ranks", "0"],
-            "fewest ranks must be between 1 and 2, got 0",
+            "min-ranks must be between 1 and 2, got 0",
         ),
         (
             ["--max-restarts", "1", "--min-ranks", "3"],
-            "fewest ranks must be between 1 and 2, got 3",
+            "min-ranks must be between 1 and 2, got 3",
         ),
-        (["--min-ranks", "1"], "say how many restarts there are"),
+        (["--min-ranks", "1"], "min-ranks is for a restart: say how many there may be"),
     ],
 )
 def test_numbers_that_make_no_restarts_are_one_line_and_status_2(words, said, refusal):

@@ -40,9 +40,11 @@ def test_the_last_failure_is_raised(caplog):
 
 @pytest.mark.quick
 def test_numbers_that_make_no_restarts():
-    with pytest.raises(ValueError, match="restarts must be 0 or more, got -1"):
+    with pytest.raises(ValueError, match="max-restarts must be 0 or more, got -1"):
         launch(lose, 2, args=("kill", 0), max_restarts=-1)
-    with pytest.raises(ValueError, match="fewest ranks must be between 1 and 2, got 3"):
+    with pytest.raises(ValueError, match="min-ranks must be between 1 and 2, got 3"):
         launch(lose, 2, args=("kill", 0), max_restarts=1, min_ranks=3)
+    with pytest.raises(TypeError):
+        launch(lose, 2, args=("kill", 0), max_restarts=1.5)
     with pytest.raises(ValueError, match="not for those of an executor"):
         launch(lose, 2, args=("kill", 0), max_restarts=1, executor=object())

@@ -10,6 +10,7 @@ from typing import Any
 from cobre_comm.common import frames
 
 LONGEST_BYTES = 2**16
+GONE_MS = 90_000  # as keepalive has it; without this, a message that is under way has 15 minutes
 _READ_BYTES = 2**12
 
 
@@ -28,6 +29,8 @@ class Link:
     """
 
     def __init__(self, sock: socket.socket) -> None:
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_MS)
         self._socket = sock
         self._buffer = frames.Buffer()
         self.is_lost = False

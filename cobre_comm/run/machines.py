@@ -42,6 +42,7 @@ from cobre_comm.run.run import Options, run
 from cobre_comm.run.signals import FORWARDED_SIGNALS, SignalInbox
 
 REJOIN_S = 10.0  # for lost machines to return, where the others are enough
+LINE_AFTER_S = 10.0  # then a line tells for whom this launcher waits
 END_S = 60.0  # for the ranks of a machine to end after the loss of another rank
 ASKED = "it was asked to end"
 
@@ -67,6 +68,7 @@ class _Launcher(Closing):
         self._links: dict[int, Link] = {}
         self._outcome = Outcome(0)  # of the latest attempt, on this machine
         self._signal = 0  # that asks to end
+        self._has_told = False  # for whom it waits
         self._is_ending = False  # whether the ranks of the attempt are to end
         self._end: Callable[[], None] = lambda: None  # the ranks of this machine
         limit_ms = os.environ.get("COBRE_TCP_CONNECT_TIMEOUT_MS", "")
@@ -130,6 +132,13 @@ class _Launcher(Closing):
         if came:
             self._signal = came[0]
         return bool(self._signal)
+
+    def _is_over_limit(self, seconds: float, machines: Sequence[int]) -> bool:
+        """Whether the assembly has lasted too long; after some seconds, say who is missing."""
+        if seconds >= LINE_AFTER_S and not self._has_told:
+            self._has_told = True
+            say(f"waiting for {_named(machines)}")
+        return 0 < self._limit_s <= seconds
 
     def _wait(self, done: Callable[[], bool], until: float = NEVER) -> None:
         """Hear the other launchers until ``done()``, a moment, or a signal that asks to end."""
@@ -195,8 +204,9 @@ class _First(_Launcher):
                 return True
             if restart and is_enough():
                 return seconds >= REJOIN_S
-            return 0 < self._limit_s <= seconds
+            return self._is_over_limit(seconds, missing())
 
+        self._has_told = False
         if not done(0.0):
             try:
                 await_launchers(self._job, self._links, missing(), done)
@@ -281,7 +291,7 @@ class _Other(_Launcher):
 
     def run(self, restarts: Restarts) -> int:
         """Take part in each attempt, until machine 0 says that there is no further one."""
-        link = join(self._job, lambda s: self._is_asked_to_end() or 0 < self._limit_s <= s)
+        link = join(self._job, lambda s: self._is_asked_to_end() or self._is_over_limit(s, [0]))
         if isinstance(link, str):
             return self._leave(f"machine {self._job.node} cannot reach machine 0: {link}")
         self._links, self._start, self._done = {0: link}, list[int](), ""

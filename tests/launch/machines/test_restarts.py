@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from cobre_comm.processes.port import ReservedPort
-from tests.launch.command import PROGRAMS, Running
+from tests.launch.command import COMMAND, PROGRAMS, Running
 
 RESTARTS = PROGRAMS / "restarts.py"
 # Lost machines get no time to return, and no attempt is too long to have died at once.
@@ -29,10 +29,10 @@ def machine(tmp_path):
     with contextlib.ExitStack() as stack:
         port = stack.enter_context(ReservedPort()).port
 
-        def start(node, *words, way, nodes=2):
+        def start(node, *words, way, nodes=2, before=HASTY):
             place = "--nnodes", nodes, "--node-rank", node, "--coordinator", f"127.0.0.1:{port}"
             told = "run", "-n", 1, *place, "--token-file", token_file, *words
-            job = Running(*told, RESTARTS, notes, *way, before=HASTY)
+            job = Running(*told, RESTARTS, notes, *way, before=before)
             return stack.enter_context(job)
 
         yield start
@@ -62,8 +62,8 @@ def test_ranks_that_wait_for_one_that_has_died_are_ended(machine):
     assert "ended, because the job has lost a rank on another machine" in here[2]
 
 
-def test_a_lost_machine_is_left_out_where_the_others_are_enough(machine):
-    words = "--max-restarts", 2, "--min-ranks", 2
+def test_a_lost_machine_is_left_out_where_the_others_are_enough(machine, tmp_path):
+    words = "--max-restarts", 2, "--min-ranks", 2, "--log-dir", tmp_path
     first, lost, third = [machine(node, *words, way=("sleep", 2, 1), nodes=3) for node in range(3)]
     for job in (first, lost, third):
         job.wait_ready(1)
@@ -73,6 +73,28 @@ def test_a_lost_machine_is_left_out_where_the_others_are_enough(machine):
         assert code == 0, errors
         assert attempts(output) == [(0, 3), (1, 2)]
         assert errors.splitlines()[-1] == "cobre-comm: the job goes on without machine 1"
+    log = (tmp_path / "rank-1.log").read_text()
+    assert attempts(log) == [(0, 3), (1, 2)], "of the lost machine, then of the third"
+
+
+@pytest.mark.slow
+def test_a_machine_that_comes_late_takes_part_in_the_next_attempt(machine):
+    words = "--max-restarts", 2, "--min-ranks", 2
+    told = {"way": ("sleep", 1, 2), "nodes": 3, "before": COMMAND}
+    first, lost, third = [machine(node, *words, **told) for node in range(3)]
+    for job in (first, lost, third):
+        job.wait_ready(1)
+    lost.process.kill()
+    lost.process.wait()
+    first.wait_ready(1)
+    second = third.wait_ready(1)[1]
+    late = machine(1, *words, **told)
+    assert late.process.stderr.readline() == "cobre-comm: waiting for machine 0\n"
+    os.kill(second[0], signal.SIGKILL)
+    for job in (first, late, third):
+        code, output, errors = job.finish()
+        assert code == 0, errors
+        assert attempts(output)[-1] == (2, 3)
 
 
 def test_a_machine_that_returns_takes_part_again(machine):

@@ -11,6 +11,10 @@ from cobre_comm.backends.spec import Rendezvous
 from cobre_comm.config import MAX_RANKS, BackendKind
 
 
+def _new_identity() -> str:
+    return f"cobre-{os.getuid()}-{secrets.token_hex(5)}"
+
+
 @dataclass(frozen=True)
 class Job:
     """One job, as the launcher of one node sees it.
@@ -42,7 +46,7 @@ class Job:
     size: int
     backend: str
     timeout_s: float | None = None
-    identity: str = field(default_factory=lambda: _new_identity())
+    identity: str = field(default_factory=_new_identity)
     token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
     restart: int = 0
     nodes: int = 1
@@ -64,10 +68,6 @@ class Job:
         """Return the job of the next attempt, under a new name, so that nothing is mixed up."""
         restart = self.restart + 1
         return replace(self, size=size, restart=restart, identity=_new_identity())
-
-
-def _new_identity() -> str:
-    return f"cobre-{os.getuid()}-{secrets.token_hex(5)}"
 
 
 def check_size(size: int) -> None:

@@ -39,6 +39,7 @@ class Launcher(Closing):
         self._links: dict[int, Link] = {}
         self._outcome = Outcome(0)  # of the latest attempt, on this machine
         self._signal = 0  # that asks to end
+        self._has_begun = False  # its first attempt
         self._has_told = False  # for whom it waits
         self._is_ending = False  # whether the ranks of the attempt are to end
         self._end: Callable[[], None] = lambda: None  # the ranks of this machine
@@ -56,6 +57,7 @@ class Launcher(Closing):
 
     def _attempt(self, restart: int, machine: int, machines: int) -> None:
         """Run the ranks of this machine, which is one of so many in this attempt."""
+        self._has_begun = True
         share = self._job.size // self._job.nodes
         size, token = share * machines, token_of(self._job, restart)
         job = replace(self._job.again(size), restart=restart, token=token)
@@ -126,7 +128,7 @@ class Launcher(Closing):
         if self._signal:
             say(f"ended by {signal_name(self._signal)}")
             return 128 + self._signal
-        say(given_up(why))
+        say(given_up(why) if self._has_begun else f"the job is not started: {why}")
         return self._outcome.status or 1
 
 

@@ -129,10 +129,14 @@ class _First(Launcher):
                 link.is_lost = True
         return ASKED if self._signal else ""
 
+    def _is_one_lost(self) -> bool:
+        """Whether a machine is lost whose ranks had not ended."""
+        return any(link.is_lost and k not in self._ended for k, link in self._links.items())
+
     def _has_failed(self) -> bool:
         """Whether a rank has failed, or a machine is lost."""
-        lost = any(link.is_lost for link in self._links.values())
-        return lost or any(one.has_failed for one in (self._outcome, *self._ended.values()))
+        failed = any(one.has_failed for one in (self._outcome, *self._ended.values()))
+        return failed or self._is_one_lost()
 
     def _all_ended(self) -> bool:
         return all(k in self._ended or link.is_lost for k, link in self._links.items())
@@ -140,12 +144,11 @@ class _First(Launcher):
     def _together(self, why: str) -> Outcome:
         """Return how the attempt has ended on all machines."""
         all_of_them = [self._outcome, *self._ended.values()]
-        is_lost = any(link.is_lost for link in self._links.values())
         is_usage = any(one.status == USAGE for one in all_of_them)
         return Outcome(
             USAGE if is_usage else self._outcome.status,
             has_failed=bool(why) or self._has_failed(),
-            at_once=not is_lost and all(one.at_once for one in all_of_them),
+            at_once=not self._is_one_lost() and all(one.at_once for one in all_of_them),
             why_final=why or self._outcome.why_final or self._why_final(),
         )
 

@@ -29,11 +29,12 @@ def machine(tmp_path):
     with contextlib.ExitStack() as stack:
         port = stack.enter_context(ReservedPort()).port
 
-        def start(node, *words, way, nodes=2, before=HASTY):
+        def start(node, *words, way=None, nodes=2, before=HASTY, program=()):
             place = "--nnodes", nodes, "--node-rank", node, "--coordinator", f"127.0.0.1:{port}"
             told = "run", "-n", 1, *place, "--token-file", token_file, *words
-            job = Running(*told, RESTARTS, notes, *way, before=before)
-            return stack.enter_context(job)
+            program = program or (RESTARTS, notes, *way)
+            extra = {"COBRE_COMM_GRACEFUL": "SIGUSR1"}
+            return stack.enter_context(Running(*told, *program, before=before, extra=extra))
 
         yield start
 
@@ -122,6 +123,17 @@ def test_ctrl_c_on_one_machine_ends_the_job_on_both(machine, asked):
     assert code == 1
     assert attempts(output) == [(0, 2)]
     assert errors.splitlines()[-1].endswith("it was asked to end")
+
+
+def test_a_job_that_stops_when_asked_is_not_started_again(machine):
+    program = PROGRAMS / "stops.py", "python"
+    jobs = [machine(node, "--max-restarts", 2, program=program) for node in (0, 1)]
+    for job in jobs:
+        job.wait_ready(1)
+    jobs[1].process.send_signal(signal.SIGUSR1)
+    for code, output, errors in [job.finish() for job in jobs]:
+        assert (code, errors) == (0, "")
+        assert len(re.findall("rounds", output)) == 1
 
 
 def test_without_the_first_machine_the_job_is_given_up(machine):

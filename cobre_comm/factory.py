@@ -97,6 +97,7 @@ def create_communicator(
     """
     signals = graceful_signals(os.environ.get(VARIABLE, "") if graceful is None else graceful)
     comm = _create_any(kind)
+    report_pipe.say_met()
     if signals:
         _take_signals(comm, signals)
     return comm

@@ -3,10 +3,10 @@
 The launcher names the pipe in an environment variable. A rank claims it when it makes its first
 communicator; from then on neither its children nor programs that it becomes have the pipe.
 
-A rank of ``cobre-comm run`` sends one ``Report``, when an exception is not caught, or when it exits
-after it has lost a rank. A worker of ``launch`` sends ``Progress``, then ``Done`` or ``Failed``,
-which holds a report. A rank that is killed, or that calls ``os._exit``, sends nothing: its failure
-counts as primary.
+A rank sends ``Met`` when it has made its first communicator. A rank of ``cobre-comm run`` sends one
+``Report``, when an exception is not caught, or when it exits after it has lost a rank. A worker of
+``launch`` sends ``Progress``, then ``Done`` or ``Failed``, which holds a report. A rank that is
+killed, or that calls ``os._exit``, sends nothing: its failure counts as primary.
 
 Where the launcher asks for it, a rank does not print its traceback. The report has it, and the
 launcher prints it once for all ranks with the same mistake. A rank prints it itself if it is too
@@ -16,6 +16,7 @@ long, or if the report cannot be sent. So does a program with a hook of its own.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import pickle
 import stat
@@ -36,7 +37,13 @@ LONGEST_LINE = 5_000  # characters of an entry of a traceback; the last one has 
 _lost: tuple[int, ...] = ()  # the last that this process has learnt
 _lost_run = False  # whether their processes run
 _is_heard = False  # whether a launcher gets the report
+_reporter: _Reporter | None = None  # of this process, until it has met its peers
 _launcher = ""  # of ours, which has given this process its pipe
+
+
+@dataclass(frozen=True)
+class Met:
+    """The rank has made a communicator, so all ranks have met."""
 
 
 @dataclass(frozen=True)
@@ -188,14 +195,22 @@ def claim(launcher: str = "") -> ReportPipe | None:
 
 def install() -> None:
     """Report the failure of this process from now on, if it has a pipe."""
-    global _is_heard
+    global _is_heard, _reporter
     pipe = claim("cobre-comm run")
     if pipe is not None:
         _is_heard = True
         stack_signal.listen()
-        reporter = _Reporter(pipe, holds=os.environ.pop(HOLDS_VARIABLE, "") == "1")
-        sys.excepthook = reporter.uncaught
-        atexit.register(reporter.at_exit)
+        _reporter = _Reporter(pipe, holds=os.environ.pop(HOLDS_VARIABLE, "") == "1")
+        sys.excepthook = _reporter.uncaught
+        atexit.register(_reporter.at_exit)
+
+
+def say_met() -> None:
+    """Tell the launcher, once, that this process has made a communicator."""
+    global _reporter
+    reporter, _reporter = _reporter, None
+    if reporter is not None:
+        reporter.met()
 
 
 class _Reporter:
@@ -205,6 +220,12 @@ class _Reporter:
         self._pipe: ReportPipe | None = pipe
         self._before = sys.excepthook
         self._holds = holds and self._before is sys.__excepthook__
+
+    def met(self) -> None:
+        """Send the message that the ranks have met."""
+        if self._pipe is not None:
+            with contextlib.suppress(OSError):  # the launcher has gone
+                self._pipe.send(pickle.dumps(Met()))
 
     def uncaught(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple
 
@@ -13,13 +13,15 @@ from cobre_comm.common.report_pipe import exit_code_of
 from cobre_comm.config import BackendKind
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching import worker as workers_side
-from cobre_comm.launching.interrupt import forwarded, interrupted
+from cobre_comm.launching.interrupt import interrupted
 from cobre_comm.launching.order import Order, pack
 from cobre_comm.launching.refusals import check_importable, check_not_nested
 from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
+from cobre_comm.processes.restarts import Restarts, check_restarts
 
 if TYPE_CHECKING:
     from cobre_comm.communicator import Communicator
+    from cobre_comm.launching.messages import Done
 
 OnProgress = Callable[[int, Any], None]
 Value = TypeVar("Value")
@@ -129,6 +131,8 @@ def launch(
     timeout: float | None = None,
     on_progress: OnProgress | None = None,
     executor: Any = None,
+    max_restarts: int = 0,
+    min_ranks: int | None = None,
 ) -> LaunchResult[Value]:
     """Call ``fn(comm, *args)`` on ``size`` ranks of this machine, or of an executor's workers.
 
@@ -156,6 +160,14 @@ def launch(
         Where the ranks run: one in each of ``size`` workers, on one machine or several. Workers
         must be processes, and free at the same time. Ranks meet over ``tcp`` and share memory where
         they can; the workers take other tasks afterwards. The executor sends ``fn`` in its own way.
+    max_restarts : int
+        How often all ranks are started again after one of them has failed. ``fn`` goes on from its
+        checkpoint; the variable ``COBRE_RESTART`` is 0 in the first attempt, then 1, 2, ... Each
+        restart is a WARNING of the logger ``cobre_comm``. A rank in this process is not started
+        again.
+    min_ranks : int, optional
+        With ``max_restarts``: leave out ranks that SIGKILL has ended, as when memory is short, as
+        long as so many are left. By default all ranks are started again.
 
     Returns
     -------
@@ -166,7 +178,7 @@ def launch(
     Raises
     ------
     WorkerError
-        For the first rank that failed; the others are ended.
+        For the first rank that failed, in the last attempt; the others are ended.
     ValueError, TypeError, RuntimeError, InvalidBackend, BackendNotAvailable
         For arguments or a situation that cannot work: before anything is started; with an executor
         also when its workers do not come, each in a process of its own.
@@ -182,7 +194,10 @@ def launch(
     """
     if executor is not None and backend not in ("auto", "tcp", BackendKind.AUTO, BackendKind.TCP):
         raise ValueError(f"ranks in the workers of an executor meet over tcp, not {backend!r}")
+    if executor is not None and max_restarts:
+        raise ValueError("max_restarts is for ranks of this machine, not for those of an executor")
     job = _check(size, "tcp" if executor is not None else backend, timeout)
+    restarts = check_restarts(max_restarts, min_ranks, job.size)
     if not isinstance(args, tuple):
         raise TypeError(f"args must be a tuple, got {type(args).__name__}; write args=(x,)")
     if not callable(fn):
@@ -194,10 +209,7 @@ def launch(
         return _call_here(fn, args, on_progress)
     check_importable(fn)
     order = pack(fn, args, wants_progress=on_progress is not None)
-    try:
-        return _call_in_workers(job, order, on_progress)
-    except KeyboardInterrupt:
-        raise interrupted(size) from None
+    return _call_in_workers(job, order, on_progress, restarts)
 
 
 def _check(size: int, backend: str | BackendKind, timeout: float | None) -> Job:
@@ -265,28 +277,27 @@ def _call_on(
         done = call_on_executor(executor, job.size, call, job.timeout_s, on_progress)
     except KeyboardInterrupt:
         raise interrupted(job.size) from None
+    return _result(done)
+
+
+def _call_in_workers(
+    job: Job, order: Order, on_progress: OnProgress | None, restarts: Restarts
+) -> LaunchResult[Any]:
+    from cobre_comm.compile.warm import warm_up
+    from cobre_comm.launching.attempts import call_in_attempts
+
+    warm_up([job.backend], os.environ)
+    try:
+        done = call_in_attempts(job, order, on_progress, restarts)
+    except KeyboardInterrupt:
+        raise interrupted(job.size) from None
+    return _result(done)
+
+
+def _result(done: Sequence[tuple[int, Done]]) -> LaunchResult[Any]:
+    """Return the result of workers, by their process ids and last messages."""
     infos = [
         WorkerInfo(rank, pid, said.backend, said.wall_time_s)
         for rank, (pid, said) in enumerate(done)
     ]
-    return LaunchResult([said.value for _, said in done], infos)
-
-
-def _call_in_workers(job: Job, order: Order, on_progress: OnProgress | None) -> LaunchResult[Any]:
-    from cobre_comm.compile.warm import warm_up
-    from cobre_comm.launching.messages import Done
-    from cobre_comm.launching.workers import Workers
-    from cobre_comm.processes.port import with_rendezvous
-
-    warm_up([job.backend], os.environ)
-    with with_rendezvous(job) as job, Workers(job, order, on_progress) as workers:
-        try:
-            with forwarded(workers.signal):
-                workers.start()
-                workers.wait()
-        except KeyboardInterrupt:
-            workers.interrupt()
-            raise
-    done = [(w, w.outcome) for w in workers.all if isinstance(w.outcome, Done)]
-    infos = [WorkerInfo(w.rank, w.pid, said.backend, said.wall_time_s) for w, said in done]
     return LaunchResult([said.value for _, said in done], infos)

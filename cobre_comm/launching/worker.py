@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cobre_comm.common import frames, raised, report_pipe
-from cobre_comm.common.report_pipe import ReportPipe, exit_code_of
+from cobre_comm.common.report_pipe import Met, ReportPipe, exit_code_of
 from cobre_comm.errors import InvalidCommunicator
 from cobre_comm.factory import create_communicator
 from cobre_comm.launching import order as orders
@@ -74,11 +74,12 @@ def _run(pipe: ReportPipe, message: bytes) -> None:
             pipe.send(dumps(Progress(payload)))
 
     with reporting(reporter):
-        _send_value(pipe, *_call(fn, args))
+        _send_value(pipe, *_call(pipe, fn, args))
 
 
-def _call(fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Done, int]:
+def _call(pipe: ReportPipe, fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Done, int]:
     comm = create_communicator()
+    pipe.send(pickle.dumps(Met()))
     start = time.perf_counter()
     try:
         value = call_to_value(fn, comm, args)

@@ -12,17 +12,19 @@ from functools import partial
 from typing import Any
 
 from cobre_comm.common.closing import Closing
+from cobre_comm.common.report_pipe import Met
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.messages import Done, Failed, Progress
 from cobre_comm.launching.order import Order, worker_command
-from cobre_comm.processes.endings import Ending, first_failure, ranks_alike
+from cobre_comm.processes.endings import Ending, exit_status, first_failure, ranks_alike
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import TERMINATE_S, Escalation
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.loop import Loop, Outbox
 from cobre_comm.processes.rank import RankProcess, Standard
+from cobre_comm.processes.restarts import Outcome, died_at_once, killed_by_others
 
 INTERRUPT_S = 1.0  # from the launcher's Ctrl-C, passed on, to SIGTERM
 EXIT_S = 10.0  # from a worker's value to the end of its process
@@ -59,6 +61,9 @@ class Worker(RankProcess):
             message = Failed.of(error)
         if isinstance(message, Progress):
             return message
+        if isinstance(message, Met):
+            self.has_met = True
+            return None
         self.outcome = message
         report = message.report if isinstance(message, Failed) else None
         code = report.exit_code if report else 0
@@ -97,6 +102,11 @@ class Workers(Closing):
         The order of each worker.
     on_progress : callable or None
         Called with (rank, payload).
+
+    Attributes
+    ----------
+    failure : WorkerError or None
+        The first failure, which :meth:`wait` has raised.
     """
 
     def __init__(self, job: Job, order: Order, on_progress: OnProgress | None) -> None:
@@ -105,6 +115,9 @@ class Workers(Closing):
         self._on_progress = on_progress
         self._group = Group(job.shm_name, Escalation())
         self.all: list[Worker] = []
+        self.failure: WorkerError | None = None
+        self._is_asked_to_stop = False
+        self._began = time.monotonic()
 
     def start(self) -> None:
         """Start the workers, from the thread that will wait for them.
@@ -145,7 +158,24 @@ class Workers(Closing):
         first = first_failure(endings)
         if first is not None:
             failed = next(worker for worker in self.all if worker.rank == first.rank)
-            raise failed.error(ranks_alike(endings, first))
+            self.failure = failed.error(ranks_alike(endings, first))
+            raise self.failure
+
+    @property
+    def outcome(self) -> Outcome:
+        """How these workers have ended, after a failure."""
+        return Outcome(
+            0 if self.failure is None else exit_status(self.failure.exit_code),
+            has_failed=self.failure is not None,
+            at_once=died_at_once(self.all, time.monotonic() - self._began),
+            killed=killed_by_others(self.all, self._group.escalation.ended_by_us),
+            why_final="it was asked to end" if self._is_asked_to_stop else "",
+        )
+
+    def ask_to_stop(self, number: int) -> None:
+        """Pass on a signal by which the program asks all workers to stop."""
+        self._is_asked_to_stop = True
+        self.signal(number)
 
     def interrupt(self) -> None:
         """Pass a Ctrl-C on, and give the workers a moment for their ``finally`` blocks."""

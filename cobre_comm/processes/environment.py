@@ -42,12 +42,17 @@ def rank_environment(
     """
     foreign = _place_variables() | {report_pipe.VARIABLE, report_pipe.HOLDS_VARIABLE}
     environment = {name: value for name, value in base.items() if name not in foreign}
-    environment |= {"COBRE_COMM_BACKEND": job.backend, "COBRE_JOB_ID": job.identity}
+    environment |= {"COBRE_COMM_BACKEND": job.backend, **attempt_variables(job)}
     environment |= _rank_variables(job, rank)
     for name, value in _chosen(job, bound=bound).items():
         if not environment.get(name):
             environment[name] = value
     return environment
+
+
+def attempt_variables(job: Job) -> dict[str, str]:
+    """Return the variables that another attempt of the job changes."""
+    return {"COBRE_JOB_ID": job.identity, "COBRE_RESTART": str(job.restart)}
 
 
 def _chosen(job: Job, *, bound: bool) -> dict[str, str]:

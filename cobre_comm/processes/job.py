@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 import os
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cobre_comm.backends.spec import Rendezvous
 from cobre_comm.config import MAX_RANKS, BackendKind
+
+
+def _new_identity() -> str:
+    return f"cobre-{os.getuid()}-{secrets.token_hex(5)}"
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class Job:
     token : str
         Secret, for backends that meet over a network; random unless several launchers share it;
         never shown.
+    restart : int
+        How often the job has been started again before; 0 in its first attempt.
     nodes, node : int
         The number of launchers, of which each starts an equal share of the ranks, and the number
         of this one.
@@ -40,8 +46,9 @@ class Job:
     size: int
     backend: str
     timeout_s: float | None = None
-    identity: str = field(default_factory=lambda: f"cobre-{os.getuid()}-{secrets.token_hex(5)}")
+    identity: str = field(default_factory=_new_identity)
     token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    restart: int = 0
     nodes: int = 1
     node: int = 0
     rendezvous: Rendezvous | None = None
@@ -56,6 +63,11 @@ class Job:
     def shm_name(self) -> str:
         """Name of the shared segment, by which the ranks meet."""
         return f"/{self.identity}"
+
+    def again(self, size: int) -> Job:
+        """Return the job of the next attempt, under a new name, so that nothing is mixed up."""
+        restart = self.restart + 1
+        return replace(self, size=size, restart=restart, identity=_new_identity())
 
 
 def check_size(size: int) -> None:

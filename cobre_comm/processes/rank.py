@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from cobre_comm.common.report_pipe import Report
+from cobre_comm.common.report_pipe import Met, Report
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.guardian import kill_group
 from cobre_comm.processes.interpreter import tied_command
@@ -48,6 +48,8 @@ class Rank(abc.ABC):
         How it ended; None while it runs.
     inbox : Inbox or None
         The launcher's end of its report pipe.
+    has_met : bool
+        Whether it has made a communicator.
     """
 
     def __init__(self, rank: int, *, reports: bool = True) -> None:
@@ -55,6 +57,7 @@ class Rank(abc.ABC):
         self.pid = 0
         self.ending: Ending | None = None
         self.inbox = Inbox() if reports else None
+        self.has_met = False
         self._report: Report | None = None
         self._on_report: Callable[[], None] = lambda: None
 
@@ -80,6 +83,9 @@ class Rank(abc.ABC):
     def _hear(self, message: bytes) -> None:
         with contextlib.suppress(Exception):  # a rank that writes something else says nothing
             report = pickle.loads(message)
+            if isinstance(report, Met):
+                self.has_met = True
+                return
             self._report = report if isinstance(report, Report) else None
         self._on_report()
 

@@ -29,12 +29,13 @@ def _parser() -> Parser:
         cobre-comm run -n 4 --backend mpi train.py         # starts the MPI's own mpiexec
         cobre-comm run -n 4 --tty --quiet-ranks 1- train.py                # rank 0's progress bar
         cobre-comm run -n 64 --log-dir logs --quiet-ranks 1- train.py      # the others in files
+        cobre-comm run -n 8 --max-restarts 3 train.py      # goes on from its checkpoint
         cobre-comm run -n 8 --nnodes 2 --node-rank 0 --coordinator node-a \\
             --token-file job.token train.py                # on the first of two machines
         """,
-        "0 if all ranks exited with 0, else that of the first rank that failed; 128 and the number "
-        "of the signal that ended it, or the job; 1 if output could not be written, as on a full "
-        "disk; 2 wrong arguments",
+        "0 if all ranks exited with 0, else that of the first rank that failed (of the last "
+        "attempt); 128 and the number of the signal that ended it, or the job; 1 if output could "
+        "not be written, as on a full disk; 2 wrong arguments",
         "-n N [options] [--] script.py | -m module [arguments]",
     )
     add = parser.add_argument
@@ -70,6 +71,7 @@ def _parser() -> Parser:
         metavar="S",
         help="how long ranks may take to end after Ctrl-C (default: 5)",
     )
+    _add_restarts(parser)
     _add_output(parser)
     _add_nodes(parser)
     add(
@@ -94,6 +96,26 @@ def _ranks(text: str) -> int:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"takes a number or auto, got {text!r}") from None
+
+
+def _add_restarts(parser: Parser) -> None:
+    add = parser.add_argument_group(
+        "restarts", "the program goes on from its checkpoint; COBRE_RESTART is 0, then 1, 2, ..."
+    ).add_argument
+    add(
+        "--max-restarts",
+        type=int,
+        default=0,
+        metavar="N",
+        help="after the loss of a rank, start all ranks again, at most N times (default: 0)",
+    )
+    add(
+        "--min-ranks",
+        type=int,
+        metavar="M",
+        help="leave out ranks that were killed, or machines that are lost, as long as M ranks are "
+        "left (default: all ranks)",
+    )
 
 
 def _add_output(parser: Parser) -> None:
@@ -151,10 +173,10 @@ def main(words: Sequence[str]) -> int:
 def _main(words: Sequence[str]) -> int:
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.processes.interpreter import interpreter_command
-    from cobre_comm.processes.port import with_rendezvous
+    from cobre_comm.processes.restarts import check_restarts
+    from cobre_comm.run.attempts import run_job
     from cobre_comm.run.descriptors import open_standard
     from cobre_comm.run.program import program_of
-    from cobre_comm.run.run import run
 
     parser = _parser()
     chosen = parser.parse_args(words)
@@ -164,6 +186,7 @@ def _main(words: Sequence[str]) -> int:
             raise ValueError(f"how many ranks? say it by -n: {_example(chosen)}")
         program = program_of(chosen.module, chosen.script)
         job = _job(chosen)
+        restarts = check_restarts(chosen.max_restarts, chosen.min_ranks, job.size)
         if chosen.bind == "core" and not hasattr(os, "sched_setaffinity"):
             raise ValueError("--bind core: this system cannot bind a process to a core")
         mpiexec = _mpiexec(job, bound=chosen.bind == "core") if job.backend == "mpi" else None
@@ -179,8 +202,12 @@ def _main(words: Sequence[str]) -> int:
     try:
         if job.size > 1:
             warm_up([job.backend], os.environ if mpiexec is None else mpiexec.environment)
-        with with_rendezvous(job) as job:
-            return run(job, [*interpreter_command(), *program], options, mpiexec)
+        everything = [*interpreter_command(), *program]
+        if job.nodes > 1 and restarts.most:
+            from cobre_comm.run.machines import run_on_machines
+
+            return run_on_machines(job, everything, options, restarts)
+        return run_job(job, everything, options, restarts, mpiexec)
     except KeyboardInterrupt:  # before or after the ranks; while they run, it is theirs
         return 130
     except OSError as error:  # no processes, descriptors or ports left
@@ -233,5 +260,5 @@ def _options(chosen: argparse.Namespace, job: Job) -> Options:
     asking = graceful_signals(os.environ.get(VARIABLE, ""))
     quiet = parse_ranks(chosen.quiet_ranks, job.size)
     logs = {} if chosen.log_dir is None else open_logs(chosen.log_dir, job)
-    shown = Shown(chosen.prefix, quiet, chosen.tty, logs)
+    shown = Shown(chosen.prefix, quiet, chosen.tty, logs, chosen.log_dir)
     return Options(chosen.bind == "core", chosen.grace, shown, asking)

@@ -1,34 +1,31 @@
-"""Start the ranks of a command, watch them to the end, return the exit status of the job."""
+"""One attempt of a job: start the ranks of a command, watch them to the end, report it."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cobre_comm.common import stack_signal
 from cobre_comm.common.cores import core_numbers
-from cobre_comm.processes.environment import rank_environment
+from cobre_comm.processes.endings import STARTER, Ending
+from cobre_comm.processes.environment import attempt_variables, rank_environment
 from cobre_comm.processes.escalation import CULPRIT_OVER_MPI_S, CULPRIT_S, Escalation
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.loop import NEVER
+from cobre_comm.processes.loop import NEVER, Loop
 from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
 from cobre_comm.processes.mpi.start import MpiStart
 from cobre_comm.processes.mpi.variables import of_batch_job
 from cobre_comm.processes.rank import RankProcess
+from cobre_comm.processes.restarts import Outcome, died_at_once, killed_by_others
 from cobre_comm.run.descriptors import SPARE_DESCRIPTORS, allow
 from cobre_comm.run.output.destinations import Output, Shown
 from cobre_comm.run.report import by_ranks, by_signal
-from cobre_comm.run.signals import (
-    ENDING_SIGNALS,
-    FORWARDED_SIGNALS,
-    GROUP_SIGNALS,
-    SignalInbox,
-)
+from cobre_comm.run.signals import ENDING_SIGNALS, GROUP_SIGNALS, SignalInbox
 
 STRAGGLERS_S = 0.3  # for processes that ranks have started to end by themselves
 WITNESS_S = 0.05  # for a sender of a signal to reach all processes, if it sends to all
@@ -56,8 +53,20 @@ class Options:
     shown: Shown = field(default_factory=Shown)
     asking: frozenset[int] = frozenset()
 
+    @property
+    def ending(self) -> frozenset[int]:
+        """The signals after which the job is not started again."""
+        return self.asking.union(ENDING_SIGNALS)
 
-def run(job: Job, command: Sequence[str], options: Options, mpiexec: Mpiexec | None = None) -> int:
+
+def run(
+    job: Job,
+    command: Sequence[str],
+    options: Options,
+    inbox: SignalInbox,
+    mpiexec: Mpiexec | None = None,
+    serve: Callable[[Loop, Callable[[], None]], None] = lambda loop, end: None,
+) -> Outcome:
     """Run ``command`` on every rank that ``job`` has here; call it from the main thread.
 
     Parameters
@@ -68,29 +77,34 @@ def run(job: Job, command: Sequence[str], options: Options, mpiexec: Mpiexec | N
         The command of every rank.
     options : Options
         The options.
+    inbox : SignalInbox
+        The signals of the launcher.
     mpiexec : Mpiexec, optional
         The program that starts the ranks; with None, this process starts them.
+    serve : callable
+        Called with the loop of the launcher, and a function that ends the ranks, because the job
+        has lost one on another machine.
 
     Returns
     -------
-    int
-        0 if and only if all these ranks exited with 0, and their output was written; else the code
-        of the first that failed, or 128 and the number of the signal that ended it or the launcher,
-        or 1 if only output is missing.
+    Outcome
+        Its status is 0 if and only if all these ranks exited with 0, and their output was written;
+        else the code of the first that failed, or 128 and the number of the signal that ended it or
+        the launcher, or 1 if only output is missing.
     """
     each = EACH if mpiexec is None else EACH_BY_SHIM
     allow(each * len(job.ranks) + SPARE_DESCRIPTORS)
-    with SignalInbox([*FORWARDED_SIGNALS, signal.SIGCHLD]) as inbox:
-        watch = _Watch(job, options, inbox)
-        try:
-            if mpiexec is None:
-                watch.start(command)
-            else:
-                watch.start_by(mpiexec, command)
-            watch.until_all_ended()
-        finally:
-            watch.leave_nothing()
-        return watch.report()
+    watch = _Watch(job, options, inbox)
+    try:
+        if mpiexec is None:
+            watch.start(command)
+        else:
+            watch.start_by(mpiexec, command)
+        serve(watch.loop, watch.end)
+        watch.until_all_ended()
+    finally:
+        watch.leave_nothing()
+    return watch.report()
 
 
 class _Watch:
@@ -107,10 +121,23 @@ class _Watch:
         self._inbox = inbox
         self._shown: set[int] = set()  # ranks that were asked where they are
         self._asking = set(options.asking)
+        self._is_asked_to_end = False
+        self._ends_for_others = False
+        self._began = time.monotonic()
         self._signals: list[int] = []  # that came and are not handled yet
         self._to_forward: list[tuple[float, int]] = []  # when, and which
         self._group.loop.serve(inbox.fileno(), self._take_signals)
         self._mpi: MpiStart | None = None
+
+    @property
+    def loop(self) -> Loop:
+        """The loop that serves all descriptors."""
+        return self._group.loop
+
+    def end(self) -> None:
+        """End all ranks, because the job has lost one on another machine."""
+        self._ends_for_others = True
+        self._group.starter_ended(Ending(STARTER, 1, time.monotonic()))
 
     def start(self, command: Sequence[str]) -> None:
         """Start all ranks, and have the guardian watch them."""
@@ -124,7 +151,7 @@ class _Watch:
     def start_by(self, mpiexec: Mpiexec, command: Sequence[str]) -> None:
         """Have ``mpiexec`` start all ranks."""
         cores = self._cores()
-        batch = {**of_batch_job(os.environ), **self._output.variables}
+        batch = of_batch_job(os.environ) | self._output.variables | attempt_variables(self._job)
         ranks = []
         for rank in self._job.ranks:
             ranks.append(MpiRank(rank, self._output.of_rank(rank), batch, cores.get(rank)))
@@ -153,7 +180,9 @@ class _Watch:
                     self._mpi.end_starting()
 
     def _take_signals(self) -> None:
-        self._signals += self._inbox.take()
+        numbers = self._inbox.take()
+        self._signals += numbers
+        self._is_asked_to_end |= not self._options.ending.isdisjoint(numbers)
 
     def _taken_signals(self) -> list[int]:
         signals, self._signals = self._signals, []
@@ -220,6 +249,7 @@ class _Watch:
         self._group.close()
         while not self._relay.is_done and not self._impatient(NEVER):
             pass
+        self._output.close()
 
     def _drain(self) -> None:
         """Read the pipes to their ends; stop waiting for a process that holds one open."""
@@ -235,14 +265,17 @@ class _Watch:
         self._relay.step(until)
         return any(number in ENDING_SIGNALS for number in self._taken_signals())
 
-    def report(self) -> int:
-        """Write the last lines to stderr; return the exit status."""
+    def report(self) -> Outcome:
+        """Write the last lines to stderr; return how the attempt has ended."""
+        lasted_s = time.monotonic() - self._began
         starter = None if self._mpi is None else self._mpi.ending
         for ending in self._group.endings:
             if ending.report is not None and ending.report.is_held:
                 self._output.record(ending.rank, ending.report.trace)
         if self._escalation.cause:
             status, lines = by_signal(self._group, self._options.grace_s)
+        elif self._ends_for_others and not self._fail_by_themselves():
+            status, lines = 1, ["ended, because the job has lost a rank on another machine"]
         else:
             status, lines = by_ranks(self._group, starter, self._output.tails, self._shown)
         stdout, stderr = self._output.outlets
@@ -252,4 +285,23 @@ class _Watch:
         if stderr.problem:  # a full disk, so only stdout may have room
             stdout.put(f"cobre-comm: {stderr.problem}\n".encode())
             stdout.write_all()
-        return status or int(bool(self._output.problems))
+        return Outcome(
+            status or int(bool(self._output.problems)),
+            has_failed=status != 0,
+            at_once=died_at_once(self._group.ranks, lasted_s),
+            killed=killed_by_others(self._group.ranks, self._escalation.ended_by_us),
+            why_final=self._why_final(),
+        )
+
+    def _fail_by_themselves(self) -> bool:
+        """Whether a rank has failed before this launcher has ended them."""
+        by_us = self._escalation.ended_by_us
+        return any(ending.code != 0 and ending.at <= by_us for ending in self._group.endings)
+
+    def _why_final(self) -> str:
+        """Return why no further attempt is wanted; "" if nobody has said so."""
+        if self._is_asked_to_end:
+            return "it was asked to end"
+        if any(outlet.is_broken for outlet in self._output.outlets):
+            return "nobody reads its output any more"
+        return ""

@@ -36,12 +36,15 @@ class Shown:
         Whether each rank writes to a pseudo-terminal.
     logs : mapping of int to LogFile
         The files of ranks that have one.
+    log_dir : str or None
+        The folder of these files.
     """
 
     prefix: bool = True
     quiet: frozenset[int] = frozenset()
     tty: bool = False
     logs: Mapping[int, LogFile] = field(default_factory=dict)
+    log_dir: str | None = None
 
 
 def parse_ranks(text: str | None, size: int) -> frozenset[int]:
@@ -128,6 +131,10 @@ class Output:
         """Add to the file of a rank a text that it has left to the launcher to print."""
         if rank in self._shown.logs:
             self._shown.logs[rank].write(text.encode(errors="backslashreplace"))
+
+    def close(self) -> None:
+        """Close what only this output has opened."""
+        os.close(self._nowhere.fd)
 
     def mute_mpiexec(self) -> None:
         """Show no further output of ``mpiexec``."""

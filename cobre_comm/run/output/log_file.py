@@ -16,6 +16,8 @@ class LogFile:
     ----------
     path : Path
         Its path; an earlier file is replaced.
+    appends : bool
+        Whether an earlier file is kept, because it is of an earlier attempt of this job.
 
     Attributes
     ----------
@@ -28,10 +30,10 @@ class LogFile:
         If the file cannot be made.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, appends: bool = False) -> None:
         self.problem = ""
         self._path = path
-        self._file = path.open("wb", buffering=0)
+        self._file = path.open("ab" if appends else "wb", buffering=0)
 
     def write(self, data: bytes) -> None:
         """Add bytes of the rank; a full disk does not end the job."""
@@ -45,14 +47,14 @@ class LogFile:
             self.problem = f"{self._path} is incomplete: {error.strerror}"
 
 
-def open_logs(folder: str, job: Job) -> dict[int, LogFile]:
+def open_logs(folder: str, job: Job, *, appends: bool = False) -> dict[int, LogFile]:
     """Open the files of the ranks of this node; ``ValueError`` if one cannot be made."""
     digits = len(str(job.size - 1))
     try:
         allow(len(job.ranks) + SPARE_DESCRIPTORS)
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103  # "" is the caller's mistake, not "."
         names = {rank: Path(folder) / f"rank-{rank:0{digits}}.log" for rank in job.ranks}
-        return {rank: LogFile(path) for rank, path in names.items()}
+        return {rank: LogFile(path, appends=appends) for rank, path in names.items()}
     except OSError as error:
         raise ValueError(
             f"cannot write to --log-dir {folder!r}: {error.strerror}; name a folder of yours"

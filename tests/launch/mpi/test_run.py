@@ -84,3 +84,10 @@ def test_calls_of_the_migration_guide_give_what_mpi4py_gives(a_library):
         refused, last = lines_of(done.stdout, rank)
         assert refused.startswith("refused: allreduce failed")
         assert last == "all the same"
+
+
+def test_a_job_that_loses_a_rank_is_started_again(a_library, tmp_path):
+    words = "--max-restarts", 1, PROGRAMS / "restarts.py", tmp_path, "kill", 1, 1
+    done = cobre(*RUN, 2, *words, **a_library)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"\[0\] attempt (\d) on (\d)", done.stdout) == [("0", "2"), ("1", "2")]

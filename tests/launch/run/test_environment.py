@@ -19,7 +19,7 @@ FOREIGN = {"SLURM_PROCID": "5", "OMPI_COMM_WORLD_SIZE": "9", "COBRE_COMM_BACKEND
            "COBRE_TCP_PORT": "1", "COBRE_TCP_RANK": "9", "COBRE_TCP_SIZE": "99",
            "COBRE_TCP_TOKEN": "known", "COBRE_TCP_BIND_ADDR": "0.0.0.0"}  # fmt: skip
 TUNING = {"COBRE_TCP_EAGER_BYTES": "77", "COBRE_COMM_SPIN_US": "7"}
-ALWAYS = {"COBRE_JOB_ID": "cobre-.+", "PYTHONUNBUFFERED": "1", **TUNING}
+ALWAYS = {"COBRE_JOB_ID": "cobre-.+", "COBRE_RESTART": "0", "PYTHONUNBUFFERED": "1", **TUNING}
 ALWAYS |= dict.fromkeys(THREAD_VARIABLES, str(max(1, usable_cores() // 2)))
 ON_SHM = {
     "COBRE_COMM_BACKEND": "shm",

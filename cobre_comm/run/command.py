@@ -14,7 +14,10 @@ from cobre_comm.errors import BackendError, InitializationFailed, InvalidBackend
 if TYPE_CHECKING:
     from cobre_comm.processes.job import Job
     from cobre_comm.processes.mpi.mpiexec import Mpiexec
+    from cobre_comm.processes.placement import Placement
     from cobre_comm.run.run import Options
+
+AUTO = "auto"
 
 
 def _parser() -> Parser:
@@ -27,6 +30,7 @@ def _parser() -> Parser:
         cobre-comm run -n 4 train.py --iterations 100      # options after the script are its own
         cobre-comm run -n auto -m my_package               # as many ranks as cores
         cobre-comm run -n 4 --backend mpi train.py         # starts the MPI's own mpiexec
+        cobre-comm run -n 4 --threads 12 --bind cores train.py   # 4 ranks of 12 threads on 48 cores
         cobre-comm run -n 4 --tty --quiet-ranks 1- train.py                # rank 0's progress bar
         cobre-comm run -n 64 --log-dir logs --quiet-ranks 1- train.py      # the others in files
         cobre-comm run -n 8 --nnodes 2 --node-rank 0 --coordinator node-a \\
@@ -43,7 +47,8 @@ def _parser() -> Parser:
         dest="size",
         type=_ranks,
         metavar="N",
-        help="ranks on this machine; auto: as many as there are cores that this process may use",
+        help="ranks on this machine; auto: as many as there are cores that this process may use, "
+        "divided by the threads of each rank",
     )
     add(
         "--backend",
@@ -57,12 +62,7 @@ def _parser() -> Parser:
         metavar="S",
         help="longest wait for a live rank in a collective; 0: no limit",
     )
-    add(
-        "--bind",
-        choices=("none", "core"),
-        default="none",
-        help="core: each rank on one core, in their order (default: none)",
-    )
+    _add_placement(parser)
     add(
         "--grace",
         type=float,
@@ -83,17 +83,37 @@ def _parser() -> Parser:
     return parser
 
 
-def _ranks(text: str) -> int:
+def _ranks(text: str) -> int | str:
     if text.startswith("p"):  # argparse takes -np for -n with the value p
         raise argparse.ArgumentTypeError("say -n, not -np: cobre-comm run -n 4 script.py")
-    if text == "auto":
-        from cobre_comm.common.cores import usable_cores
-
-        return usable_cores()
+    if text == AUTO:
+        return AUTO
     try:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"takes a number or auto, got {text!r}") from None
+
+
+def _add_placement(parser: Parser) -> None:
+    from cobre_comm.processes.placement import BINDINGS, NONE
+
+    add = parser.add_argument_group(
+        "placement", "ranks get whole cores, within a NUMA node or socket where they fit"
+    ).add_argument
+    add(
+        "--threads",
+        type=int,
+        metavar="T",
+        help="threads of each rank, for OpenMP, numba and BLAS, unless their variables are set "
+        "(default: the cores, divided by the ranks; with --bind core 1)",
+    )
+    add(
+        "--bind",
+        choices=BINDINGS,
+        default=NONE,
+        help="what each rank is bound to: none; core, one core; cores, as many as it has threads; "
+        "socket or numa, the whole socket or NUMA node of those cores (default: none)",
+    )
 
 
 def _add_output(parser: Parser) -> None:
@@ -151,6 +171,7 @@ def main(words: Sequence[str]) -> int:
 def _main(words: Sequence[str]) -> int:
     from cobre_comm.compile.warm import warm_up
     from cobre_comm.processes.interpreter import interpreter_command
+    from cobre_comm.processes.placement import auto_ranks
     from cobre_comm.processes.port import with_rendezvous
     from cobre_comm.run.descriptors import open_standard
     from cobre_comm.run.program import program_of
@@ -163,11 +184,12 @@ def _main(words: Sequence[str]) -> int:
         if chosen.size is None:
             raise ValueError(f"how many ranks? say it by -n: {_example(chosen)}")
         program = program_of(chosen.module, chosen.script)
+        if chosen.size == AUTO:
+            chosen.size = auto_ranks(chosen.threads)
         job = _job(chosen)
-        if chosen.bind == "core" and not hasattr(os, "sched_setaffinity"):
-            raise ValueError("--bind core: this system cannot bind a process to a core")
-        mpiexec = _mpiexec(job, bound=chosen.bind == "core") if job.backend == "mpi" else None
-        options = _options(chosen, job)
+        placement = _placement(chosen, job)
+        mpiexec = _mpiexec(job, placement) if job.backend == "mpi" else None
+        options = _options(chosen, job, placement)
     except (ValueError, InitializationFailed) as error:
         parser.error(str(error))
     except InvalidBackend as error:
@@ -213,17 +235,26 @@ def _job(chosen: argparse.Namespace) -> Job:
     return Job(chosen.size, choose_backend(chosen.backend, chosen.size), chosen.timeout)
 
 
-def _mpiexec(job: Job, *, bound: bool) -> Mpiexec:
+def _placement(chosen: argparse.Namespace, job: Job) -> Placement:
+    """Return where the ranks of this machine run; ``ValueError`` if they cannot be placed."""
+    from cobre_comm.processes.placement import NONE, place
+
+    if chosen.bind != NONE and not hasattr(os, "sched_setaffinity"):
+        raise ValueError(f"--bind {chosen.bind}: this system cannot bind a process to cores")
+    return place(len(job.ranks), chosen.bind, chosen.threads)
+
+
+def _mpiexec(job: Job, placement: Placement) -> Mpiexec:
     """Find the ``mpiexec`` of the job; ``ValueError`` or ``InitializationFailed`` without one."""
     from cobre_comm.processes.environment import rank_environment
     from cobre_comm.processes.mpi.mpiexec import find_mpiexec
     from cobre_comm.processes.mpi.start import check_system
 
     check_system()
-    return find_mpiexec(rank_environment(job, 0, os.environ, bound=bound))
+    return find_mpiexec(rank_environment(job, 0, os.environ, placement))
 
 
-def _options(chosen: argparse.Namespace, job: Job) -> Options:
+def _options(chosen: argparse.Namespace, job: Job, placement: Placement) -> Options:
     """Return the options of the ranks; as the last check, open the files of ``--log-dir``."""
     from cobre_comm.common.graceful import VARIABLE, graceful_signals
     from cobre_comm.run.output.destinations import Shown, parse_ranks
@@ -234,4 +265,4 @@ def _options(chosen: argparse.Namespace, job: Job) -> Options:
     quiet = parse_ranks(chosen.quiet_ranks, job.size)
     logs = {} if chosen.log_dir is None else open_logs(chosen.log_dir, job)
     shown = Shown(chosen.prefix, quiet, chosen.tty, logs)
-    return Options(chosen.bind == "core", chosen.grace, shown, asking)
+    return Options(placement, chosen.grace, shown, asking)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cobre_comm.common import stack_signal
-from cobre_comm.common.cores import core_numbers
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import CULPRIT_OVER_MPI_S, CULPRIT_S, Escalation
 from cobre_comm.processes.group import Group
@@ -19,6 +18,7 @@ from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
 from cobre_comm.processes.mpi.start import MpiStart
 from cobre_comm.processes.mpi.variables import of_batch_job
+from cobre_comm.processes.placement import UNBOUND, Cpus, Placement
 from cobre_comm.processes.rank import RankProcess
 from cobre_comm.run.descriptors import SPARE_DESCRIPTORS, allow
 from cobre_comm.run.output.destinations import Output, Shown
@@ -41,8 +41,8 @@ class Options:
 
     Parameters
     ----------
-    bind : bool
-        Whether each rank is bound to one core.
+    placement : Placement
+        Where the ranks of this machine run.
     grace_s : float
         Seconds that ranks may take to end after a signal.
     shown : Shown
@@ -51,7 +51,7 @@ class Options:
         Signals that ask ranks to stop; after the first of each, the launcher waits for the ranks.
     """
 
-    bind: bool = False
+    placement: Placement = UNBOUND
     grace_s: float = 5.0
     shown: Shown = field(default_factory=Shown)
     asking: frozenset[int] = frozenset()
@@ -114,28 +114,28 @@ class _Watch:
 
     def start(self, command: Sequence[str]) -> None:
         """Start all ranks, and have the guardian watch them."""
-        cores = self._cores()
+        cpus = self._cpus()
         for rank in self._job.ranks:
-            environment = rank_environment(self._job, rank, os.environ, bound=self._options.bind)
+            environment = rank_environment(self._job, rank, os.environ, self._options.placement)
             environment.update(self._output.variables)
             standard = self._output.of_rank(rank)
-            self._group.add(RankProcess(rank, command, environment, standard, core=cores.get(rank)))
+            self._group.add(RankProcess(rank, command, environment, standard, cpus=cpus[rank]))
 
     def start_by(self, mpiexec: Mpiexec, command: Sequence[str]) -> None:
         """Have ``mpiexec`` start all ranks."""
-        cores = self._cores()
+        cpus = self._cpus()
         batch = {**of_batch_job(os.environ), **self._output.variables}
         ranks = []
         for rank in self._job.ranks:
-            ranks.append(MpiRank(rank, self._output.of_rank(rank), batch, cores.get(rank)))
+            ranks.append(MpiRank(rank, self._output.of_rank(rank), batch, cpus[rank]))
             self._group.add(ranks[-1])
         self._mpi = MpiStart(ranks, command, self._group.loop, self._group.guardian.watch)
         self._mpi.start(mpiexec, self._output.of_mpiexec())
 
-    def _cores(self) -> dict[int, int]:
-        """Return the core of each rank that is bound to one."""
-        numbers = core_numbers() if self._options.bind else []
-        return {r: numbers[i % len(numbers)] for i, r in enumerate(self._job.ranks) if numbers}
+    def _cpus(self) -> dict[int, Cpus]:
+        """Return the CPUs that each rank is bound to; none for ranks that are not bound."""
+        ranks = self._job.ranks
+        return dict(zip(ranks, self._options.placement.cpus or [()] * len(ranks), strict=True))
 
     def until_all_ended(self) -> None:
         """Relay output and signals, and end the job when a rank fails."""

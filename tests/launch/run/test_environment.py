@@ -8,9 +8,11 @@ from cobre_comm.common import cores
 from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
+from cobre_comm.processes.placement import Placement
 from tests.launch.command import COMMAND, PROGRAMS, cobre, lines_of
 
 ACT = PROGRAMS / "act.py"
+BOUND = Placement(1, ((0,), (1,), (0,), (1,)))
 
 
 TOKEN = "0123456789abcdef"
@@ -78,15 +80,15 @@ def test_what_ranks_are_told(words, ranks, expected, gone, tmp_path):
 
 def test_what_the_user_set_stays():
     user = {"OMP_NUM_THREADS": "3", "COBRE_SHM_TIMEOUT_SECS": "99", "COBRE_COMM_SPIN_US": "5"}
-    environment = rank_environment(Job(4, "shm"), 1, user, bound=True)
+    environment = rank_environment(Job(4, "shm"), 1, user, BOUND)
     assert user.items() <= environment.items()
     assert environment["NUMBA_NUM_THREADS"] == "1"
 
 
 def test_bound_ranks_are_told_whether_to_spin():
     count = usable_cores()
-    alone = rank_environment(Job(count, "shm"), 0, {}, bound=True)
-    crowded = rank_environment(Job(count + 1, "shm"), 0, {}, bound=True)
+    alone = rank_environment(Job(count, "shm"), 0, {}, BOUND)
+    crowded = rank_environment(Job(count + 1, "shm"), 0, {}, BOUND)
     assert (alone["COBRE_COMM_SPIN_US"], crowded["COBRE_COMM_SPIN_US"]) == ("30", "0")
     assert "COBRE_COMM_SPIN_US" not in rank_environment(Job(count, "shm"), 0, {})
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cobre_comm.common.agreement import Group
 from cobre_comm.loading import Bodies
+from cobre_comm.shared_region import Lengths
 
 
 class Attachment(Protocol):
@@ -28,7 +29,7 @@ class Attachment(Protocol):
         """Return the address of the journal of the first of these ranks."""
 
     def map_region(
-        self, group: Group, count: int, dtype: np.dtype[Any], leader: int
+        self, group: Group, shape: Lengths, dtype: np.dtype[Any], leader: int, placement: str
     ) -> NDArray[Any]:
         """Return an array of zeros that the ranks of a node share; on failure all ranks raise."""
 

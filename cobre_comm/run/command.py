@@ -12,9 +12,9 @@ from cobre_comm.common.command_line import Parser
 from cobre_comm.errors import BackendError, InitializationFailed, InvalidBackend
 
 if TYPE_CHECKING:
+    from cobre_comm.processes.binding import Binding
     from cobre_comm.processes.job import Job
     from cobre_comm.processes.mpi.mpiexec import Mpiexec
-    from cobre_comm.processes.placement import Placement
     from cobre_comm.run.run import Options
 
 AUTO = "auto"
@@ -62,7 +62,7 @@ def _parser() -> Parser:
         metavar="S",
         help="longest wait for a live rank in a collective; 0: no limit",
     )
-    _add_placement(parser)
+    _add_binding(parser)
     add(
         "--grace",
         type=float,
@@ -94,11 +94,11 @@ def _ranks(text: str) -> int | str:
         raise argparse.ArgumentTypeError(f"takes a number or auto, got {text!r}") from None
 
 
-def _add_placement(parser: Parser) -> None:
-    from cobre_comm.processes.placement import BINDINGS, NONE
+def _add_binding(parser: Parser) -> None:
+    from cobre_comm.processes.binding import BINDINGS, NONE
 
     add = parser.add_argument_group(
-        "placement", "ranks get whole cores, within a NUMA node or socket where they fit"
+        "threads and binding", "ranks get whole cores, within a NUMA node or socket where they fit"
     ).add_argument
     add(
         "--threads",
@@ -170,8 +170,8 @@ def main(words: Sequence[str]) -> int:
 
 def _main(words: Sequence[str]) -> int:
     from cobre_comm.compile.warm import warm_up
+    from cobre_comm.processes.binding import auto_ranks
     from cobre_comm.processes.interpreter import interpreter_command
-    from cobre_comm.processes.placement import auto_ranks
     from cobre_comm.processes.port import with_rendezvous
     from cobre_comm.run.descriptors import open_standard
     from cobre_comm.run.program import program_of
@@ -187,9 +187,9 @@ def _main(words: Sequence[str]) -> int:
         if chosen.size == AUTO:
             chosen.size = auto_ranks(chosen.threads)
         job = _job(chosen)
-        placement = _placement(chosen, job)
-        mpiexec = _mpiexec(job, placement) if job.backend == "mpi" else None
-        options = _options(chosen, job, placement)
+        binding = _binding(chosen, job)
+        mpiexec = _mpiexec(job, binding) if job.backend == "mpi" else None
+        options = _options(chosen, job, binding)
     except (ValueError, InitializationFailed) as error:
         parser.error(str(error))
     except InvalidBackend as error:
@@ -235,26 +235,26 @@ def _job(chosen: argparse.Namespace) -> Job:
     return Job(chosen.size, choose_backend(chosen.backend, chosen.size), chosen.timeout)
 
 
-def _placement(chosen: argparse.Namespace, job: Job) -> Placement:
+def _binding(chosen: argparse.Namespace, job: Job) -> Binding:
     """Return where the ranks of this machine run; ``ValueError`` if they cannot be placed."""
-    from cobre_comm.processes.placement import NONE, place
+    from cobre_comm.processes.binding import NONE, place
 
     if chosen.bind != NONE and not hasattr(os, "sched_setaffinity"):
         raise ValueError(f"--bind {chosen.bind}: this system cannot bind a process to cores")
     return place(len(job.ranks), chosen.bind, chosen.threads)
 
 
-def _mpiexec(job: Job, placement: Placement) -> Mpiexec:
+def _mpiexec(job: Job, binding: Binding) -> Mpiexec:
     """Find the ``mpiexec`` of the job; ``ValueError`` or ``InitializationFailed`` without one."""
     from cobre_comm.processes.environment import rank_environment
     from cobre_comm.processes.mpi.mpiexec import find_mpiexec
     from cobre_comm.processes.mpi.start import check_system
 
     check_system()
-    return find_mpiexec(rank_environment(job, 0, os.environ, placement))
+    return find_mpiexec(rank_environment(job, 0, os.environ, binding))
 
 
-def _options(chosen: argparse.Namespace, job: Job, placement: Placement) -> Options:
+def _options(chosen: argparse.Namespace, job: Job, binding: Binding) -> Options:
     """Return the options of the ranks; as the last check, open the files of ``--log-dir``."""
     from cobre_comm.common.graceful import VARIABLE, graceful_signals
     from cobre_comm.run.output.destinations import Shown, parse_ranks
@@ -265,4 +265,4 @@ def _options(chosen: argparse.Namespace, job: Job, placement: Placement) -> Opti
     quiet = parse_ranks(chosen.quiet_ranks, job.size)
     logs = {} if chosen.log_dir is None else open_logs(chosen.log_dir, job)
     shown = Shown(chosen.prefix, quiet, chosen.tty, logs)
-    return Options(placement, chosen.grace, shown, asking)
+    return Options(binding, chosen.grace, shown, asking)

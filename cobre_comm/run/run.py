@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cobre_comm.common import stack_signal
+from cobre_comm.processes.binding import UNBOUND, Binding, Cpus
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import CULPRIT_OVER_MPI_S, CULPRIT_S, Escalation
 from cobre_comm.processes.group import Group
@@ -18,7 +19,6 @@ from cobre_comm.processes.mpi.mpiexec import Mpiexec
 from cobre_comm.processes.mpi.rank import MpiRank
 from cobre_comm.processes.mpi.start import MpiStart
 from cobre_comm.processes.mpi.variables import of_batch_job
-from cobre_comm.processes.placement import UNBOUND, Cpus, Placement
 from cobre_comm.processes.rank import RankProcess
 from cobre_comm.run.descriptors import SPARE_DESCRIPTORS, allow
 from cobre_comm.run.output.destinations import Output, Shown
@@ -41,7 +41,7 @@ class Options:
 
     Parameters
     ----------
-    placement : Placement
+    binding : Binding
         Where the ranks of this machine run.
     grace_s : float
         Seconds that ranks may take to end after a signal.
@@ -51,7 +51,7 @@ class Options:
         Signals that ask ranks to stop; after the first of each, the launcher waits for the ranks.
     """
 
-    placement: Placement = UNBOUND
+    binding: Binding = UNBOUND
     grace_s: float = 5.0
     shown: Shown = field(default_factory=Shown)
     asking: frozenset[int] = frozenset()
@@ -116,7 +116,7 @@ class _Watch:
         """Start all ranks, and have the guardian watch them."""
         cpus = self._cpus()
         for rank in self._job.ranks:
-            environment = rank_environment(self._job, rank, os.environ, self._options.placement)
+            environment = rank_environment(self._job, rank, os.environ, self._options.binding)
             environment.update(self._output.variables)
             standard = self._output.of_rank(rank)
             self._group.add(RankProcess(rank, command, environment, standard, cpus=cpus[rank]))
@@ -135,7 +135,7 @@ class _Watch:
     def _cpus(self) -> dict[int, Cpus]:
         """Return the CPUs that each rank is bound to; none for ranks that are not bound."""
         ranks = self._job.ranks
-        return dict(zip(ranks, self._options.placement.cpus or [()] * len(ranks), strict=True))
+        return dict(zip(ranks, self._options.binding.cpus or [()] * len(ranks), strict=True))
 
     def until_all_ended(self) -> None:
         """Relay output and signals, and end the job when a rank fails."""

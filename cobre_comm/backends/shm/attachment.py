@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from cobre_comm.backends.comm_memory import give_way
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.nameless import share_segment
-from cobre_comm.backends.shm.region import map_region
+from cobre_comm.backends.shm.region import map_region, own_rows
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import Group
 from cobre_comm.common.cores import choose_spin_us, usable_cores
 from cobre_comm.config import ShmConfig
+from cobre_comm.shared_region import INTERLEAVE, Lengths
 
 PAGE_BYTES: int = control.PAGE_BYTES
 LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps, where ranks share cores
@@ -65,11 +66,13 @@ class Attachment:
         return self._segment.address + int(control.journals_offset(self._config.size))
 
     def map_region(
-        self, group: Group, count: int, dtype: np.dtype[Any], leader: int
+        self, group: Group, shape: Lengths, dtype: np.dtype[Any], leader: int, placement: str
     ) -> NDArray[Any]:
         """Return an array of zeros that the ranks of a node share; on failure all ranks raise."""
-        interleave = self._config.numa_interleave
-        return map_region(group, count, dtype, leader=leader, interleave=interleave)
+        config = self._config
+        own = own_rows(placement, shape[0], config.rank, config.size)
+        interleave = config.numa_interleave or placement == INTERLEAVE
+        return map_region(group, shape, dtype, own, leader, interleave=interleave)
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""
@@ -121,6 +124,7 @@ def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment
     segment = share_segment(
         group,
         header.segment_bytes(config.size, buffer_bytes),
+        header.own_bytes(config.rank, config.size, buffer_bytes),
         prepare,
         leader=leader,
         interleave=config.numa_interleave,
@@ -132,7 +136,7 @@ def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment
 def attach_nowhere(group: Group, leader: int) -> None:
     """Take the steps of :func:`attach_group` on a rank of color None, so that all stay in step."""
     group.agree(LARGEST_BUFFER_BYTES)
-    share_segment(group, PAGE_BYTES, leader=leader).close()
+    share_segment(group, PAGE_BYTES, range(PAGE_BYTES), leader=leader).close()
 
 
 def set_patience(comm: View, spin_us: float) -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from cobre_comm.common import cores
 from cobre_comm.common.cores import usable_cores
+from cobre_comm.processes.binding import Binding
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.placement import Placement
 from tests.launch.command import COMMAND, PROGRAMS, cobre, lines_of
 
 ACT = PROGRAMS / "act.py"
-BOUND = Placement(1, ((0,), (1,), (0,), (1,)))
+BOUND = Binding(1, ((0,), (1,), (0,), (1,)))
 
 
 TOKEN = "0123456789abcdef"

@@ -5,10 +5,10 @@ import os
 import pytest
 
 from cobre_comm.common.cpus import Core, parse_cpus, read_cores
-from cobre_comm.processes import placement
+from cobre_comm.processes import binding
+from cobre_comm.processes.binding import Binding, auto_ranks, place
 from cobre_comm.processes.environment import THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.placement import Placement, auto_ranks, place
 from tests.launch.command import PROGRAMS, cobre, lines_of
 from tests.sysfs import write_sysfs
 
@@ -28,7 +28,7 @@ def both(*ranges):
 
 @pytest.fixture(autouse=True)
 def _no_quota(monkeypatch):
-    monkeypatch.setattr(placement, "quota_cores", lambda: 10_000)
+    monkeypatch.setattr(binding, "quota_cores", lambda: 10_000)
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ def test_more_ranks_than_cores_share_them_if_no_threads_are_said(large):
         placed = place(50, bind, None, large)
         assert placed.threads == 1
         assert placed.cpus[48:] == placed.cpus[:2]
-    assert place(2, "core", 96, large) == Placement(96, (both((0, 0)), both((1, 1))))
-    assert place(500, "none", 48) == Placement(48)
+    assert place(2, "core", 96, large) == Binding(96, (both((0, 0)), both((1, 1))))
+    assert place(500, "none", 48) == Binding(48)
 
 
 def test_threads(large, monkeypatch):
@@ -132,7 +132,7 @@ def test_threads(large, monkeypatch):
     assert told(place(4, "core", None, large)) == ["1"] * 4
     assert told(place(4, "none", 7)) == ["7"] * 4
     assert told(place(4, "none", 7), OMP_NUM_THREADS="3") == ["7", "7", "3", "7"]
-    monkeypatch.setattr(placement, "quota_cores", lambda: 9)
+    monkeypatch.setattr(binding, "quota_cores", lambda: 9)
     assert place(4, "cores", None, large).threads == 2
 
 

@@ -27,7 +27,7 @@ _GROUPS: tuple[Callable[[Core], object], ...] = (
 
 
 @dataclass(frozen=True)
-class Placement:
+class Binding:
     """Where the ranks of this machine run, and with how many threads.
 
     Parameters
@@ -42,7 +42,7 @@ class Placement:
     cpus: tuple[Cpus, ...] = ()
 
 
-UNBOUND = Placement()
+UNBOUND = Binding()
 
 
 def place(
@@ -50,7 +50,7 @@ def place(
     bind: str = NONE,
     threads: int | None = None,
     cores: Sequence[Core] | None = None,
-) -> Placement:
+) -> Binding:
     """Place the ranks of this machine.
 
     Parameters
@@ -75,7 +75,7 @@ def place(
     if threads is not None and threads < 1:
         raise ValueError(f"--threads must be 1 or more, got {threads}")
     if bind == NONE:
-        return Placement(threads)
+        return Binding(threads)
     cores = read_cores() if cores is None else cores
     share = max(1, min(len(cores), quota_cores()) // ranks)
     threads_or_share = threads or (1 if bind == CORE else share)
@@ -84,7 +84,7 @@ def place(
         raise ValueError(_too_few(ranks, bind, threads, cores))
     taken = _take(min(ranks, len(cores)), count, cores)
     bound = [_widened(taken[rank % len(taken)], bind, cores) for rank in range(ranks)]
-    return Placement(threads_or_share, tuple(bound))
+    return Binding(threads_or_share, tuple(bound))
 
 
 def auto_ranks(threads: int | None, cores: Sequence[Core] | None = None) -> int:

@@ -936,15 +936,15 @@ class Communicator(Closing, SharedMemoryProvider):
         return self.enter(number)
 
     def topology(self) -> Topology:
-        """Return which ranks are on which node, and what has started them. Python only.
+        """Return which ranks are on which node and CPUs, and what has started them. Python only.
 
         Not a collective: ranks have told each other the names of their hosts when they met.
 
         Returns
         -------
         Topology
-            Hosts, the ranks of each node, the node of this rank, launcher and MPI library. Its
-            ``repr`` is a table.
+            Hosts, the ranks of each node, the node of this rank, launcher and MPI library, and
+            CPUs and NUMA nodes of each rank. Its ``repr`` is a table.
 
         Raises
         ------

@@ -68,6 +68,7 @@ from cobre_comm.common import raised
 from cobre_comm.common.agreement import agree_on_memory, attempt
 from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.call_forms import tells_forms
+from cobre_comm.common.cpus import place_of
 from cobre_comm.common.launcher import launcher_name
 from cobre_comm.communicator import Array, Communicator, Counts
 from cobre_comm.config import Config, late_s, prints_stats
@@ -491,10 +492,16 @@ class KernelBackend(Communicator):
         """Return which ranks are on which node, and what has started them."""
         self._check_open()
         met = self._membership
-        nodes = met.every_node or [Node(socket.gethostname(), tuple(met.here))]
-        hosts, ranks = zip(*nodes, strict=True)
+        nodes = met.every_node
+        if not nodes:
+            places = [place_of()] if met.attachment is None else met.attachment.places()
+            nodes = [Node(socket.gethostname(), tuple(met.here), places)]
+        hosts, ranks, _ = zip(*nodes, strict=True)
         [node] = [number for number, here in enumerate(ranks) if self._rank in here]
-        return Topology(hosts, ranks, node, launcher_name(os.environ), self._library)
+        of_rank = {r: p for each in nodes for r, p in zip(each.ranks, each.places, strict=True)}
+        cpus, numa = zip(*(of_rank[rank] for rank in range(self._size)), strict=True)
+        launcher = launcher_name(os.environ)
+        return Topology(hosts, ranks, node, launcher, self._library, cpus, numa)
 
     @property
     def _library(self) -> str:

@@ -15,6 +15,7 @@ from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
 from cobre_comm.common.agreement import Group
+from cobre_comm.common.cpus import Place
 from cobre_comm.loading import Bodies
 from cobre_comm.shared_region import Lengths
 
@@ -32,6 +33,9 @@ class Attachment(Protocol):
         self, group: Group, shape: Lengths, dtype: np.dtype[Any], leader: int, placement: str
     ) -> NDArray[Any]:
         """Return an array of zeros that the ranks of a node share; on failure all ranks raise."""
+
+    def places(self) -> list[Place]:
+        """Return where each of these ranks may run, as far as that can be seen from here."""
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""
@@ -72,10 +76,11 @@ class Transport(Protocol):
 
 
 class Node(NamedTuple):
-    """A node: the name of its host, and its ranks in ascending order."""
+    """A node: the name of its host, its ranks in ascending order, and where each may run."""
 
     host: str
     ranks: tuple[int, ...]
+    places: Sequence[Place]
 
 
 @dataclass(frozen=True)

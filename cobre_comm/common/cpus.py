@@ -1,14 +1,15 @@
-"""The cores that this process may use, and their NUMA nodes and sockets, as Linux tells in sysfs.
+"""The cores that processes may use, and their NUMA nodes and sockets, as Linux tells in sysfs.
 
 A *CPU* is a hardware thread, by the number that Linux gives it. Where a core has two of them, its
 CPUs often have distant numbers, such as 3 and 51.
 
-Sources: the kernel's cputopology.rst, and sysfs-devices-node in its Documentation/ABI.
+Sources: sched_getaffinity(2), the kernel's cputopology.rst, and sysfs-devices-node of its ABI.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import pathlib
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -34,17 +35,45 @@ class Core(NamedTuple):
     socket: int
 
 
-def read_cores(root: pathlib.Path = SYSFS, usable: Iterable[int] | None = None) -> list[Core]:
+class Place(NamedTuple):
+    """Where a process may run.
+
+    Parameters
+    ----------
+    cpus, numa : tuple of int
+        Its CPUs, and their NUMA nodes, ascending; none if that is not known.
+    """
+
+    cpus: tuple[int, ...] = ()
+    numa: tuple[int, ...] = ()
+
+
+UNKNOWN = Place()
+THIS_PROCESS = 0
+
+
+def place_of(pid: int = THIS_PROCESS) -> Place:
+    """Return where a process may run, as far as the system tells."""
+    try:
+        cpus = sorted(os.sched_getaffinity(pid))
+    except (AttributeError, OSError):  # no Linux, or the process has ended
+        return UNKNOWN
+    node_of = numa_nodes()
+    return Place(tuple(cpus), tuple(sorted({node_of.get(cpu, 0) for cpu in cpus})))
+
+
+def read_cores(root: pathlib.Path | None = None, usable: Iterable[int] | None = None) -> list[Core]:
     """Return the cores that this process may use, socket by socket and NUMA node by NUMA node.
 
     Parameters
     ----------
     root : Path
-        The folder that has ``cpu`` and ``node``.
+        The folder that has ``cpu`` and ``node``; SYSFS by default.
     usable : iterable of int, optional
         The CPUs that this process may use, those of its affinity by default. Offline ones are left
         out.
     """
+    root = root or SYSFS
     cpus = set(core_numbers() if usable is None else usable)
     with contextlib.suppress(OSError):
         cpus &= set(parse_cpus((root / "cpu/online").read_text()))
@@ -64,10 +93,10 @@ def read_cores(root: pathlib.Path = SYSFS, usable: Iterable[int] | None = None) 
     return sorted(cores, key=lambda core: (core.socket, core.numa, core.cpus))
 
 
-def numa_nodes(root: pathlib.Path = SYSFS) -> dict[int, int]:
+def numa_nodes(root: pathlib.Path | None = None) -> dict[int, int]:
     """Return the NUMA node of each CPU; empty where Linux does not tell."""
     found = {}
-    for folder in sorted((root / "node").glob("node[0-9]*")):
+    for folder in sorted(((root or SYSFS) / "node").glob("node[0-9]*")):
         with contextlib.suppress(OSError):
             cpus = parse_cpus((folder / "cpulist").read_text())
             found.update(dict.fromkeys(cpus, int(folder.name.removeprefix("node"))))

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from cobre_comm.backends.comm_memory import give_way
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.nameless import share_segment
+from cobre_comm.backends.shm.ownership import process_of
 from cobre_comm.backends.shm.region import map_region, own_rows
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import Group
 from cobre_comm.common.cores import choose_spin_us, usable_cores
+from cobre_comm.common.cpus import THIS_PROCESS, UNKNOWN, Place, place_of
 from cobre_comm.config import ShmConfig
 from cobre_comm.shared_region import INTERLEAVE, Lengths
 
@@ -73,6 +75,15 @@ class Attachment:
         own = own_rows(placement, shape[0], config.rank, config.size)
         interleave = config.numa_interleave or placement == INTERLEAVE
         return map_region(group, shape, dtype, own, leader, interleave=interleave)
+
+    def places(self) -> list[Place]:
+        """Return where each of these ranks may run, as far as that can be seen from here."""
+        own, fd = self._config.rank, self._segment.fd
+        found = []
+        for rank in range(self._config.size):
+            process = THIS_PROCESS if rank == own else process_of(fd, rank)
+            found.append(place_of(process) if process or rank == own else UNKNOWN)
+        return found
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""

@@ -21,7 +21,7 @@ from cobre_comm.backends.shm.region import map_region, own_rows
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import Group
-from cobre_comm.common.cores import choose_spin_us, usable_cores
+from cobre_comm.common.cores import choose_spin_us, have_cores, usable_cores
 from cobre_comm.common.cpus import THIS_PROCESS, UNKNOWN, Place, place_of
 from cobre_comm.config import ShmConfig
 from cobre_comm.shared_region import INTERLEAVE, Lengths
@@ -163,5 +163,6 @@ def choose_buffer_bytes(config: ShmConfig) -> int:
     if config.buffer_bytes is not None:
         return -(-config.buffer_bytes // PAGE_BYTES) * PAGE_BYTES
     share = ALL_BUFFERS_BYTES // config.size // PAGE_BYTES * PAGE_BYTES
-    largest = CACHED_BUFFER_BYTES if config.size <= usable_cores() else LARGEST_BUFFER_BYTES
+    has_cores = have_cores(config.size, config.spin_us)
+    largest = CACHED_BUFFER_BYTES if has_cores else LARGEST_BUFFER_BYTES
     return max(SMALLEST_BUFFER_BYTES, min(largest, share))

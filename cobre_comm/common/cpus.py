@@ -49,11 +49,10 @@ class Place(NamedTuple):
 
 
 UNKNOWN = Place()
-THIS_PROCESS = 0
 
 
-def place_of(pid: int = THIS_PROCESS) -> Place:
-    """Return where a process may run, as far as the system tells."""
+def place_of(pid: int = 0) -> Place:
+    """Return where a process may run, by default this one, as far as the system tells."""
     try:
         cpus = sorted(os.sched_getaffinity(pid))
     except (AttributeError, OSError):  # no Linux, or the process has ended

@@ -22,7 +22,7 @@ from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import Group
 from cobre_comm.common.cores import choose_spin_us, have_cores, usable_cores
-from cobre_comm.common.cpus import THIS_PROCESS, UNKNOWN, Place, place_of
+from cobre_comm.common.cpus import UNKNOWN, Place, place_of
 from cobre_comm.config import ShmConfig
 from cobre_comm.shared_region import INTERLEAVE, Lengths
 
@@ -78,12 +78,10 @@ class Attachment:
 
     def places(self) -> list[Place]:
         """Return where each of these ranks may run, as far as that can be seen from here."""
-        own, fd = self._config.rank, self._segment.fd
-        found = []
-        for rank in range(self._config.size):
-            process = THIS_PROCESS if rank == own else process_of(fd, rank)
-            found.append(place_of(process) if process or rank == own else UNKNOWN)
-        return found
+        ranks = range(self._config.size)
+        processes = [process_of(self._segment.fd, rank) for rank in ranks]
+        processes[self._config.rank] = os.getpid()  # whose own locks the kernel does not show
+        return [place_of(pid) if pid else UNKNOWN for pid in processes]
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""

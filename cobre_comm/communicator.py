@@ -63,7 +63,9 @@ class SharedMemoryProvider(abc.ABC):
         """
 
     @abc.abstractmethod
-    def create_shared_region(self, shape: Shape, dtype: DTypeLike = np.float64) -> SharedRegion:
+    def create_shared_region(
+        self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = "owner"
+    ) -> SharedRegion:
         """Create an array of zeros that the ranks of this node share; collective.
 
         It is also the best place to receive into. Let all ranks pass the same part of a region
@@ -78,6 +80,12 @@ class SharedMemoryProvider(abc.ABC):
             least 0.
         dtype : dtype
             Any fixed-size dtype without Python objects; the same on all ranks.
+        placement : str
+            On which NUMA nodes its pages are, where a machine has several; the same on all ranks.
+            ``"owner"``: each share of the first axis on that of its rank; the shares are those of
+            :meth:`Communicator.block` among the ranks of a node. ``"leader"``: all on the leader's,
+            for data that it alone uses. ``"interleave"``: on all of them in turn, for data that all
+            ranks read everywhere; so is every region with ``COBRE_SHM_NUMA_INTERLEAVE=1``.
 
         Returns
         -------
@@ -87,7 +95,7 @@ class SharedMemoryProvider(abc.ABC):
         Raises
         ------
         TypeError, ValueError
-            For a ``shape`` or ``dtype`` that cannot be used.
+            For a ``shape``, ``dtype`` or ``placement`` that cannot be used.
         AllocationFailed
             On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
             The communicator stays usable. Pages are reserved beforehand, so a region never ends
@@ -928,15 +936,15 @@ class Communicator(Closing, SharedMemoryProvider):
         return self.enter(number)
 
     def topology(self) -> Topology:
-        """Return which ranks are on which node, and what has started them. Python only.
+        """Return which ranks are on which node and CPUs, and what has started them. Python only.
 
         Not a collective: ranks have told each other the names of their hosts when they met.
 
         Returns
         -------
         Topology
-            Hosts, the ranks of each node, the node of this rank, launcher and MPI library. Its
-            ``repr`` is a table.
+            Hosts, the ranks of each node, the node of this rank, launcher and MPI library, and
+            CPUs and NUMA nodes of each rank. Its ``repr`` is a table.
 
         Raises
         ------

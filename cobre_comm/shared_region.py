@@ -17,7 +17,9 @@ from cobre_comm.common.closing import Closing
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
 Shape = SupportsIndex | tuple[SupportsIndex, ...]
+Lengths = tuple[int, ...]
 LARGEST_BYTES = 2**62
+LEADER, OWNER, INTERLEAVE = PLACEMENTS = ("leader", "owner", "interleave")
 CLOSED = "this shared region is closed; create another one"
 
 
@@ -254,7 +256,7 @@ class ShmRegion(SharedRegion):
         self._comm._fence_region(self._identity)
 
 
-def heap_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def heap_zeros(shape: Lengths, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return an array of zeros on the heap, or raise ``AllocationFailed``."""
     try:
         return np.zeros(shape, dtype=dtype)
@@ -267,16 +269,16 @@ def outside_region(start: int, stop: int, length: int) -> ValueError:
     return ValueError(f"block [{start}, {stop}) is not inside a region of length {length}")
 
 
-def region_layout(shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def region_layout(shape: Any, dtype: Any, placement: Any) -> tuple[Lengths, np.dtype[Any]]:
     """Check the arguments of ``create_shared_region``; return them as lengths and dtype.
 
     Raises
     ------
     TypeError
         If ``shape`` is no integer and no tuple of integers, or ``dtype`` holds Python objects or
-        has no size.
+        has no size, or ``placement`` is no str.
     ValueError
-        If ``shape`` is empty, or a length is negative.
+        If ``shape`` is empty, a length is negative, or ``placement`` is none of ``PLACEMENTS``.
     AllocationFailed
         If no machine can hold so many bytes.
     """
@@ -296,6 +298,12 @@ def region_layout(shape: Any, dtype: Any) -> tuple[tuple[int, ...], np.dtype[Any
         raise TypeError(f"dtype {element_type} holds Python objects, which cannot be shared")
     if element_type.itemsize == 0:
         raise TypeError(f"dtype {element_type} has elements of no size")
+    if not isinstance(placement, str) or placement not in PLACEMENTS:
+        wrong = ValueError if isinstance(placement, str) else TypeError
+        raise wrong(
+            "create_shared_region: placement must be 'leader', 'owner' or 'interleave', got "
+            f"{describe(placement)}"
+        )
     nbytes = math.prod(lengths) * element_type.itemsize
     if nbytes > LARGEST_BYTES:
         raise AllocationFailed(nbytes, "no machine has so much memory; check shape and dtype")

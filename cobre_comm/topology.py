@@ -1,4 +1,4 @@
-"""Where the ranks of a communicator are, and what has started and connects them."""
+"""Where the ranks of a communicator are and may run, and what has started and connects them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from cobre_comm.journal.texts import aligned
 
 @dataclass(frozen=True, repr=False)
 class Topology:
-    """The nodes of a communicator, the ranks of each, and the launcher.
+    """The nodes of a communicator, the ranks of each, their CPUs, and the launcher.
 
-    Its ``repr`` is a table, in which a star marks the node of this rank.
+    Its ``repr`` is a table, in which a star marks the node of this rank. Ranks of a node that may
+    run on the same CPUs are in one row.
 
     Attributes
     ----------
@@ -28,6 +29,12 @@ class Topology:
         launcher is known.
     library : str
         Name and version of the MPI library; "" on other backends than ``mpi``.
+    cpus : tuple of tuple of int
+        The CPUs on which each rank may run: the hardware threads, as the operating system numbers
+        them. They are those of now, or of the meeting where there are several nodes. None for a
+        rank of which they cannot be told, as on macOS.
+    numa : tuple of tuple of int
+        The NUMA nodes of the CPUs of each rank.
 
     Examples
     --------
@@ -42,12 +49,23 @@ class Topology:
     node: int
     launcher: str
     library: str
+    cpus: tuple[tuple[int, ...], ...] = ()
+    numa: tuple[tuple[int, ...], ...] = ()
 
     def __repr__(self) -> str:
-        rows = [("node", "host", "ranks")]
+        rows = [("node", "host", "ranks", "cpus", "numa")]
         for number, (host, ranks) in enumerate(zip(self.hosts, self.ranks, strict=True)):
             mark = "*" if number == self.node else ""
-            rows.append((f"{number}{mark}", host, ",".join(runs(ranks))))
+            together: dict[tuple[str, str], list[int]] = {}
+            for rank in ranks:
+                place = _listed(self.cpus, rank), _listed(self.numa, rank)
+                together.setdefault(place, []).append(rank)
+            for place, alike in together.items():
+                rows.append((f"{number}{mark}", host, ",".join(runs(alike)), *place))
         launcher = f"launcher: {self.launcher or 'unknown'}"
         library = [f"library: {self.library}"] if self.library else []
         return "\n".join([*aligned(rows), launcher, *library])
+
+
+def _listed(of_ranks: tuple[tuple[int, ...], ...], rank: int) -> str:
+    return ",".join(runs(of_ranks[rank] if of_ranks else ())) or "?"

@@ -68,6 +68,7 @@ from cobre_comm.common import raised
 from cobre_comm.common.agreement import agree_on_memory, attempt
 from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.call_forms import tells_forms
+from cobre_comm.common.cpus import place_of
 from cobre_comm.common.launcher import launcher_name
 from cobre_comm.communicator import Array, Communicator, Counts
 from cobre_comm.config import Config, late_s, prints_stats
@@ -79,7 +80,10 @@ from cobre_comm.loading import Bodies, load
 from cobre_comm.phases import letters_of
 from cobre_comm.reduce_op import ReduceOp
 from cobre_comm.shared_region import (
+    LEADER,
+    OWNER,
     HeapRegion,
+    Lengths,
     Shape,
     SharedRegion,
     ShmRegion,
@@ -347,29 +351,34 @@ class KernelBackend(Communicator):
         numbers = slow_path.numbers_of(operation, outcome, self._rank, *values)
         raise failure.exception_for(self._address, operation, outcome, *numbers)
 
-    def create_shared_region(self, shape: Shape, dtype: DTypeLike = np.float64) -> SharedRegion:
+    def create_shared_region(
+        self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = OWNER
+    ) -> SharedRegion:
         """Create an array of zeros that the ranks of a node share; collective."""
-        lengths, element_type = self._agree_on_region(shape, dtype)
+        lengths, element_type = self._agree_on_region(shape, dtype, placement)
         with self._together("create_shared_region"):
-            return self._make_region(lengths, element_type)
+            return self._make_region(lengths, element_type, placement)
 
-    def _make_region(self, shape: tuple[int, ...], element_type: np.dtype[Any]) -> SharedRegion:
+    def _make_region(
+        self, shape: Lengths, element_type: np.dtype[Any], placement: str
+    ) -> SharedRegion:
         """Return a region on which all ranks have agreed; on failure all ranks raise."""
-        met, group, elements = self._membership, self._group, math.prod(shape)
+        met, group = self._membership, self._group
         if met.shares and met.attachment is not None:
-            shared = met.attachment.map_region(group, elements, element_type, met.leader)
-            return ShmRegion(self, shared.reshape(shape), next(self._regions))
+            shared = met.attachment.map_region(group, shape, element_type, met.leader, placement)
+            return ShmRegion(self, shared, next(self._regions))
         heap, problem = attempt(lambda: heap_zeros(shape, element_type))
-        agree_on_memory(group, elements * element_type.itemsize, problem)
+        agree_on_memory(group, math.prod(shape) * element_type.itemsize, problem)
         assert heap is not None
         return HeapRegion(self, heap, next(self._regions))
 
     def _agree_on_region(
-        self, shape: Shape, dtype: DTypeLike
-    ) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        self, shape: Shape, dtype: DTypeLike, placement: str
+    ) -> tuple[Lengths, np.dtype[Any]]:
         """Check the arguments of a new region, and that they are the same on all ranks."""
-        lengths, element_type = region_layout(shape, dtype)
-        layout = zlib.crc32(f"{lengths} {slow_path.describe_dtype(element_type)}".encode())
+        lengths, element_type = region_layout(shape, dtype, placement)
+        words = f"{lengths} {slow_path.describe_dtype(element_type)} {placement}"
+        layout = zlib.crc32(words.encode())
         signature = CREATE_REGION | (layout & HASH_MASK) << 32
         self._agree_on(signature, math.prod(lengths) * element_type.itemsize)
         return lengths, element_type
@@ -385,7 +394,7 @@ class KernelBackend(Communicator):
             leader = met.leader if met.shares else self._rank
             leaders = group.gather_rows(np.array([leader]))
             firsts, ranks = np.unique(leaders, return_counts=True)
-            region = self._make_region((2 * CLAIMS_WORDS,), np.dtype(np.int64))
+            region = self._make_region((2 * CLAIMS_WORDS,), np.dtype(np.int64), LEADER)
             claimed, problem = attempt(lambda: np.zeros(count, dtype=np.int64))
             agree_on_memory(group, count * WORD_BYTES, problem)
             assert claimed is not None
@@ -483,10 +492,16 @@ class KernelBackend(Communicator):
         """Return which ranks are on which node, and what has started them."""
         self._check_open()
         met = self._membership
-        nodes = met.every_node or [Node(socket.gethostname(), tuple(met.here))]
-        hosts, ranks = zip(*nodes, strict=True)
+        nodes = met.every_node
+        if not nodes:
+            places = [place_of()] if met.attachment is None else met.attachment.places()
+            nodes = [Node(socket.gethostname(), tuple(met.here), places)]
+        hosts, ranks, _ = zip(*nodes, strict=True)
         [node] = [number for number, here in enumerate(ranks) if self._rank in here]
-        return Topology(hosts, ranks, node, launcher_name(os.environ), self._library)
+        of_rank = {r: p for each in nodes for r, p in zip(each.ranks, each.places, strict=True)}
+        cpus, numa = zip(*(of_rank[rank] for rank in range(self._size)), strict=True)
+        launcher = launcher_name(os.environ)
+        return Topology(hosts, ranks, node, launcher, self._library, cpus, numa)
 
     @property
     def _library(self) -> str:

@@ -15,7 +15,9 @@ from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
 from cobre_comm.common.agreement import Group
+from cobre_comm.common.cpus import Place
 from cobre_comm.loading import Bodies
+from cobre_comm.shared_region import Lengths
 
 
 class Attachment(Protocol):
@@ -28,9 +30,12 @@ class Attachment(Protocol):
         """Return the address of the journal of the first of these ranks."""
 
     def map_region(
-        self, group: Group, count: int, dtype: np.dtype[Any], leader: int
+        self, group: Group, shape: Lengths, dtype: np.dtype[Any], leader: int, placement: str
     ) -> NDArray[Any]:
         """Return an array of zeros that the ranks of a node share; on failure all ranks raise."""
+
+    def places(self) -> list[Place]:
+        """Return where each of these ranks may run, as far as that can be seen from here."""
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""
@@ -71,10 +76,11 @@ class Transport(Protocol):
 
 
 class Node(NamedTuple):
-    """A node: the name of its host, and its ranks in ascending order."""
+    """A node: the name of its host, its ranks in ascending order, and where each may run."""
 
     host: str
     ranks: tuple[int, ...]
+    places: Sequence[Place]
 
 
 @dataclass(frozen=True)

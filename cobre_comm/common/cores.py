@@ -38,6 +38,14 @@ def choose_spin_us(chosen_us: float | None, has_cores: bool, longest_us: float =
     return longest_us if has_cores else 0.0
 
 
+def have_cores(ranks: int, spin_us: float | None) -> bool:
+    """Return whether so many ranks of this machine have a core each.
+
+    A rank that is bound sees its own cores alone, so what it was told counts: to spin, or not to.
+    """
+    return ranks <= usable_cores() if spin_us is None else spin_us > 0
+
+
 def quota_cores() -> int:
     """Return the smallest quota, in cores, of the cgroups that hold this process."""
     return min(map(_quota, _cgroups()), default=sys.maxsize)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from cobre_comm.backends import BY_NAME, SPECS
 from cobre_comm.common import report_pipe
 from cobre_comm.common.cores import choose_spin_us, usable_cores
+from cobre_comm.processes.binding import UNBOUND, Binding
 from cobre_comm.processes.job import Job
 
 THREAD_VARIABLES = (
@@ -24,7 +25,7 @@ CONNECT_TIMEOUT_MS = "300000"
 
 
 def rank_environment(
-    job: Job, rank: int, base: Mapping[str, str], *, bound: bool = False
+    job: Job, rank: int, base: Mapping[str, str], binding: Binding = UNBOUND
 ) -> dict[str, str]:
     """Return the whole environment of a rank.
 
@@ -37,14 +38,14 @@ def rank_environment(
     base : mapping
         The launcher's environment; what the user set there stays, except for the variables that
         say which rank of which job this is.
-    bound : bool
-        Whether each rank is bound to one core.
+    binding : Binding
+        Where the ranks of this machine run.
     """
     foreign = _place_variables() | {report_pipe.VARIABLE, report_pipe.HOLDS_VARIABLE}
     environment = {name: value for name, value in base.items() if name not in foreign}
     environment |= {"COBRE_COMM_BACKEND": job.backend, **attempt_variables(job)}
     environment |= _rank_variables(job, rank)
-    for name, value in _chosen(job, bound=bound).items():
+    for name, value in _chosen(job, binding).items():
         if not environment.get(name):
             environment[name] = value
     return environment
@@ -55,14 +56,14 @@ def attempt_variables(job: Job) -> dict[str, str]:
     return {"COBRE_JOB_ID": job.identity, "COBRE_RESTART": str(job.restart)}
 
 
-def _chosen(job: Job, *, bound: bool) -> dict[str, str]:
+def _chosen(job: Job, binding: Binding) -> dict[str, str]:
     """Return the variables that the launcher chooses where the user has set none."""
     cores, here = usable_cores(), len(job.ranks)
-    threads = 1 if bound else max(1, cores // here)
+    threads = binding.threads or max(1, cores // here)
     chosen = dict.fromkeys(THREAD_VARIABLES, str(threads))
     chosen["PYTHONUNBUFFERED"] = "1"
-    if bound:
-        # A bound rank sees one core, and could not tell by itself whether peers share it.
+    if binding.cpus:
+        # A bound rank sees its own cores, and could not tell by itself whether peers share them.
         chosen["COBRE_COMM_SPIN_US"] = f"{choose_spin_us(None, here <= cores):g}"
     if job.backend == "mpi" and here > cores:
         chosen |= YIELDING

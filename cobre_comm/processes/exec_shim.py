@@ -1,8 +1,8 @@
-"""The first program of a rank: it binds itself to a core, so that the script begins there.
+"""The first program of a rank: it binds itself to its CPUs, so that the script begins there.
 
 It also has the kernel kill the rank when the launcher ends, and then becomes the script.
 
-It is run by path, isolated (``python -I -S exec_shim.py PARENT CORE COMMAND...``), so it imports
+It is run by path, isolated (``python -I -S exec_shim.py PARENT CPUS COMMAND...``), so it imports
 nothing of the script's world. ``exec`` then replaces it, and the script sees a plain interpreter.
 
 PR_SET_PDEATHSIG survives ``exec``. It is sent when the *thread* that started the child ends, so
@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 
-NO_CORE = "-"
+UNBOUND = "-"
 OUTSIDE = 0  # getppid(2) for a parent that lives in an outer PID namespace
 _PR_SET_PDEATHSIG = 1
 
@@ -31,13 +31,13 @@ def die_with_parent(parent: int) -> None:
 
 
 def main() -> None:
-    """Bind this process to its core, tie it to its parent, and become the command."""
-    parent, core, *command = sys.argv[1:]
+    """Bind this process to its CPUs, tie it to its parent, and become the command."""
+    parent, cpus, *command = sys.argv[1:]
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback of the shim on Ctrl-C
     die_with_parent(int(parent))
-    if core != NO_CORE:
-        os.sched_setaffinity(0, {int(core)})
+    if cpus != UNBOUND:
+        os.sched_setaffinity(0, map(int, cpus.split(",")))
     os.execv(command[0], command)
 
 

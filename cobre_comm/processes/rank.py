@@ -137,8 +137,8 @@ class RankProcess(Rank):
         Its whole environment, but for the report pipe.
     standard : Standard
         Its stdin, stdout and stderr.
-    core : int, optional
-        The core it is bound to.
+    cpus : sequence of int
+        The CPUs it is bound to; none: it is not bound.
     reports : bool
         Whether it gets a report pipe.
     """
@@ -150,7 +150,7 @@ class RankProcess(Rank):
         environment: Mapping[str, str],
         standard: Standard,
         *,
-        core: int | None = None,
+        cpus: Sequence[int] = (),
         reports: bool = True,
     ) -> None:
         super().__init__(rank, reports=reports)
@@ -158,7 +158,7 @@ class RankProcess(Rank):
         variables = {} if self.inbox is None else self.inbox.variables
         try:
             self._process = subprocess.Popen(
-                tied_command(command, core),
+                tied_command(command, cpus),
                 bufsize=0,
                 env={**environment, **variables},
                 stdin=standard.stdin,

@@ -12,9 +12,12 @@ from cobre_comm.common.command_line import Parser
 from cobre_comm.errors import BackendError, InitializationFailed, InvalidBackend
 
 if TYPE_CHECKING:
+    from cobre_comm.processes.binding import Binding
     from cobre_comm.processes.job import Job
     from cobre_comm.processes.mpi.mpiexec import Mpiexec
     from cobre_comm.run.run import Options
+
+AUTO = "auto"
 
 
 def _parser() -> Parser:
@@ -27,6 +30,7 @@ def _parser() -> Parser:
         cobre-comm run -n 4 train.py --iterations 100      # options after the script are its own
         cobre-comm run -n auto -m my_package               # as many ranks as cores
         cobre-comm run -n 4 --backend mpi train.py         # starts the MPI's own mpiexec
+        cobre-comm run -n 4 --threads 12 --bind cores train.py   # 4 ranks of 12 threads on 48 cores
         cobre-comm run -n 4 --tty --quiet-ranks 1- train.py                # rank 0's progress bar
         cobre-comm run -n 64 --log-dir logs --quiet-ranks 1- train.py      # the others in files
         cobre-comm run -n 8 --max-restarts 3 train.py      # goes on from its checkpoint
@@ -44,7 +48,8 @@ def _parser() -> Parser:
         dest="size",
         type=_ranks,
         metavar="N",
-        help="ranks on this machine; auto: as many as there are cores that this process may use",
+        help="ranks on this machine; auto: as many as there are cores that this process may use, "
+        "divided by the threads of each rank",
     )
     add(
         "--backend",
@@ -58,12 +63,7 @@ def _parser() -> Parser:
         metavar="S",
         help="longest wait for a live rank in a collective; 0: no limit",
     )
-    add(
-        "--bind",
-        choices=("none", "core"),
-        default="none",
-        help="core: each rank on one core, in their order (default: none)",
-    )
+    _add_binding(parser)
     add(
         "--grace",
         type=float,
@@ -85,13 +85,11 @@ def _parser() -> Parser:
     return parser
 
 
-def _ranks(text: str) -> int:
+def _ranks(text: str) -> int | str:
     if text.startswith("p"):  # argparse takes -np for -n with the value p
         raise argparse.ArgumentTypeError("say -n, not -np: cobre-comm run -n 4 script.py")
-    if text == "auto":
-        from cobre_comm.common.cores import usable_cores
-
-        return usable_cores()
+    if text == AUTO:
+        return AUTO
     try:
         return int(text)
     except ValueError:
@@ -115,6 +113,28 @@ def _add_restarts(parser: Parser) -> None:
         metavar="M",
         help="leave out ranks that were killed, or machines that are lost, as long as M ranks are "
         "left (default: all ranks)",
+    )
+
+
+def _add_binding(parser: Parser) -> None:
+    from cobre_comm.processes.binding import BINDINGS, NONE
+
+    add = parser.add_argument_group(
+        "threads and binding", "ranks get whole cores, within a NUMA node or socket where they fit"
+    ).add_argument
+    add(
+        "--threads",
+        type=int,
+        metavar="T",
+        help="threads of each rank, for OpenMP, numba and BLAS, unless their variables are set "
+        "(default: the cores, divided by the ranks; with --bind core 1)",
+    )
+    add(
+        "--bind",
+        choices=BINDINGS,
+        default=NONE,
+        help="what each rank is bound to: none; core, one core; cores, as many as it has threads; "
+        "socket or numa, the whole socket or NUMA node of those cores (default: none)",
     )
 
 
@@ -172,6 +192,7 @@ def main(words: Sequence[str]) -> int:
 
 def _main(words: Sequence[str]) -> int:
     from cobre_comm.compile.warm import warm_up
+    from cobre_comm.processes.binding import auto_ranks
     from cobre_comm.processes.interpreter import interpreter_command
     from cobre_comm.processes.restarts import check_restarts
     from cobre_comm.run.attempts import run_job
@@ -185,12 +206,13 @@ def _main(words: Sequence[str]) -> int:
         if chosen.size is None:
             raise ValueError(f"how many ranks? say it by -n: {_example(chosen)}")
         program = program_of(chosen.module, chosen.script)
+        if chosen.size == AUTO:
+            chosen.size = auto_ranks(chosen.threads)
         job = _job(chosen)
+        binding = _binding(chosen, job)
         restarts = check_restarts(chosen.max_restarts, chosen.min_ranks, job.size)
-        if chosen.bind == "core" and not hasattr(os, "sched_setaffinity"):
-            raise ValueError("--bind core: this system cannot bind a process to a core")
-        mpiexec = _mpiexec(job, bound=chosen.bind == "core") if job.backend == "mpi" else None
-        options = _options(chosen, job)
+        mpiexec = _mpiexec(job, binding) if job.backend == "mpi" else None
+        options = _options(chosen, job, binding)
     except (ValueError, InitializationFailed) as error:
         parser.error(str(error))
     except InvalidBackend as error:
@@ -240,17 +262,26 @@ def _job(chosen: argparse.Namespace) -> Job:
     return Job(chosen.size, choose_backend(chosen.backend, chosen.size), chosen.timeout)
 
 
-def _mpiexec(job: Job, *, bound: bool) -> Mpiexec:
+def _binding(chosen: argparse.Namespace, job: Job) -> Binding:
+    """Return where the ranks of this machine run; ``ValueError`` if they cannot be placed."""
+    from cobre_comm.processes.binding import NONE, place
+
+    if chosen.bind != NONE and not hasattr(os, "sched_setaffinity"):
+        raise ValueError(f"--bind {chosen.bind}: this system cannot bind a process to cores")
+    return place(len(job.ranks), chosen.bind, chosen.threads)
+
+
+def _mpiexec(job: Job, binding: Binding) -> Mpiexec:
     """Find the ``mpiexec`` of the job; ``ValueError`` or ``InitializationFailed`` without one."""
     from cobre_comm.processes.environment import rank_environment
     from cobre_comm.processes.mpi.mpiexec import find_mpiexec
     from cobre_comm.processes.mpi.start import check_system
 
     check_system()
-    return find_mpiexec(rank_environment(job, 0, os.environ, bound=bound))
+    return find_mpiexec(rank_environment(job, 0, os.environ, binding))
 
 
-def _options(chosen: argparse.Namespace, job: Job) -> Options:
+def _options(chosen: argparse.Namespace, job: Job, binding: Binding) -> Options:
     """Return the options of the ranks; as the last check, open the files of ``--log-dir``."""
     from cobre_comm.common.graceful import VARIABLE, graceful_signals
     from cobre_comm.run.output.destinations import Shown, parse_ranks
@@ -261,4 +292,4 @@ def _options(chosen: argparse.Namespace, job: Job) -> Options:
     quiet = parse_ranks(chosen.quiet_ranks, job.size)
     logs = {} if chosen.log_dir is None else open_logs(chosen.log_dir, job)
     shown = Shown(chosen.prefix, quiet, chosen.tty, logs, chosen.log_dir)
-    return Options(chosen.bind == "core", chosen.grace, shown, asking)
+    return Options(binding, chosen.grace, shown, asking)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from cobre_comm.common import stack_signal
-from cobre_comm.common.cores import core_numbers
+from cobre_comm.processes.binding import UNBOUND, Binding, Cpus
 from cobre_comm.processes.endings import STARTER, Ending
 from cobre_comm.processes.environment import attempt_variables, rank_environment
 from cobre_comm.processes.escalation import CULPRIT_OVER_MPI_S, CULPRIT_S, Escalation
@@ -38,8 +38,8 @@ class Options:
 
     Parameters
     ----------
-    bind : bool
-        Whether each rank is bound to one core.
+    binding : Binding
+        Where the ranks of this machine run.
     grace_s : float
         Seconds that ranks may take to end after a signal.
     shown : Shown
@@ -48,7 +48,7 @@ class Options:
         Signals that ask ranks to stop; after the first of each, the launcher waits for the ranks.
     """
 
-    bind: bool = False
+    binding: Binding = UNBOUND
     grace_s: float = 5.0
     shown: Shown = field(default_factory=Shown)
     asking: frozenset[int] = frozenset()
@@ -141,28 +141,31 @@ class _Watch:
 
     def start(self, command: Sequence[str]) -> None:
         """Start all ranks, and have the guardian watch them."""
-        cores = self._cores()
+        cpus = self._cpus()
         for rank in self._job.ranks:
-            environment = rank_environment(self._job, rank, os.environ, bound=self._options.bind)
+            environment = rank_environment(self._job, rank, os.environ, self._options.binding)
             environment.update(self._output.variables)
             standard = self._output.of_rank(rank)
-            self._group.add(RankProcess(rank, command, environment, standard, core=cores.get(rank)))
+            self._group.add(RankProcess(rank, command, environment, standard, cpus=cpus[rank]))
 
     def start_by(self, mpiexec: Mpiexec, command: Sequence[str]) -> None:
         """Have ``mpiexec`` start all ranks."""
-        cores = self._cores()
+        cpus = self._cpus()
         batch = of_batch_job(os.environ) | self._output.variables | attempt_variables(self._job)
         ranks = []
         for rank in self._job.ranks:
-            ranks.append(MpiRank(rank, self._output.of_rank(rank), batch, cores.get(rank)))
+            ranks.append(MpiRank(rank, self._output.of_rank(rank), batch, cpus[rank]))
             self._group.add(ranks[-1])
         self._mpi = MpiStart(ranks, command, self._group.loop, self._group.guardian.watch)
         self._mpi.start(mpiexec, self._output.of_mpiexec())
 
-    def _cores(self) -> dict[int, int]:
-        """Return the core of each rank that is bound to one."""
-        numbers = core_numbers() if self._options.bind else []
-        return {r: numbers[i % len(numbers)] for i, r in enumerate(self._job.ranks) if numbers}
+    def _cpus(self) -> dict[int, Cpus]:
+        """Return the CPUs that each rank is bound to; none for ranks that are not bound.
+
+        A restart may have fewer ranks than were placed.
+        """
+        ranks = self._job.ranks
+        return dict(zip(ranks, self._options.binding.cpus or [()] * len(ranks), strict=False))
 
     def until_all_ended(self) -> None:
         """Relay output and signals, and end the job when a rank fails."""

@@ -3,7 +3,7 @@
 from figures.canvas import Canvas
 
 STAGES = (
-    ("create", "leader opens a file\nwithout a name and\nreserves its pages", "first"),
+    ("create", "leader opens a file\nwithout a name; each\nreserves its pages", "first"),
     ("populate", "leader the whole,\nor each rank\nits own block", "second"),
     ("fence", "all writes before it\nare visible to all\nafter it", "good"),
     ("read", "views of the same\npages, no copy", "second"),

@@ -86,8 +86,8 @@ PYTHON = [
     ),
     (
         lambda comm, objects: comm.create_shared_region(),
-        "create_shared_region is called as comm.create_shared_region(shape, dtype=numpy.float64); "
-        "shape is missing",
+        "create_shared_region is called as comm.create_shared_region(shape, dtype=numpy.float64, "
+        "placement='owner'); shape is missing",
     ),
     (
         lambda comm, objects: comm.split(colour=1),

@@ -17,7 +17,7 @@ from cobre_comm.backends.split import check_color
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.jit.register import register_backend
 from cobre_comm.loading import Bodies
-from cobre_comm.shared_region import HeapRegion, Shape, heap_zeros, region_layout
+from cobre_comm.shared_region import OWNER, HeapRegion, Shape, heap_zeros, region_layout
 
 BODIES = Bodies("cobre_kernels.local", local.abandon_body)
 
@@ -44,9 +44,11 @@ class LocalBackend(KernelBackend):
         super().__init__(LOCAL, None, BODIES, 0, 1)
         self._join(alone(0, 1, BODIES))
 
-    def create_shared_region(self, shape: Shape, dtype: DTypeLike = np.float64) -> HeapRegion:
+    def create_shared_region(
+        self, shape: Shape, dtype: DTypeLike = np.float64, placement: str = OWNER
+    ) -> HeapRegion:
         """Return an array of zeros on this process's heap."""
-        lengths, element_type = region_layout(shape, dtype)
+        lengths, element_type = region_layout(shape, dtype, placement)
         self._check_usable()
         return HeapRegion(self, heap_zeros(lengths, element_type), next(self._regions))
 

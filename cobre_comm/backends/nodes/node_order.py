@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from cobre_comm.backends.membership import Node
 from cobre_comm.common.agreement import Group
+from cobre_comm.common.cpus import Place, parse_cpus, place_of
+from cobre_comm.errors import runs
 
 HOST_BYTES = 64  # of a host name; Linux has no longer ones
+LIST_BYTES = 48  # of a list of CPUs, and of one of NUMA nodes
+_LIST = re.compile(rb"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
 
 
 @dataclass(frozen=True)
@@ -76,9 +82,25 @@ def node_order_of(leaders: ArrayLike, rank: int) -> NodeOrder:
 
 
 def name_nodes(group: Group, order: NodeOrder) -> list[Node]:
-    """Tell all ranks the host and the ranks of each node; collective."""
-    name = socket.gethostname().encode(errors="replace")[:HOST_BYTES].ljust(HOST_BYTES, b"\0")
-    names = group.gather_rows(np.frombuffer(name, dtype=np.uint8))
-    hosts = [row.tobytes().rstrip(b"\0").decode(errors="replace") for row in names]
+    """Tell all ranks the host and the ranks of each node, and where they may run; collective."""
+    host = socket.gethostname().encode(errors="replace")[:HOST_BYTES].ljust(HOST_BYTES, b"\0")
+    own = host + b"".join(_listed(numbers) for numbers in place_of())
+    rows = [row.tobytes() for row in group.gather_rows(np.frombuffer(own, dtype=np.uint8))]
+    hosts = [row[:HOST_BYTES].rstrip(b"\0").decode(errors="replace") for row in rows]
+    places = [
+        Place(*map(_numbers, (row[HOST_BYTES:-LIST_BYTES], row[-LIST_BYTES:]))) for row in rows
+    ]
     nodes = [ranks.tolist() for ranks in np.split(order.order, order.starts[1:-1])]
-    return [Node(hosts[ranks[0]], tuple(ranks)) for ranks in nodes]
+    return [Node(hosts[here[0]], tuple(here), [places[rank] for rank in here]) for here in nodes]
+
+
+def _listed(numbers: Iterable[int]) -> bytes:
+    """Return a list of numbers as LIST_BYTES bytes; one that does not fit is not told."""
+    text = ",".join(runs(numbers)).encode()
+    return (text if len(text) <= LIST_BYTES else b"").ljust(LIST_BYTES, b"\0")
+
+
+def _numbers(listed: bytes) -> tuple[int, ...]:
+    """Return the numbers that a peer has listed; none for anything else."""
+    text = listed.rstrip(b"\0")
+    return tuple(parse_cpus(text.decode())) if _LIST.fullmatch(text) else ()

@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 from cobre_comm.backends.comm_memory import give_way
 from cobre_comm.backends.shm import header
 from cobre_comm.backends.shm.nameless import share_segment
-from cobre_comm.backends.shm.region import map_region
+from cobre_comm.backends.shm.ownership import process_of
+from cobre_comm.backends.shm.region import map_region, own_rows
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import Group
-from cobre_comm.common.cores import choose_spin_us, usable_cores
+from cobre_comm.common.cores import choose_spin_us, have_cores, usable_cores
+from cobre_comm.common.cpus import UNKNOWN, Place, place_of
 from cobre_comm.config import ShmConfig
+from cobre_comm.shared_region import INTERLEAVE, Lengths
 
 PAGE_BYTES: int = control.PAGE_BYTES
 LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps, where ranks share cores
@@ -65,11 +68,20 @@ class Attachment:
         return self._segment.address + int(control.journals_offset(self._config.size))
 
     def map_region(
-        self, group: Group, count: int, dtype: np.dtype[Any], leader: int
+        self, group: Group, shape: Lengths, dtype: np.dtype[Any], leader: int, placement: str
     ) -> NDArray[Any]:
         """Return an array of zeros that the ranks of a node share; on failure all ranks raise."""
-        interleave = self._config.numa_interleave
-        return map_region(group, count, dtype, leader=leader, interleave=interleave)
+        config = self._config
+        own = own_rows(placement, shape[0], config.rank, config.size)
+        interleave = config.numa_interleave or placement == INTERLEAVE
+        return map_region(group, shape, dtype, own, leader, interleave=interleave)
+
+    def places(self) -> list[Place]:
+        """Return where each of these ranks may run, as far as that can be seen from here."""
+        ranks = range(self._config.size)
+        processes = [process_of(self._segment.fd, rank) for rank in ranks]
+        processes[self._config.rank] = os.getpid()  # whose own locks the kernel does not show
+        return [place_of(pid) if pid else UNKNOWN for pid in processes]
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""
@@ -121,6 +133,7 @@ def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment
     segment = share_segment(
         group,
         header.segment_bytes(config.size, buffer_bytes),
+        header.own_bytes(config.rank, config.size, buffer_bytes),
         prepare,
         leader=leader,
         interleave=config.numa_interleave,
@@ -132,7 +145,7 @@ def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment
 def attach_nowhere(group: Group, leader: int) -> None:
     """Take the steps of :func:`attach_group` on a rank of color None, so that all stay in step."""
     group.agree(LARGEST_BUFFER_BYTES)
-    share_segment(group, PAGE_BYTES, leader=leader).close()
+    share_segment(group, PAGE_BYTES, range(PAGE_BYTES), leader=leader).close()
 
 
 def set_patience(comm: View, spin_us: float) -> None:
@@ -148,5 +161,6 @@ def choose_buffer_bytes(config: ShmConfig) -> int:
     if config.buffer_bytes is not None:
         return -(-config.buffer_bytes // PAGE_BYTES) * PAGE_BYTES
     share = ALL_BUFFERS_BYTES // config.size // PAGE_BYTES * PAGE_BYTES
-    largest = CACHED_BUFFER_BYTES if config.size <= usable_cores() else LARGEST_BUFFER_BYTES
+    has_cores = have_cores(config.size, config.spin_us)
+    largest = CACHED_BUFFER_BYTES if has_cores else LARGEST_BUFFER_BYTES
     return max(SMALLEST_BUFFER_BYTES, min(largest, share))

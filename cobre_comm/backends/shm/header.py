@@ -35,6 +35,12 @@ def segment_bytes(size: int, buffer_bytes: int) -> int:
     return int(control.buffers_offset(size)) + size * buffer_bytes
 
 
+def own_bytes(rank: int, size: int, buffer_bytes: int) -> range:
+    """Return the bytes of a segment that a rank reserves: its buffer; rank 0 also the rest."""
+    begin = int(control.buffers_offset(size)) + rank * buffer_bytes
+    return range(begin if rank else 0, begin + buffer_bytes)
+
+
 def publish(segment: Segment, size: int, buffer_bytes: int) -> None:
     """Write the header, as rank 0."""
     header = words(segment)

@@ -3,7 +3,7 @@
 A file in /dev/shm counts against its size, which a container limits; a memfd would not. One
 that never had a name cannot be squatted, mistaken for another job's, or left behind. The segment of
 a rank that is alone on its node is a memfd, and needs no /dev/shm. The leader makes an empty one
-and hands it to the other ranks. Then it reserves the pages, and all map.
+and hands it to the other ranks. Then all map it, and each rank reserves the pages that it owns.
 All ranks take the same step, because each ends with an agreement. Where a group has several nodes,
 each node's leader makes a file for its own ranks, and the ranks of all nodes agree together.
 
@@ -18,9 +18,10 @@ BY NAME   draws a random name and tells it,   receive the name before it exists
 AGREE     a rank that could not: ``AllocationFailed`` on all ranks
 OPEN      --                                  open the name
 AGREE     a rank that could not: ``AllocationFailed`` on all ranks. Every rank removes the name
-RESERVE   takes all pages, maps them          --
+RESERVE   finds room for all pages, maps the  --
+          file, takes its own pages
 AGREE     a rank that could not: ``AllocationFailed`` on all ranks
-MAP       --                                  map the file
+MAP       --                                  map the file, take their own pages
 AGREE     a rank that could not: ``AllocationFailed`` on all ranks
 ========= =================================== ====================================================
 
@@ -62,6 +63,7 @@ NAME_RANDOM_BYTES = 16
 def share_segment(
     group: Group,
     nbytes: int,
+    own: range,
     prepare: Callable[[Segment], None] = lambda segment: None,
     *,
     leader: int = 0,
@@ -76,6 +78,8 @@ def share_segment(
         The ranks, which agree together.
     nbytes : int
         Length of the segment, the same on all ranks of a leader.
+    own : range
+        The bytes whose pages this rank reserves; the ranks of a leader reserve all together.
     prepare : callable
         Called with the segment once it is mapped: on the leader first, then on the others.
     leader : int
@@ -94,10 +98,15 @@ def share_segment(
     leads = group.rank == leader
 
     def lead() -> Segment:
-        return _prepared(segments.reserve(file, nbytes, interleave=interleave), prepare)
+        segment = segments.extend(file, nbytes, own, interleave=interleave)
+        prepare(segment)
+        return segment
 
     def follow() -> Segment:
-        return _prepared(Segment(file, nbytes), prepare)
+        segment = Segment(file, nbytes)
+        segment.reserve(own)
+        prepare(segment)
+        return segment
 
     try:
         segment, problem = attempt(lead) if leads else (None, "")
@@ -109,11 +118,6 @@ def share_segment(
         file.close()
         raise
     assert segment is not None
-    return segment
-
-
-def _prepared(segment: Segment, prepare: Callable[[Segment], None]) -> Segment:
-    prepare(segment)
     return segment
 
 

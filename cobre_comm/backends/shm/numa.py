@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import logging
-import pathlib
 import platform
+
+from cobre_comm.common import cpus
 
 _MBIND_NUMBERS = {"x86_64": 237, "aarch64": 235}
 _MPOL_INTERLEAVE = 3
-_ONLINE = pathlib.Path("/sys/devices/system/node/online")
 
 logger = logging.getLogger(__name__)
 
 
 def online_nodes() -> list[int]:
     """Return the numbers of the NUMA nodes of this machine; ``[0]`` where that is unknown."""
-    try:
-        text = _ONLINE.read_text().strip()
-    except OSError:
-        return [0]
-    nodes: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        nodes.extend(range(int(first), int(last or first) + 1))
-    return nodes
+    with contextlib.suppress(OSError):
+        return cpus.parse_cpus((cpus.SYSFS / "node/online").read_text())
+    return [0]
 
 
 def interleave(address: int, nbytes: int) -> bool:

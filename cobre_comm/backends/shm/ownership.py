@@ -28,6 +28,18 @@ def is_locked(fd: int, rank: int) -> bool:
     return bool(access.lock_is_held_kernel.call(at, access.Lock(fd, rank, at)))
 
 
+def process_of(fd: int, rank: int) -> int:
+    """Return the process that has attached as ``rank``; 0 if none is seen from this one.
+
+    Unlike a number in shared memory, that of the kernel is of this process's PID namespace.
+    """
+    scratch = np.zeros(libc.SCRATCH_WORDS, dtype=np.int64)
+    at = scratch.ctypes.data
+    if not access.lock_is_held_kernel.call(at, access.Lock(fd, rank, at)):
+        return 0
+    return int(scratch[libc.FLOCK_PID_WORD]) & 0xFFFFFFFF
+
+
 def take_ownership(fd: int) -> bool:
     """Lock byte 0 of a new file; False if another rank 0 is about to remove it, or has."""
     if not segments.lock(fd, 0) or not segments.lock(fd, REMOVAL_BYTE):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,20 +12,50 @@ from cobre_comm.backends.region_table import REGION_TABLE, draw_number
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.common.agreement import Group
 from cobre_comm.common.mapping import Listing, mapping_of
+from cobre_comm.derived import share
+from cobre_comm.shared_region import LEADER, Lengths
+
+
+def own_rows(placement: str, rows: int, rank: int, size: int) -> range:
+    """Return the rows of a region whose pages a rank takes, and so finds on its own NUMA node.
+
+    Parameters
+    ----------
+    placement : str
+        Of ``PLACEMENTS``. Interleaved pages are where they belong, whoever takes them.
+    rows : int
+        The region's length along its first axis.
+    rank, size : int
+        This rank among those of its node, and their number.
+    """
+    if placement == LEADER:
+        return range(rows if rank == 0 else 0)
+    return range(*share(rows, rank, size))
 
 
 def map_region(
-    group: Group, count: int, dtype: np.dtype[Any], *, leader: int = 0, interleave: bool
+    group: Group,
+    shape: Lengths,
+    dtype: np.dtype[Any],
+    own: range,
+    leader: int,
+    *,
+    interleave: bool,
 ) -> NDArray[Any]:
-    """Return an array of zeros that the ranks of a node share; all ranks raise if one fails."""
-    nbytes = count * dtype.itemsize
+    """Return an array of zeros that the ranks of a node share; all ranks raise if one fails.
+
+    Each rank takes the pages of its ``own`` rows.
+    """
+    nbytes = math.prod(shape) * dtype.itemsize
     if nbytes == 0:
-        return np.zeros(count, dtype=dtype)
-    segment = share_segment(group, nbytes, leader=leader, interleave=interleave)
+        return np.zeros(shape, dtype=dtype)
+    row_bytes = nbytes // shape[0]
+    own_bytes = range(own.start * row_bytes, own.stop * row_bytes)
+    segment = share_segment(group, nbytes, own_bytes, leader=leader, interleave=interleave)
     segment.close()  # no lock on it is needed; the mapping stays
     # Nodes draw together, and their leaders' ranks tell their regions apart.
     list_region(segment.memory, group.agree(draw_number()) + leader)
-    return segment.memory.view(dtype)
+    return segment.memory.view(dtype).reshape(shape)
 
 
 def list_region(memory: NDArray[np.uint8], number: int) -> None:

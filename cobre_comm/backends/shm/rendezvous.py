@@ -8,14 +8,14 @@ step      rank    what it does                                  what can fail
 ========= ======= ============================================= ==================================
 CREATE    0       makes the file (O_EXCL, 0600), locks byte 0,  a living rank has the name: raise;
                   stores UNFINISHED in PUBLISHED                a dead one left it: removed, again
-RESERVE   0       takes all pages                               no memory: raise
+RESERVE   0       finds room for all pages, takes its own       no memory: raise
 PUBLISH   0       writes the header, then MAGIC in PUBLISHED    --
 OPEN      others  opens the name, again and again               not there, or byte 0 not locked:
                                                                 again, until the limit
 CHECK     others  reads owner and mode, waits for MAGIC, reads  foreign, another version or size:
                   version and size                              raise; still UNFINISHED: again
-REGISTER  others  locks its byte, stores its PID                locked already: a second rank of
-                                                                that number, raise
+REGISTER  others  takes its own pages, locks its byte, stores   no memory; locked already: a second
+                  its PID                                       rank of that number: raise
 UNLINK    0       removes the name when all have registered     a registered rank lost its lock,
                                                                 or the limit: raise
 READY     0       stores 1 in READY                             --
@@ -106,8 +106,12 @@ def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
     file = _create_or_replace(config)
     try:
         nbytes = header.segment_bytes(config.size, buffer_bytes)
-        segment = segments.reserve(
-            file, nbytes, begins=_UNFINISHED, interleave=config.numa_interleave
+        segment = segments.extend(
+            file,
+            nbytes,
+            header.own_bytes(0, config.size, buffer_bytes),
+            begins=_UNFINISHED,
+            interleave=config.numa_interleave,
         )
         header.register(config, segment)
         header.publish(segment, config.size, buffer_bytes)
@@ -205,6 +209,8 @@ def _try_attach(config: ShmConfig) -> tuple[Segment | None, str]:
         segment = Segment(file, nbytes)
         if not header.is_published(config, segment):
             return None, f"the owner of segment {config.name} is not ready"
+        buffer_bytes = header.load(header.words(segment).buffer_bytes)
+        segment.reserve(header.own_bytes(config.rank, config.size, buffer_bytes))
         header.register(config, segment)
         is_registered = True
         return segment, ""

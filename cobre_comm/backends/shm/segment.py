@@ -1,4 +1,4 @@
-"""A piece of shared memory: reserved whole, or not at all.
+"""A piece of shared memory: all of it is reserved before it is used, or it is given up.
 
 Pages are reserved before a rank writes to them, so a full /dev/shm is an error here and never a
 SIGBUS later. On Linux that is ``posix_fallocate``; macOS has no such call and no such file system.
@@ -30,6 +30,9 @@ CAN_RESERVE = hasattr(os, "posix_fallocate")
 class Segment:
     """An open file, mapped at ``address``.
 
+    The pages that a rank reserves come from its own NUMA node, so each reserves those that it will
+    write to. No rank uses the memory before all have reserved theirs.
+
     Its descriptor stays open as long as the record locks on it are needed: POSIX drops all locks
     of a process on a file when the process closes any descriptor of that file.
     """
@@ -39,6 +42,17 @@ class Segment:
         self.nbytes = nbytes
         self.memory = map_file(file.number, nbytes)
         self.address = int(self.memory.ctypes.data)
+
+    def reserve(self, own: range) -> None:
+        """Take the pages of these bytes of the file; ``AllocationFailed`` if they cannot be had."""
+        if not CAN_RESERVE:
+            return
+        try:
+            for start in own[::RESERVE_PIECE_BYTES]:
+                piece = min(RESERVE_PIECE_BYTES, own.stop - start)
+                os.posix_fallocate(self.fd, start, piece)
+        except OSError as error:
+            raise AllocationFailed(self.nbytes, _reason(error)) from error
 
     @property
     def fd(self) -> int:
@@ -86,12 +100,25 @@ def unlink(name: str) -> None:
         _posixshmem.shm_unlink(name)
 
 
-def reserve(
-    file: Descriptor, nbytes: int, *, begins: bytes = b"", interleave: bool = False
+def extend(
+    file: Descriptor, nbytes: int, own: range, *, begins: bytes = b"", interleave: bool = False
 ) -> Segment:
-    """Give an empty file all its pages: some first bytes, then zeros.
+    """Give an empty file its length, and the pages of this rank: some first bytes, then zeros.
 
     The first bytes are written before the pages are reserved, because that takes time.
+
+    Parameters
+    ----------
+    file : Descriptor
+        The file.
+    nbytes : int
+        The length of the segment, for which there must be room on this machine.
+    own : range
+        The bytes whose pages this rank reserves; other ranks reserve the rest.
+    begins : bytes
+        The first bytes.
+    interleave : bool
+        Whether the pages of the segment are spread over the NUMA nodes, whoever reserves them.
 
     Raises
     ------
@@ -109,10 +136,14 @@ def reserve(
             segment.memory[: len(begins)] = list(begins)
         if interleave:
             numa.interleave(segment.address, nbytes)
-        _fill(fd, nbytes)
     except OSError as error:
-        raise AllocationFailed(nbytes, f"{error.strerror} in shared memory") from error
+        raise AllocationFailed(nbytes, _reason(error)) from error
+    segment.reserve(own)
     return segment
+
+
+def _reason(error: OSError) -> str:
+    return f"{error.strerror} in shared memory"
 
 
 def _check_space(fd: int, nbytes: int) -> None:
@@ -143,9 +174,3 @@ def _available_memory_bytes() -> int:
         (int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")),
         sys.maxsize,
     )
-
-
-def _fill(fd: int, nbytes: int) -> None:
-    if CAN_RESERVE:
-        for start in range(0, nbytes, RESERVE_PIECE_BYTES):
-            os.posix_fallocate(fd, start, min(RESERVE_PIECE_BYTES, nbytes - start))

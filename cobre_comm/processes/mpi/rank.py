@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cobre_comm.common.report_pipe import Report
 from cobre_comm.processes.endings import STARTER, Ending
@@ -22,12 +22,12 @@ class MpiRank(Rank):
         Its stdin, stdout and stderr.
     environment : mapping, optional
         Variables beside those that ``mpiexec`` gives to it.
-    core : int, optional
-        The core it is bound to.
+    cpus : sequence of int
+        The CPUs it is bound to; none: it is not bound.
 
     Attributes
     ----------
-    environment, core
+    environment, cpus
         The parameters.
     """
 
@@ -36,12 +36,12 @@ class MpiRank(Rank):
         rank: int,
         standard: Standard,
         environment: Mapping[str, str] | None = None,
-        core: int | None = None,
+        cpus: Sequence[int] = (),
     ) -> None:
         super().__init__(rank)
         self._standard: Standard | None = standard
         self.environment = dict(environment or {})
-        self.core = core
+        self.cpus = cpus
         self._owed: list[tuple[int, bool]] = []  # signals that came before it
 
     @property

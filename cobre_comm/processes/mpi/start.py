@@ -179,7 +179,7 @@ class MpiStart:
 
     def _order(self, link: socket.socket, rank: MpiRank) -> None:
         order = {
-            "command": tied_command(self._command, rank.core),
+            "command": tied_command(self._command, rank.cpus),
             "environment": rank.environment,
             "ignored": self._ignored,
         }

@@ -1,5 +1,6 @@
 """topology: which ranks are on which node, as each rank tells it without the others."""
 
+import os
 import socket
 
 from cobre_comm import InvalidCommunicator
@@ -18,20 +19,26 @@ def topology(comm):
     raises(InvalidCommunicator, turned.topology)
     told = repr(found).splitlines()
     assert len(told) >= 2 + len(found.hosts)
-    assert told[1 + found.node].startswith(f"{found.node}*")
+    assert any(line.startswith(f"{found.node}*") for line in told)
+    own_cpus = tuple(sorted(getattr(os, "sched_getaffinity", lambda _: ())(0)))
+    assert len(found.cpus) == len(found.numa) == comm.size
+    assert found.cpus[comm.rank] in (own_cpus, ())  # a list may be too long to be told
+    assert bool(found.numa[comm.rank]) == bool(found.cpus[comm.rank])
     assert found.hosts[found.node] == socket.gethostname()
     own = [comm.size - 1 - rank for rank in found.ranks[found.node]]
     assert other.ranks[other.node] == tuple(sorted(own))
-    return found.hosts, found.ranks, found.node
+    return found.hosts, found.ranks, found.node, found.cpus, own_cpus
 
 
 def are_the_nodes(ran):
     nodes = ran.settings.nodes(ran.backend, ran.size)
     right = [tuple(r for r in range(ran.size) if nodes[r] == n) for n in dict.fromkeys(nodes)]
-    for rank, (hosts, ranks, node) in enumerate(ran.values):
+    own = [value[-1] for value in ran.values]
+    for rank, (hosts, ranks, node, cpus, _) in enumerate(ran.values):
         assert list(ranks) == right, f"rank {rank} tells {ranks}, should be {right}"
         assert rank in ranks[node]
         assert hosts == ran.values[0][0]
+        assert all(told in (own[r], ()) for r, told in enumerate(cpus)), f"{cpus} of {own}"
 
 
 CASES = [

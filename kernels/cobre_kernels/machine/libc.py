@@ -44,6 +44,7 @@ FLOCK_TYPE_WORD = 0 if IS_LINUX else 2
 FLOCK_TYPE_SHIFT = 0 if IS_LINUX else 32
 FLOCK_START_WORD = 1 if IS_LINUX else 0
 FLOCK_LENGTH_WORD = 2 if IS_LINUX else 1
+FLOCK_PID_WORD = 3 if IS_LINUX else 2  # its lower half
 SCRATCH_WORDS = 4  # room for a timespec or a struct flock, in private memory of the caller
 
 # Sockets. MSG_NOSIGNAL is the option SO_NOSIGPIPE on macOS.

@@ -1,5 +1,6 @@
 """The ranks of a job meet, or report why they cannot; files of other jobs are left alone."""
 
+import errno
 import fcntl
 import os
 import pathlib
@@ -215,8 +216,8 @@ def test_segment_is_private_reserved_and_nameless_once_started(comm, monkeypatch
     seen, original = [], rendezvous._await_followers
 
     def look(config, made):
-        seen.append(segment().stat())
         original(config, made)
+        seen.append(segment().stat())
 
     monkeypatch.setattr(rendezvous, "_await_followers", look)
     os.umask(0)
@@ -226,6 +227,20 @@ def test_segment_is_private_reserved_and_nameless_once_started(comm, monkeypatch
         assert (status.st_mode & 0o777, status.st_uid) == (0o600, os.geteuid())
         assert status.st_blocks * 512 >= status.st_size > 0
     assert not segment().exists()
+
+
+@ranks(2)
+def test_a_rank_that_cannot_take_its_pages_is_missing(comm, monkeypatch):
+    """It says why; without a launcher the other waits for it as for any other."""
+
+    def refuse(fd, start, count):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if own_rank() == 1:
+        monkeypatch.setattr(os, "posix_fallocate", refuse)
+        is_refused("No space left on device in shared memory")
+    else:
+        is_refused("ranks 1 of 2 did not attach", limit_s=1.0)
 
 
 @pytest.mark.ranks(3, killed=1)

@@ -6,6 +6,7 @@ from argparse import Namespace
 import pytest
 
 from cobre_comm.common.cores import usable_cores
+from cobre_comm.processes.binding import Binding
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.run.nodes import job_on_nodes, parse_coordinator
 from tests.launch.command import PROGRAMS, cobre, lines_of
@@ -84,7 +85,10 @@ def test_cores_are_shared_by_the_ranks_of_a_node_alone():
     cores = usable_cores()
     many = job(nodes=50, node=7, ranks=cores)
     assert rank_environment(many, 7 * cores, {})["OMP_NUM_THREADS"] == "1"
-    assert rank_environment(many, 7 * cores, {}, bound=True)["COBRE_COMM_SPIN_US"] == "30"
+    assert (
+        rank_environment(many, 7 * cores, {}, Binding(1, ((0,),) * cores))["COBRE_COMM_SPIN_US"]
+        == "30"
+    )
     assert rank_environment(many, 7 * cores, {"COBRE_TCP_CONNECT_TIMEOUT_MS": "5"})[
         "COBRE_TCP_CONNECT_TIMEOUT_MS"
     ] == "5"  # fmt: skip

@@ -44,7 +44,8 @@ ACT = str(PROGRAMS / "act.py")
         (["run", "-n", "2", "--backend", "local", ACT], "is one process and cannot have 2 ranks"),
         (["run", "-n", "2", "--timeout", "-1", ACT], "0 (no limit) or more seconds, got -1.0"),
         (["run", "-n", "2", "--timeout", "nan", ACT], "0 (no limit) or more seconds, got nan"),
-        (["run", "-n", "2", "--bind", "socket", ACT], "invalid choice: 'socket'"),
+        (["run", "-n", "2", "--bind", "chip", ACT], "invalid choice: 'chip'"),
+        (["run", "-n", "2", "--threads", "0", ACT], "--threads must be 1 or more, got 0"),
         (
             ["run", "-n", "2", "--log-dir", f"{ACT}/logs", ACT],
             f"cannot write to --log-dir '{ACT}/logs': Not a directory; name a folder",

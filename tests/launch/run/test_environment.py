@@ -4,13 +4,17 @@ import sys
 
 import pytest
 
+from cobre_comm.backends.shm.attachment import choose_buffer_bytes
 from cobre_comm.common import cores
 from cobre_comm.common.cores import usable_cores
+from cobre_comm.config import ShmConfig
+from cobre_comm.processes.binding import Binding
 from cobre_comm.processes.environment import CONNECT_TIMEOUT_MS, THREAD_VARIABLES, rank_environment
 from cobre_comm.processes.job import Job
 from tests.launch.command import COMMAND, PROGRAMS, cobre, lines_of
 
 ACT = PROGRAMS / "act.py"
+BOUND = Binding(1, ((0,), (1,), (0,), (1,)))
 
 
 TOKEN = "0123456789abcdef"
@@ -78,17 +82,25 @@ def test_what_ranks_are_told(words, ranks, expected, gone, tmp_path):
 
 def test_what_the_user_set_stays():
     user = {"OMP_NUM_THREADS": "3", "COBRE_SHM_TIMEOUT_SECS": "99", "COBRE_COMM_SPIN_US": "5"}
-    environment = rank_environment(Job(4, "shm"), 1, user, bound=True)
+    environment = rank_environment(Job(4, "shm"), 1, user, BOUND)
     assert user.items() <= environment.items()
     assert environment["NUMBA_NUM_THREADS"] == "1"
 
 
 def test_bound_ranks_are_told_whether_to_spin():
     count = usable_cores()
-    alone = rank_environment(Job(count, "shm"), 0, {}, bound=True)
-    crowded = rank_environment(Job(count + 1, "shm"), 0, {}, bound=True)
+    alone = rank_environment(Job(count, "shm"), 0, {}, BOUND)
+    crowded = rank_environment(Job(count + 1, "shm"), 0, {}, BOUND)
     assert (alone["COBRE_COMM_SPIN_US"], crowded["COBRE_COMM_SPIN_US"]) == ("30", "0")
     assert "COBRE_COMM_SPIN_US" not in rank_environment(Job(count, "shm"), 0, {})
+
+
+def test_bound_ranks_take_the_buffers_of_ranks_with_cores():
+    """Each sees its own core alone."""
+    ranks = usable_cores() + 1
+    every = [ShmConfig(name="/n", rank=0, size=ranks, spin_us=told) for told in (30.0, 0.0, None)]
+    buffers = [choose_buffer_bytes(config) for config in every]
+    assert buffers[0] < buffers[1] == buffers[2]
 
 
 @pytest.mark.parametrize(

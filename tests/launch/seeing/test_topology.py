@@ -1,10 +1,18 @@
-"""The launcher that a rank tells of; which ranks are where is a case of the conformance suite."""
+"""The launcher and the CPUs of ranks; which ranks are where is a case of the conformance suite."""
+
+import os
 
 import pytest
 
 from cobre_comm import launch
+from cobre_comm.backends.nodes.node_order import LIST_BYTES, _listed, _numbers
+from cobre_comm.common import cpus
+from cobre_comm.common.cpus import read_cores
 from cobre_comm.common.launcher import launcher_name
+from cobre_comm.errors import runs
+from cobre_comm.topology import Topology
 from tests.launch.command import cobre
+from tests.sysfs import write_sysfs
 
 PRINTS = """
 from cobre_comm import create_communicator
@@ -27,10 +35,51 @@ def test_our_launchers(tmp_path):
     nodes = {"COBRE_TCP_PRETEND_NODES": "0,1,1"}
     done = cobre("run", "-n", 3, "--no-prefix", "--backend", "tcp", path, **nodes)
     title, first, second, last = done.stdout.splitlines()
-    assert title.split() == ["node", "host", "ranks"]
-    assert (first.split()[::2], second.split()[::2]) == (["0", "0"], ["1*", "1-2"])
+    assert title.split() == ["node", "host", "ranks", "cpus", "numa"]
+    assert (first.split()[:3:2], second.split()[:3:2]) == (["0", "0"], ["1*", "1-2"])
     assert last == "launcher: cobre-comm run"
     assert launch(launcher, 2).values == ["launch"] * 2
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind")
+@pytest.mark.parametrize("nodes", ["0", "0,1"])
+def test_which_cpus_ranks_may_use(tmp_path, nodes):
+    path = tmp_path / "prints.py"
+    path.write_text(PRINTS)
+    first, second = (read_cores() * 2)[:2]
+    words = ["--bind", "core", "--no-prefix", "--backend", "tcp"]
+    told = cobre("run", "-n", 2, *words, path, COBRE_TCP_PRETEND_NODES=nodes).stdout
+    expected = [[",".join(runs(core.cpus)), f"{core.numa}"] for core in (first, second)]
+    assert [line.split()[3:] for line in told.splitlines()[1:-1]] == (
+        expected if first != second else [expected[0]] * len(set(nodes) - {","})
+    )
+
+
+def test_rows_of_ranks_that_may_run_on_the_same_cpus():
+    of_ranks = ((0, 1, 48, 49), (2,), (0, 1, 48, 49), ()), ((0,), (0,), (0,), ())
+    told = repr(Topology(("n01", "n02"), ((0, 1, 2), (3,)), 1, "", "", *of_ranks))
+    assert [line.split() for line in told.splitlines()[1:-1]] == [
+        ["0", "n01", "0,2", "0-1,48-49", "0"],
+        ["0", "n01", "1", "2", "0"],
+        ["1*", "n02", "3", "?", "?"],
+    ]
+    assert "?" in repr(Topology(("n01",), ((0,),), 0, "", ""))  # of a backend that does not tell
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not tell CPUs")
+def test_numa_nodes_of_cpus(tmp_path, monkeypatch):
+    monkeypatch.setattr(cpus, "SYSFS", write_sysfs(tmp_path, sockets=64, numa=2, cores=1))
+    usable = tuple(sorted(os.sched_getaffinity(0)))
+    assert cpus.place_of() == (usable, tuple(sorted({cpu % 128 for cpu in usable})))
+    assert cpus.place_of(2**22 + 1) == cpus.UNKNOWN
+
+
+def test_lists_of_a_peer():
+    for numbers in ((), (0,), (0, 1, 2, 8, 4095)):
+        assert _numbers(_listed(numbers)) == numbers
+    assert _listed(range(0, 100, 2)).strip(b"\0") == b"", "too long to be told"
+    for strange in (b"9-", b"x", b"99999", b"0-1,,2", b"-3", b"\xff"):
+        assert _numbers(strange.ljust(LIST_BYTES, b"\0")) == ()
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,8 @@ def disagree_on_region(comm, which):
         return met(comm.create_shared_region, (2, 3) if odd else (3, 2))
     if which == "dtype":
         return met(comm.create_shared_region, 4, np.int64 if odd else np.float64)
+    if which == "placement":
+        return met(comm.create_shared_region, 4, placement="leader" if odd else "owner")
     if which == "split" and odd:
         return met(comm.split_local)
     if which == "fence":
@@ -159,6 +161,9 @@ CASES = [
     case(
         "tables", disagree_on_tables, {"which": ["counts", "displs", "swapped"]}, sizes=(2, 4),
     ),
-    case("regions", disagree_on_region, {"which": ["count", "shape", "dtype", "split"]}, **REGIONS),
+    case(
+        "regions", disagree_on_region,
+        {"which": ["count", "shape", "dtype", "placement", "split"]}, **REGIONS,
+    ),
     case("fences", disagree_on_region, {"which": ["fence"]}, where="one node", **REGIONS),
 ]  # fmt: skip

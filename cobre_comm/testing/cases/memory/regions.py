@@ -69,6 +69,17 @@ def populate_by_block(comm, caller, count):
         assert_same_bytes(np.array(region.as_slice()), np.concatenate(parts))
 
 
+def placed(comm, placement):
+    """Where pages are changes nothing that a program reads."""
+    with comm.create_shared_region((600, 100), "f8", placement=placement) as region:
+        assert not region.as_slice().any(), "a region starts zero-filled"
+        region.fence()
+        if comm.is_leader:
+            region.as_mut_slice()[:] = block("f8", 1, region.shape)
+        region.fence()
+        assert_same_bytes(np.array(region.as_slice()), block("f8", 1, region.shape))
+
+
 def populate_rows(comm, caller, shape, dtype):
     """A region of several axes is populated by rows, and read as one array of that shape."""
     take, expected = BLOCKS[caller], block(dtype, 3, shape)
@@ -198,6 +209,8 @@ def bad_region_arguments(comm):
         (3, "no such dtype", TypeError),
     ]:
         raises(error, comm.create_shared_region, count, dtype)
+    for placement, error in (("nowhere", ValueError), (1, TypeError), (None, TypeError)):
+        raises(error, comm.create_shared_region, 3, "f4", placement)
     comm.create_shared_region(np.int32(3), "f4").fence()
     comm.create_shared_region((np.int32(3), 2), "f4").fence()
 
@@ -259,6 +272,7 @@ CASES = [
         {"shape": [Together([(7, 3), (2, 3, 4), (600, 1000), (0, 5), (3, 0)])], "dtype": ["f8"]},
         callers=BOTH, needs=SPLIT, check=QUICK,
     ),
+    case("placed", placed, {"placement": ["leader", "owner", "interleave"]}),
     case("memory_is_shared", one_copy_in_memory, needs=SPLIT, check=QUICK),
     case("late_leader", late_leader, {"pause_s": [0.1]}, callers=BOTH),
     case("block_bounds", block_bounds, callers=BOTH),

@@ -1,0 +1,112 @@
+"""The cores that processes may use, and their NUMA nodes and sockets, as Linux tells in sysfs.
+
+A *CPU* is a hardware thread, by the number that Linux gives it. Where a core has two of them, its
+CPUs often have distant numbers, such as 3 and 51.
+
+Sources: sched_getaffinity(2), the kernel's cputopology.rst, and sysfs-devices-node of its ABI.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cobre_comm.common.cores import core_numbers
+
+SYSFS = pathlib.Path("/sys/devices/system")
+
+
+class Core(NamedTuple):
+    """A core.
+
+    Parameters
+    ----------
+    cpus : tuple of int
+        Its CPUs that this process may use, ascending.
+    numa, socket : int
+        Its NUMA node and its socket, 0 where Linux does not tell.
+    """
+
+    cpus: tuple[int, ...]
+    numa: int
+    socket: int
+
+
+class Place(NamedTuple):
+    """Where a process may run.
+
+    Parameters
+    ----------
+    cpus, numa : tuple of int
+        Its CPUs, and their NUMA nodes, ascending; none if that is not known.
+    """
+
+    cpus: tuple[int, ...] = ()
+    numa: tuple[int, ...] = ()
+
+
+UNKNOWN = Place()
+
+
+def place_of(pid: int = 0) -> Place:
+    """Return where a process may run, by default this one, as far as the system tells."""
+    try:
+        cpus = sorted(os.sched_getaffinity(pid))
+    except (AttributeError, OSError):  # no Linux, or the process has ended
+        return UNKNOWN
+    node_of = numa_nodes()
+    return Place(tuple(cpus), tuple(sorted({node_of.get(cpu, 0) for cpu in cpus})))
+
+
+def read_cores(root: pathlib.Path | None = None, usable: Iterable[int] | None = None) -> list[Core]:
+    """Return the cores that this process may use, socket by socket and NUMA node by NUMA node.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that has ``cpu`` and ``node``; SYSFS by default.
+    usable : iterable of int, optional
+        The CPUs that this process may use, those of its affinity by default. Offline ones are left
+        out.
+    """
+    root = root or SYSFS
+    cpus = set(core_numbers() if usable is None else usable)
+    with contextlib.suppress(OSError):
+        cpus &= set(parse_cpus((root / "cpu/online").read_text()))
+    numa = numa_nodes(root)
+    cores = []
+    while cpus:
+        first = min(cpus)
+        folder = root / f"cpu/cpu{first}/topology"
+        siblings = {first}
+        with contextlib.suppress(OSError):
+            siblings |= cpus.intersection(parse_cpus((folder / "thread_siblings_list").read_text()))
+        socket = 0
+        with contextlib.suppress(OSError):
+            socket = int((folder / "physical_package_id").read_text())
+        cores.append(Core(tuple(sorted(siblings)), numa.get(first, 0), socket))
+        cpus -= siblings
+    return sorted(cores, key=lambda core: (core.socket, core.numa, core.cpus))
+
+
+def numa_nodes(root: pathlib.Path | None = None) -> dict[int, int]:
+    """Return the NUMA node of each CPU; empty where Linux does not tell."""
+    found = {}
+    for folder in sorted(((root or SYSFS) / "node").glob("node[0-9]*")):
+        with contextlib.suppress(OSError):
+            cpus = parse_cpus((folder / "cpulist").read_text())
+            found.update(dict.fromkeys(cpus, int(folder.name.removeprefix("node"))))
+    return found
+
+
+def parse_cpus(text: str) -> list[int]:
+    """Return the numbers in a list of sysfs, as in ``0-3,8``; the list may be empty."""
+    numbers: list[int] = []
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        if first:
+            numbers.extend(range(int(first), int(last or first) + 1))
+    return numbers

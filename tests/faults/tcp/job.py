@@ -13,6 +13,7 @@ from cobre_kernels.tcp import tags
 from cobre_comm import InitializationFailed
 from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import meet
+from cobre_comm.backends.tcp.rendezvous.messages import pack_checked
 from cobre_comm.config import TcpConfig
 from cobre_comm.processes.port import ReservedPort
 from tests.faults.tcp.clients import ACK, Client
@@ -186,6 +187,13 @@ def attach(job, rank, **changes):
     tag, _ = client.introduce(TOKEN, rank=rank, size=job.size, **changes)
     assert tag == ACK
     return client
+
+
+def ask_for_peers(client):
+    """As an attached rank, receive JOB and ask where leaders listen; return the answer's tag."""
+    assert client.frame()[0] == tags.JOB
+    client.send(pack_checked(tags.PART))
+    return client.frame()[0]
 
 
 def own_address():

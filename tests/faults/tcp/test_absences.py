@@ -14,6 +14,7 @@ import threading
 import time
 
 import pytest
+from cobre_kernels.tcp import tags
 
 from cobre_comm import InitializationFailed, TcpBackend
 from cobre_comm.backends.nodes import sharing
@@ -25,6 +26,7 @@ from cobre_comm.testing.cases.raised import raises
 from tests.faults.tcp.job import (
     LOOPBACK,
     SHORT_MS,
+    ask_for_peers,
     attach,
     await_all,
     check,
@@ -101,8 +103,7 @@ def test_worker_ends_before_the_job_has_begun(new_job, worker_attached, linking)
     assert worker_attached.wait(20.0)
     with attach(job, 2) as client:
         if linking:
-            tag, _ = client.frame()
-            assert tag == 0x0D
+            assert ask_for_peers(client) == tags.PEERS
     results = job.wait()
     for rank in (0, 1):
         check(results[rank], f"rank 2 {ENDED}")
@@ -160,7 +161,8 @@ def test_rank_is_killed_after_it_attached(comm, victim, tmp_path):
 
 def test_worker_that_cannot_be_reached_is_named(new_job, free_port):
     job = new_job(3, connect_timeout_ms=2 * SHORT_MS).start(0, 2)
-    with attach(job, 1, port=free_port):
+    with attach(job, 1, port=free_port) as client:
+        assert ask_for_peers(client) == tags.PEERS
         results = job.wait()
     check(results[2], "rank 2 could not connect to rank 1", LOOPBACK, str(free_port), "attempts",
           "firewall")  # fmt: skip
@@ -170,7 +172,8 @@ def test_worker_that_cannot_be_reached_is_named(new_job, free_port):
 
 def test_worker_that_no_peer_reaches_says_so(new_job):
     job = new_job(3, connect_timeout_ms=2 * SHORT_MS).start(0, 1)
-    with attach(job, 2):
+    with attach(job, 2) as client:
+        assert ask_for_peers(client) == tags.PEERS
         results = job.wait()
     check(results[1], "rank 1 was not reached by ranks 2", "firewall")
 

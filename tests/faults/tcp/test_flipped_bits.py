@@ -121,6 +121,7 @@ def check_agreed(result):
     assert rows.tolist() == [[0, 1, 2], [1, 2, 3]]
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("every", [61, slow(1)])
 def test_a_flipped_bit_ends_the_start_or_changes_nothing(meeting, every):
     """Bit n % 8 of each n-th byte is flipped: no other error, no hang, no other data."""

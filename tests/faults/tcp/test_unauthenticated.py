@@ -204,7 +204,7 @@ def test_silent_and_slow_clients_are_dropped_in_time(new_job, caplog, monkeypatc
 
 
 def test_the_oldest_of_the_crowd_gives_way(new_job, monkeypatch):
-    monkeypatch.setattr("cobre_comm.backends.tcp.rendezvous.participant.MOST_UNAUTHENTICATED", 8)
+    monkeypatch.setattr("cobre_comm.backends.tcp.rendezvous.acceptor.MOST_UNAUTHENTICATED", 8)
     job = new_job(2, bind_addr="0.0.0.0").start(0)
     with contextlib.ExitStack() as stack:
         alone = stack.enter_context(Client(job.port, own_address()))

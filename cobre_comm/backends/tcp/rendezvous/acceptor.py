@@ -21,8 +21,8 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
     Refused,
     handshake_as_acceptor,
 )
-from cobre_comm.backends.tcp.rendezvous.protocol import HANDSHAKE_S
-from cobre_comm.backends.tcp.rendezvous.sockets import prepare
+from cobre_comm.backends.tcp.rendezvous.protocol import HANDSHAKE_S, MOST_UNAUTHENTICATED
+from cobre_comm.backends.tcp.rendezvous.sockets import prepare, reserve_descriptors
 from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 
@@ -55,8 +55,8 @@ class Acceptor:
         Receives every link that is ADMITTED.
     expected : set of (int, int)
         Peer and purpose of each link.
-    most_unauthenticated : int
-        How many UNAUTHENTICATED connections there may be.
+    links : int
+        How many links this rank will have, with those that it opens.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Acceptor:
         key_of: Callable[[int], bytes],
         admit: Admit,
         expected: Set[tuple[int, int]],
-        most_unauthenticated: int,
+        links: int,
     ) -> None:
         self.missing = set(expected)
         self._expected = frozenset(expected)
@@ -75,8 +75,19 @@ class Acceptor:
         self._key_of = key_of
         self._admit = admit
         self._log = DropLog(config.rank)
-        self._most_unauthenticated = most_unauthenticated
         self._unauthenticated: dict[socket.socket, tuple[str, Task[None]]] = {}  # by age
+        self.make_room(links)
+
+    def make_room(self, links: int) -> None:
+        """Make room for so many more links; what is left of it is for UNAUTHENTICATED connections.
+
+        Raises
+        ------
+        InitializationFailed
+            If the limit of open files is too low.
+        """
+        wanted, held = MOST_UNAUTHENTICATED + self._config.size, len(self._unauthenticated)
+        self._most_unauthenticated = reserve_descriptors(links, wanted, held)
 
     def serve(self, listeners: Sequence[socket.socket], *, loopback_only: bool = False) -> None:
         """Begin to accept."""

@@ -62,7 +62,8 @@ class Coordinator(Participant):
 
     def _link(self, leaders: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Make room for data links. The workers open them, and the next exchange waits for that."""
-        self._reserve(len(leaders) - 1)
+        if self._acceptor is not None:
+            self._acceptor.make_room(len(leaders) - 1)
         self._gather(b"")
         remaining_ms = (self._limit - running_s()) * 1000
         limit_ms = 0 if self._limit == math.inf else max(1, int(LINK_SHARE * remaining_ms))

@@ -16,8 +16,7 @@ from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, Task, send
-from cobre_comm.backends.tcp.rendezvous.protocol import MOST_UNAUTHENTICATED
-from cobre_comm.backends.tcp.rendezvous.sockets import close_all, has_room, reserve_descriptors
+from cobre_comm.backends.tcp.rendezvous.sockets import close_all, has_room
 from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
@@ -168,17 +167,12 @@ class Participant(abc.ABC):
             self._next_look = running_s() + LOOK_S
         return self._loop.run(done, until)
 
-    def _reserve(self, links: int) -> int:
-        """Make room for so many links; return for how many UNAUTHENTICATED connections there is."""
-        return reserve_descriptors(links, MOST_UNAUTHENTICATED + self.size)
-
     def _accept(
         self, key_of: Callable[[int], bytes], admit: Admit, expected: Set[tuple[int, int]],
         *, links: int, loopback_only: bool = False,
     ) -> Acceptor:  # fmt: skip
         """Begin to accept links at the listeners; in the end this rank has so many ``links``."""
-        most_unauthenticated = self._reserve(links)
-        acceptor = Acceptor(self._loop, self._config, key_of, admit, expected, most_unauthenticated)
+        acceptor = Acceptor(self._loop, self._config, key_of, admit, expected, links)
         acceptor.serve(self._listeners, loopback_only=loopback_only)
         self._acceptor = acceptor
         return acceptor

@@ -108,12 +108,12 @@ def close_all(socks: list[socket.socket]) -> None:
         sock.close()
 
 
-def reserve_descriptors(links: int, unauthenticated: int) -> int:
+def reserve_descriptors(links: int, unauthenticated: int, held: int = 0) -> int:
     """Raise the limit of open files for the links of this rank and UNAUTHENTICATED connections.
 
-    Return how many UNAUTHENTICATED connections the limit allows.
+    So many of these are ``held`` already. Return how many of them the limit allows.
     """
-    needed = _open_files() + links + SPARE_DESCRIPTORS
+    needed = _open_files() - held + links + SPARE_DESCRIPTORS
     limit = _raise_limit(needed + unauthenticated)
     if limit < needed:
         raise InitializationFailed(

@@ -1,0 +1,152 @@
+"""The openings of a case of Cobre's: inflows and demand of every stage.
+
+Cobre's noise of an opening has an entry for every hydro and then one for every bus whose demand
+varies. A value is its mean plus its standard deviation times this noise.
+"""
+
+from typing import Any
+
+import numpy as np
+from case.fields import CaseError
+
+from cobre.config import OPENINGS, Config
+from cobre.folder import Folder
+from cobre.hydros import Hydros
+from cobre.study import Rows, Study
+
+DRAWN = "Openings of {name} are drawn here: Cobre would draw others from the same distribution."
+
+
+class Scenario:
+    """Means and deviations by stage, the noise, and what follows from them."""
+
+    def __init__(self, study: Study, hydros: Hydros, config: Config) -> None:
+        self.study, self.config = study, config
+        folder, stages = study.folder, study.stages
+        file = "scenarios/inflow_seasonal_stats.parquet"
+        flow = Rows(folder, file, "hydro_id", ("mean_m3s", "std_m3s"))
+        keys = [f.value["id"] for f in hydros.fields]
+        self.mean, self.deviation = _tables(flow, stages, keys, ("mean_m3s", "std_m3s"))
+        withdrawn = np.array([hydros.withdrawal(f) for f in hydros.fields])
+        self.withdrawn = withdrawn.reshape(len(keys), len(stages.ids)).T
+        file = "scenarios/load_seasonal_stats.parquet"
+        load = Rows(folder, file, "bus_id", ("mean_mw", "std_mw"))
+        buses = list(study.buses)
+        self.load, self.spread = _tables(load, stages, buses, ("mean_mw", "std_mw"))
+        self.varying = np.flatnonzero((self.spread > 0.0).any(axis=0))
+        self.factors = _read_factors(study)
+        self.drawn = False
+
+    def read(self) -> dict[str, Any]:
+        """Return demand, inflows and probabilities of our format."""
+        noise = self._noise()
+        stages = range(len(noise))
+        outcomes = [[self._demand(t, row) for row in noise[t]] for t in stages]
+        scenario = {
+            "demand": [np.mean(rows, axis=0).tolist() for rows in outcomes],
+            "inflows": [[self._inflows(t, row) for row in noise[t]] for t in stages],
+            "probabilities": [[1.0 / len(rows)] * len(rows) for rows in noise],
+        }
+        if self.varying.size:
+            scenario["demand_outcomes"] = [[row.tolist() for row in rows] for rows in outcomes]
+        return scenario
+
+    def _inflows(self, t: int, noise: np.ndarray) -> list[float]:
+        """Return the inflows of an opening in hm3, less what is withdrawn."""
+        flow = self.mean[t] + self.deviation[t] * noise[: self.mean.shape[1]]
+        if self.config.truncated:
+            # Cobre cuts off by changing the noise, so that without deviation nothing is cut off.
+            flow = np.where(self.deviation[t] > 0.0, np.maximum(flow, 0.0), flow)
+        water = self.study.stages.water[t] * (flow - self.withdrawn[t])
+        return list(map(float, water))
+
+    def _demand(self, t: int, noise: np.ndarray) -> np.ndarray:
+        """Return the demand of an opening by bus and block."""
+        power = self.load[t].copy()
+        power[self.varying] += self.spread[t, self.varying] * noise[self.mean.shape[1] :]
+        power[self.varying] = np.maximum(power[self.varying], 0.0)
+        energy: np.ndarray = power[:, None] * self.factors[t] * self.study.stages.hours[t]
+        return energy.ravel()
+
+    def _noise(self) -> list[np.ndarray]:
+        """Return the noise [K_t][entities] of each stage: one opening where nothing varies."""
+        stages, width = self.study.stages, self.mean.shape[1] + self.varying.size
+        if not self.varying.size and not self.deviation.any():
+            return [np.zeros((1, width)) for _ in stages.ids]
+        if self.config.given:
+            return _read_noise(self.study, width)
+        self._check_drawn()
+        self.drawn = True
+        rng = np.random.default_rng(self.config.seed)
+        return [rng.standard_normal((count, width)) for count in stages.openings]
+
+    def _check_drawn(self) -> None:
+        """Take down distributions other than of independent normal noise."""
+        stages, folder = self.study.stages, self.study.folder
+        told = [month for month in stages.month if month is not None]
+        folder.lack_if(
+            {
+                "correlated inflows": folder.has("scenarios/correlation.json"),
+                "noise that stages share": len(set(told)) < len(told),
+                **{f"the sampling method {m}": True for m in stages.sampling if m != "saa"},
+            }
+        )
+
+
+def _tables(rows: Rows, stages: Any, keys: list[int], names: tuple[str, str]) -> list[np.ndarray]:
+    """Return the values of each name, by stage and entity; zero without a row, as in Cobre."""
+    return [
+        np.array([rows.values(stages, key, name, 0.0) for key in keys], float)
+        .reshape(len(keys), len(stages.ids))
+        .T
+        for name in names
+    ]
+
+
+def _read_factors(study: Study) -> np.ndarray:
+    """Return the factors of demand by stage, bus and block."""
+    folder, stages = study.folder, study.stages
+    factors = np.ones((len(stages.ids), len(study.buses), len(study.blocks)))
+    file = "scenarios/load_factors.json"
+    if not folder.has(file):
+        return factors
+    root = folder.json(file)
+    folder.known(root, {"load_factors"})
+    for field in root.get("load_factors").items():
+        folder.known(field, {"bus_id", "stage_id", "block_factors"})
+        stage, bus = field.get("stage_id").integer(0), field.get("bus_id").integer(0)
+        for part in field.get("block_factors").items():
+            folder.known(part, {"block_id", "factor"})
+            block, factor = part.get("block_id").integer(0), part.get("factor").number(0.0)
+            if stage in stages.ids and bus in study.buses and block in study.blocks:
+                factors[stages.ids.index(stage), study.buses[bus], block] = factor
+    return factors
+
+
+def _read_noise(study: Study, width: int) -> list[np.ndarray]:
+    """Return the noise of the file of openings, whose stages Cobre counts in their order."""
+    names = "stage_id", "opening_index", "entity_index"
+    rows = study.folder.rows(OPENINGS, (*names, "value"), ())
+    stages = sorted({row["stage_id"] for row in rows})
+    found = {tuple(row[n] for n in names): row["value"] for row in rows}
+    counts = [1 + max(key[1] for key in found if key[0] == stage) for stage in stages]
+    whole = {
+        (stage, k, entity)
+        for stage, count in zip(stages, counts, strict=True)
+        for k in range(count)
+        for entity in range(width)
+    }
+    if len(stages) != len(study.stages.ids) or whole != found.keys() or len(rows) != len(found):
+        raise _wrong(study.folder, len(study.stages.ids), width)
+    return [
+        np.array([[found[stage, k, e] for e in range(width)] for k in range(count)])
+        for stage, count in zip(stages, counts, strict=True)
+    ]
+
+
+def _wrong(folder: Folder, stages: int, width: int) -> CaseError:
+    """Return the error of a file of openings that does not fit the case."""
+    return CaseError(
+        f"{folder.name}/{OPENINGS}", "the rows", "others",
+        f"one for each of {stages} stages, of its openings and of {width} hydros and varying buses",
+    )  # fmt: skip

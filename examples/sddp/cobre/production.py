@@ -1,0 +1,90 @@
+"""Energy per water of the hydros of a case of Cobre's, in MW per m3/s."""
+
+import numpy as np
+from case.fields import Field
+
+from cobre.folder import at
+from cobre.study import Study
+
+FPHA = "FPHA"
+HEADS = "productivities that follow from heads"
+MODEL = {"hydro_id", "selection_mode", "stage_ranges", "default_model", "seasons"}
+VALUES = "productivity_override", "productivity_mw_per_m3s"  # of 0.5 and of 0.18
+
+
+class Production:
+    """The productivity of each hydro, from its own entry or from the models beside it."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.models: dict[int, Field] = {}
+        file = "system/hydro_production_models.json"
+        if study.folder.has(file):
+            root = study.folder.json(file)
+            study.folder.known(root, {"production_models"})
+            for field in root.get("production_models").items():
+                self.models[field.get("hydro_id").integer(0)] = field
+
+    def usual(self, field: Field) -> np.ndarray:
+        """Return the productivity [T] by which Cobre counts the least power of a hydro.
+
+        That is the hydro's own, if it has one, whatever the models say.
+        """
+        own = at(field.get("generation"), "productivity_mw_per_m3s")
+        return self.of(field) if own is None else np.full(len(self.study.stages.ids), own.number())
+
+    def of(self, field: Field) -> np.ndarray:
+        """Return the productivity [T] of a hydro; what is not constant is taken down."""
+        folder, stages = self.study.folder, self.study.stages
+        generation = field.get("generation")
+        own = at(generation, "productivity_mw_per_m3s")
+        model = self.models.get(field.value["id"])
+        if model is None:
+            self._check_model(field, generation.get("model").text())
+            values = [own] * len(stages.ids)
+        else:
+            folder.known(model, MODEL)
+            values = [self._entry(field, model, t) or own for t in range(len(stages.ids))]
+        if None in values and FPHA not in folder.lacked:
+            folder.lack(HEADS)
+        return np.array([0.0 if v is None else v.number(0.0) for v in values])
+
+    def _entry(self, field: Field, model: Field, t: int) -> Field | None:
+        """Return the productivity that the model of a hydro has in stage t, or None."""
+        stage, season = self.study.stages.ids[t], self.study.stages.seasons[t]
+        mode = model.get("selection_mode").text()
+        if mode == "stage_ranges":
+            for entry in model.get("stage_ranges").items():
+                last = at(entry, "end_stage_id")
+                if entry.get("start_stage_id").integer(0) <= stage and (
+                    last is None or stage <= last.integer(0)
+                ):
+                    return self._value(field, entry)
+            return None
+        if mode != "seasonal":
+            self.study.folder.lack(f"the selection mode {mode}")
+            return None
+        for entry in model.get("seasons").items():
+            if entry.get("season_id").integer(0) == season:
+                return self._value(field, entry)
+        self._check_model(field, model.get("default_model").text())
+        return None
+
+    def _value(self, field: Field, entry: Field) -> Field | None:
+        """Return the productivity of an entry of a model, or None."""
+        known = {"start_stage_id", "end_stage_id", "season_id", "model", "fpha_config", *VALUES}
+        self.study.folder.known(entry, known)
+        self._check_model(field, entry.get("model").text())
+        return at(entry, VALUES[0]) or at(entry, VALUES[1])
+
+    def _check_model(self, field: Field, model: str) -> None:
+        """Take down every model but that of a constant productivity.
+
+        Cobre 0.5 solves a linearized head with the constant productivity of the hydro.
+        """
+        if model == "fpha":
+            self.study.folder.lack(FPHA)
+        elif model == "linearized_head":
+            self.study.folder.lack_if({HEADS: field.has("unit_groups")})
+        elif model != "constant_productivity":
+            self.study.folder.lack(f"the generation model {model}")

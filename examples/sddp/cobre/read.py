@@ -1,0 +1,68 @@
+"""Read a folder of Cobre's as a case: of Cobre 0.5, or of 0.18 as `write.py` writes it.
+
+The stage problem of Cobre is that of `crates/cobre-sddp/src/lp_builder/matrix.rs`. What differs
+from ours is taken down while files are read, and then named in one sentence.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from case.fields import CaseError
+
+from cobre.config import read_config
+from cobre.folder import Folder
+from cobre.hydros import Hydros
+from cobre.openings import DRAWN, Scenario
+from cobre.stages import read_stages
+from cobre.study import Study, by_number, shorten
+from cobre.system import read_buses, read_lines, read_thermals
+
+
+def read_folder(path: Path) -> dict[str, Any]:
+    """Return the case in a folder of Cobre's, in the schema of README.md.
+
+    The case has a `note` if its openings are not those that Cobre would draw.
+
+    Raises
+    ------
+    NotFromCobre
+        If the case has what this program lacks; one sentence names all of it.
+    CaseError
+        If a file is not as Cobre would write it.
+    """
+    folder = Folder(path)
+    try:
+        case = _read(folder)
+    except CaseError:
+        folder.refuse()  # what is lacked may be why the field is not as expected
+        raise
+    folder.refuse()
+    return case
+
+
+def _read(folder: Folder) -> dict[str, Any]:
+    """Return the case; what is lacked has been taken down."""
+    folder.check_files()
+    config = read_config(folder)
+    stages = read_stages(folder)
+    penalties = folder.json("penalties.json")
+    folder.known(penalties, {"version", "bus", "line", "hydro", "non_controllable_source"})
+    root = folder.json("system/buses.json")
+    buses = {field.value["id"]: b for b, field in enumerate(by_number(root, "buses"))}
+    study = Study(folder, stages, buses)
+    hydros = Hydros(study, penalties, config.bought)
+    scenario = Scenario(study, hydros, config)
+    case = {
+        "name": folder.name,
+        "description": "read from a folder of Cobre's",
+        "features": [],
+        "stages": len(stages.ids),
+        "buses": read_buses(study, root, penalties),
+        "lines": read_lines(study, penalties),
+        "hydros": hydros.read(),
+        "thermals": read_thermals(study),
+        **scenario.read(),
+        "discount": shorten(stages.discount),
+        "terminal_value": 0.0,
+    }
+    return case | ({"note": DRAWN.format(name=folder.name)} if scenario.drawn else {})

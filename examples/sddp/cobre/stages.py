@@ -1,0 +1,143 @@
+"""The stages of a case of Cobre's: blocks, hours, discounts and numbers of openings."""
+
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+from case.fields import Field
+
+from cobre.folder import Folder, at, items, number
+
+WATER = 0.0036  # hm3 that 1 m3/s brings in an hour
+FIELDS = {
+    "id", "start_date", "end_date", "season_id", "blocks", "block_mode", "state_variables",
+    "risk_measure", "num_scenarios", "num_openings", "sampling_method",
+}  # fmt: skip
+YEAR = 365.25  # days
+
+
+@dataclass(frozen=True)
+class Stages:
+    """T stages of up to K blocks, in the order of their numbers `ids`.
+
+    `hours` [T][K] is zero where a stage has no such block. `month` is the season and year of a
+    stage, or None; `sampling` how Cobre would draw its openings.
+    """
+
+    ids: list[int]
+    begin: date
+    hours: np.ndarray
+    discount: list[float]
+    openings: list[int]
+    seasons: list[int | None]
+    month: list[tuple[int, int] | None]
+    sampling: list[str]
+
+    @property
+    def water(self) -> np.ndarray:
+        """The hm3 [T] that 1 m3/s brings in each stage."""
+        return WATER * self.hours.sum(axis=1)
+
+    @property
+    def several_blocks(self) -> np.ndarray:
+        """Whether a stage [T] has more than one block."""
+        return np.count_nonzero(self.hours, axis=1) > 1
+
+
+def read_stages(folder: Folder) -> Stages:
+    """Return the stages; what is not a chain of them in parallel blocks is taken down."""
+    root = folder.json("stages.json")
+    # Seasons and stages before the first matter only where inflows depend on past ones.
+    folder.known(root, {"policy_graph", "stages", "season_definitions", "pre_study_stages"})
+    each = sorted(root.get("stages").items(), key=lambda f: f.get("id").integer(0))
+    if not each:
+        raise root.get("stages").error("at least one stage")
+    ids = [f.get("id").integer(0) for f in each]
+    for field in each:
+        _check_stage(folder, field)
+    hours = [_read_hours(f) for f in each]
+    width = max(map(len, hours))
+    seasons = [None if at(f, "season_id") is None else f.get("season_id").integer(0) for f in each]
+    begins = [_read_date(f.get("start_date")) for f in each]
+    ends = [_read_date(f.get("end_date")) for f in each]
+    rates = _read_rates(folder, root.get("policy_graph"), ids)
+    return Stages(
+        ids=ids,
+        begin=begins[0],
+        hours=np.array([row + [0.0] * (width - len(row)) for row in hours]),
+        discount=_factors(rates, [(e - b).days for b, e in zip(begins, ends, strict=True)]),
+        openings=[_read_count(f) for f in each],
+        seasons=seasons,
+        month=[None if s is None else (s, b.year) for s, b in zip(seasons, begins, strict=True)],
+        sampling=["saa" if (m := at(f, "sampling_method")) is None else m.text() for f in each],
+    )
+
+
+def _check_stage(folder: Folder, field: Field) -> None:
+    """Take down what this program lacks of one stage."""
+    folder.known(field, FIELDS)
+    mode, risk, state = (at(field, n) for n in ("block_mode", "risk_measure", "state_variables"))
+    if state is not None:
+        folder.known(state, {"storage", "inflow_lags"})
+    folder.lack_if(
+        {
+            "chronological blocks": mode is not None and mode.value != "parallel",
+            "CVaR": risk is not None and risk.value != "expectation",
+            "stages whose state has no storage": state is not None
+            and state.has("storage")
+            and state.value["storage"] is not True,
+        }
+    )
+
+
+def _read_hours(field: Field) -> list[float]:
+    """Return the hours of each block of a stage."""
+    blocks = sorted(field.get("blocks").items(), key=lambda f: f.get("id").integer(0))
+    if [f.get("id").value for f in blocks] != list(range(len(blocks))) or not blocks:
+        raise field.get("blocks").error("blocks with the numbers 0, 1, ...")
+    return [f.get("hours").number(1e-9) for f in blocks]
+
+
+def _read_count(field: Field) -> int:
+    """Return the number of openings, by the name of 0.18 or by that of 0.5."""
+    return field.get("num_openings" if field.has("num_openings") else "num_scenarios").integer(1)
+
+
+def _read_date(field: Field) -> date:
+    """Return a date."""
+    try:
+        return date.fromisoformat(field.text())
+    except ValueError:
+        raise field.error("a date such as 2024-01-31") from None
+
+
+def _read_rates(folder: Folder, graph: Field, ids: list[int]) -> list[float]:
+    """Return the annual discount rate from each stage to the next."""
+    folder.known(graph, {"type", "annual_discount_rate", "transitions"})
+    folder.lack_if({"a cyclic horizon": graph.get("type").value != "finite_horizon"})
+    rates = [graph.get("annual_discount_rate").number(0.0)] * len(ids)
+    next_of = dict(zip(ids, [*ids[1:], None], strict=True))
+    for field in items(graph, "transitions"):
+        folder.known(
+            field, {"source_id", "target_id", "probability", "annual_discount_rate_override"}
+        )
+        source, target = (field.get(name).value for name in ("source_id", "target_id"))
+        chain = source in next_of and next_of[source] == target
+        folder.lack_if(
+            {"a policy graph with branches": not chain or number(field, "probability", 1.0) != 1.0}
+        )
+        if source in next_of:
+            t = ids.index(source)
+            rates[t] = number(field, "annual_discount_rate_override", rates[t])
+    return rates
+
+
+def _factors(rates: list[float], days: list[int]) -> list[float]:
+    """Return the factor by which the costs of each stage count: one in the first.
+
+    What follows stage t counts (1 + rate) ** (-days / year) as much, by its own rate and days.
+    """
+    factors = [1.0]
+    for rate, length in zip(rates[:-1], days[:-1], strict=True):
+        factors.append(factors[-1] / (1.0 + rate) ** (length / YEAR))
+    return factors

@@ -1,5 +1,8 @@
 """Allgatherv: blocks into the staging buffer, to all leaders, out of every buffer.
 
+Where all blocks are in outputs that are regions, leaders move them from region to region instead
+(``outputs.py``). That takes outputs in which the blocks of each node are one piece.
+
 In the staging buffer the ranks' chunks lie close together in node order. The chunks of a node are
 therefore one piece, and each byte crosses the network once for each node. On a flat communicator
 the transport moves blocks straight from buffer to buffer, if it reaches that far.
@@ -16,11 +19,19 @@ from cobre_kernels.collective.checks import (
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
-from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.outputs import end_together, note_output
-from cobre_kernels.nodes.records import MEETING, STRIPE_LINE_BYTES, is_flat, next_half, set_block
-from cobre_kernels.nodes.round import gather_round
+from cobre_kernels.nodes.records import (
+    MEETING,
+    STRIPE_LINE_BYTES,
+    is_flat,
+    is_leader,
+    next_half,
+    set_block,
+)
+from cobre_kernels.nodes.round import gather_round, hand_out, opening_of_gather
+from cobre_kernels.nodes.verbs import Gather
 
 
 @kernel(COMM, Allgatherv)
@@ -29,8 +40,35 @@ def allgatherv_body(comm, call):
     reach = reach_bytes(comm, call)
     if is_flat(comm) and reach <= comm.nodes.reach_bytes:
         return _direct(comm, call)
-    note_output(comm, call.recv, reach, 0)
+    is_in_place = reach <= comm.nodes.reach_bytes and _is_in_place(comm, call)
+    note_output(comm, call.recv, reach, 0, is_in_place)
     return end_together(comm, _staged(comm, call, is_large(reach)), MEETING)
+
+
+@routine
+def _is_in_place(comm, call):
+    """Tell whether this rank's block is, and on a leader also whether nodes have one piece each."""
+    if bytes_of(call, comm.rank) > 0 and block_of(call, comm.rank) != call.send:
+        return False
+    return not is_leader(comm) or _set_pieces(comm, call)
+
+
+@routine
+def _set_pieces(comm, call):
+    """Set the piece of each node in the output; return False if one has several pieces."""
+    nodes = comm.nodes
+    for node in range(nodes.nodes):
+        begin, length = 0, 0
+        for index in range(nodes.node_starts[node], nodes.node_starts[node + 1]):
+            rank = nodes.node_order[index]
+            size_bytes, block = bytes_of(call, rank), block_of(call, rank) - call.recv
+            if size_bytes > 0 and length == 0:
+                begin = block
+            if size_bytes > 0 and block != begin + length:
+                return False
+            length += size_bytes
+        set_block(nodes, node, length, begin)
+    return True
 
 
 @routine
@@ -51,7 +89,7 @@ def _staged(comm, call, streams):
     while True:
         outcome = _chunk(comm, call, (begin, chunk), streams)
         begin += chunk
-        if outcome != OK or begin >= largest:
+        if outcome != OK or begin >= largest or comm.nodes.is_whole != 0:
             return outcome
 
 
@@ -105,10 +143,18 @@ def parts_by_node(comm, call, span):
 
 @routine
 def _chunk(comm, call, span, streams):
+    nodes = comm.nodes
     half = put_own_part(comm, call, span)
     parts_by_node(comm, call, span)
-    outcome = gather_round(comm, half, span[0] == 0)
-    if outcome == OK and comm.nodes.writes != 0:
+    opening = opening_of_gather(comm, half, span[0] == 0)
+    outcome = run(nodes.enter_round_kernel, comm, opening)
+    if outcome == OK and is_leader(comm) and opening.payload == 0:
+        if nodes.is_whole != 0:
+            _set_pieces(comm, call)
+        buffer = call.recv if nodes.is_whole != 0 else half
+        outcome = run(nodes.allgatherv, comm, Gather(buffer))
+    outcome = hand_out(comm, outcome)
+    if outcome == OK and nodes.is_whole == 0 and nodes.writes != 0:
         take_parts(comm, call, span, half, streams)
     return outcome
 

@@ -61,7 +61,7 @@ class Chunk(NamedTuple):
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
     """Choose one of the three ways."""
-    note_output(comm, call.recv, contribution_bytes(call), 0)
+    note_output(comm, call.recv, contribution_bytes(call), 0, False)
     return end_together(comm, _reduce(comm, call), MEETING)
 
 

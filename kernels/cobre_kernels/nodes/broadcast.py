@@ -1,6 +1,7 @@
 """Broadcast: the root's chunk into its staging buffer, to all leaders, out of every buffer.
 
-On a flat communicator the transport moves it straight from buffer to buffer.
+On a flat communicator the transport moves it straight from buffer to buffer. So do leaders where
+the buffers of each node are one memory, a region (``outputs.py``).
 """
 
 from cobre_kernels.collective.calls import Broadcast
@@ -21,12 +22,12 @@ PIECE_BYTES = 2**30  # of one broadcast; MPI counts it in a C int
 def broadcast_body(comm, call):
     """Move piece after piece; an empty broadcast has one round too."""
     piece_bytes = PIECE_BYTES if is_flat(comm) else comm.nodes.half_bytes
-    note_output(comm, call.buffer, call.size_bytes, call.root)
+    note_output(comm, call.buffer, call.size_bytes, call.root, call.size_bytes <= PIECE_BYTES)
     begin = 0
     while True:
         outcome = _piece(comm, call, begin, min(piece_bytes, call.size_bytes - begin))
         begin += piece_bytes
-        if outcome != OK or begin >= call.size_bytes:
+        if outcome != OK or begin >= call.size_bytes or comm.nodes.is_whole != 0:
             if is_large(call.size_bytes):
                 store_fence()
             return end_together(comm, outcome, MEETING)
@@ -39,21 +40,28 @@ def _piece(comm, call, begin, length):
     buffer = piece if is_direct else next_half(nodes)
     if is_root and not is_direct:
         move(buffer, piece, length)
-    outcome = _cross(comm, nodes.node_of[call.root], (buffer, length), begin == 0)
-    if outcome == OK and not is_root and not is_direct and nodes.writes != 0:
+    outcome = _cross(comm, call, (buffer, length), begin == 0)
+    takes = not is_root and not is_direct and nodes.is_whole == 0 and nodes.writes != 0
+    if outcome == OK and takes:
         copy_out(piece, buffer, length, is_large(call.size_bytes))
     return outcome
 
 
 @routine
-def _cross(comm, root_node, span, is_first):
-    """Go through a round that brings the buffer of one node to all; eagerly if it is small."""
-    nodes, (buffer, length) = comm.nodes, span
+def _cross(comm, call, span, is_first):
+    """Go through a round that brings the root's piece, or all at once, to all nodes.
+
+    A small one goes eagerly.
+    """
+    nodes, root_node, (buffer, length) = comm.nodes, comm.nodes.node_of[call.root], span
     if is_first and length <= nodes.eager_bytes:
         for node in range(nodes.nodes):
             set_block(nodes, node, length if node == root_node else 0, 0)
         return gather_round(comm, buffer, is_first)
     outcome = enter_round(comm, is_first)
     if outcome == OK and is_leader(comm):
-        outcome = run(nodes.broadcast, comm, Cast(buffer, length, root_node))
+        cast = Cast(buffer, length, root_node)
+        if nodes.is_whole != 0:
+            cast = Cast(call.buffer, call.size_bytes, root_node)
+        outcome = run(nodes.broadcast, comm, cast)
     return hand_out(comm, outcome)

@@ -34,7 +34,7 @@ TOLD_BYTES = 2 * WORD_BYTES  # how many elements a rank sends, and what the root
 def gatherv_body(comm, call):
     """Learn the counts in a round of their own, then move chunk after chunk."""
     output_bytes = call.recv_count * call.itemsize if comm.rank == call.root else 0
-    note_output(comm, call.recv, output_bytes, call.root)
+    note_output(comm, call.recv, output_bytes, call.root, False)
     outcome = _agree(comm, call)
     if outcome != OK:
         return outcome

@@ -67,6 +67,7 @@ def _show_outcome(comm, status):
     """Write the outcome where the ranks of this node read it, when they see this leader's flag."""
     staging = comm.nodes.staging
     show_last(comm)
+    store_relaxed(staging.is_whole, comm.nodes.is_whole)
     if status != OK:
         for rank in range(comm.size):
             staged = staging.failures[comm.nodes.node_index[rank]].address
@@ -83,6 +84,7 @@ def _take_outcome(comm):
     nodes, staging = comm.nodes, comm.nodes.staging
     status = load_acquire(staging.status)
     take_last(comm)
+    nodes.is_whole = load_relaxed(staging.is_whole)
     if status != OK:
         take_failures(comm, staging.failures[0].address)
         comm.mpi_error = load_relaxed(staging.mpi_error)

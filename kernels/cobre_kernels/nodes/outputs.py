@@ -1,5 +1,10 @@
 """Outputs in regions: where ranks of a node receive into the same bytes, one of them copies.
 
+And no rank copies where that holds on every node, and all data to send lie in the output already:
+then leaders move the whole result from output to output, in one verb. A leader that can do so tells
+it with its header (TAKES_WHOLE), and if all can, all do. A rank that is alone on its node can do so
+with any memory.
+
 As on one node (``shm/region.py``), a rank that finds its output in a region shows the location.
 Over several nodes it does so in the step by which its node enters the first round. Of the ranks
 that show the same location, one alone writes there. If outputs may have bytes in common, a last
@@ -12,7 +17,7 @@ from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_loca
 from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.nodes.records import APART, MEETING, PRIVATE, node_rank_of
+from cobre_kernels.nodes.records import APART, MEETING, PRIVATE, is_leader, node_rank_of
 from cobre_kernels.shm.control import IN_REGION
 from cobre_kernels.shm.region import location_of, outputs_meet, shows_location
 
@@ -20,18 +25,22 @@ LONG_BYTES = 2**20  # of an output: one rank copies for longer than it takes to 
 
 
 @routine
-def note_output(comm, output, size_bytes, root):
+def note_output(comm, output, size_bytes, root, is_in_place):
     """Note where this rank will write so many bytes, before the first round of a collective.
 
-    If the root is among the ranks with the same output, it is the one that writes.
+    If the root is among the ranks with the same output, it is the one that writes. ``is_in_place``:
+    what this rank sends lies in the output, and leaders may move the whole result at once.
     """
     nodes = comm.nodes
     nodes.outputs, nodes.writes, nodes.output_bytes = PRIVATE, True, size_bytes
+    nodes.takes_whole = is_in_place and comm.node.size == 1
+    nodes.is_whole = 0
     is_here = nodes.node_of[root] == nodes.own_node
     nodes.first_writer = node_rank_of(nodes, root) if is_here else 0
     if size_bytes > 0 and comm.node.size > 1 and may_be_shared(comm, output, size_bytes):
         nodes.output_mark = IN_REGION
-        note_location(comm, output, size_bytes, output, 0)
+        # As the place from which it sends, a rank shows its output if its data are there.
+        note_location(comm, output, size_bytes, output if is_in_place else 0, 0)
 
 
 @routine
@@ -45,6 +54,7 @@ def see_outputs(comm, outcome):
     nodes.outputs = MEETING if outputs_meet(comm, nodes.output_bytes) else APART
     if is_shown and comm.location.region != NO_REGION:
         nodes.writes = _writer(comm) == node.rank
+        nodes.takes_whole = is_leader(comm) and _are_in_place(comm)
     if nodes.writes == 0 and nodes.output_bytes >= LONG_BYTES:
         comm.wait.naps = 1  # else it would yield as long as the other rank copies
     return OK
@@ -70,9 +80,22 @@ def _has_output(comm, rank):
 
 
 @routine
+def _are_in_place(comm):
+    """Tell whether all ranks of this node have the same output, with what they send in it."""
+    for rank in range(comm.node.size):
+        if not _has_output(comm, rank) or comm.node.shown_location.send_region == NO_REGION:
+            return False
+    return True
+
+
+@routine
 def end_together(comm, outcome, least):
-    """End a collective; ranks return together if ``nodes.outputs`` is at least ``least``."""
-    if outcome == OK and comm.nodes.outputs >= least:
+    """End a collective; ranks return together if ``nodes.outputs`` is at least ``least``.
+
+    If leaders have moved the whole result, the ranks of a node have returned together already.
+    """
+    nodes = comm.nodes
+    if outcome == OK and nodes.is_whole == 0 and nodes.outputs >= least:
         outcome = run(comm.collectives[BARRIER].body, comm, Barrier(FENCE, 0))
     comm.wait.naps = 0
     return outcome

@@ -33,6 +33,10 @@ PRIVATE = 0
 APART = 1
 MEETING = 2
 
+# Bits of a leader's marks.
+DIFFERS = 1
+TAKES_WHOLE = 2
+
 # Tables of the Nodes record that have a word for each node.
 TABLES_BY_NODE = (
     "landing", "block_bytes", "block_at", "send_bytes", "send_at", "recv_bytes", "recv_at",
@@ -42,7 +46,7 @@ LEADER_HEADER = Record(
     "LeaderHeader",
     "The call of a leader's node when a round begins; every other leader gets a copy.",
     line_bytes=HEADER_LINE_BYTES,
-    differs=word("1: the ranks of this node disagree among themselves"),
+    marks=word("DIFFERS: the ranks of this node disagree; TAKES_WHOLE: see outputs.py"),
     signature=word("signature of this leader's call"),
     compared=word("the other word of its call that ranks compare"),
     came=word("when its last rank came, and which one (arrival.py)"),
@@ -60,6 +64,7 @@ STAGING = Record(
     waited_ns=shared("how long the leader had waited"),
     came=shared("ticks when the last rank of another node had come; 0: none was waited for"),
     last=shared("which rank that was"),
+    is_whole=shared("1: the whole result is in the outputs of all nodes"),
     pulse=part(PULSE, "of the leader"),
     failures=own_rows(FAILURE, "one for each rank, in node order", begins_line=True),
 )
@@ -111,6 +116,8 @@ NODES = Record(
     first_writer=word("rank of this node that writes if it has the same output as others"),
     outputs=word("PRIVATE; in regions: APART, or MEETING if two may have bytes in common"),
     writes=word("1: this rank writes its output; 0: another one does, which has the same"),
+    takes_whole=word("1: the leader can move the whole result from and to its output"),
+    is_whole=word("1: all leaders can, and so they have, if the collective has succeeded"),
     # The protocol among leaders (protocol.py, messages.py).
     state=word("OUTSIDE, ENTERED, PREPARED, MOVING, COMMITTED or ENDED"),
     begun=word("verbs that this leader has begun"),

@@ -34,7 +34,7 @@ from cobre_kernels.nodes.protocol import (
     NODE_IS_IN,
     happen,
 )
-from cobre_kernels.nodes.records import LEADER_HEADER, is_leader
+from cobre_kernels.nodes.records import DIFFERS, LEADER_HEADER, TAKES_WHOLE, is_leader
 from cobre_kernels.nodes.verbs import Exchange, Gather
 from cobre_kernels.shm.region import show_location
 from cobre_kernels.shm.step import NodeStep, next_generation
@@ -81,6 +81,17 @@ def gather_round(comm, buffer, is_first):
     buffer of its leader.
     """
     nodes = comm.nodes
+    opening = opening_of_gather(comm, buffer, is_first)
+    outcome = run(nodes.enter_round_kernel, comm, opening)
+    if outcome == OK and is_leader(comm) and opening.payload == 0:
+        outcome = run(nodes.allgatherv, comm, Gather(buffer))
+    return hand_out(comm, outcome)
+
+
+@routine
+def opening_of_gather(comm, buffer, is_first):
+    """Return how a round begins in which leaders gather parts of a buffer."""
+    nodes = comm.nodes
     payload, payload_bytes = 0, 0
     if is_leader(comm) and _are_eager(nodes, is_first):
         own = nodes.own_node
@@ -88,11 +99,7 @@ def gather_round(comm, buffer, is_first):
         for node in range(nodes.nodes):
             nodes.landing[node] = buffer + nodes.block_at[node]
             nodes.recv_bytes[node] = nodes.block_bytes[node]
-    opening = Opening(is_first, payload == 0, payload, payload_bytes)
-    outcome = run(nodes.enter_round_kernel, comm, opening)
-    if outcome == OK and is_leader(comm) and payload == 0:
-        outcome = run(nodes.allgatherv, comm, Gather(buffer))
-    return hand_out(comm, outcome)
+    return Opening(is_first, payload == 0, payload, payload_bytes)
 
 
 @routine
@@ -137,7 +144,8 @@ def _agree(comm, call, outcome):
     if nodes.can_leave != 0 and call.is_first == 0:
         happen(comm, AGREED_BEFORE)
         return outcome
-    header.differs = outcome == DISAGREE
+    takes_whole = call.payload == 0 and call.moves_data != 0 and nodes.takes_whole != 0
+    header.marks = (DIFFERS if outcome == DISAGREE else 0) | (TAKES_WHOLE if takes_whole else 0)
     header.signature = comm.signature
     header.compared = comm.compared
     note_node(comm)
@@ -152,9 +160,13 @@ def _agree(comm, call, outcome):
     if call.is_first != 0:
         note_last_node(comm)
     same = _headers_are_equal(comm)
+    nodes.is_whole = same and _all_take_whole(nodes)
+    # A verb that is left must not touch an output any more. So it can be left if it moves bytes
+    # itself: then it sees them.
+    can_leave = nodes.can_leave != 0 and (nodes.is_whole == 0 or nodes.sees_bytes != 0)
     if call.moves_data == 0 and same:
         happen(comm, NO_DATA)
-    elif nodes.can_leave != 0:
+    elif can_leave:
         happen(comm, LEAVABLE_DATA)
     else:
         happen(comm, FINAL_DATA)
@@ -169,9 +181,17 @@ def _agree(comm, call, outcome):
 def _headers_are_equal(comm):
     for node in range(comm.nodes.nodes):
         header = comm.nodes.headers[node]
-        if header.differs != 0:
+        if header.marks & DIFFERS != 0:
             return False
         difference = hear(comm, header.signature ^ comm.signature)
         if difference != 0 or header.compared != comm.compared:
             return False
     return True
+
+
+@routine
+def _all_take_whole(nodes):
+    common = TAKES_WHOLE
+    for node in range(nodes.nodes):
+        common &= nodes.headers[node].marks
+    return common != 0

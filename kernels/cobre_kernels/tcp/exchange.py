@@ -14,6 +14,7 @@ from cobre_kernels.machine.atomics import swap_bytes
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run_alone
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.records import DIFFERS, TAKES_WHOLE
 from cobre_kernels.nodes.verbs import Exchange, Scatter
 from cobre_kernels.nodes.waiting import end_verb, note_progress
 from cobre_kernels.tcp.frame import (
@@ -162,8 +163,8 @@ def _take_header(comm, node):
         return False
     read_header(header, row)
     difference = hear(comm, row.signature ^ comm.signature)
-    if row.differs == 0 and difference == 0 and row.compared == comm.compared:
-        return header.first == peer.first_word
+    if row.marks & DIFFERS == 0 and difference == 0 and row.compared == comm.compared:
+        return header.first == peer.first_word | (row.marks & TAKES_WHOLE) << 40
     return _discard_payload(comm, peer)
 
 

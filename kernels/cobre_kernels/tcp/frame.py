@@ -16,7 +16,7 @@ from cobre_kernels.tcp.tags import FIRST_CONTROL, LENGTH_BYTES, PREFIX_BYTES
 FRAME_HEADER = Record(
     "TcpHeader",
     "Begins a message between two leaders, in the byte order of the network.",
-    first=word("length of the frame (32 bits), tag (8), 1: the sender's node differs (8), 0"),
+    first=word("length of the frame (32 bits), tag (8), marks of the sender's header (8), 0"),
     verb=word("number of the verb"),
     signature=word("signature of the sender's call"),
     compared=word("the other word of its call that ranks compare"),
@@ -42,17 +42,17 @@ def _length_on_wire(following_bytes):
 
 
 @routine
-def header_first(tag, differs, payload_bytes):
+def header_first(tag, marks, payload_bytes):
     """Return the first word of the header of a message."""
     following = _length_on_wire(FRAME_HEADER_BYTES - LENGTH_BYTES + payload_bytes)
-    return following | tag << 32 | differs << 40
+    return following | tag << 32 | marks << 40
 
 
 @routine
 def write_header(comm, header, tag, payload_bytes):
     """Write the header of a message, from the call of this leader's node."""
     own = comm.nodes.header
-    header.first = header_first(tag, own.differs, payload_bytes)
+    header.first = header_first(tag, own.marks, payload_bytes)
     header.verb = swap_bytes(comm.nodes.begun)
     header.signature = swap_bytes(own.signature)
     header.compared = swap_bytes(own.compared)
@@ -62,7 +62,7 @@ def write_header(comm, header, tag, payload_bytes):
 @routine
 def read_header(header, target):
     """Copy the header of a message to a LeaderHeader, in this machine's byte order."""
-    target.differs = header.first >> 40 & 0xFF
+    target.marks = header.first >> 40 & 0xFF
     target.signature = swap_bytes(header.signature)
     target.compared = swap_bytes(header.compared)
     target.came = swap_bytes(header.came)

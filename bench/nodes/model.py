@@ -83,19 +83,20 @@ def ring(at: Nodes, nbytes: float) -> float:
     return (at.nodes - 1) * (at.alpha + at.message) + nbytes / at.stream
 
 
-def allgatherv(at: Nodes, nbytes: float, whole: bool = True) -> float:
+def allgatherv(at: Nodes, nbytes: float, private: bool = True) -> float:
     """Return the seconds of an allgatherv of ``nbytes`` from all ranks together.
 
-    ``whole``: a rank copies all of it out of the staging buffer; into a region it need not.
+    ``private``: a rank copies all of it out of the staging buffer. Between regions that hold the
+    data already, leaders move it at once.
     """
     crossing = nbytes * (at.nodes - 1) / at.nodes
     if nbytes / at.nodes <= EAGER_BYTES:
         return barrier(at) + crossing / at.stream
-    if at.ranks == 1:
+    if at.ranks == 1 or not private:
         return barrier(at) + ring(at, crossing)
     rounds = math.ceil(nbytes / at.half)
     wire = rounds * (ring(at, 0) + 2 * at.step) + crossing / at.stream
-    copies = nbytes / at.size / at.copy_of_all + whole * nbytes / at.copy_of_all
+    copies = nbytes / at.size / at.copy_of_all + nbytes / at.copy_of_all
     return barrier(at) + wire + copies
 
 
@@ -144,9 +145,9 @@ def stripes(at: Nodes, nbytes: float) -> float:
     return barrier(at) + rounds * each + crossing + copies + folding
 
 
-def iteration(at: Nodes, times: float = 1.0, whole: bool = True) -> float:
+def iteration(at: Nodes, times: float = 1.0, private: bool = True) -> float:
     """Return the seconds of the documents' SDDP iteration, with ``times`` as many bytes."""
     points = times * STAGES * TRAJECTORIES * POINT * 8
     cuts = times * TRAJECTORIES * CUT_BYTES
-    gathered = allgatherv(at, points, whole) + (STAGES - 1) * allgatherv(at, cuts, whole)
+    gathered = allgatherv(at, points, private) + (STAGES - 1) * allgatherv(at, cuts, private)
     return gathered + allreduce(at, 32) + allreduce(at, 8)

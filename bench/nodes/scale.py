@@ -77,10 +77,10 @@ def predictions() -> str:
         ("broadcast 64 MB", lambda at: broadcast(at, 64e6)),
         ("allgatherv 64 MB", lambda at: allgatherv(at, 64e6)),
         ("SDDP iteration, 587 MB", iteration),
-        ("... into regions", lambda at: iteration(at, whole=False)),
-        ("... by leaders that fill a cable", lambda at: iteration(_filling(at), whole=False)),
+        ("... into regions", lambda at: iteration(at, private=False)),
+        ("... by leaders that fill a cable", lambda at: iteration(_filling(at), private=False)),
         ("ten times that", lambda at: iteration(at, 10.0)),
-        ("... into regions", lambda at: iteration(at, 10.0, whole=False)),
+        ("... into regions", lambda at: iteration(at, 10.0, private=False)),
     ]
     places = [(layout, gbits) for layout in LAYOUTS for gbits in GBITS]
     header = ["ms", *(f"{n} x {k}, {g} Gb/s" for (n, k), g in places)]

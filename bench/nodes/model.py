@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from cobre_kernels.nodes.allreduce import chain_pays
+
 from bench.ranks.work import CUT_BYTES, POINT, STAGES, TRAJECTORIES
 
 MIB = 2**20
@@ -118,7 +120,8 @@ def allreduce(at: Nodes, nbytes: float) -> float:
         eager = at.ranks * nbytes <= EAGER_BYTES
         wire = crossing / at.stream if eager else ring(at, crossing)
         return barrier(at) + wire + at.size * nbytes / at.fold
-    return stripes(at, nbytes) if at.ranks == 1 else chain(at, nbytes)
+    has_chain = at.ranks > 1 and chain_pays.py_func(at.nodes, at.ranks, at.half)
+    return chain(at, nbytes) if has_chain else stripes(at, nbytes)
 
 
 def chain(at: Nodes, nbytes: float) -> float:

@@ -2,11 +2,11 @@
 
 Small contributions go to every node, and every rank folds them all.
 
-Large ones go along a chain of nodes, if the transport has one, and if nodes hold several ranks in
-the order of ranks. Each node folds its ranks into the chunk that comes, so a link
-carries the payload twice, however many ranks a node has. The half of the staging buffer holds the
-chunk of each rank here, and the result. Two ranks on nodes of their own use the chain too, from
-buffer to buffer: each sends the other its payload.
+Large ones go along a chain of nodes, if the transport has one, if nodes hold several ranks in the
+order of ranks, and if that takes less time than stripes (:func:`chain_pays`). Each node folds its
+ranks into the chunk that comes, so a link carries the payload twice, however many ranks a node has.
+The half of the staging buffer holds the chunk of each rank here, and the result. Two ranks on nodes
+of their own use the chain too, from buffer to buffer: each sends the other its payload.
 
 Else they go by stripes. One round reduces a *chunk*, and leader k folds *stripe* k of it. Each
 leader gets its stripe of all contributions, and gives the result to all. So a node receives as many
@@ -48,6 +48,7 @@ from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Chain, Gather, Scatter
 
 GATHER_BYTES = 16384  # of one contribution; above, stripes and the chain cost less
+PIECE_BYTES = 128 * 1024  # which a chain passes on at once
 
 
 class Chunk(NamedTuple):
@@ -73,9 +74,24 @@ def _reduce(comm, call):
         return _gathered(comm, call)
     if nodes.chain != 0 and is_pair(comm):
         return _chain_round(comm, call, (call.send, 0, call.recv), (0, size_bytes))
-    if nodes.chain != 0 and nodes.is_ordered != 0 and not is_flat(comm):
+    has_chain = nodes.chain != 0 and nodes.is_ordered != 0 and not is_flat(comm)
+    if has_chain and chain_pays(nodes.nodes, nodes.widest, nodes.half_bytes):
         return _along_chain(comm, call)
     return _reduce_in_stripes(comm, call)
+
+
+@routine
+def chain_pays(nodes, ranks, half_bytes):
+    """Tell whether a large payload takes less time along a chain than by stripes.
+
+    Times are in those of the payload on a link, for which a rank that folds it takes half as long.
+    Each chunk fills the chain anew, which the chunk before it hides by half: so it was measured
+    (docs/design/scale.md). More ranks on a node leave room for shorter chunks.
+    """
+    pieces = max(half_bytes / (ranks + 1) / PIECE_BYTES, 1.0)
+    chain = min(nodes - 1, 2) + (nodes - 1) * (2.0 + ranks / 2) / (2.0 * pieces)
+    stripes = (ranks + 1) * (nodes - 1) / nodes + ranks / 2
+    return chain < stripes
 
 
 @routine

@@ -75,10 +75,7 @@ def draw_for_cobre(number):
     while True:
         hydros, thermals = int(rng.integers(4, 21)), int(rng.integers(1, 9))
         stages, openings = int(rng.integers(3, 6)), int(rng.integers(2, 5))
-        names = "fixed_first", "random_demand", "stage_cost"
-        optional = {name: bool(rng.random() < 0.3) for name in names}
-        buses = int(rng.choice([1, 1, 2, 3]))
-        shape = Shape(hydros, thermals, stages, openings, **optional, buses=buses)
+        shape = Shape(hydros, thermals, stages, openings, fixed_first=bool(rng.random() < 0.3))
         drawn = wild(rng, number, shape, FOR_COBRE, ORDERS_FOR_COBRE)
         if drawn.is_small:
             return drawn

@@ -46,6 +46,7 @@ WORDS = {
     "Staging.waited_ns": STEP,
     "Staging.came": STEP,
     "Staging.last": STEP,
+    "Staging.is_whole": STEP,
     "Pulse.beats": STEP,
     "Region.number": LISTED,
     "Region.begin": LISTED,

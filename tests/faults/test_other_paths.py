@@ -92,7 +92,7 @@ def test_without_compilation(interpreted, body, arguments):
 
 def small_frames(comm, frame_bytes):
     ring.FRAME_BYTES = frame_bytes
-    chain.SMALLEST_CHUNK, chain.CHUNK_BYTES = 128, 256
+    chain.LEAST_PIECE_BYTES, chain.CHUNK_BYTES = 128, 256
     allgatherv.gather_every_layout(comm, "python")
     few = (1, 15, 16, 17, 31, 32, 33, 128, 129)
     for length in few if frame_bytes == 1 else (*few, 1000):

@@ -19,7 +19,7 @@ from cobre_kernels.collective.checks import (
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
-from cobre_kernels.machine.kernel import kernel, run
+from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import (
@@ -30,8 +30,7 @@ from cobre_kernels.nodes.records import (
     next_half,
     set_block,
 )
-from cobre_kernels.nodes.round import gather_round, hand_out, opening_of_gather
-from cobre_kernels.nodes.verbs import Gather
+from cobre_kernels.nodes.round import begin_gather, end_gather, gather_round
 
 
 @kernel(COMM, Allgatherv)
@@ -146,14 +145,12 @@ def _chunk(comm, call, span, streams):
     nodes = comm.nodes
     half = put_own_part(comm, call, span)
     parts_by_node(comm, call, span)
-    opening = opening_of_gather(comm, half, span[0] == 0)
-    outcome = run(nodes.enter_round_kernel, comm, opening)
-    if outcome == OK and is_leader(comm) and opening.payload == 0:
-        if nodes.is_whole != 0:
-            _set_pieces(comm, call)
-        buffer = call.recv if nodes.is_whole != 0 else half
-        outcome = run(nodes.allgatherv, comm, Gather(buffer))
-    outcome = hand_out(comm, outcome)
+    outcome, moves_data = begin_gather(comm, half, span[0] == 0)
+    buffer = half
+    if is_leader(comm) and nodes.is_whole != 0:
+        buffer = call.recv
+        _set_pieces(comm, call)
+    outcome = end_gather(comm, buffer, outcome, moves_data)
     if outcome == OK and nodes.is_whole == 0 and nodes.writes != 0:
         take_parts(comm, call, span, half, streams)
     return outcome

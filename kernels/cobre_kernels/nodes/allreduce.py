@@ -32,6 +32,7 @@ from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import (
+    LEAST_PIECE_BYTES,
     MEETING,
     STRIPE_LINE_BYTES,
     is_flat,
@@ -48,7 +49,6 @@ from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Chain, Gather, Scatter
 
 GATHER_BYTES = 16384  # of one contribution; above, stripes and the chain cost less
-PIECE_BYTES = 128 * 1024  # which a chain passes on at once
 
 
 class Chunk(NamedTuple):
@@ -88,7 +88,7 @@ def chain_pays(nodes, ranks, half_bytes):
     Each chunk fills the chain anew, which the chunk before it hides by half: so it was measured
     (docs/design/scale.md). More ranks on a node leave room for shorter chunks.
     """
-    pieces = max(half_bytes / (ranks + 1) / PIECE_BYTES, 1.0)
+    pieces = max(half_bytes / (ranks + 1) / LEAST_PIECE_BYTES, 1.0)
     chain = min(nodes - 1, 2) + (nodes - 1) * (2.0 + ranks / 2) / (2.0 * pieces)
     stripes = (ranks + 1) * (nodes - 1) / nodes + ranks / 2
     return chain < stripes

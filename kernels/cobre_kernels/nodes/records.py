@@ -27,6 +27,7 @@ from cobre_kernels.machine.routine import routine
 HEADER_ROOM_BYTES = 32
 HEADER_LINE_BYTES = 64
 STRIPE_LINE_BYTES = 64
+LEAST_PIECE_BYTES = 128 * 1024  # of a long payload, which a chain passes on at once
 
 # Where the ranks of a node have their outputs in a collective; outputs.py.
 PRIVATE = 0

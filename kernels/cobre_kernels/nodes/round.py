@@ -80,17 +80,13 @@ def gather_round(comm, buffer, is_first):
     Before this, the leaders have set the block of each node in the buffer. A follower reads the
     buffer of its leader.
     """
-    nodes = comm.nodes
-    opening = opening_of_gather(comm, buffer, is_first)
-    outcome = run(nodes.enter_round_kernel, comm, opening)
-    if outcome == OK and is_leader(comm) and opening.payload == 0:
-        outcome = run(nodes.allgatherv, comm, Gather(buffer))
-    return hand_out(comm, outcome)
+    outcome, moves_data = begin_gather(comm, buffer, is_first)
+    return end_gather(comm, buffer, outcome, moves_data)
 
 
 @routine
-def opening_of_gather(comm, buffer, is_first):
-    """Return how a round begins in which leaders gather parts of a buffer."""
+def begin_gather(comm, buffer, is_first):
+    """Enter such a round; return what the leaders agreed, and whether data are still to move."""
     nodes = comm.nodes
     payload, payload_bytes = 0, 0
     if is_leader(comm) and _are_eager(nodes, is_first):
@@ -99,7 +95,16 @@ def opening_of_gather(comm, buffer, is_first):
         for node in range(nodes.nodes):
             nodes.landing[node] = buffer + nodes.block_at[node]
             nodes.recv_bytes[node] = nodes.block_bytes[node]
-    return Opening(is_first, payload == 0, payload, payload_bytes)
+    opening = Opening(is_first, payload == 0, payload, payload_bytes)
+    return run(nodes.enter_round_kernel, comm, opening), payload == 0
+
+
+@routine
+def end_gather(comm, buffer, outcome, moves_data):
+    """Gather the parts that have not been eager, and hand the outcome out."""
+    if outcome == OK and is_leader(comm) and moves_data:
+        outcome = run(comm.nodes.allgatherv, comm, Gather(buffer))
+    return hand_out(comm, outcome)
 
 
 @routine

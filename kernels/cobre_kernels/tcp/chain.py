@@ -20,7 +20,7 @@ from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import LINE_BYTES
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.nodes.records import is_pair
+from cobre_kernels.nodes.records import LEAST_PIECE_BYTES, is_pair
 from cobre_kernels.nodes.verbs import Chain
 from cobre_kernels.nodes.waiting import end_verb
 from cobre_kernels.tcp import frame
@@ -38,7 +38,6 @@ from cobre_kernels.tcp.progress.waiting import begin_links
 from cobre_kernels.tcp.tags import PARTIAL, RESULT
 
 CHUNKS_WANTED = 4  # of one payload: the nodes work at the same time, with few system calls
-SMALLEST_CHUNK = 128 * 1024
 
 
 @kernel(COMM, Chain)
@@ -62,7 +61,7 @@ def _start(comm, call):
     """
     links, node, last = comm.links, comm.nodes.own_node, comm.nodes.nodes - 1
     wanted = -(-call.length // CHUNKS_WANTED // LINE_BYTES) * LINE_BYTES
-    links.chunk_bytes = min(max(wanted, SMALLEST_CHUNK), CHUNK_BYTES)
+    links.chunk_bytes = min(max(wanted, LEAST_PIECE_BYTES), CHUNK_BYTES)
     chunks = -(-call.length // links.chunk_bytes)
     if is_pair(comm):
         _start_cursor(links.outgoing, chunks, 0)

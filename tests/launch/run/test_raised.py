@@ -100,10 +100,10 @@ def test_each_mistake_is_printed_and_what_followed_before_it(program):
     done = cobre("run", "-n", 4, program, 0)
     *_, followed, cause = re.findall("the last words of (.*):\n", done.stderr)
     assert (followed, cause) == ("ranks 0-2", "rank 3")
-    # The launcher may have ended all of them before they had failed by themselves.
-    assert len(re.findall("failed after", done.stderr)) == done.stderr.count(
-        " failed after rank 3 had"
-    )
+    # On a busy machine the launcher may have ended all of them first, but not time and again.
+    again = (cobre("run", "-n", 4, program, 0).stderr for _ in range(4))
+    tried = itertools.chain([done.stderr], again)
+    assert any(re.search("ranks? .* failed after rank 3 had", said) for said in tried)
     assert "CollectiveFailed: barrier failed: rank 3 raised KeyError: 'another'" in done.stderr
     assert done.stderr.count("Traceback") == 2
 

@@ -137,6 +137,13 @@ def _check_buffer_bytes(backend: str, value: int | None) -> None:
         )
 
 
+def _check_leaders(backend: str, value: int | None) -> None:
+    if value is not None and value < 1:
+        raise InitializationFailed(
+            backend, f"leaders is {value}; pass 1 or more (COBRE_LEADERS), or None to have it chosen"
+        )
+
+
 def _check_duration(backend: str, what: str, value: float) -> None:
     if not 0 <= value <= LONGEST_DURATION:  # also refuses NaN
         raise InitializationFailed(
@@ -275,6 +282,9 @@ class TcpConfig:
         Bytes of collective buffer per rank in shared memory; None chooses.
     numa_interleave : bool
         Interleave the pages of shared memory over the NUMA nodes.
+    leaders : int or None
+        How many ranks of each node move large payloads between nodes; None chooses by the cable and
+        the cores. The least of all ranks holds.
 
     Raises
     ------
@@ -304,6 +314,7 @@ class TcpConfig:
     pretend_nodes: tuple[int, ...] = ()
     buffer_bytes: int | None = None
     numa_interleave: bool = False
+    leaders: int | None = None
 
     def __post_init__(self) -> None:
         _check_rank("tcp", self.rank, self.size)
@@ -316,6 +327,7 @@ class TcpConfig:
             )
         _check_duration("tcp", "connect_timeout_ms", self.connect_timeout_ms)
         _check_buffer_bytes("tcp", self.buffer_bytes)
+        _check_leaders("tcp", self.leaders)
         if not 0 <= self.port <= 65535:
             raise InitializationFailed("tcp", f"port {self.port} is not between 0 and 65535")
         if self.rank > 0 and not self.coordinator:
@@ -323,7 +335,7 @@ class TcpConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> TcpConfig:
-        """Read ``COBRE_TCP_*``, ``COBRE_COMM_SPIN_US`` and ``COBRE_SHM_NUMA_INTERLEAVE``.
+        """Read ``COBRE_TCP_*``, and the variables of all backends that it has a use for.
 
         Parameters
         ----------
@@ -367,6 +379,7 @@ class TcpConfig:
             pretend_nodes=read.integers("COBRE_TCP_PRETEND_NODES"),
             buffer_bytes=read.optional_number("COBRE_TCP_BUFFER_BYTES", int),
             numa_interleave=read.number("COBRE_SHM_NUMA_INTERLEAVE", int, 0) != 0,
+            leaders=read.optional_number("COBRE_LEADERS", int),
         )
 
 
@@ -389,6 +402,8 @@ class MpiConfig:
         ranks must be on one machine. Empty: the nodes are those that MPI reports.
     aborts : bool
         Whether an uncaught exception on one rank ends the whole job.
+    leaders : int or None
+        As for :class:`TcpConfig`.
 
     Raises
     ------
@@ -408,16 +423,18 @@ class MpiConfig:
     spin_us: float | None = None
     pretend_nodes: tuple[int, ...] = ()
     aborts: bool = True
+    leaders: int | None = None
 
     def __post_init__(self) -> None:
         _check_duration("mpi", "timeout_s", self.timeout_s)
         if self.spin_us is not None:
             _check_duration("mpi", "spin_us", self.spin_us)
         _check_buffer_bytes("mpi", self.buffer_bytes)
+        _check_leaders("mpi", self.leaders)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> MpiConfig:
-        """Read ``COBRE_MPI_*``, ``COBRE_COMM_SPIN_US`` and ``COBRE_SHM_NUMA_INTERLEAVE``.
+        """Read ``COBRE_MPI_*``, and the variables of all backends that it has a use for.
 
         Parameters
         ----------
@@ -448,6 +465,7 @@ class MpiConfig:
             spin_us=read.optional_number("COBRE_COMM_SPIN_US", float),
             pretend_nodes=read.integers("COBRE_MPI_PRETEND_NODES"),
             aborts=read.number("COBRE_MPI_ABORT", int, 1) != 0,
+            leaders=read.optional_number("COBRE_LEADERS", int),
         )
 
 

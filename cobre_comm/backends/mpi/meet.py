@@ -20,6 +20,7 @@ from cobre_comm.backends.mpi.node_order import order_over, split_by_node
 from cobre_comm.backends.mpi.owned import OwnedObjects, register
 from cobre_comm.backends.mpi.rendezvous import MpiGroup, await_all, compile_in_turn, share_node
 from cobre_comm.backends.nodes.configs import with_staging_buffer
+from cobre_comm.backends.nodes.lanes import with_lanes
 from cobre_comm.backends.nodes.memory import BODIES, half_bytes_of
 from cobre_comm.backends.nodes.node_order import NodeOrder, name_nodes
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
@@ -77,7 +78,7 @@ def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
     world = parent.Dup()
     node, has_cores = split_by_node(world, config.pretend_nodes)
     config = dataclasses.replace(config, spin_us=choose_spin_us(config.spin_us, has_cores))
-    order = order_over(world, node)
+    order = with_lanes(MpiGroup(world), order_over(world, node), config.leaders)
     is_alone = order.nodes == 1
     compile_in_turn(node, node_kernels() if is_alone else _kernels_of_several_nodes())
     every_node = () if is_alone else name_nodes(MpiGroup(world), order)
@@ -103,12 +104,12 @@ def meet(parent: MPI.Intracomm, config: MpiConfig) -> Membership:
 
 
 def _attach(transport: MpiTransport, order: NodeOrder) -> Attachment:
-    """Attach the ranks of each node; leaders of several nodes get a communicator of their own."""
+    """Attach the ranks of each node; leaders of several nodes get communicators of their own."""
     objects, config = transport.owned, transport.config
     world, node = objects.world, objects.node
     if order.nodes == 1:
         return share_node(world, node, config)
-    objects.split_off_leaders(order.leader == world.rank)
+    objects.split_off_leaders(order.lane if order.has_lane else None, order.node)
     attachment = share_node(world, node, with_staging_buffer(config, order))
     own_half_bytes = half_bytes_of(order, attachment.buffer_bytes)
     transport.half_bytes = MpiGroup(world).agree(own_half_bytes)

@@ -68,7 +68,7 @@ class OwnedObjects:
         Receives the goodbyes of the other ranks, for so many seconds at most; returns whether all
         have come.
     leaders : MPI.Intracomm or None
-        That of the first ranks of several nodes, on these.
+        That of the ranks that lead the nodes in a lane, on these.
     """
 
     leaders: MPI.Intracomm | None = None
@@ -80,12 +80,15 @@ class OwnedObjects:
         self.is_closed = False
         self.receive_goodbyes: Callable[[float], bool] = lambda limit_s: True
 
-    def split_off_leaders(self, leads: bool) -> None:
-        """Make the communicator of the leaders; collective."""
+    def split_off_leaders(self, lane: int | None, node: int) -> None:
+        """Make the communicator of the leaders of each lane, in the order of nodes; collective.
+
+        A rank that leads in no lane passes None.
+        """
         from mpi4py import MPI
 
-        leaders = self.world.Split(0 if leads else MPI.UNDEFINED, key=self.world.rank)
-        if leads:
+        leaders = self.world.Split(MPI.UNDEFINED if lane is None else lane, key=node)
+        if lane is not None:
             self.leaders = cast("MPI.Intracomm", leaders)
             self.comms.insert(0, self.leaders)
 

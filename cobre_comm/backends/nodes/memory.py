@@ -101,15 +101,15 @@ class NodesMemory:
     ) -> None:  # fmt: skip
         self._arrays: list[NDArray[np.int64]] = [words]
         self._comm = comm
-        self.leads = node_order.leader == comm.rank
-        self._goodbye = messages.goodbye_kernel.call if self.leads else None
+        has_lane = node_order.has_lane
+        self._goodbye = messages.goodbye_kernel.call if has_lane else None
         self.nodes = nodes = self.record(records.NODES)
         nodes.step_kernel = node_step_kernel.address
         nodes.enter_round_kernel = round.enter_round_kernel.address
         nodes.hand_out_kernel = outcome.hand_out_kernel.address
         nodes.exchange = verbs.exchange.address
         nodes.report = messages.report_kernel.address
-        nodes.post = verbs.post.address if self.leads or verbs.followers_post else 0
+        nodes.post = verbs.post.address if has_lane or verbs.followers_post else 0
         nodes.read = verbs.read.address
         nodes.allgatherv, nodes.alltoallv = verbs.allgatherv.address, verbs.alltoallv.address
         nodes.broadcast = verbs.broadcast.address
@@ -141,6 +141,7 @@ class NodesMemory:
         node_index[order] = np.arange(len(order))
         node_of[order] = np.repeat(np.arange(count), ranks)
         nodes.nodes, nodes.own_node = count, node_order.node
+        nodes.lanes, nodes.lane, nodes.lanes_now = node_order.lanes, node_order.lane, 1
         nodes.widest = int(ranks.max())
         nodes.is_ordered = bool((node_index == order).all() and (np.diff(order) == 1).all())
         nodes.node_order = self._copy(order)
@@ -166,14 +167,18 @@ class NodesMemory:
         """
         comm, nodes = self._comm, self.nodes
         nodes.half_bytes = half_bytes
-        nodes.staging = comm.node.buffers
-        nodes.halves = comm.node.buffers + records.halves_offset(comm.size)
+        begin, stride = comm.node.buffers, records.staging_bytes(comm.size)
+        nodes.of_lane = self.room(nodes.lanes * records.LANE.size_bytes)
+        for lane in range(nodes.lanes):
+            nodes.of_lane[lane].staging = begin + lane * stride
+        nodes.staging = begin + nodes.lane * stride
+        nodes.halves = begin + nodes.lanes * stride
         ranks, leaders = comm.ways[RANKS], comm.ways[LEADERS]
         leaders.spin_ns, leaders.yield_ns = ranks.spin_ns, ranks.yield_ns
         comm.nodes, comm.pulse = nodes, nodes.staging.pulse
 
     def say_goodbye(self) -> None:
-        """As a leader, tell the other leaders that this one closes.
+        """As a leader, tell the other leaders of its lane that this one closes.
 
         A follower tells no leader: its own one misses it in the next round.
         """
@@ -191,14 +196,14 @@ def half_bytes_of(node_order: NodeOrder, buffer_bytes: int) -> int:
     buffer_bytes : int
         Collective buffer of each rank of this node.
     """
-    offset = records.halves_offset(len(node_order.order))
+    offset = node_order.lanes * records.staging_bytes(len(node_order.order))
     room = len(node_order.here) * buffer_bytes - offset
     return int(min(room // 2 // LINE_BYTES * LINE_BYTES, LARGEST_HALF_BYTES))
 
 
 def least_buffer_bytes(node_order: NodeOrder) -> int:
     """Return the bytes of collective buffer per rank that the smallest node needs for staging."""
-    size, ranks = len(node_order.order), np.diff(node_order.starts)
-    half_bytes = records.least_half_bytes(size, node_order.nodes, int(ranks.max()))
-    staging_bytes = records.halves_offset(size) + 2 * (half_bytes + LINE_BYTES)
+    size, ranks, lanes = len(node_order.order), np.diff(node_order.starts), node_order.lanes
+    half_bytes = records.least_half_bytes(size, node_order.nodes, int(ranks.max()), lanes)
+    staging_bytes = lanes * records.staging_bytes(size) + 2 * (half_bytes + LINE_BYTES)
     return int(-(-staging_bytes // int(ranks.min())))

@@ -32,11 +32,17 @@ class NodeOrder:
         Where each node begins in ``order``.
     node : int
         Which node this rank is on.
+    rank : int
+        This rank.
+    lanes : int
+        In how many lanes the nodes have leaders (``cobre_kernels/nodes/lanes.py``).
     """
 
     order: NDArray[np.int64]
     starts: NDArray[np.int64]
     node: int
+    rank: int
+    lanes: int = 1
 
     @property
     def nodes(self) -> int:
@@ -59,9 +65,23 @@ class NodeOrder:
         return self.nodes == len(self.order)
 
     @property
-    def leaders(self) -> NDArray[np.int64]:
-        """The first rank of each node."""
-        return self.order[self.starts[:-1]]
+    def has_lane(self) -> bool:
+        """Whether this rank leads its node in a lane."""
+        return self.rank in self.here[: self.lanes]
+
+    @property
+    def lane(self) -> int:
+        """The lane in which this rank leads its node; 0 for a rank that leads in none."""
+        return self.here.tolist().index(self.rank) if self.has_lane else 0
+
+    @property
+    def narrowest(self) -> int:
+        """How many ranks the node with the fewest has."""
+        return int(np.diff(self.starts).min())
+
+    def leaders(self, lane: int = 0) -> NDArray[np.int64]:
+        """Return the rank of each node that leads it in a lane; in lane 0, its first one."""
+        return self.order[self.starts[:-1] + lane]
 
 
 def node_order_of(leaders: ArrayLike, rank: int) -> NodeOrder:
@@ -78,7 +98,7 @@ def node_order_of(leaders: ArrayLike, rank: int) -> NodeOrder:
     order = np.argsort(of, kind="stable").astype(np.int64)
     firsts, counts = np.unique(of, return_counts=True)
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    return NodeOrder(order, starts, int(np.searchsorted(firsts, of[rank])))
+    return NodeOrder(order, starts, int(np.searchsorted(firsts, of[rank])), rank)
 
 
 def name_nodes(group: Group, order: NodeOrder) -> list[Node]:

@@ -21,9 +21,10 @@ class Links:
     Parameters
     ----------
     control : dict of socket
-        By rank of the other end: between rank 0 and every other, and between every two leaders.
+        By rank of the other end: between rank 0 and every other, and between every two leaders of a
+        lane.
     data : dict of socket
-        Likewise, between every two leaders.
+        Likewise, between every two leaders of a lane.
     processes : dict of int
         By rank: a descriptor that is readable once its process has ended, where there is one.
     pids : dict of int

@@ -6,6 +6,7 @@ from cobre_comm.backends.fast_methods import load
 from cobre_comm.backends.local.backend import BODIES as LOCAL_BODIES
 from cobre_comm.backends.membership import Membership, alone
 from cobre_comm.backends.nodes.configs import with_staging_buffer, within_node
+from cobre_comm.backends.nodes.lanes import with_lanes
 from cobre_comm.backends.nodes.memory import BODIES, half_bytes_of
 from cobre_comm.backends.nodes.node_order import NodeOrder, name_nodes
 from cobre_comm.backends.nodes.sharing import find_nodes
@@ -71,16 +72,17 @@ def as_one_node(config: TcpConfig, group: Group, leader: int = 0) -> Membership:
 
 
 def _as_several_nodes(config: TcpConfig, participant: Participant, order: NodeOrder) -> Membership:
-    """Let the ranks of each node share memory, and the leaders link."""
+    """Let the ranks of each node share memory, and their leaders link."""
     if expected_bodies(config) is not BODIES:
         participant.extend(COMPILE_S)
     load([*BODIES.all(), *VERBS.all()])
+    order = with_lanes(participant, order, config.leaders)
     rank, here = config.rank, order.here.tolist()
     within = within_node(with_staging_buffer(config, order), here.index(rank), len(here))
     attachment = attach_group(within, participant, order.leader)
     half_bytes = participant.agree(half_bytes_of(order, attachment.buffer_bytes))
     every_node = name_nodes(participant, order)
-    participant.start(order.leaders.tolist())
+    participant.start([order.leaders(lane).tolist() for lane in range(order.lanes)])
     transport = SocketTransport(config, order, participant.links, half_bytes)
     shares = not order.is_flat
     return Membership(

@@ -82,7 +82,7 @@ class SocketTransport:
     def where(self) -> dict[int, tuple[Any, ...]]:
         """Socket addresses by rank, as ``Links.where``; a follower is found where its leader is."""
         found, order = self.links.where, self._order
-        leaders = np.repeat(order.leaders, np.diff(order.starts))
+        leaders = np.repeat(order.leaders(), np.diff(order.starts))
         pairs = zip(order.order.tolist(), leaders.tolist(), strict=True)
         return {rank: found[leader] for rank, leader in pairs if leader in found} | found
 
@@ -90,7 +90,7 @@ class SocketTransport:
     def pids(self) -> dict[int, int]:
         """Process ids by rank, for the ranks that are alone on their nodes."""
         order = self._order
-        alone = set(order.leaders[np.diff(order.starts) == 1].tolist())
+        alone = set(order.leaders()[np.diff(order.starts) == 1].tolist())
         return {rank: pid for rank, pid in self.links.pids.items() if rank in alone}
 
     def let_go(self, guard: int) -> None:
@@ -126,7 +126,7 @@ def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> V
     links.words_in = memory.room(words_bytes)
     links.msghdr.vectors = links.msghdr.gathered.address
     links.next, links.previous = links.peers[(own + 1) % nodes], links.peers[(own - 1) % nodes]
-    for node, rank in enumerate(node_order.leaders):
+    for node, rank in enumerate(node_order.leaders(node_order.lane)):
         peer = links.peers[node]
         peer.control_fd = _descriptor(sockets.control.get(rank))
         peer.data_fd = _descriptor(sockets.data.get(rank))

@@ -160,7 +160,7 @@ COMM = Record(
     late_ns=word("after how long a line names the ranks that this one waits for; 0: none does"),
     late=table("how long the line says each is waited for; 0: not; below 0: or a rank of its node"),
     write_late_line=word("Python callable that starts the thread which writes the line"),
-    pulse=pointer("Pulse", "of this node's leader, over several nodes (waiting/pulse.py)"),
+    pulse=pointer("Pulse", "of this rank, if it leads its node; 0: one node (waiting/pulse.py)"),
     beats_heard=word("its beats when this rank last looked"),
     scratch=memory(32, "a timespec, or a struct flock"),
     # Failing.

@@ -12,7 +12,6 @@ from cobre_kernels.collective.calls import Allgatherv
 from cobre_kernels.collective.checks import (
     block_of,
     bytes_of,
-    count_of,
     largest_block_bytes,
     reach_bytes,
 )
@@ -21,12 +20,13 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.lanes import choose_lanes
 from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import (
     MEETING,
     STRIPE_LINE_BYTES,
     is_flat,
-    is_leader,
+    leads,
     next_half,
     set_block,
 )
@@ -39,6 +39,7 @@ def allgatherv_body(comm, call):
     reach = reach_bytes(comm, call)
     if is_flat(comm) and reach <= comm.nodes.reach_bytes:
         return _direct(comm, call)
+    choose_lanes(comm, reach)
     is_in_place = reach <= comm.nodes.reach_bytes and _is_in_place(comm, call)
     note_output(comm, call.recv, reach, 0, is_in_place)
     return end_together(comm, _staged(comm, call, is_large(reach)), MEETING)
@@ -49,7 +50,7 @@ def _is_in_place(comm, call):
     """Tell whether this rank's block is, and on a leader also whether nodes have one piece each."""
     if bytes_of(call, comm.rank) > 0 and block_of(call, comm.rank) != call.send:
         return False
-    return not is_leader(comm) or _set_pieces(comm, call)
+    return not leads(comm) or _set_pieces(comm, call)
 
 
 @routine
@@ -83,9 +84,9 @@ def _direct(comm, call):
 @routine
 def _staged(comm, call, streams):
     largest = largest_block_bytes(comm.size, call)
-    chunk = chunk_bytes(comm, call)
     begin = 0
     while True:
+        chunk = chunk_bytes(comm, call, begin)
         outcome = _chunk(comm, call, (begin, chunk), streams)
         begin += chunk
         if outcome != OK or begin >= largest or comm.nodes.is_whole != 0:
@@ -93,11 +94,11 @@ def _staged(comm, call, streams):
 
 
 @routine
-def chunk_bytes(comm, call):
-    """Return the bytes of a rank's chunk: all ranks that give anything share a half."""
+def chunk_bytes(comm, call, begin):
+    """Return the bytes of a rank's chunk: ranks that have bytes left from there on share a half."""
     givers = 0
     for rank in range(comm.size):
-        givers += 1 if count_of(call, rank) > 0 else 0
+        givers += 1 if bytes_of(call, rank) > begin else 0
     share = comm.nodes.half_bytes // max(givers, 1)
     return share // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
 
@@ -147,7 +148,7 @@ def _chunk(comm, call, span, streams):
     parts_by_node(comm, call, span)
     outcome, moves_data = begin_gather(comm, half, span[0] == 0)
     buffer = half
-    if is_leader(comm) and nodes.is_whole != 0:
+    if leads(comm) and nodes.is_whole != 0:
         buffer = call.recv
         _set_pieces(comm, call)
     outcome = end_gather(comm, buffer, outcome, moves_data)

@@ -8,16 +8,17 @@ ranks into the chunk that comes, so a link carries the payload twice, however ma
 The half of the staging buffer holds the chunk of each rank here, and the result. Two ranks on nodes
 of their own use the chain too, from buffer to buffer: each sends the other its payload.
 
-Else they go by stripes. One round reduces a *chunk*, and leader k folds *stripe* k of it. Each
-leader gets its stripe of all contributions, and gives the result to all. So a node receives as many
-payloads as it has ranks, and once the result, instead of the payload of every rank. The half of the
-staging buffer holds, S being the bytes of a stripe::
+Else they go by stripes. One round reduces a *chunk*, and each leader folds one *stripe* of it, in
+each lane (``lanes.py``). Each leader gets its stripe of all contributions, and gives the result to
+all of its lane. So a node receives as many payloads as it has ranks, and once the result, instead
+of the payload of every rank. The half of the staging buffer holds, S being the bytes of a stripe::
 
-    contributions   for each node, for each rank here: its stripe     nodes * ranks here * S
-    received        for each rank in node order: its stripe           size * S
-    result          the stripes of all nodes, the reduced chunk       nodes * S
+    contributions   for each leader, for each rank here: its stripe   nodes * lanes * ranks here * S
+    received        for each lane, each rank in node order: a stripe  lanes * size * S
+    result          all stripes, the reduced chunk                    nodes * lanes * S
 
-On a flat communicator, the first and the last are the caller's own buffers.
+On a flat communicator, the first and the last are the caller's own buffers. Along a chain, each
+lane has a share of the chunk.
 """
 
 from typing import NamedTuple
@@ -30,14 +31,15 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.lanes import choose_lanes, share_of
 from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import (
     LEAST_PIECE_BYTES,
     MEETING,
     STRIPE_LINE_BYTES,
     is_flat,
-    is_leader,
     is_pair,
+    leads,
     next_half,
     ranks_of,
     set_block,
@@ -62,6 +64,7 @@ class Chunk(NamedTuple):
 @kernel(COMM, Allreduce)
 def allreduce_body(comm, call):
     """Choose one of the three ways."""
+    choose_lanes(comm, contribution_bytes(call))
     note_output(comm, call.recv, contribution_bytes(call), 0, False)
     return end_together(comm, _reduce(comm, call), MEETING)
 
@@ -75,22 +78,24 @@ def _reduce(comm, call):
     if nodes.chain != 0 and is_pair(comm):
         return _chain_round(comm, call, (call.send, 0, call.recv), (0, size_bytes))
     has_chain = nodes.chain != 0 and nodes.is_ordered != 0 and not is_flat(comm)
-    if has_chain and chain_pays(nodes.nodes, nodes.widest, nodes.half_bytes):
+    if has_chain and chain_pays(nodes.nodes, nodes.widest, nodes.lanes_now, nodes.half_bytes):
         return _along_chain(comm, call)
     return _reduce_in_stripes(comm, call)
 
 
 @routine
-def chain_pays(nodes, ranks, half_bytes):
+def chain_pays(nodes, ranks, lanes, half_bytes):
     """Tell whether a large payload takes less time along a chain than by stripes.
 
     Times are in those of the payload on a link, for which a rank that folds it takes half as long.
     Each chunk fills the chain anew, which the chunk before it hides by half: so it was measured
-    (docs/design/scale.md). More ranks on a node leave room for shorter chunks.
+    (docs/design/scale.md). More ranks on a node leave room for shorter chunks. Lanes share a link,
+    and fold at the same time.
     """
-    pieces = max(half_bytes / (ranks + 1) / LEAST_PIECE_BYTES, 1.0)
-    chain = min(nodes - 1, 2) + (nodes - 1) * (2.0 + ranks / 2) / (2.0 * pieces)
-    stripes = (ranks + 1) * (nodes - 1) / nodes + ranks / 2
+    folds = ranks / 2 / lanes
+    pieces = max(half_bytes / (ranks + 1) / lanes / LEAST_PIECE_BYTES, 1.0)
+    chain = min(nodes - 1, 2) + (nodes - 1) * (2.0 + folds) / (2.0 * pieces)
+    stripes = (ranks + 1) * (nodes - 1) / nodes + folds
     return chain < stripes
 
 
@@ -129,9 +134,12 @@ def _chain_round(comm, call, memory, span):
     """Go through a round that reduces a chunk along the chain."""
     (contributions, stride, result), (begin, length) = memory, span
     outcome = enter_round(comm, begin == 0)
-    if outcome == OK and is_leader(comm):
-        ranks = comm.node.size
-        what = Chain(contributions, stride, ranks, result, length, call.dtype, call.op)
+    if outcome == OK and leads(comm):
+        before, share = share_of(comm.nodes, length)
+        what = Chain(
+            contributions + before, stride, comm.node.size, result + before, share,
+            call.dtype, call.op,
+        )  # fmt: skip
         outcome = run(comm.nodes.chain, comm, what)
     return hand_out(comm, outcome)
 
@@ -139,14 +147,14 @@ def _chain_round(comm, call, memory, span):
 @routine
 def _reduce_in_stripes(comm, call):
     """Reduce chunk by chunk, all as long; a stripe is whole lines, and so whole elements."""
-    nodes, size_bytes = comm.nodes.nodes, contribution_bytes(call)
-    chunks = -(-size_bytes // (nodes * _largest_stripe(comm)))
-    line_bytes = nodes * STRIPE_LINE_BYTES  # of all stripes
+    stripes, size_bytes = comm.nodes.nodes * comm.nodes.lanes_now, contribution_bytes(call)
+    chunks = -(-size_bytes // (stripes * _largest_stripe(comm)))
+    line_bytes = stripes * STRIPE_LINE_BYTES
     chunk_bytes = -(-size_bytes // (chunks * line_bytes)) * line_bytes
     for begin in range(0, size_bytes, chunk_bytes):
         length = min(chunk_bytes, size_bytes - begin)
         lines = -(-length // STRIPE_LINE_BYTES)
-        chunk = Chunk(begin, length, -(-lines // nodes) * STRIPE_LINE_BYTES)
+        chunk = Chunk(begin, length, -(-lines // stripes) * STRIPE_LINE_BYTES)
         outcome = _direct(comm, call, chunk) if is_flat(comm) else _staged(comm, call, chunk)
         if outcome != OK:
             return outcome
@@ -160,19 +168,25 @@ def _largest_stripe(comm):
     A flat communicator has room for three times as much, but larger chunks do not stay in caches.
     """
     nodes = comm.nodes
-    parts = nodes.nodes * nodes.widest + comm.size + nodes.nodes
+    parts = nodes.lanes_now * (nodes.nodes * nodes.widest + comm.size + nodes.nodes)
     return nodes.half_bytes // parts // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
 
 
 @routine
-def _begin_of(chunk, node):
-    """Return where a node's stripe begins in the chunk."""
-    return min(node * chunk.stripe, chunk.length)
+def _stripe_of(nodes, node):
+    """Return the number of the stripe that a node's leader in this lane folds."""
+    return node * nodes.lanes_now + nodes.lane
 
 
 @routine
-def _bytes_of(chunk, node):
-    return _begin_of(chunk, node + 1) - _begin_of(chunk, node)
+def _begin_of(chunk, stripe):
+    """Return where a stripe begins in the chunk."""
+    return min(stripe * chunk.stripe, chunk.length)
+
+
+@routine
+def _bytes_of(chunk, stripe):
+    return _begin_of(chunk, stripe + 1) - _begin_of(chunk, stripe)
 
 
 @routine
@@ -193,9 +207,10 @@ def _staged(comm, call, chunk):
     half = next_half(nodes)
     _contribute(comm, half, call.send + chunk.begin, chunk)
     outcome = enter_round(comm, chunk.begin == 0)
-    received = half + nodes.nodes * comm.node.size * chunk.stripe
-    result = received + comm.size * chunk.stripe
-    if outcome == OK and is_leader(comm):
+    contributed = half + nodes.nodes * nodes.lanes_now * comm.node.size * chunk.stripe
+    received = contributed + nodes.lane * comm.size * chunk.stripe
+    result = contributed + nodes.lanes_now * comm.size * chunk.stripe
+    if outcome == OK and leads(comm):
         outcome = _scatter_node(comm, half, received, chunk.stripe)
         if outcome == OK:
             outcome = _fold_and_spread(comm, call, chunk, received, result)
@@ -207,11 +222,11 @@ def _staged(comm, call, chunk):
 
 @routine
 def _contribute(comm, half, source, chunk):
-    """Put the stripes of this rank's chunk where the leader sends them from."""
+    """Put the stripes of this rank's chunk where leaders send them from."""
     node = comm.node
-    for k in range(comm.nodes.nodes):
-        target = half + (k * node.size + node.rank) * chunk.stripe
-        move(target, source + _begin_of(chunk, k), _bytes_of(chunk, k))
+    for stripe in range(comm.nodes.nodes * comm.nodes.lanes_now):
+        target = half + (stripe * node.size + node.rank) * chunk.stripe
+        move(target, source + _begin_of(chunk, stripe), _bytes_of(chunk, stripe))
 
 
 @routine
@@ -227,23 +242,23 @@ def _scatter(comm, source, target, chunk):
 
 @routine
 def _scatter_node(comm, source, target, stripe):
-    """Give leader k stripe k of all ranks of this node; the last ones may be padded."""
+    """Give each leader its stripe of all ranks of this node; the last ones may be padded."""
     nodes, send_bytes = comm.nodes, comm.node.size * stripe
     for k in range(nodes.nodes):
-        set_send(nodes, k, send_bytes, k * send_bytes)
+        set_send(nodes, k, send_bytes, _stripe_of(nodes, k) * send_bytes)
         set_recv(nodes, k, ranks_of(nodes, k) * stripe, nodes.node_starts[k] * stripe)
     return run(nodes.alltoallv, comm, Scatter(source, target))
 
 
 @routine
 def _fold_and_spread(comm, call, chunk, received, result):
-    """Fold this node's stripe of all contributions; give every leader every stripe."""
-    nodes = comm.nodes
-    span = (_bytes_of(chunk, nodes.own_node), chunk.stripe)
-    own = result + _begin_of(chunk, nodes.own_node)
-    _fold_contributions(comm, call, own, received, span)
+    """Fold this leader's stripe of all contributions; give all of its lane every stripe of it."""
+    nodes, own = comm.nodes, _stripe_of(comm.nodes, comm.nodes.own_node)
+    span = (_bytes_of(chunk, own), chunk.stripe)
+    _fold_contributions(comm, call, result + _begin_of(chunk, own), received, span)
     for k in range(nodes.nodes):
-        set_block(nodes, k, _bytes_of(chunk, k), _begin_of(chunk, k))
+        stripe = _stripe_of(nodes, k)
+        set_block(nodes, k, _bytes_of(chunk, stripe), _begin_of(chunk, stripe))
     return run(nodes.allgatherv, comm, Gather(result))
 
 

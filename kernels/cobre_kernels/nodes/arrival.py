@@ -48,7 +48,8 @@ def show_last(comm):
 @routine
 def take_last(comm):
     """As a follower, note what the leader shows; else the rank that came last here stays noted."""
-    came = load_relaxed(comm.nodes.staging.came)
+    staging = comm.nodes.of_lane[0].staging
+    came = load_relaxed(staging.came)
     if came != 0:
         comm.came = came
-        comm.last = load_relaxed(comm.nodes.staging.last)
+        comm.last = load_relaxed(staging.last)

@@ -10,8 +10,9 @@ from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
+from cobre_kernels.nodes.lanes import choose_lanes, share_of
 from cobre_kernels.nodes.outputs import end_together, note_output
-from cobre_kernels.nodes.records import MEETING, is_flat, is_leader, next_half, set_block
+from cobre_kernels.nodes.records import MEETING, is_flat, leads, next_half, set_block
 from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Cast
 
@@ -22,6 +23,7 @@ PIECE_BYTES = 2**30  # of one broadcast; MPI counts it in a C int
 def broadcast_body(comm, call):
     """Move piece after piece; an empty broadcast has one round too."""
     piece_bytes = PIECE_BYTES if is_flat(comm) else comm.nodes.half_bytes
+    choose_lanes(comm, call.size_bytes)
     note_output(comm, call.buffer, call.size_bytes, call.root, call.size_bytes <= PIECE_BYTES)
     begin = 0
     while True:
@@ -54,14 +56,14 @@ def _cross(comm, call, span, is_first):
     A small one goes eagerly.
     """
     nodes, root_node, (buffer, length) = comm.nodes, comm.nodes.node_of[call.root], span
-    if is_first and length <= nodes.eager_bytes:
+    if is_first and length <= nodes.eager_bytes and nodes.lanes_now == 1:
         for node in range(nodes.nodes):
             set_block(nodes, node, length if node == root_node else 0, 0)
         return gather_round(comm, buffer, is_first)
     outcome = enter_round(comm, is_first)
-    if outcome == OK and is_leader(comm):
-        cast = Cast(buffer, length, root_node)
+    if outcome == OK and leads(comm):
         if nodes.is_whole != 0:
-            cast = Cast(call.buffer, call.size_bytes, root_node)
-        outcome = run(nodes.broadcast, comm, cast)
+            buffer, length = call.buffer, call.size_bytes
+        before, share = share_of(nodes, length)
+        outcome = run(nodes.broadcast, comm, Cast(buffer + before, share, root_node))
     return hand_out(comm, outcome)

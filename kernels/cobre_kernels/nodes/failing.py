@@ -17,7 +17,7 @@ from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.messages import say_goodbye
-from cobre_kernels.nodes.records import is_leader, leader_of, set_blocks_by_rank
+from cobre_kernels.nodes.records import has_lane, leader_of, set_blocks_by_rank
 from cobre_kernels.nodes.verbs import Gather
 from cobre_kernels.shm.control import HAS_FAILED
 from cobre_kernels.shm.step import announce, record_calls
@@ -29,12 +29,13 @@ FAILURE_BYTES = FAILURE.size_bytes
 def report_failure(comm, status):
     """Send a failure report, if this rank has to.
 
-    A leader reports the failures of its node. If the leader is itself at fault, its followers
-    report, where the transport lets them. A child that a signal handler has forked is no rank, and
+    A leader reports the failures of its node, and so does each rank that leads in a lane, to the
+    others of that lane. If the leader is itself at fault, its followers report, where the transport
+    lets them. A child that a signal handler has forked is no rank, and
     reports nothing.
     """
     nodes, own = comm.nodes, comm.failures[comm.rank]
-    tells = is_leader(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != PRESENT
+    tells = has_lane(comm) or comm.failures[leader_of(nodes, nodes.own_node)].reason != PRESENT
     if nodes.post == 0 or not tells or is_forked(comm):
         return
     for rank in range(comm.size):
@@ -132,7 +133,7 @@ def abandon_body(comm, call):
     """
     if call.status == UNSEEN:
         report_failure(comm, call.status)
-    elif call.status == DISAGREE and is_leader(comm):
+    elif call.status == DISAGREE and has_lane(comm):
         say_goodbye(comm)
     announce(comm, HAS_FAILED)
     return OK

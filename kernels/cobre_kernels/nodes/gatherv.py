@@ -1,11 +1,11 @@
-"""Gatherv: chunks into the staging buffer, to the root's leader, out by the root.
+"""Gatherv: chunks into the staging buffer, to the root's node, out by the root.
 
 The chunks of a node are one piece, as in an allgatherv. Only the root's node receives. If the root
 receives in a region, the ranks of its node see that memory too, so they return together.
 """
 
 from cobre_kernels.collective.calls import Gatherv
-from cobre_kernels.collective.checks import largest_block_bytes
+from cobre_kernels.collective.checks import bytes_of, largest_block_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
 from cobre_kernels.collective.status import OK
@@ -15,10 +15,11 @@ from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.allgatherv import chunk_bytes, parts_by_node, put_own_part, take_parts
+from cobre_kernels.nodes.lanes import choose_lanes, share_blocks
 from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import (
     APART,
-    is_leader,
+    leads,
     next_half,
     set_blocks_by_rank,
     set_recv,
@@ -39,12 +40,25 @@ def gatherv_body(comm, call):
     if outcome != OK:
         return outcome
     call = with_counts(comm, call)
-    chunk = chunk_bytes(comm, call)
-    for begin in range(0, largest_block_bytes(comm.size, call), chunk):
+    choose_lanes(comm, _sum_blocks(comm, call))
+    largest = largest_block_bytes(comm.size, call)
+    begin = 0
+    while begin < largest:
+        chunk = chunk_bytes(comm, call, begin)
         outcome = _chunk(comm, call, (begin, chunk))
         if outcome != OK:
             return outcome
+        begin += chunk
     return end_together(comm, OK, APART)
+
+
+@routine
+def _sum_blocks(comm, call):
+    """Return how many bytes all ranks send together."""
+    total = 0
+    for rank in range(comm.size):
+        total += bytes_of(call, rank)
+    return total
 
 
 @routine
@@ -71,8 +85,9 @@ def _told(comm, rank, half):
 @routine
 def _chunk(comm, call, span):
     half = put_own_part(comm, call, span)
-    outcome = enter_round(comm, False)
-    if outcome == OK and is_leader(comm):
+    # Lanes that had no part in the round of the counts agree now.
+    outcome = enter_round(comm, span[0] == 0 and comm.nodes.lanes_now > 1)
+    if outcome == OK and leads(comm):
         outcome = _to_root(comm, call, span, half)
     outcome = hand_out(comm, outcome)
     if outcome == OK and comm.rank == call.root:
@@ -86,6 +101,7 @@ def _to_root(comm, call, span, half):
     nodes, root_node = comm.nodes, comm.nodes.node_of[call.root]
     is_target = nodes.own_node == root_node
     parts_by_node(comm, call, span)
+    share_blocks(nodes)
     own_bytes, own_begin = nodes.block_bytes[nodes.own_node], nodes.block_at[nodes.own_node]
     for node in range(nodes.nodes):
         comes = nodes.block_bytes[node] if is_target and node != root_node else 0

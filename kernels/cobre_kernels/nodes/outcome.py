@@ -28,7 +28,7 @@ from cobre_kernels.nodes.failing import (
     take_failures,
 )
 from cobre_kernels.nodes.protocol import OUTCOME, happen
-from cobre_kernels.nodes.records import is_leader, leader_of
+from cobre_kernels.nodes.records import has_lane, is_leader, leads
 from cobre_kernels.shm.step import NodeStep
 
 PULSE_NS = 500_000_000  # a leader that learns how another one ended may miss some beats
@@ -40,26 +40,28 @@ def hand_out_kernel(comm, call):
     nodes = comm.nodes
     if not happen(comm, OUTCOME):
         return call.status
-    if is_leader(comm) and call.status not in (OK, DISAGREE):
+    if leads(comm) and call.status not in (OK, DISAGREE):
         report_failure(comm, call.status)  # always notify: others may be PREPARED
     if call.status in (INTERRUPTED, IS_FORKED):
         return call.status  # for this rank alone; the others see that it has gone
-    grace_ns = PULSE_NS
-    if is_leader(comm):
+    if leads(comm):
         _show_outcome(comm, call.status)
-        grace_ns = 0
+    grace_ns = 0 if is_leader(comm) else PULSE_NS
     mark = comm.signature & STOP  # which the leader may have heard of
     step = run(nodes.step_kernel, comm, NodeStep(mark, 0, 0, grace_ns))
     # A leader that gave up in this step has shown which ranks it missed, unless it was interrupted.
-    is_shown = step == OK or (step == LOST_PEER and load_acquire(nodes.staging.status) != OK)
-    if is_shown and not is_leader(comm):
-        return _take_outcome(comm)
-    if step != OK:
+    has_given_up = step == LOST_PEER and load_acquire(nodes.of_lane[0].staging.status) != OK
+    if not (step == OK or (has_given_up and not is_leader(comm))):
         fail_on_node(comm, step)
         if step == TIMED_OUT and is_leader(comm) and call.status == OK:  # a follower is late
             _show_outcome(comm, step)
         return step
-    return call.status
+    if is_leader(comm) and nodes.lanes_now == 1:
+        return call.status
+    outcome = _take_outcome(comm)
+    if outcome not in (OK, DISAGREE) and has_lane(comm):
+        report_failure(comm, outcome)  # in a lane of this rank's own, others do not know yet
+    return outcome
 
 
 @routine
@@ -81,7 +83,8 @@ def _show_outcome(comm, status):
 @routine
 def _take_outcome(comm):
     """Return the outcome; a rank that came too late for it names its leader, and not itself."""
-    nodes, staging = comm.nodes, comm.nodes.staging
+    nodes, lane = comm.nodes, _deciding_lane(comm)
+    staging = nodes.of_lane[lane].staging
     status = load_acquire(staging.status)
     take_last(comm)
     nodes.is_whole = load_relaxed(staging.is_whole)
@@ -90,5 +93,22 @@ def _take_outcome(comm):
         comm.mpi_error = load_relaxed(staging.mpi_error)
         comm.waited_ns = load_relaxed(staging.waited_ns)
     if status == TIMED_OUT and comm.failures[comm.rank].reason == LATE:
-        return miss(comm, leader_of(nodes, nodes.own_node))
+        return miss(comm, nodes.node_order[nodes.node_starts[nodes.own_node] + lane])
     return status
+
+
+@routine
+def _deciding_lane(comm):
+    """Return the lane whose outcome is that of the round.
+
+    If several have failed, calls that differ are the cause rather than a rank that is lost, because
+    a rank whose calls differ may end before the other lanes have heard of it.
+    """
+    deciding = 0
+    for lane in range(comm.nodes.lanes_now - 1, -1, -1):
+        status = load_acquire(comm.nodes.of_lane[lane].staging.status)
+        if status == DISAGREE:
+            return lane
+        if status != OK:
+            deciding = lane
+    return deciding

@@ -18,7 +18,7 @@ from cobre_kernels.collective.regions import NO_REGION, may_be_shared, note_loca
 from cobre_kernels.collective.status import OK, USE_SLOTS
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.nodes.records import APART, MEETING, PRIVATE, is_leader, node_rank_of
+from cobre_kernels.nodes.records import APART, MEETING, PRIVATE, leads, node_rank_of
 from cobre_kernels.shm.control import IN_REGION
 from cobre_kernels.shm.region import location_of, outputs_meet, shows_location
 
@@ -55,7 +55,7 @@ def see_outputs(comm, outcome):
     nodes.outputs = MEETING if outputs_meet(comm, nodes.output_bytes) else APART
     if is_shown and comm.location.region != NO_REGION:
         nodes.writes = _writer(comm) == node.rank
-        nodes.takes_whole = is_leader(comm) and _are_in_place(comm)
+        nodes.takes_whole = leads(comm) and _are_in_place(comm)
     if nodes.writes == 0 and nodes.output_bytes >= LONG_BYTES:
         comm.wait.naps = 1  # else it would yield as long as the other rank copies
     return OK
@@ -99,4 +99,5 @@ def end_together(comm, outcome, least):
     if outcome == OK and nodes.is_whole == 0 and nodes.outputs >= least:
         outcome = run(comm.collectives[BARRIER].body, comm, Barrier(FENCE, 0))
     comm.wait.naps = 0
+    nodes.lanes_now = 1
     return outcome

@@ -1,10 +1,10 @@
 """The record of a communicator over several nodes, and functions that read it.
 
-Leader k, the first rank of node k, speaks for node k. A communicator is *flat* if every rank is
-alone on its node. The memory in which shared-memory collectives keep their slots is the *staging
-buffer* here::
+The first rank of node k, its leader, speaks for node k. In a *lane* (``lanes.py``) another rank of
+the node does. A communicator is *flat* if every rank is alone on its node. The memory in which
+shared-memory collectives keep their slots is the *staging buffer* here::
 
-    STAGING, with a failure record for each node index | even half | odd half
+    for each lane: STAGING, with a failure record for each node index | even half | odd half
 """
 
 from cobre_kernels.collective.comm import FAILURE
@@ -58,7 +58,8 @@ LEADER_HEADER = Record(
 
 STAGING = Record(
     "Staging",
-    "Begins the staging buffer; its leader writes it, its ranks read it after the next step.",
+    "Of one lane: the rank that leads there writes it, the ranks of its node read it after the next"
+    " step.",
     line_bytes=LINE_BYTES,
     status=shared("how the round ended between the leaders"),
     mpi_error=shared("the code that MPI gave"),
@@ -66,8 +67,14 @@ STAGING = Record(
     came=shared("ticks when the last rank of another node had come; 0: none was waited for"),
     last=shared("which rank that was"),
     is_whole=shared("1: the whole result is in the outputs of all nodes"),
-    pulse=part(PULSE, "of the leader"),
+    pulse=part(PULSE, "of the rank that leads there"),
     failures=own_rows(FAILURE, "one for each rank, in node order", begins_line=True),
+)
+
+LANE = Record(
+    "Lane",
+    "A lane, as every rank of a node knows it.",
+    staging=pointer("Staging", "shared words in the staging buffer"),
 )
 
 LEADER = Record(
@@ -106,8 +113,13 @@ NODES = Record(
     node_index=table("the node index of each rank"),
     node_starts=table("the node index at which each node begins, and where the last one ends"),
     node_of=table("the node of each rank"),
+    # The lanes (lanes.py).
+    lanes=word("number of lanes"),
+    lane=word("the lane in which this rank leads its node; of any other rank, 0"),
+    lanes_now=word("lanes of the collective under way: all of them, or 1"),
+    of_lane=rows("Lane", "one for each lane"),
     # The staging buffer.
-    staging=pointer("Staging", "its shared words"),
+    staging=pointer("Staging", "the shared words of this rank's lane"),
     halves=word("address of its even half"),
     half_bytes=word("bytes of a half, the same on all nodes"),
     rounds=word("rounds that used a half; the parity chooses it"),
@@ -149,21 +161,33 @@ NODES = Record(
 )
 
 
-def halves_offset(size):
-    """Return where the even half begins in the staging buffer of so many ranks."""
+def staging_bytes(size):
+    """Return the bytes of a lane's shared words, where there are so many ranks."""
     used = STAGING.offsets["failures"] + size * FAILURE.size_bytes
     return -(-used // LINE_BYTES) * LINE_BYTES
 
 
-def least_half_bytes(size, nodes, widest):
+def least_half_bytes(size, nodes, widest, lanes):
     """Return the bytes that a half must have: a line for each stripe of a large allreduce."""
-    return STRIPE_LINE_BYTES * (nodes * widest + size + nodes)
+    return STRIPE_LINE_BYTES * lanes * (nodes * widest + size + nodes)
 
 
 @routine
 def is_leader(comm):
     """Tell whether this rank speaks for its node."""
     return comm.node.rank == 0
+
+
+@routine
+def leads(comm):
+    """Tell whether this rank leads its node in a lane of the collective under way."""
+    return comm.node.rank < comm.nodes.lanes_now
+
+
+@routine
+def has_lane(comm):
+    """Tell whether this rank leads its node in a lane, of this collective or of another."""
+    return comm.node.rank < comm.nodes.lanes
 
 
 @routine
@@ -180,8 +204,8 @@ def is_pair(comm):
 
 @routine
 def leader_of(nodes, node):
-    """Return the rank that speaks for a node."""
-    return nodes.node_order[nodes.node_starts[node]]
+    """Return the rank that leads a node in this rank's lane."""
+    return nodes.node_order[nodes.node_starts[node] + nodes.lane]
 
 
 @routine

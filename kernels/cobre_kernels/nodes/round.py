@@ -24,6 +24,7 @@ from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.arrival import note_last_node, note_node
 from cobre_kernels.nodes.failing import exchange_calls, fail_on_node
+from cobre_kernels.nodes.lanes import share_blocks
 from cobre_kernels.nodes.outputs import see_outputs
 from cobre_kernels.nodes.protocol import (
     AGREED_BEFORE,
@@ -34,7 +35,7 @@ from cobre_kernels.nodes.protocol import (
     NODE_IS_IN,
     happen,
 )
-from cobre_kernels.nodes.records import DIFFERS, LEADER_HEADER, TAKES_WHOLE, is_leader
+from cobre_kernels.nodes.records import DIFFERS, LEADER_HEADER, TAKES_WHOLE, leads
 from cobre_kernels.nodes.verbs import Exchange, Gather
 from cobre_kernels.shm.region import show_location
 from cobre_kernels.shm.step import NodeStep, next_generation
@@ -89,7 +90,7 @@ def begin_gather(comm, buffer, is_first):
     """Enter such a round; return what the leaders agreed, and whether data are still to move."""
     nodes = comm.nodes
     payload, payload_bytes = 0, 0
-    if is_leader(comm) and _are_eager(nodes, is_first):
+    if leads(comm) and _are_eager(nodes, is_first):
         own = nodes.own_node
         payload, payload_bytes = buffer + nodes.block_at[own], nodes.block_bytes[own]
         for node in range(nodes.nodes):
@@ -102,7 +103,8 @@ def begin_gather(comm, buffer, is_first):
 @routine
 def end_gather(comm, buffer, outcome, moves_data):
     """Gather the parts that have not been eager, and hand the outcome out."""
-    if outcome == OK and is_leader(comm) and moves_data:
+    if outcome == OK and leads(comm) and moves_data:
+        share_blocks(comm.nodes)
         outcome = run(comm.nodes.allgatherv, comm, Gather(buffer))
     return hand_out(comm, outcome)
 
@@ -110,6 +112,8 @@ def end_gather(comm, buffer, outcome, moves_data):
 @routine
 def _are_eager(nodes, is_first):
     """Tell whether all parts are small enough to travel with the headers, if there are headers."""
+    if nodes.lanes_now > 1:
+        return False
     largest = 0
     for node in range(nodes.nodes):
         largest = max(largest, nodes.block_bytes[node])
@@ -122,7 +126,7 @@ def enter_round_kernel(comm, call):
     outcome = meet_node(comm)
     if outcome in (OK, DISAGREE):  # the headers tell the other leaders of either
         happen(comm, NODE_IS_IN)
-        if is_leader(comm):
+        if leads(comm):
             outcome = _agree(comm, call, outcome)
     else:
         fail_on_node(comm, outcome)

@@ -67,8 +67,12 @@ class Participant(abc.ABC):
         """
 
     @abc.abstractmethod
-    def _link(self, leaders: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-        """Link these leaders, in ascending order; return when this rank has all its links.
+    def _link(
+        self, leaders: Sequence[int], others: Sequence[int]
+    ) -> dict[int, tuple[Any, ...]]:
+        """Link the leaders of all lanes, given in ascending order; return when this rank is linked.
+
+        ``others`` are the leaders of this rank's lane, if it has one.
 
         Returns socket addresses by rank, as :attr:`~..links.Links.where`. Raises as :meth:`attach`.
         """
@@ -106,15 +110,16 @@ class Participant(abc.ABC):
             self._acceptor.close()
         close_all(self._listeners)
 
-    def start(self, leaders: Sequence[int]) -> None:
-        """Link these leaders, in ascending order, and close all other links, as the last step.
+    def start(self, lanes: Sequence[Sequence[int]]) -> None:
+        """Link the leaders of each lane, and close all other links, as the last step.
 
         Raises as :meth:`attach`. Then watch the processes of the peers, unless the limit of open
         files leaves no room.
         """
-        self.links.where = self._link(leaders)
+        own = next((lane for lane in lanes if self.rank in lane), ())
+        self.links.where = self._link(sorted(rank for lane in lanes for rank in lane), own)
         self.exchange(b"", last=True)
-        self.links.keep_only(leaders if self.rank in leaders else ())
+        self.links.keep_only(own)
         if has_room(len(self.links.control)):
             for rank in self.links.control:
                 self.links.watch(rank, self._processes[rank])

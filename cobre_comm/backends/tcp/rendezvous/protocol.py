@@ -5,14 +5,15 @@ Rank 0 is the coordinator; every other rank is a worker. Four phases lead from n
 1. Attach: each worker opens a control link to rank 0 and tells at which port it listens.
 2. Tell: when all workers have attached, rank 0 sends JOB to each of them.
 3. Link: each worker asks by an empty PART, and rank 0 answers with PEERS, where the leaders
-   listen. The leader of each node opens its links to the leaders of lower rank.
+   listen. The leader of each node opens its links to the leaders of lower rank. Where there are
+   several lanes (``nodes/lanes.py`` of the kernels), the leaders of each do so among themselves.
 4. Start: an exchange, in which each worker that has all its links takes part.
 
 Before they link, the ranks exchange as often as they need to find their nodes
 (``nodes/sharing.py``). In an exchange every worker sends PART to rank 0, and rank 0 sends the PARTS
 of all to every worker. It is what makes all ranks take the same steps. Ranks of one node go from
 there to the start at once: they need no links. Followers need PEERS for later splits: a rank is
-found at the host of its leader. So a table has a row for each node, not for each rank.
+found at the host of its leader. So a table has a row for each leader, not for each rank.
 
 Of two ranks the higher one connects and the lower one accepts. Nothing is read from a connection
 before its handshake. Each connection is a task of an event loop, so a silent one delays no other.

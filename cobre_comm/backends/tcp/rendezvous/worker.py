@@ -133,14 +133,16 @@ class Worker(Participant):
         port: int = self._listeners[0].getsockname()[1]
         return port
 
-    def _link(self, leaders: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+    def _link(
+        self, leaders: Sequence[int], others: Sequence[int]
+    ) -> dict[int, tuple[Any, ...]]:
         """Open the links to lower leaders while accepting the links of higher leaders."""
         rank_0 = messages.peer_of(self._control(), 0)
         frame = self._answer_to(b"", messages.peers(len(leaders) - 1))
         limit_ms, told = messages.unpack_peers(frame, rank_0)
         endpoints = dict(zip(leaders, [same_host(rank_0, rank_0[1]), *told], strict=True))
-        if self.rank in leaders:
-            self._link_leader(leaders, endpoints, limit_ms / 1000 if limit_ms else math.inf)
+        if others:
+            self._link_leader(others, endpoints, limit_ms / 1000 if limit_ms else math.inf)
         found = {leader: endpoint.sockaddr for leader, endpoint in endpoints.items()}
         return {**found, self.rank: self._listeners[0].getsockname()}
 

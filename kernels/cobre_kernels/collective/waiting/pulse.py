@@ -1,11 +1,12 @@
 """The pulse of a leader: it shows the ranks of a node that their leader goes on.
 
-The leader of a node goes on waiting for other nodes while bytes move. Its pulse beats whenever
-bytes move, and every tick while it waits. For a rank that waits for its leader, the timeout counts
-from the last beat. So a stopped leader is late, and a slow network is not.
+The leader of a node goes on waiting for other nodes while bytes move, and so does each rank that
+leads in a lane. Its pulse beats whenever bytes move, and every tick while it waits. For a rank that
+waits for it, the timeout counts from the last beat. So a stopped leader is late, and a slow network
+is not.
 """
 
-from cobre_kernels.collective.comm import LEADERS
+from cobre_kernels.collective.comm import LEADERS, RANKS
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
 from cobre_kernels.machine.record import Record, shared
 from cobre_kernels.machine.routine import routine
@@ -26,10 +27,11 @@ def beat(comm):
 
 @routine
 def heed_pulse(comm):
-    """As a follower, let the timeout count from now if the leader's pulse has beaten."""
-    if comm.pulse.address == 0 or comm.node.rank == 0:
+    """Let the timeout count from now if the rank waited for leads its node, and its pulse beats."""
+    lane = comm.wait.node_rank
+    if comm.pulse.address == 0 or comm.wait.among != RANKS or lane >= comm.nodes.lanes:
         return
-    beats = load_relaxed(comm.pulse.beats)
+    beats = load_relaxed(comm.nodes.of_lane[lane].staging.pulse.beats)
     if beats != comm.beats_heard:
         comm.beats_heard = beats
         comm.wait.began_ns = comm.wait.clock_ns

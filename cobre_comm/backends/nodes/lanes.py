@@ -1,0 +1,52 @@
+"""How many ranks of each node lead it: by the cable, the cores, and the ranks that there are."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from pathlib import Path
+
+from cobre_comm.backends.nodes.node_order import NodeOrder
+from cobre_comm.common.agreement import Group
+from cobre_comm.common.cores import usable_cores
+
+LEADER_MBPS = 20_000  # what one leader moves in each direction: 2.5 GB/s (docs/design/scale.md)
+MOST_LANES = 8  # chosen; a user may want more
+INTERFACES = Path("/sys/class/net")
+
+
+def with_lanes(group: Group, order: NodeOrder, wanted: int | None) -> NodeOrder:
+    """Return the order with the lanes that all ranks can have; collective.
+
+    Parameters
+    ----------
+    group : Group
+        All ranks.
+    order : NodeOrder
+        Which ranks are where.
+    wanted : int or None
+        How many leaders of a node this rank was told to have; None chooses.
+    """
+    if order.is_flat or order.nodes == 1:
+        return order
+    lanes = _chosen(len(order.here)) if wanted is None else wanted
+    return dataclasses.replace(order, lanes=group.agree(min(lanes, order.narrowest)))
+
+
+def _chosen(ranks: int) -> int:
+    """Return how many leaders fill the cable of this machine, which has so many ranks."""
+    if ranks > usable_cores():
+        return 1  # they would take each other's cores
+    return min(max(-(-cable_mbps() // LEADER_MBPS), 1), MOST_LANES)
+
+
+def cable_mbps(interfaces: Path = INTERFACES) -> int:
+    """Return the speed of the fastest network card, in Mbit/s; 0 if the system knows none.
+
+    A virtual interface, and a card without a cable, has no speed.
+    """
+    speeds = [0]
+    for card in interfaces.glob("*/device"):
+        with contextlib.suppress(OSError, ValueError):
+            speeds.append(int((card.parent / "speed").read_text()))
+    return max(speeds)

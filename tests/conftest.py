@@ -11,7 +11,7 @@ from cobre_comm.compile.warm import warm_up
 from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 
 TABLE = "tests/conformance/test_table.py"
-POINT = re.compile(r"(?:local|shm|tcp|mpi)[-a-z]*(?::[\d,]+)?-\d+")  # a backend and its ranks
+POINT = re.compile(r"(?:local|shm|tcp|mpi)[-a-z]*(?::[\d,x]+)?-\d+")  # a backend and its ranks
 pytest_plugins = ["cobre_comm.testing.plugin"]
 
 

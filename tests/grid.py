@@ -48,7 +48,7 @@ def points(usual, slow_ones=()):
 
 
 # On one node mpi and tcp are the kernels of shm, started in another way. On several, one rank of
-# each node speaks over MPI, by its own shared memory or through sockets. The usual ones meet each
+# each node speaks over MPI (or several do, by lanes), by its own shared memory or through sockets. The usual ones meet each
 # library, and each way, at least once.
 MPI_USUAL = [
     ("mpi-mpich", 2),
@@ -70,10 +70,15 @@ MPI_SLOW = [
     *(("mpi-mpich:0,1", size) for size in (3, 7)),
     *((f"mpi-mpich:{layout}", size) for layout, size in LAYOUTS),
     *((f"mpi-openmpi:{layout}", size) for layout, size in LAYOUTS if layout != "0,0,1,1"),
+    ("mpi-mpich:0,1,1,0x2", 4),
+    ("mpi-openmpi:0,1,1,0x2", 4),
 ]
 WITHOUT_MPI = [("local", 1), *((name, size) for name in ("shm", "tcp-flat") for size in SIZES)]
-TCP_OF_NODES = [("tcp", 4), ("tcp:0,0,1,1", 4)]
-TCP_SLOW = [(f"tcp:{layout}", size) for layout, size in LAYOUTS if layout != "0,0,1,1"]
+TCP_OF_NODES = [("tcp", 4), ("tcp:0,0,1,1", 4), ("tcp:0,0,1,1x2", 4)]
+TCP_SLOW = [
+    *((f"tcp:{layout}", size) for layout, size in LAYOUTS if layout != "0,0,1,1"),
+    ("tcp:0,1,1,0,1,0x3", 7),
+]
 # Seven ranks on few cores take as long as all others; three meet over mpi every day.
 CROWDED = [("shm", 7), ("tcp-flat", 7), ("shm", 3), ("tcp-flat", 3)]
 OUR_GRID = Grid(

@@ -20,13 +20,17 @@ SOCKETS = {
 
 @dataclass(frozen=True)
 class BackendName:
-    """The parts of ``KIND``, ``tcp[-flat][:NODE,...]``, or ``mpi[-LIBRARY[-net]][:NODE,...]``.
+    """The parts of ``KIND``, ``tcp[-flat][:NODES]``, or ``mpi[-LIBRARY[-net]][:NODES]``.
+
+    NODES are numbers with commas between them, and ``xLEADERS`` behind the last one, or nothing.
 
     ``mpi`` alone is the MPI that mpi4py loads here; ``mpi-openmpi``, ``mpi-mpich`` and ``mpi-impi``
     choose one.
     A list of nodes makes rank r of one machine behave as on node ``list[r % len(list)]``:
     ``mpi-mpich:0,1,2,3`` gives each of four ranks a node of its own, ``mpi-openmpi:0,0,1,1`` is
     two nodes of two ranks, ``mpi:0,1`` places the ranks on two nodes in turn.
+
+    ``tcp:0,0,1,1x2`` has two leaders on each node, so that large payloads go by two lanes.
 
     ``tcp`` is one node here, and ``tcp-flat`` a node for each rank, because they share no memory.
 
@@ -46,6 +50,8 @@ class BackendName:
         Whether messages between nodes go through sockets.
     is_flat : bool
         Whether ranks of tcp share no memory.
+    leaders : int
+        How many leaders each node has.
 
     Examples
     --------
@@ -59,6 +65,7 @@ class BackendName:
     nodes: tuple[int, ...] = ()
     network: bool = False
     is_flat: bool = False
+    leaders: int = 1
 
     @classmethod
     def parse(cls, name: str) -> BackendName:
@@ -68,14 +75,16 @@ class BackendName:
         --------
         >>> from cobre_comm.testing import BackendName
         >>> BackendName.parse("mpi-mpich:0,1")
-        BackendName(kind='mpi', library='mpich', nodes=(0, 1), network=False, is_flat=False)
+        BackendName(kind='mpi', library='mpich', nodes=(0, 1), network=False, is_flat=False, leaders=1)
         """
         head, colon, tail = name.partition(":")
         kind, dash, library = head.partition("-")
+        tail, _, many = tail.partition("x")
+        leaders = int(many or 1)
         nodes = tuple(int(n) for n in tail.split(",")) if colon else ()
         if kind == "tcp" and library in ("", FLAT):
             is_flat = library == FLAT
-            return cls(kind, None, nodes or EVERY_RANK_ALONE * is_flat, is_flat=is_flat)
+            return cls(kind, None, nodes or EVERY_RANK_ALONE * is_flat, is_flat=is_flat, leaders=leaders)
         if kind != "mpi":
             return cls(name)
         network = library.endswith(NETWORK)
@@ -87,7 +96,8 @@ class BackendName:
             raise ValueError(
                 f"{name!r}: on its network path MPICH takes nodes in turn, as in 0,1,2"
             )
-        return cls(kind, library or None, nodes or EVERY_RANK_ALONE * network, network)
+        nodes = nodes or EVERY_RANK_ALONE * network
+        return cls(kind, library or None, nodes, network, leaders=leaders)
 
     @property
     def is_mpi(self) -> bool:
@@ -117,6 +127,8 @@ class BackendName:
             chosen["COBRE_TCP_SHARE"] = "0"
         elif self.nodes:
             chosen[NODES_VARIABLES[self.kind]] = ",".join(map(str, self.nodes))
+        if self.leaders > 1:
+            chosen["COBRE_LEADERS"] = str(self.leaders)
         return chosen | (self._sockets() if self.network else {})
 
     def _sockets(self) -> dict[str, str]:

@@ -57,6 +57,7 @@ def test_follower_that_does_not_fetch_the_outcome(nodes):
     assert set(other.ranks) <= {0, FOLLOWER}
 
 
+LARGE = ("allreduce", "gatherv", "allgatherv", "broadcast")
 ONE_NODE = ("allreduce", "allreduce into a region", "gatherv", "allgatherv", "broadcast")
 
 
@@ -66,6 +67,8 @@ ONE_NODE = ("allreduce", "allreduce into a region", "gatherv", "allgatherv", "br
         *(("shm", 3, operation, 2) for operation in ONE_NODE),
         ("tcp:0,0,1", 3, "allreduce", FOLLOWER),  # along a chain
         ("tcp:0,1", 4, "allreduce", 3),  # in stripes, through the staging buffer
+        *(("tcp:0,0,1,1x2", 4, operation, 3) for operation in LARGE),  # leads in a lane
+        ("tcp:0,0,1,1x2", 4, "allgatherv", 0),
     ],
 )
 def test_crashed_amid_a_call(backend, size, operation, victim):

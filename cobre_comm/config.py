@@ -140,7 +140,8 @@ def _check_buffer_bytes(backend: str, value: int | None) -> None:
 def _check_leaders(backend: str, value: int | None) -> None:
     if value is not None and value < 1:
         raise InitializationFailed(
-            backend, f"leaders is {value}; pass 1 or more (COBRE_LEADERS), or None to have it chosen"
+            backend,
+            f"leaders is {value}; pass 1 or more (COBRE_LEADERS), or None to have it chosen",
         )
 
 

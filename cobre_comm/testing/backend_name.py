@@ -84,7 +84,9 @@ class BackendName:
         nodes = tuple(int(n) for n in tail.split(",")) if colon else ()
         if kind == "tcp" and library in ("", FLAT):
             is_flat = library == FLAT
-            return cls(kind, None, nodes or EVERY_RANK_ALONE * is_flat, is_flat=is_flat, leaders=leaders)
+            return cls(
+                kind, None, nodes or EVERY_RANK_ALONE * is_flat, is_flat=is_flat, leaders=leaders
+            )
         if kind != "mpi":
             return cls(name)
         network = library.endswith(NETWORK)

@@ -70,8 +70,7 @@ class Peer:
         self.memory = NodesMemory(comm, words, order, VERBS)
         comm.nodes = self.memory.nodes
         comm.nodes.state, comm.nodes.begun = ENTERED, VERB - 1
-        comm.nodes.staging = self.memory.record(STAGING, size)
-        comm.pulse = comm.nodes.staging.pulse
+        self.memory.stage_at(self.memory.record(STAGING, size).address)
         comm.fold_kernel = fold_kernel.address
         comm.signature = comm.nodes.header.signature = SIGNATURE
         self.sockets, control_links, data_links = [], {}, {}

@@ -167,15 +167,20 @@ class NodesMemory:
         """
         comm, nodes = self._comm, self.nodes
         nodes.half_bytes = half_bytes
-        begin, stride = comm.node.buffers, records.staging_bytes(comm.size)
+        nodes.halves = self.stage_at(comm.node.buffers)
+        ranks, leaders = comm.ways[RANKS], comm.ways[LEADERS]
+        leaders.spin_ns, leaders.yield_ns = ranks.spin_ns, ranks.yield_ns
+        comm.nodes = nodes
+
+    def stage_at(self, begin: int) -> int:
+        """Use memory of the node for the shared words of all lanes; return where they end."""
+        nodes, stride = self.nodes, records.staging_bytes(self._comm.size)
         nodes.of_lane = self.room(nodes.lanes * records.LANE.size_bytes)
         for lane in range(nodes.lanes):
             nodes.of_lane[lane].staging = begin + lane * stride
         nodes.staging = begin + nodes.lane * stride
-        nodes.halves = begin + nodes.lanes * stride
-        ranks, leaders = comm.ways[RANKS], comm.ways[LEADERS]
-        leaders.spin_ns, leaders.yield_ns = ranks.spin_ns, ranks.yield_ns
-        comm.nodes, comm.pulse = nodes, nodes.staging.pulse
+        self._comm.pulse = nodes.staging.pulse
+        return int(begin + nodes.lanes * stride)
 
     def say_goodbye(self) -> None:
         """As a leader, tell the other leaders of its lane that this one closes.

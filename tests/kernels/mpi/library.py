@@ -117,8 +117,7 @@ class Leader:
         owned = SimpleNamespace(world=SimpleNamespace(rank=rank, size=size))
         self.memory = Memory(comm, self.words, owned, node_order_of(leaders, rank))
         self.nodes = comm.nodes = self.memory.nodes
-        self.nodes.staging = self.memory.record(STAGING, size)
-        comm.pulse = self.nodes.staging.pulse
+        self.memory.stage_at(self.memory.record(STAGING, size).address)
         self.nodes.state = ENTERED
         self.node = node = comm.node
         here = [other for other in range(size) if leaders[other] == leaders[rank]]

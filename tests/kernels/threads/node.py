@@ -113,10 +113,12 @@ class Node(World):
         nodes.nodes, nodes.widest, nodes.can_leave = 1, size, 1
         nodes.node_order = nodes.node_index = self._words(range(size))
         nodes.node_starts, nodes.node_of = self._words([0, size]), self._words([0] * size)
+        nodes.lanes = nodes.lanes_now = 1
+        nodes.of_lane = self._words([comm.node.buffers])
         nodes.staging = comm.node.buffers
         comm.pulse = nodes.staging.pulse
-        nodes.halves = comm.node.buffers + records.halves_offset(size)
-        room = size * comm.node.buffer_stride - records.halves_offset(size)
+        nodes.halves = comm.node.buffers + records.staging_bytes(size)
+        room = size * comm.node.buffer_stride - records.staging_bytes(size)
         nodes.half_bytes = room // 2 // LINE_BYTES * LINE_BYTES
         nodes.header, nodes.headers = (self._record(records.LEADER_HEADER) for _ in range(2))
         nodes.calls = self._words([0] * (size * FAILURE.size_bytes // WORD_BYTES))

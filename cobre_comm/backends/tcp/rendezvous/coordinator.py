@@ -60,9 +60,7 @@ class Coordinator(Participant):
         self._until(lambda: len(self._workers) == others, self._limit, self._why_not_attached)
         self._tell_all()
 
-    def _link(
-        self, leaders: Sequence[int], others: Sequence[int]
-    ) -> dict[int, tuple[Any, ...]]:
+    def _link(self, leaders: Sequence[int], others: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Make room for data links. The workers open them, and the next exchange waits for that."""
         if self._acceptor is not None:
             self._acceptor.make_room(len(others) - 1)

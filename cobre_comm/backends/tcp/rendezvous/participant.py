@@ -67,9 +67,7 @@ class Participant(abc.ABC):
         """
 
     @abc.abstractmethod
-    def _link(
-        self, leaders: Sequence[int], others: Sequence[int]
-    ) -> dict[int, tuple[Any, ...]]:
+    def _link(self, leaders: Sequence[int], others: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Link the leaders of all lanes, given in ascending order; return when this rank is linked.
 
         ``others`` are the leaders of this rank's lane, if it has one.

@@ -133,9 +133,7 @@ class Worker(Participant):
         port: int = self._listeners[0].getsockname()[1]
         return port
 
-    def _link(
-        self, leaders: Sequence[int], others: Sequence[int]
-    ) -> dict[int, tuple[Any, ...]]:
+    def _link(self, leaders: Sequence[int], others: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Open the links to lower leaders while accepting the links of higher leaders."""
         rank_0 = messages.peer_of(self._control(), 0)
         frame = self._answer_to(b"", messages.peers(len(leaders) - 1))

@@ -102,11 +102,11 @@ def allgatherv(at: Nodes, nbytes: float, private: bool = True) -> float:
     return barrier(at) + wire + copies
 
 
-def broadcast(at: Nodes, nbytes: float) -> float:
+def broadcast(at: Nodes, nbytes: float, private: bool = True) -> float:
     """Return the seconds of a broadcast."""
     if nbytes <= EAGER_BYTES:
         return barrier(at) + nbytes / at.stream
-    if at.ranks == 1:
+    if at.ranks == 1 or not private:
         return barrier(at) + ring(at, nbytes)
     rounds = math.ceil(nbytes / at.half)
     wire = rounds * (ring(at, 0) + 2 * at.step) + nbytes / at.stream

@@ -34,11 +34,11 @@ from bench.report.text import NONE, number, table
 PAGE = Path(__file__).parents[2] / "docs" / "design" / "scale.md"
 MEASURED = Path(__file__).with_name("measured.json")
 FORMULAS = {
-    "barrier": lambda at, nbytes: barrier(at),
+    "barrier": lambda at, nbytes, private: barrier(at),
     "allgatherv": allgatherv,
     "broadcast": broadcast,
-    "sum": allreduce,
-    "sddp": lambda at, nbytes: iteration(at),
+    "sum": lambda at, nbytes, private: allreduce(at, nbytes),
+    "sddp": lambda at, nbytes, private: iteration(at, private=private),
 }
 # This machine's: all nodes share two cores, so ranks beyond them wait for their turn.
 CORES, SWITCH, ALPHA, MESSAGE = 2, 4e-6, 3e-6, 1e-6
@@ -195,7 +195,8 @@ def checked() -> str:
 
 
 def _beside(figure: dict, at: Nodes) -> str:
-    seconds = FORMULAS[figure["operation"]](at, figure["nbytes"])
+    is_private = not figure.get("in_region", False)
+    seconds = FORMULAS[figure["operation"]](at, figure["nbytes"], is_private)
     ratio = number(figure["seconds"] / seconds)
     return f"{number(1e3 * figure['seconds'])} / {number(1e3 * seconds)} = {ratio}"
 

@@ -45,6 +45,8 @@ class Nodes:
         Speed of folding a contribution into a sum.
     half : int
         Bytes of half a staging buffer.
+    lanes : int
+        Ranks of a node that move bytes between nodes.
     """
 
     nodes: int
@@ -58,6 +60,7 @@ class Nodes:
     memory: float
     fold: float
     half: int = 2 * MIB
+    lanes: int = 1
 
     @property
     def size(self) -> int:
@@ -65,7 +68,7 @@ class Nodes:
 
     @property
     def stream(self) -> float:
-        return min(HEADERS * self.link, self.socket)
+        return min(HEADERS * self.link, self.lanes * self.socket)
 
     @property
     def copy_of_all(self) -> float:

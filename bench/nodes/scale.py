@@ -55,11 +55,11 @@ def bench_of(nodes: int, ranks: int, rate: str) -> Nodes:
     )  # fmt: skip
 
 
-def cluster(nodes: int, ranks: int, gbits: float) -> Nodes:
+def cluster(nodes: int, ranks: int, gbits: float, lanes: int = 1) -> Nodes:
     """Return nodes of a cluster: a core for each rank, memory of a server, TCP of its kernel."""
     return Nodes(
         nodes, ranks, alpha=20e-6, message=2e-6, step=1e-6 if ranks <= 16 else 2e-6,
-        link=gbits * 1e9 / 8, socket=2.5e9, copy=8e9, memory=200e9, fold=6e9,
+        link=gbits * 1e9 / 8, socket=2.5e9, copy=8e9, memory=200e9, fold=6e9, lanes=lanes,
     )  # fmt: skip
 
 

@@ -28,15 +28,19 @@ from tests.network.hosts import Network
 
 BEFORE = "before"
 ROWS = [
-    # label, operation, bytes, rounds, calls of a round
-    ("allgatherv 64 MB", "allgatherv", 64_000_000, 3, 1),
-    ("allreduce 16 MB", "sum", 16_000_000, 3, 1),
-    ("broadcast 64 MB", "broadcast", 64_000_000, 3, 1),
-    ("barrier", "barrier", 0, 5, 100),
-    ("allreduce 32 B", "sum", 32, 5, 100),
-    ("one SDDP iteration", "sddp", SDDP_BYTES, 1, 1),
+    # label, operation, bytes, rounds, calls of a round, whether regions hold data and results
+    ("allgatherv 64 MB", "allgatherv", 64_000_000, 3, 1, False),
+    ("allgatherv 64 MB into regions", "allgatherv", 64_000_000, 3, 1, True),
+    ("allreduce 16 MB", "sum", 16_000_000, 3, 1, False),
+    ("broadcast 64 MB", "broadcast", 64_000_000, 3, 1, False),
+    ("broadcast 64 MB into regions", "broadcast", 64_000_000, 3, 1, True),
+    ("barrier", "barrier", 0, 5, 100, False),
+    ("allreduce 32 B", "sum", 32, 5, 100, False),
+    ("one SDDP iteration", "sddp", SDDP_BYTES, 1, 1, False),
+    ("one SDDP iteration into regions", "sddp", SDDP_BYTES, 1, 1, True),
 ]
-FIELDS = ("label", "operation", "nbytes", "rounds", "calls")
+FIELDS = ("label", "operation", "nbytes", "rounds", "calls", "in_region")
+HAVE_REGIONS = {TCP, MPI}
 
 
 def arguments() -> argparse.Namespace:
@@ -60,9 +64,9 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, figures: Figures) -> None:
-    rows = [dict(zip(FIELDS, row, strict=True)) for row in ROWS if options.only in row[0]]
+    chosen = [dict(zip(FIELDS, row, strict=True)) for row in ROWS if options.only in row[0]]
     if options.once:
-        rows = [{**row, "rounds": 1, "calls": min(row["calls"], 10)} for row in rows]
+        chosen = [{**row, "rounds": 1, "calls": min(row["calls"], 10)} for row in chosen]
     for nodes in options.nodes:
         with Network(nodes) as network:
             for host in network.hosts:
@@ -70,6 +74,7 @@ def measure(options: argparse.Namespace, figures: Figures) -> None:
             for ranks, system in itertools.product(options.ranks, options.systems):
                 python = options.before.absolute() if system == BEFORE else interpreter()
                 backend = TCP if system == BEFORE else system
+                rows = [row for row in chosen if system in HAVE_REGIONS or not row["in_region"]]
                 where = {"nodes": nodes, "ranks": ranks, "rate": options.rate,
                          "delay": options.delay or "", "system": system}  # fmt: skip
                 with tempfile.TemporaryDirectory(prefix="cobre-nodes-") as folder:

@@ -45,6 +45,8 @@ class Nodes:
         Speed of folding a contribution into a sum.
     half : int
         Bytes of half a staging buffer.
+    lanes : int
+        Ranks of a node that move bytes between nodes.
     """
 
     nodes: int
@@ -58,6 +60,7 @@ class Nodes:
     memory: float
     fold: float
     half: int = 2 * MIB
+    lanes: int = 1
 
     @property
     def size(self) -> int:
@@ -65,7 +68,7 @@ class Nodes:
 
     @property
     def stream(self) -> float:
-        return min(HEADERS * self.link, self.socket)
+        return min(HEADERS * self.link, self.lanes * self.socket)
 
     @property
     def copy_of_all(self) -> float:
@@ -102,11 +105,11 @@ def allgatherv(at: Nodes, nbytes: float, private: bool = True) -> float:
     return barrier(at) + wire + copies
 
 
-def broadcast(at: Nodes, nbytes: float) -> float:
+def broadcast(at: Nodes, nbytes: float, private: bool = True) -> float:
     """Return the seconds of a broadcast."""
     if nbytes <= EAGER_BYTES:
         return barrier(at) + nbytes / at.stream
-    if at.ranks == 1:
+    if at.ranks == 1 or not private:
         return barrier(at) + ring(at, nbytes)
     rounds = math.ceil(nbytes / at.half)
     wire = rounds * (ring(at, 0) + 2 * at.step) + nbytes / at.stream

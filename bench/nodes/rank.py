@@ -2,11 +2,12 @@
 
 cobre_comm and bench.ranks are those of that interpreter, so an earlier version measures itself.
 SYSTEM is a backend of ours or `peer`. SPEC is a file with the rows, each with its numbers of rounds
-and of calls in a round. OUT is a folder, into which each rank writes its times and its host's
-bytes.
+and of calls in a round. OUT is a folder, into which each rank writes its times, the seconds of a
+core that a call took it, and its host's bytes.
 """
 
 import json
+import resource
 import socket
 import sys
 from pathlib import Path
@@ -29,7 +30,13 @@ class OurWorld:
 
         self._comm, self._max = create_communicator(), ReduceOp.MAX
         self.rank, self.size = self._comm.rank, self._comm.size
-        self.side = Ours(self._comm)
+
+    def side(self, in_region):
+        if not in_region:
+            return Ours(self._comm)
+        from bench.ranks.sides import InPlace  # an earlier version has none
+
+        return InPlace(self._comm)
 
     def slowest(self, seconds):
         found = np.empty(1)
@@ -48,7 +55,9 @@ class PeerWorld:
 
         self._mpi, self._comm = MPI, MPI.COMM_WORLD
         self.rank, self.size = self._comm.rank, self._comm.size
-        self.side = Mpi4py(MPI)
+
+    def side(self, in_region):
+        return Mpi4py(self._mpi)
 
     def slowest(self, seconds):
         return self._comm.allreduce(seconds, self._mpi.MAX)
@@ -58,20 +67,28 @@ class PeerWorld:
 
 
 def take(world, row):
-    """Return the seconds of a call in each round, and the bytes of a call on this host's cable."""
+    """Return what a call takes: seconds in each round, of this rank's core, bytes of its cable."""
     share = row["nbytes"] // (world.size if row["operation"] == "allgatherv" else 1) // 8 * 8
-    work = Work(Case(row["label"], row["operation"], share), world.side, world)
+    side = world.side(row["in_region"])
+    work = Work(Case(row["label"], row["operation"], share), side, world)
     timed(work.prepare(work.timed.warm))
     world.slowest(0.0)
-    before, samples = interface_bytes(CABLE), []
+    before, cpu_before, samples = interface_bytes(CABLE), cpu_s(), []
     for _ in range(row["rounds"]):
         block = work.prepare(row["calls"])
         world.slowest(0.0)
         samples.append(world.slowest(timed(block)) / row["calls"])
-    after, calls = interface_bytes(CABLE), row["rounds"] * row["calls"]
+    cpu, calls = cpu_s() - cpu_before, row["rounds"] * row["calls"]
+    after = interface_bytes(CABLE)
     work.verify()
     received, sent = ((b - a) / calls for a, b in zip(before, after, strict=True))
-    return {"samples_s": samples, "received": received, "sent": sent}
+    return {"samples_s": samples, "cpu_s": cpu / calls, "received": received, "sent": sent}
+
+
+def cpu_s():
+    """Return the seconds that this process has had a core."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 def main(system, spec, out):

@@ -34,11 +34,11 @@ from bench.report.text import NONE, number, table
 PAGE = Path(__file__).parents[2] / "docs" / "design" / "scale.md"
 MEASURED = Path(__file__).with_name("measured.json")
 FORMULAS = {
-    "barrier": lambda at, nbytes: barrier(at),
+    "barrier": lambda at, nbytes, private: barrier(at),
     "allgatherv": allgatherv,
     "broadcast": broadcast,
-    "sum": allreduce,
-    "sddp": lambda at, nbytes: iteration(at),
+    "sum": lambda at, nbytes, private: allreduce(at, nbytes),
+    "sddp": lambda at, nbytes, private: iteration(at, private=private),
 }
 # This machine's: all nodes share two cores, so ranks beyond them wait for their turn.
 CORES, SWITCH, ALPHA, MESSAGE = 2, 4e-6, 3e-6, 1e-6
@@ -55,11 +55,11 @@ def bench_of(nodes: int, ranks: int, rate: str) -> Nodes:
     )  # fmt: skip
 
 
-def cluster(nodes: int, ranks: int, gbits: float) -> Nodes:
+def cluster(nodes: int, ranks: int, gbits: float, lanes: int = 1) -> Nodes:
     """Return nodes of a cluster: a core for each rank, memory of a server, TCP of its kernel."""
     return Nodes(
         nodes, ranks, alpha=20e-6, message=2e-6, step=1e-6 if ranks <= 16 else 2e-6,
-        link=gbits * 1e9 / 8, socket=2.5e9, copy=8e9, memory=200e9, fold=6e9,
+        link=gbits * 1e9 / 8, socket=2.5e9, copy=8e9, memory=200e9, fold=6e9, lanes=lanes,
     )  # fmt: skip
 
 
@@ -195,7 +195,8 @@ def checked() -> str:
 
 
 def _beside(figure: dict, at: Nodes) -> str:
-    seconds = FORMULAS[figure["operation"]](at, figure["nbytes"])
+    is_private = not figure.get("in_region", False)
+    seconds = FORMULAS[figure["operation"]](at, figure["nbytes"], is_private)
     ratio = number(figure["seconds"] / seconds)
     return f"{number(1e3 * figure['seconds'])} / {number(1e3 * seconds)} = {ratio}"
 

@@ -64,6 +64,23 @@ class InRegion(Ours):
         self._regions.clear()
 
 
+class InPlace(InRegion):
+    """Calls on regions that hold what a rank sends, so that leaders move from region to region."""
+
+    def call_of(self, operation: str, arrays: Arrays | None):
+        if operation == "allgatherv" and arrays:
+            arrays.send = self._placed(arrays.send, own_block(arrays, self.comm.rank), True)
+        if operation == "broadcast" and arrays:
+            region = self.new_recv(arrays.send.size, arrays.send.dtype.type)
+            arrays.send = self._placed(arrays.send, region, self.comm.rank == 0)
+        return super().call_of(operation, arrays)
+
+    def _placed(self, data: np.ndarray, place: np.ndarray, has_data: bool) -> np.ndarray:
+        if has_data:  # ranks of a node have the region in common
+            place[:] = data
+        return place
+
+
 class Mpi4py(Private):
     """The same calls on mpi4py's COMM_WORLD."""
 

@@ -99,8 +99,13 @@ def chunk_bytes(comm, call, begin):
     givers = 0
     for rank in range(comm.size):
         givers += 1 if bytes_of(call, rank) > begin else 0
-    share = comm.nodes.half_bytes // max(givers, 1)
-    return share // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
+    return share_of_half(comm.nodes.half_bytes, givers)
+
+
+@routine
+def share_of_half(half_bytes, givers):
+    """Return the bytes of each of so many chunks that share a half."""
+    return half_bytes // max(givers, 1) // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
 
 
 @routine

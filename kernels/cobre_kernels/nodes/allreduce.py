@@ -72,8 +72,7 @@ def allreduce_body(comm, call):
 @routine
 def _reduce(comm, call):
     nodes, size_bytes = comm.nodes, contribution_bytes(call)
-    largest = max(GATHER_BYTES, nodes.eager_bytes // nodes.widest)
-    if size_bytes <= min(largest, nodes.half_bytes // comm.size):
+    if size_bytes <= gathered_bytes(nodes.widest, comm.size, nodes.eager_bytes, nodes.half_bytes):
         return _gathered(comm, call)
     if nodes.chain != 0 and is_pair(comm):
         return _chain_round(comm, call, (call.send, 0, call.recv), (0, size_bytes))
@@ -81,6 +80,12 @@ def _reduce(comm, call):
     if has_chain and chain_pays(nodes.nodes, nodes.widest, nodes.lanes_now, nodes.half_bytes):
         return _along_chain(comm, call)
     return _reduce_in_stripes(comm, call)
+
+
+@routine
+def gathered_bytes(ranks, size, eager_bytes, half_bytes):
+    """Return the largest contribution that goes to every node."""
+    return min(max(GATHER_BYTES, eager_bytes // ranks), half_bytes // size)
 
 
 @routine
@@ -115,7 +120,7 @@ def _gathered(comm, call):
 def _along_chain(comm, call):
     """Reduce chunk by chunk; all nodes have chunks of the same size."""
     nodes, node, size_bytes = comm.nodes, comm.node, contribution_bytes(call)
-    chunk_bytes = nodes.half_bytes // (nodes.widest + 1) // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
+    chunk_bytes = chain_chunk_bytes(nodes.widest, nodes.half_bytes)
     for begin in range(0, size_bytes, chunk_bytes):
         length = min(chunk_bytes, size_bytes - begin)
         half = next_half(nodes)
@@ -127,6 +132,12 @@ def _along_chain(comm, call):
         if nodes.writes != 0:
             move(call.recv + begin, result, length)
     return OK
+
+
+@routine
+def chain_chunk_bytes(ranks, half_bytes):
+    """Return the bytes of a chunk: a half has room for that of each rank here, and the result."""
+    return half_bytes // (ranks + 1) // STRIPE_LINE_BYTES * STRIPE_LINE_BYTES
 
 
 @routine

@@ -60,8 +60,7 @@ def _start(comm, call):
     Return OK, or how the verb has failed before it begins.
     """
     links, node, last = comm.links, comm.nodes.own_node, comm.nodes.nodes - 1
-    wanted = -(-call.length // CHUNKS_WANTED // LINE_BYTES) * LINE_BYTES
-    links.chunk_bytes = min(max(wanted, LEAST_PIECE_BYTES), CHUNK_BYTES)
+    links.chunk_bytes = chunk_bytes(call.length)
     chunks = -(-call.length // links.chunk_bytes)
     if is_pair(comm):
         _start_cursor(links.outgoing, chunks, 0)
@@ -70,6 +69,13 @@ def _start(comm, call):
         _start_cursor(links.outgoing, chunks * (node != last), chunks * (node != last - 1))
         _start_cursor(links.incoming, chunks * (node != 0), chunks * (node != last))
     return begin_links(comm)
+
+
+@routine
+def chunk_bytes(length):
+    """Return the bytes of a chunk of so long a payload."""
+    wanted = -(-length // CHUNKS_WANTED // LINE_BYTES) * LINE_BYTES
+    return min(max(wanted, LEAST_PIECE_BYTES), CHUNK_BYTES)
 
 
 @routine

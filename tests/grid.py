@@ -48,8 +48,8 @@ def points(usual, slow_ones=()):
 
 
 # On one node mpi and tcp are the kernels of shm, started in another way. On several, one rank of
-# each node speaks over MPI (or several do, by lanes), by its own shared memory or through sockets. The usual ones meet each
-# library, and each way, at least once.
+# each node speaks over MPI, or several do, by its own shared memory or through sockets. The usual
+# ones meet each library, and each way, at least once.
 MPI_USUAL = [
     ("mpi-mpich", 2),
     ("mpi-mpich-net:0,1", 2),

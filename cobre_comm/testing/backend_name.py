@@ -74,8 +74,9 @@ class BackendName:
         Examples
         --------
         >>> from cobre_comm.testing import BackendName
-        >>> BackendName.parse("mpi-mpich:0,1")
-        BackendName(kind='mpi', library='mpich', nodes=(0, 1), network=False, is_flat=False, leaders=1)
+        >>> name = BackendName.parse("mpi-mpich:0,0,1,1x2")
+        >>> name.library, name.nodes, name.leaders
+        ('mpich', (0, 0, 1, 1), 2)
         """
         head, colon, tail = name.partition(":")
         kind, dash, library = head.partition("-")

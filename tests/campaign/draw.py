@@ -11,7 +11,8 @@ from tests.campaign.judge import promise_of
 from tests.campaign.kinds import ENDED, KINDS, UNSAID, WHEN
 
 BACKENDS = {
-    "shm": 35, "tcp": 15, "tcp-flat": 25, "tcp:0,0,1,1": 4, "tcp:0,0,1,1x2": 4, "mpi-openmpi": 6, "mpi-mpich": 6,
+    "shm": 35, "tcp": 15, "tcp-flat": 25, "tcp:0,0,1,1": 4, "tcp:0,0,1,1x2": 4,
+    "mpi-openmpi": 6, "mpi-mpich": 6,
     "mpi-openmpi:0,0,1,1": 2, "mpi-mpich:0,0,1,1": 2, "mpi-mpich-net:0,1": 2,
     "mpi-openmpi-net": 1, "mpi-mpich-net": 1,
 }  # fmt: skip
@@ -29,7 +30,7 @@ USUAL = 10
 LIMIT_S = 8.0  # of a wait for a live rank, long after all that is promised within a second
 SHORT_S = 1.5  # longer than a busy machine keeps a rank that is well from running
 START_LIMIT_S = 3.0
-ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1", "tcp:0,0,1,1x2"),
+ON_ONE_MACHINE = {"tiny_memory": ("shm",), "unauthenticated": ("tcp", "tcp-flat", "tcp:0,0,1,1"),
                   "fifo": ("tcp", "tcp-flat")}  # fmt: skip
 # What takes from the process what an MPI itself needs.
 NOT_WITH_MPI = {"exec", "descriptors", "memory", "suspended", "tiny_memory", "full_stdout", "fifo"}

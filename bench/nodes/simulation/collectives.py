@@ -103,7 +103,7 @@ def _stripes_of(node: Node, lanes: int) -> Callable[[int, bool], Steps]:
     def lead(lane: Lane, stripe: int) -> Steps:
         yield from transfer(lane, at.ranks * stripe, at.ranks * stripe)
         yield from lane.fold(at.size * stripe)
-        yield from relay(lane, [stripe] * at.nodes)
+        yield from _send_blocks(lane, stripe)
 
     def one(chunk: int, is_first: bool) -> Steps:
         stripe = -(-chunk // (at.nodes * lanes))
@@ -127,8 +127,15 @@ def _gather(node: Node, is_first: bool, lanes: int, nbytes: int) -> Steps:
     if is_first and block <= EAGER_BYTES and lanes == 1:
         yield from _round(node, True, 1, block, None)
     else:
-        blocks = [-(-block // lanes)] * node.at.nodes
-        yield from _round(node, is_first, lanes, 0, lambda lane: relay(lane, blocks))
+        share = -(-block // lanes)
+        yield from _round(node, is_first, lanes, 0, lambda lane: _send_blocks(lane, share))
+
+
+def _send_blocks(lane: Lane, block: int) -> Steps:
+    if choices.goes_straight(lane.at, block):
+        yield from transfer(lane, block, block)
+    else:
+        yield from relay(lane, [block] * lane.at.nodes)
 
 
 def _round(

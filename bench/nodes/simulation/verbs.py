@@ -16,7 +16,8 @@ from bench.nodes.simulation.events import Steps
 
 def transfer(lane: Lane, out: int, coming: int) -> Steps:
     """Send so many bytes to every other node, and read so many from each."""
-    others = [node for node in range(lane.at.nodes) if node != lane.node.number]
+    nodes, own = lane.at.nodes, lane.node.number
+    others = [(own + step) % nodes for step in range(1, nodes)]
     left_out, left_in = dict.fromkeys(others, out), dict.fromkeys(others, coming)
     while left_out or left_in:
         has_moved = False

@@ -7,18 +7,18 @@ from typing import TypeVar
 
 from cobre_comm.backends.nodes.memory import least_buffer_bytes
 from cobre_comm.backends.nodes.node_order import NodeOrder
-from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES
 from cobre_comm.backends.split import Part
 from cobre_comm.config import MpiConfig, ShmConfig, TcpConfig
 
 STAGING_BYTES = 4 * 2**20  # of a node, where there are several
+STAGING_SHARE_BYTES = 256 * 2**10  # of each rank at least: many ranks take as many rounds as few
 
 Config = TypeVar("Config", TcpConfig, MpiConfig)
 
 
 def with_staging_buffer(config: Config, order: NodeOrder) -> Config:
     """Return a configuration whose collective buffers are large enough for the staging buffer."""
-    share = max(STAGING_BYTES // len(order.here), SMALLEST_BUFFER_BYTES)
+    share = max(STAGING_BYTES // len(order.here), STAGING_SHARE_BYTES)
     wanted = max(config.buffer_bytes or share, least_buffer_bytes(order))
     return dataclasses.replace(config, buffer_bytes=wanted)
 

@@ -92,15 +92,14 @@ def gathered_bytes(ranks, size, eager_bytes, half_bytes):
 def chain_pays(nodes, ranks, lanes, half_bytes):
     """Tell whether a large payload takes less time along a chain than by stripes.
 
-    Times are in those of the payload on a link, for which a rank that folds it takes half as long.
-    Each chunk fills the chain anew, which the chunk before it hides by half: so it was measured
-    (docs/design/scale.md). More ranks on a node leave room for shorter chunks. Lanes share a link,
-    and fold at the same time.
+    Times are in those of a lane's share on a link, for which a rank that folds it takes half as
+    long. Each chunk fills the chain anew, which the chunk before it hides by half: so it was
+    measured (docs/design/scale.md). More ranks on a node, and more lanes, leave room for shorter
+    chunks.
     """
-    folds = ranks / 2 / lanes
     pieces = max(half_bytes / (ranks + 1) / lanes / LEAST_PIECE_BYTES, 1.0)
-    chain = min(nodes - 1, 2) + (nodes - 1) * (2.0 + folds) / (2.0 * pieces)
-    stripes = (ranks + 1) * (nodes - 1) / nodes + folds
+    chain = min(nodes - 1, 2) + (nodes - 1) * (2.0 + ranks / 2) / (2.0 * pieces)
+    stripes = (ranks + 1) * (nodes - 1) / nodes + ranks / 2
     return chain < stripes
 
 

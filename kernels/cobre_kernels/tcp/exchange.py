@@ -64,7 +64,9 @@ def alltoallv_kernel(comm, call):
         if node != own:
             _set_recv(comm, node, STRIPE, call.recv + nodes.recv_at[node], nodes.recv_bytes[node])
             _set_send(comm, node, STRIPE, call.send + nodes.send_at[node], nodes.send_bytes[node])
-    move(call.recv + nodes.recv_at[own], call.send + nodes.send_at[own], nodes.send_bytes[own])
+    target, source = call.recv + nodes.recv_at[own], call.send + nodes.send_at[own]
+    if target != source:  # else a part of an allgatherv, which is there already
+        move(target, source, nodes.send_bytes[own])
     return run_alone(comm.links.transfer, comm)
 
 
@@ -94,7 +96,8 @@ def transfer_kernel(comm):
     outcome, activity = OK, MORE
     while outcome == OK and activity & MORE:
         activity = NO_MORE
-        for node in range(comm.nodes.nodes):
+        for step in range(comm.nodes.nodes):  # from the next one on: not all begin with the same
+            node = (comm.nodes.own_node + step) % comm.nodes.nodes
             moved = _send(comm, node)
             if moved >= 0:
                 activity |= moved

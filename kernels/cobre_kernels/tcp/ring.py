@@ -5,6 +5,9 @@ byte, without waiting for the end of a block. So every link carries each block a
 links are busy at the same time. A payload that lies on one node alone (a broadcast) becomes a
 pipelined chain. The leaders have agreed on all lengths before.
 
+Short blocks go straight to every leader instead (:func:`goes_straight`): as many bytes, and one hop
+for all. Long ones do not, because a switch may not have room for what all send to one at once.
+
 Sources: the ring allgather of Chan, Heimlich, Purkayastha, van de Geijn, "Collective
 communication: theory, practice, and experience", 2007, section 4.3, cut through instead of stored
 and forwarded.
@@ -12,9 +15,10 @@ and forwarded.
 
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.status import OK
-from cobre_kernels.machine.kernel import kernel
+from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.nodes.verbs import Cast, Gather
+from cobre_kernels.nodes.records import set_recv, set_send
+from cobre_kernels.nodes.verbs import Cast, Gather, Scatter
 from cobre_kernels.nodes.waiting import end_verb
 from cobre_kernels.tcp.frame import is_prefix, write_prefix
 from cobre_kernels.tcp.links import next_node, previous_node
@@ -31,16 +35,38 @@ from cobre_kernels.tcp.progress.waiting import begin_links
 from cobre_kernels.tcp.tags import BLOCK
 
 FRAME_BYTES = 2**30  # payload of a frame; a longer one is split
+STRAIGHT_BYTES = 64 * 1024  # of a block; of sixteen nodes, a megabyte at once to each
 SYSCALL_BYTES = 512 * 1024  # so that sending and receiving take turns
 
 
 @kernel(COMM, Gather)
 def allgatherv_kernel(comm, call):
-    """Relay the block of every node."""
+    """Relay the block of every node, or send them straight."""
     nodes = comm.nodes
+    longest = 0
+    for node in range(nodes.nodes):
+        longest = max(longest, nodes.block_bytes[node])
+    if goes_straight(nodes.nodes, longest):
+        return _send_straight(comm, call)
     for node in range(nodes.nodes):
         _set_block(comm, node, call.buffer + nodes.block_at[node], nodes.block_bytes[node])
     return _relay(comm)
+
+
+@routine
+def goes_straight(nodes, block_bytes):
+    """Tell whether the blocks of so many nodes go straight, by the longest of them."""
+    return nodes > 2 and block_bytes <= STRAIGHT_BYTES
+
+
+@routine
+def _send_straight(comm, call):
+    nodes = comm.nodes
+    own_bytes, own_at = nodes.block_bytes[nodes.own_node], nodes.block_at[nodes.own_node]
+    for node in range(nodes.nodes):
+        set_send(nodes, node, own_bytes, own_at)
+        set_recv(nodes, node, nodes.block_bytes[node], nodes.block_at[node])
+    return run(nodes.alltoallv, comm, Scatter(call.buffer, call.buffer))
 
 
 @kernel(COMM, Cast)

@@ -43,7 +43,8 @@ class Cluster:
         self.clock = Clock()
         self.random = random.Random(self.network.seed)
         self.cores = Servers(self.clock, cores) if cores else None
-        self.cables = [Cable(self.clock, HEADERS * at.link) for _ in self.simulated]
+        speed, burst = HEADERS * at.link, self.network.burst_bytes
+        self.cables = [Cable(self.clock, speed, burst) for _ in self.simulated]
         self.nodes = [Node(self, number) for number in self.simulated]
         self._streams: dict[tuple[int, int, int], Stream] = {}
 

@@ -9,7 +9,7 @@ from bench.nodes.simulation.chain import Chain
 from bench.nodes.simulation.choices import EAGER_BYTES, HEADER_BYTES
 from bench.nodes.simulation.cluster import Lane, Node
 from bench.nodes.simulation.events import Steps
-from bench.nodes.simulation.verbs import relay, transfer
+from bench.nodes.simulation.verbs import relay, to_all
 
 MOST_ROUNDS = 32  # that are simulated; later ones take as long as the last half of these
 
@@ -41,7 +41,7 @@ def allgatherv(node: Node, nbytes: int, givers: int, private: bool) -> Steps:
         yield from _gather(node, is_first, lanes, round_bytes)
         yield from node.copy(round_bytes)
 
-    yield from _repeat(node, rounds, one)
+    yield from repeat(node, rounds, one)
 
 
 def broadcast(node: Node, nbytes: int, private: bool) -> Steps:
@@ -65,7 +65,7 @@ def broadcast(node: Node, nbytes: int, private: bool) -> Steps:
         if copies:
             yield from node.copy(round_bytes)
 
-    yield from _repeat(node, rounds, one)
+    yield from repeat(node, rounds, one)
 
 
 def allreduce(node: Node, nbytes: int) -> Steps:
@@ -80,10 +80,10 @@ def allreduce(node: Node, nbytes: int) -> Steps:
     elif at.size == 2:
         yield from _round(node, True, 1, 0, lambda lane: Chain(lane, nbytes).steps())
     elif choices.goes_along_chain(at, lanes):
-        yield from _repeat(node, choices.rounds_of_chain(at, nbytes), _chain_of(node, lanes))
+        yield from repeat(node, choices.rounds_of_chain(at, nbytes), _chain_of(node, lanes))
     else:
         rounds = choices.rounds_of_stripes(at, nbytes, lanes)
-        yield from _repeat(node, rounds, _stripes_of(node, lanes))
+        yield from repeat(node, rounds, _stripes_of(node, lanes))
 
 
 def _chain_of(node: Node, lanes: int) -> Callable[[int, bool], Steps]:
@@ -101,7 +101,7 @@ def _stripes_of(node: Node, lanes: int) -> Callable[[int, bool], Steps]:
     at = node.at
 
     def lead(lane: Lane, stripe: int) -> Steps:
-        yield from transfer(lane, at.ranks * stripe, at.ranks * stripe)
+        yield from to_all(lane, at.ranks * stripe)
         yield from lane.fold(at.size * stripe)
         yield from relay(lane, [stripe] * at.nodes)
 
@@ -138,7 +138,7 @@ def _round(
 
     def lead(lane: Lane) -> Steps:
         if is_first:
-            yield from transfer(lane, HEADER_BYTES + payload, HEADER_BYTES + payload)
+            yield from to_all(lane, HEADER_BYTES + payload)
         if data is not None:
             yield from data(lane)
 
@@ -147,7 +147,7 @@ def _round(
     yield from node.step()
 
 
-def _repeat(node: Node, rounds: Sequence[int], one: Callable[[int, bool], Steps]) -> Steps:
+def repeat(node: Node, rounds: Sequence[int], one: Callable[[int, bool], Steps]) -> Steps:
     """Go through rounds. Of many alike, most are counted: they take as long as those before."""
     clock, counted, began = node.cluster.clock, max(len(rounds) - MOST_ROUNDS - 1, 0), 0.0
     for number, nbytes in enumerate(rounds[: len(rounds) - 1 - counted]):

@@ -14,13 +14,18 @@ from bench.nodes.simulation.cluster import Lane
 from bench.nodes.simulation.events import Steps
 
 
-def transfer(lane: Lane, out: int, coming: int) -> Steps:
-    """Send so many bytes to every other node, and read so many from each."""
+def to_all(lane: Lane, nbytes: int) -> Steps:
+    """Send so many bytes to every other node, and read as many from each."""
     others = [node for node in range(lane.at.nodes) if node != lane.node.number]
-    left_out, left_in = dict.fromkeys(others, out), dict.fromkeys(others, coming)
+    yield from transfer(lane, dict.fromkeys(others, nbytes), dict.fromkeys(others, nbytes))
+
+
+def transfer(lane: Lane, left_out: dict[int, int], left_in: dict[int, int]) -> Steps:
+    """Send to each node the bytes that are left for it, and read those that it sends."""
+    nodes = sorted({*left_out, *left_in})
     while left_out or left_in:
         has_moved = False
-        for node in others:
+        for node in nodes:
             if node in left_out:
                 yield from lane.send(node, left_out[node])
                 has_moved |= _count(left_out, node, lane.count)

@@ -8,13 +8,13 @@ import pytest
 from bench.nodes import simulate
 from bench.nodes.figures import least_bytes
 from bench.nodes.model import HEADERS, Nodes
-from bench.nodes.scale import cluster
 from bench.nodes.simulate import POINTS_BYTES, seconds_of
 from bench.nodes.simulation import collectives
 from bench.nodes.simulation.choices import with_half
 from bench.nodes.simulation.cluster import Cluster
 from bench.nodes.simulation.network import SEGMENT_BYTES, Network
 from bench.nodes.simulation.verbs import to_all
+from bench.nodes.terms import cluster
 
 MB = 1_000_000
 LARGE = [

@@ -38,7 +38,7 @@ class Cluster:
         are_alike: bool = False,
     ) -> None:
         self.at, self.network, self.are_alike = at, network or Network(), are_alike
-        if are_alike and (self.network.has_noise or cores):
+        if are_alike and (not self.network.is_ideal or cores):
             raise ValueError("nodes with noise, or on the same cores, are not alike")
         self.clock = Clock()
         self.random = random.Random(self.network.seed)

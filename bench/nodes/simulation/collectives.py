@@ -11,7 +11,7 @@ from bench.nodes.simulation.cluster import Lane, Node
 from bench.nodes.simulation.events import Steps
 from bench.nodes.simulation.verbs import relay, to_all
 
-MOST_ROUNDS = 32  # that are simulated; later ones take as long as the last half of these
+MOST_ROUNDS = 16  # that are simulated; later ones take as long as the last half of these
 
 
 def barrier(node: Node) -> Steps:

@@ -112,9 +112,7 @@ class _Tree:
         parent, children = links_of(nodes)[mirror(own)]
         self._parent = None if parent is None else mirror(parent)
         self._children = [mirror(child) for child in children]
-        self._pieces = [
-            min(CHUNK_BYTES, nbytes - begin) for begin in range(0, nbytes, CHUNK_BYTES)
-        ]
+        self._pieces = [min(CHUNK_BYTES, nbytes - begin) for begin in range(0, nbytes, CHUNK_BYTES)]
         self._reduced, self._has_reduced = 0, Signal()
 
     def steps(self) -> Steps:

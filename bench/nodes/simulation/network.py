@@ -46,8 +46,9 @@ class Network:
     seed: int = 0
 
     @property
-    def has_noise(self) -> bool:
-        return self.jitter > 0 or self.late > 0
+    def is_ideal(self) -> bool:
+        """Whether nodes that do the same end at the same time."""
+        return self.jitter == 0 and self.late == 0 and self.port_bytes == math.inf
 
 
 class Cable:

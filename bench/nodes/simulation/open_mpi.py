@@ -22,9 +22,8 @@ HAN_SEGMENT_BYTES = 64 * 1024
 CHAIN_BYTES = 8 * 1024  # that libnbc passes on at once, for such a segment
 
 
-def allgatherv(node: Node, nbytes: int, givers: int) -> Steps:
+def allgatherv(node: Node, nbytes: int) -> Steps:
     """Gather so many bytes from all ranks together. The rule takes the mean of all blocks."""
-    del givers  # blocks of others are empty, but are sent likewise
     block = nbytes / node.at.size
     yield from _bruck(node, block) if block < BRUCK_BYTES else _neighbours(node, block)
 

@@ -119,7 +119,7 @@ NOISE = [
     ("messages late by 20 µs, mean", Network(jitter=20e-6, seed=1)),
     ("a rank of each node late by 100 µs, mean", Network(late=100e-6, seed=1)),
     ("a rank of each node late by 1 ms, mean", Network(late=1e-3, seed=1)),
-    ("ports with 64 KiB, 5 ms until what is lost comes again", Network(port_bytes=2**16, retry=5e-3)),
+    ("ports with 64 KiB, what is lost comes 5 ms later", Network(port_bytes=2**16, retry=5e-3)),
 ]  # fmt: skip
 DISTURBED = [
     ("barrier", "barrier", 0, True),
@@ -166,8 +166,8 @@ SLOW = {"compared": compared}
 def filled(text: str, tables: dict = FAST) -> str:
     """Return the page with some of its tables made anew."""
     return re.sub(
-        r"(<!-- model (\w+) -->\n)(.*?)\n(<!-- end -->)",
-        lambda mark: f"{mark[1]}{tables[mark[2]]() if mark[2] in tables else mark[3]}\n{mark[4]}",
+        r"(<!-- model (\w+) -->\n)(.*?)(<!-- end -->)",
+        lambda mark: f"{mark[1]}{tables[mark[2]]()}\n{mark[4]}" if mark[2] in tables else mark[0],
         text,
         flags=re.DOTALL,
     )

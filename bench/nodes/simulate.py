@@ -65,9 +65,11 @@ def seconds_of(
 def seconds_of_other(name: str, operation: str, nbytes: int, at: Nodes) -> float:
     """Return the seconds of another library's algorithm; its name is one of ``OTHERS``."""
     if operation == "sddp":
-        points, cuts = (OTHERS["sddp"][name](count, at) for count in (POINTS_BYTES, CUTS_BYTES))
+        points, cuts = (
+            OTHERS["sddp"][name](count, with_half(at)) for count in (POINTS_BYTES, CUTS_BYTES)
+        )
         return points + (STAGES - 1) * cuts  # two sums of a few bytes are left out
-    return OTHERS[operation][name](nbytes, at)
+    return OTHERS[operation][name](nbytes, with_half(at))
 
 
 def _of_all(body: Callable[..., Steps], *words: int) -> Callable[[int, Nodes], float]:
@@ -93,6 +95,7 @@ def _best_of_nccl(nbytes: int, at: Nodes) -> float:
 CHANNELS = 4
 OTHERS: dict[str, dict[str, Callable[[int, Nodes], float]]] = {
     "sddp": {
+        "... with blocks sent directly": _of_one(collectives.allgatherv_directly),
         "Open MPI": _of_one(open_mpi.allgatherv),
         "NCCL, 1 channel": _of_one(nccl.allgatherv, 1),
         "NCCL, 4 channels": _of_one(nccl.allgatherv, CHANNELS),

@@ -120,7 +120,6 @@ def _chain(lane: Lane, nbytes: int) -> Steps:
 
 def rabenseifner(node: Node, nbytes: int) -> Steps:
     """Reduce without han: halve vectors among the ranks of a node, then between nodes; and back."""
-    at = node.at
     yield from _both_ways(node, nbytes, folds=True)
     yield from _both_ways(node, nbytes, folds=False)
 

@@ -132,7 +132,7 @@ def chain(at: Nodes, nbytes: float) -> float:
     chunk = min(at.half // (at.ranks + 1), nbytes)
     rounds = math.ceil(nbytes / chunk)
     piece = min(max(chunk / PIECES, PIECE_BYTES[0]), PIECE_BYTES[1], chunk)
-    folding = at.ranks * piece / at.fold
+    folding = at.ranks * piece / (at.fold * at.lanes)
     stage = max(piece / at.stream * (1 if at.nodes == 2 else 2), folding)
     first = (at.nodes - 1) * (2 * (at.alpha + at.message + piece / at.stream) + folding)
     rest = (chunk / piece - 1) * stage
@@ -146,7 +146,7 @@ def stripes(at: Nodes, nbytes: float) -> float:
     crossing = (at.ranks + 1) * nbytes * (at.nodes - 1) / at.nodes / at.stream
     scatter = at.alpha + 2 * (at.nodes - 1) * at.message
     copies = (at.ranks > 1) * 2 * nbytes / at.copy_of_all
-    folding = at.ranks * nbytes / at.fold
+    folding = at.ranks * nbytes / (at.fold * at.lanes)
     each = scatter + ring(at, 0) + 2 * at.step
     return barrier(at) + rounds * each + crossing + copies + folding
 

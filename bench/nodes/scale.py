@@ -3,32 +3,25 @@
     python -m bench.nodes.scale
 
 What was measured on this machine is in measured.json, made by
-`python -m bench.nodes --file bench/nodes/measured.json`; all else is computed.
+`python -m bench.nodes --file bench/nodes/measured.json`; all else is simulated, or computed.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from bench.nodes import figures
-from bench.nodes.figures import Figures, bits_per_s
-from bench.nodes.model import (
-    HEADERS,
-    Nodes,
-    allgatherv,
-    allreduce,
-    barrier,
-    broadcast,
-    chain,
-    iteration,
-    ring,
-    stripes,
-)
+from bench.nodes.figures import Figures, least_bytes
+from bench.nodes.limits import limits
+from bench.nodes.model import HEADERS, Nodes, allgatherv, allreduce, barrier, broadcast, iteration
+from bench.nodes.simulate import CUTS_BYTES, OTHERS, seconds_of, seconds_of_other
+from bench.nodes.simulation.choices import with_half
+from bench.nodes.simulation.network import Network
+from bench.nodes.terms import CORES, GBITS, SHAPED, bench_of, cluster
+from bench.ranks.work import SDDP_BYTES
 from bench.report.text import NONE, number, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "design" / "scale.md"
@@ -40,184 +33,150 @@ FORMULAS = {
     "sum": lambda at, nbytes, private: allreduce(at, nbytes),
     "sddp": lambda at, nbytes, private: iteration(at, private=private),
 }
-# This machine's: all nodes share two cores, so ranks beyond them wait for their turn.
-CORES, SWITCH, ALPHA, MESSAGE = 2, 4e-6, 3e-6, 1e-6
-SOCKET, COPY, FOLD = 1.0e9, 6e9, 3e9
-
-
-def bench_of(nodes: int, ranks: int, rate: str) -> Nodes:
-    """Return the nodes of `python -m bench.nodes`, on this machine."""
-    turns = max(1.0, nodes * ranks / CORES)
-    busy = max(1.0, nodes / CORES)
-    return Nodes(
-        nodes, ranks, ALPHA * busy, MESSAGE * busy, SWITCH * turns, bits_per_s(rate) / 8,
-        SOCKET / busy, COPY / turns, COPY * CORES / nodes, FOLD / busy,
-    )  # fmt: skip
-
-
-def cluster(nodes: int, ranks: int, gbits: float, lanes: int = 1) -> Nodes:
-    """Return nodes of a cluster: a core for each rank, memory of a server, TCP of its kernel."""
-    return Nodes(
-        nodes, ranks, alpha=20e-6, message=2e-6, step=1e-6 if ranks <= 16 else 2e-6,
-        link=gbits * 1e9 / 8, socket=2.5e9, copy=8e9, memory=200e9, fold=6e9, lanes=lanes,
-    )  # fmt: skip
-
-
-LAYOUTS = [(16, 1), (16, 64), (256, 128)]
-GBITS = [25, 100]
-
-
-def predictions() -> str:
-    """Return the table of predicted times on a cluster, in ms."""
-    rows = [
-        ("barrier", barrier),
-        ("allreduce 32 B", lambda at: allreduce(at, 32)),
-        ("allreduce 1 MB", lambda at: allreduce(at, 1e6)),
-        ("allreduce 16 MB", lambda at: allreduce(at, 16e6)),
-        ("broadcast 64 MB", lambda at: broadcast(at, 64e6)),
-        ("allgatherv 64 MB", lambda at: allgatherv(at, 64e6)),
-        ("SDDP iteration, 587 MB", iteration),
-        ("... into regions", lambda at: iteration(at, private=False)),
-        ("... by leaders that fill a cable", lambda at: iteration(_filling(at), private=False)),
-        ("ten times that", lambda at: iteration(at, 10.0)),
-        ("... into regions", lambda at: iteration(at, 10.0, private=False)),
-    ]
-    places = [(layout, gbits) for layout in LAYOUTS for gbits in GBITS]
-    header = ["ms", *(f"{n} x {k}, {g} Gb/s" for (n, k), g in places)]
-    cells = [
-        [label, *(number(1e3 * formula(cluster(n, k, g))) for (n, k), g in places)]
-        for label, formula in rows
-    ]
-    return table(header, cells)
-
-
-def _filling(at: Nodes) -> Nodes:
-    return replace(at, socket=at.link)
-
-
-def limits() -> str:
-    """Return the table of the numbers up to which a choice is right, at 25 and 100 Gb/s."""
-    rows = []
-    for choice, unit, number_of in LIMITS:
-        found = [number_of(gbits) for gbits in GBITS]
-        rows.append([choice, unit, *(number(each) if each else "never" for each in found)])
-    return table(["choice", "is right up to", *(f"{g} Gb/s" for g in GBITS)], rows, 2)
-
-
-def _last(holds, values) -> float:
-    """Return the last value before the first that no longer holds; 0 if all do."""
-    before = None
-    for value in values:
-        if not holds(value):
-            return before or value
-        before = value
-    return 0
-
-
-def _mesh(gbits: float) -> float:
-    """Return the largest number of nodes for which all to all beats log2(nodes) rounds in pairs."""
-
-    def holds(nodes: int) -> bool:
-        at = cluster(nodes, 1, gbits)
-        return 2 * (nodes - 1) * at.message <= (math.log2(nodes) - 1) * at.alpha
-
-    return _last(holds, range(8, 4096))
-
-
-def _ring_of_pieces(gbits: float) -> float:
-    """Return the largest number of nodes for which the hops of a ring take less than its bytes."""
-
-    def holds(nodes: int) -> bool:
-        at = cluster(nodes, 64, gbits)
-        return ring(at, 0) <= at.half / at.stream
-
-    return _last(holds, range(2, 4096))
-
-
-def _chain(gbits: float) -> float:
-    """Return the largest number of ranks on each of 16 nodes for which chain beats stripes."""
-
-    def holds(ranks: int) -> bool:
-        at = cluster(16, ranks, gbits)
-        return chain(at, 16e6) <= stripes(at, 16e6)
-
-    return _last(holds, range(2, 257))
-
-
-def _folding(gbits: float) -> float:
-    """Return the number of ranks whose contributions a leader folds while two payloads pass."""
-    at = cluster(16, 1, gbits)
-    return 2 * at.fold / at.stream
-
-
-def _copying(gbits: float) -> float:
-    """Return the number of ranks that can copy a payload out while it crosses the cable."""
-    at = cluster(16, 1, gbits)
-    return at.memory / at.stream
-
-
-def _eager(gbits: float) -> float:
-    """Return the KiB up to which a root that sends to all is faster than the ring."""
-    at = cluster(16, 1, gbits)
-    return (at.alpha + at.message) * at.stream * (at.nodes - 1) / (at.nodes - 2) / 1024
-
-
-LIMITS = [
-    ("eager broadcast", "KiB", _eager),
-    ("mesh: a barrier of all to all", "nodes", _mesh),
-    ("staging buffer, for a ring", "nodes", _ring_of_pieces),
-    ("chain, with that staging buffer", "ranks a node", _chain),
-    ("one leader folds", "ranks a node", _folding),
-    ("each rank copies all out", "ranks a node", _copying),
-    (
-        "one leader, one thread",
-        "Gb/s of a cable",
-        lambda gbits: cluster(2, 1, gbits).socket * 8e-9 / HEADERS,
-    ),
+LAYOUTS = [(16, 64), (256, 128)]
+LANES = {25: 2, 100: 8}  # that fill a cable
+PLACES = [
+    cluster(16, 64, 25), cluster(16, 64, 25, LANES[25]), cluster(16, 64, 100, LANES[100]),
+    cluster(256, 128, 25, LANES[25]), cluster(256, 128, 100, LANES[100]),
+]  # fmt: skip
+MB = 1_000_000
+ROWS = [
+    # label, operation, bytes, whether into private memory
+    ("barrier", "barrier", 0, True),
+    ("allreduce 32 B", "sum", 32, True),
+    ("allreduce 16 MB", "sum", 16 * MB, True),
+    ("allgatherv 64 MB", "allgatherv", 64 * MB, True),
+    ("... into regions", "allgatherv", 64 * MB, False),
+    ("SDDP iteration", "sddp", SDDP_BYTES, True),
+    ("... into regions", "sddp", SDDP_BYTES, False),
 ]
 
 
+def wire(at: Nodes, operation: str, nbytes: int) -> float:
+    """Return the seconds that the cables need at least."""
+    return least_bytes(operation, nbytes, at.nodes, at.ranks) / (HEADERS * at.link)
+
+
 def checked() -> str:
-    """Return the table of measured times beside those of the formulas, for this machine."""
+    """Return the table of measured times, and how they compare with simulated ones."""
     measured = json.loads(MEASURED.read_text())["figures"]
     ours = [each for each in measured if each["system"] == "tcp" and not each["delay"]]
     layouts = sorted({(each["rate"], each["nodes"], each["ranks"]) for each in ours})
-    labels = list(dict.fromkeys(each["label"] for each in ours))
     rows = []
-    for rate, nodes, ranks in layouts:
-        cells = [f"{nodes} x {ranks}, {rate}"]
-        for label in labels:
-            found = [e for e in ours if (e["rate"], e["nodes"], e["ranks"], e["label"])
-                     == (rate, nodes, ranks, label)]  # fmt: skip
-            cells.append(_beside(found[0], bench_of(nodes, ranks, rate)) if found else NONE)
-        rows.append(cells)
-    return table(["ms", *labels], rows)
+    for label in dict.fromkeys(each["label"] for each in ours):
+        found = {(e["rate"], e["nodes"], e["ranks"]): e for e in ours if e["label"] == label}
+        rows.append([label, *(_beside(found.get(layout)) for layout in layouts)])
+    return table(["ms", *(f"{n} x {k}, {rate}" for rate, n, k in layouts)], rows)
 
 
-def _beside(figure: dict, at: Nodes) -> str:
-    is_private = not figure.get("in_region", False)
-    seconds = FORMULAS[figure["operation"]](at, figure["nbytes"], is_private)
-    ratio = number(figure["seconds"] / seconds)
-    return f"{number(1e3 * figure['seconds'])} / {number(1e3 * seconds)} = {ratio}"
+def _beside(figure: dict | None) -> str:
+    if figure is None:
+        return NONE
+    at = bench_of(figure["nodes"], figure["ranks"], figure["rate"])
+    seconds = seconds_of(
+        figure["operation"], figure["nbytes"], at, private=not figure.get("in_region", False),
+        network=SHAPED, cores=CORES,
+    )  # fmt: skip
+    return f"{number(1e3 * figure['seconds'])} ({number(figure['seconds'] / seconds)})"
 
 
-TABLES = {"checked": checked, "predictions": predictions, "limits": limits}
+def predictions() -> str:
+    """Return the table of simulated times on clusters, in ms."""
+    rows = [
+        [
+            label,
+            *(number(1e3 * seconds_of(operation, nbytes, at, private=private)) for at in PLACES),
+        ]
+        for label, operation, nbytes, private in ROWS
+    ]
+    ratios = [seconds_of("sddp", 0, at, private=False) / wire(at, "sddp", SDDP_BYTES)
+              for at in PLACES]  # fmt: skip
+    rows.append(["... / least time of the wire", *map(number, ratios)])
+    return table(["ms", *map(_with_lanes, PLACES)], rows)
 
 
-def filled(text: str) -> str:
-    """Return the page with its tables made anew."""
+def _named(at: Nodes) -> str:
+    return f"{at.nodes} x {at.ranks}, {at.link * 8e-9:.0f} Gb/s"
+
+
+def _with_lanes(at: Nodes) -> str:
+    return f"{_named(at)}, {at.lanes} lane{'s' * (at.lanes > 1)}"
+
+
+def formulas() -> str:
+    """Return the table of times by formulas, divided by simulated ones."""
+    rows = []
+    for label, operation, nbytes, private in ROWS:
+        times = [seconds_of(operation, nbytes, at, private=private) for at in PLACES]
+        ratios = [FORMULAS[operation](with_half(at), nbytes, private) / seconds
+                  for at, seconds in zip(PLACES, times, strict=True)]  # fmt: skip
+        rows.append([label, *map(number, ratios)])
+    return table(["formula / simulation", *map(_with_lanes, PLACES)], rows)
+
+
+NOISE = [
+    ("none", Network()),
+    ("messages late by 20 µs, mean", Network(jitter=20e-6, seed=1)),
+    ("a rank of each node late by 100 µs, mean", Network(late=100e-6, seed=1)),
+    ("a rank of each node late by 1 ms, mean", Network(late=1e-3, seed=1)),
+    ("ports with 64 KiB, what is lost comes 5 ms later", Network(port_bytes=2**16, retry=5e-3)),
+]  # fmt: skip
+DISTURBED = [
+    ("barrier", "barrier", 0, True),
+    ("allgatherv 128 KB, eager", "allgatherv", 128_000, True),
+    ("allgatherv 3.2 MB into regions", "allgatherv", CUTS_BYTES, False),
+    ("allreduce 1 MB", "sum", MB, True),
+]
+
+
+def noise() -> str:
+    """Return the table of times on a network with noise, in ms."""
+    at = cluster(16, 64, 100, LANES[100])
+    rows = [
+        [name, *(number(1e3 * seconds_of(operation, nbytes, at, private=private, network=network))
+                 for _, operation, nbytes, private in DISTURBED)]
+        for name, network in NOISE
+    ]  # fmt: skip
+    return table([f"ms, {_named(at)}, {at.lanes} lanes", *(row[0] for row in DISTURBED)], rows)
+
+
+def compared() -> str:
+    """Return the table of our times beside those of other algorithms, in ms; takes a minute."""
+    places = [cluster(n, k, gbits, LANES[gbits]) for n, k in LAYOUTS for gbits in GBITS]
+    rows = []
+    for operation, name in (("sddp", "SDDP"), ("sum", "allreduce 16 MB")):
+        nbytes = SDDP_BYTES if operation == "sddp" else 16 * MB
+        rows.append([name, "the wire", *(wire(at, operation, nbytes) for at in places)])
+        rows.append([name, "ours", *(seconds_of(operation, nbytes, at) for at in places)])
+        if operation == "sddp":
+            regions = (seconds_of(operation, nbytes, at, private=False) for at in places)
+            rows.append([name, "ours, into regions", *regions])
+        for other in OTHERS[operation]:
+            times = (seconds_of_other(other, operation, nbytes, at) for at in places)
+            rows.append([name, other, *times])
+    cells = [[*row[:2], *(number(1e3 * seconds) for seconds in row[2:])] for row in rows]
+    return table(["ms", "", *map(_named, places)], cells, 2)
+
+
+FAST = {"checked": checked, "predictions": predictions, "formulas": formulas, "noise": noise,
+        "limits": limits}  # fmt: skip
+SLOW = {"compared": compared}
+
+
+def filled(text: str, tables: dict = FAST) -> str:
+    """Return the page with some of its tables made anew."""
     return re.sub(
-        r"(<!-- model (\w+) -->\n).*?(<!-- end -->)",
-        lambda mark: f"{mark[1]}{TABLES[mark[2]]()}\n{mark[3]}",
+        r"(<!-- model (\w+) -->\n)(.*?)(<!-- end -->)",
+        lambda mark: f"{mark[1]}{tables[mark[2]]()}\n{mark[4]}" if mark[2] in tables else mark[0],
         text,
         flags=re.DOTALL,
     )
 
 
 def main() -> None:
-    for page, fill in ((PAGE, filled), (figures.PAGE, Figures(MEASURED).filled)):
-        page.write_text(fill(page.read_text()))
-        sys.stdout.write(f"{page}\n")
+    PAGE.write_text(filled(PAGE.read_text(), FAST | SLOW))
+    figures.PAGE.write_text(Figures(MEASURED).filled(figures.PAGE.read_text()))
+    sys.stdout.write(f"{PAGE}\n{figures.PAGE}\n")
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from functools import cache, partial
 
 from bench.nodes.model import Nodes
-from bench.nodes.simulation import collectives
+from bench.nodes.simulation import collectives, nccl, open_mpi
 from bench.nodes.simulation.choices import gathers_all, goes_along_chain, lanes_of, with_half
 from bench.nodes.simulation.cluster import Cluster, Node
 from bench.nodes.simulation.events import Steps
 from bench.nodes.simulation.network import Network
+from bench.nodes.terms import cluster
 from bench.ranks.work import CUT_BYTES, POINT, STAGES, TRAJECTORIES
 
 POINTS_BYTES = STAGES * TRAJECTORIES * POINT * 8
@@ -61,6 +62,52 @@ def seconds_of(
     return points + (STAGES - 1) * cuts + bounds
 
 
+def seconds_of_other(name: str, operation: str, nbytes: int, at: Nodes) -> float:
+    """Return the seconds of another library's algorithm; its name is one of ``OTHERS``."""
+    if operation == "sddp":
+        points, cuts = (
+            OTHERS["sddp"][name](count, with_half(at)) for count in (POINTS_BYTES, CUTS_BYTES)
+        )
+        return points + (STAGES - 1) * cuts  # two sums of a few bytes are left out
+    return OTHERS[operation][name](nbytes, with_half(at))
+
+
+def _of_all(body: Callable[..., Steps], *words: int) -> Callable[[int, Nodes], float]:
+    """Return a function of bytes and terms: the seconds of an algorithm in which nodes differ."""
+    return lambda nbytes, at: Cluster(at).seconds(lambda node: body(node, nbytes, *words))
+
+
+def _of_one(body: Callable[..., Steps], *words: int) -> Callable[[int, Nodes], float]:
+    """Return such a function, of an algorithm in which nodes are alike."""
+    return lambda nbytes, at: Cluster(at, are_alike=True).seconds(
+        lambda node: body(node, nbytes, *words)
+    )
+
+
+def _best_of_nccl(nbytes: int, at: Nodes) -> float:
+    ways = (
+        _of_one(nccl.ring_allreduce, CHANNELS),
+        _of_all(nccl.tree_allreduce, CHANNELS),
+    )
+    return min(way(nbytes, at) for way in ways)
+
+
+CHANNELS = 4
+OTHERS: dict[str, dict[str, Callable[[int, Nodes], float]]] = {
+    "sddp": {
+        "... with blocks sent directly": _of_one(collectives.allgatherv_directly),
+        "Open MPI": _of_one(open_mpi.allgatherv),
+        "NCCL, 1 channel": _of_one(nccl.allgatherv, 1),
+        "NCCL, 4 channels": _of_one(nccl.allgatherv, CHANNELS),
+    },
+    "sum": {
+        "Open MPI": _of_all(open_mpi.allreduce),
+        "Open MPI without han": _of_one(open_mpi.rabenseifner),
+        "NCCL, 4 channels": _best_of_nccl,
+    },
+}
+
+
 @cache
 def _seconds(
     operation: str,
@@ -77,7 +124,7 @@ def _seconds(
         "broadcast": lambda node: collectives.broadcast(node, nbytes, private),
         "sum": lambda node: collectives.allreduce(node, nbytes),
     }
-    are_alike = not (_differ(operation, nbytes, at) or network.has_noise or cores)
+    are_alike = not (_differ(operation, nbytes, at) or cores) and network.is_ideal
     return Cluster(at, network, cores, are_alike).seconds(bodies[operation])
 
 
@@ -93,8 +140,6 @@ def _differ(operation: str, nbytes: int, at: Nodes) -> bool:
 
 
 def main() -> None:
-    from bench.nodes.scale import cluster
-
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("python -m bench.nodes.simulate", description=__doc__)
     parser.formatter_class = raw

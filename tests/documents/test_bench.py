@@ -41,3 +41,11 @@ def test_pages_of_nodes_say_what_was_measured_and_is_computed():
         text = page.read_text()
         assert "| -" in filled(text)
         assert filled(text) == text, f"python -m bench.nodes.scale writes {page} anew"
+
+
+@pytest.mark.slow
+def test_the_page_of_nodes_says_what_other_algorithms_would_take():
+    text = scale.PAGE.read_text()
+    filled = scale.filled(text, scale.SLOW)
+    assert "| NCCL" in filled
+    assert filled == text

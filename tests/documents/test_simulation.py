@@ -8,13 +8,13 @@ import pytest
 from bench.nodes import simulate
 from bench.nodes.figures import least_bytes
 from bench.nodes.model import HEADERS, Nodes
-from bench.nodes.scale import cluster
 from bench.nodes.simulate import POINTS_BYTES, seconds_of
 from bench.nodes.simulation import collectives
 from bench.nodes.simulation.choices import with_half
 from bench.nodes.simulation.cluster import Cluster
 from bench.nodes.simulation.network import SEGMENT_BYTES, Network
-from bench.nodes.simulation.verbs import transfer
+from bench.nodes.simulation.verbs import to_all
+from bench.nodes.terms import cluster
 
 MB = 1_000_000
 LARGE = [
@@ -157,7 +157,7 @@ def test_senders_to_one_node_share_its_cable_and_the_memory_of_its_port():
 def test_nodes_that_wait_for_ever_are_found():
     def one_sided(node):
         if node.number == 0:
-            yield from transfer(node.lane(0), 64, 64)
+            yield from to_all(node.lane(0), 64)
 
     with pytest.raises(RuntimeError, match="for ever"):
         Cluster(without_costs(2)).seconds(one_sided)

@@ -258,7 +258,7 @@ def gather(peer, nbytes):
     nodes.state = MOVING
     for node in range(2):
         nodes.block_bytes[node], nodes.block_at[node] = nbytes, node * nbytes
-    return VERBS.allgatherv.call(peer.comm.address, Gather(address(buffer))), buffer
+    return VERBS.allgatherv.call(peer.comm.address, Gather(address(buffer), 1)), buffer
 
 
 def reduce(peer, values):

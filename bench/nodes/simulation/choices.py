@@ -31,7 +31,7 @@ STAGING_CHUNKS = links.STAGING_CHUNKS
 def half_bytes(nodes: int, ranks: int, lanes: int) -> int:
     """Return the bytes of half a staging buffer, as the ranks of a node agree on them."""
     order = replace(node_order_of(np.arange(nodes * ranks) // ranks * ranks, 0), lanes=lanes)
-    config = with_staging_buffer(TcpConfig(rank=0, size=nodes * ranks), order)
+    config = with_staging_buffer(TcpConfig(rank=0, size=1), order)  # size is that of order
     return half_bytes_of(order, choose_buffer_bytes(within_node(config, 0, ranks)))
 
 

@@ -38,12 +38,13 @@ class Cluster:
         are_alike: bool = False,
     ) -> None:
         self.at, self.network, self.are_alike = at, network or Network(), are_alike
-        if are_alike and (self.network.has_noise or cores):
+        if are_alike and (not self.network.is_ideal or cores):
             raise ValueError("nodes with noise, or on the same cores, are not alike")
         self.clock = Clock()
         self.random = random.Random(self.network.seed)
         self.cores = Servers(self.clock, cores) if cores else None
-        self.cables = [Cable(self.clock, HEADERS * at.link) for _ in self.simulated]
+        speed, burst = HEADERS * at.link, self.network.burst_bytes
+        self.cables = [Cable(self.clock, speed, burst) for _ in self.simulated]
         self.nodes = [Node(self, number) for number in self.simulated]
         self._streams: dict[tuple[int, int, int], Stream] = {}
 

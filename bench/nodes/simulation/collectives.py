@@ -9,9 +9,9 @@ from bench.nodes.simulation.chain import Chain
 from bench.nodes.simulation.choices import EAGER_BYTES, HEADER_BYTES
 from bench.nodes.simulation.cluster import Lane, Node
 from bench.nodes.simulation.events import Steps
-from bench.nodes.simulation.verbs import relay, transfer
+from bench.nodes.simulation.verbs import relay, to_all
 
-MOST_ROUNDS = 32  # that are simulated; later ones take as long as the last half of these
+MOST_ROUNDS = 8  # that are simulated; later ones take as long as the last half of these
 
 
 def barrier(node: Node) -> Steps:
@@ -41,7 +41,14 @@ def allgatherv(node: Node, nbytes: int, givers: int, private: bool) -> Steps:
         yield from _gather(node, is_first, lanes, round_bytes)
         yield from node.copy(round_bytes)
 
-    yield from _repeat(node, rounds, one)
+    yield from repeat(node, rounds, one)
+
+
+def allgatherv_directly(node: Node, nbytes: int) -> Steps:
+    """Gather into regions as the engine does not do: every lane sends its share to every node."""
+    lanes = choices.lanes_of(node.at, nbytes)
+    share = -(-nbytes // (node.at.nodes * lanes))
+    yield from _round(node, True, lanes, 0, lambda lane: to_all(lane, share))
 
 
 def broadcast(node: Node, nbytes: int, private: bool) -> Steps:
@@ -65,7 +72,7 @@ def broadcast(node: Node, nbytes: int, private: bool) -> Steps:
         if copies:
             yield from node.copy(round_bytes)
 
-    yield from _repeat(node, rounds, one)
+    yield from repeat(node, rounds, one)
 
 
 def allreduce(node: Node, nbytes: int) -> Steps:
@@ -80,10 +87,10 @@ def allreduce(node: Node, nbytes: int) -> Steps:
     elif at.size == 2:
         yield from _round(node, True, 1, 0, lambda lane: Chain(lane, nbytes).steps())
     elif choices.goes_along_chain(at, lanes):
-        yield from _repeat(node, choices.rounds_of_chain(at, nbytes), _chain_of(node, lanes))
+        yield from repeat(node, choices.rounds_of_chain(at, nbytes), _chain_of(node, lanes))
     else:
         rounds = choices.rounds_of_stripes(at, nbytes, lanes)
-        yield from _repeat(node, rounds, _stripes_of(node, lanes))
+        yield from repeat(node, rounds, _stripes_of(node, lanes))
 
 
 def _chain_of(node: Node, lanes: int) -> Callable[[int, bool], Steps]:
@@ -101,7 +108,7 @@ def _stripes_of(node: Node, lanes: int) -> Callable[[int, bool], Steps]:
     at = node.at
 
     def lead(lane: Lane, stripe: int) -> Steps:
-        yield from transfer(lane, at.ranks * stripe, at.ranks * stripe)
+        yield from to_all(lane, at.ranks * stripe)
         yield from lane.fold(at.size * stripe)
         yield from _send_blocks(lane, stripe)
 
@@ -133,7 +140,7 @@ def _gather(node: Node, is_first: bool, lanes: int, nbytes: int) -> Steps:
 
 def _send_blocks(lane: Lane, block: int) -> Steps:
     if choices.goes_straight(lane.at, block):
-        yield from transfer(lane, block, block)
+        yield from to_all(lane, block)
     else:
         yield from relay(lane, [block] * lane.at.nodes)
 
@@ -145,7 +152,7 @@ def _round(
 
     def lead(lane: Lane) -> Steps:
         if is_first:
-            yield from transfer(lane, HEADER_BYTES + payload, HEADER_BYTES + payload)
+            yield from to_all(lane, HEADER_BYTES + payload)
         if data is not None:
             yield from data(lane)
 
@@ -154,7 +161,7 @@ def _round(
     yield from node.step()
 
 
-def _repeat(node: Node, rounds: Sequence[int], one: Callable[[int, bool], Steps]) -> Steps:
+def repeat(node: Node, rounds: Sequence[int], one: Callable[[int, bool], Steps]) -> Steps:
     """Go through rounds. Of many alike, most are counted: they take as long as those before."""
     clock, counted, began = node.cluster.clock, max(len(rounds) - MOST_ROUNDS - 1, 0), 0.0
     for number, nbytes in enumerate(rounds[: len(rounds) - 1 - counted]):

@@ -90,16 +90,19 @@ class Clock:
 
 
 class Servers:
-    """One or several servers that take jobs in the order in which they come."""
+    """One or several servers that take jobs in the order in which they come.
 
-    def __init__(self, clock: Clock, number: int = 1) -> None:
-        self._clock, self._free = clock, [0.0] * number
+    ``credit``: seconds of idle time that a server makes up for later, as a token bucket does.
+    """
+
+    def __init__(self, clock: Clock, number: int = 1, credit: float = 0.0) -> None:
+        self._clock, self._free, self._credit = clock, [0.0] * number, credit
 
     def delay(self, seconds: float) -> float:
         """Take a job; return the seconds from now until it is done."""
-        done = max(self._free[0], self._clock.now) + seconds
+        done = max(self._free[0], self._clock.now - self._credit) + seconds
         heapq.heapreplace(self._free, done)
-        return done - self._clock.now
+        return max(done - self._clock.now, 0.0)
 
     @property
     def backlog(self) -> float:

@@ -24,6 +24,8 @@ class Network:
 
     Attributes
     ----------
+    burst_bytes : float
+        Bytes of a cable's token bucket, where ``tc`` makes its rate.
     port_bytes : float
         Bytes that may wait at a port. What comes beyond is lost.
     retry : float
@@ -36,6 +38,7 @@ class Network:
         Of all random numbers.
     """
 
+    burst_bytes: float = 0.0
     port_bytes: float = math.inf
     retry: float = 0.2
     jitter: float = 0.0
@@ -43,15 +46,17 @@ class Network:
     seed: int = 0
 
     @property
-    def has_noise(self) -> bool:
-        return self.jitter > 0 or self.late > 0
+    def is_ideal(self) -> bool:
+        """Whether nodes that do the same end at the same time."""
+        return self.jitter == 0 and self.late == 0 and self.port_bytes == math.inf
 
 
 class Cable:
     """The cable of a node, in both directions, with its port of the switch."""
 
-    def __init__(self, clock: Clock, bytes_per_s: float) -> None:
-        self.out, self.port = Servers(clock), Servers(clock)
+    def __init__(self, clock: Clock, bytes_per_s: float, burst_bytes: float) -> None:
+        credit = burst_bytes / bytes_per_s
+        self.out, self.port = Servers(clock, credit=credit), Servers(clock, credit=credit)
         self.bytes_per_s = bytes_per_s
         self.lost = 0  # segments
 
@@ -97,7 +102,7 @@ class Stream:
 
     def _leave(self, number: int, count: int) -> None:
         seconds = count / self.source.bytes_per_s
-        begins = self.source.out.delay(seconds) - seconds
+        begins = max(self.source.out.delay(seconds) - seconds, 0.0)
         if self.network.jitter:
             begins += self.random.expovariate(1 / self.network.jitter)
         self.clock.after(begins + self.alpha, lambda: self._reach_port(number, count))

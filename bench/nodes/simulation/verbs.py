@@ -14,14 +14,19 @@ from bench.nodes.simulation.cluster import Lane
 from bench.nodes.simulation.events import Steps
 
 
-def transfer(lane: Lane, out: int, coming: int) -> Steps:
-    """Send so many bytes to every other node, and read so many from each."""
-    nodes, own = lane.at.nodes, lane.node.number
-    others = [(own + step) % nodes for step in range(1, nodes)]
-    left_out, left_in = dict.fromkeys(others, out), dict.fromkeys(others, coming)
+def to_all(lane: Lane, nbytes: int) -> Steps:
+    """Send so many bytes to every other node, and read as many from each."""
+    others = [node for node in range(lane.at.nodes) if node != lane.node.number]
+    yield from transfer(lane, dict.fromkeys(others, nbytes), dict.fromkeys(others, nbytes))
+
+
+def transfer(lane: Lane, left_out: dict[int, int], left_in: dict[int, int]) -> Steps:
+    """Send to each node the bytes that are left for it, and read those that it sends."""
+    own, count = lane.node.number, lane.at.nodes
+    nodes = sorted({*left_out, *left_in}, key=lambda node: (node - own) % count)
     while left_out or left_in:
         has_moved = False
-        for node in others:
+        for node in nodes:
             if node in left_out:
                 yield from lane.send(node, left_out[node])
                 has_moved |= _count(left_out, node, lane.count)

@@ -269,7 +269,7 @@ def _fold_and_spread(comm, call, chunk, received, result):
     for k in range(nodes.nodes):
         stripe = _stripe_of(nodes, k)
         set_block(nodes, k, _bytes_of(chunk, stripe), _begin_of(chunk, stripe))
-    return run(nodes.allgatherv, comm, Gather(result))
+    return run(nodes.allgatherv, comm, Gather(result, 1))
 
 
 @routine

@@ -109,7 +109,7 @@ def exchange_calls(comm):
         own = comm.failures[node.names[rank]].address
         move(nodes.calls[first + rank].address, own, FAILURE_BYTES)
     set_blocks_by_rank(nodes, FAILURE_BYTES)
-    outcome = run(nodes.allgatherv, comm, Gather(nodes.calls[0].address))
+    outcome = run(nodes.allgatherv, comm, Gather(nodes.calls[0].address, 0))
     if outcome == OK:
         take_failures(comm, nodes.calls[0].address)
         return DISAGREE

@@ -105,7 +105,7 @@ def end_gather(comm, buffer, outcome, moves_data):
     """Gather the parts that have not been eager, and hand the outcome out."""
     if outcome == OK and leads(comm) and moves_data:
         share_blocks(comm.nodes)
-        outcome = run(comm.nodes.allgatherv, comm, Gather(buffer))
+        outcome = run(comm.nodes.allgatherv, comm, Gather(buffer, 1))
     return hand_out(comm, outcome)
 
 

@@ -70,9 +70,10 @@ class Exchange(NamedTuple):
 
 
 class Gather(NamedTuple):
-    """Gather parts of a buffer, in place."""
+    """Gather parts of a buffer, in place; ``is_agreed`` is 0 if the headers of leaders differ."""
 
     buffer: int
+    is_agreed: int
 
 
 class Cast(NamedTuple):

@@ -134,7 +134,7 @@ class Leader:
         """Gather parts, each its displacement and length."""
         for node, (begin, length) in enumerate(parts):
             self.nodes.block_at[node], self.nodes.block_bytes[node] = begin, length
-        return memory.VERBS.allgatherv.call(self.comm.address, Gather(0))
+        return memory.VERBS.allgatherv.call(self.comm.address, Gather(0, 1))
 
     def report(self):
         return report_kernel.call(self.comm.address, Outcome(LOST_PEER))

@@ -43,7 +43,7 @@ def test_after_a_loss_no_exchange_begins(leader, mpi):
     assert len(mpi.begun) == 1
 
 
-DATA = {"allgatherv": Gather(0), "broadcast": Cast(0, 8, OWN), "alltoallv": Scatter(0, 0)}
+DATA = {"allgatherv": Gather(0, 1), "broadcast": Cast(0, 8, OWN), "alltoallv": Scatter(0, 0)}
 
 
 @pytest.mark.parametrize("verb", DATA)

@@ -17,6 +17,7 @@ PLACES = {
     "impi": "places.impi",
     "torchrun": "places.torchrun",
     "arm64": "places.arm64",
+    "numa": "places.numa.place",
 }
 
 

@@ -1,0 +1,31 @@
+"""Run a command on a virtual machine with two NUMA nodes: ``python -m places.numa lscpu``.
+
+It sees the files of this machine, and what it writes is gone afterwards. Its exit code is that of
+the command; 3 if there can be no such machine here.
+"""
+
+import pathlib
+import sys
+
+from places.frame import Failed, Missing, scratch
+from places.numa.machine import Machine
+from places.numa.place import TWO_SOCKETS
+
+LIMIT_S = 3600
+
+
+def main():
+    """Run the words of the command line; return the exit code."""
+    try:
+        with scratch("numa") as folder:
+            machine = Machine(folder)
+            done = machine.run(TWO_SOCKETS, *sys.argv[1:], within_s=LIMIT_S, cwd=pathlib.Path.cwd())
+    except (Failed, Missing) as reason:
+        print(reason)
+        return 3
+    print(done.output, end="")
+    return done.code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""The place: virtual machines with several NUMA nodes.
+
+They show on which CPUs ranks run and on which NUMA nodes pages are. They cannot show what distance
+costs, because the NUMA nodes of a virtual machine are all of this machine's memory.
+"""
+
+import re
+import sys
+
+from places.frame import ROOT, expect, run
+from places.numa.machine import Layout, Machine
+
+TESTS = "tests/launch/run/test_numa.py"
+TWO_SOCKETS = Layout("4,sockets=2,cores=2,threads=1", ("0-1", "2-3"))
+# Pages do not depend on sockets, so not every layout has to show all of them.
+TRIALS = {
+    "two sockets, a NUMA node in each": (TWO_SOCKETS, "test"),
+    "one socket with two NUMA nodes": (
+        Layout("4,sockets=1,cores=4,threads=1", ("0-1", "2-3")),
+        "bound",
+    ),
+    "two threads a core, and a NUMA node without CPUs": (
+        Layout("4,sockets=2,cores=1,threads=2", ("0-1", "2-3", "")),
+        "bound or shm",
+    ),
+}
+EMULATED_LIMITS = 20  # the emulated machine shares two cores with other work
+
+
+def run_place(place, folder, stack):
+    """Run the tests on each machine; return the versions."""
+    machine = Machine(folder)
+    # Kernels for any processor, because the emulated one has fewer instructions than this one.
+    extra = {"XDG_CACHE_HOME": str(folder / "cache"), "NUMBA_CPU_NAME": "generic"}
+    with place.row(
+        "kernels for any processor", "NUMBA_CPU_NAME=generic cobre-comm compile"
+    ) as seen:
+        done = run(sys.executable, "-m", "cobre_comm", "compile", within_s=600, **extra)
+        expect(done.code == 0, done)
+        seen += re.findall(r"kernels compiled in .*", done.output)
+    limits = 1 if machine.has_kvm else EMULATED_LIMITS
+    quiet = "-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=0"
+    words = sys.executable, "-m", "pytest", *quiet, TESTS
+    for what, (layout, chosen) in TRIALS.items():
+        with place.row(what, f"pytest {TESTS} -k '{chosen}'") as seen:
+            done = machine.run(layout, *words, "-k", chosen, cwd=ROOT, within_s=60 + 240 * limits,
+                               COBRE_TEST_LIMITS=str(limits), **extra)  # fmt: skip
+            expect(done.code == 0 and "skipped" not in done.output, done)
+            seen += re.findall(r"\d+ passed", done.output)
+    how = "KVM" if machine.has_kvm else "emulated processors, without KVM"
+    return f"{machine.versions}, {how}"

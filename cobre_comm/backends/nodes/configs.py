@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from cobre_comm.backends.nodes.memory import least_buffer_bytes
 from cobre_comm.backends.nodes.node_order import NodeOrder
-from cobre_comm.backends.shm.attachment import SMALLEST_BUFFER_BYTES
+from cobre_comm.backends.shm.buffers import SMALLEST_BUFFER_BYTES
 from cobre_comm.backends.split import Part
 from cobre_comm.config import MpiConfig, ShmConfig, TcpConfig
 

@@ -19,7 +19,7 @@ def wait_in_vain(*ranks):
 
     def attach(rank, port):
         config = TcpConfig(
-            rank, SIZE, coordinator="127.0.0.1", port=port, bind_addr="127.0.0.1",
+            rank=rank, size=SIZE, coordinator="127.0.0.1", port=port, bind_addr="127.0.0.1",
             connect_timeout_ms=LIMIT_MS,
         )  # fmt: skip
         with pytest.raises(InitializationFailed), meet(config):

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from cobre_comm.errors import InitializationFailed, InvalidBackend, MissingConfiguration
 
+# While ranks meet over sockets, rank 0 sends the parts of all ranks to all: two seconds for 4,096
+# ranks, minutes for 65,536 (docs/design/growth.md). ``nodes/arrival.py`` has 12 bits for a rank.
 MAX_RANKS = 4096
 SHM_NAME_LIMIT = 250
 LONGEST_DURATION = 1e9

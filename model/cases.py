@@ -49,6 +49,7 @@ TWICE_OR_LOST = f"{TWICE} or item!=254"
 _CLEAN = (
     ("step", "", 2, ()),
     ("step", "", 3, ()),
+    ("step", "casts", 3, ("CASTS",)),
     ("stripes", "", 2, ()),
     ("stripes", "", 3, ()),
     ("wake", "", 2, ()),
@@ -82,6 +83,7 @@ _FAULTS = (
     ("step", "LATE_READ", TORN, ()),
     ("step", "OWN_SLOT", TORN, ()),
     ("step", "EXCHANGE_ALL", TORN, ()),
+    ("step", "CAST_BOTH", TORN, ("CASTS",)),
     ("step", "RELAXED_STORE", TORN, ()),
     ("step", "NO_ACQUIRE", "early==g", ()),
     ("stripes", "ONE_STRIPE", "stripe[", ()),
@@ -127,7 +129,12 @@ _FAULTS = (
     ("work", "NO_SECOND_LOOK", TWICE, ("THREAD=1",)),
     ("work", "STAYS_OPEN", TWICE, ("THREAD=1",)),
 )
-_NEEDS_THREE_RANKS = {("wake", "WAKE_ONE"), ("attach", "KEEPS_LOCK"), ("step", "EXCHANGE_ALL")}
+_NEEDS_THREE_RANKS = {
+    ("wake", "WAKE_ONE"),
+    ("attach", "KEEPS_LOCK"),
+    ("step", "EXCHANGE_ALL"),
+    ("step", "CAST_BOTH"),
+}
 _NEEDS_TWO_RANKS = {("step", "OWN_SLOT")}
 
 

@@ -6,6 +6,8 @@
  * writes and reads them all, as late as any collective does, and awaits the ranks in any order in
  * which one of them does, so one rank's loop stands for every mixture of collectives and chunks.
  *
+ * With CASTS some steps are broadcasts whose root fills the slots of all ranks (slot.fill_slots).
+ *
  * ARRIVED is sequentially consistent in the code; this model holds with less: release and acquire.
  */
 #include "common.pml"
@@ -41,7 +43,18 @@
 byte arrived[R * 2]; /* Cell.arrived, as the other ranks see it */
 byte slot[R * 2];
 byte unseen_arrived[R * 2];
+#ifdef CASTS /* own, cast, cast, own, ...: each follows each in one slot; the roots change */
+#define IS_CAST(g) ((g) % 3 != 1)
+#define ROOT(g) ((g) % R)
+#define UNSEEN(writer, cell) ((writer) * R * 2 + (cell))
+#define CASTS_BEFORE(writer, parity) \
+    (unseen_slot[UNSEEN(writer, CELL(0, parity))] == 0 && \
+     unseen_slot[UNSEEN(writer, CELL(1, parity))] == 0 && \
+     unseen_slot[UNSEEN(writer, CELL(R - 1, parity))] == 0)
+byte unseen_slot[R * R * 2];
+#else
 byte unseen_slot[R * 2];
+#endif
 
 byte entered[R]; /* ghost: the last step that a rank has entered */
 
@@ -62,7 +75,9 @@ byte unseen_exchanged_slot[R * R]; /* by writer and slot */
 #define EXCHANGED_BEFORE(rank) true
 #endif
 
-#if defined(FAULT_ONE_SLOT) || defined(FAULT_ONE_WORD) || defined(FAULT_TOGGLE)
+#ifdef CASTS
+#define STORED_BEFORE(rank, parity) CASTS_BEFORE(rank, parity)
+#elif defined(FAULT_ONE_SLOT) || defined(FAULT_ONE_WORD) || defined(FAULT_TOGGLE)
 #define STORED_BEFORE(rank, parity) \
     (unseen_slot[CELL(rank, 0)] == 0 && unseen_slot[CELL(rank, 1)] == 0 && EXCHANGED_BEFORE(rank))
 #else
@@ -79,9 +94,36 @@ byte unseen_exchanged_slot[R * R]; /* by writer and slot */
     }
 #endif
 
+#ifdef CASTS
+#define CAST_BECOMES_VISIBLE(writer, cell) \
+    d_step { \
+        unseen_slot[UNSEEN(writer, cell)] != 0 -> \
+        slot[cell] = unseen_slot[UNSEEN(writer, cell)]; \
+        unseen_slot[UNSEEN(writer, cell)] = 0 \
+    }
+#endif
+
 /* slot.fill_slot, and the relaxed stores of step.publish */
 inline fill(g) {
+#ifdef CASTS
+    if
+    :: IS_CAST(g) && ROOT(g) == me ->
+        other = 0;
+        do
+        :: other < R ->
+            STORE(UNSEEN(me, SLOT(other, g)), unseen_slot, g);
+#ifdef FAULT_CAST_BOTH /* as if the slots of the other parity were free too */
+            STORE(UNSEEN(me, SLOT(other, g + 1)), unseen_slot, g);
+#endif
+            other++
+        :: else -> break
+        od
+    :: IS_CAST(g) && ROOT(g) != me -> skip
+    :: else -> STORE(UNSEEN(me, SLOT(me, g)), unseen_slot, g)
+    fi;
+#else
     STORE(SLOT(me, g), unseen_slot, g);
+#endif
 #ifdef EXCHANGE
     STORE(me * R + EXCHANGED(me, g), unseen_exchanged_slot, g)
 #endif
@@ -89,7 +131,13 @@ inline fill(g) {
 
 /* A reader must find what this step's owner wrote, however long it reads. */
 inline read_slot(rank, g) {
+#ifdef CASTS /* what a root has put into any slot */
+    assert(!IS_CAST(g) || rank != ROOT(g) || \
+           (slot[SLOT(0, g)] == g && slot[SLOT(1, g)] == g && slot[SLOT(R - 1, g)] == g));
+    assert(IS_CAST(g) || slot[SLOT(rank, g)] == g);
+#else
     assert(slot[SLOT(rank, g)] == g);
+#endif
 #ifdef EXCHANGE
     assert(exchanged_slot[EXCHANGED(rank, g)] == g)
 #endif
@@ -194,8 +242,17 @@ active [R] proctype memory() {
     byte its = _pid - R;
 
 end:do
+#ifdef CASTS
+    :: CAST_BECOMES_VISIBLE(its, CELL(0, 0))
+    :: CAST_BECOMES_VISIBLE(its, CELL(0, 1))
+    :: CAST_BECOMES_VISIBLE(its, CELL(1, 0))
+    :: CAST_BECOMES_VISIBLE(its, CELL(1, 1))
+    :: CAST_BECOMES_VISIBLE(its, CELL(R - 1, 0))
+    :: CAST_BECOMES_VISIBLE(its, CELL(R - 1, 1))
+#else
     :: BECOMES_VISIBLE(true, CELL(its, 0), slot, unseen_slot)
     :: BECOMES_VISIBLE(true, CELL(its, 1), slot, unseen_slot)
+#endif
 #ifdef EXCHANGE
     :: ONE_BECOMES_VISIBLE(its, 0)
     :: ONE_BECOMES_VISIBLE(its, 1)

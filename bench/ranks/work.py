@@ -122,9 +122,11 @@ class Work:
         Whether all ranks write new data into the arrays before each row of calls, so that no line
         that a rank reads is in its cache because it has read the same data before. The writing is
         not timed.
+    sets : int
+        How many sets of arrays there are; 0: as many as no cache holds.
     """
 
-    def __init__(self, case: Case, side, world, fresh: bool = False) -> None:
+    def __init__(self, case: Case, side, world, fresh: bool = False, sets: int = 0) -> None:
         self._side, self._world, self._fresh = side, world, fresh
         self._arrays: list[Arrays] = []
         if case.operation == "barrier":
@@ -133,7 +135,7 @@ class Work:
             uses = [self._iteration()]
         else:
             counts = [case.nbytes // 8] * world.size
-            sets = _sets(case, world.size, fresh)
+            sets = sets or _sets(case, world.size, fresh)
             uses = [[self._use_of(case.operation, key, counts)] for key in range(sets)]
         self._uses, self._cycle = uses, itertools.cycle(uses)
 

@@ -5,13 +5,25 @@ from __future__ import annotations
 import signal
 from collections.abc import Collection, Iterable
 
+from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.loop import NEVER
 
+GRACE_S = 5.0  # for ranks to end after a signal that the launcher forwarded
 LAST_WORDS_S = 0.3  # for the others to find the loss by themselves, and to report it
 CULPRIT_S = 4.0  # for a rank that others have lost to end, while all failures follow from its loss
 CULPRIT_OVER_MPI_S = 15.0  # for all ranks to get through MPI_Finalize, also on a busy machine
 TERMINATE_S = 0.7  # from SIGTERM to SIGKILL
+END_S = 0.25  # of a core, for one rank to end Python with all that it has loaded
+
+
+def where_crowded(seconds: float, ranks: int) -> float:
+    """Return how long ranks may take that have so many seconds where each has a core.
+
+    Ranks that share a core end one after the other, so each rank beyond the first on a core gives
+    all of them ``END_S`` more.
+    """
+    return seconds + END_S * max(0.0, ranks / usable_cores() - 1)
 
 
 class Escalation:

@@ -67,9 +67,9 @@ def _parser() -> Parser:
     add(
         "--grace",
         type=float,
-        default=5.0,
         metavar="S",
-        help="how long ranks may take to end after Ctrl-C (default: 5)",
+        help="how long ranks may take to end after Ctrl-C (default: 5, and 0.25 more for each rank "
+        "beyond the first on a core)",
     )
     _add_restarts(parser)
     _add_output(parser)
@@ -284,6 +284,7 @@ def _mpiexec(job: Job, binding: Binding) -> Mpiexec:
 def _options(chosen: argparse.Namespace, job: Job, binding: Binding) -> Options:
     """Return the options of the ranks; as the last check, open the files of ``--log-dir``."""
     from cobre_comm.common.graceful import VARIABLE, graceful_signals
+    from cobre_comm.processes.escalation import GRACE_S, where_crowded
     from cobre_comm.run.output.destinations import Shown, parse_ranks
     from cobre_comm.run.output.log_file import open_logs
     from cobre_comm.run.run import Options
@@ -292,4 +293,5 @@ def _options(chosen: argparse.Namespace, job: Job, binding: Binding) -> Options:
     quiet = parse_ranks(chosen.quiet_ranks, job.size)
     logs = {} if chosen.log_dir is None else open_logs(chosen.log_dir, job)
     shown = Shown(chosen.prefix, quiet, chosen.tty, logs, chosen.log_dir)
-    return Options(binding, chosen.grace, shown, asking)
+    grace_s = where_crowded(GRACE_S, len(job.ranks)) if chosen.grace is None else chosen.grace
+    return Options(binding, grace_s, shown, asking)

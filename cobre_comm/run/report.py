@@ -19,15 +19,30 @@ from cobre_comm.processes.endings import (
 from cobre_comm.processes.group import Group
 
 TAIL_LINES = 40
+MOST_TEXTS = 8
 
 
-def by_signal(group: Group, grace_s: float) -> tuple[int, list[str]]:
-    """Return status and last lines of a job that a signal has ended."""
+def by_signal(
+    group: Group, grace_s: float, interrupts: Mapping[int, bytes]
+) -> tuple[int, list[str]]:
+    """Return status and last lines of a job that a signal has ended.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks that ran here, which have all ended.
+    grace_s : float
+        How long they had to end by themselves.
+    interrupts : mapping of int to bytes
+        The tracebacks of Ctrl-C of ranks, which are not shown yet.
+    """
     lines = [f"ended by {signal_name(group.escalation.cause)}"]
     if group.killed:
         lines.append(f"still running after {grace_s:g} s, killed: {named(group.killed)}")
-    told = [_quoted(whose, said) for whose, said in _tracebacks(group.endings).items()]
-    return 128 + group.escalation.cause, [*told, *lines]
+    told = _in_few([([rank], last_lines(text)) for rank, text in sorted(interrupts.items())])
+    told |= _tracebacks(group.endings)
+    words = [_quoted(whose, said) for whose, said in told.items()]
+    return 128 + group.escalation.cause, [*words, *lines]
 
 
 def by_ranks(
@@ -88,8 +103,34 @@ def _tracebacks(endings: Iterable[Ending], speaker: Ending | None = None) -> dic
     held = {e.rank: e.report for e in endings if e.report is not None and e.report.is_held}
     last = speaker.rank if speaker is not None else STARTER
     groups = alike(held, lambda report: report.cause)
-    groups.sort(key=lambda group: last in group[0])
-    return {named(ranks): report.trace.rstrip().splitlines() for ranks, report in groups}
+    return _in_few([(ranks, report.trace.rstrip().splitlines()) for ranks, report in groups], last)
+
+
+def _in_few(
+    texts: Iterable[tuple[list[int], list[str]]], last: int = STARTER
+) -> dict[str, list[str]]:
+    """Return at most ``MOST_TEXTS`` of the texts of ranks, by the names of these ranks.
+
+    Of more than that, texts that begin alike are shown once: with as many equal lines as leave so
+    few. The text of the rank ``last`` is shown, and comes last.
+    """
+    known = list(texts)
+    depth = max((len(text) for _, text in known), default=0)
+    while True:
+        found: dict[Sequence[str], list[tuple[list[int], list[str]]]] = {}
+        for ranks, text in known:
+            found.setdefault(tuple(text[:depth]), []).append((ranks, text))
+        if len(found) <= MOST_TEXTS:
+            break
+        depth -= 1
+    told = {}
+    for together in sorted(found.values(), key=lambda group: any(last in r for r, _ in group)):
+        ranks, text = next((each for each in together if last in each[0]), together[0])
+        same = sorted(r for others, other in together if other == text for r in others)
+        alike_ones = sorted(r for others, other in together if other != text for r in others)
+        more = f" (those of {named(alike_ones)} begin alike)" if alike_ones else ""
+        told[named(same) + more] = text
+    return told
 
 
 def _quoted(whose: str, said: Sequence[str]) -> str:

@@ -12,7 +12,13 @@ from cobre_comm.common import stack_signal
 from cobre_comm.processes.binding import UNBOUND, Binding, Cpus
 from cobre_comm.processes.endings import STARTER, Ending
 from cobre_comm.processes.environment import attempt_variables, rank_environment
-from cobre_comm.processes.escalation import CULPRIT_OVER_MPI_S, CULPRIT_S, Escalation
+from cobre_comm.processes.escalation import (
+    CULPRIT_OVER_MPI_S,
+    CULPRIT_S,
+    GRACE_S,
+    Escalation,
+    where_crowded,
+)
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
 from cobre_comm.processes.loop import NEVER, Loop
@@ -49,7 +55,7 @@ class Options:
     """
 
     binding: Binding = UNBOUND
-    grace_s: float = 5.0
+    grace_s: float = GRACE_S
     shown: Shown = field(default_factory=Shown)
     asking: frozenset[int] = frozenset()
 
@@ -114,7 +120,8 @@ class _Watch:
         self._job = job
         self._options = options
         culprit_s = CULPRIT_OVER_MPI_S if job.backend == "mpi" else CULPRIT_S
-        self._escalation = Escalation(options.grace_s, culprit_s)
+        crowded_s = where_crowded(culprit_s, len(job.ranks))
+        self._escalation = Escalation(options.grace_s, crowded_s)
         self._group = Group(job.shm_name, self._escalation)
         self._output = Output(self._group.loop, job.size, options.shown)
         self._relay = self._output.relay
@@ -199,6 +206,8 @@ class _Watch:
             self._asking.remove(number)  # a second one ends the job
         elif number in ENDING_SIGNALS:
             self._escalation.signalled(number, time.monotonic())
+            if number == signal.SIGINT:
+                self._output.hold_interrupts()
         self._to_forward.append((time.monotonic() + WITNESS_S, number))
 
     def _forward(self, now: float) -> None:
@@ -276,7 +285,7 @@ class _Watch:
             if ending.report is not None and ending.report.is_held:
                 self._output.record(ending.rank, ending.report.trace)
         if self._escalation.cause:
-            status, lines = by_signal(self._group, self._options.grace_s)
+            status, lines = by_signal(self._group, self._options.grace_s, self._output.interrupts)
         elif self._ends_for_others and not self._fail_by_themselves():
             status, lines = 1, ["ended, because the job has lost a rank on another machine"]
         else:

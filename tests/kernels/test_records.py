@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import time
 
 import cobre_kernels
 import numpy as np
@@ -18,11 +19,13 @@ from cobre_kernels.collective.seeing.journal import (
     RAISED,
 )
 from cobre_kernels.machine.record import LINE_BYTES, RECORDS, WORD_BYTES
+from cobre_kernels.nodes.arrival import RANK_BITS
 from cobre_kernels.nodes.records import STAGING
 from cobre_kernels.shm import control
 from cobre_kernels.shm.control import CELL, CONTROL, RANK_BLOCK
 
 from cobre_comm import ReduceOp
+from cobre_comm.config import MAX_RANKS
 
 for module in pkgutil.walk_packages(cobre_kernels.__path__, "cobre_kernels."):
     importlib.import_module(module.name)
@@ -96,6 +99,11 @@ def test_slots_and_stripes_fit_their_buffer(buffer_bytes, size):
     assert largest_stripe <= chunk // 2
 
 
+def test_a_moment_has_room_for_any_rank_and_for_the_clock():
+    assert MAX_RANKS == 1 << RANK_BITS
+    assert (time.time_ns() // 1000 << RANK_BITS) < 2**63
+
+
 def test_torn_mark_cannot_be_taken_for_another():
     marks = [m.to_bytes(8, "little") for m in (control.MAGIC, control.UNFINISHED)]
     assert sum(a != b for a, b in zip(*marks, strict=True)) == 1
@@ -103,7 +111,7 @@ def test_torn_mark_cannot_be_taken_for_another():
 
 def test_a_new_layout_of_shared_memory_has_a_new_mark():
     segment = [record.size_bytes for record in (CONTROL, RANK_BLOCK, CELL, STAGING)]
-    assert (control.LAYOUT_VERSION, segment) == (5, [384, 512, 128, 128]), "raise LAYOUT_VERSION"
+    assert (control.LAYOUT_VERSION, segment) == (6, [384, 512, 128, 128]), "raise LAYOUT_VERSION"
     journals = [record.size_bytes for record in (JOURNAL, OPERATION, PHASE, NOTED_CALL, RAISED)]
     mark = journal.JOURNAL_MAGIC.to_bytes(8, "little")
     assert (mark, journals) == (b"CBREJRN4", [10752, 64, 128, 64, 256]), "raise JOURNAL_MAGIC"

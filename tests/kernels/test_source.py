@@ -118,4 +118,4 @@ def test_start_up_names_the_partner_of_what_it_publishes():
             else:
                 assert named.group(1) in {other.name for _, other in functions}
     # The header: the store of published publishes it.
-    assert silent == ["version", "size", "buffer_bytes", "owner_pid"]
+    assert silent == ["version", "size", "buffer_bytes", "cast_bytes", "owner_pid"]

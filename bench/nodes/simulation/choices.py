@@ -17,7 +17,7 @@ from bench.nodes.model import Nodes
 from cobre_comm.backends.nodes.configs import with_staging_buffer, within_node
 from cobre_comm.backends.nodes.memory import half_bytes_of
 from cobre_comm.backends.nodes.node_order import node_order_of
-from cobre_comm.backends.shm.attachment import choose_buffer_bytes
+from cobre_comm.backends.shm.buffers import choose_buffer_bytes
 from cobre_comm.backends.tcp.rendezvous.coordinator import FAR_EAGER_BYTES
 from cobre_comm.config import TcpConfig
 

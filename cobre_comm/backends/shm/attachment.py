@@ -15,22 +15,22 @@ from numpy.typing import NDArray
 
 from cobre_comm.backends.comm_memory import give_way
 from cobre_comm.backends.shm import header
+from cobre_comm.backends.shm.buffers import (
+    LARGEST_BUFFER_BYTES,
+    PAGE_BYTES,
+    choose_buffer_bytes,
+)
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.backends.shm.ownership import process_of
 from cobre_comm.backends.shm.region import map_region, own_rows
 from cobre_comm.backends.shm.rendezvous import rendezvous
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.common.agreement import Group
-from cobre_comm.common.cores import choose_spin_us, have_cores, usable_cores
+from cobre_comm.common.cores import choose_spin_us, usable_cores
 from cobre_comm.common.cpus import UNKNOWN, Place, place_of
 from cobre_comm.config import ShmConfig
 from cobre_comm.shared_region import INTERLEAVE, Lengths
 
-PAGE_BYTES: int = control.PAGE_BYTES
-LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps, where ranks share cores
-CACHED_BUFFER_BYTES = 3 * 2**18  # slots of 256 KiB stay in a core's second-level cache
-SMALLEST_BUFFER_BYTES = 48 * 2**10
-ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm of a container that asks for nothing
 YIELD_US = 200.0  # after the spin, before the first futex
 PORTABLE_VARIABLE = "COBRE_COMM_PORTABLE_WAIT"
 
@@ -59,6 +59,7 @@ class Attachment:
         node.buffers = segment.address + control.buffers_offset(config.size)
         node.buffer_stride = self.buffer_bytes
         node.chunk_bytes = control.chunk_bytes(self.buffer_bytes)
+        node.cast_bytes = header.load(header.words(segment).cast_bytes)
         node.liveness_fd = segment.fd
         comm.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
         set_patience(comm, choose_spin_us(config.spin_us, config.size <= usable_cores()))
@@ -125,7 +126,7 @@ def attach_group(config: ShmConfig, group: Group, leader: int = 0) -> Attachment
 
     def prepare(segment: Segment) -> None:
         if config.rank == 0:
-            header.publish(segment, config.size, buffer_bytes)
+            header.publish(config, segment, buffer_bytes)
         else:
             header.is_published(config, segment)
         header.register(config, segment)
@@ -154,13 +155,3 @@ def set_patience(comm: View, spin_us: float) -> None:
     way.spin_ns, way.yield_ns = int(spin_us * 1000), int(YIELD_US * 1000)
     portable = os.environ.get(PORTABLE_VARIABLE, "0") not in ("", "0")
     comm.portable = portable or not libc.HAS_FUTEX
-
-
-def choose_buffer_bytes(config: ShmConfig) -> int:
-    """Return the bytes of collective buffer per rank, a multiple of a page."""
-    if config.buffer_bytes is not None:
-        return -(-config.buffer_bytes // PAGE_BYTES) * PAGE_BYTES
-    share = ALL_BUFFERS_BYTES // config.size // PAGE_BYTES * PAGE_BYTES
-    has_cores = have_cores(config.size, config.spin_us)
-    largest = CACHED_BUFFER_BYTES if has_cores else LARGEST_BUFFER_BYTES
-    return max(SMALLEST_BUFFER_BYTES, min(largest, share))

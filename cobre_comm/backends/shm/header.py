@@ -10,6 +10,7 @@ from cobre_kernels.shm import control
 from cobre_kernels.shm.control import CONTROL
 
 from cobre_comm.backends.shm import segment as segments
+from cobre_comm.backends.shm.buffers import choose_cast_bytes
 from cobre_comm.backends.shm.segment import Segment
 from cobre_comm.config import ShmConfig
 from cobre_comm.errors import InitializationFailed
@@ -41,12 +42,13 @@ def own_bytes(rank: int, size: int, buffer_bytes: int) -> range:
     return range(begin if rank else 0, begin + buffer_bytes)
 
 
-def publish(segment: Segment, size: int, buffer_bytes: int) -> None:
+def publish(config: ShmConfig, segment: Segment, buffer_bytes: int) -> None:
     """Write the header, as rank 0."""
     header = words(segment)
     store(header.version, control.LAYOUT_VERSION)
-    store(header.size, size)
+    store(header.size, config.size)
     store(header.buffer_bytes, buffer_bytes)
+    store(header.cast_bytes, choose_cast_bytes(config, buffer_bytes))
     store(header.owner_pid, os.getpid())
     # Release: pairs with the load of published in is_published; publishes the words above.
     store(header.published, control.MAGIC)

@@ -114,7 +114,7 @@ def _lead(config: ShmConfig, buffer_bytes: int) -> Segment:
             interleave=config.numa_interleave,
         )
         header.register(config, segment)
-        header.publish(segment, config.size, buffer_bytes)
+        header.publish(config, segment, buffer_bytes)
         _await_followers(config, segment)
     except BaseException:
         segments.unlink(config.name)

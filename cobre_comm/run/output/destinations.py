@@ -141,6 +141,17 @@ class Output:
         for stream in self._streams[STARTER]:
             stream.is_muted = True
 
+    def hold_interrupts(self) -> None:
+        """Show no further traceback of Ctrl-C that a rank prints."""
+        for _, stderr in self._streams.values():
+            stderr.sieve.is_on = True
+
+    @property
+    def interrupts(self) -> dict[int, bytes]:
+        """By rank, the traceback of Ctrl-C that was not shown."""
+        streams = self._streams.items()
+        return {rank: stderr.sieve.taken for rank, (_, stderr) in streams if stderr.sieve.taken}
+
     @property
     def tails(self) -> dict[int, bytes]:
         """By rank, the end of its stderr."""

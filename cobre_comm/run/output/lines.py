@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 
+from cobre_comm.run.output.interrupts import Sieve
 from cobre_comm.run.output.log_file import LogFile
 from cobre_comm.run.output.outlet import Outlet
 
@@ -50,6 +51,8 @@ class Stream:
         The last ``TAIL_BYTES`` bytes.
     is_muted : bool
         Whether further bytes go to ``tail`` and ``log`` alone.
+    sieve : Sieve
+        Takes tracebacks of Ctrl-C out of the lines that are shown.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Stream:
         self._log = log
         self.tail = b""
         self.is_muted = False
+        self.sieve = Sieve()
         self._prefix = prefix
         self._screen = screen
         self._partial = b""
@@ -80,7 +84,7 @@ class Stream:
         self._partial, self._partial_since = text[end:], time.monotonic()
         if end:
             self._record(text[:end])
-            self._emit(text[:end])
+            self._emit(self.sieve.sift(text[:end]))
         if len(self._partial) > LONGEST_LINE_BYTES:
             self.finish()
 
@@ -96,6 +100,7 @@ class Stream:
 
     def finish(self) -> None:
         """Queue the unfinished line, ended by a newline."""
+        self._emit(self.sieve.rest())
         if self._partial:
             text, self._partial = self._partial, b""
             self._record(text)
@@ -110,7 +115,7 @@ class Stream:
 
     def _emit(self, text: bytes) -> None:
         """Queue whole lines, or an unfinished one that is to be shown."""
-        if self.is_muted:
+        if self.is_muted or not text:
             return
         screen, first = self._screen, b""
         if screen.unfinished is self:

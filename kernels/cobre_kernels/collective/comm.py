@@ -106,6 +106,7 @@ NODE = Record(
     buffers=word("address of the first rank's collective buffer"),
     buffer_stride=word("bytes from one rank's buffer to the next"),
     chunk_bytes=word("bytes of a slot"),
+    cast_bytes=word("bytes that a step of a broadcast moves: one slot, or those of several ranks"),
     liveness_fd=word("file on whose byte r the rank of number r here holds a record lock"),
     slot_fills=part(FILLS, "of this rank's slots"),
     region_fills=part(FILLS, "of its parts of outputs in regions"),

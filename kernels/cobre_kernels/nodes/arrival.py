@@ -11,7 +11,7 @@ from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.machine.ticks import ticks
 
-RANK_BITS = 12  # of 4096 ranks at most
+RANK_BITS = 12  # of MAX_RANKS; microseconds since 1970 have the other 51, until 2041
 NS_PER_US = 1000
 LATE_US = 20  # a node that comes so much later is waited for
 

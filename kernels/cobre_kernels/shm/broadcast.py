@@ -1,4 +1,6 @@
-"""Broadcast: the root's chunk goes through its slot, one step a chunk, two chunks in flight.
+"""Broadcast: the root's chunk goes through slots, one step a chunk, two chunks in flight.
+
+Among many ranks a slot is small, so the root fills those of other ranks too (``slot.fill_slots``).
 
 Where ``buf`` is one memory for all ranks, the root's bytes are there already (``region.py``).
 """
@@ -7,12 +9,12 @@ from cobre_kernels.collective.calls import Broadcast, called
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.regions import may_be_shared, note_location
 from cobre_kernels.collective.status import OK, USE_SLOTS
-from cobre_kernels.machine.copy import copy_far, is_large, move, store_fence
+from cobre_kernels.machine.copy import is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
 from cobre_kernels.shm.region import meet_in_region, outputs_meet
-from cobre_kernels.shm.slot import fill_slot, slot_of
+from cobre_kernels.shm.slot import copy_slots, fill_slots
 from cobre_kernels.shm.step import (
     await_all,
     await_rank,
@@ -26,7 +28,7 @@ from cobre_kernels.shm.wait import cell_of
 
 @kernel(COMM, Broadcast)
 def broadcast_body(comm, call):
-    """Find the root's bytes in one ``buf`` of all ranks, or move them through its slot."""
+    """Find the root's bytes in one ``buf`` of all ranks, or move them through slots."""
     outcome, ends_together = USE_SLOTS, False
     if may_be_shared(comm, call.buffer, call.size_bytes):
         note_location(comm, call.buffer, call.size_bytes, call.buffer, call.size_bytes)
@@ -44,7 +46,7 @@ def _move_chunks(comm, call):
     """Move chunk after chunk; up to INLINE_BYTES travel in the root's cell."""
     done = 0
     while True:
-        length = min(call.size_bytes - done, comm.node.chunk_bytes)
+        length = min(call.size_bytes - done, comm.node.cast_bytes)
         outcome = _chunk(comm, call, call.buffer + done, length)
         done += length
         if outcome != OK or done >= call.size_bytes:
@@ -61,14 +63,14 @@ def _chunk(comm, call, chunk, length):
     if is_root and is_inline:
         move(cell_of(comm, call.root, generation).payload, chunk, length)
     elif is_root:
-        fill_slot(comm, generation, chunk, length)
+        fill_slots(comm, generation, chunk, length)
     publish(comm, generation, shown)
     if not is_root:
         outcome = await_rank(comm, call.root, generation, shown)
         if outcome == OK and is_inline:
             move(chunk, cell_of(comm, call.root, generation).payload, length)
         elif outcome == OK:
-            copy_far(chunk, slot_of(comm, call.root, generation), length, is_large(call.size_bytes))
+            copy_slots(comm, call.root, generation, chunk, length, is_large(call.size_bytes))
         elif not has_come(outcome):
             return outcome
     return await_all(comm, generation, shown)

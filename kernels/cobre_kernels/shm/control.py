@@ -26,7 +26,7 @@ from cobre_kernels.collective.seeing.journal import JOURNAL
 from cobre_kernels.machine.record import LINE_BYTES, Record, memory, own_rows, shared
 
 PAGE_BYTES = 4096
-LAYOUT_VERSION = 5
+LAYOUT_VERSION = 6
 MAGIC = 0x314D4D4F43455243  # "CRECOMM1", little-endian
 UNFINISHED = 0x304D4D4F43455243  # "CRECOMM0"
 
@@ -66,6 +66,7 @@ CONTROL = Record(
     version=shared("LAYOUT_VERSION of the writer"),
     size=shared("number of ranks"),
     buffer_bytes=shared("bytes of collective buffer per rank"),
+    cast_bytes=shared("bytes that a step of a broadcast moves"),
     owner_pid=shared("process id of rank 0 in its own PID namespace"),
     ready=shared("1 once all ranks have attached and the name is unlinked", begins_line=True),
     late_told=shared("the last line on late ranks: its step, and which one", begins_line=True),

@@ -14,7 +14,7 @@ result, so ranks need not agree on it.
 """
 
 from cobre_kernels.machine import libc
-from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
+from cobre_kernels.machine.copy import copy_far, copy_out, is_large, move, store_fence
 from cobre_kernels.machine.routine import routine
 
 TIMED_FILL_BYTES = 16384  # long beside two readings of the clock: each is timed
@@ -56,6 +56,33 @@ def fill_slot(comm, generation, source, count):
         return
     target = slot_of(comm, node.rank, generation)
     fill(node.slot_fills, target, source, count, generation % PROBE_EVERY == 0)
+
+
+@routine
+def fill_slots(comm, generation, source, count):
+    """Copy up to ``cast_bytes`` into this rank's slot, and on into those of the next ranks.
+
+    All slots of this parity are free: whoever filled them last, all ranks have read them. In a
+    broadcast nobody but the root fills one.
+    """
+    node, rank = comm.node, comm.node.rank
+    if node.size == 1:
+        return
+    for begin in range(0, count, node.chunk_bytes):
+        length = min(count - begin, node.chunk_bytes)
+        target = slot_of(comm, rank, generation)
+        fill(node.slot_fills, target, source + begin, length, generation % PROBE_EVERY == 0)
+        rank = rank + 1 if rank + 1 < node.size else 0
+
+
+@routine
+def copy_slots(comm, rank, generation, target, count, streams):
+    """Copy what ``rank`` has put into slots by :func:`fill_slots`."""
+    node = comm.node
+    for begin in range(0, count, node.chunk_bytes):
+        length = min(count - begin, node.chunk_bytes)
+        copy_far(target + begin, slot_of(comm, rank, generation), length, streams)
+        rank = rank + 1 if rank + 1 < node.size else 0
 
 
 @routine

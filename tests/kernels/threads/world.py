@@ -27,6 +27,7 @@ journal.store_release = recording.write
 
 TIMEOUT_S = 20.0
 REGION_BYTES = 2**17
+CAST_SLOTS = 2  # that a step of a broadcast fills
 
 
 @kernel(COMM, Fold)
@@ -76,6 +77,7 @@ class World:
             node.rank, node.size = rank, size
             node.control, node.buffers, node.buffer_stride = begin, self.buffers, buffer_bytes
             node.chunk_bytes = control.chunk_bytes(buffer_bytes)
+            node.cast_bytes = node.chunk_bytes * (CAST_SLOTS if size > CAST_SLOTS else 1)
             comm.timeout_ns = int(timeout_s * 1e9)
             give_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
             comm.late_ns, comm.late = 1, self.late.ctypes.data  # each look around tells

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from cobre_comm.backends.shm.attachment import choose_buffer_bytes
+from cobre_comm.backends.shm.buffers import choose_buffer_bytes
 from cobre_comm.common import cores
 from cobre_comm.common.cores import usable_cores
 from cobre_comm.config import ShmConfig

@@ -86,11 +86,9 @@ class Coordinator(Participant):
 
     def _gather(self, part: bytes) -> bytes:
         """Receive the parts of all workers, each as long as this one."""
-        workers = range(1, self.size)
-        self._until(
-            lambda: all(rank in self._frames for rank in workers), self._limit, self._why_not_ready
-        )
-        parts = [part, *(self._frames.pop(rank) for rank in workers)]
+        others = self.size - 1  # counted, because this is asked whenever a part has come
+        self._until(lambda: len(self._frames) == others, self._limit, self._why_not_ready)
+        parts = [part, *(self._frames.pop(rank) for rank in range(1, self.size))]
         for rank, given in enumerate(parts):
             if len(given) != len(part):
                 raise InitializationFailed(

@@ -149,10 +149,11 @@ class Participant(abc.ABC):
     def _until(self, done: Callable[[], bool], until: float, failure: Callable[[], str]) -> None:
         """Run all tasks until ``done()``; after the limit, raise an error with ``failure()``.
 
-        Somebody may be starting the other ranks by hand, so the log mentions a wait of 10 s.
+        Somebody may be starting the other ranks by hand, so the log mentions a wait of 10 s. Rank 0
+        speaks for all ranks that are attached to it.
         """
         soon = running_s() + LOG_WAIT_AFTER_S
-        if until > soon and not self._run(done, soon):
+        if until > soon and not self._run(done, soon) and 0 not in self.links.control:
             limit_s = self._config.connect_timeout_ms / 1000
             _logger.warning(
                 "tcp rank %d still waits for the others after %g s (limit: %s)",

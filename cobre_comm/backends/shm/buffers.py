@@ -1,0 +1,41 @@
+"""How large the collective buffers of a node are, and how much of them a broadcast uses."""
+
+from __future__ import annotations
+
+from cobre_kernels.shm import control
+
+from cobre_comm.common.cores import have_cores
+from cobre_comm.config import ShmConfig
+
+PAGE_BYTES: int = control.PAGE_BYTES
+LARGEST_BUFFER_BYTES = 3 * 2**20  # slots of 1 MiB: the fewest steps, where ranks share cores
+CACHED_BUFFER_BYTES = 3 * 2**18  # slots of 256 KiB stay in a core's second-level cache
+SMALLEST_BUFFER_BYTES = 48 * 2**10
+EXCHANGING_RANKS = 2  # shm/slot.py
+ALL_BUFFERS_BYTES = 16 * 2**20  # a quarter of the /dev/shm of a container that asks for nothing
+SHARED_CAST_BYTES = 4 * 2**20  # of a broadcast's step, where ranks share cores
+CACHED_CAST_BYTES = 2**18  # where each has a core, the root fills one chunk while they read another
+
+
+def choose_buffer_bytes(config: ShmConfig) -> int:
+    """Return the bytes of collective buffer per rank, a multiple of a page."""
+    if config.buffer_bytes is not None:
+        return -(-config.buffer_bytes // PAGE_BYTES) * PAGE_BYTES
+    share = ALL_BUFFERS_BYTES // config.size // PAGE_BYTES * PAGE_BYTES
+    has_cores = have_cores(config.size, config.spin_us)
+    largest = CACHED_BUFFER_BYTES if has_cores else LARGEST_BUFFER_BYTES
+    return max(SMALLEST_BUFFER_BYTES, min(largest, share))
+
+
+def choose_cast_bytes(config: ShmConfig, buffer_bytes: int) -> int:
+    """Return the bytes that a step of a broadcast moves: whole slots.
+
+    Among many ranks a slot is small, and a step takes long where they share cores. But only the
+    root sends, so it fills the slots of other ranks too. Two ranks exchange their slots, and
+    neither has a second one.
+    """
+    chunk: int = control.chunk_bytes(buffer_bytes)
+    has_cores = have_cores(config.size, config.spin_us)
+    wanted = (CACHED_CAST_BYTES if has_cores else SHARED_CAST_BYTES) // chunk
+    slots = config.size if config.size > EXCHANGING_RANKS else 1
+    return chunk * max(1, min(wanted, slots))

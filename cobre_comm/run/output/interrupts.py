@@ -1,0 +1,56 @@
+"""Tracebacks of Ctrl-C, held back from the output of ranks, so that equal ones are shown once.
+
+Every rank gets the signal, also one that has not met the others yet. Python then prints the
+traceback by itself, and all that a launcher can do is to take it out of the rank's stderr.
+"""
+
+from __future__ import annotations
+
+_HEAD = b"Traceback (most recent call last):"
+_LAST = b"KeyboardInterrupt"
+
+
+class Sieve:
+    """Takes such tracebacks out of the stderr of one rank.
+
+    Attributes
+    ----------
+    is_on : bool
+        Whether it does so; it passes everything on before Ctrl-C has come.
+    taken : bytes
+        The last traceback that it has taken out.
+    """
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self.taken = b""
+        self._begun: list[bytes] = []  # of a traceback whose last line has not come yet
+
+    def sift(self, text: bytes) -> bytes:
+        """Return what is to be shown of some whole lines, and of those before."""
+        if not self.is_on:
+            return text
+        shown: list[bytes] = []
+        for line in text.splitlines(keepends=True):
+            if line.rstrip() == _HEAD:
+                shown += self._begun
+                self._begun = [line]
+            elif not self._begun:
+                shown.append(line)
+            else:
+                self._begun.append(line)
+                if not line.startswith(b"  "):
+                    shown += self._ended(line)
+        return b"".join(shown)
+
+    def rest(self) -> bytes:
+        """Return a traceback that has not come to its end, because its rank has."""
+        text, self._begun = b"".join(self._begun), []
+        return text
+
+    def _ended(self, line: bytes) -> list[bytes]:
+        text, self._begun = self._begun, []
+        if not line.startswith(_LAST):
+            return text
+        self.taken = b"".join(text)
+        return []

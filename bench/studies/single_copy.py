@@ -72,11 +72,15 @@ def allgatherv_ways(world, comm, nbytes: int) -> tuple[np.ndarray, np.ndarray, d
         np.copyto(own, mine)
         comm.barrier()
 
-    return mine, out, {
-        "ours": lambda: comm.allgatherv(mine, out, counts, displs),
-        "one copy": one_copy,
-        "MPI": lambda: world.Allgather(mine, out),
-    }
+    return (
+        mine,
+        out,
+        {
+            "ours": lambda: comm.allgatherv(mine, out, counts, displs),
+            "one copy": one_copy,
+            "MPI": lambda: world.Allgather(mine, out),
+        },
+    )
 
 
 def broadcast_ways(world, comm, nbytes: int) -> tuple[np.ndarray, np.ndarray, dict]:
@@ -90,11 +94,15 @@ def broadcast_ways(world, comm, nbytes: int) -> tuple[np.ndarray, np.ndarray, di
         read()
         comm.barrier()
 
-    return buf, buf, {
-        "ours": lambda: comm.broadcast(buf),
-        "one copy": one_copy,
-        "MPI": lambda: world.Bcast(buf),
-    }
+    return (
+        buf,
+        buf,
+        {
+            "ours": lambda: comm.broadcast(buf),
+            "one copy": one_copy,
+            "MPI": lambda: world.Bcast(buf),
+        },
+    )
 
 
 def allreduce_ways(world, comm, nbytes: int) -> tuple[np.ndarray, np.ndarray, dict]:
@@ -116,11 +124,15 @@ def allreduce_ways(world, comm, nbytes: int) -> tuple[np.ndarray, np.ndarray, di
         read_result()
         comm.barrier()
 
-    return mine, total, {
-        "ours": lambda: comm.allreduce(mine, total, ReduceOp.SUM),
-        "one copy": one_copy,
-        "MPI": lambda: world.Allreduce(mine, total),
-    }
+    return (
+        mine,
+        total,
+        {
+            "ours": lambda: comm.allreduce(mine, total, ReduceOp.SUM),
+            "one copy": one_copy,
+            "MPI": lambda: world.Allreduce(mine, total),
+        },
+    )
 
 
 CASES = {

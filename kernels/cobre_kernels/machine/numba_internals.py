@@ -92,10 +92,10 @@ USED = (
     ),
     (
         JITCPUCodegen,
-        "_engine",
+        "_engine set_env",
         "machine code is loaded without LLVM's, into numba's engine (compiling/disk_cache.py)",
     ),
-    (JitEngine, "_ee finalize_object get_function_address get_global_value_address", "likewise"),
+    (JitEngine, "_ee finalize_object get_function_address", "likewise"),
     (JITCodeLibrary, "_get_compiled_object", "likewise: what is kept"),
     (_nrt_python, "c_helpers", "likewise: the functions of numba's runtime"),
     (

@@ -5,7 +5,6 @@ is called by its address. So its file has machine code and names alone, and load
 the work.
 """
 
-import ctypes
 import functools
 import os
 import pathlib
@@ -66,7 +65,7 @@ class MachineCode:
 
     def __init__(self, codegen, code):
         _name_runtime()
-        self._engine = codegen._engine
+        self.codegen, self._engine = codegen, codegen._engine
         self._engine._ee.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
 
@@ -114,8 +113,7 @@ class _CodeCache(FunctionCache):
         function = self._py_func
         environment = _dynfunc.Environment(function.__globals__)
         address = library.get_pointer_to_function(names.llvm_cpython_wrapper_name)
-        variable = library._engine.get_global_value_address(names.env_name)
-        ctypes.c_void_p.from_address(variable).value = id(environment)
+        library.codegen.set_env(names.env_name, environment)
         module = sys.modules[function.__module__]
         kept = (library, environment)
         return _dynfunc.make_function(

@@ -1,4 +1,4 @@
-"""One copy by process_vm_readv(2) beside the library's two, and beside an MPI: 2 ranks.
+"""One copy by process_vm_readv(2) beside two through slots, and beside an MPI: 2 ranks.
 
     python -m bench.studies single_copy
     python -m bench.studies single_copy --library mpich
@@ -7,8 +7,8 @@ Each way moves the same bytes by turns, in the same processes. ``one copy`` is w
 would do that reads the peer's array where it is: a step, the call, the copy of the own block, and
 a last step. Before that no rank may return, because the peer may still read its array. Blocks are
 the same in each call, or written anew before it. Prints microseconds of a call on the slower rank:
-the fastest block of calls, their median, and the CPU time. The library itself does not read
-others' memory: docs/design/copies.md.
+the fastest block of calls, their median, and the CPU time. Of the library's own collectives large
+broadcasts alone use it: docs/design/copies.md.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def addresses(world, array: np.ndarray) -> list[tuple[int, int]]:
     return world.allgather((os.getpid(), array.ctypes.data))
 
 
-def allgatherv_ways(world, comm, nbytes: int) -> tuple[np.ndarray, np.ndarray, dict]:
+def allgatherv_ways(world, comm, slots, nbytes: int) -> tuple[np.ndarray, np.ndarray, dict]:
     """Return this rank's block, all blocks, and the ways to gather."""
     me, peer = world.rank, 1 - world.rank
     mine, out = np.zeros(nbytes, np.uint8), np.zeros(2 * nbytes, np.uint8)
@@ -76,14 +76,14 @@ def allgatherv_ways(world, comm, nbytes: int) -> tuple[np.ndarray, np.ndarray, d
         mine,
         out,
         {
-            "ours": lambda: comm.allgatherv(mine, out, counts, displs),
+            "slots": lambda: slots.allgatherv(mine, out, counts, displs),
             "one copy": one_copy,
             "MPI": lambda: world.Allgather(mine, out),
         },
     )
 
 
-def broadcast_ways(world, comm, nbytes: int) -> tuple[np.ndarray, np.ndarray, dict]:
+def broadcast_ways(world, comm, slots, nbytes: int) -> tuple[np.ndarray, np.ndarray, dict]:
     """Return the buffer twice, and the ways to broadcast it from rank 0."""
     buf = np.zeros(nbytes, np.uint8)
     places = addresses(world, buf)
@@ -99,13 +99,14 @@ def broadcast_ways(world, comm, nbytes: int) -> tuple[np.ndarray, np.ndarray, di
         buf,
         {
             "ours": lambda: comm.broadcast(buf),
+            "slots": lambda: slots.broadcast(buf),
             "one copy": one_copy,
             "MPI": lambda: world.Bcast(buf),
         },
     )
 
 
-def allreduce_ways(world, comm, nbytes: int) -> tuple[np.ndarray, np.ndarray, dict]:
+def allreduce_ways(world, comm, slots, nbytes: int) -> tuple[np.ndarray, np.ndarray, dict]:
     """Return this rank's numbers, the sums, and the ways to add: a half on each rank, then read."""
     me, peer, half = world.rank, 1 - world.rank, nbytes // 16
     mine, total, theirs = np.zeros(nbytes // 8), np.zeros(nbytes // 8), np.zeros(half)
@@ -128,7 +129,7 @@ def allreduce_ways(world, comm, nbytes: int) -> tuple[np.ndarray, np.ndarray, di
         mine,
         total,
         {
-            "ours": lambda: comm.allreduce(mine, total, ReduceOp.SUM),
+            "slots": lambda: slots.allreduce(mine, total, ReduceOp.SUM),
             "one copy": one_copy,
             "MPI": lambda: world.Allreduce(mine, total),
         },
@@ -157,7 +158,7 @@ def block_of_calls(world, way: Callable[[], object], data, calls: int, fresh: bo
     return wall / calls, cpu / calls
 
 
-def measure(_comm, rounds: int) -> list[str]:
+def measure(_comm, rounds: int, only: str) -> list[str]:
     """Take all measurements; return lines of a table."""
     from mpi4py import MPI
 
@@ -165,14 +166,18 @@ def measure(_comm, rounds: int) -> list[str]:
     name = world.bcast(f"/single-copy-{os.getpid()}")
     lines = []
     with ShmBackend(ShmConfig(name=name, rank=world.rank, size=world.size)) as comm:
-        for operation, (make, sizes) in CASES.items():
+        slots = comm.split_local()
+        slots._comm.node.reading.is_refused = 1
+        asked = [case for case in CASES.items() if only in case[0]]
+        for operation, (make, sizes) in asked:
             for nbytes in sizes:
-                data, result, ways = make(world, comm, nbytes)
+                data, result, ways = make(world, comm, slots, nbytes)
                 compare(world, data, result, ways)
                 for fresh in (False, True):
                     taken = take(world, ways, data, nbytes, rounds, fresh)
                     title = f"{operation:>10} {nbytes:>9} B {'fresh' if fresh else 'same':>5}"
                     lines.append(title + "".join(taken))
+        slots.close()
     return lines
 
 
@@ -215,6 +220,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--library", choices=list(LIBRARIES), default="openmpi")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", default="", metavar="WORD", help="one collective")
     chosen = parser.parse_args()
     print(f"{LIBRARIES[chosen.library]}; fastest block, median, CPU time; microseconds")
-    print(*run_job(Job(2, chosen.library), measure, chosen.rounds), sep="\n")
+    print(*run_job(Job(2, chosen.library), measure, chosen.rounds, chosen.only), sep="\n")

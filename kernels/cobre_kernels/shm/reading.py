@@ -16,7 +16,7 @@ from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.step import await_all, next_generation, publish
 from cobre_kernels.shm.wait import cell_of
 
-READ_BYTES = 4 * 2**20  # the call looks up every page: below, slots are as fast (copies.md)
+READ_BYTES = 2 * 2**20  # the call looks up every page: below, slots are as fast (copies.md)
 MOST_BYTES = 2**30  # of a call, which moves less than 2 GiB
 SENDER_BYTES = SENDER.size_bytes
 TOKEN = READING.offsets["token"]

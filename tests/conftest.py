@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from cobre_comm.backends import NAMES
-from cobre_comm.compile.warm import warm_up
+from cobre_comm.compile.warm import kernel_sets, warm_up
 from tests.grid import OUR_GRID, skip_unless_here, usual_and_slow
 
 TABLE = "tests/conformance/test_table.py"
@@ -27,7 +27,7 @@ def pytest_sessionstart(session):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, usual)
     if not session.config.option.collectonly:
-        warm_up(NAMES, os.environ)
+        warm_up(kernel_sets(NAMES, os.environ, machines=2), os.environ)
 
 
 def group_of(nodeid):

@@ -69,8 +69,9 @@ class BackendSpec:
     about : str
         One line for help texts.
     module, class_name : str
-        Where its communicator is; the module also has ``kernels()``, what to compile before ranks
-        start.
+        Where its communicator is; the module also has ``kernels()``, what ranks of one machine
+        need, and, if ranks can be on several nodes, ``kernels_between_nodes()``, what these need
+        besides.
     config : type or None
         The configuration that implies this backend; None where there is nothing to configure.
     configured : callable or None
@@ -83,6 +84,8 @@ class BackendSpec:
     place_variables : tuple of str
         The variables that say which rank of which job a process is; a launcher drops those that
         another launcher has left.
+    parting_variables : tuple of str
+        If one of them is set, ranks of one machine may be several nodes.
     rank_variables : callable
         Returns the variables by which a launcher tells a rank of a job where to meet.
     why_not : callable
@@ -99,6 +102,7 @@ class BackendSpec:
     timeout_variable: str = ""
     auto_variables: tuple[str, ...] = ()
     place_variables: tuple[str, ...] = ()
+    parting_variables: tuple[str, ...] = ()
     rank_variables: Callable[[Job, int], dict[str, str]] = lambda job, rank: {}
     why_not: Callable[[], str] = why_not_posix
 
@@ -122,8 +126,17 @@ class BackendSpec:
         return cast("Communicator", cls(config=chosen))
 
     def kernels(self) -> Sequence[Kernel]:
-        """Return the kernels to compile before ranks start."""
+        """Return the kernels that ranks of one machine need."""
         return cast("Sequence[Kernel]", importlib.import_module(self.module).kernels())
+
+    def kernels_between_nodes(self) -> Sequence[Kernel]:
+        """Return the kernels that ranks of several nodes need besides."""
+        found = importlib.import_module(self.module).kernels_between_nodes()
+        return cast("Sequence[Kernel]", found)
+
+    def may_part(self, environ: Mapping[str, str]) -> bool:
+        """Tell whether an environment may make several nodes of the ranks of one machine."""
+        return any(environ.get(name) for name in self.parting_variables)
 
     def detect(self, environ: Mapping[str, str]) -> str:
         """Return the variable that makes ``auto`` take this backend, or an empty string."""

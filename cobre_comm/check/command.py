@@ -141,12 +141,14 @@ def _check(sizes: Sequence[int], names: Sequence[str], *, quick: bool, as_table:
 def _compile(backends: Sequence[str]) -> None:
     """Compile the kernels beforehand, and say so, so that no check's time includes it."""
     from cobre_comm.backends import NAMES
-    from cobre_comm.compile.warm import warm_up
+    from cobre_comm.compile.warm import kernel_sets, warm_up
     from cobre_comm.testing.backend_name import BackendName
     from cobre_comm.testing.ranks.surroundings import inherited_environment
 
     kinds = dict.fromkeys(BackendName.parse(backend).kind for backend in backends)
-    warm_up([kind for kind in kinds if kind in NAMES], inherited_environment())
+    environ = inherited_environment()
+    built_in = [kind for kind in kinds if kind in NAMES]
+    warm_up(kernel_sets(built_in, environ, machines=2), environ)
 
 
 def _run(planned: Mapping[Point, Sequence[Check]]) -> list[Result]:

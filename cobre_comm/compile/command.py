@@ -49,12 +49,12 @@ def main(words: Sequence[str]) -> int:
         parser.error(str(error))
     from cobre_kernels.machine.compiling.cache_folder import refusal
 
-    from cobre_comm.compile.warm import RARE, warm_up
+    from cobre_comm.compile.warm import RARE, kernel_sets, warm_up
 
     if refused := refusal(os.environ):
         print(f"{PROG}: warning: {refused}", file=sys.stderr)
     try:
-        cold = warm_up([*backends, RARE], os.environ)
+        cold = warm_up([*kernel_sets(backends, os.environ, machines=2), RARE], os.environ)
     except KeyboardInterrupt:
         print(f"{PROG}: interrupted", file=sys.stderr)
         return 130

@@ -16,7 +16,7 @@ from cobre_kernels.machine.compiling.cache_folder import kernel_folder
 
 from cobre_comm.backends import SPECS
 from cobre_comm.common.cores import usable_cores
-from cobre_comm.compile.warm import RARE
+from cobre_comm.compile.warm import BETWEEN_NODES, RARE
 
 VERSIONS_KEPT = 8  # several clones and environments of one user
 
@@ -91,6 +91,9 @@ def main(markers: Mapping[str, str]) -> None:
     """Compile the kernels of each name, or find them in the cache; then write its marker."""
     kernels: dict[str, Sequence[Any]]
     kernels = {spec.name: spec.kernels() for spec in SPECS if spec.name in markers}
+    for spec in SPECS:
+        if (name := spec.name + BETWEEN_NODES) in markers:
+            kernels[name] = spec.kernels_between_nodes()
     if RARE in markers:
         kernels[RARE] = rare_kernels()
     different = {kernel.function: kernel for some in kernels.values() for kernel in some}
@@ -99,8 +102,8 @@ def main(markers: Mapping[str, str]) -> None:
     except RuntimeError:
         return  # no cache: every rank compiles for itself
     _compile(_in_order(different.values()))
-    for backend, marker in markers.items():
-        _write(pathlib.Path(marker), _cache_files(_functions(kernels[backend])))
+    for name, marker in markers.items():
+        _write(pathlib.Path(marker), _cache_files(_functions(kernels[name])))
     _forget_old_versions(kernel_folder(os.environ))
 
 

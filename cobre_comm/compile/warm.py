@@ -24,23 +24,41 @@ from cobre_kernels.machine.compiling.cache_folder import (
 )
 from cobre_kernels.machine.compiling.hashing import hash_of
 
+from cobre_comm.backends import BY_NAME
 from cobre_comm.compile.lock import one_compiles_first
 from cobre_comm.processes.interpreter import interpreter_command, tied_command
 
+BETWEEN_NODES = "-nodes"  # after a backend's name: what ranks of several nodes need besides
 RARE = "rare-kernels"  # of all backends: kernels that are compiled on first use
 _CPU_BYTES = 4096  # the first processor of /proc/cpuinfo, features included
 
 
-def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
+def kernel_sets(
+    backends: Iterable[str], environ: Mapping[str, str], machines: int = 1
+) -> list[str]:
+    """Return which kernels jobs need, as names for :func:`warm_up`.
+
+    Ranks of one machine need those of shared memory alone, unless a variable parts them.
+    """
+    names = []
+    for name in backends:
+        spec = BY_NAME[name]
+        names.append(name)
+        if spec.parting_variables and (machines > 1 or spec.may_part(environ)):
+            names.append(name + BETWEEN_NODES)
+    return names
+
+
+def warm_up(names: Iterable[str], environ: Mapping[str, str]) -> list[str]:
     """Make sure that kernels are in numba's disk cache, if there can be one.
 
     A failure to fill the cache is not an error: ranks then compile for themselves.
 
     Parameters
     ----------
-    backends : iterable of str
-        Names of built-in backends, also :data:`RARE`. Kernels that several backends share are
-        compiled once.
+    names : iterable of str
+        As :func:`kernel_sets` tells them, also :data:`RARE`. Kernels that several have in common
+        are compiled once.
     environ : mapping
         The environment of the process that compiles; variables of numba say what it makes, and
         where.
@@ -51,13 +69,13 @@ def warm_up(backends: Iterable[str], environ: Mapping[str, str]) -> list[str]:
         The names whose kernels are not in a cache now.
     """
     if environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
-        return list(backends)
+        return list(names)
     try:
         folder = _directory(environ)
     except OSError:
-        return list(backends)
+        return list(names)
     fingerprint = _fingerprint(environ, folder)
-    markers = {name: folder / f"warm-{name}-{fingerprint}" for name in backends}
+    markers = {name: folder / f"warm-{name}-{fingerprint}" for name in names}
     if not _cold(markers):
         return []
     with contextlib.suppress(OSError):

@@ -283,10 +283,10 @@ def _call_on(
 def _call_in_workers(
     job: Job, order: Order, on_progress: OnProgress | None, restarts: Restarts
 ) -> LaunchResult[Any]:
-    from cobre_comm.compile.warm import warm_up
+    from cobre_comm.compile.warm import kernel_sets, warm_up
     from cobre_comm.launching.attempts import call_in_attempts
 
-    warm_up([job.backend], os.environ)
+    warm_up(kernel_sets([job.backend], os.environ), os.environ)
     try:
         done = call_in_attempts(job, order, on_progress, restarts)
     except KeyboardInterrupt:

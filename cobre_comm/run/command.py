@@ -191,7 +191,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _main(words: Sequence[str]) -> int:
-    from cobre_comm.compile.warm import warm_up
+    from cobre_comm.compile.warm import kernel_sets, warm_up
     from cobre_comm.processes.binding import auto_ranks
     from cobre_comm.processes.interpreter import interpreter_command
     from cobre_comm.processes.restarts import check_restarts
@@ -223,7 +223,8 @@ def _main(words: Sequence[str]) -> int:
         return 130
     try:
         if job.size > 1:
-            warm_up([job.backend], os.environ if mpiexec is None else mpiexec.environment)
+            environ = os.environ if mpiexec is None else mpiexec.environment
+            warm_up(kernel_sets([job.backend], environ, job.nodes), environ)
         everything = [*interpreter_command(), *program]
         if job.nodes > 1 and restarts.most:
             from cobre_comm.run.machines import run_on_machines

@@ -86,9 +86,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Compile the kernels once, into the cache, before any test's time runs."""
     backends = set(_backends(session.items))
     if backends and not session.config.option.collectonly:
-        from cobre_comm.compile.warm import warm_up
+        from cobre_comm.compile.warm import kernel_sets, warm_up
 
-        warm_up(sorted(backends), os.environ)
+        warm_up(kernel_sets(sorted(backends), os.environ, machines=2), os.environ)
 
 
 def _backends(items: Iterable[pytest.Item]) -> Iterable[str]:

@@ -84,15 +84,17 @@ def warm():
     from cobre_comm import ReduceOp
     from cobre_comm.backends import SPECS
     from cobre_comm.backends.fast_methods import load
-    from cobre_comm.compile.warm import warm_up
+    from cobre_comm.compile.warm import kernel_sets, warm_up
     from cobre_comm.jit import types as jit_types
     from cobre_comm.testing.cases import calls
     from tests.campaign import job, work  # noqa: F401  # imports all else
 
-    warm_up([spec.name for spec in SPECS], os.environ)
+    warm_up(kernel_sets([spec.name for spec in SPECS], os.environ, machines=2), os.environ)
     for spec in SPECS:
         if spec.name in ("shm", "tcp"):
             load(spec.kernels())
+            if spec.name == "tcp":
+                load(spec.kernels_between_nodes())
     typeof(np.zeros(1))  # looks at everything that an argument might be
     comm, table = jit_types.CommType(), types.int64[::1]
     for dtype in ("f8", "i8", "f4", "i4"):

@@ -18,7 +18,7 @@ def names():
 @pytest.fixture(scope="package", autouse=True)
 def launcher_finds_all_compiled():
     """Have the kernels compiled now, so that no launcher in a test says that it compiles."""
-    warm.warm_up(["shm", "tcp"], environment())
+    warm.warm_up(warm.kernel_sets(["shm", "tcp"], {}, machines=2), environment())
     # For MPI, tests do it where they find one: see tests/launch/mpi.py.
 
 

@@ -20,5 +20,6 @@ def needs(name):
     if why := why_not(name):
         pytest.skip(why)
     chosen = {"MPI4PY_MPIABI": name}
-    warm.warm_up(["mpi"], find_mpiexec(environment(**chosen)).environment)
+    environ = find_mpiexec(environment(**chosen)).environment
+    warm.warm_up(warm.kernel_sets(["mpi"], environ, machines=2), environ)
     return chosen

@@ -130,9 +130,14 @@ class MpiBackend(KernelBackend):
 
 
 def kernels() -> list[Kernel]:
-    """Return the kernels that are compiled before ranks start, without loading an MPI."""
+    """Return the kernels that ranks of one machine need."""
+    return node_kernels()
+
+
+def kernels_between_nodes() -> list[Kernel]:
+    """Return the kernels that ranks of several nodes need besides, without loading an MPI."""
     library.make_known(pretend=True)
-    return [*node_kernels(), *BODIES.all(), *VERBS.all()]
+    return [*BODIES.all(), *VERBS.all()]
 
 
 register_backend(MpiBackend, is_local=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +62,7 @@ class Attachment:
         node.chunk_bytes = control.chunk_bytes(self.buffer_bytes)
         node.cast_bytes = header.load(header.words(segment).cast_bytes)
         node.liveness_fd = segment.fd
+        node.reading.pid, node.reading.token = os.getpid(), secrets.randbits(63)
         comm.timeout_ns = int(config.timeout_s * libc.NS_PER_S)
         set_patience(comm, choose_spin_us(config.spin_us, config.size <= usable_cores()))
 

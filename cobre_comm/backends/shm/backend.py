@@ -91,7 +91,7 @@ class ShmBackend(KernelBackend):
 
 
 def kernels() -> list[Kernel]:
-    """Return the kernels that are compiled before ranks start."""
+    """Return the kernels that ranks of one machine need."""
     return [*COMMON_KERNELS, *BODIES.all(), *step.KERNELS, *access.KERNELS]
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from cobre_kernels.collective.calls import SPLIT
 from cobre_kernels.collective.comm import LEADERS, RANKS
-from cobre_kernels.machine import access
 from cobre_kernels.machine.kernel import Kernel
 
 from cobre_comm.backends.kernel_backend import KernelBackend
@@ -125,8 +124,13 @@ class TcpBackend(KernelBackend):
 
 
 def kernels() -> list[Kernel]:
-    """Return the kernels that are compiled before ranks start."""
-    return [*node_kernels(), *BODIES.all(), *VERBS.all(), *access.KERNELS, *local.BODIES.all()]
+    """Return the kernels that ranks of one machine need."""
+    return [*node_kernels(), *local.BODIES.all()]
+
+
+def kernels_between_nodes() -> list[Kernel]:
+    """Return the kernels that ranks of several nodes need besides."""
+    return [*BODIES.all(), *VERBS.all()]
 
 
 register_backend(TcpBackend, is_local=False)

@@ -4,6 +4,7 @@ Kernels read and write it. Only ``guard`` is shared, among the threads of that p
 """
 
 from cobre_kernels.collective.calls import OPERATIONS
+from cobre_kernels.collective.reading import READING
 from cobre_kernels.collective.regions import LOCATION
 from cobre_kernels.machine.record import (
     Record,
@@ -111,6 +112,7 @@ NODE = Record(
     slot_fills=part(FILLS, "of this rank's slots"),
     region_fills=part(FILLS, "of its parts of outputs in regions"),
     shown_location=part(LOCATION, "where another rank's output lies, as its cell says"),
+    reading=part(READING, "of the arrays of other ranks"),
 )
 
 COMM = Record(

@@ -86,16 +86,20 @@ def compile_cached(signature, function, wrappers=FOR_PYTHON):
     """Compile for one signature, through numba's disk cache where there is a place for it."""
     dispatcher = njit(pipeline_class=KernelCompiler, error_model="numpy", **wrappers)(function)
     try:
-        dispatcher._cache = cache_of(function)
+        cache = dispatcher._cache = cache_of(function)
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-    try:
-        dispatcher.compile(signature)
-    except (AttributeError, ImportError):
-        # The index of the cache names a class that another version of this package had.
-        dispatcher._cache.flush()
-        dispatcher.compile(signature)
+    else:
+        try:
+            found = cache.load(signature, dispatcher.targetctx.codegen())
+        except (AttributeError, ImportError):
+            # The index of the cache names a class that another version of this package had.
+            cache.flush()
+            found = None
+        if found is not None:
+            return found
+    dispatcher.compile(signature)
     return dispatcher.overloads[signature.args]
 
 

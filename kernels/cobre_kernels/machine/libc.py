@@ -47,6 +47,8 @@ FLOCK_LENGTH_WORD = 2 if IS_LINUX else 1
 FLOCK_PID_WORD = 3 if IS_LINUX else 2  # its lower half
 SCRATCH_WORDS = 4  # room for a timespec or a struct flock, in private memory of the caller
 
+CAN_READ_PROCESSES = IS_LINUX  # if the system permits it
+
 # Sockets. MSG_NOSIGNAL is the option SO_NOSIGPIPE on macOS.
 MSG_NOSIGNAL = 0x4000 if IS_LINUX else 0
 EINTR = 4
@@ -88,6 +90,11 @@ _sendmsg = _external("sendmsg", _LONG(_INT, _LONG, _INT))
 _recvmsg = _external("recvmsg", _LONG(_INT, _LONG, _INT))
 _write = _external("write", _LONG(_INT, _LONG, _LONG))
 _poll = _external("poll", _INT(_LONG, _LONG, _INT))
+_read_process = (
+    _external("process_vm_readv", _LONG(_INT, _LONG, _LONG, _LONG, _LONG, _LONG))
+    if CAN_READ_PROCESSES
+    else None
+)
 _errno_location = _external("__errno_location" if IS_LINUX else "__error", _LONG())
 fetch_exception = _external("PyErr_Fetch", types.void(_LONG, _LONG, _LONG))
 normalize_exception = _external("PyErr_NormalizeException", types.void(_LONG, _LONG, _LONG))
@@ -240,6 +247,15 @@ def send_message(fd, message):
 def poll(entries, count, timeout_ms):
     """Wait for events on ``count`` descriptors; return how many have some, or -errno."""
     return _result_or_errno(_poll(entries, count, timeout_ms))
+
+
+@routine
+def read_process(pid, here, there, count):
+    """Copy memory of another process: so many ``struct iovec`` from there to here.
+
+    Returns how many bytes came, or -1; see process_vm_readv(2).
+    """
+    return _read_process(pid, here, count, there, count, 0)
 
 
 @routine

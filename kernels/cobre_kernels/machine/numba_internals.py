@@ -35,7 +35,7 @@ try:
     from numba.core import cgutils, event, sigutils
     from numba.core.caching import FunctionCache, IndexDataCacheFile
     from numba.core.callconv import CPUCallConv
-    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+    from numba.core.codegen import JITCodeLibrary, JITCPUCodegen, JitEngine
     from numba.core.compiler import CompilerBase, DefaultPassBuilder
     from numba.core.compiler_machinery import PassManager
     from numba.core.compiler_machinery import register_pass  # a pass of our own
@@ -45,7 +45,7 @@ try:
     from numba.core.imputils import impl_ret_borrowed  # a field of a region (jit/records.py)
     from numba.core.imputils import lower_constant  # a communicator in a global (jit/values.py)
     from numba.core.pythonapi import PythonAPI
-    from numba.core.runtime import _nrt_python, rtsys
+    from numba.core.runtime import _nrt_python
     from numba.core.typed_passes import AnnotateTypes, NativeLowering
     from numba.core.typing.context import Context
     from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, Signature
@@ -91,6 +91,14 @@ USED = (
         "one manager of passes for all functions of a module (compiling/pipeline.py)",
     ),
     (
+        JITCPUCodegen,
+        "_engine set_env",
+        "machine code is loaded without LLVM's, into numba's engine (compiling/disk_cache.py)",
+    ),
+    (JitEngine, "_ee finalize_object get_function_address", "likewise"),
+    (JITCodeLibrary, "_get_compiled_object", "likewise: what is kept"),
+    (_nrt_python, "c_helpers", "likewise: the functions of numba's runtime"),
+    (
         CompilerBase,
         "define_pipelines(self) state",
         "kernels and routines have a pipeline of their own (compiling/pipeline.py)",
@@ -119,23 +127,22 @@ USED = (
     ),
     (
         FunctionDescriptor,
-        "lookup_module llvm_func_name llvm_cfunc_wrapper_name",
+        "lookup_module llvm_func_name llvm_cfunc_wrapper_name llvm_cpython_wrapper_name env_name",
         "kernels are called by their address (kernel.py)",
     ),
     (
         Dispatcher,
-        "_cache compile overloads get_call_template(self,args,kws) py_func",
+        "_cache compile overloads targetctx get_call_template(self,args,kws) py_func",
         "kernels are cached in our folder; a routine is not compiled anew for a constant "
         "(kernel.py, routine.py)",
     ),
     (
         FunctionCache,
-        "load_overload(self,sig,target_context) _load_overload _guard_against_spurious_io_errors "
-        "_impl_class flush cache_path",
-        "that folder, and a light load from it (compiling/disk_cache.py)",
+        "load_overload(self,sig,target_context) _save_overload(self,sig,data) _index_key _impl "
+        "_guard_against_spurious_io_errors _cache_file _impl_class _py_func flush cache_path",
+        "that folder, and files of machine code alone (compiling/disk_cache.py)",
     ),
-    (FunctionCache._impl_class, "_locator_classes", "likewise"),
-    (rtsys, "initialize", "all that a light load needs"),
+    (FunctionCache._impl_class, "_locator_classes check_cachable locator", "likewise"),
     (
         IndexDataCacheFile,
         "load(self,key) _load_index(self)",
@@ -202,7 +209,8 @@ def _has(owner, each):
         return code is not None and ",".join(code.co_varnames[: code.co_argcount]) == parameters
     if found is not None or hasattr(owner, name):
         return True
-    made = (vars(base).get("__init__") for base in getattr(owner, "__mro__", ()))
+    bases = getattr(owner, "__mro__", ())
+    made = (vars(base).get(begin) for base in bases for begin in ("__init__", "_init"))
     return any(name in each.__code__.co_names for each in made if hasattr(each, "__code__"))
 
 

@@ -2,7 +2,8 @@
 
 Among many ranks a slot is small, so the root fills those of other ranks too (``slot.fill_slots``).
 
-Where ``buf`` is one memory for all ranks, the root's bytes are there already (``region.py``).
+Where ``buf`` is one memory for all ranks, the root's bytes are there already (``region.py``). A
+large private ``buf`` is read from the root's memory (``reading.py``).
 """
 
 from cobre_kernels.collective.calls import Broadcast, called
@@ -13,6 +14,7 @@ from cobre_kernels.machine.copy import is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.shm.control import INLINE_BYTES
+from cobre_kernels.shm.reading import end_reading, may_read, read_array, show_array
 from cobre_kernels.shm.region import meet_in_region, outputs_meet
 from cobre_kernels.shm.slot import copy_slots, fill_slots
 from cobre_kernels.shm.step import (
@@ -34,11 +36,32 @@ def broadcast_body(comm, call):
         note_location(comm, call.buffer, call.size_bytes, call.buffer, call.size_bytes)
         outcome = meet_in_region(comm, next_generation(comm))
         ends_together = outcome == USE_SLOTS and outputs_meet(comm, call.size_bytes)
+    elif may_read(comm, call.size_bytes):
+        outcome = _read_from_root(comm, call)
+        ends_together = outcome == USE_SLOTS and outputs_meet(comm, call.size_bytes)
     while outcome == USE_SLOTS:
         outcome = _move_chunks(comm, call)
         if outcome == USE_SLOTS:
             ends_together = outputs_meet(comm, call.size_bytes)
     return synchronise(comm, called(comm)) if ends_together and outcome == OK else outcome
+
+
+@routine
+def _read_from_root(comm, call):
+    """Read the root's buffer in its memory; USE_SLOTS if a rank cannot, or has one in a region."""
+    generation, shown = next_generation(comm), called(comm)
+    could = 1
+    if comm.rank == call.root:
+        show_array(comm, generation, call.buffer)
+    publish(comm, generation, shown)
+    if comm.rank != call.root:
+        outcome = await_rank(comm, call.root, generation, shown)
+        if not has_come(outcome):
+            return outcome
+        if outcome == OK:
+            could = read_array(comm, call.root, generation, call.buffer, call.size_bytes)
+    outcome = await_all(comm, generation, shown)
+    return end_reading(comm, could) if outcome == OK else outcome
 
 
 @routine

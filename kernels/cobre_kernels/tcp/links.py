@@ -1,5 +1,6 @@
 """The links between leaders: records in the private memory of a leader's process."""
 
+from cobre_kernels.collective.reading import VECTOR
 from cobre_kernels.machine.record import (
     LINE_BYTES,
     Record,
@@ -71,9 +72,6 @@ BLOCK = Record(
     size_bytes=word("its length"),
 )
 
-VECTOR = Record(
-    "Vector", "A struct iovec.", begin=word("address of the bytes"), count=word("how many")
-)
 MSGHDR = Record(
     "Msghdr",
     "A struct msghdr and its two pieces of memory; its other words are 0.",

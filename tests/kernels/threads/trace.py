@@ -21,7 +21,7 @@ from cobre_kernels.collective import calls, dtypes, entry, status  # isort: skip
 from cobre_kernels.collective import work as work_kernels  # isort: skip
 from cobre_kernels.collective.reduction import fold  # isort: skip
 from cobre_kernels.machine import copy, libc  # isort: skip
-from cobre_kernels.shm import slot, step, wait  # isort: skip
+from cobre_kernels.shm import reading, slot, step, wait  # isort: skip
 from tests.kernels.threads.node import Node, NodeThatIsLeft  # isort: skip
 from tests.kernels.threads.works import Works, work_of  # isort: skip
 
@@ -33,6 +33,7 @@ NODE_LENGTHS = (3, 300, 2500, 7000)  # gathered and in stripes, one round and se
 libc.lock_is_held = lambda fd, byte, scratch: True  # threads cannot see each other's locks
 copy.STREAM_BYTES = 4096  # so that outputs go past the caches here too
 slot.TIMED_FILL_BYTES = 2048
+reading.READ_BYTES = 16384
 
 
 checks_data = True  # unless a mistake is planted
@@ -118,7 +119,7 @@ def gathervs(comm):
 
 
 def broadcasts(comm):
-    for number, length in enumerate((*LENGTHS, *LENGTHS)):
+    for number, length in enumerate((*LENGTHS, 1000, *LENGTHS)):  # the longest is read in place
         broadcast(comm, length, number % SIZE)
 
 

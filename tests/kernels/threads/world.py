@@ -1,5 +1,6 @@
 """Ranks on threads of one process, over memory that is laid out as a segment."""
 
+import os
 import threading
 
 import numpy as np
@@ -78,6 +79,7 @@ class World:
             node.control, node.buffers, node.buffer_stride = begin, self.buffers, buffer_bytes
             node.chunk_bytes = control.chunk_bytes(buffer_bytes)
             node.cast_bytes = node.chunk_bytes * (CAST_SLOTS if size > CAST_SLOTS else 1)
+            node.reading.pid, node.reading.token = os.getpid(), 1 + rank
             comm.timeout_ns = int(timeout_s * 1e9)
             give_way(comm, RANKS, wait.block_kernel, wait.look_around_kernel)
             comm.late_ns, comm.late = 1, self.late.ctypes.data  # each look around tells

@@ -35,13 +35,14 @@ def asked(monkeypatch, tmp_path):
 def test_everything_that_can_be_used(asked, capsys):
     assert main(["compile"]) == 0
     usable = [name for name in ("local", "shm", "tcp", "mpi") if name in available_backends()]
-    assert asked == [*usable, warm.RARE]
+    between = [f"{name}-nodes" for name in usable if name in ("tcp", "mpi")]
+    assert sorted(asked) == sorted([*usable, *between, warm.RARE])
     assert capsys.readouterr().out == f"compiled: {', '.join(usable)}\n"
 
 
 def test_some(asked, capsys):
     assert main(["compile", "--backends", "tcp, SHM,tcp"]) == 0
-    assert asked == ["tcp", "shm", warm.RARE]
+    assert asked == ["tcp", "tcp-nodes", "shm", warm.RARE]
     assert capsys.readouterr().out == "compiled: tcp, shm\n"
 
 

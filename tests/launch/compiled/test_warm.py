@@ -46,6 +46,23 @@ def test_one_process_compiles_what_is_missing_of_several(compilations, tmp_path)
     assert [name.split("-")[1] for name in several] == ["local", "shm"]
 
 
+@pytest.mark.parametrize(
+    ("backend", "environ", "machines", "sets"),
+    [
+        ("local", {}, 1, ["local"]),
+        ("shm", {"COBRE_TCP_SHARE": "0"}, 1, ["shm"]),
+        ("tcp", {}, 1, ["tcp"]),
+        ("tcp", {}, 2, ["tcp", "tcp-nodes"]),
+        ("tcp", {"COBRE_TCP_SHARE": "0"}, 1, ["tcp", "tcp-nodes"]),
+        ("tcp", {"COBRE_TCP_PRETEND_NODES": "0,1"}, 1, ["tcp", "tcp-nodes"]),
+        ("mpi", {"COBRE_MPI_PRETEND_NODES": ""}, 1, ["mpi"]),
+        ("mpi", {"COBRE_MPI_PRETEND_NODES": "0,1"}, 1, ["mpi", "mpi-nodes"]),
+    ],
+)
+def test_ranks_of_one_machine_need_no_kernels_between_nodes(backend, environ, machines, sets):
+    assert warm.kernel_sets([backend], environ, machines) == sets
+
+
 def test_tells_what_is_not_compiled(monkeypatch, tmp_path):
     monkeypatch.setattr(warm, "_compile", lambda markers, environ: None)
     environ = {"XDG_CACHE_HOME": str(tmp_path)}
@@ -218,7 +235,7 @@ def test_no_marker_where_there_is_no_place_for_it(compilations, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("backend", "own"), [("shm", "step.announce_closed_kernel"), ("tcp", "messages.goodbye_kernel")]
+    ("backend", "own"), [("shm", "step.announce_closed_kernel"), ("tcp", "local.barrier_body")]
 )
 def test_marker_lists_the_files_of_numbas_cache(backend, own):
     warm.warm_up([backend], os.environ)

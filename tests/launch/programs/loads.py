@@ -5,6 +5,7 @@ call; and those that ``cobre-comm compile`` does not compile either, after the r
 """
 
 import gc
+import os
 
 import numpy as np
 from cobre_kernels.machine.kernel import Kernel
@@ -47,7 +48,9 @@ def names_of_used_beside(listed):
 with create_communicator() as comm:
     call_all(comm)
     [spec] = [spec for spec in SPECS if spec.name == comm.backend]
-    listed = spec.kernels()
+    listed = [*spec.kernels()]
+    if spec.may_part(os.environ):
+        listed += spec.kernels_between_nodes()
     unlisted = names_of_used_beside(listed)
     call_rare(comm)
     print(unlisted, names_of_used_beside([*listed, *rare_kernels()]))

@@ -6,7 +6,7 @@ and CHALLENGE, and find out that they differ. ``backends/tcp/rendezvous/protocol
 ranks of a job meet, ``docs/design/tcp-protocol.md`` what leaders send each other afterwards.
 """
 
-PROTOCOL_VERSION = 9
+PROTOCOL_VERSION = 10
 
 # On data links.
 EXCHANGE = 0x01  # header of an exchange, and eager payload

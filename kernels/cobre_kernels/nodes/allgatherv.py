@@ -30,7 +30,7 @@ from cobre_kernels.nodes.records import (
     next_half,
     set_block,
 )
-from cobre_kernels.nodes.round import begin_gather, end_gather, gather_round
+from cobre_kernels.nodes.round import begin_gather, gather_round, hand_out, move_parts
 
 
 @kernel(COMM, Allgatherv)
@@ -84,13 +84,17 @@ def _direct(comm, call):
 @routine
 def _staged(comm, call, streams):
     largest = largest_block_bytes(comm.size, call)
-    begin = 0
+    begin, before = 0, (0, 0, 0)
     while True:
         chunk = chunk_bytes(comm, call, begin)
-        outcome = _chunk(comm, call, (begin, chunk), streams)
+        outcome, half = _chunk(comm, call, (begin, chunk), before, streams)
+        before = (begin, chunk, half)
         begin += chunk
         if outcome != OK or begin >= largest or comm.nodes.is_whole != 0:
-            return outcome
+            break
+    if outcome == OK and comm.nodes.is_whole == 0:
+        _take(comm, call, before, streams)
+    return outcome
 
 
 @routine
@@ -147,7 +151,11 @@ def parts_by_node(comm, call, span):
 
 
 @routine
-def _chunk(comm, call, span, streams):
+def _chunk(comm, call, span, before, streams):
+    """Go through the round of a chunk; return how it has ended, and the half that holds it.
+
+    While leaders move it, ranks take the parts of the chunk before.
+    """
     nodes = comm.nodes
     half = put_own_part(comm, call, span)
     parts_by_node(comm, call, span)
@@ -156,10 +164,18 @@ def _chunk(comm, call, span, streams):
     if leads(comm) and nodes.is_whole != 0:
         buffer = call.recv
         _set_pieces(comm, call)
-    outcome = end_gather(comm, buffer, outcome, moves_data)
-    if outcome == OK and nodes.is_whole == 0 and nodes.writes != 0:
-        take_parts(comm, call, span, half, streams)
-    return outcome
+    outcome = move_parts(comm, buffer, outcome, moves_data)
+    if outcome == OK:
+        _take(comm, call, before, streams)
+    return hand_out(comm, outcome), half
+
+
+@routine
+def _take(comm, call, chunk, streams):
+    """Take the parts of a chunk, unless another rank of the node has the same output."""
+    begin, length, half = chunk
+    if length > 0 and comm.nodes.writes != 0:
+        take_parts(comm, call, (begin, length), half, streams)
 
 
 @routine

@@ -75,7 +75,7 @@ def _reduce(comm, call):
     if size_bytes <= gathered_bytes(nodes.widest, comm.size, nodes.eager_bytes, nodes.half_bytes):
         return _gathered(comm, call)
     if nodes.chain != 0 and is_pair(comm):
-        return _chain_round(comm, call, (call.send, 0, call.recv), (0, size_bytes))
+        return _chain_round(comm, call, (call.send, 0, call.recv), (0, size_bytes), (0, 0, 0))
     has_chain = nodes.chain != 0 and nodes.is_ordered != 0 and not is_flat(comm)
     if has_chain and chain_pays(nodes.nodes, nodes.widest, nodes.lanes_now, nodes.half_bytes):
         return _along_chain(comm, call)
@@ -120,16 +120,18 @@ def _along_chain(comm, call):
     """Reduce chunk by chunk; all nodes have chunks of the same size."""
     nodes, node, size_bytes = comm.nodes, comm.node, contribution_bytes(call)
     chunk_bytes = chain_chunk_bytes(nodes.widest, nodes.half_bytes)
+    before = (0, 0, 0)
     for begin in range(0, size_bytes, chunk_bytes):
         length = min(chunk_bytes, size_bytes - begin)
         half = next_half(nodes)
         result = half + node.size * chunk_bytes
         move(half + node.rank * chunk_bytes, call.send + begin, length)
-        outcome = _chain_round(comm, call, (half, chunk_bytes, result), (begin, length))
+        memory = (half, chunk_bytes, result)
+        outcome = _chain_round(comm, call, memory, (begin, length), before)
         if outcome != OK:
             return outcome
-        if nodes.writes != 0:
-            move(call.recv + begin, result, length)
+        before = (begin, length, result)
+    _take(comm, call, before)
     return OK
 
 
@@ -140,18 +142,28 @@ def chain_chunk_bytes(ranks, half_bytes):
 
 
 @routine
-def _chain_round(comm, call, memory, span):
-    """Go through a round that reduces a chunk along the chain."""
+def _chain_round(comm, call, memory, span, before):
+    """Go through a round that reduces a chunk along the chain; meanwhile, take the one before."""
     (contributions, stride, result), (begin, length) = memory, span
     outcome = enter_round(comm, begin == 0)
     if outcome == OK and leads(comm):
-        before, share = share_of(comm.nodes, length)
+        first, share = share_of(comm.nodes, length)
         what = Chain(
-            contributions + before, stride, comm.node.size, result + before, share,
+            contributions + first, stride, comm.node.size, result + first, share,
             call.dtype, call.op,
         )  # fmt: skip
         outcome = run(comm.nodes.chain, comm, what)
+    if outcome == OK:
+        _take(comm, call, before)
     return hand_out(comm, outcome)
+
+
+@routine
+def _take(comm, call, chunk):
+    """Copy the result of a chunk out, unless another rank of the node has the same output."""
+    begin, length, result = chunk
+    if length > 0 and comm.nodes.writes != 0:
+        move(call.recv + begin, result, length)
 
 
 @routine
@@ -161,13 +173,19 @@ def _reduce_in_stripes(comm, call):
     chunks = -(-size_bytes // (stripes * _largest_stripe(comm)))
     line_bytes = stripes * STRIPE_LINE_BYTES
     chunk_bytes = -(-size_bytes // (chunks * line_bytes)) * line_bytes
+    before = (0, 0, 0)
     for begin in range(0, size_bytes, chunk_bytes):
         length = min(chunk_bytes, size_bytes - begin)
         lines = -(-length // STRIPE_LINE_BYTES)
         chunk = Chunk(begin, length, -(-lines // stripes) * STRIPE_LINE_BYTES)
-        outcome = _direct(comm, call, chunk) if is_flat(comm) else _staged(comm, call, chunk)
+        if is_flat(comm):
+            outcome = _direct(comm, call, chunk)
+        else:
+            outcome, result = _staged(comm, call, chunk, before)
+            before = (begin, length, result)
         if outcome != OK:
             return outcome
+    _take(comm, call, before)
     return OK
 
 
@@ -212,7 +230,8 @@ def _direct(comm, call, chunk):
 
 
 @routine
-def _staged(comm, call, chunk):
+def _staged(comm, call, chunk, before):
+    """Reduce a chunk; meanwhile, take the one before. Return how it ended, and where it is."""
     nodes = comm.nodes
     half = next_half(nodes)
     _contribute(comm, half, call.send + chunk.begin, chunk)
@@ -224,10 +243,9 @@ def _staged(comm, call, chunk):
         outcome = _scatter_node(comm, half, received, chunk.stripe)
         if outcome == OK:
             outcome = _fold_and_spread(comm, call, chunk, received, result)
-    outcome = hand_out(comm, outcome)
-    if outcome == OK and nodes.writes != 0:
-        move(call.recv + chunk.begin, result, chunk.length)
-    return outcome
+    if outcome == OK:
+        _take(comm, call, before)
+    return hand_out(comm, outcome), result
 
 
 @routine

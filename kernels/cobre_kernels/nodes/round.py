@@ -7,7 +7,8 @@ have entered it. The steps of a round::
                the first round they see who writes an output that several have (outputs.py)
     prepare    leaders exchange headers, and small payloads: each learns what all nodes call
     commit     a second exchange, if data is to move and cannot be left
-    data       a verb of the transport (verbs.py), from and to where the data belongs
+    data       a verb of the transport (verbs.py), from and to where the data belongs; the other
+               ranks meanwhile copy out what the round before has brought to the other half
     hand out   a step of shared memory: the outcome, and what the staging buffer holds
 
 ``protocol.py`` has the states of a leader in a round, and why every wait ends.
@@ -82,7 +83,7 @@ def gather_round(comm, buffer, is_first):
     buffer of its leader.
     """
     outcome, moves_data = begin_gather(comm, buffer, is_first)
-    return end_gather(comm, buffer, outcome, moves_data)
+    return hand_out(comm, move_parts(comm, buffer, outcome, moves_data))
 
 
 @routine
@@ -101,12 +102,12 @@ def begin_gather(comm, buffer, is_first):
 
 
 @routine
-def end_gather(comm, buffer, outcome, moves_data):
-    """Gather the parts that have not been eager, and hand the outcome out."""
+def move_parts(comm, buffer, outcome, moves_data):
+    """As a leader, gather the parts that have not been eager; return what is to be handed out."""
     if outcome == OK and leads(comm) and moves_data:
         share_blocks(comm.nodes)
-        outcome = run(comm.nodes.allgatherv, comm, Gather(buffer, 1))
-    return hand_out(comm, outcome)
+        return run(comm.nodes.allgatherv, comm, Gather(buffer, 1))
+    return outcome
 
 
 @routine

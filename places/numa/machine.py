@@ -114,7 +114,7 @@ class Machine:
             raise Failed(seen) from None
 
     def _command(self, layout):
-        kvm, emulated = ("kvm", "host"), ("tcg,thread=multi", "max,topoext=on")
+        kvm, emulated = ("kvm", "host"), ("tcg,thread=multi", "max")
         way, processor = kvm if self.has_kvm else emulated
         return [
             self._qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",

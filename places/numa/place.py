@@ -19,8 +19,8 @@ TRIALS = {
         Layout("4,sockets=1,cores=4,threads=1", ("0-1", "2-3")),
         "bound",
     ),
-    "two threads a core, and a NUMA node without CPUs": (
-        Layout("4,sockets=2,cores=1,threads=2", ("0-1", "2-3", "")),
+    "a third NUMA node, without CPUs": (
+        Layout("4,sockets=2,cores=2,threads=1", ("0-1", "2-3", "")),
         "bound or shm",
     ),
 }

@@ -25,6 +25,7 @@ MODULES = (
     "virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci",
     "netfs", "fscache", "9pnet", "9pnet_virtio", "9p", "overlay",
 )  # fmt: skip
+GIB_EACH = 1  # memory of each NUMA node
 DISTANCE = 21  # between NUMA nodes; Linux says 10 within one
 INIT = pathlib.Path(__file__).with_name("init.sh")
 # Timers are late on a busy machine that emulates another one: no reason to give up.
@@ -109,7 +110,8 @@ class Machine:
             return done._replace(code=int((self._folder / "code").read_text()))
         except FileNotFoundError:
             console = (self._folder / "console").read_text(errors="replace")
-            raise Failed(f"the machine ended too early: {done.output}{console[-600:]}") from None
+            seen = f"QEMU ended first, with code {done.code}: {done.output}{console[-600:]}"
+            raise Failed(seen) from None
 
     def _command(self, layout):
         kvm, emulated = ("kvm", "host"), ("tcg,thread=multi", "max")
@@ -140,10 +142,10 @@ def _fetch_kernel(folder):
 
 def _memory(layout):
     """Return QEMU's words for CPUs, NUMA nodes and their memory."""
-    words = ["-smp", layout.smp, "-m", f"{2 * len(layout.cpus)}G"]
+    words = ["-smp", layout.smp, "-m", f"{GIB_EACH * len(layout.cpus)}G"]
     for number, cpus in enumerate(layout.cpus):
         here = f",cpus={cpus}" if cpus else ""
-        words += ["-object", f"memory-backend-ram,id=memory{number},size=2G"]
+        words += ["-object", f"memory-backend-ram,id=memory{number},size={GIB_EACH}G"]
         words += ["-numa", f"node,nodeid={number}{here},memdev=memory{number}"]
         for other in range(number):
             words += ["-numa", f"dist,src={other},dst={number},val={DISTANCE}"]

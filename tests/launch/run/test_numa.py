@@ -85,10 +85,13 @@ def test_ranks_are_bound(bind):
 @pytest.mark.parametrize("backend", ["shm", "tcp"])
 def test_pages_are_with_their_ranks(backend, interleave):
     ranks = len(NODES)
-    limits = {f"COBRE_{name}_TIMEOUT_SECS": str(scaled_limit(60)) for name in ("SHM", "TCP")}
-    limits["COBRE_TCP_CONNECT_TIMEOUT_MS"] = str(int(scaled_limit(60_000)))
-    chosen = {"COBRE_COMM_BACKEND": backend, "COBRE_SHM_NUMA_INTERLEAVE": str(int(interleave))}
-    said = placed("numa", ranks, THREADS, PROGRAMS / "pages.py", **limits, **chosen)
+    settings = {f"COBRE_{name}_TIMEOUT_SECS": str(scaled_limit(60)) for name in ("SHM", "TCP")}
+    settings |= {
+        "COBRE_TCP_CONNECT_TIMEOUT_MS": str(int(scaled_limit(60_000))),
+        "COBRE_COMM_BACKEND": backend,
+        "COBRE_SHM_NUMA_INTERLEAVE": str(int(interleave)),
+    }
+    said = placed("numa", ranks, THREADS, PROGRAMS / "pages.py", **settings)
     every = [json.loads(line) for line in said]
     for told, node in zip(every, NODES, strict=True):
         assert told["cpus"] == NODES[node]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from bench.nodes.model import HEADERS, Nodes
 from bench.nodes.simulation.events import Clock, Servers, Signal, Steps
-from bench.nodes.simulation.network import SEGMENT_BYTES, Cable, Network, Stream
+from bench.nodes.simulation.network import PACKET_BYTES, Cable, Network, Stream
 
 
 class Cluster:
@@ -143,13 +143,13 @@ class Lane:
     def send(self, node: int, count: int) -> Steps:
         """Send up to so many bytes; ``self.count`` says how many there was room for.
 
-        Segments leave one after the other, while the system call copies.
+        Packets leave one after the other, while the system call copies.
         """
         stream = self.to(node)
         self.count = left = min(count, stream.room)
         overhead = self.at.message
         while left > 0:
-            part = min(left, SEGMENT_BYTES)
+            part = min(left, PACKET_BYTES)
             yield from self.work(overhead + self._copying(part))
             stream.send(part)
             overhead, left = 0.0, left - part

@@ -4,8 +4,8 @@
 
 What was measured on this machine is in measured.json, made by
 `python -m bench.nodes --file bench/nodes/measured.json`, and in more_nodes.json, made by the same
-with `--nodes 4 8 --ranks 1 2 --rate 200mbit --systems tcp --once --only MB`. All else is simulated,
-or computed.
+with `--nodes 4 8 --ranks 1 2 --rate 200mbit --systems tcp --once --only 64`. All else is
+simulated, or computed.
 """
 
 from __future__ import annotations

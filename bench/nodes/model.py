@@ -123,7 +123,7 @@ def allreduce(at: Nodes, nbytes: float) -> float:
         eager = at.ranks * nbytes <= EAGER_BYTES
         wire = crossing / at.stream if eager else ring(at, crossing)
         return barrier(at) + wire + at.size * nbytes / at.fold
-    has_chain = at.ranks > 1 and chain_pays.py_func(at.nodes, at.ranks, 1, at.half)
+    has_chain = at.ranks > 1 and chain_pays.py_func(at.nodes, at.ranks, at.lanes, at.half)
     return chain(at, nbytes) if has_chain else stripes(at, nbytes)
 
 

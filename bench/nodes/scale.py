@@ -3,7 +3,9 @@
     python -m bench.nodes.scale
 
 What was measured on this machine is in measured.json, made by
-`python -m bench.nodes --file bench/nodes/measured.json`; all else is simulated, or computed.
+`python -m bench.nodes --file bench/nodes/measured.json`, and in more_nodes.json, made by the same
+with `--nodes 4 8 --ranks 1 2 --rate 200mbit --systems tcp --once --only 64`. All else is
+simulated, or computed.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from bench.nodes.model import HEADERS, Nodes, allgatherv, allreduce, barrier, br
 from bench.nodes.simulate import CUTS_BYTES, OTHERS, seconds_of, seconds_of_other
 from bench.nodes.simulation.choices import with_half
 from bench.nodes.simulation.network import Network
-from bench.nodes.terms import CORES, GBITS, SHAPED, bench_of, cluster
+from bench.nodes.terms import CORES, GBITS, bench_of, cluster, shaped
 from bench.ranks.work import SDDP_BYTES
 from bench.report.text import NONE, number, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "design" / "scale.md"
 MEASURED = Path(__file__).with_name("measured.json")
+MORE_NODES = Path(__file__).with_name("more_nodes.json")
 FORMULAS = {
     "barrier": lambda at, nbytes, private: barrier(at),
     "allgatherv": allgatherv,
@@ -59,8 +62,9 @@ def wire(at: Nodes, operation: str, nbytes: int) -> float:
 
 def checked() -> str:
     """Return the table of measured times, and how they compare with simulated ones."""
-    measured = json.loads(MEASURED.read_text())["figures"]
-    ours = [each for each in measured if each["system"] == "tcp" and not each["delay"]]
+    told = [each for file in (MEASURED, MORE_NODES)
+            for each in json.loads(file.read_text())["figures"]]  # fmt: skip
+    ours = [each for each in told if each["system"] == "tcp" and not each["delay"]]
     layouts = sorted({(each["rate"], each["nodes"], each["ranks"]) for each in ours})
     rows = []
     for label in dict.fromkeys(each["label"] for each in ours):
@@ -75,7 +79,7 @@ def _beside(figure: dict | None) -> str:
     at = bench_of(figure["nodes"], figure["ranks"], figure["rate"])
     seconds = seconds_of(
         figure["operation"], figure["nbytes"], at, private=not figure.get("in_region", False),
-        network=SHAPED, cores=CORES,
+        network=shaped(at), cores=CORES,
     )  # fmt: skip
     return f"{number(1e3 * figure['seconds'])} ({number(figure['seconds'] / seconds)})"
 

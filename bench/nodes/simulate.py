@@ -23,7 +23,6 @@ from bench.ranks.work import CUT_BYTES, POINT, STAGES, TRAJECTORIES
 
 POINTS_BYTES = STAGES * TRAJECTORIES * POINT * 8
 CUTS_BYTES = TRAJECTORIES * CUT_BYTES
-MOST_NODES = 32
 
 
 def seconds_of(
@@ -95,7 +94,6 @@ def _best_of_nccl(nbytes: int, at: Nodes) -> float:
 CHANNELS = 4
 OTHERS: dict[str, dict[str, Callable[[int, Nodes], float]]] = {
     "sddp": {
-        "... with blocks sent directly": _of_one(collectives.allgatherv_directly),
         "Open MPI": _of_one(open_mpi.allgatherv),
         "NCCL, 1 channel": _of_one(nccl.allgatherv, 1),
         "NCCL, 4 channels": _of_one(nccl.allgatherv, CHANNELS),
@@ -129,14 +127,10 @@ def _seconds(
 
 
 def _differ(operation: str, nbytes: int, at: Nodes) -> bool:
-    """Tell whether nodes differ: where data have a way, or all send to the same node first.
-
-    In stripes all leaders send to node 0 first, then to node 1. On more nodes than MOST_NODES that
-    takes too long to simulate, so these begin at different nodes.
-    """
+    """Tell whether nodes differ: where data have a way, from one to the next."""
     if operation != "sum" or gathers_all(at, nbytes):
         return operation == "broadcast"
-    return goes_along_chain(at, lanes_of(at, nbytes)) or at.size == 2 or at.nodes <= MOST_NODES
+    return goes_along_chain(at, lanes_of(at, nbytes)) or at.size == 2
 
 
 def main() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from bench.nodes.figures import bits_per_s
 from bench.nodes.model import Nodes
 from bench.nodes.simulation.network import Network
-from tests.network.hosts import BURST_BYTES
+from tests.network.hosts import BURST_BYTES, QUEUE
 
 CORES, SWITCH, ALPHA, MESSAGE = 2, 4e-6, 3e-6, 1e-6
 SOCKET, COPY, FOLD = 1.0e9, 6e9, 3e9
-SHAPED = Network(burst_bytes=BURST_BYTES)
 GBITS = [25, 100]
 
 
@@ -18,6 +17,12 @@ def bench_of(nodes: int, ranks: int, rate: str) -> Nodes:
     return Nodes(
         nodes, ranks, ALPHA, MESSAGE, SWITCH, bits_per_s(rate) / 8, SOCKET, COPY, COPY * CORES, FOLD
     )
+
+
+def shaped(at: Nodes) -> Network:
+    """Return the network between them, which ``tc`` makes."""
+    queue_s = 1e-3 * float(QUEUE.removesuffix("ms"))
+    return Network(burst_bytes=BURST_BYTES, port_bytes=queue_s * at.link)
 
 
 def cluster(nodes: int, ranks: int, gbits: float, lanes: int = 1) -> Nodes:

@@ -12,7 +12,7 @@ from bench.nodes.simulate import POINTS_BYTES, seconds_of
 from bench.nodes.simulation import collectives
 from bench.nodes.simulation.choices import with_half
 from bench.nodes.simulation.cluster import Cluster
-from bench.nodes.simulation.network import SEGMENT_BYTES, Network
+from bench.nodes.simulation.network import PACKET_BYTES, Network
 from bench.nodes.simulation.verbs import to_all
 from bench.nodes.terms import cluster
 
@@ -40,9 +40,9 @@ def test_a_ring_without_latency_takes_the_bytes_of_the_others_over_the_cable(nod
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 16])
-def test_a_broadcast_without_latency_takes_a_payload_and_a_segment_for_each_hop(nodes):
+def test_a_broadcast_without_latency_takes_a_payload_and_a_packet_for_each_hop(nodes):
     at = without_costs(nodes)
-    expected = (16 * MB + (nodes - 2) * SEGMENT_BYTES) / at.stream
+    expected = (16 * MB + (nodes - 2) * PACKET_BYTES) / at.stream
     assert seconds_of("broadcast", 16 * MB, at) == pytest.approx(expected, 2e-3)
 
 
@@ -127,6 +127,16 @@ def test_noise_repeats_by_its_seed_and_takes_time():
     jitter = [seconds(seed, jitter=1e-4) for seed in (1, 1, 2)]
     assert jitter[0] == jitter[1] != jitter[2]
     assert min(jitter) > quiet
+
+
+def test_a_token_bucket_makes_up_for_pauses():
+    at = without_costs(2, 4, gbits=1)
+    at = replace(at, copy=10e9, memory=20e9)  # ranks copy between rounds, while the cable is idle
+    pauses = seconds_of("allgatherv", 64 * MB, at)
+    made_up = seconds_of("allgatherv", 64 * MB, at, network=Network(burst_bytes=128 * 1024))
+    wire = 32 * MB / at.stream
+    assert pauses > 1.03 * wire
+    assert made_up == pytest.approx(wire, 0.01)
 
 
 def gather_at_node_0(node, count):

@@ -55,9 +55,9 @@ def goes_along_chain(at: Nodes, lanes: int) -> bool:
     return at.ranks > 1 and bool(allreduce.chain_pays.py_func(at.nodes, at.ranks, lanes, at.half))
 
 
-def goes_straight(at: Nodes, block: int) -> bool:
+def goes_straight(at: Nodes, lanes: int, block: int) -> bool:
     """Tell whether blocks go straight to every leader, and not around the ring."""
-    return bool(ring.goes_straight.py_func(at.nodes, block))
+    return bool(ring.goes_straight.py_func(at.nodes, lanes, block))
 
 
 def rounds_of_allgatherv(at: Nodes, nbytes: int, givers: int) -> list[int]:

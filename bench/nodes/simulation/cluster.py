@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from bench.nodes.model import HEADERS, Nodes
 from bench.nodes.simulation.events import Clock, Servers, Signal, Steps
-from bench.nodes.simulation.network import SEGMENT_BYTES, Cable, Network, Stream
+from bench.nodes.simulation.network import PACKET_BYTES, Cable, Network, Stream
 
 
 class Cluster:
@@ -97,26 +97,26 @@ class Node:
         """Go through a step of shared memory."""
         yield from self._by_all(self.at.step, self.at.step)
 
-    def copy(self, nbytes: float) -> Steps:
-        """Let every rank copy so many bytes."""
-        yield from self._by_all(nbytes / self.at.copy, nbytes / self.at.copy_of_all)
+    def copy(self, nbytes: float, ranks: int | None = None) -> Steps:
+        """Let every rank copy so many bytes, or so many ranks."""
+        yield from self._by_all(nbytes / self.at.copy, nbytes / self.at.copy_of_all, ranks)
 
     def fold(self, nbytes: float) -> Steps:
         """Let every rank fold so many bytes into others."""
         yield from self._by_all(nbytes / self.at.fold, nbytes / self.at.fold)
 
-    def lead(self, lanes: int, steps_of: Callable[[Lane], Steps]) -> Steps:
-        """Let the threads of lanes do something, all at once."""
-        clock = self.cluster.clock
-        yield from clock.together(steps_of(self.lane(number)) for number in range(lanes))
+    def lead(self, lanes: int, steps_of: Callable[[Lane], Steps], others: Steps) -> Steps:
+        """Let the threads of lanes do something, and the others something else, all at once."""
+        leads = (steps_of(self.lane(number)) for number in range(lanes))
+        yield from self.cluster.clock.together([*leads, others])
 
-    def _by_all(self, alone: float, together: float) -> Steps:
+    def _by_all(self, alone: float, together: float, ranks: int | None = None) -> Steps:
         """Spend time on every rank: ``alone`` with a core of its own, ``together`` at once."""
-        cores = self.cluster.cores
+        cores, ranks = self.cluster.cores, self.at.ranks if ranks is None else ranks
         if cores is None:
-            yield together
+            yield together if ranks > 0 else 0.0
         else:
-            yield max(cores.delay(alone) for _ in range(self.at.ranks))
+            yield max((cores.delay(alone) for _ in range(ranks)), default=0.0)
 
 
 class Lane:
@@ -143,13 +143,13 @@ class Lane:
     def send(self, node: int, count: int) -> Steps:
         """Send up to so many bytes; ``self.count`` says how many there was room for.
 
-        Segments leave one after the other, while the system call copies.
+        Packets leave one after the other, while the system call copies.
         """
         stream = self.to(node)
         self.count = left = min(count, stream.room)
         overhead = self.at.message
         while left > 0:
-            part = min(left, SEGMENT_BYTES)
+            part = min(left, PACKET_BYTES)
             yield from self.work(overhead + self._copying(part))
             stream.send(part)
             overhead, left = 0.0, left - part

@@ -36,19 +36,11 @@ def allgatherv(node: Node, nbytes: int, givers: int, private: bool) -> Steps:
         yield from _gather(node, True, lanes, nbytes)
         return
 
-    def one(round_bytes: int, is_first: bool) -> Steps:
+    def one(round_bytes: int, is_first: bool, before: int) -> Steps:
         yield from node.copy(round_bytes / givers)
-        yield from _gather(node, is_first, lanes, round_bytes)
-        yield from node.copy(round_bytes)
+        yield from _gather(node, is_first, lanes, round_bytes, before)
 
-    yield from repeat(node, rounds, one)
-
-
-def allgatherv_directly(node: Node, nbytes: int) -> Steps:
-    """Gather into regions as the engine does not do: every lane sends its share to every node."""
-    lanes = choices.lanes_of(node.at, nbytes)
-    share = -(-nbytes // (node.at.nodes * lanes))
-    yield from _round(node, True, lanes, 0, lambda lane: to_all(lane, share))
+    yield from _in_rounds(node, rounds, one)
 
 
 def broadcast(node: Node, nbytes: int, private: bool) -> Steps:
@@ -59,7 +51,7 @@ def broadcast(node: Node, nbytes: int, private: bool) -> Steps:
     lanes = choices.lanes_of(at, nbytes) if at.ranks > 1 else 1
     copies = at.ranks > 1 and private
 
-    def one(round_bytes: int, is_first: bool) -> Steps:
+    def one(round_bytes: int, is_first: bool, before: int) -> Steps:
         if node.number == 0 and copies:
             yield from node.lane(0).work(round_bytes / at.copy)
         if is_first and round_bytes <= EAGER_BYTES and lanes == 1:
@@ -67,12 +59,10 @@ def broadcast(node: Node, nbytes: int, private: bool) -> Steps:
             yield from _round(node, True, 1, payload, None)
         else:
             yield from _round(
-                node, is_first, lanes, 0, lambda lane: _cast(lane, round_bytes, lanes)
+                node, is_first, lanes, 0, lambda lane: _cast(lane, round_bytes, lanes), before
             )
-        if copies:
-            yield from node.copy(round_bytes)
 
-    yield from repeat(node, rounds, one)
+    yield from _in_rounds(node, rounds, one, copies)
 
 
 def allreduce(node: Node, nbytes: int) -> Steps:
@@ -87,38 +77,37 @@ def allreduce(node: Node, nbytes: int) -> Steps:
     elif at.size == 2:
         yield from _round(node, True, 1, 0, lambda lane: Chain(lane, nbytes).steps())
     elif choices.goes_along_chain(at, lanes):
-        yield from repeat(node, choices.rounds_of_chain(at, nbytes), _chain_of(node, lanes))
+        yield from _in_rounds(node, choices.rounds_of_chain(at, nbytes), _chain_of(node, lanes))
     else:
         rounds = choices.rounds_of_stripes(at, nbytes, lanes)
-        yield from repeat(node, rounds, _stripes_of(node, lanes))
+        yield from _in_rounds(node, rounds, _stripes_of(node, lanes), at.ranks > 1)
 
 
-def _chain_of(node: Node, lanes: int) -> Callable[[int, bool], Steps]:
-    def one(chunk: int, is_first: bool) -> Steps:
+def _chain_of(node: Node, lanes: int) -> Callable[[int, bool, int], Steps]:
+    def one(chunk: int, is_first: bool, before: int) -> Steps:
         share = -(-chunk // lanes)
         yield from node.copy(chunk)
-        yield from _round(node, is_first, lanes, 0, lambda lane: Chain(lane, share).steps())
-        yield from node.copy(chunk)
+        yield from _round(
+            node, is_first, lanes, 0, lambda lane: Chain(lane, share).steps(), before
+        )
 
     return one
 
 
-def _stripes_of(node: Node, lanes: int) -> Callable[[int, bool], Steps]:
+def _stripes_of(node: Node, lanes: int) -> Callable[[int, bool, int], Steps]:
     """Each leader gets its stripe of every contribution, folds it, and gives it to all."""
     at = node.at
 
     def lead(lane: Lane, stripe: int) -> Steps:
         yield from to_all(lane, at.ranks * stripe)
         yield from lane.fold(at.size * stripe)
-        yield from _send_blocks(lane, stripe)
+        yield from _send_blocks(lane, lanes, stripe)
 
-    def one(chunk: int, is_first: bool) -> Steps:
+    def one(chunk: int, is_first: bool, before: int) -> Steps:
         stripe = -(-chunk // (at.nodes * lanes))
         if at.ranks > 1:
             yield from node.copy(chunk)
-        yield from _round(node, is_first, lanes, 0, lambda lane: lead(lane, stripe))
-        if at.ranks > 1:
-            yield from node.copy(chunk)
+        yield from _round(node, is_first, lanes, 0, lambda lane: lead(lane, stripe), before)
 
     return one
 
@@ -128,37 +117,60 @@ def _cast(lane: Lane, nbytes: int, lanes: int) -> Steps:
     yield from relay(lane, [share, *[0] * (lane.at.nodes - 1)])
 
 
-def _gather(node: Node, is_first: bool, lanes: int, nbytes: int) -> Steps:
+def _gather(node: Node, is_first: bool, lanes: int, nbytes: int, before: int = 0) -> Steps:
     """Go through a round that gathers as many bytes of every node, with headers if they are few."""
     block = -(-nbytes // node.at.nodes)
     if is_first and block <= EAGER_BYTES and lanes == 1:
         yield from _round(node, True, 1, block, None)
     else:
         share = -(-block // lanes)
-        yield from _round(node, is_first, lanes, 0, lambda lane: _send_blocks(lane, share))
+        yield from _round(
+            node, is_first, lanes, 0, lambda lane: _send_blocks(lane, lanes, share), before
+        )
 
 
-def _send_blocks(lane: Lane, block: int) -> Steps:
-    if choices.goes_straight(lane.at, block):
+def _send_blocks(lane: Lane, lanes: int, block: int) -> Steps:
+    if choices.goes_straight(lane.at, lanes, block):
         yield from to_all(lane, block)
     else:
         yield from relay(lane, [block] * lane.at.nodes)
 
 
 def _round(
-    node: Node, is_first: bool, lanes: int, payload: int, data: Callable[[Lane], Steps] | None
-) -> Steps:
-    """Go through a round: enter, agree if it is the first, move data, hand out."""
+    node: Node, is_first: bool, lanes: int, payload: int, data: Callable[[Lane], Steps] | None,
+    before: int = 0,
+) -> Steps:  # fmt: skip
+    """Go through a round: enter, agree if it is the first, move data, hand out.
+
+    Meanwhile, ranks take so many bytes that the round before has brought, leaders last.
+    """
 
     def lead(lane: Lane) -> Steps:
         if is_first:
             yield from to_all(lane, HEADER_BYTES + payload)
         if data is not None:
             yield from data(lane)
+        if before:
+            yield from lane.work(before / node.at.copy)
 
     yield from node.step()
-    yield from node.lead(lanes, lead)
+    yield from node.lead(lanes, lead, node.copy(before, node.at.ranks - lanes))
     yield from node.step()
+
+
+def _in_rounds(
+    node: Node, rounds: Sequence[int], one: Callable[[int, bool, int], Steps], takes: bool = True
+) -> Steps:
+    """Go through rounds, each of which is told what is still to be taken of the one before."""
+    before = 0
+
+    def each(nbytes: int, is_first: bool) -> Steps:
+        nonlocal before
+        yield from one(nbytes, is_first, before)
+        before = nbytes if takes else 0
+
+    yield from repeat(node, rounds, each)
+    yield from node.copy(before)
 
 
 def repeat(node: Node, rounds: Sequence[int], one: Callable[[int, bool], Steps]) -> Steps:

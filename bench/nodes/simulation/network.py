@@ -2,7 +2,7 @@
 
 Every node has a cable to a switch that is never busy inside. What leaves a node waits for its turn
 on the cable, crosses, waits at the port of the other node, and comes. Streams pass a cable in
-segments, so that several of them share it.
+packets, so that several of them share it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from bench.nodes.simulation.events import Clock, Servers, Signal
 
-SEGMENT_BYTES = 16 * 1024  # that streams take turns with, and a receiver sees at once
+PACKET_BYTES = 16 * 1024  # that streams take turns with, and a receiver sees at once
 WINDOW_BYTES = 4 * 2**20  # of a stream, sent and not yet read: the buffers of two sockets
 
 
@@ -29,9 +29,9 @@ class Network:
     port_bytes : float
         Bytes that may wait at a port. What comes beyond is lost.
     retry : float
-        Seconds until a lost segment is sent again.
+        Seconds until a lost packet is sent again.
     jitter : float
-        Mean of the seconds that a segment takes longer than another.
+        Mean of the seconds that a packet takes longer than another.
     late : float
         Mean of the seconds by which the last rank of a node comes late to a collective.
     seed : int
@@ -58,7 +58,7 @@ class Cable:
         credit = burst_bytes / bytes_per_s
         self.out, self.port = Servers(clock, credit=credit), Servers(clock, credit=credit)
         self.bytes_per_s = bytes_per_s
-        self.lost = 0  # segments
+        self.lost = 0  # packets
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Stream:
     _early: dict[int, int] = field(default_factory=dict)
 
     def send(self, count: int) -> None:
-        """Send a segment for which there is room."""
+        """Send a packet for which there is room."""
         self.room -= count
         self._leave(self._sent, count)
         self._sent += 1

@@ -5,10 +5,10 @@ byte, without waiting for the end of a block. So every link carries each block a
 links are busy at the same time. A payload that lies on one node alone (a broadcast) becomes a
 pipelined chain. The leaders have agreed on all lengths before.
 
-Short blocks go straight to every leader instead (:func:`goes_straight`): as many bytes, and one hop
-for all. Long ones do not, because a switch may not have room for what all send to one at once. The
-calls of ranks that differ do not either, because straight ones travel behind headers that are
-compared.
+Where there are several lanes, short blocks go straight to every leader (:func:`goes_straight`): as
+many bytes, and one hop for all. Lanes are for fast cables. A slow one, or its switch, may not have
+room for what all send at once, and a lost packet costs more than all hops. The calls of ranks that
+differ do not go straight, because what does travels behind headers that are compared.
 
 Sources: the ring allgather of Chan, Heimlich, Purkayastha, van de Geijn, "Collective
 communication: theory, practice, and experience", 2007, section 4.3, cut through instead of stored
@@ -37,7 +37,7 @@ from cobre_kernels.tcp.progress.waiting import begin_links
 from cobre_kernels.tcp.tags import BLOCK
 
 FRAME_BYTES = 2**30  # payload of a frame; a longer one is split
-STRAIGHT_BYTES = 64 * 1024  # of a block; of sixteen nodes, a megabyte at once to each
+STRAIGHT_BYTES = 64 * 1024  # of a block; sixteen nodes send a megabyte to each at once
 SYSCALL_BYTES = 512 * 1024  # so that sending and receiving take turns
 
 
@@ -48,7 +48,7 @@ def allgatherv_kernel(comm, call):
     longest = 0
     for node in range(nodes.nodes):
         longest = max(longest, nodes.block_bytes[node])
-    if call.is_agreed != 0 and goes_straight(nodes.nodes, longest):
+    if call.is_agreed != 0 and goes_straight(nodes.nodes, nodes.lanes_now, longest):
         return _send_straight(comm, call)
     for node in range(nodes.nodes):
         _set_block(comm, node, call.buffer + nodes.block_at[node], nodes.block_bytes[node])
@@ -56,9 +56,9 @@ def allgatherv_kernel(comm, call):
 
 
 @routine
-def goes_straight(nodes, block_bytes):
-    """Tell whether the blocks of so many nodes go straight, by the longest of them."""
-    return nodes > 2 and block_bytes <= STRAIGHT_BYTES
+def goes_straight(nodes, lanes, block_bytes):
+    """Tell whether the blocks of so many nodes go straight, by the longest of a lane."""
+    return nodes > 2 and lanes > 1 and block_bytes <= STRAIGHT_BYTES
 
 
 @routine

@@ -87,9 +87,7 @@ def _chain_of(node: Node, lanes: int) -> Callable[[int, bool, int], Steps]:
     def one(chunk: int, is_first: bool, before: int) -> Steps:
         share = -(-chunk // lanes)
         yield from node.copy(chunk)
-        yield from _round(
-            node, is_first, lanes, 0, lambda lane: Chain(lane, share).steps(), before
-        )
+        yield from _round(node, is_first, lanes, 0, lambda lane: Chain(lane, share).steps(), before)
 
     return one
 

@@ -1,10 +1,15 @@
 """Large private arrays are read in the memory of another rank, where the system permits it."""
 
 import os
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
 from cobre_kernels.shm.reading import READ_BYTES
+
+from cobre_comm import CollectiveFailed
 
 LENGTH = READ_BYTES + 4099  # not a multiple of a word
 READ_STEPS = 2  # through slots it takes more
@@ -64,3 +69,16 @@ def test_a_rank_whose_buffer_is_in_a_region(comm):
         region.fence()
     broadcast_from(comm, 2, 9)
     assert not is_refused(comm) or broadcast_from(comm, 0, 10) > READ_STEPS
+
+
+@pytest.mark.ranks(3, backends=["shm"], killed=1)
+def test_a_root_that_dies_before_it_is_read_is_named(comm):
+    buf = np.zeros(LENGTH, np.uint8)
+    comm.barrier()
+    if comm.rank == 0:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    elif comm.rank == 2:
+        time.sleep(1.5)  # rank 1 has read by now, and awaits this one
+    with pytest.raises(CollectiveFailed) as caught:
+        comm.broadcast(buf)
+    assert caught.value.ranks == (0,)

@@ -3,11 +3,16 @@
 import numpy as np
 import pytest
 from highs_reference import solve_highs
-from simplex.basis import cold_start, rebuild
 from simplex.dual import INFEASIBLE, NOT_DUAL_FEASIBLE, OPTIMAL
-from simplex.rows import add_row, drop_slack_rows
-from simplex.solve import reoptimise, solve_dense
 from simplex.state import ROWS, allocate
+from simplex_from_python import (
+    add_row,
+    cold_start,
+    drop_slack_rows,
+    rebuild,
+    reoptimise,
+    solve_dense,
+)
 
 
 def random_program(rng):

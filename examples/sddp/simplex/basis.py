@@ -12,7 +12,7 @@ Math. Tables Aids Comput. 8 (1954) 64.
 """
 
 import numpy as np
-from compiled import FROM_PYTHON, PLAIN
+from compiled import PLAIN
 from numba import njit
 
 from simplex.state import (
@@ -73,7 +73,7 @@ def slack_basis(lp: Lp) -> None:
     lp.head[AGE] = lp.head[SHIFTED] = 0
 
 
-@njit(**FROM_PYTHON)
+@njit(**PLAIN)
 def cold_start(lp: Lp) -> bool:
     """Put `lp` at the slack basis, each variable on the bound its cost prefers; rows stay.
 
@@ -203,7 +203,7 @@ def weigh(lp: Lp) -> None:
                 lp.weight[p] += lp.inverse[i, p] * lp.inverse[i, p]
 
 
-@njit(**FROM_PYTHON)
+@njit(**PLAIN)
 def rebuild(lp: Lp) -> bool:
     """Recompute the inverse of the present basis from the data, shedding accumulated error.
 

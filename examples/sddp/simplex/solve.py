@@ -1,14 +1,13 @@
 """Solve one linear program, and check the answer against the original data."""
 
-import numpy as np
-from compiled import FROM_PYTHON, PLAIN
+from compiled import PLAIN
 from numba import njit
 
 from simplex.basis import cold_start, rebuild
 from simplex.dual import FAILED, INFEASIBLE, NOT_DUAL_FEASIBLE, OPTIMAL, REFRESH, iterate
 from simplex.primal import mend
 from simplex.solution import accept
-from simplex.state import AGE, RESULT, Lp, allocate
+from simplex.state import AGE, RESULT, Lp
 
 ACCURATE = 1e-9
 """Largest accepted entry of `Lp.measure`."""
@@ -32,7 +31,7 @@ def settle(lp: Lp, patience: int, tolerance: float) -> int:
     return result
 
 
-@njit(**FROM_PYTHON)
+@njit(**PLAIN)
 def reoptimise(lp: Lp) -> int:
     """Solve from the present basis; if that fails, by the other `ATTEMPTS`.
 
@@ -53,28 +52,3 @@ def reoptimise(lp: Lp) -> int:
             break
     lp.head[RESULT] = result
     return result
-
-
-def solve_dense(
-    cost: np.ndarray,
-    a: np.ndarray,
-    row_bounds: tuple[np.ndarray, np.ndarray],
-    bounds: tuple[np.ndarray, np.ndarray],
-) -> tuple[int, Lp]:
-    """Solve  min cost.x,  row_bounds[0] <= a x <= row_bounds[1],  bounds[0] <= x <= bounds[1].
-
-    Every cost must prefer a finite bound (positive: the lower one; negative: the upper one), or
-    the outcome is `NOT_DUAL_FEASIBLE`; free variables of cost zero are allowed.
-
-    Returns
-    -------
-    tuple
-        Outcome, and the program with its solution in `x`, `y` and `base`.
-    """
-    lp = allocate(a, 0, 0)
-    lp.cost[:] = cost
-    lp.lower[:] = np.concatenate([bounds[0], row_bounds[0]])
-    lp.upper[:] = np.concatenate([bounds[1], row_bounds[1]])
-    if not cold_start(lp):
-        return NOT_DUAL_FEASIBLE, lp
-    return reoptimise(lp), lp

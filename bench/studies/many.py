@@ -49,6 +49,7 @@ CASES = [
 ]
 HOW_LONG = Options(rounds=5, block_s=0.05, most_s=15.0)
 START_LIMIT_S, END_LIMIT_S = 300, 60  # of a job
+SHOWN = 300  # characters of a failure
 JOB_LIMIT_S = 400  # of a job that times all collectives
 TABLES = ("life", "collectives")
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "many.md"
@@ -133,16 +134,21 @@ def collectives(ranks: int) -> str:
 def samples_beside(peer: str, ranks: int) -> dict[str, dict[str, list[float]]]:
     """Return the samples of each case that a job has measured before it ended, or was ended.
 
-    Crowded ranks of a library may take minutes for a case, or hang in its MPI_Finalize.
+    Crowded ranks of a library may take minutes for a case. They may also hang in MPI_Finalize, so a
+    job is aborted when all is measured.
     """
     with tempfile.TemporaryDirectory(prefix="cobre-bench-") as folder:
         file = Path(folder, "samples")
         file.touch()
+        problem = ""
         try:
             run_job(Job(ranks, peer), time_collectives, str(file), within_s=JOB_LIMIT_S)
         except RanksFailed as error:
-            print(f"{ranks} ranks beside {peer}: {str(error)[:200]}", flush=True)
-        return dict(map(json.loads, file.read_text().splitlines()))
+            problem = str(error)[:SHOWN]
+        taken = dict(map(json.loads, file.read_text().splitlines()))
+    if len(taken) < len(CASES):
+        print(f"{ranks} ranks beside {peer} have measured {list(taken)}: {problem}", flush=True)
+    return taken
 
 
 def time_collectives(comm, file: str) -> None:
@@ -158,7 +164,8 @@ def time_collectives(comm, file: str) -> None:
         if world.rank == 0:
             with Path(file).open("a") as lines:
                 lines.write(json.dumps([case.label, samples]) + "\n")
-    world.close()
+    world.slowest(0.0)
+    world.comm.Abort(1)
 
 
 def lives(ranks: int) -> str:

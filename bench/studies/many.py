@@ -1,6 +1,6 @@
 """Many ranks on few cores: start, memory, each collective, and how such a job ends.
 
-    python -m bench.studies many [-n 64 96] [--write]
+    python -m bench.studies many [-n 64] [--write]
 
 Our ranks and those of MPI libraries outnumber the cores of this machine by far. Collectives are
 timed in jobs that hold our communicator and that of the library, which take turns block by block.
@@ -35,7 +35,7 @@ from bench.ranks.world import MpiWorld
 from bench.report.text import NONE, number, table
 from cobre_comm.testing import RanksFailed
 
-RANKS = (64, 96)
+RANKS = (64,)
 PEERS = ("openmpi", "mpich")
 CASES = [
     Case("barrier", "barrier"),

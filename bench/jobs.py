@@ -110,7 +110,11 @@ def take_measurements(job: Job, measurements: list, options: Options) -> dict:
 
 
 def run_job(
-    job: Job, body: Callable, *args: object, environment: Mapping[str, str] | None = None
+    job: Job,
+    body: Callable,
+    *args: object,
+    environment: Mapping[str, str] | None = None,
+    within_s: float = DEADLINE_S,
 ) -> dict:
     """Run ``body(None, *args)`` on the ranks of a job; return the value of rank 0.
 
@@ -124,6 +128,8 @@ def run_job(
         Picklable.
     environment : mapping, optional
         Further variables of all ranks.
+    within_s : float
+        How long the job may last.
     """
     env: dict | list[dict] = {**job.environment, **(environment or {})}
     backend = f"mpi-{library_of(job.library)}"
@@ -135,7 +141,7 @@ def run_job(
         backend += f":{job.nodes}"
     outcomes = run_ranks_outcomes(
         backend, job.ranks, body, *args,
-        timeout_s=DEADLINE_S, env=env, connect=False,
+        timeout_s=within_s, env=env, connect=False,
     )  # fmt: skip
     if not all(outcome.ok for outcome in outcomes):
         raise RanksFailed(outcomes, f"{job} failed")

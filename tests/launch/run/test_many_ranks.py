@@ -9,7 +9,7 @@ from cobre_comm.common.cores import usable_cores
 from cobre_comm.processes.escalation import END_S, GRACE_S, where_crowded
 from cobre_comm.run.output.interrupts import Sieve
 from cobre_comm.run.report import MOST_TEXTS, _in_few
-from tests.launch.command import PROGRAMS, Running, cobre
+from tests.launch.command import PROGRAMS, Running, cobre, lines_of
 
 MANY = 64
 LONG_S = 300  # for so many ranks on two busy cores
@@ -75,6 +75,24 @@ def test_tracebacks_with_texts_of_each_ranks_own_are_few(program):
     assert done.returncode == 1
     assert done.stderr.count(HEAD) <= 2, done.stderr  # of ranks that were ended first, another
     assert "begin alike):" in done.stderr
+
+
+FREEZES = """
+import atexit, gc, sys
+from cobre_comm import create_communicator
+atexit.register(lambda: print("frozen", gc.get_freeze_count() > 10_000))
+with create_communicator() as comm:
+    comm.barrier()
+if sys.argv[1] == "raise":
+    raise ValueError("the end")
+"""
+
+
+@pytest.mark.parametrize(("ends_by", "frozen"), [("raise", True), ("return", False)])
+def test_the_last_collections_of_a_failed_rank_look_at_few_objects(ends_by, frozen, tmp_path):
+    (tmp_path / "ends.py").write_text(FREEZES)
+    done = cobre("run", "-n", 2, tmp_path / "ends.py", ends_by)
+    assert [lines_of(done.stdout, rank) for rank in range(2)] == [[f"frozen {frozen}"]] * 2
 
 
 @pytest.mark.slow

@@ -2,29 +2,32 @@
 
 A part begins with one of four marks and ends with `<!-- end -->`. After `<!-- table NAME -->` comes
 a table of :data:`TABLES`, after `<!-- run NAME -->` the facts of a recorded run. After
-`<!-- targets fresh -->` come the rows of the first targets, and after `<!-- misses fresh -->` all
-missed targets.
+`<!-- targets fresh -->` come the rows of the first targets. After `<!-- speed fresh -->` come some
+that hold, the training beside Cobre, and all missed targets.
 """
 
 from __future__ import annotations
 
+import json
 import re
-import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.cobre import page as cobre
 from bench.peers import PEERS
 from bench.plan import FLAT, FRESH, IDEAL, OURS, OVER_SHM, WAYS
 from bench.report.data import Record, Results
 from bench.report.head import facts
 from bench.report.outcomes import Outcome
-from bench.report.tables import counts
+from bench.report.tables import target_text
 from bench.report.targets import COLUMNS, grid, others
-from bench.report.text import NONE, duration, number, table
+from bench.report.text import NONE, duration, figure, number, table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "benchmarks").glob("*.md"))]
 MPI_LIMIT, NJIT_LIMIT = 1.05, 1.0
+# Rows of the first table that README.md shows, if they hold.
+FAST = ("barrier /", "allreduce 32 B", "allgatherv 200 kB", "allgatherv 12.9 MB")
 FOLD_LIMITS = {"8 B": 1.1, "32 B": 1.1, "4 KiB": 1.1, "32 KiB": 1.5, "512 KiB": 1.5, "8 MiB": 1.5}
 
 
@@ -156,7 +159,7 @@ def fill_pages(results: Results) -> list[Path]:
     for page in PAGES:
         text = page.read_text()
         made = re.sub(
-            r"(<!-- (table|run|targets|misses) ([\w-]+) -->\n).*?(<!-- end -->)",
+            r"(<!-- (table|run|targets|speed) ([\w-]+) -->\n).*?(<!-- end -->)",
             lambda mark: f"{mark[1]}{MAKERS[mark[2]](results, mark[3])}\n{mark[4]}",
             text,
             flags=re.DOTALL,
@@ -191,30 +194,55 @@ def targets_text(results: Results, name: str) -> str:
     return table(header, rows)
 
 
-def misses_text(results: Results, name: str) -> str:
-    """Return the sentences that say how many rows hold, and each miss with its target."""
-    rows = grid(results)
-    parts = {"Missed there": rows, "Missed elsewhere": others(results)}
-    said = [counts(rows)]
-    for title, found in parts.items():
-        missed: dict[str, list[str]] = {}
-        for each in (cell for cells in found.values() for cell in cells if cell.holds is False):
-            missed.setdefault(each.row, []).append(_miss(each))
-        rows_missed = [f"{row}: {', '.join(values)}" for row, values in missed.items()]
-        said.append(f"{title}: {'; '.join(rows_missed) or 'none'}.")
-    return "\n\n".join(textwrap.fill(text, 120, break_on_hyphens=False) for text in said)
+def speed_text(results: Results, name: str) -> str:
+    """Return a table of some rows that hold, the training beside Cobre, and each missed target."""
+    judged = {
+        f"{row} / the fastest MPI": [cell for cell in cells if cell.limit is not None]
+        for row, cells in grid(results).items()
+    }
+    fast = [row for row in judged if row.startswith(FAST) and all(c.holds for c in judged[row])]
+    missed = {row: cells for row, cells in judged.items() if any(c.holds is False for c in cells)}
+    for each in (each for found in others(results).values() for each in found):
+        if each.holds is False:
+            missed.setdefault(each.row, []).append(each)
+    return table(
+        ["ours / theirs, of times", "measured", "target"],
+        [
+            *(_speed_row(row, judged[row]) for row in fast),
+            _cobre_row(),
+            *(_speed_row(row, cells) for row, cells in missed.items()),
+        ],
+        left=3,
+    )
 
 
-def _miss(outcome: Outcome) -> str:
-    ranks = f"{outcome.ranks} ranks: " if outcome.ranks else ""
-    sign = "≥" if outcome.at_least else "≤"
-    value = f"{number(outcome.value)} {outcome.unit}".strip()
-    return f"{value} ({ranks}{sign} {number(outcome.limit)})"
+def _speed_row(row: str, cells: list[Outcome]) -> list[str]:
+    """Return a row with the figure of each number of ranks; a missed one is bold."""
+    figures = []
+    for each in (each for each in cells if each.value is not None):
+        bold = "**" if each.holds is False else ""
+        of = f" with {each.ranks} ranks" if each.ranks else ""
+        figures.append(f"{bold}{figure(each.value, each.unit)}{bold}{of}")
+    return [row, ", ".join(figures), ", ".join(dict.fromkeys(map(target_text, cells)))]
+
+
+def _cobre_row() -> list[str]:
+    """Return the seconds of one rank for the training with 20 hydros, and those of Cobre."""
+    cases = json.loads(cobre.RUN.read_text())["cases"]
+    case = next(c for c in cases if (c["size"]["hydros"], c["ranks"]) == (20, 1))
+    ours, theirs = (
+        cobre.median(case, way, "training_s") for way in (cobre.OURS, cobre.best_of(case))
+    )
+    return [
+        "SDDP training, 20 hydros, on one rank / Cobre at its best",
+        f"{number(ours)} s / {number(theirs)} s = {number(ours / theirs)}",
+        f"≤ {cobre.TARGETS[20]:g}",
+    ]
 
 
 MAKERS = {
     "table": lambda results, name: TABLES[name].text(results),
     "run": run_text,
     "targets": targets_text,
-    "misses": misses_text,
+    "speed": speed_text,
 }

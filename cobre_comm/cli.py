@@ -12,7 +12,7 @@ from cobre_comm.errors import did_you_mean
 COMMANDS = {
     "run": ("cobre_comm.run.command", "run a script or a module on several ranks"),
     "status": ("cobre_comm.status.command", "show what running jobs do, and who is waited for"),
-    "explain": ("cobre_comm.explain", "say what causes an error, and what cures it"),
+    "explain": ("cobre_comm.explain", "say what causes an error or a mistake, and what cures it"),
     "check": ("cobre_comm.check.command", "prove that this machine computes what is promised"),
     "compile": ("cobre_comm.compile.command", "compile the kernels before any job waits for them"),
 }
@@ -30,6 +30,7 @@ examples:
   cobre-comm run -n auto -m my_package    # as many ranks as cores
   cobre-comm status --watch               # what do my jobs do, and whom do they wait for?
   cobre-comm explain CollectiveFailed     # what causes this error, what cures it?
+  cobre-comm explain prange               # a common mistake
   cobre-comm check --quick                # does this machine compute what is promised?
   cobre-comm COMMAND --help               # options and examples of a command
 """

@@ -1,8 +1,9 @@
-"""``cobre-comm explain``: print cause and cure of an error, from the page of errors."""
+"""``cobre-comm explain``: print cause and cure of an error or a mistake, from the pages."""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,50 +11,72 @@ import cobre_comm
 from cobre_comm.common.command_line import Parser
 from cobre_comm.errors import PAGE, did_you_mean
 
+MISTAKES = "docs/howto/mistakes.md"
 
-def sections() -> dict[str, str]:
-    """Return the sections of the page by title; a wheel has the page in this package."""
+
+def sections(page: str = PAGE) -> dict[str, str]:
+    """Return the sections of a page by title; a wheel has the pages in this package."""
     package = Path(cobre_comm.__file__).parent
-    installed = package / Path(PAGE).name
-    page = installed if installed.is_file() else package.parent / PAGE
+    installed = package / Path(page).name
+    path = installed if installed.is_file() else package.parent / page
     found = re.findall(
-        r"^### (.+?)$(.+?)(?=^##|\Z)", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        r"^### (.+?)$(.+?)(?=^##|\Z)", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
     return {title: _plain(text) for title, text in found}
 
 
 def _plain(text: str) -> str:
-    """Make text for a terminal: drop directives and addresses, turn a row of a table into lines."""
-    text = re.sub(r"^```.*?^```\n", "", text, flags=re.DOTALL | re.MULTILINE)
+    """Make text for a terminal.
+
+    Directives, addresses and bold marks go, programs are indented, and a row of a table becomes
+    lines.
+    """
+    text = re.sub(r"^```\{.*?^```\n", "", text, flags=re.DOTALL | re.MULTILINE)
+    program = r"^```\w+\n(.*?)^```$"
+    text = re.sub(program, _indented, text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)
+    text = re.sub(r"\*\*(.+?)\*\*", r"\1", text)
     text = re.sub(r"^\| it says .*\n\|-.*\n", "", text, flags=re.MULTILINE)
     row = r"^\| (.+) \| (.+) \| (.+) \|$"
     return re.sub(row, r"\1\n  cause: \2\n  cure: \3", text, flags=re.MULTILINE).strip()
+
+
+def _indented(program: re.Match[str]) -> str:
+    return textwrap.indent(program[1].rstrip(), "    ")
 
 
 def main(words: Sequence[str]) -> int:
     """Run the command; return the exit status."""
     parser = Parser(
         "explain",
-        "Print what causes an error of this package, and what cures it. The text is that of "
-        "docs/reference/errors.md, of the version that is installed; it needs no network.",
+        "Print what causes an error of this package or a common mistake, and what cures it. The "
+        "text is that of docs/reference/errors.md and docs/howto/mistakes.md, of the version that "
+        "is installed; it needs no network.",
         """
         cobre-comm explain CollectiveFailed
-        cobre-comm explain                     # the names
+        cobre-comm explain prange              # the mistake with that word in its title
+        cobre-comm explain                     # the names and titles
         """,
-        "0 the error is explained, 2 it is not known",
+        "0 it is explained, 2 it is not known",
     )
-    parser.add_argument("name", nargs="?", help="class of the error, as the traceback has it")
+    parser.add_argument(
+        "name", nargs="?", help="class of the error, as the traceback has it; or a word of a title"
+    )
     name = parser.parse_args(words).name
-    known = sections()
+    errors, mistakes = sections(), sections(MISTAKES)
     if name is None:
-        print("\n".join(known))
+        titles = textwrap.indent("\n".join(mistakes), "  ")
+        print("\n".join(errors), f"mistakes, by any word of a title:\n{titles}", sep="\n\n")
         return 0
     wanted = name.rpartition(".")[2].lower()
-    found = next((title for title in known if wanted in title.lower().split()), None)
-    if found is None:
-        names = [word for title in known for word in title.split()]
+    known = errors | mistakes
+    found = [title for title in known if wanted in re.findall(r"\w+", title.lower())]
+    if not found:
+        names = [word for title in errors for word in title.split()]
         meant = did_you_mean(name.rpartition(".")[2], names)
-        parser.error(f"there is no error {name!r}; choose from {', '.join(known)}{meant}")
-    print(f"{found}\n\n{known[found]}")
+        parser.error(
+            f"there is no error {name!r}; choose from {', '.join(errors)}, or a word of a mistake "
+            f"that `cobre-comm explain` lists{meant}"
+        )
+    print("\n\n\n".join(f"{title}\n\n{known[title]}" for title in found))
     return 0

@@ -295,7 +295,7 @@ def region_layout(shape: Any, dtype: Any, placement: Any) -> tuple[Lengths, np.d
         raise ValueError(f"create_shared_region: shape must have {wanted}, got {shape}")
     element_type = np.dtype(dtype)
     if element_type.hasobject:
-        raise TypeError(f"dtype {element_type} holds Python objects, which cannot be shared")
+        raise TypeError(f"dtype {element_type} holds Python objects; use a dtype of fixed size")
     if element_type.itemsize == 0:
         raise TypeError(f"dtype {element_type} has elements of no size")
     if not isinstance(placement, str) or placement not in PLACEMENTS:

@@ -50,7 +50,8 @@ def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool)
         call = dumps((fn, args, wants_progress))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise TypeError(
-            f"an argument of the function cannot be sent to workers: {error}"
+            "an argument of the function cannot be sent to workers, so let the function make it: "
+            f"{error}"
         ) from error
     finally:
         context.set_spawning_popen(None)

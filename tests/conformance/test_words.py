@@ -81,6 +81,10 @@ PYTHON = [
         "cobre_comm.objects.allgather",
     ),
     (
+        lambda comm, objects: comm.create_shared_region(3, object),
+        "dtype object holds Python objects; use a dtype of fixed size",
+    ),
+    (
         lambda comm, objects: comm.create_shared_region([10, 10]),
         "create_shared_region: shape must be an integer or a tuple of integers, got list [10, 10]",
     ),

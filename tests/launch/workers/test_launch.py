@@ -385,7 +385,7 @@ def test_function_that_holds_what_cannot_be_sent_starts_nothing(nothing_starts):
 
 
 def test_argument_that_does_not_pickle():
-    with pytest.raises(TypeError, match="an argument of the function cannot be sent to workers"):
+    with pytest.raises(TypeError, match="cannot be sent to workers, so let the function make it"):
         launch(add, 2, args=(threading.Lock(),))
 
 

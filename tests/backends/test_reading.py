@@ -11,8 +11,8 @@ from cobre_kernels.shm.reading import READ_BYTES
 
 from cobre_comm import CollectiveFailed
 
-LENGTH = READ_BYTES + 4099  # not a multiple of a word
-READ_STEPS = 2  # through slots it takes more
+LENGTH = 4 * READ_BYTES + 4099  # not a multiple of a word
+READ_STEPS = 2  # through slots it takes more, where a step moves 4 MiB too
 
 
 def values(root, number):

@@ -174,12 +174,14 @@ class NodesMemory:
 
     def stage_at(self, begin: int) -> int:
         """Use memory of the node for the shared words of all lanes; return where they end."""
-        nodes, stride = self.nodes, records.staging_bytes(self._comm.size)
+        comm, nodes, stride = self._comm, self.nodes, records.staging_bytes(self._comm.size)
         nodes.of_lane = self.room(nodes.lanes * records.LANE.size_bytes)
+        comm.pulses, comm.pulses_count = self.room(nodes.lanes * WORD_BYTES), nodes.lanes
         for lane in range(nodes.lanes):
             nodes.of_lane[lane].staging = begin + lane * stride
+            comm.pulses[lane] = nodes.of_lane[lane].staging.pulse.beats
         nodes.staging = begin + nodes.lane * stride
-        self._comm.pulse = nodes.staging.pulse
+        comm.pulse = nodes.staging.pulse
         return int(begin + nodes.lanes * stride)
 
     def say_goodbye(self) -> None:

@@ -164,7 +164,9 @@ COMM = Record(
     late=table("how long the line says each is waited for; 0: not; below 0: or a rank of its node"),
     write_late_line=word("Python callable that starts the thread which writes the line"),
     pulse=pointer("Pulse", "of this rank, if it leads its node; 0: one node (waiting/pulse.py)"),
-    beats_heard=word("its beats when this rank last looked"),
+    pulses=table("address of the beats of each rank that leads this node, of several nodes"),
+    pulses_count=word("how many these are"),
+    beats_heard=word("the beats of one of them when this rank last looked"),
     scratch=memory(32, "a timespec, or a struct flock"),
     # Failing.
     failure=word("status of the collective that broke the communicator"),

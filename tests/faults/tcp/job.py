@@ -40,7 +40,7 @@ def open_sockets():
 def rendezvous(config, listener=None):
     """Link this rank to all others, as if each were alone on its node; return its links."""
     with meet(config, listener) as participant:
-        participant.start(range(config.size))
+        participant.start([range(config.size)])
     return participant.links
 
 

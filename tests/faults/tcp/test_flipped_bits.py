@@ -92,7 +92,7 @@ def meet_and_agree(config, listener=None):
         order = find_nodes(participant, config.share, config.pretend_nodes)
         problem = first_problem(participant, "this rank has none" if config.rank else "")
         rows = participant.gather_rows(np.arange(3) + config.rank)
-        participant.start(order.leaders.tolist())
+        participant.start([order.leaders().tolist()])
     participant.links.close()
     return order, problem, rows
 
@@ -116,7 +116,7 @@ def meeting(new_job, monkeypatch):
 def check_agreed(result):
     order, problem, rows = result
     assert isinstance(order, NodeOrder)
-    assert (order.leaders.tolist(), order.order.tolist()) == ([0], [0, 1])
+    assert (order.leaders().tolist(), order.order.tolist()) == ([0], [0, 1])
     assert problem == "rank 1: this rank has none"
     assert rows.tolist() == [[0, 1, 2], [1, 2, 3]]
 

@@ -117,6 +117,7 @@ class Node(World):
         nodes.of_lane = self._words([comm.node.buffers])
         nodes.staging = comm.node.buffers
         comm.pulse = nodes.staging.pulse
+        comm.pulses, comm.pulses_count = self._words([nodes.staging.pulse.beats]), 1
         nodes.halves = comm.node.buffers + records.staging_bytes(size)
         room = size * comm.node.buffer_stride - records.staging_bytes(size)
         nodes.half_bytes = room // 2 // LINE_BYTES * LINE_BYTES

@@ -28,10 +28,10 @@ def beat(comm):
 @routine
 def heed_pulse(comm):
     """Let the timeout count from now if the rank waited for leads its node, and its pulse beats."""
-    lane = comm.wait.node_rank
-    if comm.pulse.address == 0 or comm.wait.among != RANKS or lane >= comm.nodes.lanes:
+    rank = comm.wait.node_rank
+    if comm.wait.among != RANKS or rank >= comm.pulses_count:
         return
-    beats = load_relaxed(comm.nodes.of_lane[lane].staging.pulse.beats)
+    beats = load_relaxed(comm.pulses[rank])
     if beats != comm.beats_heard:
         comm.beats_heard = beats
         comm.wait.began_ns = comm.wait.clock_ns

@@ -76,6 +76,8 @@ def test_two_communicators_in_a_different_order():
 
 def test_a_function_that_launch_cannot_send(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    # The program of a worker of pytest has no file, as if it were interactive.
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", __file__, raising=False)
     (program,), said = next((p, s) for title, p, s in SECTIONS if title == OF_LAUNCH)
     with pytest.raises(ValueError, match="cannot import") as caught:
         exec(program, {"launch": launch, "__name__": "__main__"})

@@ -117,7 +117,7 @@ class _CodeCache(FunctionCache):
         module = sys.modules[function.__module__]
         kept = (library, environment)
         return _dynfunc.make_function(
-            module, function.__name__, function.__doc__, address, environment, kept
+            module, function.__name__, function.__doc__ or "", address, environment, kept
         )
 
     def _save_overload(self, sig, data):

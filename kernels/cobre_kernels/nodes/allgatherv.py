@@ -120,7 +120,7 @@ def _part_bytes(call, rank, span):
 
 
 @routine
-def _sum_parts(comm, call, span, indices):
+def sum_parts(comm, call, span, indices):
     """Return the bytes in this chunk of the ranks from one node index to another."""
     first, end = indices
     total = 0
@@ -135,7 +135,7 @@ def put_own_part(comm, call, span):
     half = next_half(comm.nodes)
     own_bytes = _part_bytes(call, comm.rank, span)
     if own_bytes > 0:
-        before = _sum_parts(comm, call, span, (0, comm.nodes.node_index[comm.rank]))
+        before = sum_parts(comm, call, span, (0, comm.nodes.node_index[comm.rank]))
         move(half + before, call.send + span[0], own_bytes)
     return half
 
@@ -145,7 +145,7 @@ def parts_by_node(comm, call, span):
     """Set the bytes of each node in this chunk, and where they lie in a half."""
     starts, total = comm.nodes.node_starts, 0
     for node in range(comm.nodes.nodes):
-        length = _sum_parts(comm, call, span, (starts[node], starts[node + 1]))
+        length = sum_parts(comm, call, span, (starts[node], starts[node + 1]))
         set_block(comm.nodes, node, length, total)
         total += length
 

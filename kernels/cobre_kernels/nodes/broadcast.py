@@ -13,7 +13,7 @@ from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.lanes import choose_lanes, share_of
 from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import MEETING, is_flat, leads, next_half, set_block
-from cobre_kernels.nodes.round import begin_gather, enter_round, hand_out, move_parts
+from cobre_kernels.nodes.round import enter_round, gather_round, hand_out
 from cobre_kernels.nodes.verbs import Cast
 
 PIECE_BYTES = 2**30  # of one broadcast; MPI counts it in a C int
@@ -44,40 +44,34 @@ def broadcast_body(comm, call):
 def _piece(comm, call, span, before):
     """Go through the round of a piece; return how it has ended, and where the piece is.
 
-    While leaders move it, ranks take the piece before.
+    While leaders move it, ranks take the piece before. A small payload goes eagerly, as the block
+    of the root's node.
     """
-    nodes, (begin, length) = comm.nodes, span
+    nodes, root_node, (begin, length) = comm.nodes, comm.nodes.node_of[call.root], span
     piece = call.buffer + begin
     buffer = piece if is_flat(comm) else next_half(nodes)
     if comm.rank == call.root and not is_flat(comm):
         move(buffer, piece, length)
-    outcome, moves_data, is_gathered = _enter(comm, call, (buffer, length), begin == 0)
-    if is_gathered:
-        outcome = move_parts(comm, buffer, outcome, moves_data)
-    elif outcome == OK and leads(comm):
-        if nodes.is_whole != 0:
-            buffer, length = call.buffer, call.size_bytes
-        first, share = share_of(nodes, length)
-        cast = Cast(buffer + first, share, nodes.node_of[call.root])
-        outcome = run(nodes.broadcast, comm, cast)
+    if begin == 0 and length <= nodes.eager_bytes and nodes.lanes_now == 1:
+        for node in range(nodes.nodes):
+            set_block(nodes, node, length if node == root_node else 0, 0)
+        return gather_round(comm, buffer, True), buffer
+    outcome = enter_round(comm, begin == 0)
+    if outcome == OK and leads(comm):
+        outcome = _cast(comm, call, root_node, (buffer, length))
     if outcome == OK:
         _take(comm, call, before)
     return hand_out(comm, outcome), buffer
 
 
 @routine
-def _enter(comm, call, span, is_first):
-    """Enter the round; return how, whether data are to move, and if they do as in an allgatherv.
-
-    A small payload goes eagerly, as the block of the root's node.
-    """
-    nodes, root_node, (buffer, length) = comm.nodes, comm.nodes.node_of[call.root], span
-    if not is_first or length > nodes.eager_bytes or nodes.lanes_now > 1:
-        return enter_round(comm, is_first), True, False
-    for node in range(nodes.nodes):
-        set_block(nodes, node, length if node == root_node else 0, 0)
-    outcome, moves_data = begin_gather(comm, buffer, is_first)
-    return outcome, moves_data, True
+def _cast(comm, call, root_node, span):
+    """As a leader, move this lane's share of a piece, or of all at once."""
+    buffer, length = span
+    if comm.nodes.is_whole != 0:
+        buffer, length = call.buffer, call.size_bytes
+    first, share = share_of(comm.nodes, length)
+    return run(comm.nodes.broadcast, comm, Cast(buffer + first, share, root_node))
 
 
 @routine

@@ -5,7 +5,7 @@ receives in a region, the ranks of its node see that memory too, so they return 
 """
 
 from cobre_kernels.collective.calls import Gatherv
-from cobre_kernels.collective.checks import bytes_of, largest_block_bytes
+from cobre_kernels.collective.checks import largest_block_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
 from cobre_kernels.collective.status import OK
@@ -14,7 +14,13 @@ from cobre_kernels.machine.copy import is_large
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
-from cobre_kernels.nodes.allgatherv import chunk_bytes, parts_by_node, put_own_part, take_parts
+from cobre_kernels.nodes.allgatherv import (
+    chunk_bytes,
+    parts_by_node,
+    put_own_part,
+    sum_parts,
+    take_parts,
+)
 from cobre_kernels.nodes.lanes import choose_lanes, share_blocks
 from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import (
@@ -40,8 +46,8 @@ def gatherv_body(comm, call):
     if outcome != OK:
         return outcome
     call = with_counts(comm, call)
-    choose_lanes(comm, _sum_blocks(comm, call))
     largest = largest_block_bytes(comm.size, call)
+    choose_lanes(comm, sum_parts(comm, call, (0, largest), (0, comm.size)))
     begin = 0
     while begin < largest:
         chunk = chunk_bytes(comm, call, begin)
@@ -50,15 +56,6 @@ def gatherv_body(comm, call):
             return outcome
         begin += chunk
     return end_together(comm, OK, APART)
-
-
-@routine
-def _sum_blocks(comm, call):
-    """Return how many bytes all ranks send together."""
-    total = 0
-    for rank in range(comm.size):
-        total += bytes_of(call, rank)
-    return total
 
 
 @routine

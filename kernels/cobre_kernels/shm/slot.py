@@ -62,8 +62,8 @@ def fill_slot(comm, generation, source, count):
 def fill_slots(comm, generation, source, count):
     """Copy up to ``cast_bytes`` into this rank's slot, and on into those of the next ranks.
 
-    All slots of this parity are free: whoever filled them last, all ranks have read them. In a
-    broadcast nobody but the root fills one.
+    All slots of this parity are free, because all ranks have read what was in them last. In a
+    broadcast no rank but the root fills one.
     """
     node, rank = comm.node, comm.node.rank
     if node.size == 1:

@@ -14,7 +14,7 @@ import sys
 import time
 from typing import NoReturn
 
-from cobre_comm.common import raised
+from cobre_comm.common import raised, report_pipe
 from cobre_comm.common.launcher import launcher_name
 
 LARGEST_CODE = 255  # of a process; 0 would say that all went well
@@ -62,6 +62,7 @@ def tell_all(code: int) -> None:
 def end_job(code: int) -> NoReturn:
     """Tell the other ranks, then end this process."""
     try:
+        report_pipe.say_aborts()
         tell_all(code)
     finally:
         os._exit(code)

@@ -3,7 +3,8 @@
 The launcher names the pipe in an environment variable. A rank claims it when it makes its first
 communicator; from then on neither its children nor programs that it becomes have the pipe.
 
-A rank sends ``Met`` when it has made its first communicator. A rank of ``cobre-comm run`` sends one
+A rank sends ``Met`` when it has made its first communicator, and ``Aborts`` when it ends the whole
+job. A rank of ``cobre-comm run`` sends one
 ``Report``, when an exception is not caught, or when it exits after it has lost a rank. A worker of
 ``launch`` sends ``Progress``, then ``Done`` or ``Failed``, which holds a report. A rank that is
 killed, or that calls ``os._exit``, sends nothing: its failure counts as primary.
@@ -40,11 +41,17 @@ _lost_run = False  # whether their processes run
 _is_heard = False  # whether a launcher gets the report
 _reporter: _Reporter | None = None  # of this process, until it has met its peers
 _launcher = ""  # of ours, which has given this process its pipe
+_pipe: ReportPipe | None = None  # which it has claimed
 
 
 @dataclass(frozen=True)
 class Met:
     """The rank has made a communicator, so all ranks have met."""
+
+
+@dataclass(frozen=True)
+class Aborts:
+    """The rank ends the whole job, by ``abort``."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +185,7 @@ def claim(launcher: str = "") -> ReportPipe | None:
     launcher : str
         The name of the launcher that gives such processes their pipes.
     """
-    global _launcher
+    global _launcher, _pipe
     fd, _, inode = os.environ.pop(VARIABLE, "").partition(":")
     if not fd:  # int("") would raise, and Python loses a Ctrl-C that comes while it words an error
         return None
@@ -191,7 +198,15 @@ def claim(launcher: str = "") -> ReportPipe | None:
         return None
     _launcher = launcher
     os.set_inheritable(int(fd), False)
-    return ReportPipe(int(fd))
+    _pipe = ReportPipe(int(fd))
+    return _pipe
+
+
+def say_aborts() -> None:
+    """Tell the launcher that this process ends the whole job."""
+    if _pipe is not None:
+        with contextlib.suppress(OSError):  # the launcher has gone
+            _pipe.send(pickle.dumps(Aborts()))
 
 
 def install() -> None:

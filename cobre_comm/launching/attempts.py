@@ -9,7 +9,6 @@ from typing import Any
 
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import forwarded
-from cobre_comm.launching.messages import Done
 from cobre_comm.launching.order import Order
 from cobre_comm.launching.workers import Workers
 from cobre_comm.processes.job import Job
@@ -24,8 +23,8 @@ def call_in_attempts(
     order: Order,
     on_progress: Callable[[int, Any], None] | None,
     restarts: Restarts,
-) -> list[tuple[int, Done]]:
-    """Return the process id and the last message of each worker, of the attempt that succeeded.
+) -> Workers:
+    """Return the workers of the attempt that succeeded; all have ended.
 
     Raises
     ------
@@ -36,7 +35,8 @@ def call_in_attempts(
         with with_rendezvous(job) as here:
             workers = Workers(here, order, on_progress)
             try:
-                return _call(workers)
+                _call(workers)
+                return workers
             except WorkerError as error:
                 if error is not workers.failure or not restarts.most:
                     raise
@@ -52,7 +52,7 @@ def call_in_attempts(
         job = job.again(size)
 
 
-def _call(workers: Workers) -> list[tuple[int, Done]]:
+def _call(workers: Workers) -> None:
     """Start the workers of one attempt, and wait for their values; no worker is left."""
     with workers:
         try:
@@ -62,4 +62,3 @@ def _call(workers: Workers) -> list[tuple[int, Done]]:
         except KeyboardInterrupt:
             workers.interrupt()
             raise
-    return [(each.pid, each.outcome) for each in workers.all if isinstance(each.outcome, Done)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple
 
 from cobre_comm.common.report_pipe import exit_code_of
@@ -66,9 +67,11 @@ class LaunchResult(Generic[Value]):
     Attributes
     ----------
     values : list
-        The values that the function returned, by rank.
+        The values that the function returned, by rank; None for a rank that was lost.
     workers : list of WorkerInfo
-        The workers, by rank.
+        The workers that have returned, by rank.
+    lost : list of WorkerError
+        The failures of the ranks that were lost while the others went on, by rank.
 
     Examples
     --------
@@ -83,10 +86,11 @@ class LaunchResult(Generic[Value]):
 
     values: list[Value]
     workers: list[WorkerInfo]
+    lost: list[WorkerError] = field(default_factory=list)
 
     @property
     def value(self) -> Value:
-        """The value that the function returned on rank 0.
+        """The value that the function returned on rank 0, or on the first one that was not lost.
 
         Examples
         --------
@@ -94,7 +98,7 @@ class LaunchResult(Generic[Value]):
         >>> launch(lambda comm: comm.size, 1).value
         1
         """
-        return self.values[0]
+        return self.values[self.workers[0].rank]
 
 
 def report_progress(payload: Any) -> None:
@@ -133,6 +137,7 @@ def launch(
     executor: Any = None,
     max_restarts: int = 0,
     min_ranks: int | None = None,
+    survive: bool = False,
 ) -> LaunchResult[Value]:
     """Call ``fn(comm, *args)`` on ``size`` ranks of this machine, or of an executor's workers.
 
@@ -168,6 +173,12 @@ def launch(
     min_ranks : int, optional
         With ``max_restarts``: leave out ranks that SIGKILL has ended, as when memory is short, as
         long as so many are left. By default all ranks are started again.
+    survive : bool
+        Whether the others go on once a rank is lost, which has ended by a signal, or has raised an
+        exception that does not follow from the loss of another one. They get CollectiveFailed, and
+        call ``comm.shrink()``. Each loss is a WARNING of the logger ``cobre_comm``. ``launch``
+        raises if no rank is left, or if one of the others fails because of the loss; that comes
+        before ``max_restarts``.
 
     Returns
     -------
@@ -196,7 +207,11 @@ def launch(
         raise ValueError(f"ranks in the workers of an executor meet over tcp, not {backend!r}")
     if executor is not None and max_restarts:
         raise ValueError("max_restarts is for ranks of this machine, not for those of an executor")
-    job = _check(size, "tcp" if executor is not None else backend, timeout)
+    if executor is not None and survive:
+        raise ValueError("survive is for ranks of this machine, not for those of an executor")
+    job = replace(
+        _check(size, "tcp" if executor is not None else backend, timeout), survive=survive
+    )
     restarts = check_restarts(max_restarts, min_ranks, job.size)
     if not isinstance(args, tuple):
         raise TypeError(f"args must be a tuple, got {type(args).__name__}; write args=(x,)")
@@ -277,7 +292,7 @@ def _call_on(
         done = call_on_executor(executor, job.size, call, job.timeout_s, on_progress)
     except KeyboardInterrupt:
         raise interrupted(job.size) from None
-    return _result(done)
+    return _result(job.size, dict(enumerate(done)))
 
 
 def _call_in_workers(
@@ -288,16 +303,20 @@ def _call_in_workers(
 
     warm_up(kernel_sets([job.backend], os.environ), os.environ)
     try:
-        done = call_in_attempts(job, order, on_progress, restarts)
+        workers = call_in_attempts(job, order, on_progress, restarts)
     except KeyboardInterrupt:
         raise interrupted(job.size) from None
-    return _result(done)
+    return _result(job.size, workers.done, workers.lost)
 
 
-def _result(done: Sequence[tuple[int, Done]]) -> LaunchResult[Any]:
-    """Return the result of workers, by their process ids and last messages."""
+def _result(
+    size: int,
+    done: Mapping[int, tuple[int, Done]],
+    lost: Mapping[int, WorkerError] = MappingProxyType({}),
+) -> LaunchResult[Any]:
+    """Return the result of workers; by rank, process id and last message, or how it was lost."""
     infos = [
-        WorkerInfo(rank, pid, said.backend, said.wall_time_s)
-        for rank, (pid, said) in enumerate(done)
+        WorkerInfo(rank, pid, said.backend, said.wall_time_s) for rank, (pid, said) in done.items()
     ]
-    return LaunchResult([said.value for _, said in done], infos)
+    values = [done[rank][1].value if rank in done else None for rank in range(size)]
+    return LaunchResult(values, infos, [lost[rank] for rank in sorted(lost)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import signal
@@ -12,23 +13,30 @@ from functools import partial
 from typing import Any
 
 from cobre_comm.common.closing import Closing
-from cobre_comm.common.report_pipe import Met
 from cobre_comm.errors import WorkerError
 from cobre_comm.launching.interrupt import outcome_of
 from cobre_comm.launching.messages import Done, Failed, Progress
 from cobre_comm.launching.order import Order, worker_command
-from cobre_comm.processes.endings import Ending, exit_status, first_failure, ranks_alike
+from cobre_comm.processes.endings import (
+    Ending,
+    exit_status,
+    first_failure,
+    of_survivors,
+    ranks_alike,
+)
 from cobre_comm.processes.environment import rank_environment
 from cobre_comm.processes.escalation import TERMINATE_S, Escalation
 from cobre_comm.processes.group import Group
 from cobre_comm.processes.job import Job
-from cobre_comm.processes.loop import Loop, Outbox
+from cobre_comm.processes.loop import NEVER, Loop, Outbox
 from cobre_comm.processes.rank import RankProcess, Standard
 from cobre_comm.processes.restarts import Outcome, died_at_once, killed_by_others
 
 INTERRUPT_S = 1.0  # from the launcher's Ctrl-C, passed on, to SIGTERM
 EXIT_S = 10.0  # from a worker's value to the end of its process
 LOOK_S = 0.1  # a child that a worker forked keeps the worker's pipe open when it dies
+
+_logger = logging.getLogger("cobre_comm")
 
 OnProgress = Callable[[int, Any], None]
 
@@ -61,13 +69,12 @@ class Worker(RankProcess):
             message = Failed.of(error)
         if isinstance(message, Progress):
             return message
-        if isinstance(message, Met):
-            self.has_met = True
+        if self._notes(message):
             return None
         self.outcome = message
         report = message.report if isinstance(message, Failed) else None
         code = report.exit_code if report else 0
-        self.ending = Ending(self.rank, code, time.monotonic(), report)
+        self.ending = Ending(self.rank, code, time.monotonic(), report, self.aborts)
         return None
 
     def look(self) -> None:
@@ -107,15 +114,18 @@ class Workers(Closing):
     ----------
     failure : WorkerError or None
         The first failure, which :meth:`wait` has raised.
+    lost : dict of int to WorkerError
+        By rank, the workers that are lost, where the others go on.
     """
 
     def __init__(self, job: Job, order: Order, on_progress: OnProgress | None) -> None:
         self._job = job
         self._order = order
         self._on_progress = on_progress
-        self._group = Group(job.shm_name, Escalation())
+        self._group = Group(job.shm_name, Escalation(survive=job.survive))
         self.all: list[Worker] = []
         self.failure: WorkerError | None = None
+        self.lost: dict[int, WorkerError] = {}
         self._is_asked_to_stop = False
         self._began = time.monotonic()
 
@@ -154,12 +164,36 @@ class Workers(Closing):
                 break
             self._group.loop.step(min(escalation.next_at, now + LOOK_S))
             self._group.look()
+            if self._job.survive and escalation.began == NEVER:
+                self._note_losses()
         endings = self._group.endings
-        first = first_failure(endings)
+        first = first_failure(of_survivors(endings) if self._job.survive else endings)
         if first is not None:
             failed = next(worker for worker in self.all if worker.rank == first.rank)
             self.failure = failed.error(ranks_alike(endings, first))
             raise self.failure
+
+    def _note_losses(self) -> None:
+        """Note the workers that are lost, and tell of each once, unless no other one is left."""
+        lost = [
+            worker for worker in self.all if worker.ending is not None and worker.ending.is_loss
+        ]
+        if len(lost) == len(self.all):
+            return
+        for worker in lost:
+            if worker.rank not in self.lost:
+                self.lost[worker.rank] = error = worker.error()
+                said = str(error).partition("\n")[0]
+                _logger.warning("%s; the other ranks go on", said)
+
+    @property
+    def done(self) -> dict[int, tuple[int, Done]]:
+        """By rank, process id and last message of the workers that have returned."""
+        return {
+            worker.rank: (worker.pid, worker.outcome)
+            for worker in self.all
+            if isinstance(worker.outcome, Done)
+        }
 
     @property
     def outcome(self) -> Outcome:
@@ -184,7 +218,8 @@ class Workers(Closing):
 
     def close(self) -> None:
         """End the workers that still run, reap all, remove names in shared memory."""
-        went_well = all(isinstance(worker.outcome, Done) for worker in self.all)
+        kept = [worker for worker in self.all if worker.rank not in self.lost]
+        went_well = all(isinstance(worker.outcome, Done) for worker in kept)
         self._on_progress = None
         try:
             if not self._group.await_exits(time.monotonic() + (EXIT_S if went_well else 0.0)):

@@ -32,18 +32,26 @@ class Ending:
         When the launcher saw it end, by ``time.monotonic``.
     report : Report or None
         The report of the rank; None without one.
+    aborts : bool
+        Whether it ends the whole job, by ``abort``.
     """
 
     rank: int
     code: int
     at: float
     report: Report | None = None
+    aborts: bool = False
 
     @property
     def lost(self) -> frozenset[int]:
         """The other ranks whose loss made this one fail."""
         named = frozenset(self.report.lost if self.report else ())
         return frozenset() if self.rank in named else named
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether the rank is lost, by a cause of its own, so that others can go on without it."""
+        return self.code != 0 and not (self.secondary or self.aborts)
 
     @property
     def secondary(self) -> bool:
@@ -56,6 +64,15 @@ def first_failure(endings: Iterable[Ending]) -> Ending | None:
     failures = [ending for ending in endings if ending.code != 0]
     # Of endings at the same moment, a signal comes first: it leaves no time for anything else.
     return min(failures, key=lambda end: (end.secondary, end.at, end.code >= 0), default=None)
+
+
+def of_survivors(endings: Iterable[Ending]) -> list[Ending]:
+    """Return the endings of the ranks that are not lost; of all ranks if none is left.
+
+    A rank that fails because it has lost another one is a survivor that could not go on.
+    """
+    every = list(endings)
+    return [ending for ending in every if not ending.is_loss] or every
 
 
 def ranks_alike(endings: Iterable[Ending], first: Ending) -> list[int]:
@@ -75,11 +92,24 @@ def name_of(rank: int) -> str:
     return "mpiexec" if rank == STARTER else f"rank {rank}"
 
 
+def describe_loss(ending: Ending) -> str:
+    """Say how a rank was lost, in one line, with the exception that it has reported."""
+    report = ending.report
+    if report is None or not report.error:
+        return _described(ending)
+    text = report.text.strip().partition("\n")[0].rstrip()
+    return f"{name_of(ending.rank)} raised {report.error}" + (f": {text}" if text else "")
+
+
 def describe(ending: Ending) -> str:
     """Say how a rank ended, in one line."""
-    if ending.code >= 0:
-        return f"{name_of(ending.rank)} exited with code {ending.code}"
-    text = f"{name_of(ending.rank)} was ended by {signal_name(-ending.code)}"
+    text = _described(ending)
     if ending.code == -signal.SIGKILL:
         text += "; signal 9 is also what the kernel's out-of-memory killer sends"
     return text
+
+
+def _described(ending: Ending) -> str:
+    if ending.code >= 0:
+        return f"{name_of(ending.rank)} exited with code {ending.code}"
+    return f"{name_of(ending.rank)} was ended by {signal_name(-ending.code)}"

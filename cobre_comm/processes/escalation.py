@@ -35,6 +35,9 @@ class Escalation:
         How long ranks may take to end after a signal that the launcher forwarded.
     culprit_s : float
         How long a rank that others have lost may take to end.
+    survive : bool
+        Whether the others go on once a rank is lost. They end after the failure of a survivor, as
+        they do otherwise after any failure.
 
     Attributes
     ----------
@@ -46,9 +49,12 @@ class Escalation:
         When the launcher sent its own first signal; a rank that ends later may end because of it.
     """
 
-    def __init__(self, grace_s: float = 0.0, culprit_s: float = CULPRIT_S) -> None:
+    def __init__(
+        self, grace_s: float = 0.0, culprit_s: float = CULPRIT_S, *, survive: bool = False
+    ) -> None:
         self._grace_s = grace_s
         self._culprit_s = culprit_s
+        self._survive = survive
         self._plan: list[tuple[float, int]] = []
         self._awaits_culprit = True
         self.cause = 0
@@ -66,7 +72,11 @@ class Escalation:
         Ranks get time for last words. As long as every failure follows from the loss of a rank
         that still runs, that rank gets more: its own exit code and last words tell the cause.
         """
-        failed = [ending for ending in endings if ending.code != 0]
+        failed = [
+            ending
+            for ending in endings
+            if ending.code != 0 and not (self._survive and ending.is_loss)
+        ]
         if not failed or self.cause or not self._awaits_culprit or self.ended_by_us != NEVER:
             return
         self.began = min(self.began, now)

@@ -33,6 +33,8 @@ class Job:
     token : str
         Secret, for backends that meet over a network; random unless several launchers share it;
         never shown.
+    survive : bool
+        Whether the other ranks go on once one is lost.
     restart : int
         How often the job has been started again before; 0 in its first attempt.
     nodes, node : int
@@ -48,6 +50,7 @@ class Job:
     timeout_s: float | None = None
     identity: str = field(default_factory=_new_identity)
     token: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    survive: bool = False
     restart: int = 0
     nodes: int = 1
     node: int = 0

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from cobre_comm.common.report_pipe import Met, Report
+from cobre_comm.common.report_pipe import Aborts, Met, Report
 from cobre_comm.processes.endings import Ending
 from cobre_comm.processes.guardian import kill_group
 from cobre_comm.processes.interpreter import tied_command
@@ -50,6 +50,8 @@ class Rank(abc.ABC):
         The launcher's end of its report pipe.
     has_met : bool
         Whether it has made a communicator.
+    aborts : bool
+        Whether it ends the whole job, by ``abort``.
     """
 
     def __init__(self, rank: int, *, reports: bool = True) -> None:
@@ -58,6 +60,7 @@ class Rank(abc.ABC):
         self.ending: Ending | None = None
         self.inbox = Inbox() if reports else None
         self.has_met = False
+        self.aborts = False
         self._report: Report | None = None
         self._on_report: Callable[[], None] = lambda: None
 
@@ -83,11 +86,16 @@ class Rank(abc.ABC):
     def _hear(self, message: bytes) -> None:
         with contextlib.suppress(Exception):  # a rank that writes something else says nothing
             report = pickle.loads(message)
-            if isinstance(report, Met):
-                self.has_met = True
+            if self._notes(report):
                 return
             self._report = report if isinstance(report, Report) else None
         self._on_report()
+
+    def _notes(self, message: object) -> bool:
+        """Note a message that is no report; return whether it is one."""
+        self.has_met |= isinstance(message, Met)
+        self.aborts |= isinstance(message, Aborts)
+        return isinstance(message, (Met, Aborts))
 
     def look(self) -> None:
         """Note whether it has ended; it stays a zombie, so that its process id stays its own."""
@@ -97,7 +105,7 @@ class Rank(abc.ABC):
         if self.inbox is not None:
             self.inbox.read_all()
         if self.ending is None:
-            self.ending = Ending(self.rank, code, time.monotonic(), self._report)
+            self.ending = Ending(self.rank, code, time.monotonic(), self._report, self.aborts)
 
     def exit_code(self) -> int | None:
         """Return the exit code of the process, negative for a signal, or None while it runs."""

@@ -28,6 +28,7 @@ class Outcome(NamedTuple):
     at_once: bool = False  # whether it died before it had begun its work
     killed: int = 0  # ranks that SIGKILL has ended, which the kernel sends when memory is short
     why_final: str = ""  # why no further attempt is wanted
+    is_lost: bool = False  # whether all its ranks are lost, each by a cause of its own
 
 
 class Restarts:

@@ -33,13 +33,14 @@ def _parser() -> Parser:
         cobre-comm run -n 4 --threads 12 --bind cores train.py   # 4 ranks of 12 threads on 48 cores
         cobre-comm run -n 4 --tty --quiet-ranks 1- train.py                # rank 0's progress bar
         cobre-comm run -n 64 --log-dir logs --quiet-ranks 1- train.py      # the others in files
+        cobre-comm run -n 8 --survive train.py             # goes on after comm.shrink()
         cobre-comm run -n 8 --max-restarts 3 train.py      # goes on from its checkpoint
         cobre-comm run -n 8 --nnodes 2 --node-rank 0 --coordinator node-a \\
             --token-file job.token train.py                # on the first of two machines
         """,
-        "0 if all ranks exited with 0, else that of the first rank that failed (of the last "
-        "attempt); 128 and the number of the signal that ended it, or the job; 1 if output could "
-        "not be written, as on a full disk; 2 wrong arguments",
+        "0 if all ranks exited with 0 (with --survive, all that were not lost), else that of the "
+        "first rank that failed (of the last attempt); 128 and the number of the signal that ended "
+        "it, or the job; 1 if output could not be written, as on a full disk; 2 wrong arguments",
         "-n N [options] [--] script.py | -m module [arguments]",
     )
     add = parser.add_argument
@@ -98,14 +99,22 @@ def _ranks(text: str) -> int | str:
 
 def _add_restarts(parser: Parser) -> None:
     add = parser.add_argument_group(
-        "restarts", "the program goes on from its checkpoint; COBRE_RESTART is 0, then 1, 2, ..."
+        "after the loss of a rank",
+        "which has ended by a signal, or with an exit code other than 0",
     ).add_argument
+    add(
+        "--survive",
+        action="store_true",
+        help="let the other ranks go on, which get CollectiveFailed and call comm.shrink(); "
+        "backends shm and tcp",
+    )
     add(
         "--max-restarts",
         type=int,
         default=0,
         metavar="N",
-        help="after the loss of a rank, start all ranks again, at most N times (default: 0)",
+        help="start all ranks again, at most N times, to go on from a checkpoint; COBRE_RESTART is "
+        "0, then 1, 2, ... (default: 0; with --survive, if no other rank is left or can go on)",
     )
     add(
         "--min-ranks",
@@ -246,6 +255,15 @@ def _example(chosen: argparse.Namespace) -> str:
 
 def _job(chosen: argparse.Namespace) -> Job:
     """Return the job of the options; ``ValueError`` or ``BackendError`` if they make none."""
+    from dataclasses import replace
+
+    job = _job_of_size(chosen)
+    if chosen.survive and job.backend == "mpi":
+        raise ValueError("--survive is for shm and tcp: mpiexec ends all ranks once one is lost")
+    return replace(job, survive=chosen.survive)
+
+
+def _job_of_size(chosen: argparse.Namespace) -> Job:
     from cobre_comm.processes.job import Job, check_size, check_timeout, choose_backend
     from cobre_comm.run.nodes import job_on_nodes
 

@@ -16,6 +16,9 @@ done     machine 0 there is no further attempt, and why
 A launcher that ends without its *ended* has been lost with its machine. The next attempt begins
 when all machines are there; or, with ``--min-ranks``, when enough are, and the others had time to
 return. Without machine 0 there is no further attempt.
+
+With ``--survive`` a machine whose ranks are all lost, or that is lost itself, ends no other one.
+The attempt fails if survivors fail, or if there are none.
 """
 
 from __future__ import annotations
@@ -119,7 +122,7 @@ class _First(Launcher):
             link.send(start=[restart, number, machines])
         self._ended, self._is_ending = {}, False
         self._attempt(restart, 0, machines)
-        if self._outcome.has_failed:
+        if self._ends_others(self._outcome):
             self._end_all()
         self._wait(lambda: self._has_failed() or self._all_ended())
         self._wait(self._all_ended, time.monotonic() + END_S)
@@ -133,10 +136,18 @@ class _First(Launcher):
         """Whether a machine is lost whose ranks had not ended."""
         return any(link.is_lost and k not in self._ended for k, link in self._links.items())
 
+    def _ends_others(self, outcome: Outcome) -> bool:
+        """Whether the end of the ranks of a machine is that of the others."""
+        return outcome.has_failed and not (self._job.survive and outcome.is_lost)
+
     def _has_failed(self) -> bool:
-        """Whether a rank has failed, or a machine is lost."""
-        failed = any(one.has_failed for one in (self._outcome, *self._ended.values()))
-        return failed or self._is_one_lost()
+        """Whether a rank or machine has failed; with ``--survive``, whether the survivors have."""
+        ended = self._outcome, *self._ended.values()
+        if any(map(self._ends_others, ended)):
+            return True
+        if self._job.survive:
+            return self._all_ended() and all(one.is_lost for one in ended)
+        return self._is_one_lost()
 
     def _all_ended(self) -> bool:
         return all(k in self._ended or link.is_lost for k, link in self._links.items())
@@ -160,11 +171,11 @@ class _First(Launcher):
     def _hear(self, machine: int, message: dict[str, Any]) -> None:
         if "ended" in message:
             self._ended[machine] = Outcome(*message["ended"])
-            if self._ended[machine].has_failed:
+            if self._ends_others(self._ended[machine]):
                 self._end_all()
 
     def _lose(self, machine: int) -> None:
-        if machine not in self._ended:
+        if machine not in self._ended and not self._job.survive:
             self._end_all()
 
     def _end_all(self) -> None:
@@ -195,7 +206,11 @@ class _Other(Launcher):
                 self._tell(Outcome(128 + self._signal, has_failed=True, why_final=ASKED))
                 return self._leave(ASKED)
             if self._is_over:
-                return self._leave(self._done) if self._done else self._outcome.status
+                has_survived = (
+                    self._has_begun and self._job.survive and not self._outcome.has_failed
+                )
+                is_done = has_survived or not self._done
+                return self._outcome.status if is_done else self._leave(self._done)
             (restart, machine, machines), self._start = self._start, []
             self._attempt(restart, machine, machines)
             self._tell(self._outcome)
@@ -219,5 +234,6 @@ class _Other(Launcher):
     def _lose(self, machine: int) -> None:
         if not self._is_over:
             self._is_over, self._done = True, "the launcher of machine 0 is lost"
-            self._is_ending = True
-            self._end()
+            if not self._job.survive:
+                self._is_ending = True
+                self._end()

@@ -46,7 +46,11 @@ def by_signal(
 
 
 def by_ranks(
-    group: Group, starter: Ending | None, tails: Mapping[int, bytes], shown: Iterable[int]
+    group: Group,
+    endings: Sequence[Ending],
+    starter: Ending | None,
+    tails: Mapping[int, bytes],
+    shown: Iterable[int],
 ) -> tuple[int, list[str]]:
     """Return exit status and last lines of a job that its ranks have ended.
 
@@ -54,6 +58,8 @@ def by_ranks(
     ----------
     group : Group
         The ranks that ran here, which have all ended.
+    endings : sequence of Ending
+        Those that count: of all ranks, or of those that have survived a loss.
     starter : Ending or None
         The ending of ``mpiexec``, if it has ended the job.
     tails : mapping of int to bytes
@@ -61,19 +67,18 @@ def by_ranks(
     shown : iterable of int
         The lost ranks that were asked to show where in their code they were.
     """
-    endings = group.endings
     by_themselves = [e for e in endings if e.at <= group.escalation.ended_by_us]
     if starter is not None:
         by_themselves = with_abort(by_themselves, starter)
     first = first_failure(by_themselves) or first_failure(endings)
     if first is None:
-        return 0, []
+        return 0, [_quoted(whose, said) for whose, said in _tracebacks(group.endings).items()]
     reported = [ending for ending in endings if ending.report and ending.report.trace]
     silent = set(shown) - {first.rank, *(ending.rank for ending in reported)}
     speaker = first
     if first.rank == STARTER:  # it knows no cause, but a rank does
         speaker = min(reported, key=lambda ending: ending.at, default=first)
-    told = _tracebacks(endings, speaker)
+    told = _tracebacks(group.endings, speaker)
     words = {f"rank {r}, which did not come": last_lines(tails.get(r, b"")) for r in silent}
     if speaker.report is None or not speaker.report.is_held:
         told[name_of(speaker.rank)] = last_words(speaker, tails.get(speaker.rank, b""))

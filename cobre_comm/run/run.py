@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from cobre_comm.common import stack_signal
 from cobre_comm.processes.binding import UNBOUND, Binding, Cpus
-from cobre_comm.processes.endings import STARTER, Ending
+from cobre_comm.processes.endings import STARTER, Ending, describe_loss, of_survivors
 from cobre_comm.processes.environment import attempt_variables, rank_environment
 from cobre_comm.processes.escalation import (
     CULPRIT_OVER_MPI_S,
@@ -121,12 +121,13 @@ class _Watch:
         self._options = options
         culprit_s = CULPRIT_OVER_MPI_S if job.backend == "mpi" else CULPRIT_S
         crowded_s = where_crowded(culprit_s, len(job.ranks))
-        self._escalation = Escalation(options.grace_s, crowded_s)
+        self._escalation = Escalation(options.grace_s, crowded_s, survive=job.survive)
         self._group = Group(job.shm_name, self._escalation)
         self._output = Output(self._group.loop, job.size, options.shown)
         self._relay = self._output.relay
         self._inbox = inbox
         self._shown: set[int] = set()  # ranks that were asked where they are
+        self._told: set[int] = set()  # lost ranks, while the others go on
         self._asking = set(options.asking)
         self._is_asked_to_end = False
         self._ends_for_others = False
@@ -223,6 +224,20 @@ class _Watch:
         if self._mpi is not None:
             self._mpi.look()
         self._group.look()
+        if self._job.survive and self._escalation.began == NEVER:
+            self._tell_losses()
+
+    def _tell_losses(self) -> None:
+        """Tell of each rank that is lost, once, unless no other one is left."""
+        endings, running = self._group.endings, self._group.running
+        losses = {ending.rank: ending for ending in endings if ending.is_loss}
+        if len(losses) == len(self._group.ranks):
+            return
+        others = "the other ranks go on" if running else "the other ranks had ended"
+        for rank in losses.keys() - self._told:
+            self._told.add(rank)
+            said = f"cobre-comm: {describe_loss(losses[rank])}; {others}\n"
+            self._output.outlets[1].put(said.encode(errors="backslashreplace"))
 
     def _show_lost(self) -> None:
         """Ask lost ranks that still run to show where in their code they are."""
@@ -289,7 +304,11 @@ class _Watch:
         elif self._ends_for_others and not self._fail_by_themselves():
             status, lines = 1, ["ended, because the job has lost a rank on another machine"]
         else:
-            status, lines = by_ranks(self._group, starter, self._output.tails, self._shown)
+            endings = self._group.endings
+            if self._job.survive:
+                endings = of_survivors(endings)
+            tails = self._output.tails
+            status, lines = by_ranks(self._group, endings, starter, tails, self._shown)
         stdout, stderr = self._output.outlets
         for line in [*self._output.problems, *lines]:
             stderr.put(f"cobre-comm: {line}\n".encode(errors="backslashreplace"))
@@ -303,6 +322,7 @@ class _Watch:
             at_once=died_at_once(self._group.ranks, lasted_s),
             killed=killed_by_others(self._group.ranks, self._escalation.ended_by_us),
             why_final=self._why_final(),
+            is_lost=all(ending.is_loss for ending in self._group.endings),
         )
 
     def _fail_by_themselves(self) -> bool:

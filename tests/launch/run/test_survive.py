@@ -1,0 +1,138 @@
+import os
+import re
+import signal
+import time
+
+import psutil
+import pytest
+
+from cobre_comm.common.report_pipe import Report
+from cobre_comm.processes.endings import Ending, describe_loss, of_survivors
+from tests.launch.command import PROGRAMS, SOON_S, Running, cobre
+
+SURVIVES, RESTARTS = PROGRAMS / "survives.py", PROGRAMS / "restarts.py"
+RUN = "run", "-n", 3, "--survive"
+
+
+def gone_on(output):
+    """Return, by the ranks that have gone on, the ranks that they have lost."""
+    found = re.findall(r"\[(\d)\] goes on without \((\d),\)", output)
+    return {int(rank): int(lost) for rank, lost in found}
+
+
+def wait_until_ended(pid):
+    """Wait until a rank has ended; its launcher keeps it as a zombie."""
+    deadline = time.monotonic() + SOON_S
+    while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("number", "lost", "backend"),
+    [(signal.SIGKILL, 1, "shm"), (signal.SIGTERM, 0, "tcp"), (signal.SIGSEGV, 0, "shm")],
+)
+def test_survivors_go_on_and_the_loss_is_told_once(number, lost, backend):
+    with Running(*RUN, "--backend", backend, SURVIVES, "apart") as job:
+        os.kill(job.wait_ready(3)[lost][0], number)
+        code, output, errors = job.finish(SOON_S)
+        assert code == 0
+        assert gone_on(output) == {rank: lost for rank in range(3) if rank != lost}
+        name = f"signal {number:d} ({signal.Signals(number).name})"
+        said = f"cobre-comm: rank {lost} was ended by {name}; the other ranks go on\n"
+        assert errors == said
+        assert job.survivors() == []
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("how", "said"), [("3", "exited with code 3"), ("raise", "raised ValueError: the first cause")]
+)
+def test_a_rank_that_fails_by_itself_is_lost_too(how, said):
+    done = cobre(*RUN, SURVIVES, "apart", 2, how)
+    assert done.returncode == 0
+    assert gone_on(done.stdout) == {0: 2, 1: 2}
+    assert done.stderr.splitlines()[0] == f"cobre-comm: rank 2 {said}; the other ranks go on"
+    words = "cobre-comm: the last words of rank 2:\n    Traceback"
+    assert (words in done.stderr) == (how == "raise")
+
+
+def test_a_rank_may_be_lost_when_the_others_have_ended():
+    with Running("run", "-n", 2, "--survive", SURVIVES, "early", 1, "sleep") as job:
+        pids = job.wait_ready(2)
+        wait_until_ended(pids[0][0])
+        os.kill(pids[1][0], signal.SIGKILL)
+        code, _, errors = job.finish(SOON_S)
+        assert code == 0
+        assert errors.endswith(
+            "rank 1 was ended by signal 9 (SIGKILL); the other ranks had ended\n"
+        )
+
+
+def test_survivors_that_do_not_go_on_end_the_job_with_their_code():
+    done = cobre(*RUN, SURVIVES, "raise", 1, "kill")
+    assert done.returncode == 1, "and not 137, which is that of the lost rank"
+    assert re.fullmatch("cobre-comm: rank [02] exited with code 1", done.stderr.splitlines()[-1])
+    assert "rank 1 died" in done.stderr
+    done = cobre(*RUN, SURVIVES, "code", 1, "kill")
+    assert done.returncode == 5
+    assert done.stderr.splitlines()[-1] == "cobre-comm: rank 0 exited with code 5"
+
+
+def test_without_a_survivor_the_code_is_that_of_the_first_loss():
+    with Running(*RUN, SURVIVES, "apart") as job:
+        for (pid,) in job.wait_ready(3).values():
+            os.kill(pid, signal.SIGKILL)
+        code, output, errors = job.finish(SOON_S)
+        assert code == 137
+        assert gone_on(output) == {}
+        assert "was ended by signal 9 (SIGKILL); signal 9 is also" in errors.splitlines()[-1]
+
+
+def test_abort_ends_the_survivors_too():
+    done = cobre(*RUN, SURVIVES, "apart", 1, "abort")
+    assert done.returncode == 7
+    assert gone_on(done.stdout) == {}
+    assert "go on" not in done.stderr
+
+
+def test_ctrl_c_after_a_loss_ends_the_job():
+    with Running(*RUN, PROGRAMS / "wait.py", "python") as job:
+        os.kill(job.wait_ready(3)[2][0], signal.SIGKILL)
+        assert "rank 2" in job.process.stderr.readline()
+        job.process.send_signal(signal.SIGINT)
+        code, output, _ = job.finish(SOON_S)
+        assert code == 130
+        assert "interrupted 0" in output
+        assert job.survivors() == []
+
+
+@pytest.mark.parametrize(("actor", "way"), [(1, "raise"), (1, "kill")])
+def test_a_job_whose_survivors_fail_is_started_again(actor, way, tmp_path):
+    done = cobre(*RUN, "--max-restarts", 1, RESTARTS, tmp_path, way, actor, 1)
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"\[0\] attempt (\d) on 3", done.stdout) == ["0", "1"]
+    assert "the job is started again in 1 s, on 3 ranks (restart 1 of 1)" in done.stderr
+
+
+def test_survivors_come_before_a_restart():
+    done = cobre(*RUN, "--max-restarts", 1, SURVIVES, "apart", 1, "kill")
+    assert done.returncode == 0
+    assert "started again" not in done.stderr
+
+
+@pytest.mark.quick
+def test_mpi_is_refused(refusal):
+    said = refusal(["run", "-n", 2, "--survive", "--backend", "mpi", SURVIVES])
+    assert "--survive is for shm and tcp: mpiexec ends all ranks once one is lost" in said
+
+
+@pytest.mark.quick
+def test_who_survives():
+    killed, done = Ending(0, -9, 1.0), Ending(1, 0, 2.0)
+    raised = Ending(2, 1, 3.0, Report("a.Error", "x\ny", "Traceback", 1))
+    follows = Ending(3, 1, 4.0, Report("a.Error", "", "Traceback", 1, (0,)))
+    aborted = Ending(4, 7, 4.0, aborts=True)
+    assert of_survivors([killed, done, raised, follows, aborted]) == [done, follows, aborted]
+    assert of_survivors([killed, raised]) == [killed, raised]
+    assert describe_loss(raised) == "rank 2 raised a.Error: x"
+    assert describe_loss(killed) == "rank 0 was ended by signal 9 (SIGKILL)"

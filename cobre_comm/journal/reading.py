@@ -89,8 +89,8 @@ class Journal(NamedTuple):
         Number of the communicator in its process; 0 is the first.
     job : str
         Name of the job; "" if no launcher gave one.
-    read_ns : int
-        When the copy was made.
+    born_ns, read_ns : int
+        When the journal began, and when the copy was made.
     ended : int or None
         Status of the collective that broke the communicator; CLOSED_WELL if it was closed.
     awaited : int or None
@@ -111,6 +111,7 @@ class Journal(NamedTuple):
     pid: int
     communicator: int
     job: str
+    born_ns: int
     read_ns: int
     ended: int | None
     awaited: int | None
@@ -189,6 +190,7 @@ class Copied:
             pid=value(view.pid),
             communicator=value(view.communicator),
             job=_letters(view.job.address, journal.JOB_WORDS * WORD_BYTES),
+            born_ns=value(view.born_ns),
             read_ns=self.now_ns,
             ended=ended or None,
             awaited=awaited if is_waiting else None,

@@ -64,11 +64,9 @@ def table_of_phases(ranks: Sequence[Stats]) -> list[str]:
     ranks : sequence of Stats
         The statistics of the ranks that are known.
     """
-    names = dict.fromkeys(name for stats in ranks for name in stats.phases)
     rows = [("phase", "entered", "computing", "waiting", "transferring", "imbalance")]
     sentences = []
-    for name in sorted(names, key=lambda name: name in (OUTSIDE_ROW, OWN_ROW)):
-        each = [stats.phases.get(name, _NOT_ENTERED) for stats in ranks]
+    for name, each in phases_of(ranks).items():
         computing = [phase.computing_s for phase in each]
         rows.append(
             (
@@ -82,9 +80,16 @@ def table_of_phases(ranks: Sequence[Stats]) -> list[str]:
         )
         collectives = [phase.collectives for phase in each]
         sentences += _straggler(collectives, [phase.total_s for phase in each], phase=name)
-    if not names:
+    if len(rows) == 1:
         return []
     return ["least, mean and most of these ranks, by phase:", *aligned(rows), *sentences]
+
+
+def phases_of(ranks: Sequence[Stats]) -> dict[str, list[PhaseStats]]:
+    """Return each phase with the numbers of the ranks; those of the program come first."""
+    names = dict.fromkeys(name for stats in ranks for name in stats.phases)
+    in_order = sorted(names, key=lambda name: name in (OUTSIDE_ROW, OWN_ROW))
+    return {name: [stats.phases.get(name, _NOT_ENTERED) for stats in ranks] for name in in_order}
 
 
 def imbalance(computing: Sequence[float]) -> float:

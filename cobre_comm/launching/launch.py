@@ -102,14 +102,18 @@ class LaunchResult(Generic[Value]):
 
 
 def report_progress(payload: Any) -> None:
-    """Send an object from a rank to the ``on_progress`` of :func:`launch`.
+    """Report how far a rank is: to the ``on_progress`` of :func:`launch`, and to ``cobre-comm``.
 
-    Outside a rank of ``launch``, and without ``on_progress``, this does nothing.
+    Of a mapping, the numbers with a name are noted as well, however the rank was started.
+    ``cobre-comm status`` shows the latest ones, and ``cobre-comm status --serve`` draws them over
+    time. Anything else goes to ``on_progress`` alone; without one, nothing comes of it.
 
     Parameters
     ----------
     payload : object
-        Picklable, unless the one rank runs in the calling process.
+        For ``on_progress``: picklable, unless the one rank runs in the calling process. What is
+        shown: real numbers with a printable name of up to 48 bytes, which is cut if it is longer.
+        The first 8 names of a process have a place, with their last 512 reports.
 
     Raises
     ------
@@ -120,10 +124,15 @@ def report_progress(payload: Any) -> None:
     --------
     >>> from cobre_comm import launch, report_progress
     >>> def train(comm):
-    ...     report_progress("iteration 1")
+    ...     for lower_bound in (70.5, 71.25):
+    ...         report_progress({"lower bound": lower_bound})
     >>> launch(train, 1, on_progress=print).value
-    0 iteration 1
+    0 {'lower bound': 70.5}
+    0 {'lower bound': 71.25}
     """
+    from cobre_comm.journal.progress import note
+
+    note(payload)
     workers_side.report(payload)
 
 

@@ -11,7 +11,10 @@ import pathlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cobre_kernels.collective.seeing.journal import CLOSED_WELL
+
 from cobre_comm.journal.finding import journals_in, shared_files
+from cobre_comm.journal.progress import Reports, reports_of
 from cobre_comm.journal.reading import Journal
 
 PROCESSES = pathlib.Path("/proc")
@@ -36,11 +39,24 @@ class Process(NamedTuple):
 
 
 class SeenRank(NamedTuple):
-    """A journal, the process that writes it (None if it has ended), and its device and inode."""
+    """A rank as its journal shows it.
+
+    Attributes
+    ----------
+    journal : Journal
+        Its journal.
+    process : Process or None
+        The process that writes it; None if it has ended.
+    file : tuple of (int, int)
+        Device and inode of the memory in which the journal lies.
+    reports : Reports or None
+        The numbers that the rank has reported since its journal began; None if there are none.
+    """
 
     journal: Journal
     process: Process | None
     file: tuple[int, int]
+    reports: Reports | None = None
 
 
 def find_ranks() -> list[SeenRank]:
@@ -59,6 +75,22 @@ def find_ranks() -> list[SeenRank]:
         for journal in journals_in(path):
             writers = [p for p in holders[file] if p.own_pid == journal.pid]
             found.append(SeenRank(journal, writers[0] if writers else None, file))
+    return _with_reports(found)
+
+
+def _with_reports(found: list[SeenRank]) -> list[SeenRank]:
+    """Add what each process has reported to the rank of its oldest communicator."""
+    oldest: dict[int, int] = {}
+    for index, seen in enumerate(found):
+        if seen.process is not None and seen.journal.ended != CLOSED_WELL:
+            other = oldest.setdefault(seen.process.pid, index)
+            if seen.journal.communicator < found[other].journal.communicator:
+                oldest[seen.process.pid] = index
+    for pid, index in oldest.items():
+        journal = found[index].journal
+        reports = reports_of(pid, journal.pid)
+        if reports is not None and (since := reports.since(journal.born_ns)).times_ns:
+            found[index] = found[index]._replace(reports=since)
     return found
 
 

@@ -63,6 +63,8 @@ WORDS = {
     **dict.fromkeys(("Phase.entered", "Phase.ticks"), ADDED),
     "Letters.value": ADDED,
     "Raised.rank": ADDED,
+    **dict.fromkeys(("Report.number", "Report.noted_ns", "Quantity.bits"), LISTED),
+    **{f"Progress.{name}": LISTED for name in ("magic", "pid", "begun", "named")},
     # Words of Control, and RankBlock.pid: kernels get their address alone.
     "Word.value": LISTED,
 }

@@ -14,6 +14,7 @@ from stage.failure import describe_failure
 from stage.pool import pool_digest
 from stage.units import Units
 
+from cobre_comm import report_progress
 from cobre_comm.journal.stats import PhaseStats
 from training.cuts import SharedCuts, SharedPoints
 from training.items import Items
@@ -141,6 +142,10 @@ class Run:
         if not self.train(line):
             raise failure_of(self.setting.case, self.setting.units, self.memory)
         self.note(line[0], watch)
+        if self.setting.comm.rank == 0:  # for cobre-comm status; the numbers of all ranks are equal
+            done = in_case_units(line, self.setting.units)[0]
+            bounds = {"lower bound": done["lower_bound"], "simulated upper bound": done["mean"]}
+            report_progress({**bounds, "cuts": done["cuts"]})
 
     def train(self, trace: np.ndarray) -> bool:
         """Call the compiled iteration."""

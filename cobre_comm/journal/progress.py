@@ -1,0 +1,192 @@
+"""The numbers that a rank reports as it goes on: noted for ``cobre-comm status``, and read again.
+
+They lie in nameless memory of the process, which the kernel frees with it; other processes of the
+user find it among its descriptors, as they find a journal (``finding.py``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import numbers
+import os
+import struct
+import threading
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from cobre_kernels.collective.seeing.journal import NAME_BYTES, NAME_WORDS
+from cobre_kernels.collective.seeing.progress import (
+    PROGRESS,
+    PROGRESS_MAGIC,
+    REPORT,
+    REPORTS,
+    SERIES_ROWS,
+)
+from cobre_kernels.machine import access
+from cobre_kernels.machine.access import Store
+from cobre_kernels.machine.record import WORD_BYTES
+from numpy.typing import NDArray
+
+from cobre_comm.common.descriptor import Descriptor
+from cobre_comm.common.mapping import map_file
+from cobre_comm.common.raised import cut
+from cobre_comm.journal.finding import load, shared_files
+
+MEMORY_NAME = "cobre_comm.progress"  # /proc/PID/fd shows it
+_NAMELESS = f"/memfd:{MEMORY_NAME}"
+_REPORT_WORDS = REPORT.size_bytes // WORD_BYTES
+
+_lock = threading.Lock()
+_notes: list[Notes] = []  # one, from the first report on
+
+
+class Reports(NamedTuple):
+    """What a process has reported, the oldest first.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What the numbers are.
+    times_ns : tuple of int
+        When each report was noted, on the machine's monotonic clock.
+    values : tuple of tuple of float
+        The numbers of each report, by name; NaN where a report has none of that name.
+    """
+
+    names: tuple[str, ...]
+    times_ns: tuple[int, ...]
+    values: tuple[tuple[float, ...], ...]
+
+    def since(self, time_ns: int) -> Reports:
+        """Return the reports that were noted at that time or later."""
+        first = sum(each < time_ns for each in self.times_ns)
+        return Reports(self.names, self.times_ns[first:], self.values[first:])
+
+
+def note(payload: object) -> None:
+    """Note the numbers in a report, if it is a mapping that has some."""
+    found = _numbers_in(payload)
+    if not found:
+        return
+    with _lock:
+        if not _notes or _notes[0].pid != os.getpid():  # after a fork those are the parent's
+            _notes[:] = [Notes()]
+        _notes[0].add(found)
+
+
+def _numbers_in(payload: object) -> dict[bytes, float]:
+    """Return the numbers of a report, by the letters of their names."""
+    found: dict[bytes, float] = {}
+    for name, value in payload.items() if isinstance(payload, Mapping) else ():
+        if isinstance(name, str) and name.strip() and name.isprintable() and _is_number(value):
+            found[cut(name, NAME_BYTES)] = float(value)
+    return found
+
+
+def _is_number(value: object) -> bool:
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except OverflowError:  # an integer beyond any float64
+        return False
+    return True
+
+
+class Notes:
+    """The memory in which a process notes its reports, and the names that it has used."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._names: list[bytes] = []
+        self._count = 0
+        try:
+            self._file = Descriptor(os.memfd_create, MEMORY_NAME)
+            os.posix_fallocate(self._file.number, 0, PROGRESS.size_bytes)
+            self._memory: NDArray[np.uint8] = map_file(self._file.number, PROGRESS.size_bytes)
+        except (AttributeError, OSError):  # no Linux, or a sandbox: nobody could look
+            self._memory = PROGRESS.array().view(np.uint8)
+        self._view = PROGRESS.of(self._memory)
+        _store(self._view.pid, self.pid)
+        # Pairs with the load in read_reports, which comes first there.
+        _store(self._view.magic, PROGRESS_MAGIC)
+
+    def add(self, found: Mapping[bytes, float]) -> None:
+        """Note a report. The releases pair with the loads in read_reports."""
+        for letters in found:
+            if letters not in self._names and len(self._names) < SERIES_ROWS:
+                self._name(letters)
+        self._count += 1
+        _store(self._view.begun, self._count)
+        row = self._view.reports[self._count % REPORTS]
+        _store(row.noted_ns, time.monotonic_ns())
+        for index in range(SERIES_ROWS):
+            is_named = index < len(self._names)
+            value = found.get(self._names[index], math.nan) if is_named else math.nan
+            _store(row.values[index].bits, struct.unpack("q", struct.pack("d", value))[0])
+        _store(row.number, self._count)
+
+    def _name(self, letters: bytes) -> None:
+        """Give the next series its name. The releases pair with the loads in read_reports."""
+        words = struct.unpack(f"{NAME_WORDS}q", letters.ljust(NAME_BYTES, b"\0"))
+        row = self._view.series[len(self._names)]
+        for index, word in enumerate(words):
+            _store(row.name[index].value, word)
+        self._names.append(letters)
+        _store(self._view.named, len(self._names))
+
+
+def _store(address: int, value: int) -> None:
+    access.store_word_kernel.call(address, Store(value))
+
+
+def read_reports(memory: NDArray[np.uint8]) -> Reports | None:
+    """Read the reports in a memory, which may be written meanwhile; None if it has none."""
+    view = PROGRESS.of(memory)
+    if load(view.magic) != PROGRESS_MAGIC:
+        return None
+    last, found = load(view.begun), []
+    for number in range(max(last - REPORTS, 0) + 1, last + 1):
+        row = view.reports[number % REPORTS]
+        words = [load(row.address + index * WORD_BYTES) for index in range(_REPORT_WORDS)]
+        is_whole = words[0] == number and load(view.begun) < number + REPORTS
+        if is_whole:
+            found.append(words)
+    # After the reports: so each name that a report needs is there.
+    named = load(view.named)
+    names = [_letters(view.series[index].name.address) for index in range(named)]
+    values = [
+        struct.unpack(f"{named}d", struct.pack(f"{named}q", *w[2 : 2 + named])) for w in found
+    ]
+    return Reports(tuple(names), tuple(words[1] for words in found), tuple(values))
+
+
+def _letters(address: int) -> str:
+    """Return a name, which was stored before it was counted and never changes."""
+    return ctypes.string_at(address, NAME_BYTES).rstrip(b"\0").decode(errors="replace")
+
+
+def reports_of(pid: int, own_pid: int) -> Reports | None:
+    """Return what a process has reported; None if it has reported no numbers.
+
+    Parameters
+    ----------
+    pid, own_pid : int
+        The process, in this PID namespace and in its own.
+    """
+    for path in shared_files(pid):
+        try:
+            if not os.readlink(path).startswith(_NAMELESS):  # noqa: PTH115
+                continue
+            file = Descriptor(os.open, path, os.O_RDONLY)
+            if os.fstat(file.number).st_size < PROGRESS.size_bytes:
+                continue  # of another version
+            memory = map_file(file.number, PROGRESS.size_bytes, writable=False)
+        except OSError:  # closed meanwhile
+            continue
+        if load(PROGRESS.of(memory).pid) == own_pid:
+            return read_reports(memory)
+    return None

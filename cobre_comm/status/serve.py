@@ -1,0 +1,108 @@
+"""``cobre-comm status --serve``: a page in a browser of this machine that shows the jobs live.
+
+The server listens on loopback alone. Other users of the machine can reach that too, so nothing is
+answered but below a path of 128 random bits, which is printed to the one who has started it. A page
+of another site that a browser here shows may send requests as well, under a name that leads here
+(DNS rebinding); its requests carry that name as their ``Host``, and are refused. The page loads
+nothing from anywhere, and its policy forbids it to.
+
+Sources: RFC 9110, section 7.2, on ``Host``; W3C, Content Security Policy Level 3.
+"""
+
+from __future__ import annotations
+
+import hmac
+import importlib.resources
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+ADDRESS = "127.0.0.1"
+_NAMES = (ADDRESS, "localhost")  # the port may be another one: that of an ssh tunnel
+_LOOK_S = 0.5  # several pages, or a hasty client, cause no more looks than this
+_PATIENCE_S = 10.0  # for a client that says nothing
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the page, and what it shows.
+
+    Parameters
+    ----------
+    port : int
+        Where to listen; 0: any free port.
+    look : callable
+        Returns what the page shows.
+
+    Attributes
+    ----------
+    url : str
+        The address of the page.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, port: int, look: Callable[[], dict[str, Any]]) -> None:
+        super().__init__((ADDRESS, port), _Handler)
+        self.path = f"/{secrets.token_urlsafe(16)}/"
+        self.url = f"http://{ADDRESS}:{self.server_port}{self.path}"
+        page = importlib.resources.files("cobre_comm.status").joinpath("page.html")
+        self._page = page.read_bytes()
+        self._look, self._lock = look, threading.Lock()
+        self._seen, self._seen_at = b"", -_LOOK_S
+
+    def content(self, path: str) -> tuple[str, bytes] | None:
+        """Return type and content of what lies at a path; None for any other path."""
+        if _same(path, self.path):
+            return "text/html; charset=utf-8", self._page
+        if _same(path, f"{self.path}jobs.json"):
+            return "application/json", self._jobs()
+        return None
+
+    def _jobs(self) -> bytes:
+        with self._lock:
+            if time.monotonic() - self._seen_at >= _LOOK_S:
+                self._seen = json.dumps(self._look(), allow_nan=False).encode()
+                self._seen_at = time.monotonic()
+            return self._seen
+
+
+def _same(asked: str, path: str) -> bool:
+    """Compare in a time that tells nothing of the path."""
+    return hmac.compare_digest(asked.encode(), path.encode())
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    timeout = _PATIENCE_S
+    server_version, sys_version = "cobre-comm", ""
+
+    def do_GET(self) -> None:
+        """Answer with the page, with what it shows, or with an error."""
+        if self.headers.get("Host", "").partition(":")[0] not in _NAMES:
+            self.send_error(403, "this page is for a browser of this machine")
+            return
+        found = self.server.content(self.path)
+        if found is None:
+            self.send_error(404)
+            return
+        kind, content = found
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Security-Policy", _POLICY)
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing: a line for each look would fill the terminal, and show the path."""

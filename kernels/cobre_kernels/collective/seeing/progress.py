@@ -1,0 +1,50 @@
+"""The numbers that a program reports as it goes on, such as its bounds: the last ones, by name.
+
+They lie in shared memory of the process that reports, which makes it with the first report. It
+alone writes; ``cobre-comm status`` reads, at any time. Order of the stores of a report: ``begun``,
+then the values in its row, the row's ``number`` last. All are releases, and all loads are
+acquires. A row is whole if its number is the one that is due there, and ``begun``, loaded
+afterwards, is less than a whole ring ahead: then no word of a later report can have been read.
+``named`` is stored after the name that it counts.
+
+``cobre_comm/journal/progress.py`` writes and reads, a word at a time by ``machine/access.py``: a
+report is rare, so it needs no kernel of its own.
+"""
+
+from cobre_kernels.collective.seeing.journal import LETTERS, NAME_WORDS
+from cobre_kernels.machine.record import Record, own_rows, shared
+
+PROGRESS_MAGIC = 0x3147525045524243  # "CBREPRG1", little-endian
+REPORTS = 512  # a power of two
+SERIES_ROWS = 8
+
+QUANTITY = Record(
+    "Quantity",
+    "A number of a report; shared, written by the process that reports.",
+    bits=shared("the bits of a float64"),
+)
+
+REPORT = Record(
+    "Report",
+    "The numbers of one report; shared, written by the process that reports.",
+    number=shared("number of the report, from 1 on; stored last"),
+    noted_ns=shared("the monotonic clock then"),
+    values=own_rows(QUANTITY, "one for each series; NaN where it has none", SERIES_ROWS),
+)
+
+SERIES = Record(
+    "Series",
+    "The name of numbers that are reported again and again.",
+    name=own_rows(LETTERS, "its name, zeros behind it", NAME_WORDS),
+)
+
+PROGRESS = Record(
+    "Progress",
+    "What a process has reported; shared, written by it.",
+    magic=shared("PROGRESS_MAGIC once pid is valid"),
+    pid=shared("process id in its own PID namespace"),
+    begun=shared("number of the last report that has begun"),
+    named=shared("how many series have names"),
+    series=own_rows(SERIES, "one for each name", SERIES_ROWS),
+    reports=own_rows(REPORT, "the last reports; report n is in row n modulo REPORTS", REPORTS),
+)

@@ -85,10 +85,14 @@ _HOME_OF = {
     "report_progress": "launching.launch",
 }
 
+_MODULES = ("objects", "random", "testing")  # for users; the others are the package's own
+
 __all__ = sorted(_HOME_OF)  # names are loaded on first use
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name == "create_communicator":  # from now on a rank may load kernels that other ranks save
@@ -99,4 +103,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return [*__all__, *_MODULES, "__doc__", "__version__"]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre_comm.common.arguments import as_integer
+from cobre_comm.common.mistakes import LIST, explained
 from cobre_comm.errors import InvalidBufferSize
 from cobre_comm.reduce_op import ReduceOp
 
@@ -119,10 +120,10 @@ def _array_of(name: str, x: object) -> NDArray[Any]:
     hint = ""
     if isinstance(x, (bool, np.bool_)):
         hint = "; pass int(x) to count"
-    elif isinstance(x, np.ndarray):
+    elif isinstance(x, (np.ndarray, list, tuple)):
         hint = f"; {ARRAY_HINT.format(name.upper())}"
     got = f"{type(x).__name__} {x!r}"
-    raise TypeError(f"{name}: x must be an int or a float, got {got}"[:120] + hint)
+    raise explained(TypeError(f"{name}: x must be an int or a float, got {got}"[:120] + hint), LIST)
 
 
 def _size(array: NDArray[Any]) -> int:

@@ -27,6 +27,7 @@ from cobre_kernels.collective.comm import COMM
 from cobre_kernels.machine.record import View, peek_now, poke_now
 
 from cobre_comm.common import aborting, report_pipe
+from cobre_comm.common.mistakes import CONTIGUOUS, COUNTS, OP, OUTPUT, explained
 from cobre_comm.derived import RECV_HINT
 from cobre_comm.errors import (
     CollectiveFailed,
@@ -208,6 +209,16 @@ _HINTS = {
 }
 
 
+# The section of the page of mistakes that says more.
+_WORDS = {
+    status.NOT_CONTIGUOUS: CONTIGUOUS,
+    status.READ_ONLY: OUTPUT,
+    status.BAD_OP: OP,
+    status.BLOCKS_OVERLAP: COUNTS,
+    status.UNFIT: COUNTS,
+}
+
+
 IN_HANDLER = (
     "a signal handler called it while its own thread waits in a collective of this communicator; "
     "let the handler set a flag, and the program look at it after the collective"
@@ -242,8 +253,10 @@ def _argument_error(size: int, operation: int, outcome: int, *numbers: int) -> E
         return InvalidRoot(a, size)
     if outcome == status.BUFFERS_OVERLAP and operation != ALLREDUCE:
         hint = "send overlaps recv; it may only be exactly its own block of it"
-    error = MemoryError if outcome == status.NO_MEMORY else ValueError
-    return error(f"{name}: {hint}")
+    if outcome == status.NO_MEMORY:
+        return MemoryError(f"{name}: {hint}")
+    error = ValueError(f"{name}: {hint}")
+    return explained(error, _WORDS[outcome]) if outcome in _WORDS else error
 
 
 def _block_outside(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cobre_comm.common.arguments import as_integer, describe
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
+from cobre_comm.common.mistakes import OBJECTS, explained
 from cobre_comm.errors import AllocationFailed, InvalidCommunicator
 
 Shape = SupportsIndex | tuple[SupportsIndex, ...]
@@ -295,7 +296,8 @@ def region_layout(shape: Any, dtype: Any, placement: Any) -> tuple[Lengths, np.d
         raise ValueError(f"create_shared_region: shape must have {wanted}, got {shape}")
     element_type = np.dtype(dtype)
     if element_type.hasobject:
-        raise TypeError(f"dtype {element_type} holds Python objects; use a dtype of fixed size")
+        objects = TypeError(f"dtype {element_type} holds Python objects; use a dtype of fixed size")
+        raise explained(objects, OBJECTS)
     if element_type.itemsize == 0:
         raise TypeError(f"dtype {element_type} has elements of no size")
     if not isinstance(placement, str) or placement not in PLACEMENTS:

@@ -25,13 +25,39 @@ from cobre_kernels.collective.calls import (
 from numpy.typing import NDArray
 
 from cobre_comm.common.arguments import as_integer, describe
+from cobre_comm.common.mistakes import (
+    CONTIGUOUS,
+    COUNTS,
+    DTYPE,
+    LIST,
+    OBJECTS,
+    OP,
+    OUTPUT,
+    explained,
+)
 from cobre_comm.reduce_op import ReduceOp
 
 Array = NDArray[Any]
 
+REDUCIBLE = "use bool, int8..int64, uint8..uint64, float32, float64, complex64 or complex128"
 
 # For Python objects: a function of cobre_comm.objects in place of a collective.
-_OBJECT_FUNCTIONS = {"broadcast": "broadcast", "allgatherv": "allgather", "gatherv": "gather"}
+_OBJECT_FUNCTIONS = {
+    "broadcast": "broadcast",
+    "allgatherv": "allgather",
+    "allgather": "allgather",
+    "gatherv": "gather",
+}
+
+
+def array_remedy(operation: str) -> str:
+    """Return what to pass to a collective in place of something that is no array."""
+    if operation in _OBJECT_FUNCTIONS:
+        function = f"cobre_comm.objects.{_OBJECT_FUNCTIONS[operation]}"
+        return f"numpy.array makes one of numbers, and {function} sends other objects"
+    if operation == "allreduce":
+        return "numpy.array makes one, and comm.sum, comm.min and comm.max reduce one number"
+    return "numpy.array makes one"
 
 
 def check_array(operation: str, name: str, value: object, *, writable: bool) -> Array:
@@ -45,22 +71,23 @@ def check_array(operation: str, name: str, value: object, *, writable: bool) -> 
         If it is not C-contiguous, or has to be writable and is not.
     """
     if not isinstance(value, np.ndarray):
-        raise TypeError(f"{operation}: {name} must be a NumPy array, got {describe(value)}")
+        said = f"must be a NumPy array, got {describe(value)}; {array_remedy(operation)}"
+        raise explained(TypeError(f"{operation}: {name} {said}"), LIST)
     if value.dtype.hasobject:
         function = _OBJECT_FUNCTIONS.get(operation)
-        raise TypeError(
-            f"{operation}: {name} holds Python objects ({value.dtype}); use a fixed-size dtype"
-            + (f", or cobre_comm.objects.{function}" if function else "")
-        )
+        said = f"holds Python objects ({value.dtype}); use a fixed-size dtype"
+        said += f", or cobre_comm.objects.{function}" if function else ""
+        raise explained(TypeError(f"{operation}: {name} {said}"), OBJECTS)
     if value.dtype.itemsize == 0:
-        raise TypeError(f"{operation}: {name} has elements of no size ({value.dtype!r})")
+        wrong = TypeError(f"{operation}: {name} has elements of no size ({value.dtype!r})")
+        raise explained(wrong, DTYPE)
     if not value.flags.c_contiguous:
-        raise ValueError(
-            f"{operation}: {name} is not C-contiguous (shape {value.shape}, strides "
-            f"{value.strides}); pass numpy.ascontiguousarray({name})"
-        )
+        said = f"is not C-contiguous (shape {value.shape}, strides {value.strides})"
+        remedy = f"pass numpy.ascontiguousarray({name})"
+        raise explained(ValueError(f"{operation}: {name} {said}; {remedy}"), CONTIGUOUS)
     if writable and not value.flags.writeable:
-        raise ValueError(f"{operation}: {name} is read-only; pass a writable array")
+        wrong_value = ValueError(f"{operation}: {name} is read-only; pass a writable array")
+        raise explained(wrong_value, OUTPUT)
     return value
 
 
@@ -87,36 +114,36 @@ def dtype_word(dtype: np.dtype[Any]) -> int:
 
 def _same_dtype(operation: str, send: Array, recv: Array) -> None:
     if send.dtype != recv.dtype:
-        raise TypeError(
-            f"{operation}: send and recv must have the same dtype, got {send.dtype} and "
-            f"{recv.dtype}"
-        )
+        said = f"must have the same dtype, got {send.dtype} and {recv.dtype}"
+        raise explained(TypeError(f"{operation}: send and recv {said}"), DTYPE)
 
 
 def as_reduce_op(value: object) -> ReduceOp:
     """Return the :class:`ReduceOp` of a member or of its integer value, or raise."""
-    number = as_integer("allreduce", "op", value)
+    try:
+        number = as_integer("allreduce", "op", value)
+    except TypeError:
+        said = f"must be a ReduceOp, such as ReduceOp.SUM, got {describe(value)}"
+        raise explained(TypeError(f"allreduce: op {said}"), OP) from None
     try:
         return ReduceOp(number)
     except ValueError:
-        raise ValueError(
-            f"allreduce: op must be one of {', '.join(ReduceOp.__members__)} of ReduceOp, got "
-            f"{describe(value)}"
-        ) from None
+        said = f"must be one of {', '.join(ReduceOp.__members__)} of ReduceOp"
+        wrong = ValueError(f"allreduce: op {said}, got {describe(value)}")
+        raise explained(wrong, OP) from None
 
 
 def as_table(operation: str, name: str, value: Any) -> NDArray[np.int64]:
     """Return counts or displacements as a contiguous int64 vector."""
     array = np.asarray(value) if not isinstance(value, np.ndarray) else value
     if array.ndim != 1:
-        raise ValueError(
-            f"{operation}: {name} must be one-dimensional, one integer per rank, got "
-            f"{describe(value)}"
-        )
+        said = f"must be one-dimensional, one integer per rank, got {describe(value)}"
+        raise explained(ValueError(f"{operation}: {name} {said}"), COUNTS)
     unfit = ValueError(f"{operation}: {name} do not fit 64-bit signed integers")
     if array.size and array.dtype.kind not in "iu":
         if isinstance(value, np.ndarray):
-            raise TypeError(f"{operation}: {name} must be integers, got {describe(value)}")
+            wrong = TypeError(f"{operation}: {name} must be integers, got {describe(value)}")
+            raise explained(wrong, COUNTS)
         try:  # integers of several types, or large ones
             return np.array([as_integer(operation, name, n) for n in value], dtype=np.int64)
         except OverflowError:
@@ -139,10 +166,8 @@ def allreduce_call(send: object, recv: object, op: int) -> Allreduce:
     _same_dtype("allreduce", source, target)
     code = dtypes.CODES.get(source.dtype, dtypes.OTHER)
     if not dtypes.is_reducible(code):
-        raise TypeError(
-            f"allreduce: dtype {source.dtype} cannot be reduced; use bool, int8..int64, "
-            "uint8..uint64, float32, float64, complex64 or complex128"
-        )
+        said = f"allreduce: dtype {source.dtype} cannot be reduced; {REDUCIBLE}"
+        raise explained(TypeError(said), DTYPE)
     send_at, recv_at = source.ctypes.data, target.ctypes.data
     itemsize = source.dtype.itemsize
     return Allreduce(send_at, source.size, recv_at, target.size, itemsize, code, int(op))
@@ -153,7 +178,8 @@ def exact_sum_values(values: object) -> tuple[Array, int]:
     array = check_array("exact_sum", "values", values, writable=False)
     code = dtypes.CODES.get(array.dtype, dtypes.OTHER)
     if code not in (dtypes.FLOAT64, dtypes.FLOAT32):
-        raise TypeError(f"exact_sum: values must be float64 or float32, got {array.dtype}")
+        wrong = TypeError(f"exact_sum: values must be float64 or float32, got {array.dtype}")
+        raise explained(wrong, DTYPE)
     if not array.flags.aligned:
         raise ValueError("exact_sum: values is not aligned; pass a copy of it")
     return array, code

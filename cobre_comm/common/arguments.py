@@ -6,6 +6,8 @@ import operator
 
 import numpy as np
 
+from cobre_comm.common.mistakes import INTEGER, explained
+
 
 def describe(value: object) -> str:
     """Return an argument in a few words, for a message about it."""
@@ -21,4 +23,5 @@ def as_integer(operation: str, name: str, value: object) -> int:
             return operator.index(value)  # type: ignore[arg-type]  # that is what is asked
         except TypeError:
             pass
-    raise TypeError(f"{operation}: {name} must be an integer, got {describe(value)}")
+    wrong = TypeError(f"{operation}: {name} must be an integer, got {describe(value)}")
+    raise explained(wrong, INTEGER)

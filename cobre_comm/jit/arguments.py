@@ -14,39 +14,45 @@ from cobre_kernels.machine.numba_internals import as_dtype
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
+from cobre_comm.common.mistakes import COUNTS, DTYPE, INTEGER, LIST, OUTPUT
+from cobre_comm.jit.problems import Problem, WrongValue
+from cobre_comm.slow_path import array_remedy
+
 LARGEST = np.uint64(2**63 - 1)
 
 
-def array_problem(operation: str, name: str, array: Any, *, writable: bool) -> str:
-    """Return the problem with the type of an argument, or an empty string."""
+def array_problem(operation: str, name: str, array: Any, *, writable: bool) -> Problem | None:
+    """Return the problem with the type of an argument, if there is one."""
+    what = f"{operation}: {name}"
     if not isinstance(array, types.Array):
-        return f"{operation}: {name} must be a NumPy array, got {array}"
+        said = f"must be a NumPy array, got {array}; {array_remedy(operation)}"
+        return Problem(f"{what} {said}", LIST)
     try:
         dtype = as_dtype(array.dtype)
     except NotImplementedError:
-        return f"{operation}: {name} has a dtype that cannot be moved ({array.dtype})"
+        return Problem(f"{what} has a dtype that cannot be moved ({array.dtype})", DTYPE)
     if dtype.hasobject or dtype.itemsize == 0:
-        return f"{operation}: {name} must have a fixed-size dtype, got {dtype}"
+        return Problem(f"{what} must have a fixed-size dtype, got {dtype}", DTYPE)
     if writable and not array.mutable:
-        return f"{operation}: {name} is read-only; pass a writable array"
-    return ""
+        return Problem(f"{what} is read-only; pass a writable array", OUTPUT, WrongValue)
+    return None
 
 
-def pair_problem(operation: str, send: Any, recv: Any) -> str:
-    """Return the problem with the types of send and recv, or an empty string."""
+def pair_problem(operation: str, send: Any, recv: Any) -> Problem | None:
+    """Return the problem with the types of send and recv, if there is one."""
     problem = array_problem(operation, "send", send, writable=False)
     problem = problem or array_problem(operation, "recv", recv, writable=True)
-    if not problem and as_dtype(send.dtype) != as_dtype(recv.dtype):
-        problem = (
-            f"{operation}: send and recv must have the same dtype, got {send.dtype} and "
-            f"{recv.dtype}"
-        )
+    if problem is None and as_dtype(send.dtype) != as_dtype(recv.dtype):
+        said = f"must have the same dtype, got {send.dtype} and {recv.dtype}"
+        return Problem(f"{operation}: send and recv {said}", DTYPE)
     return problem
 
 
-def error_class(problem: str) -> type[Exception]:
-    """Return the class of exception that Python raises for that problem."""
-    return ValueError if "read-only" in problem else TypeError
+def integer_problem(operation: str, name: str, argument: Any) -> Problem | None:
+    """Return the problem with an argument that must be an integer, if there is one."""
+    if is_integer(argument):
+        return None
+    return Problem(f"{operation}: {name} must be an integer, got {argument}", INTEGER)
 
 
 def is_integer(argument: Any) -> bool:
@@ -92,15 +98,15 @@ def contiguity(array: Any) -> Any:
     return _always if array.layout == "C" else _strides_are_contiguous
 
 
-def table_problem(operation: str, name: str, argument: Any) -> tuple[str, type[Exception]]:
-    """Return the problem with the type of counts or displacements, and the error that it is."""
+def table_problem(operation: str, name: str, argument: Any) -> Problem | None:
+    """Return the problem with the type of counts or displacements, if there is one."""
     elements = _elements(argument)
     if elements is None or any(_elements(e) is not None for e in elements):
-        problem = f"{name} must be one-dimensional, one integer per rank, got {argument}"
-        return f"{operation}: {problem}", ValueError
+        said = f"{name} must be one-dimensional, one integer per rank, got {argument}"
+        return Problem(f"{operation}: {said}", COUNTS, WrongValue)
     if not all(isinstance(e, types.Integer) for e in elements):
-        return f"{operation}: {name} must be integers, got {argument}", TypeError
-    return "", ValueError
+        return Problem(f"{operation}: {name} must be integers, got {argument}", COUNTS)
+    return None
 
 
 def _elements(argument: Any) -> list[Any] | None:
@@ -167,15 +173,14 @@ def _unified(table):
     return _copied(integers)[0], fits
 
 
-def blocks_problem(operation: str, arguments: Any) -> tuple[str, type[Exception]]:
-    """Return the problem with the types of send, recv, counts and displs, and its error."""
+def blocks_problem(operation: str, arguments: Any) -> Problem | None:
+    """Return the problem with the types of send, recv, counts and displs, if there is one."""
     send, recv, counts, displs = arguments
-    problem = pair_problem(operation, send, recv)
-    error = error_class(problem)
-    for name, argument in (("counts", counts), ("displs", displs)):
-        if not problem:
-            problem, error = table_problem(operation, name, argument)
-    return problem, error
+    return (
+        pair_problem(operation, send, recv)
+        or table_problem(operation, "counts", counts)
+        or table_problem(operation, "displs", displs)
+    )
 
 
 def table(argument: Any) -> Any:

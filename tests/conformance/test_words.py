@@ -140,6 +140,52 @@ def test_an_array_in_place_of_a_number_is_told_of_allreduce(comm, mistake, sente
         assert str(raises(TypeError, function, comm, np.ones(2))).endswith(sentence)
 
 
+NO_ARRAY = [  # in each, x is a list
+    (
+        lambda comm, x: comm.broadcast(x),
+        "; numpy.array makes one of numbers, and cobre_comm.objects.broadcast sends other objects",
+    ),
+    (
+        lambda comm, x: comm.gatherv(x, x, (1,), (0,)),
+        "; numpy.array makes one of numbers, and cobre_comm.objects.gather sends other objects",
+    ),
+    (
+        lambda comm, x: comm.allreduce(x, x),
+        "; numpy.array makes one, and comm.sum, comm.min and comm.max reduce one number",
+    ),
+    (lambda comm, x: comm.exact_sum(x), "; numpy.array makes one"),
+    (lambda comm, x: comm.sum(x), "; reduce an array by comm.allreduce(send, recv, ReduceOp.SUM)"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::numba.NumbaPendingDeprecationWarning")  # of lists
+@pytest.mark.parametrize(("mistake", "sentence"), NO_ARRAY)
+def test_a_list_is_told_what_to_pass(comm, mistake, sentence):
+    for function in (mistake, njit(mistake)):
+        error = raises(TypeError, function, comm, [1.0])
+        assert str(error).endswith(sentence)
+        assert error.__notes__ == ["more: cobre-comm explain list"]
+
+
+NOTED = [
+    (lambda comm, x, out: comm.broadcast(x, 1.0), "integer"),
+    (lambda comm, x, out: comm.allreduce(x, out.astype(np.float32)), "dtype"),
+    (lambda comm, x, out: comm.allreduce(x, out, 1.5), "ReduceOp"),
+    (lambda comm, x, out: comm.allreduce(x, out, 100), "ReduceOp"),
+    (lambda comm, x, out: comm.allreduce(x[::2], out[::2]), "contiguous"),
+    (lambda comm, x, out: comm.allgatherv(x, out, (1.0,), (0,)), "counts"),
+    (lambda comm, x, out: comm.block(2.0), "integer"),
+]
+
+
+@pytest.mark.parametrize(("mistake", "word"), NOTED)
+def test_an_error_of_arguments_names_its_section(comm, mistake, word):
+    for function in (mistake, njit(mistake)):
+        error = raises((TypeError, ValueError), function, comm, np.ones(2), np.ones(2))
+        assert type(error) in (TypeError, ValueError)
+        assert error.__notes__ == [f"more: cobre-comm explain {word}"]
+
+
 def test_values_that_are_of_no_use_say_what_is(comm):
     for mistake, sentence in PYTHON:
         assert str(raises(TypeError, mistake, comm, np.array([None]))) == sentence

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numba import njit, prange
 
-from cobre_comm import launch, objects, random
+from cobre_comm import ReduceOp, launch, objects, random
+from cobre_comm.common.mistakes import WORDS
 from cobre_comm.explain import main
 from cobre_comm.testing import run_ranks
 
@@ -41,7 +42,14 @@ def lines_raised(comm, programs):
     """Run each program on a communicator of its own; return the lines of what it has raised."""
     raised = []
     for program in programs:
-        names = {"np": np, "njit": njit, "prange": prange, "objects": objects, "random": random}
+        names = {
+            "np": np,
+            "njit": njit,
+            "prange": prange,
+            "objects": objects,
+            "random": random,
+            "ReduceOp": ReduceOp,
+        }
         names |= {"x": np.ones(3), "out": np.empty(3)}
         lines = []
         try:
@@ -84,7 +92,7 @@ def test_a_function_that_launch_cannot_send(monkeypatch):
     assert f"ValueError: {caught.value}".startswith(said)
 
 
-@pytest.mark.parametrize("word", ["prange", "fence", "launcher", "Seeds", "as_slice"])
+@pytest.mark.parametrize("word", ["prange", "fence", "launcher", "Seeds", "as_slice", *WORDS])
 def test_a_mistake_is_explained_by_a_word_of_its_title(word, capsys):
     assert main([word]) == 0
     title, _, text = capsys.readouterr().out.partition("\n\n")
@@ -92,6 +100,21 @@ def test_a_mistake_is_explained_by_a_word_of_its_title(word, capsys):
     for part in ("Symptom. ", "Cause. ", "Cure. "):
         assert part in text
     assert "`" * 3 not in text
+
+
+def test_the_note_of_an_error_leads_to_its_section():
+    """What a rank raises for an example says by which word that section is printed."""
+    ranks = run_ranks("shm", 2, lines_raised, [program for program, _ in PROGRAMS])
+    noted = {}
+    for (program, said), *raised in zip(PROGRAMS, *ranks, strict=True):
+        lines = [line for each in raised for line in each]
+        if said and said.startswith(("TypeError: ", "ValueError: ")):
+            noted[program] = {line for line in lines if line.startswith("more: ")}
+    for title, programs, _ in SECTIONS:
+        for (note,) in (noted[program] for program in programs if noted.get(program)):
+            word = note.removeprefix("more: cobre-comm explain ")
+            assert word.lower() in re.findall(r"\w+", title.lower()), (title, note)
+    assert len([notes for notes in noted.values() if notes]) >= len(WORDS) - 1
 
 
 def test_all_mistakes_are_listed(capsys):

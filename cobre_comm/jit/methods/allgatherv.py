@@ -35,12 +35,13 @@ def blocks_numbers(outcome, rank, sizes, counts, displs):
 
 @collective_method("allgatherv")
 def _allgatherv(comm, send, recv, counts, displs):
-    problem, error = blocks_problem("allgatherv", (send, recv, counts, displs))
-    if problem:
+    problem = blocks_problem("allgatherv", (send, recv, counts, displs))
+    if problem is not None:
+        sentence, word, error = problem
 
         def refuse(comm, send, recv, counts, displs):
             refused(record_of(comm), ALLGATHERV, status.REFUSED)
-            raise error(problem)
+            raise error(sentence, word)
 
         return refuse
     as_counts, as_displs = table(counts), table(displs)

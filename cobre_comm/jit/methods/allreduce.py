@@ -12,38 +12,41 @@ from cobre_kernels.machine.atomics import copy_bytes, load_acquire
 from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 
+from cobre_comm.common.mistakes import DTYPE, OP
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (
     contiguity,
-    error_class,
     integer_reader,
     is_integer,
     pair_problem,
     refused,
 )
 from cobre_comm.jit.attributes import collective_method
+from cobre_comm.jit.problems import Problem
 from cobre_comm.jit.records import explain, record_of
-from cobre_comm.slow_path import dtype_word
+from cobre_comm.slow_path import REDUCIBLE, dtype_word
 
 
 def _allreduce_problem(send, recv, op):
     problem = pair_problem("allreduce", send, recv)
-    if problem:
+    if problem is not None:
         return problem
     if not dtypes.is_reducible(dtype_word(as_dtype(send.dtype))):
-        return f"allreduce: dtype {send.dtype} cannot be reduced"
-    return "" if is_integer(op) else f"allreduce: op must be a ReduceOp, got {op}"
+        return Problem(f"allreduce: dtype {send.dtype} cannot be reduced; {REDUCIBLE}", DTYPE)
+    if not is_integer(op):
+        return Problem(f"allreduce: op must be a ReduceOp, such as ReduceOp.SUM, got {op}", OP)
+    return None
 
 
 @collective_method("allreduce")
 def _allreduce(comm, send, recv, op=0):
     problem = _allreduce_problem(send, recv, op)
-    if problem:
-        error = error_class(problem)
+    if problem is not None:
+        sentence, word, error = problem
 
         def refuse(comm, send, recv, op=0):
             refused(record_of(comm), ALLREDUCE, status.REFUSED)
-            raise error(problem)
+            raise error(sentence, word)
 
         return refuse
     send_contiguous, recv_contiguous = contiguity(send), contiguity(recv)

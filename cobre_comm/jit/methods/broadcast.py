@@ -13,8 +13,8 @@ from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import (
     array_problem,
     contiguity,
+    integer_problem,
     integer_reader,
-    is_integer,
     refused,
 )
 from cobre_comm.jit.attributes import collective_method
@@ -25,13 +25,13 @@ from cobre_comm.slow_path import dtype_word
 @collective_method("broadcast")
 def _broadcast(comm, buf, root=0):
     problem = array_problem("broadcast", "buf", buf, writable=False)
-    if not problem and not is_integer(root):
-        problem = f"broadcast: root must be an integer, got {root}"
-    if problem:
+    problem = problem or integer_problem("broadcast", "root", root)
+    if problem is not None:
+        sentence, word, error = problem
 
         def refuse(comm, buf, root=0):
             refused(record_of(comm), BROADCAST, status.REFUSED)
-            raise TypeError(problem)
+            raise error(sentence, word)
 
         return refuse
     is_contiguous, to_int = contiguity(buf), integer_reader(root)

@@ -15,11 +15,13 @@ from cobre_kernels.machine.elements import element_access
 from cobre_kernels.machine.kernel import run
 from numba import types
 
+from cobre_comm.common.mistakes import LIST
 from cobre_comm.derived import ARRAY_HINT
 from cobre_comm.failure import Failure
-from cobre_comm.jit.arguments import LARGEST, error_class, pair_problem, refused
+from cobre_comm.jit.arguments import LARGEST, pair_problem, refused
 from cobre_comm.jit.attributes import collective_method
 from cobre_comm.jit.methods.shares import tables
+from cobre_comm.jit.problems import Problem
 from cobre_comm.jit.records import explain, in_frame, record_of
 
 _KINDS = {
@@ -40,12 +42,14 @@ def _overload_reduction(name, op):
     def typed(comm, x):
         kind = _kind_of(x)
         if kind is None:
-            hint = f"; {ARRAY_HINT.format(name.upper())}" if isinstance(x, types.Array) else ""
-            problem = f"{name}: x must be an int or a float, got {x}{hint}"
+            is_several = isinstance(x, (types.Array, types.List, types.ListType, types.BaseTuple))
+            hint = f"; {ARRAY_HINT.format(name.upper())}" if is_several else ""
+            problem = Problem(f"{name}: x must be an int or a float, got {x}{hint}", LIST)
+            sentence, word, error = problem
 
             def refuse(comm, x):
                 refused(record_of(comm), ALLREDUCE, status.REFUSED)
-                raise TypeError(problem)
+                raise error(sentence, word)
 
             return refuse
         as_number, dtype, load = kind
@@ -78,12 +82,12 @@ for _name, _op in (("sum", SUM), ("min", MIN), ("max", MAX)):
 @collective_method("allgather")
 def _allgather(comm, send, recv):
     problem = pair_problem("allgather", send, recv)
-    if problem:
-        error = error_class(problem)
+    if problem is not None:
+        sentence, word, error = problem
 
         def refuse(comm, send, recv):
             refused(record_of(comm), ALLGATHER, status.REFUSED)
-            raise error(problem)
+            raise error(sentence, word)
 
         return refuse
 

@@ -10,28 +10,32 @@ from cobre_kernels.machine.kernel import run
 from cobre_kernels.machine.numba_internals import as_dtype
 from numba import types
 
+from cobre_comm.common.mistakes import DTYPE
 from cobre_comm.failure import Failure
 from cobre_comm.jit.arguments import array_problem, contiguity, refused
 from cobre_comm.jit.attributes import collective_method
+from cobre_comm.jit.problems import Problem
 from cobre_comm.jit.records import explain, record_of
 from cobre_comm.slow_path import dtype_word
 
 
 def _exact_sum_problem(values):
     problem = array_problem("exact_sum", "values", values, writable=False)
-    if not problem and values.dtype not in (types.float64, types.float32):
-        problem = f"exact_sum: values must be float64 or float32, got {values.dtype}"
+    if problem is None and values.dtype not in (types.float64, types.float32):
+        said = f"exact_sum: values must be float64 or float32, got {values.dtype}"
+        return Problem(said, DTYPE)
     return problem
 
 
 @collective_method("exact_sum")
 def _exact_sum(comm, values):
     problem = _exact_sum_problem(values)
-    if problem:
+    if problem is not None:
+        sentence, word, error = problem
 
         def refuse(comm, values):
             refused(record_of(comm), EXACT_SUM, status.REFUSED)
-            raise TypeError(problem)
+            raise error(sentence, word)
 
         return refuse
     is_contiguous, dtype = contiguity(values), dtype_word(as_dtype(values.dtype))

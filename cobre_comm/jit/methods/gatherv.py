@@ -13,8 +13,8 @@ from cobre_comm.jit.arguments import (
     array_problem,
     blocks_problem,
     contiguity,
+    integer_problem,
     integer_reader,
-    is_integer,
     refused,
     table,
 )
@@ -37,23 +37,24 @@ def _gather(record, call):
 @collective_method("gatherv")
 def _gatherv(comm, send, recv, counts, displs, root=0):
     problem = array_problem("gatherv", "send", send, writable=False)
-    if not problem and not is_integer(root):
-        problem = f"gatherv: root must be an integer, got {root}"
-    if problem:
+    problem = problem or integer_problem("gatherv", "root", root)
+    if problem is not None:
+        sentence, word, error = problem
 
         def refuse(comm, send, recv, counts, displs, root=0):
             refused(record_of(comm), GATHERV, status.REFUSED)
-            raise TypeError(problem)
+            raise error(sentence, word)
 
         return refuse
-    problem, error = blocks_problem("gatherv", (send, recv, counts, displs))
-    if problem:
-        return _as_sender(send, root, problem, error)
+    problem = blocks_problem("gatherv", (send, recv, counts, displs))
+    if problem is not None:
+        return _as_sender(send, root, problem)
     return _as_any_rank(send, recv, (counts, displs), root)
 
 
-def _as_sender(send, root, problem, error):
+def _as_sender(send, root, problem):
     """Return the implementation for unusable ``recv`` or tables, which only the root refuses."""
+    sentence, word, error = problem
     is_contiguous, to_int = contiguity(send), integer_reader(root)
     numpy_dtype = as_dtype(send.dtype)
     dtype, itemsize = dtype_word(numpy_dtype), numpy_dtype.itemsize
@@ -62,7 +63,7 @@ def _as_sender(send, root, problem, error):
         record, target = record_of(comm), to_int(root)
         if target == record.rank:
             refused(record, GATHERV, status.REFUSED)
-            raise error(problem)
+            raise error(sentence, word)
         send_count = send.size if is_contiguous(send) else -status.NOT_CONTIGUOUS
         outcome = _gather(
             record,

@@ -7,7 +7,7 @@ from cobre_kernels.collective.calls import ENTER, STOP
 from cobre_kernels.machine.atomics import load_relaxed
 
 from cobre_comm.failure import Failure
-from cobre_comm.jit.arguments import integer_reader, is_integer, refused
+from cobre_comm.jit.arguments import integer_problem, integer_reader, refused
 from cobre_comm.jit.attributes import attribute, method
 from cobre_comm.jit.records import check_usable, explain, record_of
 from cobre_comm.jit.types import CommType
@@ -50,12 +50,13 @@ def _stop_requested(comm):
 
 @method(CommType, "enter", in_prange=False)
 def _enter(comm, number):
-    if not is_integer(number):
-        problem = f"enter: number must be an integer, got {number}"
+    problem = integer_problem("enter", "number", number)
+    if problem is not None:
+        sentence, word, error = problem
 
         def refuse(comm, number):
             refused(record_of(comm), ENTER, status.REFUSED)
-            raise TypeError(problem)
+            raise error(sentence, word)
 
         return refuse
     to_int = integer_reader(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba.extending import register_jitable
 
 from cobre_comm import derived
-from cobre_comm.jit.arguments import integer_reader, is_integer
+from cobre_comm.jit.arguments import integer_problem, integer_reader
 from cobre_comm.jit.attributes import method
 from cobre_comm.jit.records import check_usable, record_of
 from cobre_comm.jit.types import CommType
@@ -16,11 +16,12 @@ _fits, _share = register_jitable(derived.fits), register_jitable(derived.share)
 
 @method(CommType, "block")
 def _block(comm, n):
-    if not is_integer(n):
-        problem = f"block: n must be an integer, got {n}"
+    problem = integer_problem("block", "n", n)
+    if problem is not None:
+        sentence, word, error = problem
 
         def refuse(comm, n):
-            raise TypeError(problem)
+            raise error(sentence, word)
 
         return refuse
     to_int, unfit = integer_reader(n), f"block: {derived.SHARED_HINT}"
@@ -37,12 +38,12 @@ def _block(comm, n):
 
 @method(CommType, "layout")
 def _layout(comm, n, width=1):
-    wrong = [name for name, given in (("n", n), ("width", width)) if not is_integer(given)]
-    if wrong:
-        problem = f"layout: {wrong[0]} must be an integer, got {n if wrong[0] == 'n' else width}"
+    problem = integer_problem("layout", "n", n) or integer_problem("layout", "width", width)
+    if problem is not None:
+        sentence, word, error = problem
 
         def refuse(comm, n, width=1):
-            raise TypeError(problem)
+            raise error(sentence, word)
 
         return refuse
     to_items, to_elements = integer_reader(n), integer_reader(width)

@@ -54,7 +54,9 @@ def test_public_name(name):
 
 def test_dir_lists_what_users_need_and_nothing_else():
     modules = ["objects", "random", "testing"]
-    assert sorted(dir(cobre_comm)) == sorted([*cobre_comm.__all__, *modules, "__doc__", "__version__"])
+    assert sorted(dir(cobre_comm)) == sorted(
+        [*cobre_comm.__all__, *modules, "__doc__", "__version__"]
+    )
     assert all(hasattr(cobre_comm, name) for name in dir(cobre_comm))
 
 

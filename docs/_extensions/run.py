@@ -55,6 +55,8 @@ class Run(SphinxDirective):
         if status != wanted:
             message = f"exit status {status} instead of {wanted}:\n{shown}"
             raise self.error(message)
+        if len(re.findall("^job ", output, re.MULTILINE)) > 1:
+            raise self.error(f"jobs of other programs would stand on this page:\n{shown}")
         block = nodes.literal_block(shown, shown, language="console", classes=["run"])
         self.set_source_info(block)
         return [block, *self._plot(folder)]

@@ -61,7 +61,7 @@ def comparison(before: Results, after: Results) -> str:
     text = [f"{len(worse)} of {len(found)} figures are more than {WORSE - 1:.0%} worse"]
     for title, some in (("Worse", worse), ("The others", rest)):
         if some:
-            text += [f"## {title}", table(HEADER, [_cells(change) for change in some], left=3)]
+            text += [f"## {title}", table(HEADER, [_cells(change) for change in some])]
     return "\n\n".join(text)
 
 

@@ -137,7 +137,7 @@ class Figures:
             follower = _cpu_of_follower(found.get(OURS))
             rows.append([f"{nodes} x {ranks}", label, *cells, least_cell, follower])
         header = ["nodes x ranks", "", *(TITLES[name] for name in systems)]
-        return table([*header, "at least", "a follower's core"], rows, 2)
+        return table([*header, "at least", "a follower's core"], rows)
 
     def filled(self, text: str) -> str:
         """Return a page with its tables made anew."""

@@ -15,7 +15,7 @@ def limits() -> str:
     for choice, unit, number_of in LIMITS:
         found = [number_of(gbits) for gbits in GBITS]
         rows.append([choice, unit, *(number(each) if each else "never" for each in found)])
-    return table(["choice", "is right up to", *(f"{g} Gb/s" for g in GBITS)], rows, 2)
+    return table(["choice", "is right up to", *(f"{g} Gb/s" for g in GBITS)], rows)
 
 
 def _last(holds, values) -> float:

@@ -159,7 +159,7 @@ def compared() -> str:
             times = (seconds_of_other(other, operation, nbytes, at) for at in places)
             rows.append([name, other, *times])
     cells = [[*row[:2], *(number(1e3 * seconds) for seconds in row[2:])] for row in rows]
-    return table(["ms", "", *map(_named, places)], cells, 2)
+    return table(["ms", "", *map(_named, places)], cells)
 
 
 FAST = {"checked": checked, "predictions": predictions, "formulas": formulas, "noise": noise,

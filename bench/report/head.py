@@ -19,11 +19,11 @@ ALONE = {"python"}  # rows that need not repeat the distribution's name
 def head(results: Results) -> str:
     """Return a table of the run with most figures, and one of all runs if they are several."""
     main = max(results.runs, key=lambda run: run.figures)
-    parts = [table(["", ""], facts(main), left=2)]
+    parts = [table(["", ""], facts(main))]
     if len(results.runs) > 1:
         rows = [[run.path, when(run), commit(run), load(run)] for run in results.runs]
         parts += ["Of figures in several files, the last counts."]
-        parts += [table(["merged from", "when", "commit", "load before"], rows, left=4)]
+        parts += [table(["merged from", "when", "commit", "load before"], rows)]
     return "\n\n".join(parts)
 
 

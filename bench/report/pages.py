@@ -172,7 +172,7 @@ def fill_pages(results: Results) -> list[Path]:
 
 def run_text(results: Results, name: str) -> str:
     run = next(run for run in results.runs if run.path == f"{name}.json")
-    return table(["", ""], facts(run), left=2)
+    return table(["", ""], facts(run))
 
 
 def targets_text(results: Results, name: str) -> str:
@@ -212,7 +212,6 @@ def speed_text(results: Results, name: str) -> str:
             _cobre_row(),
             *(_speed_row(row, cells) for row, cells in missed.items()),
         ],
-        left=3,
     )
 
 

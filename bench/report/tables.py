@@ -82,7 +82,7 @@ def other_table(outcomes: Iterable[Outcome], marks: dict[Outcome, int]) -> str:
         if each.detail and each.detail not in each.row:
             where = f"{each.detail}; {where}" if where else each.detail
         rows.append([each.row, where or NONE, cell(each, marks)])
-    return table(["", "measured", "figure (target)"], rows, left=2)
+    return table(["", "measured", "figure (target)"], rows)
 
 
 def miss_list(misses: list[Miss]) -> str:
@@ -142,7 +142,7 @@ def job_table(records: list[Record]) -> str:
         "", "ours", "peer", f"ours p50, {unit}", f"peer p50, {unit}", "ratio", "quartiles",
         f"ours p99, {unit}", f"peer p99, {unit}", "ours GB/s", "peer GB/s",
     ]  # fmt: skip
-    return table(header, rows, left=3)
+    return table(header, rows)
 
 
 def _pair(ours: Record | None, peer: Record | None, unit: str) -> list[str]:
@@ -172,12 +172,12 @@ def ratio_table(results: Results) -> str:
                 duration(ours.p50_s, "µs"), duration(times[-1], "µs"),
                 number(ratio.median), spread(ratio.low, ratio.high),
             ])  # fmt: skip
-    return table(["", "measured", "peer", "ours, µs", "peer, µs", "ratio", "quartiles"], rows, 3)
+    return table(["", "measured", "peer", "ours, µs", "peer, µs", "ratio", "quartiles"], rows)
 
 
 def value_table(records: list[Record]) -> str:
     rows = [[r.label, r.side, job_title(*r.job), figure(r.value or 0, r.unit)] for r in records]
-    return table(["", "side", "measured", "figure"], rows, left=3)
+    return table(["", "side", "measured", "figure"], rows)
 
 
 def _ours(records: list[Record], record: Record) -> bool:

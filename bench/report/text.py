@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 
 NONE = "-"
+NUMBER = re.compile(
+    r"\*{0,2}[-\d.,]+\*{0,2}( ?%)?( \([-\d.,]+\))?"
+)  # bold; or two, as "0.31 (0.29)"
 
 
 def number(value: float) -> str:
@@ -31,15 +34,20 @@ def figure(value: float, unit: str) -> str:
     return f"{number(value)} {unit}".rstrip()
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Return a table whose columns are padded, all but the first `left` aligned to the right."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of padded columns: numbers are aligned to the right, and words to the left."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in [header, *rows]]
-    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(header))]
-    rule = ["-" * width if i < left else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
+    columns = [list(column) for column in zip(*cells, strict=True)]
+    right = [all(NUMBER.fullmatch(cell) for cell in body) for _, *body in columns]
+    widths = [max(3, *(len(cell) for cell in column)) for column in columns]
+    rule = [
+        "-" * (width - at_right) + ":" * at_right
+        for width, at_right in zip(widths, right, strict=True)
+    ]
     lines = [
         [
-            cell.ljust(width) if i < left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(width) if at_right else cell.ljust(width)
+            for cell, width, at_right in zip(row, widths, right, strict=True)
         ]
         for row in cells
     ]

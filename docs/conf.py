@@ -54,7 +54,8 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("start", "gallery", "glossary", "changelog")}  # sections of one page
+# Sections of one page
+html_sidebars = {page: [] for page in ("start", "gallery", "glossary", "changelog")}
 html_theme_options = {
     "logo": {
         "text": "cobre_comm",

@@ -24,15 +24,13 @@ from tests.command import python
 ROOT = Path(__file__).parents[2]
 PAGES = (
     "README.md",
-    "docs/index.md",
     "docs/howto/notebooks.md",
-    "docs/howto/testing-your-program.md",
+    "docs/howto/progress.md",
     "docs/howto/third-backends.md",
 )
 PROGRAMS = (
     "docs/start",
-    "docs/howto/checkpoints",
-    "docs/howto/phases",
+    "docs/howto/*",
     "docs/tutorials/*",
     "examples",
 )

@@ -10,7 +10,7 @@ import pytest
 from cobre_comm.testing.marker.jobs import _jobs
 from tests.command import python
 
-PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "testing-your-program.md").read_text()
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "testing-your-program"
 FAILING = Path(__file__).with_name("failing_tests.txt")
 # Each failure says these, and starts with the first.
 WORDS = {
@@ -67,8 +67,8 @@ def run_pytest(folder, *arguments):
 def seen(tmp_path_factory):
     """Return pytest's results for the page, for tests that fail, and for a wrong mark."""
     folder = tmp_path_factory.mktemp("program")
-    for name, text in re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE, flags=re.DOTALL):
-        (folder / name).write_text(text)
+    for program in PAGE.glob("*.py"):
+        (folder / program.name).write_text(program.read_text())
     (folder / "test_failing.py").write_text(FAILING.read_text())
     (folder / "test_wrong.py").write_text(WRONG)
     return run_pytest(folder, "--strict-markers", "-W", "error")

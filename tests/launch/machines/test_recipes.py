@@ -13,12 +13,12 @@ from cobre_comm.processes.port import ReservedPort
 from tests.command import run as run_command
 from tests.launch.command import EXAMPLES, cobre, environment
 
-PAGES = sorted((Path(__file__).parents[3] / "docs" / "howto").glob("*.md"))
+HOWTO = Path(__file__).parents[3] / "docs" / "howto"
 SHELL = [
     block
-    for page in PAGES
+    for page in sorted(HOWTO.glob("*.md"))
     for block in re.findall(r"```sh\n(.*?)```", page.read_text(), flags=re.DOTALL)
-]
+] + [script.read_text() for script in sorted(HOWTO.glob("*/*.sh"))]
 SCONTROL = "#!/bin/bash\necho 127.0.0.1\necho second\n"
 # One process for each node.
 SRUN = """#!/bin/bash

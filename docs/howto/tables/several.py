@@ -1,0 +1,32 @@
+"""Fill a table of two axes on several machines, each of which holds it once."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from cobre_comm import create_communicator, random
+
+SCENARIOS, MONTHS = 1000, 12
+
+
+@njit(cache=True)
+def simulate(rows: NDArray[np.float64], first: int) -> None:
+    """Simulate the inflows of some scenarios; row k is scenario first + k."""
+    for k in range(rows.shape[0]):
+        key = random.stream(1, first + k)
+        inflow = 100.0
+        for month in range(rows.shape[1]):
+            inflow = 30.0 + 0.7 * inflow + 20.0 * random.normal(key, month)
+            rows[k, month] = inflow
+
+
+with create_communicator() as comm:
+    table = comm.create_shared_region((SCENARIOS, MONTHS))
+    start, stop = comm.block(SCENARIOS)
+    rows = np.empty((stop - start, MONTHS))
+    simulate(rows, start)
+    counts, displs = comm.layout(SCENARIOS, MONTHS)
+    comm.allgatherv(rows, table.block(0, SCENARIOS), counts, displs)
+    years = table.as_slice().sum(axis=1)
+    if comm.rank == 0:
+        print(f"driest: scenario {years.argmin()} with {years.min():.3f}, mean {years.mean():.3f}")

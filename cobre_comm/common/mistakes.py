@@ -1,0 +1,27 @@
+"""Errors of wrong arguments that name their section of the page of common mistakes.
+
+``TypeError`` and ``ValueError`` are Python's own, so the class of the error has no section, as
+those of this package have. A word of a title leads to it: ``cobre-comm explain list``.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+LIST = "list"  # each is a word of one title of docs/howto/mistakes.md
+OBJECTS = "objects"
+CONTIGUOUS = "contiguous"
+DTYPE = "dtype"
+OUTPUT = "output"  # that is read-only
+COUNTS = "counts"
+INTEGER = "integer"
+OP = "ReduceOp"
+WORDS = (LIST, OBJECTS, CONTIGUOUS, DTYPE, OUTPUT, COUNTS, INTEGER, OP)
+
+Mistake = TypeVar("Mistake", TypeError, ValueError)
+
+
+def explained(error: Mistake, word: str) -> Mistake:
+    """Return the error with a last line that says where cause and cure are."""
+    error.add_note(f"more: cobre-comm explain {word}")
+    return error

@@ -1,0 +1,53 @@
+"""Problems with the types of arguments in ``@njit`` code, and the errors that they become.
+
+The errors have the note of those in Python (``common/mistakes.py``). numba makes an exception from
+a class and constants; these classes make a plain ``TypeError`` or ``ValueError`` instead of one of
+themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cobre_comm.common.mistakes import Mistake, explained
+
+
+class WrongType(TypeError):
+    """Instantiating it with a sentence and a word gives a ``TypeError`` with its note."""
+
+    def __new__(cls, *values: Any) -> TypeError:  # type: ignore[misc]  # see the class
+        """Return the error."""
+        return _made(TypeError, values)
+
+
+class WrongValue(ValueError):
+    """Instantiating it with a sentence and a word gives a ``ValueError`` with its note."""
+
+    def __new__(cls, *values: Any) -> ValueError:  # type: ignore[misc]  # see the class
+        """Return the error."""
+        return _made(ValueError, values)
+
+
+def _made(kind: type[Mistake], values: tuple[Any, ...]) -> Mistake:
+    if isinstance(values[0], kind):  # CPython hands an instance of another class back to the first
+        return values[0]
+    sentence, word = values
+    return explained(kind(sentence), word)
+
+
+class Problem(NamedTuple):
+    """What is wrong with the type of an argument.
+
+    Attributes
+    ----------
+    sentence : str
+        The text of the error.
+    word : str
+        What ``cobre-comm explain`` is given.
+    error : type
+        ``WrongType`` or ``WrongValue``: what is raised, with the other two.
+    """
+
+    sentence: str
+    word: str
+    error: type[WrongType | WrongValue] = WrongType

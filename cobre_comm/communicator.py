@@ -16,6 +16,7 @@ from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
 from cobre_comm.common.other_names import SAID, OtherName
 from cobre_comm.derived import Float, Int
+from cobre_comm.errors import InitializationFailed
 from cobre_comm.phases import Phase, letters_of
 from cobre_comm.reduce_op import ReduceOp
 
@@ -771,6 +772,64 @@ class Communicator(Closing, SharedMemoryProvider):
         >>> print(comm.split(None if comm.rank == 0 else 0, key=-comm.rank))
         None
         """
+
+    def shrink(self) -> Communicator:
+        """Make a communicator of the ranks that are left after one was lost. Python only.
+
+        All survivors call this, each once it has :class:`CollectiveFailed`; a rank that has not
+        failed yet may call it too. The new communicator is of the same backend, and has the
+        survivors in their old order. A rank that dies meanwhile is left out as well. All survivors
+        get the same members, or all an error.
+
+        This communicator stays broken, and what it has made goes with it: no work of it can be
+        claimed, no region of it fenced. But its regions stay readable, so copy out of them what is
+        finished into regions of the new one, then close it. Which iteration is finished must follow
+        from data that all survivors agree on, for example the smallest number that one of them has.
+
+        Returns
+        -------
+        Communicator
+            Of this rank and the other survivors. Its errors name ranks by their numbers in it.
+
+        Raises
+        ------
+        InitializationFailed
+            On all survivors, if a rank lives and does not call this within the timeout; if the
+            network has fallen into parts and this part has neither more than half of the ranks,
+            nor half of them and rank 0; at once on ``mpi``, whose library ends the whole job.
+        AllocationFailed
+            On all survivors, if one of them cannot have the memory.
+        InvalidCommunicator
+            If this communicator is closed, or has been shrunk before.
+
+        See Also
+        --------
+        split : Of a communicator that has lost no rank.
+
+        Notes
+        -----
+        ULFM has the same function for MPI: W. Bland et al., "Post-failure recovery of MPI
+        communication capability", Int. J. of HPC Applications 27 (2013). Survivors agree here by
+        roll calls in shared memory or over sockets; ``docs/design/shrink.md`` has the protocol.
+
+        Examples
+        --------
+        A loop that redoes the step in which a rank was lost. Started by ``cobre-comm run
+        --survive``, else the launcher ends the survivors:
+
+        >>> from cobre_comm import BackendKind, CollectiveFailed, create_communicator
+        >>> comm, totals, step = create_communicator(BackendKind.LOCAL), [0, 0, 0], 0
+        >>> while step < 3:
+        ...     try:
+        ...         totals[step] = comm.sum(step)
+        ...         step += 1
+        ...     except CollectiveFailed:
+        ...         comm = comm.shrink()
+        ...         step = comm.min(step)  # some may have done one step more
+        >>> totals
+        [0, 1, 2]
+        """
+        raise InitializationFailed(self.backend, "it cannot go on after a rank is lost")
 
     @abc.abstractmethod
     def create_work(self, n: int) -> Work:

@@ -61,11 +61,12 @@ from cobre_comm.backends.comm_memory import comm_words
 from cobre_comm.backends.journals import Journals
 from cobre_comm.backends.late_lines import prepare_late_lines
 from cobre_comm.backends.membership import Membership, Node, NodesRecords, alone
+from cobre_comm.backends.shrink import Alone, Council, shrink
 from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
 from cobre_comm.common import raised
-from cobre_comm.common.agreement import agree_on_memory, attempt
+from cobre_comm.common.agreement import Group, agree_on_memory, attempt
 from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.cpus import place_of
@@ -136,7 +137,7 @@ class KernelBackend(Communicator):
     # this one begins with the name of the class, so that it comes before those in lower case.
     __slots__ = (
         "__weakref__", "__words", "_address", "_comm", "_config", "_give_back", "_handled",
-        "_journals", "_late_lines", "_membership", "_name", "_nodes", "_phases", "_rank",
+        "_has_shrunk", "_journals", "_late_lines", "_membership", "_name", "_nodes", "_phases", "_rank",
         "_regions", "_sends", "_shut", "_size", "_trace",
     )  # fmt: skip
     _config: Config | None
@@ -158,6 +159,7 @@ class KernelBackend(Communicator):
         self._nodes: NodesRecords | None = None
         self._regions = itertools.count()
         self._phases: dict[str, int] = {}
+        self._has_shrunk = False
         self._give_back: Callable[[], None] = lambda: None
         self._sends = np.zeros(size, dtype=np.int64)
         comm.sends = self._sends.ctypes.data
@@ -419,14 +421,39 @@ class KernelBackend(Communicator):
         color, key = check_color(color, key)
         self._agree_on(SPLIT_COLOR, 0)
         with self._together("split"):
-            made, error = self._make_part(find_part(self._group, color, key))
+            group = self._group
+            made, error = self._make_part(find_part(group, color, key), group)
         if error is not None:
             raise error
         return made
 
-    def _make_part(self, part: Part) -> tuple[KernelBackend | None, Exception | None]:
-        """Make the communicator of a part; return an error that all ranks have agreed on."""
+    def _make_part(
+        self, part: Part, group: Group
+    ) -> tuple[KernelBackend | None, Exception | None]:
+        """Make the communicator of a part; return an error that all ranks have agreed on.
+
+        The ranks of this communicator agree by ``group``.
+        """
         raise NotImplementedError
+
+    def shrink(self) -> KernelBackend:
+        """Return a communicator of the ranks that are left."""
+        self._check_open()
+        if self._has_shrunk:
+            raise InvalidCommunicator(
+                "this communicator has been shrunk already; use the one that shrink returned"
+            )
+        council = self._convene()
+        self._has_shrunk = True
+        guard.give_up_kernel.call(self._address)  # for ranks that still wait for this one
+        return shrink(council, self._make_part)
+
+    def _convene(self) -> Council:
+        """Return the survivors, who agree without the collectives of this communicator."""
+        attachment = self._membership.attachment
+        if self._size == 1 or attachment is None:
+            return Alone(self._name, self._rank, self._size)
+        return attachment.convene(self._name)
 
     @contextlib.contextmanager
     def _together(self, name: str) -> Iterator[None]:

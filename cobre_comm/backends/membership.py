@@ -14,6 +14,7 @@ import numpy as np
 from cobre_kernels.machine.record import View
 from numpy.typing import NDArray
 
+from cobre_comm.backends.shrink import Council
 from cobre_comm.common.agreement import Group
 from cobre_comm.common.cpus import Place
 from cobre_comm.loading import Bodies
@@ -36,6 +37,9 @@ class Attachment(Protocol):
 
     def places(self) -> list[Place]:
         """Return where each of these ranks may run, as far as that can be seen from here."""
+
+    def convene(self, backend: str) -> Council:
+        """Return those of these ranks that survive, who can agree in the segment."""
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""

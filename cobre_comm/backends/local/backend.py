@@ -67,6 +67,11 @@ class LocalBackend(KernelBackend):
         self._check_usable()
         return None if color is None else LocalBackend()
 
+    def shrink(self) -> LocalBackend:
+        """Return another communicator of this rank alone."""
+        self._check_open()
+        return LocalBackend()
+
     def split_local(self) -> LocalBackend:
         """Return another communicator of this rank alone."""
         self._check_usable()

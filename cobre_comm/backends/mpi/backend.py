@@ -20,8 +20,9 @@ from cobre_comm.backends.nodes.memory import BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
 from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.common import aborting
+from cobre_comm.common.agreement import Group
 from cobre_comm.config import MpiConfig
-from cobre_comm.errors import InvalidCommunicator
+from cobre_comm.errors import InitializationFailed, InvalidCommunicator
 from cobre_comm.jit.register import register_backend
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ class MpiBackend(KernelBackend):
             config = dataclasses.replace(self._config, pretend_nodes=())
             return MpiBackend(self._owned.node, config)
 
-    def _make_part(self, part: Part) -> tuple[MpiBackend | None, Exception | None]:
+    def _make_part(
+        self, part: Part, group: Group
+    ) -> tuple[MpiBackend | None, Exception | None]:
         config = config_of_part(self._config, part, self._comm.node.buffer_stride)
         world, split_off_comms = self._owned.world, []
 
@@ -101,13 +104,20 @@ class MpiBackend(KernelBackend):
             split_off_comms.append(comm)
             return None if comm is None else MpiBackend(comm, config)
 
-        made, error = make_in_step(self._group, "mpi", lambda look: beside(make, look))
+        made, error = make_in_step(group, "mpi", lambda look: beside(make, look))
         for comm in split_off_comms:
             if error is None:
                 owned.children_of(world).append(owned.OwnedPart(comm))
             else:
                 owned.OwnedPart(comm).leave_to_finalize()
         return made, error
+
+    def _convene(self) -> NoReturn:
+        raise InitializationFailed(
+            "mpi",
+            "MPI ends the whole job when a rank is lost; start it with `cobre-comm run "
+            "--max-restarts`, or take shm or tcp, where survivors go on",
+        )
 
     @property
     def _library(self) -> str:

@@ -21,6 +21,7 @@ from cobre_comm.backends.shm.buffers import (
     PAGE_BYTES,
     choose_buffer_bytes,
 )
+from cobre_comm.backends.shm.council import ShmCouncil
 from cobre_comm.backends.shm.nameless import share_segment
 from cobre_comm.backends.shm.ownership import process_of
 from cobre_comm.backends.shm.region import map_region, own_rows
@@ -85,6 +86,11 @@ class Attachment:
         processes = [process_of(self._segment.fd, rank) for rank in ranks]
         processes[self._config.rank] = os.getpid()  # whose own locks the kernel does not show
         return [place_of(pid) if pid else UNKNOWN for pid in processes]
+
+    def convene(self, backend: str) -> ShmCouncil:
+        """Return those of these ranks that survive, who can agree in the segment."""
+        config = self._config
+        return ShmCouncil(backend, self._segment, config.rank, config.size, config.timeout_s)
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""

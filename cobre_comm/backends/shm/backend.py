@@ -75,9 +75,9 @@ class ShmBackend(KernelBackend):
         with self._together("split_local"):
             return ShmBackend(self._config, group=self._group)
 
-    def _make_part(self, part: Part) -> tuple[ShmBackend | None, None]:
+    def _make_part(self, part: Part, group: Group) -> tuple[ShmBackend | None, None]:
         if not part.has_color:
-            attach_nowhere(self._group, part.leader)
+            attach_nowhere(group, part.leader)
             return None, None
         # As much memory for all parts together, and as little spinning, as this communicator has.
         config = dataclasses.replace(
@@ -87,7 +87,7 @@ class ShmBackend(KernelBackend):
             buffer_bytes=self._comm.node.buffer_stride,
             spin_us=self._comm.ways[RANKS].spin_ns / 1000,
         )
-        return ShmBackend(config, self._group, part.leader), None
+        return ShmBackend(config, group, part.leader), None
 
 
 def kernels() -> list[Kernel]:

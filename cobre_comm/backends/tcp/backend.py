@@ -98,19 +98,21 @@ class TcpBackend(KernelBackend):
         made._peers_are_proven = self._peers_are_proven
         return made
 
-    def _make_part(self, part: Part) -> tuple[TcpBackend | None, Exception | None]:
+    def _make_part(
+        self, part: Part, group: Group
+    ) -> tuple[TcpBackend | None, Exception | None]:
         way = self._comm.ways[RANKS if self._nodes is None else LEADERS]
         buffer_bytes = self._comm.node.buffer_stride or None
         config = config_of_part(self._config, part, buffer_bytes, way.spin_ns / 1000)
         met = self._membership
         if met.attachment is not None and met.nodes == 1:
             if not part.has_color:
-                attach_nowhere(self._group, part.leader)
+                attach_nowhere(group, part.leader)
                 return None, None
-            return self._as_proven(TcpBackend(config, self._group, part.leader)), None
+            return self._as_proven(TcpBackend(config, group, part.leader)), None
         where = met.transport.where if isinstance(met.transport, SocketTransport) else {}
         with opened_listener(part, where) as (listener, problem):
-            config = arranged(self._group, part, config, where, listener)
+            config = arranged(group, part, config, where, listener)
 
             def make(look: Callable[[], None]) -> TcpBackend | None:
                 if problem:
@@ -120,7 +122,7 @@ class TcpBackend(KernelBackend):
                 made = TcpBackend(config, meeting=Meeting(listener, look))
                 return self._as_proven(made)
 
-            return make_in_step(self._group, "tcp", make)
+            return make_in_step(group, "tcp", make)
 
 
 def kernels() -> list[Kernel]:

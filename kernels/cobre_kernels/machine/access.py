@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from cobre_kernels.machine import libc
-from cobre_kernels.machine.atomics import load_acquire, store_release
+from cobre_kernels.machine.atomics import compare_exchange, load_acquire, store_release
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.record import Record, shared
 
@@ -13,6 +13,13 @@ WORD = Record("Word", "One shared word, wherever it is.", value=shared("the word
 class Store(NamedTuple):
     """A value to store."""
 
+    value: int
+
+
+class Exchange(NamedTuple):
+    """The value that the word must hold, and the one to store then."""
+
+    expected: int
     value: int
 
 
@@ -37,10 +44,19 @@ def store_word_kernel(word, call):
     return 0
 
 
+@kernel(WORD, Exchange)
+def exchange_word_kernel(word, call):
+    """Store the value if the word holds the expected one; return what it held.
+
+    Sequentially consistent; the caller names what it pairs with.
+    """
+    return compare_exchange(word.value, call.expected, call.value)
+
+
 @kernel(WORD, Lock)
 def lock_is_held_kernel(word, call):
     """Return 1 if another process holds the record lock on a byte; the word does not matter."""
     return 1 if libc.lock_is_held(call.fd, call.byte, call.scratch) else 0
 
 
-KERNELS = (load_word_kernel, lock_is_held_kernel, store_word_kernel)
+KERNELS = (exchange_word_kernel, load_word_kernel, lock_is_held_kernel, store_word_kernel)

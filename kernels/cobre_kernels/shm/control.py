@@ -4,6 +4,8 @@
 
     0                 CONTROL, with one RANK_BLOCK per rank
     (line aligned)    one JOURNAL per rank
+    (line aligned)    COUNCIL, with one SEAT per rank
+    (line aligned)    two rolls per rank, each of one bit per rank
     (page aligned)    one collective buffer per rank, of ``buffer_bytes`` bytes
 
 A *generation* numbers the steps of a communicator: 1, 2, 3, ... In a *step*, a rank fills the cell
@@ -26,7 +28,7 @@ from cobre_kernels.collective.seeing.journal import JOURNAL
 from cobre_kernels.machine.record import LINE_BYTES, Record, memory, own_rows, shared
 
 PAGE_BYTES = 4096
-LAYOUT_VERSION = 6
+LAYOUT_VERSION = 7
 MAGIC = 0x314D4D4F43455243  # "CRECOMM1", little-endian
 UNFINISHED = 0x304D4D4F43455243  # "CRECOMM0"
 
@@ -73,15 +75,55 @@ CONTROL = Record(
     blocks=own_rows(RANK_BLOCK, "one for each rank", begins_line=True),
 )
 
+ROW_BYTES = 512  # of what one rank gives in a roll call
+AWAY = -1  # in a seat's turn: this rank answers no call any more
+
+SEAT = Record(
+    "Seat",
+    "What one rank shows in the roll calls of a shrink; shared, written by that rank.",
+    line_bytes=LINE_BYTES,
+    turn=shared("the last roll call that the rank has answered; AWAY: it answers none any more"),
+    rows=memory(2 * ROW_BYTES, "what it gives in even and in odd calls", begins_line=True),
+)
+
+COUNCIL = Record(
+    "Council",
+    "Where the survivors of a node agree on who is left; no collective touches it.",
+    line_bytes=LINE_BYTES,
+    decision=shared("the last call that is decided, how, and by which rank: see DECISION_BITS"),
+    seats=own_rows(SEAT, "one for each rank", begins_line=True),
+)
+
+# A decision is the number of the call, a bit that says whether time was over, and the rank.
+DECISION_BITS = 16
+TIME_OVER = 1 << DECISION_BITS - 1
+
 
 def journals_offset(size):
     """Return the offset of rank 0's journal in a segment of ``size`` ranks."""
     return CONTROL.offsets["blocks"] + size * RANK_BLOCK.size_bytes
 
 
+def council_offset(size):
+    """Return the offset of the council in a segment of ``size`` ranks."""
+    return journals_offset(size) + size * JOURNAL.size_bytes
+
+
+def roll_bytes(size):
+    """Return the bytes of a roll."""
+    return -(-size // 8)
+
+
+def roll_offset(size, rank, call):
+    """Return the offset of the roll that a rank proposes in a call, in a segment of ``size``."""
+    first = council_offset(size) + COUNCIL.offsets["seats"] + size * SEAT.size_bytes
+    room = -(-2 * roll_bytes(size) // LINE_BYTES) * LINE_BYTES  # what two ranks write lies apart
+    return first + rank * room + (call & 1) * roll_bytes(size)
+
+
 def buffers_offset(size):
     """Return the offset of the first collective buffer in a segment of ``size`` ranks."""
-    used = journals_offset(size) + size * JOURNAL.size_bytes
+    used = roll_offset(size, size, 0)
     return -(-used // PAGE_BYTES) * PAGE_BYTES
 
 

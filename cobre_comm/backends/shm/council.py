@@ -1,0 +1,125 @@
+"""Call the roll of the survivors of one node, in the segment that they still have mapped.
+
+============ ======================================= ==============================================
+state        a rank                                  leaves it when
+============ ======================================= ==============================================
+ANSWERED     has its row in its seat, and then the   the call is decided: DECIDED
+             number of the call in ``turn``          every other member has answered, holds its
+                                                     record lock no more, or is AWAY; or the time
+                                                     is over: PROPOSED
+PROPOSED     has written a roll: who has answered    its exchange of ``decision`` succeeds, or
+             by now                                  another one's has: DECIDED
+DECIDED      reads the roll of the rank that         its next call
+             ``decision`` names, and the rows of it
+============ ======================================= ==============================================
+
+- *One roll.* ``decision`` goes from the call before to this one by a single compare-and-exchange.
+- *Nobody waits for the dead.* A record lock goes with its process. A rank first asks whether
+  another one has answered, then whether it lives, and only then who has answered: so the answer of
+  a rank that has died since is in the roll.
+- *Two of each row and roll are enough.* A rank answers call c + 2 after call c + 1 was decided. By
+  then every other member has answered c + 1, so it has read all that was decided in c. (A member
+  that was late in c + 1 may not have. Then no call follows.)
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+
+from cobre_kernels.machine import access
+from cobre_kernels.shm import control
+
+from cobre_comm.backends.shm import header
+from cobre_comm.backends.shm.ownership import is_locked
+from cobre_comm.backends.shm.segment import Segment
+from cobre_comm.backends.shrink import Council, Roll, not_come
+from cobre_comm.common.running_time import running_s
+
+POLL_S = 0.0002
+LONGEST_POLL_S = 0.005
+
+
+class ShmCouncil(Council):
+    """The survivors of the ranks of one segment.
+
+    Parameters
+    ----------
+    backend : str
+        Name of the backend, for errors.
+    segment : Segment
+        The segment.
+    rank, size : int
+        This rank, and the number of ranks that have attached.
+    timeout_s : float
+        How long a member that lives may take to answer; 0: no limit.
+    """
+
+    def __init__(
+        self, backend: str, segment: Segment, rank: int, size: int, timeout_s: float
+    ) -> None:
+        super().__init__(backend, rank, size)
+        self._segment, self._timeout_s = segment, timeout_s
+        self._council = control.COUNCIL.at(segment.address + control.council_offset(size))
+
+    def leave(self) -> None:
+        """Answer no call any more, so that nobody waits for this rank."""
+        # Release: pairs with the load of turn in _turn.
+        header.store(self._council.seats[self.rank].turn, control.AWAY)
+
+    def _call_roll(self, row: bytes) -> Roll:
+        ctypes.memmove(self._row_of(self.rank), row, len(row))
+        # Release: pairs with the load in _turn, and publishes the row.
+        header.store(self._council.seats[self.rank].turn, self.call)
+        until = running_s() + self._timeout_s if self._timeout_s else float("inf")
+        pause_s = POLL_S
+        while (decision := self._decision()) >> control.DECISION_BITS < self.call:
+            waited_for = [r for r in self.members if not self._has_answered(r) and self._lives(r)]
+            is_over = running_s() >= until
+            if not waited_for or is_over:
+                self._propose(decision, control.TIME_OVER if waited_for else 0)
+                continue
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_POLL_S)
+        proposer = decision & control.TIME_OVER - 1
+        answered = self._roll_of(proposer)
+        rows = {rank: ctypes.string_at(self._row_of(rank), len(row)) for rank in answered}
+        if not decision & control.TIME_OVER:
+            return Roll(rows)
+        missing = set(self.members).difference(answered)
+        return Roll(rows, not_come(missing, self._timeout_s, "COBRE_SHM_TIMEOUT_SECS"))
+
+    def _propose(self, before: int, time_over: int) -> None:
+        answered = sum(1 << rank for rank in self.members if self._has_answered(rank))
+        words = answered.to_bytes(control.roll_bytes(self.size), "little")
+        ctypes.memmove(self._roll_at(self.rank), words, len(words))
+        decision = self.call << control.DECISION_BITS | time_over | self.rank
+        # Sequentially consistent: pairs with the load in _decision, and publishes the roll.
+        call = access.Exchange(before, decision)
+        access.exchange_word_kernel.call(self._council.decision, call)
+
+    def _decision(self) -> int:
+        # Acquire: pairs with the exchange in _propose.
+        return header.load(self._council.decision)
+
+    def _turn(self, rank: int) -> int:
+        # Acquire: pairs with the stores in leave and _call_roll.
+        return header.load(self._council.seats[rank].turn)
+
+    def _has_answered(self, rank: int) -> bool:
+        return self._turn(rank) >= self.call
+
+    def _lives(self, rank: int) -> bool:
+        return is_locked(self._segment.fd, rank) and self._turn(rank) != control.AWAY
+
+    def _row_of(self, rank: int) -> int:
+        rows: int = self._council.seats[rank].rows
+        return rows + (self.call & 1) * control.ROW_BYTES
+
+    def _roll_at(self, rank: int) -> int:
+        return self._segment.address + int(control.roll_offset(self.size, rank, self.call))
+
+    def _roll_of(self, rank: int) -> list[int]:
+        words = ctypes.string_at(self._roll_at(rank), control.roll_bytes(self.size))
+        bits = int.from_bytes(words, "little")
+        return [member for member in range(self.size) if bits >> member & 1]

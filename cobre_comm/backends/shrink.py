@@ -1,0 +1,173 @@
+"""Go on after a rank is lost: theory of operation.
+
+The collectives of a broken communicator serve nobody any more, so its survivors talk by *roll
+calls*. In a call every member gives one row of bytes, and waits until each other member has
+answered, or can answer no more. One of them proposes the roll: who has answered. One proposal is
+decided, and all that live get the rows of that roll: never two survivors two different ones,
+whoever dies at whatever moment. A member that a roll lacks is a member no longer.
+
+========= =================================================== =====================================
+step      all members                                         a roll that lacks a member
+========= =================================================== =====================================
+ASSEMBLE  call the roll: who has answered is a member         is the result
+MAKE      make their communicator as ``split`` makes a part,  back to ASSEMBLE: what has been made
+          which talks by roll calls whenever it has to agree  is dropped
+DONE      return it; the last call of MAKE was answered by    (there is no further call)
+          all of its ranks
+========= =================================================== =====================================
+
+The last call of MAKE is where all survivors return, or none does. A rank that dies after it is lost
+in the new communicator, whose next collective says so.
+
+A call is the last one, and every survivor raises the same error, if a member lives and does not
+answer within the timeout, or if the network has fallen into parts and this part is too small
+(:func:`may_go_on`). A medium is one class: ``shm/council.py`` calls the roll in the old segment,
+``tcp/council.py`` over sockets. ``docs/design/shrink.md`` has the rows of both, and their models.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cobre_comm.backends.split import Part
+from cobre_comm.errors import InitializationFailed
+
+T = TypeVar("T")
+
+
+class MemberLost(Exception):
+    """A roll lacks a member; every survivor raises this at the same call."""
+
+
+class Roll(NamedTuple):
+    """What a call has decided; the same on every survivor.
+
+    Parameters
+    ----------
+    rows : mapping of int to bytes
+        By rank, what each member that has answered gave.
+    problem : str
+        Why no further call can be, "" if one can.
+    """
+
+    rows: Mapping[int, bytes]
+    problem: str = ""
+
+
+class Council(abc.ABC):
+    """The survivors of a broken communicator: a group as long as none of its members is lost.
+
+    Ranks have their numbers in that communicator; the rows of lost ranks are zeros.
+
+    Parameters
+    ----------
+    backend : str
+        Its name, for errors.
+    rank, size : int
+        This rank, and the number of ranks that it had.
+    """
+
+    def __init__(self, backend: str, rank: int, size: int) -> None:
+        self.backend, self.rank, self.size = backend, rank, size
+        self.members = tuple(range(size))
+        self.call = 0
+
+    @abc.abstractmethod
+    def _call_roll(self, row: bytes) -> Roll:
+        """Answer call ``self.call`` with a row; return what is decided, the same everywhere."""
+
+    def leave(self) -> None:
+        """Answer no call any more, so that nobody waits for this rank."""
+
+    def assemble(self) -> tuple[int, ...]:
+        """Return the ranks that answer a call; from now on they are the members."""
+        self.members = tuple(sorted(self._decide(b"")))
+        return self.members
+
+    def agree(self, value: int) -> int:
+        """Return the smallest of the values of all members; collective."""
+        rows = self.gather_rows(np.array([value], dtype=np.int64))
+        return int(rows[list(self.members)].min())
+
+    def gather_rows(self, row: NDArray[Any]) -> NDArray[Any]:
+        """Gather one row from each member, all of one length and dtype; collective.
+
+        Raises
+        ------
+        MemberLost
+            On all survivors, if a member is lost.
+        """
+        given = self._decide(row.tobytes())
+        if len(given) < len(self.members):
+            raise MemberLost
+        rows = np.zeros((self.size, row.size), dtype=row.dtype)
+        for rank, words in given.items():
+            rows[rank] = np.frombuffer(words, dtype=row.dtype)
+        return rows
+
+    def _decide(self, row: bytes) -> Mapping[int, bytes]:
+        self.call += 1
+        rows, problem = self._call_roll(row)
+        if problem:
+            lost = set(self.members).difference(rows)
+            raise InitializationFailed(self.backend, problem, sorted(lost))
+        return rows
+
+
+class Alone(Council):
+    """The council of a communicator of one rank."""
+
+    def _call_roll(self, row: bytes) -> Roll:
+        return Roll({self.rank: row})
+
+
+def shrink(
+    council: Council, make: Callable[[Part, Council], tuple[T | None, Exception | None]]
+) -> T:
+    """Return a communicator of the survivors, ranks in their old order.
+
+    Parameters
+    ----------
+    council : Council
+        They.
+    make : callable
+        Makes the communicator of a part that agrees by the council, or returns the error that all
+        its ranks have agreed on.
+    """
+    try:
+        while True:
+            members = council.assemble()
+            part = Part(members, members.index(council.rank), has_color=True)
+            try:
+                made, error = make(part, council)
+            except MemberLost:
+                continue
+            if error is not None:
+                raise error
+            assert made is not None
+            return made
+    finally:
+        council.leave()
+
+
+def may_go_on(answered: Collection[int], size: int) -> bool:
+    """Tell whether these ranks may go on where others cannot be reached, and may live.
+
+    Of the parts into which a network falls, at most one holds more than half of all ranks, or half
+    of them and rank 0. So no two parts go on.
+    """
+    return 2 * len(answered) > size or (2 * len(answered) == size and 0 in answered)
+
+
+def not_come(ranks: Collection[int], timeout_s: float, variable: str) -> str:
+    """Return the sentence on members that live and have not answered in time."""
+    named = ", ".join(map(str, sorted(ranks)))
+    return (
+        f"ranks {named} did not call shrink within {timeout_s:g} s; all survivors call it once "
+        f"they have CollectiveFailed, or raise {variable}"
+    )

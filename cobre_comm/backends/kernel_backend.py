@@ -137,8 +137,8 @@ class KernelBackend(Communicator):
     # this one begins with the name of the class, so that it comes before those in lower case.
     __slots__ = (
         "__weakref__", "__words", "_address", "_comm", "_config", "_give_back", "_handled",
-        "_has_shrunk", "_journals", "_late_lines", "_membership", "_name", "_nodes", "_phases", "_rank",
-        "_regions", "_sends", "_shut", "_size", "_trace",
+        "_has_shrunk", "_journals", "_late_lines", "_membership", "_name", "_nodes", "_phases",
+        "_rank", "_regions", "_sends", "_shut", "_size", "_trace",
     )  # fmt: skip
     _config: Config | None
 
@@ -427,9 +427,7 @@ class KernelBackend(Communicator):
             raise error
         return made
 
-    def _make_part(
-        self, part: Part, group: Group
-    ) -> tuple[KernelBackend | None, Exception | None]:
+    def _make_part(self, part: Part, group: Group) -> tuple[KernelBackend | None, Exception | None]:
         """Make the communicator of a part; return an error that all ranks have agreed on.
 
         The ranks of this communicator agree by ``group``.

@@ -76,12 +76,13 @@ class Council(abc.ABC):
         self.backend, self.rank, self.size = backend, rank, size
         self.members = tuple(range(size))
         self.call = 0
+        self.has_failed = False
 
     @abc.abstractmethod
     def _call_roll(self, row: bytes) -> Roll:
         """Answer call ``self.call`` with a row; return what is decided, the same everywhere."""
 
-    def leave(self) -> None:
+    def leave(self) -> None:  # noqa: B027  # a council of one has nothing to close
         """Answer no call any more, so that nobody waits for this rank."""
 
     def assemble(self) -> tuple[int, ...]:
@@ -114,9 +115,13 @@ class Council(abc.ABC):
         self.call += 1
         rows, problem = self._call_roll(row)
         if problem:
-            lost = set(self.members).difference(rows)
-            raise InitializationFailed(self.backend, problem, sorted(lost))
+            raise self.failed(problem, set(self.members).difference(rows))
         return rows
+
+    def failed(self, problem: str, missing: Collection[int]) -> InitializationFailed:
+        """Return the error with which this rank gives up, because of missing ranks."""
+        self.has_failed = True
+        return InitializationFailed(self.backend, problem, sorted(missing))
 
 
 class Alone(Council):

@@ -93,9 +93,7 @@ class MpiBackend(KernelBackend):
             config = dataclasses.replace(self._config, pretend_nodes=())
             return MpiBackend(self._owned.node, config)
 
-    def _make_part(
-        self, part: Part, group: Group
-    ) -> tuple[MpiBackend | None, Exception | None]:
+    def _make_part(self, part: Part, group: Group) -> tuple[MpiBackend | None, Exception | None]:
         config = config_of_part(self._config, part, self._comm.node.buffer_stride)
         world, split_off_comms = self._owned.world, []
 

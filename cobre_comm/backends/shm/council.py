@@ -113,11 +113,12 @@ class ShmCouncil(Council):
         return is_locked(self._segment.fd, rank) and self._turn(rank) != control.AWAY
 
     def _row_of(self, rank: int) -> int:
-        rows: int = self._council.seats[rank].rows
-        return rows + (self.call & 1) * control.ROW_BYTES
+        parity = self.call & 1
+        return int(self._council.seats[rank].rows) + parity * int(control.ROW_BYTES)
 
     def _roll_at(self, rank: int) -> int:
-        return self._segment.address + int(control.roll_offset(self.size, rank, self.call))
+        offset: int = control.roll_offset(self.size, rank, self.call)
+        return self._segment.address + offset
 
     def _roll_of(self, rank: int) -> list[int]:
         words = ctypes.string_at(self._roll_at(rank), control.roll_bytes(self.size))

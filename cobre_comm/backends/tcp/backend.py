@@ -14,7 +14,9 @@ from cobre_comm.backends.local import backend as local
 from cobre_comm.backends.nodes.memory import BODIES
 from cobre_comm.backends.shm.attachment import attach_nowhere
 from cobre_comm.backends.shm.backend import kernels as node_kernels
+from cobre_comm.backends.shrink import Council
 from cobre_comm.backends.split import Part, make_in_step
+from cobre_comm.backends.tcp.council import TcpCouncil
 from cobre_comm.backends.tcp.meet import expected_bodies, meet
 from cobre_comm.backends.tcp.memory import VERBS, SocketTransport
 from cobre_comm.backends.tcp.spec import TCP
@@ -98,9 +100,13 @@ class TcpBackend(KernelBackend):
         made._peers_are_proven = self._peers_are_proven
         return made
 
-    def _make_part(
-        self, part: Part, group: Group
-    ) -> tuple[TcpBackend | None, Exception | None]:
+    def _convene(self) -> Council:
+        transport = self._membership.transport
+        if isinstance(transport, SocketTransport) and transport.callers is not None:
+            return TcpCouncil(self._config, transport.callers)
+        return super()._convene()
+
+    def _make_part(self, part: Part, group: Group) -> tuple[TcpBackend | None, Exception | None]:
         way = self._comm.ways[RANKS if self._nodes is None else LEADERS]
         buffer_bytes = self._comm.node.buffer_stride or None
         config = config_of_part(self._config, part, buffer_bytes, way.spin_ns / 1000)

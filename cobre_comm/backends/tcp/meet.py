@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from cobre_comm.backends.fast_methods import load
 from cobre_comm.backends.local.backend import BODIES as LOCAL_BODIES
 from cobre_comm.backends.membership import Membership, alone
@@ -12,9 +14,11 @@ from cobre_comm.backends.nodes.node_order import NodeOrder, name_nodes
 from cobre_comm.backends.nodes.sharing import find_nodes
 from cobre_comm.backends.shm.attachment import attach_group
 from cobre_comm.backends.shm.backend import BODIES as NODE_BODIES
+from cobre_comm.backends.tcp.callers import Callers
 from cobre_comm.backends.tcp.memory import VERBS, SocketTransport
 from cobre_comm.backends.tcp.rendezvous import Participant
 from cobre_comm.backends.tcp.rendezvous import meet as rendezvous
+from cobre_comm.backends.tcp.rendezvous.addresses import same_host
 from cobre_comm.backends.tcp.split import NEW_JOB, Meeting
 from cobre_comm.common.agreement import Group
 from cobre_comm.config import TcpConfig
@@ -80,10 +84,14 @@ def _as_several_nodes(config: TcpConfig, participant: Participant, order: NodeOr
     rank, here = config.rank, order.here.tolist()
     within = within_node(with_staging_buffer(config, order), here.index(rank), len(here))
     attachment = attach_group(within, participant, order.leader)
-    half_bytes = participant.agree(half_bytes_of(order, attachment.buffer_bytes))
+    listener = participant.listen_again()
+    own = np.array([half_bytes_of(order, attachment.buffer_bytes), listener.getsockname()[1]])
+    half_bytes, port = participant.gather_rows(own).T
     every_node = name_nodes(participant, order)
     participant.start([order.leaders(lane).tolist() for lane in range(order.lanes)])
-    transport = SocketTransport(config, order, participant.links, half_bytes)
+    transport = SocketTransport(config, order, participant.links, int(half_bytes.min()))
+    where = {rank: same_host(at, int(port[rank])) for rank, at in transport.where.items()}
+    transport.callers = Callers(listener, where, participant.key)
     shares = not order.is_flat
     return Membership(
         rank, config.size, here, order.nodes, BODIES, shares, attachment, transport, every_node

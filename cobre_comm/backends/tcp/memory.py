@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cobre_comm.backends.membership import Attachment
 from cobre_comm.backends.nodes.memory import NodesMemory, Verbs
 from cobre_comm.backends.nodes.node_order import NodeOrder
+from cobre_comm.backends.tcp.callers import Callers
 from cobre_comm.backends.tcp.links import Links
 from cobre_comm.common.cores import choose_spin_us, usable_cores
 from cobre_comm.config import TcpConfig
@@ -57,6 +58,7 @@ class SocketTransport:
 
     def __init__(self, config: TcpConfig, order: NodeOrder, links: Links, half_bytes: int) -> None:
         self.links = links
+        self.callers: Callers | None = None  # once the ranks have told each other their ports
         self._config, self._order, self._half_bytes = config, order, half_bytes
 
     def begin(self, comm: View, words: NDArray[np.int64], attachment: Attachment) -> NodesMemory:
@@ -96,6 +98,8 @@ class SocketTransport:
     def let_go(self, guard: int) -> None:
         """Close the sockets, also in a forked child, whose copies would keep them open."""
         self.links.close()
+        if self.callers is not None:
+            self.callers.listener.close()
 
 
 def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> View:

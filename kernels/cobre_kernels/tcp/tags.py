@@ -6,7 +6,7 @@ and CHALLENGE, and find out that they differ. ``backends/tcp/rendezvous/protocol
 ranks of a job meet, ``docs/design/tcp-protocol.md`` what leaders send each other afterwards.
 """
 
-PROTOCOL_VERSION = 10
+PROTOCOL_VERSION = 11
 
 # On data links.
 EXCHANGE = 0x01  # header of an exchange, and eager payload
@@ -25,6 +25,12 @@ PART = 0x0E  # the part of a worker, in an exchange of all ranks
 PARTS = 0x0F  # the parts of all ranks
 JOB = 0x13  # what all workers must know of the job
 
+# Between survivors (backends/tcp/council.py).
+ANSWER = 0x14  # to a call: a row, or the roll that is held
+ROLL = 0x15  # to hold
+HELD = 0x16
+DECIDED = 0x17
+
 # On control links, while the job runs. 0x0A, and 0x10 to 0x12 were of earlier versions.
 FIRST_CONTROL = 0x20  # and the kind of the message (nodes/messages.py)
 
@@ -35,3 +41,4 @@ PREFIX_BYTES = LENGTH_BYTES + TAG_BYTES
 # Purposes of a link, told in its handshake.
 CONTROL = 0  # between rank 0 and every other, and between every two leaders
 DATA = 1  # between every two leaders
+COUNCIL = 2  # of a survivor to the one that decides

@@ -57,6 +57,8 @@ class Acceptor:
         Peer and purpose of each link.
     links : int
         How many links this rank will have, with those that it opens.
+    is_quiet : bool
+        Whether dropped connections are no news, because peers only look whether this rank listens.
     """
 
     def __init__(
@@ -67,6 +69,8 @@ class Acceptor:
         admit: Admit,
         expected: Set[tuple[int, int]],
         links: int,
+        *,
+        is_quiet: bool = False,
     ) -> None:
         self.missing = set(expected)
         self._expected = frozenset(expected)
@@ -74,7 +78,7 @@ class Acceptor:
         self._config = config
         self._key_of = key_of
         self._admit = admit
-        self._log = DropLog(config.rank)
+        self._log = DropLog(config.rank, logging.DEBUG if is_quiet else logging.WARNING)
         self._unauthenticated: dict[socket.socket, tuple[str, Task[None]]] = {}  # by age
         self.make_room(links)
 
@@ -180,8 +184,8 @@ class Acceptor:
 class DropLog:
     """Logs dropped connections: each reason once for each host, a bounded number, a summary."""
 
-    def __init__(self, rank: int) -> None:
-        self._rank = rank
+    def __init__(self, rank: int, level: int) -> None:
+        self._rank, self._level = rank, level
         self._logged: set[tuple[str, str]] = set()
         self._dropped = 0
         self._exhausted = False
@@ -191,9 +195,10 @@ class DropLog:
         self._dropped += 1
         if len(self._logged) < MOST_LINES and (host, reason) not in self._logged:
             self._logged.add((host, reason))
-            _logger.warning(
-                "tcp rank %d dropped a connection from %s: it %s", self._rank, host, reason
-            )
+            _logger.log(
+                self._level,
+                "tcp rank %d dropped a connection from %s: it %s", self._rank, host, reason,
+            )  # fmt: skip
 
     def exhausted(self, error: OSError) -> None:
         """Log, once, that a connection could not even be accepted."""
@@ -204,7 +209,8 @@ class DropLog:
     def close(self) -> None:
         """Log how many connections were dropped, if the lines so far do not say it."""
         if self._dropped > len(self._logged):
-            _logger.warning(
+            _logger.log(
+                self._level,
                 "tcp rank %d dropped %d connections during the rendezvous",
                 self._rank, self._dropped,
             )  # fmt: skip

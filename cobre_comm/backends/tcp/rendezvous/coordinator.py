@@ -96,6 +96,11 @@ class Coordinator(Participant):
                 )
         return b"".join(parts)
 
+    @property
+    def key(self) -> bytes:
+        """Key that all attached ranks have, and nobody else."""
+        return self._token + self._secret
+
     def refuse(self, error: InitializationFailed) -> None:
         """Tell all workers that have attached."""
         for control in self.links.control.values():
@@ -117,7 +122,7 @@ class Coordinator(Participant):
             )
 
     def _key(self, purpose: int) -> bytes:
-        return self._token if purpose == tags.CONTROL else self._token + self._secret
+        return self._token if purpose == tags.CONTROL else self.key
 
     def _admit(self, peer: Handshake, sock: socket.socket, address: Address) -> None:
         self.links.put(peer.rank, peer.purpose, sock)

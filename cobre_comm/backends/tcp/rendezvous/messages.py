@@ -28,6 +28,8 @@ _CHECKSUM = struct.Struct(">I")
 _JOB = struct.Struct(">QI16s")  # eager_bytes, ranks of that machine, secret
 _LIMIT = struct.Struct(">Q")  # link_timeout_ms
 _ENTRY = struct.Struct(">B16sH")  # family, address, port
+ANSWER_HEAD = struct.Struct(">Ii")  # the call; the chair of the roll that is held
+ROLL_ENTRY = struct.Struct(">I")  # a rank that has answered; its row follows
 LONGEST_PART = 1024  # bytes of one rank in an exchange
 
 
@@ -64,6 +66,8 @@ class Expected(NamedTuple):
 
 JOB = Expected(tags.JOB, _JOB.size, _JOB.size)
 PART = Expected(tags.PART, 0, LONGEST_PART)
+HELD = Expected(tags.HELD, 0, 0)
+DECIDED = Expected(tags.DECIDED, 0, 0)
 _NOTHING = Expected(-1, 0, 0)
 
 
@@ -71,6 +75,20 @@ def peers(count: int) -> Expected:
     """Return the frame that tells where so many leaders listen, beside rank 0."""
     nbytes = _LIMIT.size + count * _ENTRY.size
     return Expected(tags.PEERS, nbytes, nbytes)
+
+
+def roll(size: int) -> Expected:
+    """Return the frame of a roll of so many ranks (``tcp/council.py``)."""
+    return Expected(tags.ROLL, 1, _longest_roll(size))
+
+
+def answer(size: int) -> Expected:
+    """Return the frame of an answer to a call, which may bring a roll."""
+    return Expected(tags.ANSWER, ANSWER_HEAD.size, ANSWER_HEAD.size + _longest_roll(size))
+
+
+def _longest_roll(size: int) -> int:
+    return 1 + size * (ROLL_ENTRY.size + LONGEST_PART)
 
 
 def receive_frame(sock: socket.socket, rank: int, expected: Expected) -> Task[bytes]:

@@ -15,8 +15,14 @@ from numpy.typing import NDArray
 from cobre_comm.backends.tcp.links import Links
 from cobre_comm.backends.tcp.rendezvous import messages
 from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor, Admit
+from cobre_comm.backends.tcp.rendezvous.addresses import same_host
 from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, Task, send
-from cobre_comm.backends.tcp.rendezvous.sockets import close_all, has_room
+from cobre_comm.backends.tcp.rendezvous.sockets import (
+    close_all,
+    has_room,
+    listen,
+    listen_anywhere,
+)
 from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
@@ -96,6 +102,17 @@ class Participant(abc.ABC):
     @abc.abstractmethod
     def refuse(self, error: InitializationFailed) -> None:
         """Tell the attached peers why this rank gives up."""
+
+    @property
+    @abc.abstractmethod
+    def key(self) -> bytes:
+        """Key that all attached ranks have, and nobody else."""
+
+    def listen_again(self) -> socket.socket:
+        """Return a socket that listens at a free port, where this rank has listened before."""
+        if len(self._listeners) == 1:
+            return listen(same_host(self._listeners[0].getsockname(), 0))
+        return listen_anywhere()
 
     def extend(self, seconds: float) -> None:
         """Let the rendezvous last ``seconds`` longer."""

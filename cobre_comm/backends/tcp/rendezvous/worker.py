@@ -66,6 +66,11 @@ class Worker(Participant):
             self._serve(0, messages.watch(control, 0))
         return frame
 
+    @property
+    def key(self) -> bytes:
+        """Key that all attached ranks have, and nobody else."""
+        return self._token + self._secret
+
     def refuse(self, error: InitializationFailed) -> None:
         """Tell rank 0, if this rank is attached."""
         if 0 in self.links.control:
@@ -147,7 +152,7 @@ class Worker(Participant):
     def _link_leader(
         self, leaders: Sequence[int], endpoints: Mapping[int, Endpoint], limit_s: float
     ) -> None:
-        key = self._token + self._secret
+        key = self.key
         links = 2 * (len(leaders) - 1)
         acceptor = self._accept(
             lambda _: key, self._admit, accepted_by(self.rank, leaders), links=links

@@ -1,0 +1,97 @@
+"""How the ranks of several nodes find each other once their communicator is broken.
+
+Every rank listens at a port of its own from the moment they have met until it ends, closes its
+communicator, or has shrunk it. Nothing is read from that port before a shrink. So whether the port
+is open says whether the rank may still come: a machine that refuses the connection has no such rank
+any more, and one that does not answer may have it, beyond a network that has fallen into parts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint
+from cobre_comm.backends.tcp.rendezvous.event_loop import NEVER, READ, Task, Wait, connect, pause
+from cobre_comm.backends.tcp.rendezvous.protocol import CONNECT_S
+from cobre_comm.backends.tcp.rendezvous.sockets import prepare
+from cobre_comm.common.running_time import running_s
+
+# A machine that has vanished is noticed after 1 + 5 * 1 s: sooner than on the links of a job,
+# because survivors wait for nothing else.
+KEEPALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPALIVE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 5}
+AGAIN_S = 0.01  # before another look at a port whose connection has ended
+
+
+class Callers(NamedTuple):
+    """The ports of the ranks of a communicator.
+
+    Parameters
+    ----------
+    listener : socket
+        Of this rank.
+    endpoints : mapping of int to Endpoint
+        By rank, where the other ones listen.
+    key : bytes
+        Of the handshakes at these ports.
+    """
+
+    listener: socket.socket
+    endpoints: Mapping[int, Endpoint]
+    key: bytes
+
+
+class Gone(Exception):
+    """Nobody listens at the port of a rank any more."""
+
+
+class Unreachable(Exception):
+    """The machine of a rank does not answer."""
+
+
+def call(endpoint: Endpoint) -> Task[socket.socket]:
+    """Connect to the port of a rank; raise ``Gone`` or ``Unreachable``."""
+    sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
+    try:
+        yield from connect(notices_soon(sock), endpoint.sockaddr, running_s() + CONNECT_S)
+    except ConnectionRefusedError:
+        sock.close()
+        raise Gone from None
+    except OSError:
+        sock.close()
+        raise Unreachable from None
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def watch(endpoint: Endpoint) -> Task[None]:
+    """Stay connected to the port of a rank; raise ``Gone`` or ``Unreachable`` once it is."""
+    while True:
+        sock = yield from call(endpoint)
+        with contextlib.closing(sock):
+            try:
+                while (yield from _is_open(sock)):
+                    pass
+            except ConnectionResetError:
+                pass  # the port was closed, or that rank has dropped this connection alone
+            except OSError:
+                raise Unreachable from None
+        yield from pause(AGAIN_S)
+
+
+def _is_open(sock: socket.socket) -> Task[bool]:
+    yield Wait(sock, READ, NEVER)
+    return bool(sock.recv(4096))  # a rank that leads too has challenged this one
+
+
+def notices_soon(sock: socket.socket) -> socket.socket:
+    """Set the options of a socket between survivors; return it."""
+    prepare(sock)
+    for name, value in KEEPALIVE.items():
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return sock

@@ -1,0 +1,339 @@
+"""Call the roll of the survivors of several nodes, over sockets.
+
+The first member that is left is the *chair*. The others connect to its port (``callers.py``), and
+it watches theirs.
+
+============ ======================================= ==============================================
+state        the chair                               another member
+============ ======================================= ==============================================
+ANSWERED     has answered. ANSWER has come of each   has sent ANSWER. ROLL comes: HOLDS
+             member, or the member is GONE or
+             UNREACHABLE, or the time is over: HOLDS
+HOLDS        holds a roll, and has sent ROLL. HELD   holds the roll, and has sent HELD. DECIDED
+             has come of each member that lives:     comes: DECIDED
+             DECIDED
+DECIDED      has sent DECIDED                        --
+ANSWERED or  --                                      the chair is GONE or UNREACHABLE, or has not
+HOLDS                                                decided in time: ANSWERED, at the next chair
+============ ======================================= ==============================================
+
+- *One roll.* ANSWER brings the roll that the member holds, if it holds one. A chair takes such a
+  roll, that of the latest chair, and makes a new one only where there is none. A roll is decided
+  when every member that lives holds it. So whoever comes to be the chair finds it.
+- *A rank that has returned* listens no more, and the next chair takes it for GONE. But then that
+  chair holds the decided roll itself.
+- *One call apart.* If a member answers the next call, the roll that the chair holds is decided. If
+  a member answers the call before, the chair decides that roll for it once more.
+- *Parts.* If a rank is UNREACHABLE, the roll goes on only if this part may (``may_go_on``). A
+  roll's members answered the call before, so members only become fewer, and of two parts at most
+  one goes on.
+
+This is Paxos among ranks whose end is certain where a machine says so; the chair's rank is the
+number of its ballot. Source: L. Lamport, "The Part-Time Parliament", ACM TOCS 16 (1998).
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+from typing import NamedTuple
+
+from cobre_kernels.tcp import tags
+
+from cobre_comm.backends.shrink import Council, Roll, may_go_on, not_come
+from cobre_comm.backends.tcp import callers as ports
+from cobre_comm.backends.tcp.callers import Callers, Gone, Unreachable
+from cobre_comm.backends.tcp.process import this_process
+from cobre_comm.backends.tcp.rendezvous import messages
+from cobre_comm.backends.tcp.rendezvous.acceptor import Acceptor
+from cobre_comm.backends.tcp.rendezvous.addresses import Address
+from cobre_comm.backends.tcp.rendezvous.event_loop import Loop, Task, send
+from cobre_comm.backends.tcp.rendezvous.handshake import (
+    OWN_BYTE_ORDER,
+    AuthenticationFailed,
+    Handshake,
+    Refused,
+    handshake_as_connector,
+)
+from cobre_comm.common.running_time import running_s
+from cobre_comm.config import TcpConfig
+from cobre_comm.errors import InitializationFailed
+
+GRACE_S = 2.0  # for the rank that knows who is missing, to say so first
+NO_CHAIR = -1
+GOES_ON, TIME_OVER, TOO_SMALL = range(3)  # how a roll begins
+
+
+class Answer(NamedTuple):
+    """The answer of a rank to a call: its row, or the roll that it holds.
+
+    Parameters
+    ----------
+    call : int
+        Number of the call.
+    content : bytes
+        A row, or a roll if there is a chair.
+    chair : int
+        The rank that made the roll, or took it from a member.
+    """
+
+    call: int
+    content: bytes
+    chair: int = NO_CHAIR
+
+
+class TcpCouncil(Council):
+    """The survivors of the ranks of several nodes.
+
+    Parameters
+    ----------
+    config : TcpConfig
+        Of this rank.
+    callers : Callers
+        Where the ranks listen.
+    """
+
+    def __init__(self, config: TcpConfig, callers: Callers) -> None:
+        super().__init__("tcp", config.rank, config.size)
+        self._config, self._callers = config, callers
+        self._loop = Loop()
+        self._links: dict[int, socket.socket] = {}  # by rank: to the chair, or of the members
+        self._gone: set[int] = set()
+        self._unreachable: set[int] = set()
+        self._overdue: set[int] = set()  # chairs that have not decided in time
+        self._own = Answer(0, b"")
+        self._before = b""  # the roll of the call before
+        self._until = math.inf
+        # As the chair.
+        self._leads = False
+        self._answers: dict[int, Answer] = {}  # by rank, the last one
+        self._holders: set[int] = set()  # of the roll of this call
+
+    def leave(self) -> None:
+        """Close the port, so that this rank counts as gone, and all links."""
+        self._loop.close()
+        if not self.has_failed:  # else a rank that comes too late would believe itself alone
+            self._callers.listener.close()
+        for link in self._links.values():
+            link.close()
+
+    def _call_roll(self, row: bytes) -> Roll:
+        timeout_s = self._config.timeout_s
+        self._until = running_s() + timeout_s if timeout_s else math.inf
+        self._before, self._own = self._own.content, Answer(self.call, row)
+        roll = None
+        while roll is None:
+            chair = min(set(self.members) - self._gone - self._unreachable - self._overdue)
+            roll = self._lead() if chair == self.rank else self._follow(chair)
+        return self._read(roll, len(row))
+
+    def _read(self, roll: bytes, row_bytes: int) -> Roll:
+        rows = {}
+        for at in range(1, len(roll), messages.ROLL_ENTRY.size + row_bytes):
+            [rank] = messages.ROLL_ENTRY.unpack_from(roll, at)
+            rows[rank] = roll[
+                at + messages.ROLL_ENTRY.size : at + messages.ROLL_ENTRY.size + row_bytes
+            ]
+        if roll[0] == GOES_ON:
+            return Roll(rows)
+        missing = set(self.members).difference(rows)
+        if roll[0] == TOO_SMALL:
+            return Roll(rows, self._too_small(missing, len(rows)))
+        return Roll(rows, not_come(missing, self._config.timeout_s, "COBRE_TCP_TIMEOUT_SECS"))
+
+    def _too_small(self, missing: set[int], count: int) -> str:
+        named = ", ".join(map(str, sorted(missing)))
+        return (
+            f"ranks {named} are lost or cannot be reached, and the {count} that can are not more "
+            f"than half of {self.size}, nor half of them with rank 0; the others may go on"
+        )
+
+    # Any member but the chair.
+
+    def _follow(self, chair: int) -> bytes | None:
+        """Answer to a chair; return the roll that is decided, None if another chair is needed."""
+        decided: list[bytes] = []
+        task = self._talk_to(chair, decided)
+        self._loop.start(task)
+
+        def is_over() -> bool:
+            return bool(decided) or chair in self._gone | self._unreachable
+
+        if not self._loop.run(is_over, self._until + GRACE_S):
+            self._loop.cancel(task)
+            self._overdue.add(chair)
+        return decided[0] if decided else None
+
+    def _talk_to(self, chair: int, decided: list[bytes]) -> Task[None]:
+        try:
+            if chair not in self._links:
+                self._links[chair] = yield from self._link_to(chair)
+            link, own = self._links[chair], self._own
+            answer = messages.ANSWER_HEAD.pack(own.call, own.chair) + own.content
+            yield from send(link, messages.pack_checked(tags.ANSWER, answer))
+            roll = yield from messages.receive_frame(link, chair, messages.roll(self.size))
+            self._own = Answer(self.call, roll, chair)
+            yield from send(link, messages.pack_checked(tags.HELD))
+            yield from messages.receive_frame(link, chair, messages.DECIDED)
+            decided.append(roll)
+        except Gone:
+            self._gone.add(chair)
+        except Unreachable:
+            self._unreachable.add(chair)
+        except (OSError, InitializationFailed, AuthenticationFailed, Refused):
+            yield from self._find_out_about(chair)
+
+    def _link_to(self, chair: int) -> Task[socket.socket]:
+        """Return a link to a chair, which answers as soon as it calls shrink itself."""
+
+        def describe(_: bool) -> Handshake:
+            return Handshake(
+                rank=self.rank, size=self.size, version=tags.PROTOCOL_VERSION,
+                byte_order=OWN_BYTE_ORDER, purpose=tags.COUNCIL, target=chair, port=0,
+                process=this_process(),
+            )  # fmt: skip
+
+        sock = yield from ports.call(self._callers.endpoints[chair])
+        try:
+            yield from handshake_as_connector(sock, describe, self._callers.key, math.inf)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _find_out_about(self, chair: int) -> Task[None]:
+        """Find out why the link to a chair has ended; one that lives does not want this rank."""
+        if chair in self._links:
+            self._links.pop(chair).close()
+        try:
+            (yield from ports.call(self._callers.endpoints[chair])).close()
+            self._unreachable.add(chair)
+        except Gone:
+            self._gone.add(chair)
+        except Unreachable:
+            self._unreachable.add(chair)
+
+    # The chair.
+
+    def _lead(self) -> bytes:
+        """Decide a roll."""
+        if not self._leads:
+            self._take_the_chair()
+        is_in_time = self._loop.run(self._have_answered, self._limit())
+        answers = [self._answers[member] for member in self._answered()]
+        latest = max([self._own, *answers], key=lambda each: (-each.call, each.chair))
+        if any(each.call > self.call for each in answers):
+            latest = self._own  # which is decided
+        if latest.chair == NO_CHAIR:
+            latest = Answer(self.call, self._new_roll(is_in_time))
+        elif not is_in_time:  # a member that lives may hold another roll, or none
+            self._unreachable.update(self._awaited() - self._answered())
+        self._own = Answer(self.call, latest.content, self.rank)
+        self._holders = {m for m in self._answered() if self._answers[m].call > self.call}
+        for member in self._listening():
+            self._loop.start(self._hand_over(member))
+        if not self._loop.run(self._is_held, self._limit()):
+            self._unreachable.update(self._answered() - self._holders - self._gone)
+        holders = {self.rank, *self._holders}
+        if self._unreachable and not may_go_on(holders, self.size):
+            missing = set(self.members) - holders
+            raise self.failed(self._too_small(missing, len(holders)), missing)
+        for member in self._listening():
+            self._loop.start(self._decide_for(member))
+        return self._own.content
+
+    def _limit(self) -> float:
+        return max(self._until, running_s() + GRACE_S)
+
+    def _take_the_chair(self) -> None:
+        self._leads = True
+        expected = {(r, tags.COUNCIL) for r in self.members if r > self.rank}
+        acceptor = Acceptor(
+            self._loop, self._config, lambda _: self._callers.key, self._admit, expected,
+            links=2 * len(expected), is_quiet=True,
+        )  # fmt: skip
+        acceptor.serve([self._callers.listener])
+        for member in self.members:
+            if member != self.rank and member not in self._gone | self._unreachable:
+                self._loop.start(self._watch(member))
+
+    def _watch(self, member: int) -> Task[None]:
+        try:
+            yield from ports.watch(self._callers.endpoints[member])
+        except Gone:
+            self._gone.add(member)
+        except Unreachable:
+            self._unreachable.add(member)
+
+    def _admit(self, peer: Handshake, link: socket.socket, _: Address) -> None:
+        self._links[peer.rank] = ports.notices_soon(link)
+        self._loop.start(self._hear(peer.rank))
+
+    def _awaited(self) -> set[int]:
+        """Return the members that may still say something."""
+        return set(self.members) - {self.rank} - self._gone - self._unreachable
+
+    def _answered(self) -> set[int]:
+        """Return the other members that have answered this call, or the next one."""
+        return {m for m, each in self._answers.items() if each.call >= self.call}
+
+    def _have_answered(self) -> bool:
+        return self._awaited() <= self._answered()
+
+    def _new_roll(self, is_in_time: bool) -> bytes:
+        """Return a roll of the members that have answered, and whether they may go on."""
+        rows = {self.rank: self._own.content}
+        rows |= {m: each.content for m, each in self._answers.items() if each.call == self.call}
+        how = GOES_ON if is_in_time and not self._overdue else TIME_OVER
+        if self._unreachable and not may_go_on(rows, self.size):
+            how = TOO_SMALL
+        return bytes([how]) + b"".join(messages.ROLL_ENTRY.pack(m) + rows[m] for m in sorted(rows))
+
+    def _is_held(self) -> bool:
+        return self._awaited() & self._answered() <= self._holders
+
+    def _listening(self) -> list[int]:
+        """Return the members that have answered this call, and still have their link."""
+        here = (m for m, each in self._answers.items() if each.call == self.call)
+        return [member for member in here if member in self._links]
+
+    def _hear(self, member: int) -> Task[None]:
+        """Receive the answer of a member to this call, or to the next one."""
+        try:
+            link = self._links[member]
+            while True:
+                frame = yield from messages.receive_frame(link, member, messages.answer(self.size))
+                call, chair = messages.ANSWER_HEAD.unpack_from(frame)
+                if call >= self.call:
+                    self._answers[member] = Answer(call, frame[messages.ANSWER_HEAD.size :], chair)
+                    return
+                yield from self._give(member, self._before)
+                yield from send(link, messages.pack_checked(tags.DECIDED))
+        except (OSError, InitializationFailed):
+            self._drop(member)
+
+    def _hand_over(self, member: int) -> Task[None]:
+        try:
+            yield from self._give(member, self._own.content)
+            self._holders.add(member)
+        except (OSError, InitializationFailed):
+            self._drop(member)
+
+    def _give(self, member: int, roll: bytes) -> Task[None]:
+        """Give a member a roll to hold."""
+        link = self._links[member]
+        yield from send(link, messages.pack_checked(tags.ROLL, roll))
+        yield from messages.receive_frame(link, member, messages.HELD)
+
+    def _decide_for(self, member: int) -> Task[None]:
+        try:
+            yield from send(self._links[member], messages.pack_checked(tags.DECIDED))
+        except OSError:
+            self._drop(member)
+        else:
+            yield from self._hear(member)
+
+    def _drop(self, member: int) -> None:
+        """Close the link of a member; its port says whether it lives."""
+        if member in self._links:
+            self._links.pop(member).close()

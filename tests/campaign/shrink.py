@@ -1,0 +1,297 @@
+"""``python -m tests.campaign.shrink``: ranks die at any moment, and the survivors go on.
+
+Each job makes regions, fences and collectives, round after round, until the ranks that are to die
+have died. Whoever gets ``CollectiveFailed`` calls ``shrink``. In the end the members are those that
+did not die, on each of them alike; 100 collectives then have the right results, and nothing is
+left. The ranks are forked from a process that has loaded the kernels, so a job takes milliseconds.
+"""
+
+import argparse
+import contextlib
+import os
+import pickle
+import random
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from typing import NamedTuple
+
+import numpy as np
+
+from cobre_comm import CollectiveFailed, ReduceOp, create_communicator
+from cobre_comm.testing.cases.calls import calls
+from cobre_comm.testing.cases.faults.strike import signal_in
+from cobre_comm.testing.ranks.surroundings import rank_environment
+from tests.campaign.surroundings import die_with_parent, make_private_memory, names
+
+BACKENDS = {
+    "shm": 6, "tcp": 2, "tcp:0,0,1,1": 3, "tcp:0,1,1,2": 2, "tcp-flat": 4, "tcp:0,0,0,1,1x2": 1,
+}  # fmt: skip
+SPARED_ROUNDS = 2
+CALLS_AFTER = 100
+LENGTHS = 1, 7, 3000, 40_000
+DEADLINE_S = 60.0
+TIMEOUT_S = "20"
+FOREVER = 10**9
+COLLECTIVE, FENCE, REGION, SHRINK, RETURNED = "collective", "fence", "region", "shrink", "returned"
+
+
+class Death(NamedTuple):
+    """The end of a rank: what it then does, and after how many Python calls, or seconds, in it."""
+
+    during: str
+    moment: float
+
+
+class Loss(NamedTuple):
+    """A job that loses ranks.
+
+    Parameters
+    ----------
+    backend : str
+        A name of ``BackendName``.
+    size : int
+        Number of ranks.
+    caller : str
+        ``python``, ``njit`` or ``mixed``.
+    deaths : dict of int to Death
+        By rank.
+    stopped : dict of int to float
+        By rank: when it is stopped for a while, in seconds from the start.
+    seed : int
+        Of the lengths.
+    """
+
+    backend: str
+    size: int
+    caller: str
+    deaths: dict
+    stopped: dict
+    seed: int
+
+
+def draw(seed, index, backends=tuple(BACKENDS)):
+    """Return the loss of a number: the same whenever it is asked for."""
+    dice = random.Random(f"{seed} {index}")
+    weights = [BACKENDS.get(name, 1) for name in backends]
+    backend = dice.choices(backends, weights)[0]
+    size = dice.choice([2, 3, 3, 4, 4, 5, 6, 7])
+    victims = dice.sample(range(size), dice.randint(1, size - 1))
+    deaths = {}
+    for number, victim in enumerate(victims):
+        during = dice.choice(
+            [COLLECTIVE, FENCE, REGION, SHRINK, SHRINK, RETURNED][: 6 if number else 3]
+        )
+        if during in (COLLECTIVE, FENCE):
+            moment = dice.choice([0.0, dice.uniform(0, 0.0005), dice.uniform(0, 0.01)])
+        else:
+            moment = int(10 ** dice.uniform(0, 3.3))
+        deaths[victim] = Death(during, moment)
+    alive = [rank for rank in range(size) if rank not in deaths]
+    stopped = {dice.choice(alive): dice.uniform(0, 0.3)} if dice.random() < 0.1 else {}
+    caller = dice.choice(["python", "njit", "mixed"])
+    return Loss(backend, size, caller, deaths, stopped, dice.randrange(2**31))
+
+
+@contextlib.contextmanager
+def killed_at(moment):
+    """Kill this process at its n-th call of a function, or at the end."""
+    left = moment
+
+    def count(frame, event, argument):
+        nonlocal left
+        if event in ("call", "c_call"):
+            left -= 1
+            if left <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Rank:
+    """One rank of a job, until it has gone on with the others that are spared, or has died."""
+
+    def __init__(self, loss, comm):
+        self.loss, self.comm, self.me = loss, comm, comm.rank
+        self.death = loss.deaths.get(comm.rank, Death("", FOREVER))
+        self.spared = [rank for rank in range(loss.size) if rank not in loss.deaths]
+        self.members, self.shrinks = list(range(loss.size)), 0
+        self.lengths = random.Random(loss.seed)
+
+    def dies_in(self, during):
+        """Be killed at the moment that is drawn, if that is in here."""
+        if during != self.death.during:
+            return contextlib.nullcontext()
+        if during in (COLLECTIVE, FENCE):
+            signal_in(self.death.moment, signal.SIGKILL)
+            return contextlib.nullcontext()
+        return killed_at(self.death.moment)
+
+    def go_on(self):
+        """Return the members and the number of shrinks, once none is left that is to die."""
+        is_broken = False
+        while True:
+            try:
+                if is_broken:
+                    is_broken = False
+                    self.shrink()
+                self.work()
+                if self.members == self.spared:
+                    for _ in range(CALLS_AFTER // 4):
+                        self.collectives()
+                    self.comm.close()
+                    return self.members, self.shrinks
+            except CollectiveFailed:
+                is_broken = True
+
+    def shrink(self):
+        with self.dies_in(SHRINK):
+            made = self.comm.shrink()
+        self.shrinks += 1
+        self.comm.close()
+        self.comm = made
+        with self.dies_in(RETURNED):
+            rows = np.zeros(made.size, np.int64)
+            made.allgather(np.array([self.me]), rows)
+        self.members = rows.tolist()
+
+    def work(self):
+        with self.dies_in(REGION):
+            region = self.comm.create_shared_region(self.comm.size)
+        with self.dies_in(FENCE):
+            for _ in range(20):
+                region.fence()
+        with self.dies_in(COLLECTIVE):
+            for _ in range(10):
+                self.collectives()
+
+    def collectives(self):
+        """Call four collectives; data is a function of old ranks, so nothing passes by accident."""
+        comm, members = self.comm, self.members
+        call, length = calls(self.loss.caller, self.me), LENGTHS[comm.size % len(LENGTHS)]
+        own = np.arange(length) * (self.me + 1.0)
+        total = np.empty(length)
+        call.allreduce(comm, own, total, ReduceOp.SUM)
+        assert (total == np.arange(length) * sum(rank + 1.0 for rank in members)).all(), total
+        root = len(members) // 2
+        buf = own.copy()
+        call.broadcast(comm, buf, root)
+        assert (buf == np.arange(length) * (members[root] + 1.0)).all(), buf
+        counts = np.array([rank + 1 for rank in members])
+        at = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        table = np.empty(counts.sum())
+        call.allgatherv(comm, np.full(self.me + 1, float(self.me)), table, counts, at)
+        assert (table == np.repeat(np.array(members, dtype=float), counts)).all(), table
+        call.barrier(comm)
+
+
+def perform(loss):
+    """Run the job of a loss; return its problems, and the seconds it took."""
+    began = time.monotonic()
+    before = names()
+    environments = rank_environment(loss.backend, loss.size)
+    ranks = [_fork(loss, environment) for environment in environments]
+    pids = [pid for pid, _ in ranks]
+    striker = threading.Thread(target=_stop_some, args=(loss, pids))
+    striker.start()
+    outcomes = [_outcome(pid, pipe, began + DEADLINE_S) for pid, pipe in ranks]
+    striker.join()
+    spared = [rank for rank in range(loss.size) if rank not in loss.deaths]
+    problems = []
+    for rank, outcome in enumerate(outcomes):
+        if rank in loss.deaths and outcome != -signal.SIGKILL:
+            problems.append(f"rank {rank} was to die, and ended with {outcome}")
+        if rank not in loss.deaths and not (isinstance(outcome, tuple) and outcome[0] == spared):
+            problems.append(f"rank {rank} was to go on with {spared}, and ended with {outcome}")
+    left = names() - before
+    if left:
+        problems.append(f"left in /dev/shm: {left}")
+    return problems, time.monotonic() - began
+
+
+def _stop_some(loss, pids):
+    """Stop and continue ranks, which count as alive all the time."""
+    for rank, at in loss.stopped.items():
+        time.sleep(at)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pids[rank], signal.SIGSTOP)
+            time.sleep(0.3)
+            os.kill(pids[rank], signal.SIGCONT)
+
+
+def _fork(loss, environment):
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writer)
+        return pid, reader
+    try:
+        die_with_parent()
+        os.environ.update(environment, COBRE_SHM_TIMEOUT_SECS=TIMEOUT_S)
+        os.environ.update(COBRE_TCP_TIMEOUT_SECS=TIMEOUT_S)
+        kind = loss.backend.partition(":")[0].partition("-")[0]
+        try:
+            found = Rank(loss, create_communicator(kind)).go_on()
+        except BaseException:
+            found = traceback.format_exc()
+        os.write(writer, pickle.dumps(found))
+    finally:
+        os._exit(0)
+
+
+def _outcome(pid, reader, until):
+    """Return what a rank has found, the negative signal that ended it, or that it hangs."""
+    with os.fdopen(reader, "rb") as pipe:
+        if not select.select([pipe], [], [], max(0.0, until - time.monotonic()))[0]:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return "it hung"
+        found = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    return pickle.loads(found) if found else -os.WTERMSIG(status)
+
+
+def main(words):
+    """Perform losses; return how many went wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign.shrink", description=__doc__)
+    parser.add_argument("--faults", type=int, default=200, help="how many")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="the number to begin with")
+    parser.add_argument("--index", type=int, help="only this one")
+    parser.add_argument("--backend", action="append", choices=list(BACKENDS))
+    options = parser.parse_args(words)
+    warm()
+    if why_not := make_private_memory():
+        print(why_not)
+    backends = tuple(options.backend or BACKENDS)
+    numbers = range(options.first, options.first + options.faults)
+    if options.index is not None:
+        numbers = [options.index]
+    misses, slowest = 0, 0.0
+    for number in numbers:
+        loss = draw(options.seed, number, backends)
+        problems, took_s = perform(loss)
+        slowest = max(slowest, took_s)
+        if problems or options.index is not None:
+            print(number, loss, *problems, f"{took_s:.2f} s", sep="\n  ", flush=True)
+        misses += bool(problems)
+    print(f"{len(numbers)} losses, {misses} misses, the slowest took {slowest:.1f} s")
+    return misses
+
+
+def warm():
+    """Load all that a rank needs, so that a fork of this process is one at once."""
+    from tests.campaign.__main__ import warm
+
+    warm()
+
+
+if __name__ == "__main__":
+    sys.exit(min(1, main(sys.argv[1:])))

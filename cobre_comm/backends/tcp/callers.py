@@ -9,6 +9,7 @@ any more, and one that does not answer may have it, beyond a network that has fa
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -22,6 +23,13 @@ from cobre_comm.common.running_time import running_s
 # A machine that has vanished is noticed after 1 + 5 * 1 s: sooner than on the links of a job,
 # because survivors wait for nothing else.
 KEEPALIVE = {"TCP_KEEPIDLE": 1, "TCP_KEEPALIVE": 1, "TCP_KEEPINTVL": 1, "TCP_KEEPCNT": 5}
+_NO_ANSWER = (
+    errno.ETIMEDOUT,
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+    errno.EHOSTDOWN,
+    errno.ENETDOWN,
+)
 AGAIN_S = 0.01  # before another look at a port whose connection has ended
 
 
@@ -53,19 +61,22 @@ class Unreachable(Exception):
 
 def call(endpoint: Endpoint) -> Task[socket.socket]:
     """Connect to the port of a rank; raise ``Gone`` or ``Unreachable``."""
-    sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
-    try:
-        yield from connect(notices_soon(sock), endpoint.sockaddr, running_s() + CONNECT_S)
-    except ConnectionRefusedError:
-        sock.close()
-        raise Gone from None
-    except OSError:
-        sock.close()
-        raise Unreachable from None
-    except BaseException:
-        sock.close()
-        raise
-    return sock
+    until = running_s() + CONNECT_S
+    while True:
+        sock = socket.socket(endpoint.family, socket.SOCK_STREAM)
+        try:
+            yield from connect(notices_soon(sock), endpoint.sockaddr, until)
+            return sock
+        except BaseException as error:
+            sock.close()
+            if isinstance(error, ConnectionRefusedError):
+                raise Gone from None
+            if not isinstance(error, OSError):
+                raise
+            if running_s() >= until or error.errno in _NO_ANSWER:
+                raise Unreachable from None
+        # The rank has ended while it was called: the next call is refused.
+        yield from pause(AGAIN_S)
 
 
 def watch(endpoint: Endpoint) -> Task[None]:
@@ -76,10 +87,10 @@ def watch(endpoint: Endpoint) -> Task[None]:
             try:
                 while (yield from _is_open(sock)):
                     pass
-            except ConnectionResetError:
-                pass  # the port was closed, or that rank has dropped this connection alone
-            except OSError:
-                raise Unreachable from None
+            except OSError as error:
+                if error.errno in _NO_ANSWER:
+                    raise Unreachable from None
+        # The port was closed, or that rank has dropped this connection alone.
         yield from pause(AGAIN_S)
 
 

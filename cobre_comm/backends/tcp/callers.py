@@ -79,23 +79,25 @@ def call(endpoint: Endpoint) -> Task[socket.socket]:
         yield from pause(AGAIN_S)
 
 
-def watch(endpoint: Endpoint) -> Task[None]:
+def watch(endpoint: Endpoint, until: float = NEVER) -> Task[None]:
     """Stay connected to the port of a rank; raise ``Gone`` or ``Unreachable`` once it is."""
     while True:
         sock = yield from call(endpoint)
         with contextlib.closing(sock):
             try:
-                while (yield from _is_open(sock)):
+                while (yield from _is_open(sock, until)):
                     pass
             except OSError as error:
                 if error.errno in _NO_ANSWER:
                     raise Unreachable from None
+                if isinstance(error, TimeoutError):  # of the wait, which has no number
+                    return
         # The port was closed, or that rank has dropped this connection alone.
         yield from pause(AGAIN_S)
 
 
-def _is_open(sock: socket.socket) -> Task[bool]:
-    yield Wait(sock, READ, NEVER)
+def _is_open(sock: socket.socket, until: float) -> Task[bool]:
+    yield Wait(sock, READ, until)
     return bool(sock.recv(4096))  # a rank that leads too has challenged this one
 
 

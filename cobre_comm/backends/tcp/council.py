@@ -59,6 +59,7 @@ from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
+ENDING_S = 1.0  # in which the system has closed all sockets of a process that has ended
 GRACE_S = 2.0  # for the rank that knows who is missing, to say so first
 NO_CHAIR = -1
 GOES_ON, TIME_OVER, TOO_SMALL = range(3)  # how a roll begins
@@ -206,7 +207,8 @@ class TcpCouncil(Council):
         if chair in self._links:
             self._links.pop(chair).close()
         try:
-            (yield from ports.call(self._callers.endpoints[chair])).close()
+            # The system closes the sockets of a process one by one, its port maybe as the last.
+            yield from ports.watch(self._callers.endpoints[chair], running_s() + ENDING_S)
             self._unreachable.add(chair)
         except Gone:
             self._gone.add(chair)

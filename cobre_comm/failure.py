@@ -161,7 +161,9 @@ def _word(address: int, operation: int, outcome: int, *numbers: int) -> _Worded:
     if outcome >= status.FIRST_BREAKING:
         failure = _collective_failure(comm, outcome)
         lost = getattr(failure, "ranks", ())
-        they_run = all(comm.failures[r].reason in (states.LEFT, states.GAVE_UP) for r in lost)
+        they_run = outcome == status.DISAGREE or all(  # who disagrees gets the error as well
+            comm.failures[r].reason in (states.LEFT, states.GAVE_UP) for r in lost
+        )
         for rank in lost:
             failure.add_note(tell(comm, rank))
         return _Worded(failure, lost, they_run)

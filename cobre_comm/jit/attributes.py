@@ -62,7 +62,7 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]  # numba is untyped
         if is_of_one_thread and is_in_parallel_loop(self.context):
             raise TypingError(
                 f"{attribute} cannot be called inside prange, whose threads would enter it in any "
-                "order; call it before or after the loop"
+                "order; call it before or after the loop\nmore: cobre-comm explain prange"
             )
         for template in self.context._get_attribute_templates(value.borrowed):
             found = template.resolve(value.borrowed, attribute)

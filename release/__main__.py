@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import time
 
-from release import environments, files, upgrades
+from release import conda, environments, files, upgrades
 
 STEPS = {
     "build": (files.build, "sdist and wheel, twice in different folders: the same bytes"),
     "metadata": (files.check_metadata, "what PyPI and pip read of both"),
     "install": (environments.check_installs, "both, with the lowest and the newest dependencies"),
+    "conda": (conda.check_conda, "the recipe is built and tested with a channel made of wheels"),
     "quick": (environments.run_quick, "the quick loop, with the lowest and the newest numba"),
     "upgrades": (upgrades.check, "another version never runs compiled code of this one"),
 }

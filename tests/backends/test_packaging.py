@@ -34,8 +34,8 @@ def test_conda_and_pip_ask_for_the_same():
 def test_the_recipe_asks_for_the_same():
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())
     project = table["project"]
-    recipe = (ROOT / "recipe" / "meta.yaml").read_text()
-    sections = dict(re.findall(r"^  (host|run|run_constrained):\n((?:    - .*\n)+)", recipe, re.M))
+    recipe = (ROOT / "recipe" / "recipe.yaml").read_text()
+    sections = dict(re.findall(r"^  (host|run|run_constraints):\n((?:    - .*\n)+)", recipe, re.M))
     asked = {
         name: {normalised(line) for line in found.split("    - ")[1:]}
         for name, found in sections.items()
@@ -44,7 +44,7 @@ def test_the_recipe_asks_for_the_same():
     python = "python" + project["requires-python"]
     assert asked["run"] == {python, *map(normalised, project["dependencies"])}
     assert asked["host"] == {python, "pip", *map(normalised, table["build-system"]["requires"])}
-    assert asked["run_constrained"] == {*project["optional-dependencies"]["mpi"]}
+    assert asked["run_constraints"] == {*project["optional-dependencies"]["mpi"]}
     [(command, function)] = project["scripts"].items()
     assert f"- {command} = {function}\n" in recipe
     assert f"summary: {project['description']}\n" in recipe
@@ -57,7 +57,7 @@ def test_the_version_is_the_same_in_each_place():
     assert version == cobre_comm.__version__
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
-    assert f'version = "{version}"' in (ROOT / "recipe" / "meta.yaml").read_text()
+    assert f'\n  version: "{version}"\n' in (ROOT / "recipe" / "recipe.yaml").read_text()
 
 
 def test_runtime_dependencies_are_three():

@@ -22,6 +22,7 @@ FEATURES = {
     "work": "share work out (`create_work`)",
     "phases": "attribute time to phases (`phase`, `enter`)",
     "split": "split and split_local",
+    "shrink": "go on without a rank that is lost (`shrink`)",
     "topology": "tell which ranks are where (`topology`)",
     "liveness": "see by itself that the process of a rank has ended",
     "lines": "tell in the log of a rank that is late, but alive",

@@ -22,7 +22,7 @@ from cobre_kernels.machine.record import LINE_BYTES, RECORDS, WORD_BYTES
 from cobre_kernels.nodes.arrival import RANK_BITS
 from cobre_kernels.nodes.records import STAGING
 from cobre_kernels.shm import control
-from cobre_kernels.shm.control import CELL, CONTROL, RANK_BLOCK
+from cobre_kernels.shm.control import CELL, CONTROL, RANK_BLOCK, SEAT
 
 from cobre_comm import ReduceOp
 from cobre_comm.config import MAX_RANKS
@@ -110,8 +110,8 @@ def test_torn_mark_cannot_be_taken_for_another():
 
 
 def test_a_new_layout_of_shared_memory_has_a_new_mark():
-    segment = [record.size_bytes for record in (CONTROL, RANK_BLOCK, CELL, STAGING)]
-    assert (control.LAYOUT_VERSION, segment) == (6, [384, 512, 128, 128]), "raise LAYOUT_VERSION"
+    segment = [record.size_bytes for record in (CONTROL, RANK_BLOCK, CELL, STAGING, SEAT)]
+    assert (control.LAYOUT_VERSION, segment) == (7, [384, 512, 128, 128, 1152]), "raise LAYOUT_VERSION"
     journals = [record.size_bytes for record in (JOURNAL, OPERATION, PHASE, NOTED_CALL, RAISED)]
     mark = journal.JOURNAL_MAGIC.to_bytes(8, "little")
     assert (mark, journals) == (b"CBREJRN4", [10752, 64, 128, 64, 256]), "raise JOURNAL_MAGIC"

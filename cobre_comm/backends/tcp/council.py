@@ -59,6 +59,7 @@ from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
 
+SILENT_S = 8.0  # by then it is known whether a machine answers
 ENDING_S = 1.0  # in which the system has closed all sockets of a process that has ended
 GRACE_S = 2.0  # for the rank that knows who is missing, to say so first
 NO_CHAIR = -1
@@ -104,6 +105,7 @@ class TcpCouncil(Council):
         self._overdue: set[int] = set()  # chairs that have not decided in time
         self._own = Answer(0, b"")
         self._before = b""  # the roll of the call before
+        self._limit_s = config.timeout_s + SILENT_S if config.timeout_s else math.inf
         self._until = math.inf
         # As the chair.
         self._leads = False
@@ -119,8 +121,7 @@ class TcpCouncil(Council):
             link.close()
 
     def _call_roll(self, row: bytes) -> Roll:
-        timeout_s = self._config.timeout_s
-        self._until = running_s() + timeout_s if timeout_s else math.inf
+        self._until = running_s() + self._limit_s
         self._before, self._own = self._own.content, Answer(self.call, row)
         roll = None
         while roll is None:
@@ -140,7 +141,7 @@ class TcpCouncil(Council):
         missing = set(self.members).difference(rows)
         if roll[0] == TOO_SMALL:
             return Roll(rows, self._too_small(missing, len(rows)))
-        return Roll(rows, not_come(missing, self._config.timeout_s, "COBRE_TCP_TIMEOUT_SECS"))
+        return Roll(rows, not_come(missing, self._limit_s, "COBRE_TCP_TIMEOUT_SECS"))
 
     def _too_small(self, missing: set[int], count: int) -> str:
         named = ", ".join(map(str, sorted(missing)))
@@ -180,7 +181,7 @@ class TcpCouncil(Council):
         except Gone:
             self._gone.add(chair)
         except Unreachable:
-            self._unreachable.add(chair)
+            self._cannot_reach(chair)
         except (OSError, InitializationFailed, AuthenticationFailed, Refused):
             yield from self._find_out_about(chair)
 
@@ -213,7 +214,14 @@ class TcpCouncil(Council):
         except Gone:
             self._gone.add(chair)
         except Unreachable:
-            self._unreachable.add(chair)
+            self._cannot_reach(chair)
+
+    def _cannot_reach(self, rank: int) -> None:
+        """Note that the machine of a rank does not answer: no other rank there can be reached."""
+        endpoints = self._callers.endpoints
+        host = endpoints[rank].sockaddr[0]
+        self._unreachable.update(r for r in self.members if endpoints[r].sockaddr[0] == host)
+        self._unreachable.discard(self.rank)
 
     # The chair.
 
@@ -265,7 +273,7 @@ class TcpCouncil(Council):
         except Gone:
             self._gone.add(member)
         except Unreachable:
-            self._unreachable.add(member)
+            self._cannot_reach(member)
 
     def _admit(self, peer: Handshake, link: socket.socket, _: Address) -> None:
         self._links[peer.rank] = ports.notices_soon(link)

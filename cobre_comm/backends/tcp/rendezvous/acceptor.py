@@ -184,7 +184,7 @@ class Acceptor:
 class DropLog:
     """Logs dropped connections: each reason once for each host, a bounded number, a summary."""
 
-    def __init__(self, rank: int, level: int) -> None:
+    def __init__(self, rank: int, level: int = logging.WARNING) -> None:
         self._rank, self._level = rank, level
         self._logged: set[tuple[str, str]] = set()
         self._dropped = 0

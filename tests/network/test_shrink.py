@@ -1,0 +1,71 @@
+"""A network falls into parts: at most one of them goes on, and all of its ranks with it."""
+
+import numpy as np
+import pytest
+
+from cobre_comm import CollectiveFailed, InitializationFailed
+from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
+from tests.network.conftest import LAYOUTS
+from tests.network.test_struck import DEADLINE_S, LIMIT, in_long_runs, once_flowing
+
+
+def go_on(comm, caller):
+    """Work until a rank is lost, then with those that are left; return them, or the sentence."""
+    me, values = comm.rank, np.ones(5)
+    try:
+        while True:
+            comm.allreduce(values, np.empty(5))
+    except CollectiveFailed:
+        pass
+    try:
+        made = comm.shrink()
+    except InitializationFailed as error:
+        return str(error)
+    for _ in range(25):
+        four_in_a_row(made, caller)
+    members = np.zeros(made.size, np.int64)
+    made.allgather(np.array([me]), members)
+    return members.tolist()
+
+
+# Layout, the host whose cable is pulled, and the ranks that go on.
+CUTS = [
+    ("one each", 2, [0, 1]),
+    ("one each", 0, [1, 2]),
+    ("2+2", 1, [0, 1]),
+    ("2+2", 0, [0, 1]),
+    ("interleaved", 1, [0, 2]),
+    ("3+1", 0, [0, 1, 2]),
+    ("1+2+1", 0, [1, 2, 3]),
+    ("1+2+4", 2, [3, 4, 5, 6]),
+]
+
+
+@pytest.mark.parametrize(
+    ("layout", "cut", "left"), [CUTS[1], *(pytest.param(*row, marks=in_long_runs) for row in CUTS)]
+)
+def test_one_part_goes_on(hosted_pools, hosts, caller, layout, cut, left):
+    places = LAYOUTS[layout]
+    pool = hosted_pools(places)
+    pool.run(four_in_a_row, caller, timeout_s=DEADLINE_S)
+    with once_flowing(hosts[cut], 20_000, hosts[cut].unplug):
+        outcomes = pool.run_outcomes(go_on, caller, env=LIMIT, fresh=True, timeout_s=DEADLINE_S)
+    for outcome in outcomes:
+        assert outcome.ok, outcome.describe()
+        if outcome.rank in left:
+            assert outcome.value == left, outcome.value
+        else:
+            assert "the others may go on" in outcome.value, outcome.value
+
+
+@in_long_runs
+@pytest.mark.parametrize("layout", ["one each", "1+2+1"])
+def test_no_part_is_large_enough(hosted_pools, hosts, caller, layout):
+    """Every cable is pulled: no host has more than half of the ranks, nor half with rank 0."""
+    pool = hosted_pools(LAYOUTS[layout])
+    pool.run(four_in_a_row, caller, timeout_s=DEADLINE_S)
+    with once_flowing(hosts[0], 20_000, *(host.unplug for host in hosts)):
+        outcomes = pool.run_outcomes(go_on, caller, env=LIMIT, fresh=True, timeout_s=DEADLINE_S)
+    for outcome in outcomes:
+        assert outcome.ok, outcome.describe()
+        assert isinstance(outcome.value, str), outcome.value

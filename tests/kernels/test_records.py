@@ -111,7 +111,9 @@ def test_torn_mark_cannot_be_taken_for_another():
 
 def test_a_new_layout_of_shared_memory_has_a_new_mark():
     segment = [record.size_bytes for record in (CONTROL, RANK_BLOCK, CELL, STAGING, SEAT)]
-    assert (control.LAYOUT_VERSION, segment) == (7, [384, 512, 128, 128, 1152]), "raise LAYOUT_VERSION"
+    assert (control.LAYOUT_VERSION, segment) == (7, [384, 512, 128, 128, 1152]), (
+        "raise LAYOUT_VERSION"
+    )
     journals = [record.size_bytes for record in (JOURNAL, OPERATION, PHASE, NOTED_CALL, RAISED)]
     mark = journal.JOURNAL_MAGIC.to_bytes(8, "little")
     assert (mark, journals) == (b"CBREJRN4", [10752, 64, 128, 64, 256]), "raise JOURNAL_MAGIC"

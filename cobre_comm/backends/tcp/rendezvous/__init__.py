@@ -27,7 +27,7 @@ def meet(
 ) -> Iterator[Participant]:
     """Attach all ranks to rank 0; in the ``with`` block they exchange parts, and link.
 
-    After the block no rank listens, and the links stay. If the block raises, all sockets are
+    After the block no rank listens here, and the links stay. If the block raises, all sockets are
     closed, and the other ranks are told why.
 
     Parameters

@@ -17,7 +17,8 @@ found at the host of its leader. So a table has a row for each leader, not for e
 
 Of two ranks the higher one connects and the lower one accepts. Nothing is read from a connection
 before its handshake. Each connection is a task of an event loop, so a silent one delays no other.
-After the start no rank listens.
+After the start no rank listens at these ports. Each has opened another one, where survivors find it
+(``tcp/callers.py``).
 
 States of a connection at its accepting end (``acceptor.py``)
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     CommBackend = LocalBackend | ShmBackend | TcpBackend | MpiBackend
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOME_OF = {
     "AllocationFailed": "errors",

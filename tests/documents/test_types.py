@@ -39,8 +39,8 @@ DEADLINE_S = 200
 METHODS = {
     "abort", "allgather", "allgatherv", "allreduce", "backend", "barrier", "block", "broadcast",
     "close", "create_shared_region", "create_work", "enter", "exact_sum", "gatherv", "is_leader",
-    "layout", "max", "min", "phase", "phase_number", "rank", "size", "split", "split_local",
-    "stats", "stop_requested", "sum", "topology",
+    "layout", "max", "min", "phase", "phase_number", "rank", "shrink", "size", "split",
+    "split_local", "stats", "stop_requested", "sum", "topology",
 }  # fmt: skip
 OF_REGIONS = {"as_mut_slice", "as_slice", "block", "close", "fence"}
 OF_WORK = {"claim", "close", "costs", "reset"}

@@ -436,15 +436,18 @@ class KernelBackend(Communicator):
 
     def shrink(self) -> KernelBackend:
         """Return a communicator of the ranks that are left."""
+        self._begin_to_shrink()
+        return shrink(self._convene(), self._make_part)
+
+    def _begin_to_shrink(self) -> None:
+        """Break this communicator for good, for the ranks that still wait for this one."""
         self._check_open()
         if self._has_shrunk:
             raise InvalidCommunicator(
                 "this communicator has been shrunk already; use the one that shrink returned"
             )
-        council = self._convene()
         self._has_shrunk = True
-        guard.give_up_kernel.call(self._address)  # for ranks that still wait for this one
-        return shrink(council, self._make_part)
+        guard.give_up_kernel.call(self._address)
 
     def _convene(self) -> Council:
         """Return the survivors, who agree without the collectives of this communicator."""

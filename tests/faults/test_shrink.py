@@ -17,7 +17,7 @@ def losses(seed, backend, count):
 
 
 @pytest.mark.parametrize("backend", shrink.BACKENDS)
-@pytest.mark.parametrize("count", [12, slow(200)])
+@pytest.mark.parametrize("count", [5, slow(200)])
 @pytest.mark.timeout(600)
 def test_losses(backend, count):
     in_private_shm("1g", losses, 3, backend, count)
@@ -39,7 +39,7 @@ LAST_MOMENT = 1500
 
 
 @pytest.mark.parametrize("backend", ["shm", "tcp-flat", "tcp:0,0,1,1"])
-@pytest.mark.parametrize("step", [211, slow(13)])
+@pytest.mark.parametrize("step", [499, slow(13)])
 @pytest.mark.timeout(900)
 def test_each_moment(backend, step):
     in_private_shm("1g", at_each_moment, backend, 3, step)

@@ -18,14 +18,16 @@ DECIDED      reads the roll of the rank that         its next call
   another one has answered, then whether it lives, and only then who has answered: so the answer of
   a rank that has died since is in the roll.
 - *Two of each row and roll are enough.* A rank answers call c + 2 after call c + 1 was decided. By
-  then every other member has answered c + 1, so it has read all that was decided in c. (A member
-  that was late in c + 1 may not have. Then no call follows.)
+  then every other member has answered c + 1, so it has read all that was decided in c.
+- *A member that is late in c + 1* may not have. Then no call follows, and this member, still in c,
+  reads the roll of c + 1 as the others do.
 """
 
 from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Collection
 
 from cobre_kernels.machine import access
 from cobre_kernels.shm import control
@@ -77,10 +79,12 @@ class ShmCouncil(Council):
             waited_for = [r for r in self.members if not self._has_answered(r) and self._lives(r)]
             is_over = running_s() >= until
             if not waited_for or is_over:
-                self._propose(decision, control.TIME_OVER if waited_for else 0)
+                self._propose(decision, waited_for)
                 continue
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_POLL_S)
+        # One further, if the others have waited for this rank there until time was over.
+        self.call = decision >> control.DECISION_BITS
         proposer = decision & control.TIME_OVER - 1
         answered = self._roll_of(proposer)
         rows = {rank: ctypes.string_at(self._row_of(rank), len(row)) for rank in answered}
@@ -89,10 +93,12 @@ class ShmCouncil(Council):
         missing = set(self.members).difference(answered)
         return Roll(rows, not_come(missing, self._timeout_s, "COBRE_SHM_TIMEOUT_SECS"))
 
-    def _propose(self, before: int, time_over: int) -> None:
-        answered = sum(1 << rank for rank in self.members if self._has_answered(rank))
-        words = answered.to_bytes(control.roll_bytes(self.size), "little")
+    def _propose(self, before: int, waited_for: Collection[int]) -> None:
+        answered = [rank for rank in self.members if self._has_answered(rank)]
+        bits = sum(1 << rank for rank in answered)
+        words = bits.to_bytes(control.roll_bytes(self.size), "little")
         ctypes.memmove(self._roll_at(self.rank), words, len(words))
+        time_over = 0 if set(waited_for).issubset(answered) else control.TIME_OVER
         decision = self.call << control.DECISION_BITS | time_over | self.rank
         # Sequentially consistent: pairs with the load in _decision, and publishes the roll.
         call = access.Exchange(before, decision)

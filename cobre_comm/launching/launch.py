@@ -315,7 +315,7 @@ def _call_in_workers(
         workers = call_in_attempts(job, order, on_progress, restarts)
     except KeyboardInterrupt:
         raise interrupted(job.size) from None
-    return _result(job.size, workers.done, workers.lost)
+    return _result(len(workers.all), workers.done, workers.lost)
 
 
 def _result(

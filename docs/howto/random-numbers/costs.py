@@ -9,7 +9,7 @@ SEED, SCENARIOS, STAGES = 2026, 1000, 12
 
 
 @njit(cache=True)
-def cost_of(iteration, scenario):
+def cost_of(iteration: int, scenario: int) -> float:
     """Return what a scenario of a reservoir costs in a year."""
     volume, cost = 60.0, 0.0
     for stage in range(STAGES):

@@ -20,7 +20,8 @@ def scatter(comm: Communicator, table: NDArray[np.float64] | None) -> NDArray[np
 
 
 with create_communicator() as comm:
-    read = np.arange(ROWS * COLUMNS).reshape(ROWS, COLUMNS) * 1.0  # from a file, for example
+    numbers = np.arange(ROWS * COLUMNS, dtype=np.float64)
+    read = numbers.reshape(ROWS, COLUMNS)  # from a file, for example
     mine = scatter(comm, read if comm.rank == 0 else None)
     first = int(mine[0, 0]) // COLUMNS
     print(

@@ -3,13 +3,13 @@
 import numpy as np
 from numba import njit
 
-from cobre_comm import create_communicator, random
+from cobre_comm import SharedRegion, Work, create_communicator, random
 
 CONTRACTS, ROUNDS = 200, 3
 
 
 @njit(cache=True)
-def price(contract, round_):
+def price(contract: int, round_: int) -> float:
     """Return a mean over paths; how many there are depends on the contract."""
     size = random.normal(random.stream(7, contract), 0)
     paths = int(20_000 * np.exp(1.5 * size)) + 1
@@ -20,7 +20,7 @@ def price(contract, round_):
 
 
 @njit(cache=True)
-def price_claimed(work, prices, round_):
+def price_claimed(work: Work, prices: SharedRegion, round_: int) -> None:
     """Price what this rank gets."""
     contract = work.claim()
     while contract >= 0:

@@ -774,7 +774,7 @@ class Communicator(Closing, SharedMemoryProvider):
         """
 
     def shrink(self) -> Communicator:
-        """Make a communicator of the ranks that are left after one was lost. Python only.
+        """Make a communicator of the ranks left after a loss; collective of these. Python only.
 
         All survivors call this, each once it has :class:`CollectiveFailed`; a rank that has not
         failed yet may call it too. The new communicator is of the same backend, and has the

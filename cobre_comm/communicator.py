@@ -53,8 +53,8 @@ class SharedMemoryProvider(abc.ABC):
     def is_leader(self) -> bool:
         """Whether this rank may populate a whole region.
 
-        True on the first rank of each node where regions are shared. Where they are heap copies it
-        is true on every rank, because each populates its own.
+        It is true on the first rank of each node. Where every rank has a heap copy instead of a
+        shared region, it is true on every rank, because each has to populate its own copy.
 
         Examples
         --------
@@ -69,10 +69,10 @@ class SharedMemoryProvider(abc.ABC):
     ) -> SharedRegion:
         """Create an array of zeros that the ranks of this node share; collective.
 
-        It is also the best place to receive into. Let all ranks pass the same part of a region
-        (:meth:`SharedRegion.block`) to a collective of ``shm``, or of ``mpi`` within one node.
-        Then each byte is written once instead of once for each rank. A rank whose send is its own
-        block there copies nothing.
+        A region is also the best place to receive into. If all ranks of a node pass the same part
+        of a region (:meth:`SharedRegion.block`) as the output of a collective, each byte is
+        written once for the node instead of once for each rank. On one node, a rank whose send is
+        its own block of that output copies nothing.
 
         Parameters
         ----------
@@ -82,25 +82,26 @@ class SharedMemoryProvider(abc.ABC):
         dtype : dtype
             Any fixed-size dtype without Python objects; the same on all ranks.
         placement : str
-            On which NUMA nodes its pages are, where a machine has several; the same on all ranks.
-            ``"owner"``: each share of the first axis on that of its rank; the shares are those of
-            :meth:`Communicator.block` among the ranks of a node. ``"leader"``: all on the leader's,
-            for data that it alone uses. ``"interleave"``: on all of them in turn, for data that all
-            ranks read everywhere; so is every region with ``COBRE_SHM_NUMA_INTERLEAVE=1``.
+            On which NUMA nodes the pages are, if a machine has several; the same on all ranks.
+            With ``"owner"``, each rank has the pages of its share of the first axis on its own NUMA
+            node; the shares are those of :meth:`Communicator.block` among the ranks of a node. With
+            ``"leader"``, all pages are on the leader's, for data that it alone uses. With
+            ``"interleave"``, pages are on all NUMA nodes in turn, for data that all ranks read
+            everywhere; ``COBRE_SHM_NUMA_INTERLEAVE=1`` does so for every region.
 
         Returns
         -------
         SharedRegion
-            Whose views have that shape, ``(shape,)`` for an int; zeros on every rank.
+            Its views have that shape, ``(shape,)`` for an int, and begin with zeros on every rank.
 
         Raises
         ------
         TypeError, ValueError
             For a ``shape``, ``dtype`` or ``placement`` that cannot be used.
         AllocationFailed
-            On all ranks alike, if one of them cannot have the memory; it says which rank, and why.
-            The communicator stays usable. Pages are reserved beforehand, so a region never ends
-            in a bus error later.
+            On all ranks alike, if one of them cannot have the memory; the error says which rank,
+            and why. The communicator stays usable. Pages are reserved beforehand, so that no rank
+            ends with a bus error later.
         CollectiveFailed
             If a rank is lost or late, or ranks disagree.
         InvalidCommunicator
@@ -145,11 +146,11 @@ class Communicator(Closing, SharedMemoryProvider):
     """A fixed group of ranks and the collectives among them.
 
     Every rank calls the same collectives in the same order. Arrays are C-contiguous NumPy arrays
-    of any shape. Argument errors that one rank can see alone are raised before it
-    communicates, and leave its communicator usable. The other ranks learn of a disagreement or of
-    a lost peer as soon as that happens. After an error in a collective the output buffers
-    are unspecified and the communicator is broken: every later collective on it raises
-    :class:`~cobre_comm.InvalidCommunicator` naming the first cause.
+    of any shape. If a rank can see by itself that an argument is wrong, it raises before it
+    communicates, and its communicator stays usable. If ranks disagree, or one is lost, all others
+    learn of it as soon as that happens. After such an error in a collective the contents of the
+    output buffers are unspecified, and the communicator is broken: every later collective on it
+    raises :class:`~cobre_comm.InvalidCommunicator`, which names the first cause.
 
     On a closed communicator every collective raises :class:`~cobre_comm.InvalidCommunicator`, and
     so do ``create_shared_region``, ``split``, ``split_local``, ``block``, ``layout``, ``stats``,
@@ -157,22 +158,24 @@ class Communicator(Closing, SharedMemoryProvider):
 
     ``rank``, ``size``, ``is_leader``, ``block``, ``layout``, ``enter`` and the collectives work
     inside ``@njit`` code too, on the same object, with the same checks and the same exceptions.
-    Pass it as an argument: numba does not cache a function that takes it from a global or a
-    closure. A tuple, ``jitclass``, ``structref`` or ``typed.List`` keeps the communicator alive.
+    Pass the communicator as an argument, because numba does not cache a function that takes it from
+    a global or a closure. A tuple, ``jitclass``, ``structref`` or ``typed.List`` that holds the
+    communicator keeps it alive.
 
     Notes
     -----
-    One thread at a time: a second one that enters a collective gets ``InvalidCommunicator``.
-    A process forked after the communicator was made must make its own.
+    One thread at a time may use a communicator; a second one that enters a collective gets
+    ``InvalidCommunicator``. A process that is forked after the communicator was made must make one
+    of its own.
 
-    In a ``prange`` a collective does not compile. numba drops errors of the threads of a
-    ``prange``, so a refused call hidden in a function breaks the communicator instead: the other
-    ranks learn of it, and the next call raises.
+    In a ``prange`` a collective does not compile. If another function hides the call, it is refused
+    while it runs. numba drops errors of the threads of a ``prange``, so such a call breaks the
+    communicator instead: the other ranks learn of it, and the next call raises.
 
-    In ``@njit`` code ``except Exception`` catches all errors; numba compiles no other. When an
-    exception leaves a compiled function, numba forgets counts on what the function held. A
-    communicator among that is not closed by garbage collection, but by ``close``, by the end of a
-    ``with`` block, or at exit.
+    In ``@njit`` code ``except Exception`` catches all errors, and numba compiles no other clause.
+    When an exception leaves a compiled function, numba forgets to give back the references that
+    the function held. A communicator among them is not closed by garbage collection any more, but
+    still by ``close``, by the end of a ``with`` block, and at exit.
 
     Examples
     --------
@@ -192,7 +195,7 @@ class Communicator(Closing, SharedMemoryProvider):
     @property
     @abc.abstractmethod
     def rank(self) -> int:
-        """This rank, ``0 <= rank < size``; constant.
+        """Number of this rank, ``0 <= rank < size``; constant.
 
         Examples
         --------
@@ -229,20 +232,21 @@ class Communicator(Closing, SharedMemoryProvider):
     def allgatherv(self, send: Array, recv: Array, counts: Counts, displs: Counts) -> None:
         """Gather blocks of different lengths from all ranks, on all ranks.
 
-        Afterwards ``recv[displs[r]:displs[r] + counts[r]]`` holds rank r's ``send`` for every r;
-        elements outside the blocks are untouched. No rank returns before all have contributed.
+        Afterwards ``recv[displs[r]:displs[r] + counts[r]]`` holds the ``send`` of rank r, for every
+        r, and elements outside the blocks are untouched. No rank returns before all have
+        contributed.
 
         Parameters
         ----------
         send : ndarray
             This rank's ``counts[rank]`` elements, of any fixed-size dtype without Python objects.
-            May be exactly its own block of ``recv``; then it is not copied. Any other overlap of
-            the two is an error.
+            It may be exactly this rank's own block of ``recv``, and is not copied then. Any other
+            overlap of the two is an error.
         recv : ndarray
             Writable, same dtype as ``send``.
         counts, displs : sequence of int, or int64 array
-            Length and displacement of each rank's block in elements; the same on all ranks.
-            Blocks lie inside ``recv`` and do not overlap; a count may be zero.
+            Length and displacement of each rank's block, in elements; the same on all ranks. The
+            blocks lie inside ``recv`` and do not overlap. A count may be zero.
 
         Raises
         ------
@@ -257,8 +261,8 @@ class Communicator(Closing, SharedMemoryProvider):
 
         Examples
         --------
-        Two elements of rank 0, at the end of ``recv``; of more ranks, a count and a displacement
-        for each:
+        Rank 0 gives two elements, which go to the end of ``recv``. With more ranks there is a count
+        and a displacement for each:
 
         >>> from cobre_comm import LocalBackend
         >>> comm = LocalBackend()
@@ -279,10 +283,10 @@ class Communicator(Closing, SharedMemoryProvider):
     ) -> None:
         """Gather blocks of different lengths from all ranks, on the root.
 
-        Afterwards the root's ``recv[displs[r]:displs[r] + counts[r]]`` holds rank r's ``send`` for
-        every r; elements outside the blocks are untouched. Other ranks may return earlier. The
-        first ``gatherv`` of a process loads kernels, which are compiled once for a machine and a
-        version.
+        Afterwards ``recv[displs[r]:displs[r] + counts[r]]`` of the root holds the ``send`` of rank
+        r, for every r, and elements outside the blocks are untouched. Other ranks may return
+        earlier. The first ``gatherv`` of a process loads its kernels, which are compiled once for a
+        machine and a version.
 
         Parameters
         ----------
@@ -290,8 +294,8 @@ class Communicator(Closing, SharedMemoryProvider):
             This rank's elements, of any fixed-size dtype without Python objects; the root expects
             ``counts[rank]`` of them. On the root it may be exactly its own block of ``recv``.
         recv : ndarray or None
-            On the root writable, same dtype as ``send``. Other ranks pass None, or any array: it
-            is not read. Likewise ``counts`` and ``displs``.
+            On the root, writable and of the same dtype as ``send``. Other ranks pass None, or any
+            array, which is not read. The same holds for ``counts`` and ``displs``.
         counts, displs : sequence of int, int64 array or None
             On the root as for :meth:`allgatherv`.
         root : int
@@ -307,8 +311,8 @@ class Communicator(Closing, SharedMemoryProvider):
             On the root, if ``send``, ``counts`` or ``displs`` have another length, or a block is
             outside.
         CollectiveFailed
-            If a rank is lost or late, or ranks disagree: also on all ranks, if one sends another
-            number of elements than the root's ``counts`` say.
+            If a rank is lost or late, or ranks disagree. All ranks raise it too if one of them
+            sends another number of elements than the root's ``counts`` say.
         InvalidCommunicator
             If the communicator cannot be used any more.
 
@@ -326,8 +330,8 @@ class Communicator(Closing, SharedMemoryProvider):
     def allreduce(self, send: Array, recv: Array, op: ReduceOp = ReduceOp.SUM) -> None:
         """Reduce element by element over all ranks, on all ranks.
 
-        ``recv[i] = op(send_0[i], ..., send_{R-1}[i])``, folded in rank order, with the same bits
-        on all ranks, for every backend, message size and order of arrival.
+        ``recv[i] = op(send_0[i], ..., send_{R-1}[i])``, folded in rank order. So the result has the
+        same bits on all ranks, for every backend, message size and order of arrival.
 
         Parameters
         ----------
@@ -336,8 +340,8 @@ class Communicator(Closing, SharedMemoryProvider):
             not every one has every ``op``) and the same number of elements, at least one. They may
             be the same array, but not overlap otherwise.
         op : ReduceOp
-            Others than SUM, MIN and MAX load a kernel when a process first needs it, which is
-            compiled once for a machine and a version.
+            For an operation other than SUM, MIN and MAX, a process loads a kernel when it first
+            needs it. The kernel is compiled once for a machine and a version.
 
         Raises
         ------
@@ -367,8 +371,8 @@ class Communicator(Closing, SharedMemoryProvider):
         Parameters
         ----------
         buf : ndarray
-            The same byte length on all ranks; any fixed-size dtype without Python objects.
-            Unchanged on the root, where alone it may be read-only.
+            Of the same length in bytes on all ranks, and of any fixed-size dtype without Python
+            objects. It is read on the root, where it may be read-only, and written on all others.
         root : int
             The rank whose data it is.
 
@@ -420,8 +424,8 @@ class Communicator(Closing, SharedMemoryProvider):
     def sum(self, x: Int | Float) -> int | float:
         """Return the sum of one number of each rank, on all ranks; collective.
 
-        An ``allreduce`` of one element: added in rank order, the same bits on all ranks and on
-        every backend.
+        It is an ``allreduce`` of one element. The numbers are added in rank order, so the sum has
+        the same bits on all ranks and on every backend.
 
         Parameters
         ----------
@@ -556,7 +560,7 @@ class Communicator(Closing, SharedMemoryProvider):
         """Return this rank's share of items 0 to n - 1: the first, and the one after the last.
 
         Shares are contiguous, in the order of ranks, and as equal as can be: the first
-        ``n % size`` ranks have one item more. Not a collective: each rank asks for itself.
+        ``n % size`` ranks have one item more. This is no collective, so one rank may call it alone.
 
         Parameters
         ----------
@@ -644,9 +648,9 @@ class Communicator(Closing, SharedMemoryProvider):
     def exact_sum(self, values: Array) -> float:
         """Return the exact sum of every element on every rank, rounded once; collective.
 
-        The same bits for any number of ranks, any split of the values over them and any order;
-        ties are rounded to even. Between the first value and the result nothing is rounded, and
-        nothing overflows: ``1e308 + 1e308 - 1e308`` is ``1e308``.
+        The result has the same bits for any number of ranks, any split of the values over them and
+        any order. Ties are rounded to even. Between the first value and the result nothing is
+        rounded, and nothing overflows, so ``1e308 + 1e308 - 1e308`` is ``1e308``.
 
         Parameters
         ----------
@@ -687,10 +691,10 @@ class Communicator(Closing, SharedMemoryProvider):
     def stop_requested(self) -> bool:
         """Tell whether a rank has been asked to stop; all ranks say the same.
 
-        Signals ask if the program has chosen them: by ``COBRE_COMM_GRACEFUL=SIGTERM,SIGUSR1``, or
+        A signal asks for a stop if ``COBRE_COMM_GRACEFUL=SIGTERM,SIGUSR1`` names it, or
         ``create_communicator(graceful=...)``. The request travels with the next collective that
-        the rank begins. From the end of that collective on, this is true on every rank, for good.
-        A ``fence`` carries no request.
+        the rank begins, and from the end of that collective on, all ranks get True, for good. A
+        ``fence`` carries no request.
 
         Returns
         -------
@@ -723,16 +727,16 @@ class Communicator(Closing, SharedMemoryProvider):
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """Make a communicator of the ranks that give the same color; collective. Python only.
 
-        Its ranks are ordered by ``key``, and by their rank here where keys are equal. It is
-        independent: either of the two may be closed first, it may be split again, and it has
-        statistics and regions of its own. Which of its ranks share memory is found anew. Its
-        errors name ranks by their numbers in it.
+        Its ranks are ordered by ``key``, and ranks with equal keys by their rank here. The new
+        communicator is independent of this one: either of the two may be closed first, it may be
+        split again, and it has statistics and regions of its own. Its ranks find out anew which of
+        them share memory. Its errors name ranks by their numbers in it.
 
         Parameters
         ----------
         color : int or None
-            Any number of 64 bits, also a negative one or one of NumPy; no bool. None: this rank
-            gets no communicator, but takes part in the split.
+            Any number of 64 bits, negative ones and NumPy's included, but no bool. A rank that
+            passes None takes part in the split, and gets no communicator.
         key : int
             Any number of 64 bits, which orders the ranks of a color.
 
@@ -758,7 +762,7 @@ class Communicator(Closing, SharedMemoryProvider):
 
         Examples
         --------
-        Ranks in pairs; of more than one rank, ``pair.size`` is 2:
+        Make pairs of ranks. With an even number of ranks, ``pair.size`` is 2:
 
         >>> from cobre_comm import LocalBackend
         >>> with LocalBackend() as comm:
@@ -766,7 +770,7 @@ class Communicator(Closing, SharedMemoryProvider):
         >>> pair.rank, pair.size
         (0, 1)
 
-        The other way round, and rank 0 without a communicator:
+        Reverse the order of ranks, and leave rank 0 without a communicator:
 
         >>> comm = LocalBackend()
         >>> print(comm.split(None if comm.rank == 0 else 0, key=-comm.rank))
@@ -836,9 +840,9 @@ class Communicator(Closing, SharedMemoryProvider):
     def create_work(self, n: int) -> Work:
         """Share items 0 to n - 1 out, one by one, to whichever rank asks; collective. Python only.
 
-        For items that take different times: with equal shares, ranks wait for the one that has got
-        the longest. The ranks of a node have a count in shared memory in common, so a claim waits
-        for nobody. Between nodes items are divided beforehand, in blocks.
+        This is for items that take different times, where equal shares make all ranks wait for the
+        one that has got the longest items. The ranks of a node count in shared memory, so a claim
+        waits for no other rank. Between nodes, items are divided beforehand, in blocks.
 
         Parameters
         ----------
@@ -848,7 +852,7 @@ class Communicator(Closing, SharedMemoryProvider):
         Returns
         -------
         Work
-            Whose ``claim`` works in ``@njit`` code too.
+            Its ``claim`` works in ``@njit`` code too.
 
         Raises
         ------
@@ -883,12 +887,13 @@ class Communicator(Closing, SharedMemoryProvider):
     def phase(self, name: str) -> Phase:
         """Return a context manager that attributes the time of a ``with`` block to a phase.
 
-        Not a collective: each rank has phases of its own, and statistics over ranks go by their
-        names. Phases nest: inside another ``with`` block the inner phase gets the time, and its end
-        resumes the outer one, also by an exception. In ``@njit`` code :meth:`enter` does the same.
+        This is no collective: each rank has phases of its own, and statistics over ranks go by
+        their names. Phases nest: in a block within a block the inner phase gets the time, and the
+        outer one goes on at its end, even after an exception. In ``@njit`` code :meth:`enter` does
+        the same.
 
-        Statistics, trace and ``cobre-comm status`` tell the seconds of computing, waiting and
-        transferring in each phase. Time in collectives of another communicator is computing here.
+        Statistics, traces and ``cobre-comm status`` show the seconds of computing, waiting and
+        transferring in each phase. Time in collectives of another communicator counts as computing.
 
         Parameters
         ----------
@@ -952,14 +957,14 @@ class Communicator(Closing, SharedMemoryProvider):
         return 0  # of a backend that counts no phases
 
     def enter(self, number: int) -> int:
-        """Enter a phase, and return the number of the one before, to which to go back.
+        """Enter a phase, and return the number of the one before, so that you can go back to it.
 
-        Not a collective. In ``@njit`` code it takes some 20 ns.
+        This is no collective. In ``@njit`` code it takes some 20 ns.
 
         Parameters
         ----------
         number : int
-            From :meth:`phase_number`, or 0: outside all phases.
+            From :meth:`phase_number`, or 0, which is outside all phases.
 
         Returns
         -------
@@ -998,7 +1003,8 @@ class Communicator(Closing, SharedMemoryProvider):
     def topology(self) -> Topology:
         """Return which ranks are on which node and CPUs, and what has started them. Python only.
 
-        Not a collective: ranks have told each other the names of their hosts when they met.
+        This is no collective, because ranks have told each other the names of their hosts when
+        they met.
 
         Returns
         -------
@@ -1011,7 +1017,7 @@ class Communicator(Closing, SharedMemoryProvider):
         InvalidCommunicator
             If the communicator is closed.
         NotImplementedError
-            Of a backend of another distribution that does not tell.
+            If the backend is of another distribution, and does not tell.
 
         Examples
         --------
@@ -1024,20 +1030,20 @@ class Communicator(Closing, SharedMemoryProvider):
     def abort(self, code: int) -> NoReturn:
         """End all ranks of the job, this one included; never returns. Python only.
 
-        For an error after which no rank can go on. Nothing is cleaned up: no ``finally``, no
-        ``with`` block and no exit handler of the program runs.
+        Call it after an error with which no rank can go on. Nothing is cleaned up: no ``finally``,
+        no ``with`` block and no exit handler of the program runs.
 
-        A rank that waits for this one, or is in a collective later, ends with the same code. One
+        A rank that waits for this one, or calls a collective later, ends with the same code. A rank
         that computes is ended by the launcher: ``cobre-comm run``, ``launch``, ``mpiexec`` or
         ``torchrun``. Under ``srun`` without ``--kill-on-bad-exit``, or without a launcher, it ends
         at its next collective. Over ``mpi`` this is MPI_Abort. The one rank of ``launch(fn, 1)`` is
-        the calling program itself.
+        the calling program itself, so that ends.
 
         Parameters
         ----------
         code : int
-            Exit code of this process, and of the job where the launcher can: 1 to 255. ``launch``
-            raises a ``WorkerError`` with it.
+            Exit code of this process, from 1 to 255, and also of the job if the launcher can pass
+            it on. ``launch`` raises a ``WorkerError`` with it.
 
         Raises
         ------
@@ -1069,9 +1075,9 @@ class Communicator(Closing, SharedMemoryProvider):
     def stats(self) -> Stats:
         """Return calls, bytes and seconds of this rank by operation, and the ranks it waited for.
 
-        Not a collective: each rank has its own numbers, also of a broken communicator. They are
-        always kept, in ``@njit`` code too. (Over ``local``, a collective that compiles to a copy or
-        to nothing is not counted.)
+        This is no collective: each rank has its own numbers, even if the communicator is broken.
+        They are always kept, in ``@njit`` code too. (Over ``local``, a collective that compiles to
+        a copy or to nothing is not counted.)
 
         Returns
         -------
@@ -1096,7 +1102,7 @@ class Communicator(Closing, SharedMemoryProvider):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Leave the communicator; idempotent. Ranks that wait for this one learn that it has left.
+        """Leave the communicator; idempotent. Ranks that wait for this rank learn of it.
 
         Raises
         ------

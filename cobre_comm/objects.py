@@ -1,11 +1,11 @@
 """Collectives of small Python objects: configuration, summaries, lists of names.
 
-Objects travel as pickles of protocol 5 with their buffers out of band. So the bytes of an array
-inside an object are not copied into the pickle. Python only. Numbers and arrays travel faster by
-the methods of the communicator itself.
+Objects travel as pickles of protocol 5 with their buffers out of band, so the bytes of an array
+inside an object are not copied into the pickle. These functions work in Python only, and numbers
+and arrays travel faster by the methods of the communicator itself.
 
-Unpickling runs code that the sender chose. Over sockets, the functions here are refused unless the
-ranks have proven that they know the secret of the job.
+Unpickling runs code that the sender has chosen. So over sockets the functions are refused, unless
+the ranks have proven that they know the secret of the job.
 
 Examples
 --------

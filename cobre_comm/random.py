@@ -26,8 +26,9 @@ A function that draws an inflow for each stage:
 Notes
 -----
 Philox4x32-10 of J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11,
-doi:10.1145/2063384.2063405. ``numpy.random.Philox`` is Philox4x64-10, with words twice as wide. It
-gives other numbers. Not for secrets: who sees numbers can find the key.
+doi:10.1145/2063384.2063405. ``numpy.random.Philox`` is Philox4x64-10, whose words are twice as
+wide, so it gives other numbers. Do not use these numbers as secrets, because whoever sees some of
+them can find the key.
 """
 
 from __future__ import annotations
@@ -83,14 +84,14 @@ def stream(seed: Int, *names: Int) -> Key:
     Parameters
     ----------
     seed, *names : int
-        Of 64 bits with a sign, as many as there are, such as iteration, scenario and stage. Their
-        order counts, and their number: ``stream(1)`` is not ``stream(1, 0)``.
+        As many names as it takes, such as iteration, scenario and stage, of 64 bits with a sign.
+        Their order counts, and so does how many there are: ``stream(1)`` is another key than
+        ``stream(1, 0)``.
 
     Returns
     -------
     Key
-        Of 128 bits. That two lists of names have the same one is an accident of probability
-        2**-128.
+        It has 128 bits, so two lists of names have the same key with a probability of 2**-128.
 
     Raises
     ------
@@ -124,8 +125,9 @@ def uniform(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     key : Key
         From :func:`stream`.
     i : int or int64 array
-        Which number; an array of any shape for that many. The numbers of a key are independent of
-        one another, and of those that :func:`normal` and :func:`integers` make of the same ``i``.
+        Which number of the key, or an array of any shape for as many numbers. The numbers of a key
+        are independent of one another, and of those that :func:`normal` and :func:`integers` make
+        of the same ``i``.
 
     Returns
     -------
@@ -157,8 +159,8 @@ def normal(key: Key, i: Indices) -> NDArray[np.float64]: ...
 def normal(key: Key, i: Int | Indices) -> float | NDArray[np.float64]:
     """Return number ``i`` of the normal distribution with mean 0 and standard deviation 1.
 
-    The quantile of a uniform number (AS 241 of M. J. Wichura, 1988), with a relative error of
-    about 1e-16. The largest number that can come is 8.2.
+    It is the quantile of a uniform number (AS 241 of M. J. Wichura, 1988), with a relative error of
+    about 1e-16. No number is larger than 8.2.
 
     Parameters
     ----------

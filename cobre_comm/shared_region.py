@@ -42,15 +42,15 @@ class RegionOwner(Protocol):
 class SharedRegion(Closing):
     """One array shared by the ranks of a node.
 
-    Populate it on the leader (:meth:`as_mut_slice`) or each rank its part (:meth:`block`), call
-    :meth:`fence` on all ranks, then read (:meth:`as_slice`). ``count``, ``nbytes``, ``shape``,
-    ``as_slice``, ``block`` and ``fence`` also work in ``@njit`` code. Views stay valid as long as
-    they are referenced, also after :meth:`close`.
+    The leader populates the whole array (:meth:`as_mut_slice`), or each rank a part of it
+    (:meth:`block`). Then all ranks call :meth:`fence`, and read it (:meth:`as_slice`). ``count``,
+    ``nbytes``, ``shape``, ``as_slice``, ``block`` and ``fence`` also work in ``@njit`` code. Views
+    stay valid as long as they are referenced, even after :meth:`close`.
 
     Attributes
     ----------
     shape : tuple of int
-        Length along each axis; of an array made by its number of elements, that number alone.
+        Length along each axis. If the region was made by its number of elements, it has one axis.
     count : int
         Number of elements.
     dtype : numpy.dtype
@@ -70,7 +70,7 @@ class SharedRegion(Closing):
     >>> region.count, region.nbytes
     (4, 32)
 
-    A table, of which a rank writes rows:
+    A table, whose rows a rank writes:
 
     >>> with comm.create_shared_region((2, 3)) as table:
     ...     table.block(1, 2)[:] = 5
@@ -132,7 +132,7 @@ class SharedRegion(Closing):
         Returns
         -------
         ndarray
-            Of the region's shape and dtype; on followers without elements along the first axis.
+            Of the region's shape and dtype. On followers the first axis has length 0.
 
         Raises
         ------
@@ -155,7 +155,8 @@ class SharedRegion(Closing):
     def block(self, start: int, stop: int) -> NDArray[Any]:
         """Return a writable view of a part along the first axis, on any rank.
 
-        For distributed population: each rank writes its own block, then all call :meth:`fence`.
+        This is how ranks populate a region together: each writes its own block, then all call
+        :meth:`fence`.
 
         Parameters
         ----------
@@ -192,7 +193,8 @@ class SharedRegion(Closing):
     def fence(self) -> None:
         """Make writes of the node's ranks before it visible to all of them after it; collective.
 
-        All ranks of the node call it.
+        All ranks of the node call it, between writing and reading, and once more before they write
+        to what others may still read.
 
         Raises
         ------

@@ -60,10 +60,10 @@ class WorkOwner(Protocol):
 class Work(Closing):
     """Items 0 to n - 1, which ranks claim one by one; made by ``create_work``.
 
-    On one node any rank gets any item. Between nodes the items are divided into blocks: in
-    proportion to the ranks of each node, or to costs that :meth:`reset` is given. Who gets an item
-    changes from run to run. So write results by item, and read them after a collective: then they
-    are those of equal shares.
+    On one node any rank may get any item. Between nodes the items are divided into blocks, in
+    proportion to the ranks of each node, or so that the costs that are passed to :meth:`reset` are.
+    Which rank gets an item changes from run to run. So let each item write to its own place, and
+    read the results after a collective; then they have the same bits as with equal shares.
 
     No item is claimed twice in a round. Several threads of a rank may claim at once, but none while
     another one resets. :meth:`claim`, ``count``, ``first`` and ``last`` work in ``@njit`` code too.
@@ -112,7 +112,7 @@ class Work(Closing):
     def claim(self) -> int:
         """Return the next item that no rank has claimed; -1 when this node has none left.
 
-        Waits for no rank, and takes some 20 to 40 ns in ``@njit`` code.
+        It waits for no other rank, and takes some 20 to 40 ns in ``@njit`` code.
 
         Raises
         ------
@@ -148,8 +148,8 @@ class Work(Closing):
         Parameters
         ----------
         order : sequence of int, optional
-            A permutation of all items, the same on all ranks: each node hands its items out in this
-            order. Those that take longest should come first. By default they ascend.
+            A permutation of all items, the same on all ranks. Each node hands its items out in this
+            order, so those that take longest should come first. By default they ascend.
         costs : sequence of float, optional
             What each item is expected to cost, in any unit, the same on all ranks; at least 0. Each
             node gets a block of items whose costs are in proportion to its ranks. By default, and
@@ -228,13 +228,13 @@ class Work(Closing):
     def costs(self) -> NDArray[np.float64]:
         """Return how many seconds each item has taken in this round, on all ranks; collective.
 
-        They are counted from the claim of an item to the next claim of the same rank, of any of
-        its threads; or to this call, if the rank has claimed nothing since.
+        The time of an item lasts from its claim to the next claim of the same rank, by any of its
+        threads, or to this call if the rank has claimed nothing since.
 
         Returns
         -------
         ndarray of float64, shape (count,)
-            Seconds by item, the same bits on all ranks; 0 for an item that nobody has claimed.
+            Seconds of each item, the same bits on all ranks; 0 for one that no rank has claimed.
 
         Raises
         ------

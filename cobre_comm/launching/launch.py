@@ -153,35 +153,38 @@ def launch(
     Parameters
     ----------
     fn : callable
-        A function that a new process can import: defined in a module or script. Where cloudpickle
-        is installed, also one of a notebook, a lambda, or a function within a function. The call
-        of ``launch`` in a script belongs under ``if __name__ == "__main__":``, for workers import
-        the script.
+        A function that a new process can import, because a module or script defines it. If
+        cloudpickle is installed, it may also be one of a notebook, a lambda, or a function within a
+        function. In a script, call ``launch`` under ``if __name__ == "__main__":``, because the
+        workers import the script.
     size : int
         Number of ranks. One rank runs in this process, several in processes of their own.
     backend : str or BackendKind
-        ``auto`` is ``local`` for one rank; for several ``shm``, or ``tcp`` if
-        ``COBRE_TCP_COORDINATOR`` is set. With an executor it is ``tcp``, and no other is allowed.
+        ``auto`` takes ``local`` for one rank. For several it takes ``shm``, or ``tcp`` if
+        ``COBRE_TCP_COORDINATOR`` is set. With an executor it takes ``tcp``, and no other is
+        allowed.
     args : tuple
         Further arguments; they and the values that ``fn`` returns are pickled.
     timeout : float, optional
-        Longest wait for a live rank in one collective, in seconds, 0 for none; not a limit for
-        the job.
+        Longest wait for a live rank in one collective, in seconds; 0 means no limit. The job as a
+        whole may take longer.
     on_progress : callable, optional
-        Called in this process with (rank, payload) for each :func:`report_progress`, in order per
-        rank. If it raises, the job ends and the exception propagates.
+        Called in this process with (rank, payload) for each :func:`report_progress`. Reports of one
+        rank come in their order. If it raises, the job ends and the exception propagates.
     executor : dask.distributed.Client or concurrent.futures.Executor, optional
         Where the ranks run: one in each of ``size`` workers, on one machine or several. Workers
-        must be processes, and free at the same time. Ranks meet over ``tcp`` and share memory where
-        they can; the workers take other tasks afterwards. The executor sends ``fn`` in its own way.
+        must be processes, and free at the same time. The ranks meet over ``tcp``, and share memory
+        where they can. Afterwards the workers take other tasks. The executor sends ``fn`` in its
+        own way.
     max_restarts : int
-        How often all ranks are started again after one of them has failed. ``fn`` goes on from its
-        checkpoint; the variable ``COBRE_RESTART`` is 0 in the first attempt, then 1, 2, ... Each
-        restart is a WARNING of the logger ``cobre_comm``. A rank in this process is not started
-        again.
+        How often all ranks are started again after one of them has failed, so that ``fn`` goes on
+        from its checkpoint. The variable ``COBRE_RESTART`` is 0 in the first attempt, then 1, 2 ...
+        Each restart is a WARNING of the logger ``cobre_comm``. A rank in this process is not
+        started again.
     min_ranks : int, optional
-        With ``max_restarts``: leave out ranks that SIGKILL has ended, as when memory is short, as
-        long as so many are left. By default all ranks are started again.
+        With ``max_restarts``, ranks that SIGKILL has ended are left out as long as so many are
+        left, because the kernel sends that signal if memory is short. By default all ranks are
+        started again.
     survive : bool
         Whether the others go on once a rank is lost, which has ended by a signal, or has raised an
         exception that does not follow from the loss of another one. They get CollectiveFailed, and

@@ -69,6 +69,7 @@ test-all: $(VENV)/.test  ## every three of them together, every planted fault, l
 
 campaign: $(VENV)/.test  ## thousands of faults in real jobs, in about an hour: docs/faults.md
 	$(BIN)/python -m tests.campaign --faults $(FAULTS) --seed $(SEED) --page docs/faults.md
+	$(BIN)/python -m tests.campaign.shrink --faults 2000 --seed $(SEED)
 
 wild: $(VENV)/.test  ## hundreds of odd cases of the SDDP example, judged beside HiGHS, in some ten minutes
 	$(BIN)/python -m tests.wild --cases $(CASES) --json build/wild.json

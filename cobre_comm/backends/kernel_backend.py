@@ -138,7 +138,7 @@ class KernelBackend(Communicator):
     __slots__ = (
         "__weakref__", "__words", "_address", "_comm", "_config", "_give_back", "_handled",
         "_has_shrunk", "_journals", "_late_lines", "_membership", "_name", "_nodes", "_phases",
-        "_rank", "_regions", "_sends", "_shut", "_size", "_trace",
+        "_rank", "_regions", "_sends", "_shut", "_size", "_stop_signals", "_trace",
     )  # fmt: skip
     _config: Config | None
 
@@ -160,6 +160,7 @@ class KernelBackend(Communicator):
         self._regions = itertools.count()
         self._phases: dict[str, int] = {}
         self._has_shrunk = False
+        self._stop_signals: tuple[int, ...] = ()
         self._give_back: Callable[[], None] = lambda: None
         self._sends = np.zeros(size, dtype=np.int64)
         comm.sends = self._sends.ctypes.data
@@ -341,7 +342,8 @@ class KernelBackend(Communicator):
 
     def _take_signals(self, numbers: Iterable[int]) -> None:
         """Have these signals ask this process to stop, until the communicator is closed."""
-        self._give_back = STOP_SIGNALS.take(numbers)
+        self._stop_signals = tuple(numbers)
+        self._give_back = STOP_SIGNALS.take(self._stop_signals)
 
     def _agree_on(self, signature: int, compared: int) -> None:
         """Wait for the other ranks, which must give the same two words."""
@@ -437,6 +439,12 @@ class KernelBackend(Communicator):
     def shrink(self) -> KernelBackend:
         """Return a communicator of the ranks that are left."""
         self._begin_to_shrink()
+        made = self._make_of_survivors()
+        made._take_signals(self._stop_signals)
+        return made
+
+    def _make_of_survivors(self) -> KernelBackend:
+        """Make the communicator of the ranks that are left; all of them get one, or an error."""
         return shrink(self._convene(), self._make_part)
 
     def _begin_to_shrink(self) -> None:

@@ -70,7 +70,9 @@ class LocalBackend(KernelBackend):
     def shrink(self) -> LocalBackend:
         """Return another communicator of this rank alone."""
         self._check_open()
-        return LocalBackend()
+        made = LocalBackend()
+        made._take_signals(self._stop_signals)
+        return made
 
     def split_local(self) -> LocalBackend:
         """Return another communicator of this rank alone."""

@@ -112,11 +112,12 @@ class MpiBackend(KernelBackend):
                 owned.OwnedPart(comm).leave_to_finalize()
         return made, error
 
-    def shrink(self) -> MpiBackend:
-        """Return a communicator of the ranks that are left, where Open MPI lets them go on."""
+    def _begin_to_shrink(self) -> None:
         check_that_ranks_survive(self._membership.nodes)
-        self._begin_to_shrink()
+        super()._begin_to_shrink()
         self._owned.leave_to_finalize()
+
+    def _make_of_survivors(self) -> MpiBackend:
         config = self._config
         make = functools.partial(MpiBackend, config=config)
         return go_on(self._owned.world, config.timeout_s, make)

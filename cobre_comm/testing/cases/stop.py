@@ -43,6 +43,23 @@ def asked_before_a_fence(comm, caller):
         assert call.stop_requested(comm)
 
 
+def asked_after_a_shrink(comm, caller):
+    """Who has asked the old communicator for signals has them in the one that shrink returns."""
+    if comm.backend == "mpi" and comm.size > 1:
+        return  # where it takes a fault-tolerant MPI to go on
+    comm._take_signals([signal.SIGTERM])
+    left = comm.shrink()
+    comm.close()
+    call = calls(caller, left.rank)
+    call.barrier(left)
+    assert not call.stop_requested(left)
+    if left.rank == 0:
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    call.barrier(left)
+    assert call.stop_requested(left)
+    left.close()
+
+
 def asked_of_a_closed_one(comm, caller):
     comm.barrier()
     comm.close()
@@ -66,6 +83,10 @@ CASES = [
     Case(
         "fence_carries_none", asked_before_a_fence, sizes=(2, 3), needs=("stop", "regions"),
         fresh=True,
+    ),
+    Case(
+        "kept_by_shrink", asked_after_a_shrink, sizes=(1, 2), needs=("stop", "shrink"), fresh=True,
+        check=NEVER,
     ),
     Case(
         "asked_of_a_closed_one", asked_of_a_closed_one, where="typed", needs=("stop",),

@@ -113,13 +113,16 @@ class MpiBackend(KernelBackend):
         return made, error
 
     def _begin_to_shrink(self) -> None:
-        check_that_ranks_survive(self._membership.nodes)
+        if self._size > 1:
+            check_that_ranks_survive(self._membership.nodes)
         super()._begin_to_shrink()
         self._owned.leave_to_finalize()
 
     def _make_of_survivors(self) -> MpiBackend:
         config = self._config
         make = functools.partial(MpiBackend, config=config)
+        if self._size == 1:
+            return make(self._owned.world)
         return go_on(self._owned.world, config.timeout_s, make)
 
     @property

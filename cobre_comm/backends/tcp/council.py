@@ -248,7 +248,7 @@ class TcpCouncil(Council):
         if self._unreachable and not may_go_on(holders, self.size):
             missing = set(self.members) - holders
             raise self.failed(self._too_small(missing, len(holders)), missing)
-        for member in self._listening():
+        for member in self._holders.intersection(self._listening()):
             self._loop.start(self._decide_for(member))
         return self._own.content
 
@@ -324,8 +324,10 @@ class TcpCouncil(Council):
 
     def _hand_over(self, member: int) -> Task[None]:
         try:
+            call = self.call
             yield from self._give(member, self._own.content)
-            self._holders.add(member)
+            if call == self.call:  # else this rank has gone on without it
+                self._holders.add(member)
         except (OSError, InitializationFailed):
             self._drop(member)
 

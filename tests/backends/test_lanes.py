@@ -1,0 +1,109 @@
+"""How many lanes the nodes of a communicator have: by the cable, the cores, the ranks, the wish."""
+
+import pytest
+
+from cobre_comm.backends.nodes import lanes
+from cobre_comm.backends.nodes.node_order import node_order_of
+from cobre_comm.config import TcpConfig
+from cobre_comm.errors import InitializationFailed
+
+
+class Answers:
+    """A group whose other ranks have chosen already; it keeps what this rank has chosen."""
+
+    def __init__(self, *others):
+        self.others, self.own = others, None
+
+    def agree(self, value):
+        self.own = value
+        return min([value, *self.others])
+
+
+def placed(*places):
+    """Return the node order of rank 0, where rank r is on node ``places[r]``."""
+    return node_order_of([places.index(place) for place in places], 0)
+
+
+def write_card(root, name, speed, *, is_virtual=False):
+    """Write a network card as sysfs shows it; a virtual one is no device."""
+    card = root / name
+    card.mkdir(parents=True)
+    if not is_virtual:
+        (card / "device").mkdir()
+    if speed is not None:
+        (card / "speed").write_text(f"{speed}\n")
+
+
+CARDS = {
+    "none": ([], 0),
+    "one": ([("eth0", 1000, False)], 1000),
+    "the fastest": ([("eth0", 1000, False), ("ib0", 200_000, False)], 200_000),
+    "without a cable": ([("eth0", -1, False)], 0),
+    "virtual": ([("veth0", 10_000, True), ("eth0", 1000, False)], 1000),
+    "without a speed": ([("wlan0", None, False)], 0),
+    "with an odd speed": ([("eth0", "unknown", False), ("eth1", 2500, False)], 2500),
+}
+
+
+@pytest.mark.parametrize("which", CARDS)
+def test_cable(which, tmp_path):
+    cards, mbps = CARDS[which]
+    for name, speed, is_virtual in cards:
+        write_card(tmp_path, name, speed, is_virtual=is_virtual)
+    assert lanes.cable_mbps(tmp_path) == mbps
+
+
+def test_no_sysfs(tmp_path):
+    assert lanes.cable_mbps(tmp_path / "missing") == 0
+
+
+# Speed of the cable, cores, ranks of each node, and the lanes: one for each 20 Gbit/s that begin.
+CHOICES = [
+    (0, 64, 8, 1),
+    (1000, 64, 8, 1),
+    (20_000, 64, 8, 1),
+    (25_000, 64, 8, 2),
+    (100_000, 64, 8, 5),
+    (400_000, 64, 16, 8),  # no more than are of use
+    (100_000, 64, 3, 3),  # no more than ranks
+    (100_000, 7, 8, 1),  # ranks that share cores
+]
+
+
+@pytest.mark.parametrize(("mbps", "cores", "ranks", "right"), CHOICES)
+def test_choice(monkeypatch, mbps, cores, ranks, right):
+    monkeypatch.setattr(lanes, "cable_mbps", lambda: mbps)
+    monkeypatch.setattr(lanes, "usable_cores", lambda: cores)
+    order = placed(*[0] * ranks, *[1] * ranks)
+    assert lanes.with_lanes(Answers(), order, None).lanes == right
+
+
+@pytest.mark.parametrize(
+    ("places", "wanted", "others", "right"),
+    [
+        ([0, 0, 0, 1, 1, 1], 2, [], 2),
+        ([0, 0, 0, 1, 1, 1], 9, [], 3),
+        ([0, 0, 0, 0, 1, 1], 4, [], 2),  # the narrowest node
+        ([0, 0, 0, 1, 1, 1], 3, [2], 2),  # another rank was told otherwise
+    ],
+)
+def test_wish(places, wanted, others, right):
+    group = Answers(*others)
+    assert lanes.with_lanes(group, placed(*places), wanted).lanes == right
+
+
+@pytest.mark.parametrize("places", [[0, 0, 0], [0, 1, 2]])
+def test_one_node_and_flat_ones_have_one_lane(places):
+    """Nobody is asked: the ranks of one node have no leaders, and flat ranks lead each."""
+    group = Answers()
+    assert lanes.with_lanes(group, placed(*places), 4).lanes == 1
+    assert group.own is None
+
+
+@pytest.mark.parametrize("leaders", ["0", "-1", "two", "1.5"])
+def test_what_is_no_number_of_leaders(monkeypatch, leaders):
+    monkeypatch.setenv("COBRE_LEADERS", leaders)
+    monkeypatch.setenv("COBRE_TCP_RANK", "0")
+    monkeypatch.setenv("COBRE_TCP_SIZE", "1")
+    with pytest.raises(InitializationFailed, match="COBRE_LEADERS"):
+        TcpConfig.from_env()

@@ -21,9 +21,11 @@ HOLDS                                                decided in time: ANSWERED, 
   roll, that of the latest chair, and makes a new one only where there is none. A roll is decided
   when every member that lives holds it. So whoever comes to be the chair finds it.
 - *A rank that has returned* listens no more, and the next chair takes it for GONE. But then that
-  chair holds the decided roll itself.
-- *One call apart.* If a member answers the next call, the roll that the chair holds is decided. If
-  a member answers the call before, the chair decides that roll for it once more.
+  chair holds the decided roll itself. Not so if a rank was UNREACHABLE, which may be back: DECIDED
+  says so, and all that return leave their ports open, else that rank would believe itself alone.
+- *One call apart.* If a member answers the next call, the roll that the chair holds is decided; a
+  chair that holds none was left out, and gives up. If a member answers the call before, the chair
+  decides that roll for it once more.
 - *Parts.* If a rank is UNREACHABLE, the roll goes on only if this part may (``may_go_on``). A
   roll's members answered the call before, so members only become fewer, and of two parts at most
   one goes on.
@@ -103,6 +105,7 @@ class TcpCouncil(Council):
         self._gone: set[int] = set()
         self._unreachable: set[int] = set()
         self._overdue: set[int] = set()  # chairs that have not decided in time
+        self._is_parted = False  # whether a chair has found a member unreachable
         self._own = Answer(0, b"")
         self._before = b""  # the roll of the call before
         self._limit_s = config.timeout_s + SILENT_S if config.timeout_s else math.inf
@@ -113,9 +116,15 @@ class TcpCouncil(Council):
         self._holders: set[int] = set()  # of the roll of this call
 
     def leave(self) -> None:
-        """Close the port, so that this rank counts as gone, and all links."""
+        """Close all links, and the port, so that this rank counts as gone.
+
+        A rank that comes too late, or back from another part, must not believe itself alone: for it
+        the port stays open, in the latter case until this process ends.
+        """
         self._loop.close()
-        if not self.has_failed:  # else a rank that comes too late would believe itself alone
+        if self._is_parted or self._unreachable:
+            self._callers.listener.detach()
+        elif not self.has_failed:
             self._callers.listener.close()
         for link in self._links.values():
             link.close()
@@ -137,7 +146,7 @@ class TcpCouncil(Council):
                 at + messages.ROLL_ENTRY.size : at + messages.ROLL_ENTRY.size + row_bytes
             ]
         if roll[0] == GOES_ON:
-            return Roll(rows)
+            return Roll(rows, "" if self.rank in rows else self._left_out())
         missing = set(self.members).difference(rows)
         if roll[0] == TOO_SMALL:
             return Roll(rows, self._too_small(missing, len(rows)))
@@ -149,6 +158,9 @@ class TcpCouncil(Council):
             f"ranks {named} are lost or cannot be reached, and the {count} that can are not more "
             f"than half of {self.size}, nor half of them with rank 0; the others may go on"
         )
+
+    def _left_out(self) -> str:
+        return f"rank {self.rank} could not be reached for a while; the others may go on without it"
 
     # Any member but the chair.
 
@@ -176,7 +188,8 @@ class TcpCouncil(Council):
             roll = yield from messages.receive_frame(link, chair, messages.roll(self.size))
             self._own = Answer(self.call, roll, chair)
             yield from send(link, messages.pack_checked(tags.HELD))
-            yield from messages.receive_frame(link, chair, messages.DECIDED)
+            is_parted = yield from messages.receive_frame(link, chair, messages.DECIDED)
+            self._is_parted |= any(is_parted)
             decided.append(roll)
         except Gone:
             self._gone.add(chair)
@@ -231,10 +244,11 @@ class TcpCouncil(Council):
             self._take_the_chair()
         is_in_time = self._loop.run(self._have_answered, self._limit())
         answers = [self._answers[member] for member in self._answered()]
-        latest = max([self._own, *answers], key=lambda each: (-each.call, each.chair))
-        if any(each.call > self.call for each in answers):
-            latest = self._own  # which is decided
+        at_this_call = (each for each in answers if each.call == self.call)
+        latest = max([self._own, *at_this_call], key=lambda each: each.chair)
         if latest.chair == NO_CHAIR:
+            if any(each.call > self.call for each in answers):
+                raise self.failed(self._left_out(), [self.rank])
             latest = Answer(self.call, self._new_roll(is_in_time))
         elif not is_in_time:  # a member that lives may hold another roll, or none
             self._unreachable.update(self._awaited() - self._answered())
@@ -318,7 +332,7 @@ class TcpCouncil(Council):
                     self._answers[member] = Answer(call, frame[messages.ANSWER_HEAD.size :], chair)
                     return
                 yield from self._give(member, self._before)
-                yield from send(link, messages.pack_checked(tags.DECIDED))
+                yield from self._say_decided(link)
         except (OSError, InitializationFailed):
             self._drop(member)
 
@@ -337,9 +351,13 @@ class TcpCouncil(Council):
         yield from send(link, messages.pack_checked(tags.ROLL, roll))
         yield from messages.receive_frame(link, member, messages.HELD)
 
+    def _say_decided(self, link: socket.socket) -> Task[None]:
+        is_parted = bytes([bool(self._unreachable)])
+        yield from send(link, messages.pack_checked(tags.DECIDED, is_parted))
+
     def _decide_for(self, member: int) -> Task[None]:
         try:
-            yield from send(self._links[member], messages.pack_checked(tags.DECIDED))
+            yield from self._say_decided(self._links[member])
         except OSError:
             self._drop(member)
         else:

@@ -67,7 +67,7 @@ class Expected(NamedTuple):
 JOB = Expected(tags.JOB, _JOB.size, _JOB.size)
 PART = Expected(tags.PART, 0, LONGEST_PART)
 HELD = Expected(tags.HELD, 0, 0)
-DECIDED = Expected(tags.DECIDED, 0, 0)
+DECIDED = Expected(tags.DECIDED, 1, 1)  # whether a rank was unreachable
 _NOTHING = Expected(-1, 0, 0)
 
 

@@ -66,7 +66,7 @@ WORDS = {
     **dict.fromkeys(("Report.number", "Report.noted_ns", "Quantity.bits"), LISTED),
     **{f"Progress.{name}": LISTED for name in ("magic", "pid", "begun", "named")},
     # Words of Control, and RankBlock.pid: kernels get their address alone.
-    "Word.value": LISTED,
+    "Word.value": LISTED | {("cmpxchg", "acq_rel acquire")},
 }
 
 

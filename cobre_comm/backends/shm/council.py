@@ -100,7 +100,7 @@ class ShmCouncil(Council):
         ctypes.memmove(self._roll_at(self.rank), words, len(words))
         time_over = 0 if set(waited_for).issubset(answered) else control.TIME_OVER
         decision = self.call << control.DECISION_BITS | time_over | self.rank
-        # Sequentially consistent: pairs with the load in _decision, and publishes the roll.
+        # Releases the roll: pairs with the load in _decision, and with a later exchange.
         call = access.Exchange(before, decision)
         access.exchange_word_kernel.call(self._council.decision, call)
 

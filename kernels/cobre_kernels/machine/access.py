@@ -48,7 +48,7 @@ def store_word_kernel(word, call):
 def exchange_word_kernel(word, call):
     """Store the value if the word holds the expected one; return what it held.
 
-    Sequentially consistent; the caller names what it pairs with.
+    Acquires and releases; the caller names what it pairs with.
     """
     return compare_exchange(word.value, call.expected, call.value)
 

@@ -38,19 +38,19 @@ FIGURES = HERE.parent / "results" / "FIGURES.md"
 REPORTED = ("uneven.json", "essentials.json", "full.json")
 
 HOW_TO_READ = f"""\
-A figure is a ratio of times, {OURS} / the peer, both measured in the same processes, where they
-took turns block by block: the ratio of the medians, and quartiles of the ratios of neighbouring
-blocks. A block is many calls; its time is the slowest rank's, divided by the calls; p50 and p99 are
-over the blocks. Buffers rotate, and every result is verified after it is timed. *Fresh data*:
-between the calls all ranks write what they send anew (not timed), so no rank finds a peer's data in
-its own cache.
+A figure is the time of {OURS} divided by that of the peer. Both are measured in the same processes,
+where they take turns block by block. The ratio is that of the medians, and the quartiles are those
+of the ratios of neighbouring blocks. A block is many calls, and its time is that of the slowest
+rank, divided by the number of calls; p50 and p99 are over the blocks. Buffers rotate, and every
+result is verified after it is timed. *Fresh data* means that all ranks write anew, between the
+calls and untimed, what they send, so that no rank finds a peer's data in its own cache.
 
-Each cell is beside the peer that is the fastest there, where our ratio is largest, and names it.
-The target stands in parentheses; **bold** is a miss, with the number of its [note](#misses)."""
+Each cell names the peer that is the fastest there, with which our ratio is the largest. The target
+stands in parentheses. **Bold** is a miss, with the number of its [note](#misses)."""
 
 EACH_PEER = """\
-Ratios as above with fresh data, and in parentheses with the same data in each call. Open MPI stands
-here as delivered, and with its components `coll/sm` or `coll/han` as first choice."""
+These are ratios as above, with fresh data, and in parentheses with the same data in each call. Open
+MPI stands here as delivered, and with its components `coll/sm` or `coll/han` as first choice."""
 
 NOT_KEPT = """\
 `python -m bench.report` writes `bench/results/FIGURES.md` in seconds, from what is recorded: every

@@ -22,7 +22,7 @@ def head(results: Results) -> str:
     parts = [table(["", ""], facts(main))]
     if len(results.runs) > 1:
         rows = [[run.path, when(run), commit(run), load(run)] for run in results.runs]
-        parts += ["Of figures in several files, the last counts."]
+        parts += ["If several files have a figure, that of the last file counts."]
         parts += [table(["merged from", "when", "commit", "load before"], rows)]
     return "\n\n".join(parts)
 

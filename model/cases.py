@@ -43,6 +43,8 @@ WAITS_FOR_EVER = "outcome[its]!="
 ASLEEP = "sleeps_on[its]=="
 SECOND_JOB_FAILS = "job==1"
 TWICE = "!(given["
+TWO_ROLLS = "agreed["
+TWO_GROUPS = "taken["
 TWICE_OR_LOST = f"{TWICE} or item!=254"
 
 # Model, name, ranks, switches.
@@ -70,6 +72,17 @@ _CLEAN = (
     ("work", "one thread a rank", 3, ("ROUNDS=2",)),
     ("work", "two threads", 2, ("THREAD=2",)),
     ("work", "two threads", 3, ("ROUNDS=2", "THREAD=1")),
+    ("roll", "no deadline", 2, ("EVENTS=2",)),
+    ("roll", "no deadline", 3, ("EVENTS=2", "MAKES=1")),
+    ("roll", "deadline", 2, ("EVENTS=2", "DEADLINE")),
+    ("roll", "deadline", 3, ("EVENTS=1", "MAKES=1", "DEADLINE")),
+    ("chair", "deaths", 2, ("EVENTS=2",)),
+    ("chair", "deaths", 3, ("EVENTS=2",)),
+    ("chair", "deaths", 4, ("EVENTS=2",)),
+    ("chair", "two parts", 2, ("EVENTS=1", "CUT")),
+    ("chair", "two parts", 3, ("EVENTS=1", "CUT")),
+    ("chair", "deadline", 2, ("EVENTS=2", "DEADLINE")),
+    ("chair", "deadline", 3, ("EVENTS=2", "DEADLINE")),
 )
 
 # Model, fault, the error it must show, further switches.
@@ -128,14 +141,38 @@ _FAULTS = (
     ("work", "ZERO_LATE", TWICE_OR_LOST, ()),
     ("work", "NO_SECOND_LOOK", TWICE, ("THREAD=1",)),
     ("work", "STAYS_OPEN", TWICE, ("THREAD=1",)),
+    ("roll", "PLAIN_STORE", TWO_ROLLS, ("DEADLINE",)),
+    ("roll", "OWN_ROLL", TWO_ROLLS, ("DEADLINE",)),
+    ("roll", "OWN_CALL", f"{TWO_ROLLS} or roll[", ("DEADLINE",)),
+    ("roll", "ANSWERED_FIRST", "lock[other]", ()),
+    ("roll", "TURN_FIRST", "row[", ()),
+    ("roll", "ONE_ROW", "row[", ()),
+    ("roll", "ONE_ROLL", f"{TWO_ROLLS} or roll[", ()),
+    ("roll", "NO_LOCK", WAITS_FOR_EVER, ()),
+    ("roll", "NO_AWAY", WAITS_FOR_EVER, ()),
+    ("roll", "LATE_FIRST", "members& ~(who)", ("DEADLINE",)),
+    ("roll", "TIME_ALONE", "returned==0", ("DEADLINE",)),
+    ("chair", "NO_HELD", TWO_GROUPS, ()),
+    ("chair", "OPEN_PORT", WAITS_FOR_EVER, ()),
+    ("chair", "NOT_AGAIN", WAITS_FOR_EVER, ()),
+    ("chair", "NEW_ROLL", TWO_GROUPS, ("CUT",)),
+    ("chair", "ANY_PART", TWO_GROUPS, ("CUT",)),
+    ("chair", "ANY_HALF", TWO_GROUPS, ("CUT",)),
+    ("chair", "CLOSES_PORT", TWO_GROUPS, ("CUT",)),
+    ("chair", "BEHIND_GOES_ON", TWO_GROUPS, ("CUT",)),
+    ("chair", "WITHOUT_ITSELF", "roll&(1<<me)", ("CUT",)),
 )
 _NEEDS_THREE_RANKS = {
     ("wake", "WAKE_ONE"),
     ("attach", "KEEPS_LOCK"),
     ("step", "EXCHANGE_ALL"),
     ("step", "CAST_BOTH"),
+    ("chair", "NOT_AGAIN"),
+    ("chair", "NEW_ROLL"),
+    ("chair", "BEHIND_GOES_ON"),
 }
-_NEEDS_TWO_RANKS = {("step", "OWN_SLOT")}
+_NEEDS_TWO_RANKS = {("step", "OWN_SLOT"), ("chair", "ANY_HALF")}
+_MISHAPS = {"death": ("EVENTS=1",), "roll": ("EVENTS=1", "MAKES=1"), "chair": ("EVENTS=1",)}
 
 
 def all_cases() -> list[Case]:
@@ -143,9 +180,8 @@ def all_cases() -> list[Case]:
     cases = [Case(m, name or "as it is", CLEAN, r, sw) for m, name, r, sw in _CLEAN]
     for model, name, error, further in _FAULTS:
         few = 3 if (model, name) in _NEEDS_THREE_RANKS else 2
-        mishaps = ("EVENTS=1",) if model == "death" else ()
         most = 2 if (model, name) in _NEEDS_TWO_RANKS else 3
         for ranks in range(few, most + 1):
-            switches = ("FAULT_" + name, *mishaps, *further)
+            switches = ("FAULT_" + name, *_MISHAPS.get(model, ()), *further)
             cases.append(Case(model, name, FAULT, ranks, switches, error))
     return cases

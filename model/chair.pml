@@ -1,12 +1,13 @@
 /* The roll calls of survivors on several nodes, by a chair: tcp/council.py.
  *
- * Each rank takes part in CALLS calls and returns. ANSWER, ROLL, HELD, DECIDED follow each other on a
- * link, so a link carries one message at a time. What a rank has sent before its end may arrive or not.
+ * Each rank answers CALLS calls and returns. ANSWER, ROLL, HELD, DECIDED follow each other on a link, so
+ * a link carries one message at a time. What a rank has sent before its end may arrive, or not.
  *
- * EVENTS is how often a rank dies, at any moment. With -DCUT the network falls into two parts, of which
- * one is rank 0, 1, ... alone, or the ranks of one half: from then on a rank may find any one of the
- * other part unreachable, or not yet. What is sent to the other part may still arrive: so a network
- * that heals is among the runs. With -DDEADLINE the time of a rank may run out, though all live.
+ * EVENTS is how often a rank dies, at any moment. With -DCUT the network falls into two parts, in any
+ * way, at any moment. From then on a rank may find any rank of the other part unreachable, and end its
+ * link to it. It need not, and what is sent may still arrive: so a network that heals is among the runs.
+ * With -DDEADLINE the time of one rank may run out while all live; and when nothing else can happen any
+ * more, that of every rank.
  */
 #include "common.pml"
 #ifndef CALLS
@@ -45,9 +46,10 @@ byte wire[R];            /* the message on it, and its content */
 byte of_call[R];
 byte with_roll[R];
 byte of_chair[R];
+bit was_parted[R];       /* of DECIDED: whether a rank was unreachable for the chair */
 byte part = ALL;         /* the ranks of one part */
 byte outcome[R];         /* ghost */
-byte agreed[CALLS + 1];  /* ghost: the roll of a call with which ranks go on */
+byte taken[R * CALLS];   /* ghost: the roll of each call with which a rank has gone on */
 byte events = EVENTS;
 bit trouble;             /* ghost: something bad has happened */
 #ifdef DEADLINE
@@ -55,6 +57,7 @@ bit time_is_up;
 byte late_ones = 1;      /* how often a time runs out though all live */
 #endif
 
+#define TAKEN(rank, call) taken[(rank) * CALLS + (call) - 1]
 #define HAS(set, rank) (((set) & BIT(rank)) != 0)
 #define IS_CUT(a, b) (HAS(part, a) != HAS(part, b))
 #define COUNT(set) (((set) & 1) + ((set) >> 1 & 1) + ((set) >> 2 & 1) + ((set) >> 3 & 1))
@@ -119,7 +122,6 @@ inline close_links() {
 #else
 #define SERVE_ALL SERVE(0) SERVE(1) SERVE(2) SERVE(3)
 #endif
-bit was_parted[R]; /* what DECIDED says: whether the chair finds a rank unreachable */
 
 #ifdef DEADLINE
 #define OR_TIME_IS_OVER(then) \
@@ -197,7 +199,7 @@ inline lead() {
         if
         :: atomic { LISTENS(m) && HOLDS(m) ->
                 wire[m] = DECIDED; was_parted[m] = unreachable != 0; m++ }
-        :: atomic { LISTENS(m) && !HOLDS(m) -> link[m] = 0; m++ }
+        :: atomic { LISTENS(m) && !HOLDS(m) -> link[m] = 0; m++ } /* it hears no more */
         :: atomic { !LISTENS(m) -> m++ }
         OR_DIES
         fi
@@ -295,9 +297,13 @@ active [R] proctype rank() {
 #ifndef FAULT_WITHOUT_ITSELF
             if :: !HAS(roll, me) -> goto raise :: else fi;
 #endif
-            assert(HAS(roll, me));                                /* no rank goes on in a group of others */
-            assert(agreed[call] == 0 || agreed[call] == roll);    /* nor in two groups */
-            agreed[call] = roll;
+            assert(HAS(roll, me)); /* no rank goes on with a group of others */
+            do                     /* nor do two groups of ranks that live */
+            :: m < R -> assert(!lives[m] || TAKEN(m, call) == 0 || TAKEN(m, call) == roll); m++
+            :: else -> break
+            od;
+            m = 0;
+            TAKEN(me, call) = roll;
             if :: call == 1 -> members = roll :: else fi
         }
     :: else -> break
@@ -359,7 +365,7 @@ active proctype last() {
 #if !defined(CUT) && !defined(DEADLINE)
             assert(outcome[its] != RAISED);                    /* and nobody has a reason to give up */
 #endif
-            assert(trouble || (outcome[its] == RETURNED && agreed[CALLS] == ALL));
+            assert(trouble || (outcome[its] == RETURNED && TAKEN(its, CALLS) == ALL));
             its++
         :: else -> break
         od

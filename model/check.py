@@ -133,7 +133,8 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument(
-        "--model", help="only this model: step, stripes, wake, death, attach, leaders, work"
+        "--model",
+        help="only this model: step, stripes, wake, death, attach, leaders, work, roll, chair",
     )
     parser.add_argument("--case", help="only this case, as named in the output")
     parser.add_argument("--ranks", type=int, help="only with this number of ranks")

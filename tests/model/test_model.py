@@ -12,7 +12,7 @@ from tests.command import python
 from tests.model import rows
 
 CHECK = pathlib.Path(__file__).parents[2] / "model" / "check.py"
-MODELS = ["step", "stripes", "wake", "death", "attach", "leaders", "work"]
+MODELS = ["step", "stripes", "wake", "death", "attach", "leaders", "work", "roll", "chair"]
 SWITCHES = re.compile(
     r"(?:ifdef|ifndef|defined\() ?((?:FAULT|FIX)_\w+|TRUE_REASON|MARK_LATER|KEEPS_LOCK)"
 )

@@ -147,7 +147,7 @@ _FAULTS = (
     ("roll", "ANSWERED_FIRST", "lock[other]", ()),
     ("roll", "TURN_FIRST", "row[", ()),
     ("roll", "ONE_ROW", "row[", ()),
-    ("roll", "ONE_ROLL", f"{TWO_ROLLS} or roll[", ()),
+    ("roll", "ONE_ROLL", f"{TWO_ROLLS} or roll[", ("DEADLINE",)),
     ("roll", "NO_LOCK", WAITS_FOR_EVER, ()),
     ("roll", "NO_AWAY", WAITS_FOR_EVER, ()),
     ("roll", "LATE_FIRST", "members& ~(who)", ("DEADLINE",)),

@@ -21,7 +21,8 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
-    "drawing",  # the last four are ours, in _extensions/
+    "diffs",  # the last five are ours, in _extensions/
+    "drawing",
     "public_names",
     "records",
     "run",

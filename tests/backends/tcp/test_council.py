@@ -1,0 +1,102 @@
+"""Roll calls where one rank cannot be reached, or is a call behind: no rank believes itself alone."""
+
+import socket
+import threading
+
+import pytest
+
+from cobre_comm import InitializationFailed, TcpConfig
+from cobre_comm.backends.tcp.callers import Callers
+from cobre_comm.backends.tcp.council import GOES_ON, Answer, TcpCouncil
+from cobre_comm.backends.tcp.rendezvous import messages
+from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint
+
+SIZE = 3
+
+
+@pytest.fixture
+def councils():
+    """Return the council of each rank; they live in this process."""
+    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(SIZE)]
+    for listener in listeners:
+        listener.setblocking(False)
+    ports = {r: Endpoint(one.family, one.getsockname()) for r, one in enumerate(listeners)}
+    common = {"size": SIZE, "timeout_s": 1.0, "coordinator": "127.0.0.1:1"}
+    configs = [TcpConfig(rank=r, **common) for r in range(SIZE)]
+    made = [TcpCouncil(c, Callers(listeners[c.rank], ports, b"key")) for c in configs]
+    yield made
+    for listener in listeners:
+        listener.close()
+
+
+def assemble(councils):
+    """Let councils call the roll, each in a thread, and leave; return members or the sentences."""
+    results = {}
+
+    def call(council):
+        try:
+            results[council.rank] = council.assemble()
+        except InitializationFailed as error:
+            results[council.rank] = str(error)
+        finally:
+            council.leave()
+
+    threads = [threading.Thread(target=call, args=(council,)) for council in councils]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def has_open_port(council):
+    """Whether a rank could still believe that this one may come."""
+    with socket.socket() as caller:
+        return caller.connect_ex(council._callers.endpoints[council.rank].sockaddr) == 0
+
+
+@pytest.fixture
+def ports_of(councils):
+    """Return whether the port of each rank is open; those that stay so are closed afterwards."""
+    numbers = [council._callers.listener.fileno() for council in councils]
+
+    def ask():
+        return [has_open_port(council) for council in councils]
+
+    yield ask
+    for council, number in zip(councils, numbers, strict=True):
+        if council._callers.listener.fileno() < 0 and has_open_port(council):
+            socket.close(number)
+
+
+@pytest.mark.parametrize("is_unreachable", [False, True])
+def test_ports_stay_open_for_a_rank_that_may_come_back(councils, ports_of, is_unreachable):
+    if is_unreachable:
+        councils[0]._unreachable.add(2)
+    everyone = tuple(range(SIZE))
+    assert assemble(councils[:2] if is_unreachable else councils) == (
+        {0: (0, 1), 1: (0, 1)} if is_unreachable else dict.fromkeys(everyone, everyone)
+    )
+    assert ports_of()[:2] == [is_unreachable] * 2
+
+
+def test_a_chair_that_was_left_out_makes_no_roll(councils, ports_of):
+    _, left_out, ahead = councils
+    left_out._gone.add(0)
+    ahead._gone.add(0)
+    ahead.call = 1
+    results = assemble([left_out, ahead])
+    assert "the others may go on without it" in results[1]
+    assert "are not more than half" in results[2]
+    assert ports_of()[1:] == [True, True]
+
+
+def test_a_member_that_was_left_out_takes_no_roll_without_itself(councils, ports_of):
+    chair, left_out, _ = councils
+    chair._gone.add(2)
+    chair.call = 1
+    chair._own = Answer(1, bytes([GOES_ON]) + messages.ROLL_ENTRY.pack(0), 0)
+    results = assemble([chair, left_out])
+    assert "the others may go on without it" in results[1]
+    assert "did not call shrink" in results[0]
+    assert ports_of()[1]

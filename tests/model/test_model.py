@@ -42,9 +42,9 @@ def test_two_ranks(tmp_path):
 
 @needs_tools
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_everything():
-    status, said = check(limit_s=850)
+    status, said = check(limit_s=1750)
     assert status == 0, said
 
 

@@ -1,4 +1,4 @@
-"""Roll calls where one rank cannot be reached, or is a call behind: no rank believes itself alone."""
+"""Roll calls where a rank cannot be reached, or is a call behind: none believes itself alone."""
 
 import socket
 import threading

@@ -65,7 +65,7 @@ from cobre_comm.backends.shrink import Alone, Council, shrink
 from cobre_comm.backends.split import Part, check_color, find_part
 from cobre_comm.backends.stop_signals import STOP_SIGNALS
 from cobre_comm.backends.trace import start_trace
-from cobre_comm.common import raised
+from cobre_comm.common import raised, report_pipe
 from cobre_comm.common.agreement import Group, agree_on_memory, attempt
 from cobre_comm.common.arguments import as_integer
 from cobre_comm.common.call_forms import tells_forms
@@ -441,6 +441,7 @@ class KernelBackend(Communicator):
         self._begin_to_shrink()
         made = self._make_of_survivors()
         made._take_signals(self._stop_signals)
+        report_pipe.forget_lost()
         return made
 
     def _make_of_survivors(self) -> KernelBackend:

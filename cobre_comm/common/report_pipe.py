@@ -149,6 +149,12 @@ def note_lost(ranks: tuple[int, ...], *, they_run: bool) -> None:
         _lost, _lost_run = ranks, they_run
 
 
+def forget_lost() -> None:
+    """Forget the ranks that this one has lost: it goes on without them, and fails by itself now."""
+    global _lost, _lost_run
+    _lost, _lost_run = (), False
+
+
 def awaits_lost_ranks(error: BaseException) -> bool:
     """Whether the ranks that an error names still run, while a launcher hears how they end.
 

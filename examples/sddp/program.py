@@ -9,7 +9,7 @@ from case.fields import CaseError
 from training.run import StageInfeasible
 from training.share import UsageError
 
-from cobre_comm import CommError, create_communicator
+from cobre_comm import CollectiveFailed, CommError, create_communicator
 
 EXIT_CODES = """\
 Exit codes: 0 done, 1 the case cannot be solved or ranks were lost, 2 wrong arguments or files,
@@ -30,6 +30,26 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing and leaving."""
         raise UsageError(f"{self.format_usage()}{self.prog}: error: {message}")
+
+
+def through_losses(comm: Any, work: Callable[[Any], None]) -> None:
+    """Do ``work(comm)``; once a rank is lost, do it again on a communicator of the survivors.
+
+    Raises
+    ------
+    CollectiveFailed
+        If no rank is lost: the cause is another one, which would come again.
+    """
+    while True:
+        try:
+            work(comm)
+            return
+        except CollectiveFailed:
+            survivors = comm.shrink()
+            comm.close()
+            if survivors.size == comm.size:
+                raise
+            comm = survivors
 
 
 def run_program(

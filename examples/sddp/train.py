@@ -16,7 +16,8 @@ from checkpoint.file import draft_of
 from output.chart import save_plot
 from output.result import unwritable, write_result
 from output.style import suffix_problem
-from program import Parser, run_program
+from program import Parser, run_program, through_losses
+from training.finished import Finished
 from training.plan import Options
 from training.run import Training, run_case
 from training.share import load_case
@@ -25,7 +26,9 @@ EXAMPLES = """\
   python train.py cases/gen_h4_t5_k3.json
   cobre-comm run -n 4 train.py cases/gen_h8_t12_k10.json --checkpoint valley.ckpt --plot valley.pdf
   (killed, or stopped? the same command goes on from valley.ckpt, on any number of ranks;
-   with COBRE_COMM_GRACEFUL=SIGTERM that signal stops it after the present iteration)"""
+   with COBRE_COMM_GRACEFUL=SIGTERM that signal stops it after the present iteration)
+  cobre-comm run -n 4 --survive train.py cases/gen_h8_t12_k10.json --survive
+  (a rank is killed? the others redo the iteration, and end with the same cuts)"""
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
@@ -52,6 +55,10 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         "--select-cuts", action="store_true",
         help="delete the cuts that are the highest at none of the latest points of their stage",
     )  # fmt: skip
+    parser.add_argument(
+        "--survive", action="store_true",
+        help="once a rank is lost, redo the iteration on the ranks that are left",
+    )  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON")
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="plot the convergence (.png, .pdf, .svg)"
@@ -68,6 +75,8 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         parser.error(f"--gap must not be negative, is {arguments.gap}")
     if arguments.checkpoint_every < 1:
         parser.error(f"--checkpoint-every must be at least 1, is {arguments.checkpoint_every}")
+    if arguments.survive and arguments.select_cuts:
+        parser.error("--survive needs all cuts: --select-cuts moves those of finished iterations")
     return arguments
 
 
@@ -80,29 +89,38 @@ def find_problems(arguments: argparse.Namespace) -> list[str]:
 
 
 def work(comm: Any, arguments: argparse.Namespace) -> None:
-    """Read the case, train it, and write result and plot."""
+    """Read the case, train it, and write result and plot; with `--survive`, through losses."""
+    finished = Finished()
+    if arguments.survive:
+        through_losses(comm, lambda comm: work_once(comm, arguments, finished))
+    else:
+        work_once(comm, arguments, finished)
+
+
+def work_once(comm: Any, arguments: argparse.Namespace, finished: Finished) -> None:
+    """Read the case, train it from the `finished` iterations on, and write result and plot."""
     first = comm.rank == 0
     case = load_case(comm, arguments.case, find_problems(arguments) if first else [])
-    training = train(comm, case, arguments)
+    training = train(comm, case, arguments, finished)
     if first and arguments.out is not None:
         write_result(training, arguments.seed, arguments.out)
     if first and arguments.plot is not None:
         save_plot(training, arguments.plot)
 
 
-def train(comm: Any, case: Case, arguments: argparse.Namespace) -> Training:
+def train(comm: Any, case: Case, arguments: argparse.Namespace, finished: Finished) -> Training:
     """Train the case, and show the iterations unless `--quiet` is set."""
     options = Options(
         arguments.iterations, arguments.forward_passes, arguments.seed, arguments.gap,
         arguments.checkpoint, arguments.checkpoint_every, arguments.select_cuts,
     )  # fmt: skip
     if arguments.quiet:
-        return run_case(case, comm, options)
+        return run_case(case, comm, options, finished=finished)
     from output.display import Display
 
     with Display(comm.rank == 0, arguments.iterations) as display:
         display.announce(case, comm.backend, comm.size)
-        training = run_case(case, comm, options, display.watch)
+        training = run_case(case, comm, options, display.watch, finished)
     display.summarise(training)
     return training
 

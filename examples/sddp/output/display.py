@@ -39,7 +39,7 @@ class Display:
     def __init__(self, active: bool, limit: int | None) -> None:
         self.active = active
         self.limit = limit
-        self.count = 0
+        self.has_begun = False
         self.elapsed = 0.0
         self.recent = 0.0  # seconds of an iteration, of the last ones mostly
         self.last = ""
@@ -63,32 +63,32 @@ class Display:
             self.console.print(self.last, markup=False)
             self.last = ""
 
-    def watch(self, line: np.void) -> None:
-        """Count one iteration and show it if it is due; `line` is a record of the trace."""
-        self.count += 1
+    def watch(self, number: int, line: np.void) -> None:
+        """Show iteration `number` if it is due; `line` is its record."""
         seconds = line["wall_ns"] * 1e-9
         self.elapsed += seconds
-        self.recent = seconds if self.count == 1 else 0.8 * self.recent + 0.2 * seconds
+        self.recent = 0.8 * self.recent + 0.2 * seconds if self.recent else seconds
         if not self.active:
             return
         share = line["comm_ns"] / line["wall_ns"] if line["wall_ns"] > 0.0 else 0.0
         text = (
-            f"{self.count:9d} {line['lower_bound']:16.8g} {line['mean']:15.6g} "
+            f"{number:9d} {line['lower_bound']:16.8g} {line['mean']:15.6g} "
             f"{line['half_width']:12.4g} {int(line['cuts']):8d} {self.elapsed:9.3f} {share:6.1%}"
         )
-        to_go = (self.limit or 0) - self.count
+        to_go = (self.limit or 0) - number
         if to_go * self.recent >= 1.0:
             text += f"  {told_left(to_go * self.recent)} left"
         if self.live:
             of = f" of {self.limit}" if self.limit else ""
             self.progress.update(
                 self.task,
-                description=f"iteration {self.count}{of}, bound {line['lower_bound']:.8g}"
+                description=f"iteration {number}{of}, bound {line['lower_bound']:.8g}"
                 + (f", {told_left(to_go * self.recent)} left" if to_go > 0 else ""),
             )
-        if self.count == 1:
+        if not self.has_begun:
+            self.has_begun = True
             self.console.print(HEADER, markup=False)
-        self.last = "" if has_line(self.count) else text
+        self.last = "" if has_line(number) else text
         if not self.last:
             self.console.print(text, markup=False)
             sys.stdout.flush()

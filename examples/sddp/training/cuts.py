@@ -40,6 +40,12 @@ class SharedCuts:
         self.memory.make_room(int(self.pool.count.max()) + extra)
         self.pool = self.pool._replace(coef=self.memory.rows)
 
+    def take_over(self, rows: np.ndarray, counts: np.ndarray) -> None:
+        """Fill the pool with the first `counts` of `rows`, those of a region before."""
+        self.memory.move(rows, rows.shape[2])
+        self.pool.count[:] = counts
+        self.pool = self.pool._replace(coef=self.memory.rows)
+
     def load(self, counts: Sequence[int], file: BinaryIO | None) -> None:
         """Fill the pool of every node from `file`, which rank 0 alone reads."""
         self.make_room(max(counts) + ROOM)

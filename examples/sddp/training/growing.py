@@ -31,16 +31,23 @@ class GrowingRows:
         return region, region.block(0, stages)
 
     def make_room(self, needed: int) -> None:
-        """Make rows at least `needed` long; each rank moves its share of them."""
-        old, old_region = self.rows, self.region
-        stages, width, room = old.shape
-        if needed <= room:
-            return
-        self.region, self.rows = self._allocate(stages, width, max(needed, room + room // 2))
+        """Make rows at least `needed` long."""
+        room = self.rows.shape[2]
+        if needed > room:
+            self.move(self.rows, max(needed, room + room // 2))
+
+    def move(self, old: np.ndarray, room: int) -> None:
+        """Move `old` rows to a region of their own, in which they may be `room` long.
+
+        Each rank of the node moves its share. If one is lost meanwhile, `rows` are as they were.
+        """
+        stages, width, filled = old.shape
+        region, rows = self._allocate(stages, width, room)
         mine = slice(*block_of(stages * width, self._node.rank, self._node.size))
-        self.rows.reshape(stages * width, -1)[mine, :room] = old.reshape(-1, room)[mine]
-        self.region.fence()
-        old_region.close()
+        rows.reshape(stages * width, -1)[mine, :filled] = old.reshape(-1, filled)[mine]
+        region.fence()
+        self.region.close()
+        self.region, self.rows = region, rows
 
     def load(self, counts: Sequence[int], file: BinaryIO | None) -> None:
         """Fill the first `counts` of each stage's rows on every node, from rank 0's `file`.

@@ -17,6 +17,7 @@ from stage.units import Units
 from cobre_comm import report_progress
 from cobre_comm.journal.stats import PhaseStats
 from training.cuts import SharedCuts, SharedPoints
+from training.finished import NONE, Finished
 from training.items import Items
 from training.loop.memory import BACKWARD, FORWARD, TRACE, Memory, Phases, State, new_memory
 from training.loop.trainer import train
@@ -25,8 +26,8 @@ from training.resume import Standing, find_checkpoint, load_checkpoint, save_che
 from training.share import Setting, UsageError, load_case, shared_setting
 from training.stopping import Stopping
 
-Watch = Callable[[np.void], None]
-"""Receives the record of every iteration, in the units of the case."""
+Watch = Callable[[int, np.void], None]
+"""Receives the number of every iteration, and its record, in the units of the case."""
 
 
 class StageInfeasible(RuntimeError):
@@ -127,10 +128,19 @@ class Run:
                 )
             self.note(line, watch)
 
+    def take_over(self, finished: Finished, number: int) -> None:
+        """Go on from so many finished iterations of an earlier communicator."""
+        after = finished.after(number)
+        self.cuts.take_over(finished.rows, after.counts)
+        self.reference[:] = after.reference
+        self.resumed_after = finished.resumed_after
+        for line in finished.trace[:number]:
+            self.note(line, lambda *_: None)
+
     def note(self, line: np.void, watch: Watch) -> None:
         """Add a finished iteration to the trace, and pass it to `watch` and the stopping rules."""
         self.trace = np.append(self.trace, line)
-        watch(in_case_units(line, self.setting.units))
+        watch(len(self.trace), in_case_units(line, self.setting.units))
         self.stopping.note(line)
 
     def advance(self, watch: Watch) -> None:
@@ -170,10 +180,14 @@ class Run:
         self.items.close()
 
 
-def iterate(run: Run, watch: Watch) -> Training:
-    """Train until a rule says stop."""
-    setting = run.setting
-    run.resume(watch)
+def iterate(run: Run, watch: Watch, finished: Finished) -> Training:
+    """Train until a rule says stop; keep in `finished` what outlives the loss of a rank."""
+    setting, number = run.setting, finished.agree(run.setting.comm)
+    if number == NONE:
+        run.resume(watch)
+    else:
+        run.take_over(finished, number)
+    finished.keep(run)
     # No iteration, no communication: compiles, so that the time below is that of training.
     with compiled_by_one():
         run.train(run.trace[:0])
@@ -181,6 +195,7 @@ def iterate(run: Run, watch: Watch) -> Training:
     start = time.perf_counter()
     while not run.stopping.reason:
         run.advance(watch)
+        finished.keep(run)
         if setting.comm.stop_requested():
             run.stopping.reason = "stop requested"
         run.save()
@@ -200,9 +215,16 @@ def iterate(run: Run, watch: Watch) -> Training:
 
 
 def run_case(
-    case: Case, comm: Any, options: Options | None = None, watch: Watch = lambda line: None
+    case: Case,
+    comm: Any,
+    options: Options | None = None,
+    watch: Watch = lambda number, line: None,
+    finished: Finished | None = None,
 ) -> Training:
     """Train `case` on all ranks of `comm`, which call this with equal arguments.
+
+    After the loss of a rank call it again with the same `finished`, on the survivors: it redoes the
+    iteration that was cut short.
 
     Raises
     ------
@@ -215,7 +237,7 @@ def run_case(
         shared_setting(comm, case) as setting,
         contextlib.closing(Run(setting, options or Options())) as run,
     ):
-        return iterate(run, watch)
+        return iterate(run, watch, finished or Finished())
 
 
 def run_training(case_path: str | Path, comm: Any, **options: Any) -> Training:

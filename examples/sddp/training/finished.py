@@ -1,0 +1,58 @@
+"""The finished iterations of a training: what a rank keeps when another one is lost.
+
+Every node holds all cuts, so whoever survives has them. A survivor may have finished one iteration
+more than another one, but not two, because no iteration ends without all ranks. So each keeps the
+standing after its latest two, and all go on from the one that every survivor has.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from training.run import Run
+
+NONE = -1
+
+
+class After(NamedTuple):
+    """The standing after a number of iterations."""
+
+    counts: np.ndarray  # (T,) cuts of each stage
+    reference: np.ndarray  # (T, H) incoming volumes of the reference bases
+
+
+class Finished:
+    """The iterations that this rank has finished, on any communicator.
+
+    Attributes
+    ----------
+    rows : ndarray
+        The cuts, in the region where they were when the latest iteration ended. The view keeps the
+        memory, though the region is closed. An iteration that is cut short has written behind the
+        counted cuts only; these places are written again.
+    trace : ndarray of TRACE
+        One record per iteration.
+    resumed_after : int
+        Iterations that the checkpoint held.
+    """
+
+    def __init__(self) -> None:
+        self._after: dict[int, After] = {}
+
+    def keep(self, run: "Run") -> None:
+        """Keep the standing of `run`, between two iterations."""
+        number = len(run.trace)
+        before = {k: after for k, after in self._after.items() if k == number - 1}
+        now = After(run.cuts.pool.count.copy(), run.reference.copy())
+        self._after = {**before, number: now}
+        self.rows, self.trace = run.cuts.memory.rows, run.trace
+        self.resumed_after = run.resumed_after
+
+    def agree(self, comm: Any) -> int:
+        """Return how many iterations all ranks have finished; `NONE` if one has not begun."""
+        return int(comm.min(max(self._after, default=NONE)))
+
+    def after(self, number: int) -> After:
+        """Return the standing after so many iterations."""
+        return self._after[number]

@@ -1,0 +1,20 @@
+"""A training whose ranks are killed ends with the cuts of one that lost none."""
+
+import pytest
+
+from tests.losses.training import WAYS, Training, undisturbed
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+
+
+@pytest.mark.parametrize(
+    ("way", "times"),
+    [("survive", 1), ("survive", 3), *(pytest.param(w, 1, marks=pytest.mark.slow) for w in WAYS)],
+)
+def test_a_training_that_loses_ranks_ends_with_the_same_cuts(way, times, expected, tmp_path):
+    outcome = Training(way, tmp_path, f"{way} {times}").run(times)
+    assert outcome.struck, outcome.said
+    assert (outcome.code, outcome.cuts_sha256) == (0, expected), outcome.said

@@ -1,0 +1,176 @@
+"""One training that loses ranks: its launchers, the strikes, and what has come of it."""
+
+import json
+import os
+import random
+import re
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from cobre_comm.processes.port import ReservedPort
+from tests.launch.command import environment
+
+EXAMPLE = Path(__file__).parents[2] / "examples/sddp"
+CASE = EXAMPLE / "cases/gen_h8_t12_k10.json"
+ITERATIONS = 30
+RANKS = 4
+LONGEST_S = 300.0
+WITHIN_S = 0.1  # after a line of output, a strike comes
+
+# By way: words of the launcher, words of the program, launchers, what is struck.
+WAYS = {
+    "survive": (["--survive"], ["--survive"], 1, "ranks"),
+    "survive-tcp": (["--survive"], ["--survive"], 2, "ranks"),
+    "restart": (["--max-restarts", "5"], [], 1, "ranks"),
+    "restart-launcher": (["--max-restarts", "5"], [], 2, "launcher"),
+    "restart-host": (["--max-restarts", "5"], [], 2, "host"),
+}
+
+
+@dataclass
+class Outcome:
+    """What has come of a training."""
+
+    struck: int = 0  # ranks
+    code: int = -1
+    cuts_sha256: str = ""
+    delays_s: list[float] = field(default_factory=list)  # from a loss to the next collective
+    said: str = ""
+
+
+class Training:
+    """A training of ``RANKS`` ranks, whose launchers stand for machines.
+
+    Its rank 0 announces each communicator after the first collectives on it. So the time from a
+    strike to the next announcement has the whole recovery in it.
+    """
+
+    def __init__(self, way, folder, seed):
+        self._launcher_words, self._words, self._nodes, self._target = WAYS[way]
+        self._folder, self._random = Path(folder), random.Random(seed)
+        self._token, self._lines, self._launchers = secrets.token_hex(16), [], []
+        self._last_strike = 0.0
+        self.outcome = Outcome()
+
+    def _start(self, node):
+        words = ["-n", str(RANKS // self._nodes), *self._launcher_words]
+        if self._nodes > 1:
+            words += ["--nnodes", str(self._nodes), "--node-rank", str(node)]
+            words += ["--coordinator", f"127.0.0.1:{self._port}"]
+        program = [EXAMPLE / "train.py", CASE, "--iterations", ITERATIONS, *self._words]
+        program += ["--out", self._folder / "result.json"]
+        if not self._words:
+            program += ["--checkpoint", self._folder / "cuts", "--checkpoint-every", 5]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cobre_comm", "run", *words, *map(str, program)],
+            env=environment(COBRE_TCP_TOKEN=self._token, COBRE_TCP_TIMEOUT_SECS="60"),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        reader = threading.Thread(target=self._read, args=(process,), daemon=True)
+        reader.start()
+        self._launchers[node:] = [(process, reader), *self._launchers[node + 1 :]]
+
+    def _read(self, process):
+        for line in process.stdout:
+            self._lines.append(line)
+            if "openings; backend" in line and self._last_strike:
+                self.outcome.delays_s.append(time.monotonic() - self._last_strike)
+                self._last_strike = 0.0
+
+    def run(self, times):
+        """Train, and strike so often; return the outcome."""
+        with ReservedPort() as reserved:
+            self._port = reserved.port
+            for node in range(self._nodes):
+                self._start(node)
+            try:
+                for after in sorted(self._random.choices(range(1, 10), k=times)):
+                    self._strike_after(after)
+                self._wait()
+            finally:
+                for process, reader in self._launchers:
+                    process.kill()
+                    process.wait()
+                    reader.join()
+        self.outcome.said = "".join(self._lines)
+        return self.outcome
+
+    def _strike_after(self, iterations):
+        """Strike in a moment, once rank 0 has shown so many lines of iterations."""
+        until = time.monotonic() + LONGEST_S
+        while time.monotonic() < until and self._runs():
+            if sum(bool(re.match(r"\[\d\] +\d+ ", line)) for line in [*self._lines]) >= iterations:
+                break
+            time.sleep(0.002)
+        time.sleep(self._random.uniform(0, WITHIN_S))
+        if not self._runs():
+            return
+        if self._target == "ranks":
+            self._kill([self._random.choice(ranks)] if (ranks := self._ranks()) else [])
+            return
+        node = self._nodes - 1
+        launcher = psutil.Process(self._launchers[node][0].pid)
+        ranks = [p for p in launcher.children() if _is_rank(p)]
+        self.outcome.struck += len(ranks)
+        self._last_strike = time.monotonic()
+        for process in [launcher, *(ranks if self._target == "host" else [])]:
+            process.kill()
+        self._launchers[node][0].wait()
+        self._start(node)  # as whoever watches over the machines does
+
+    def _kill(self, processes):
+        for process in processes:
+            self._last_strike = time.monotonic()
+            process.kill()
+            self.outcome.struck += 1
+
+    def _runs(self):
+        return self._launchers[0][0].poll() is None
+
+    def _ranks(self):
+        """Return the ranks that live."""
+        launchers = [psutil.Process(one.pid) for one, _ in self._launchers if one.poll() is None]
+        return [p for launcher in launchers for p in launcher.children() if _is_rank(p)]
+
+    def _wait(self):
+        until = time.monotonic() + LONGEST_S
+        for process, _ in self._launchers:
+            try:
+                process.wait(max(0.1, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                return
+        codes = [process.returncode for process, _ in self._launchers]
+        self.outcome.code = min(codes) if "--survive" in self._words else max(codes)
+        result = self._folder / "result.json"
+        if result.exists():
+            self.outcome.cuts_sha256 = json.loads(result.read_text())["cuts_sha256"]
+
+
+def _is_rank(process):
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and any(
+            word.endswith("train.py") for word in process.cmdline()
+        )
+    except psutil.NoSuchProcess:
+        return False
+
+
+def undisturbed(folder):
+    """Return the digest of the cuts of a training that loses nothing."""
+    result = Path(folder) / "undisturbed.json"
+    command = [sys.executable, EXAMPLE / "train.py", CASE, "--quiet", "--out", result]
+    command += ["--iterations", ITERATIONS]
+    subprocess.run([*map(str, command)], check=True, env=environment(), timeout=LONGEST_S)
+    return json.loads(result.read_text())["cuts_sha256"]
+
+
+def lower_priority():
+    """Leave the machine to others."""
+    os.nice(5)

@@ -1,0 +1,33 @@
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from cobre_comm import CollectiveFailed, create_communicator
+from cobre_comm.random import stream, uniform
+
+SCENARIOS, ROUNDS = 1000, 20
+
+
+def mean_cost(comm, number):
+    """Return the mean cost of a round: each rank draws the costs of its share of the scenarios."""
+    begin, end = comm.block(SCENARIOS)
+    costs = [uniform(stream(1, number, scenario, 0), 0) for scenario in range(begin, end)]
+    time.sleep(0.3 / comm.size)  # stands for more work
+    return comm.exact_sum(np.array(costs)) / SCENARIOS
+
+
+comm, means = create_communicator(), []
+if comm.rank == 2:
+    Path("rank-2.pid").write_text(str(os.getpid()))
+while len(means) < ROUNDS:
+    try:
+        means.append(mean_cost(comm, len(means)))
+    except CollectiveFailed as error:
+        told = f"rank {comm.rank} of {comm.size}: {error}"
+        comm = comm.shrink()
+        del means[comm.min(len(means)) :]  # some may have finished one round more
+        print(f"{told}\nrank {comm.rank} of {comm.size} goes on after round {len(means)}")
+if comm.rank == 0:
+    print(f"{ROUNDS} rounds, mean {float(np.mean(means))!r}")

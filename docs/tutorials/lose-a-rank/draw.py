@@ -22,7 +22,9 @@ for e in failed:
     axes.plot((e["ts"] - loss) / 1e3, e["pid"], "x", color=MARK)
 for rank in ranks - {e["pid"] for e in failed}:
     axes.text(5, rank, "killed", color=MARK, va="center")
-axes.set(xlabel="milliseconds", yticks=sorted(ranks), yticklabels=[f"rank {r}" for r in sorted(ranks)])
+axes.set(
+    xlabel="milliseconds", yticks=sorted(ranks), yticklabels=[f"rank {r}" for r in sorted(ranks)]
+)
 axes.invert_yaxis()
 for name, colour in (("before the loss", BEFORE), ("among the survivors", AFTER)):
     axes.barh(0, 0, color=colour, label=name)

@@ -12,7 +12,7 @@ import random
 import statistics
 import tempfile
 
-from tests.losses.training import RANKS, WAYS, Training, lower_priority, undisturbed
+from tests.losses.training import RANKS, WAYS, Training, undisturbed
 
 HEADER = (
     "| way | trainings | ranks lost | same cuts | seconds to go on: least | median | most |\n"
@@ -26,7 +26,6 @@ def main():
     parser.add_argument("--trainings", type=int, default=10, help="of each way")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
-    lower_priority()
     rows, misses = [], 0
     with tempfile.TemporaryDirectory() as folder:
         expected = undisturbed(folder)

@@ -167,8 +167,3 @@ def undisturbed(folder):
     outcome = Training("survive", folder, 0).run(0)
     assert outcome.code == 0, outcome.said
     return outcome.cuts_sha256
-
-
-def lower_priority():
-    """Leave the machine to others."""
-    os.nice(5)

@@ -1,7 +1,6 @@
 """One training that loses ranks: its launchers, the strikes, and what has come of it."""
 
 import json
-import os
 import random
 import re
 import secrets

@@ -5,8 +5,11 @@ import pytest
 
 from cobre_comm import CollectiveFailed, InitializationFailed
 from cobre_comm.testing.cases.mixed.sequences import four_in_a_row
+from tests.grid import OUR_GRID
 from tests.network.conftest import LAYOUTS
-from tests.network.test_struck import DEADLINE_S, LIMIT, in_long_runs, once_flowing
+from tests.network.test_struck import DEADLINE_S, in_long_runs, once_flowing
+
+LIMIT = OUR_GRID.timeout_of(5)
 
 
 def go_on(comm, caller):
@@ -47,7 +50,9 @@ CUTS = [
 def test_one_part_goes_on(hosted_pools, hosts, caller, layout, cut, left):
     places = LAYOUTS[layout]
     pool = hosted_pools(places)
-    pool.run(four_in_a_row, caller, timeout_s=DEADLINE_S)
+    pool.run(
+        four_in_a_row, caller, fresh=True, timeout_s=DEADLINE_S
+    )  # the last cut has ended links
     with once_flowing(hosts[cut], 20_000, hosts[cut].unplug):
         outcomes = pool.run_outcomes(go_on, caller, env=LIMIT, fresh=True, timeout_s=DEADLINE_S)
     for outcome in outcomes:
@@ -63,7 +68,9 @@ def test_one_part_goes_on(hosted_pools, hosts, caller, layout, cut, left):
 def test_no_part_is_large_enough(hosted_pools, hosts, caller, layout):
     """Every cable is pulled: no host has more than half of the ranks, nor half with rank 0."""
     pool = hosted_pools(LAYOUTS[layout])
-    pool.run(four_in_a_row, caller, timeout_s=DEADLINE_S)
+    pool.run(
+        four_in_a_row, caller, fresh=True, timeout_s=DEADLINE_S
+    )  # the last cut has ended links
     with once_flowing(hosts[0], 20_000, *(host.unplug for host in hosts)):
         outcomes = pool.run_outcomes(go_on, caller, env=LIMIT, fresh=True, timeout_s=DEADLINE_S)
     for outcome in outcomes:

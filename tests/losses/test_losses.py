@@ -4,6 +4,8 @@ import pytest
 
 from tests.losses.training import WAYS, Training, undisturbed
 
+pytestmark = pytest.mark.timeout(600)  # the first training compiles, on a busy machine for minutes
+
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 
 from cobre_comm.backends.fast_methods import load
@@ -84,11 +86,14 @@ def _as_several_nodes(config: TcpConfig, participant: Participant, order: NodeOr
     rank, here = config.rank, order.here.tolist()
     within = within_node(with_staging_buffer(config, order), here.index(rank), len(here))
     attachment = attach_group(within, participant, order.leader)
-    listener = participant.listen_again()
-    own = np.array([half_bytes_of(order, attachment.buffer_bytes), listener.getsockname()[1]])
-    half_bytes, port = participant.gather_rows(own).T
-    every_node = name_nodes(participant, order)
-    participant.start([order.leaders(lane).tolist() for lane in range(order.lanes)])
+    with contextlib.ExitStack() as until_linked:
+        listener = participant.listen_again()
+        until_linked.callback(listener.close)
+        own = np.array([half_bytes_of(order, attachment.buffer_bytes), listener.getsockname()[1]])
+        half_bytes, port = participant.gather_rows(own).T
+        every_node = name_nodes(participant, order)
+        participant.start([order.leaders(lane).tolist() for lane in range(order.lanes)])
+        until_linked.pop_all()
     transport = SocketTransport(config, order, participant.links, int(half_bytes.min()))
     where = {rank: same_host(at, int(port[rank])) for rank, at in transport.where.items()}
     transport.callers = Callers(listener, where, participant.key)

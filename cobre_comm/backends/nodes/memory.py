@@ -180,8 +180,7 @@ class NodesMemory:
         for lane in range(nodes.lanes):
             nodes.of_lane[lane].staging = begin + lane * stride
             comm.pulses[lane] = nodes.of_lane[lane].staging.pulse.beats
-        nodes.staging = begin + nodes.lane * stride
-        comm.pulse = nodes.staging.pulse
+        comm.pulse = nodes.of_lane[nodes.lane].staging.pulse
         return int(begin + nodes.lanes * stride)
 
     def say_goodbye(self) -> None:

@@ -10,6 +10,7 @@ from cobre_kernels.machine import libc
 from cobre_kernels.machine.atomics import load_relaxed, store_relaxed
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.machine.ticks import ticks
+from cobre_kernels.nodes.records import own_staging
 
 RANK_BITS = 12  # of MAX_RANKS; microseconds since 1970 have the other 51, until 2041
 NS_PER_US = 1000
@@ -39,7 +40,7 @@ def note_last_node(comm):
 @routine
 def show_last(comm):
     """As a leader, tell the ranks of this node which rank of another one came last."""
-    nodes, staging = comm.nodes, comm.nodes.staging
+    nodes, staging = comm.nodes, own_staging(comm.nodes)
     is_other = comm.came != 0 and nodes.node_of[comm.last] != nodes.own_node
     store_relaxed(staging.came, comm.came if is_other else 0)
     store_relaxed(staging.last, comm.last)

@@ -28,7 +28,7 @@ from cobre_kernels.nodes.failing import (
     take_failures,
 )
 from cobre_kernels.nodes.protocol import OUTCOME, happen
-from cobre_kernels.nodes.records import has_lane, is_leader, leads
+from cobre_kernels.nodes.records import has_lane, is_leader, leads, own_staging
 from cobre_kernels.shm.step import NodeStep
 
 PULSE_NS = 500_000_000  # a leader that learns how another one ended may miss some beats
@@ -67,7 +67,7 @@ def hand_out_kernel(comm, call):
 @routine
 def _show_outcome(comm, status):
     """Write the outcome where the ranks of this node read it, when they see this leader's flag."""
-    staging = comm.nodes.staging
+    staging = own_staging(comm.nodes)
     show_last(comm)
     store_relaxed(staging.is_whole, comm.nodes.is_whole)
     if status != OK:

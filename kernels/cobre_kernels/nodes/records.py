@@ -119,7 +119,6 @@ NODES = Record(
     lanes_now=word("lanes of the collective under way: all of them, or 1"),
     of_lane=rows("Lane", "one for each lane"),
     # The staging buffer.
-    staging=pointer("Staging", "the shared words of this rank's lane"),
     halves=word("address of its even half"),
     half_bytes=word("bytes of a half, the same on all nodes"),
     rounds=word("rounds that used a half; the parity chooses it"),
@@ -206,6 +205,12 @@ def is_pair(comm):
 def leader_of(nodes, node):
     """Return the rank that leads a node in this rank's lane."""
     return nodes.node_order[nodes.node_starts[node] + nodes.lane]
+
+
+@routine
+def own_staging(nodes):
+    """Return the shared words of this rank's lane."""
+    return nodes.of_lane[nodes.lane].staging
 
 
 @routine

@@ -79,7 +79,7 @@ def test_a_follower_that_does_not_fetch(mpi, condition, status, outcome, shown, 
     rank.comm.timeout_ns = 1
     poke_now(rank.node.control.blocks[FOLLOWER].condition, condition)
     assert hand_out(rank, status) == outcome
-    assert peek_now(rank.nodes.staging.status) == shown
+    assert peek_now(rank.nodes.of_lane[0].staging.status) == shown
     assert rank.reasons() == [PRESENT, reason, PRESENT]
     assert mpi.sent == [REPORT]
 
@@ -96,8 +96,8 @@ def test_a_follower_whose_leader_has_gone(mpi, late, outcome, reasons, told):
     """It takes the outcome that its leader has shown; without one it tells the other leaders."""
     rank = Leader(TWO_HERE, FOLLOWER)
     if late is not None:
-        rank.nodes.staging.failures[late].reason = LATE
-        poke_now(rank.nodes.staging.status, TIMED_OUT)
+        rank.nodes.of_lane[0].staging.failures[late].reason = LATE
+        poke_now(rank.nodes.of_lane[0].staging.status, TIMED_OUT)
     poke_now(rank.node.control.blocks[0].condition, HAS_FAILED)
     assert hand_out(rank, OK) == outcome
     assert rank.reasons() == reasons

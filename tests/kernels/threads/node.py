@@ -115,9 +115,9 @@ class Node(World):
         nodes.node_starts, nodes.node_of = self._words([0, size]), self._words([0] * size)
         nodes.lanes = nodes.lanes_now = 1
         nodes.of_lane = self._words([comm.node.buffers])
-        nodes.staging = comm.node.buffers
-        comm.pulse = nodes.staging.pulse
-        comm.pulses, comm.pulses_count = self._words([nodes.staging.pulse.beats]), 1
+        staging = nodes.of_lane[0].staging
+        comm.pulse = staging.pulse
+        comm.pulses, comm.pulses_count = self._words([staging.pulse.beats]), 1
         nodes.halves = comm.node.buffers + records.staging_bytes(size)
         room = size * comm.node.buffer_stride - records.staging_bytes(size)
         nodes.half_bytes = room // 2 // LINE_BYTES * LINE_BYTES

@@ -800,8 +800,7 @@ class Communicator(Closing, SharedMemoryProvider):
         InitializationFailed
             On all survivors, if a rank lives and does not call this within the timeout; if the
             network has fallen into parts and this part has neither more than half of the ranks,
-            nor half of them and rank 0; at once on ``mpi``, which ends the whole job, except
-            on one machine by Open MPI's ``mpiexec --with-ft ulfm``.
+            nor half of them and rank 0; at once on ``mpi``, which ends the whole job.
         AllocationFailed
             On all survivors, if one of them cannot have the memory.
         InvalidCommunicator

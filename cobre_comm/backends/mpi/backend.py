@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 from typing import TYPE_CHECKING, NoReturn
 
 from cobre_kernels.collective import comm as states
@@ -15,7 +14,6 @@ from cobre_comm.backends.kernel_backend import KernelBackend
 from cobre_comm.backends.mpi import abort, library, owned
 from cobre_comm.backends.mpi.meet import MpiTransport, meet
 from cobre_comm.backends.mpi.memory import VERBS
-from cobre_comm.backends.mpi.shrink import check_that_ranks_survive, go_on
 from cobre_comm.backends.mpi.spec import MPI as SPEC
 from cobre_comm.backends.mpi.split import beside, config_of_part, split_off
 from cobre_comm.backends.nodes.memory import BODIES
@@ -24,7 +22,7 @@ from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.common import aborting
 from cobre_comm.common.agreement import Group
 from cobre_comm.config import MpiConfig
-from cobre_comm.errors import InvalidCommunicator
+from cobre_comm.errors import InitializationFailed, InvalidCommunicator
 from cobre_comm.jit.register import register_backend
 
 if TYPE_CHECKING:
@@ -113,17 +111,11 @@ class MpiBackend(KernelBackend):
         return made, error
 
     def _begin_to_shrink(self) -> None:
-        if self._size > 1:
-            check_that_ranks_survive(self._membership.nodes)
-        super()._begin_to_shrink()
-        self._owned.leave_to_finalize()
-
-    def _make_of_survivors(self) -> MpiBackend:
-        config = self._config
-        make = functools.partial(MpiBackend, config=config)
-        if self._size == 1:
-            return make(self._owned.world)
-        return go_on(self._owned.world, config.timeout_s, make)
+        raise InitializationFailed(
+            "mpi",
+            "MPI ends the whole job when a rank is lost; start it by `cobre-comm run "
+            "--max-restarts N`, or on shm or tcp, where survivors go on",
+        )
 
     @property
     def _library(self) -> str:

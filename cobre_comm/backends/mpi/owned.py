@@ -80,10 +80,6 @@ class OwnedObjects:
         self.is_closed = False
         self.receive_goodbyes: Callable[[float], bool] = lambda limit_s: True
 
-    def leave_to_finalize(self) -> None:
-        """Become BROKEN, because a rank that is lost can free nothing."""
-        self.receive_goodbyes = lambda limit_s: False
-
     def split_off_leaders(self, lane: int | None, node: int) -> None:
         """Make the communicator of the leaders of each lane, in the order of nodes; collective.
 

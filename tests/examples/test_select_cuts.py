@@ -138,7 +138,7 @@ def test_memory_is_bounded_by_the_number_of_points(comm):
         contextlib.closing(Run(setting, Options(40, trajectories, select=True))) as run,
     ):
         while not run.stopping.reason:
-            run.advance(lambda line: None)
+            run.advance(lambda number, line: None)
         made = run.points.points.seen
         assert made.max() > 10 * ring
         assert run.cuts.pool.count.max() <= ring

@@ -39,7 +39,7 @@ def trained(comm, case, **options):
         contextlib.closing(Run(setting, Options(**options))) as run,
     ):
         while not run.stopping.reason:
-            run.advance(lambda line: None)
+            run.advance(lambda number, line: None)
         yield setting, run
 
 

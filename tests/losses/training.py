@@ -77,11 +77,12 @@ class Training:
         self._launchers[node:] = [(process, reader), *self._launchers[node + 1 :]]
 
     def _read(self, process):
-        for line in process.stdout:
-            self._lines.append(line)
-            if "openings; backend" in line and self._last_strike:
-                self.outcome.delays_s.append(time.monotonic() - self._last_strike)
-                self._last_strike = 0.0
+        with process.stdout as output:
+            for line in output:
+                self._lines.append(line)
+                if "openings; backend" in line and self._last_strike:
+                    self.outcome.delays_s.append(time.monotonic() - self._last_strike)
+                    self._last_strike = 0.0
 
     def run(self, times):
         """Train, and strike so often; return the outcome."""

@@ -45,7 +45,7 @@ def settle(case, comm):
         solves = run.plan.trajectories * int(setting.problem.first[-1])
         most = max(ITERATIONS, BUDGET // solves)
         while not run.stopping.reason and len(run.trace) < most:
-            run.advance(lambda line: None)
+            run.advance(lambda number, line: None)
         settled = run.stopping.reason in ("every path settled", "no new cuts")
         bounds = run.trace["lower_bound"] * setting.units.money
         return bounds.tolist(), run.stopping.reason if settled else None

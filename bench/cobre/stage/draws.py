@@ -63,7 +63,7 @@ def middle_stage(comm: Any, case: Case, count: int, options: Options, cuts: int)
     t = case.stages // 2
     with shared_setting(comm, case) as setting, contextlib.closing(Run(setting, options)) as run:
         while run.cuts.pool.count[t] < cuts and not run.stopping.reason:
-            run.advance(lambda line: None)
+            run.advance(lambda number, line: None)
         problem, pool = setting.problem, run.cuts.pool
         rng = np.random.default_rng(SEED)
         drawn = [rng.integers(*problem.first[s : s + 2], count) for s in range(case.stages)]

@@ -4,7 +4,7 @@ The collectives of a broken communicator serve nobody any more, so its survivors
 calls*. In a call every member gives one row of bytes, and waits until each other member has
 answered, or can answer no more. One of them proposes the roll: who has answered. One proposal is
 decided, and all that live get the rows of that roll: never two survivors two different ones,
-whoever dies at whatever moment. A member that a roll lacks is a member no longer.
+whichever ranks die, and at any moment. A member that a roll lacks is a member no longer.
 
 ========= =================================================== =====================================
 step      all members                                         a roll that lacks a member
@@ -139,7 +139,7 @@ def shrink(
     Parameters
     ----------
     council : Council
-        They.
+        The survivors.
     make : callable
         Makes the communicator of a part that agrees by the council, or returns the error that all
         its ranks have agreed on.

@@ -50,9 +50,8 @@ CUTS = [
 def test_one_part_goes_on(hosted_pools, hosts, caller, layout, cut, left):
     places = LAYOUTS[layout]
     pool = hosted_pools(places)
-    pool.run(
-        four_in_a_row, caller, fresh=True, timeout_s=DEADLINE_S
-    )  # the last cut has ended links
+    # On a new communicator, because the cut of the test before has ended links.
+    pool.run(four_in_a_row, caller, fresh=True, timeout_s=DEADLINE_S)
     with once_flowing(hosts[cut], 20_000, hosts[cut].unplug):
         outcomes = pool.run_outcomes(go_on, caller, env=LIMIT, fresh=True, timeout_s=DEADLINE_S)
     for outcome in outcomes:
@@ -68,9 +67,8 @@ def test_one_part_goes_on(hosted_pools, hosts, caller, layout, cut, left):
 def test_no_part_is_large_enough(hosted_pools, hosts, caller, layout):
     """Every cable is pulled: no host has more than half of the ranks, nor half with rank 0."""
     pool = hosted_pools(LAYOUTS[layout])
-    pool.run(
-        four_in_a_row, caller, fresh=True, timeout_s=DEADLINE_S
-    )  # the last cut has ended links
+    # On a new communicator, because the cut of the test before has ended links.
+    pool.run(four_in_a_row, caller, fresh=True, timeout_s=DEADLINE_S)
     with once_flowing(hosts[0], 20_000, *(host.unplug for host in hosts)):
         outcomes = pool.run_outcomes(go_on, caller, env=LIMIT, fresh=True, timeout_s=DEADLINE_S)
     for outcome in outcomes:

@@ -103,8 +103,4 @@ def _is_open(sock: socket.socket, until: float) -> Task[bool]:
 
 def notices_soon(sock: socket.socket) -> socket.socket:
     """Set the options of a socket between survivors; return it."""
-    prepare(sock)
-    for name, value in KEEPALIVE.items():
-        if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return sock
+    return prepare(sock, KEEPALIVE)

@@ -19,7 +19,7 @@ HOLDS                                                decided in time: ANSWERED, 
 
 - *One roll.* ANSWER brings the roll that the member holds, if it holds one. A chair takes such a
   roll, that of the latest chair, and makes a new one only where there is none. A roll is decided
-  when every member that lives holds it. So whoever comes to be the chair finds it.
+  when every member that lives holds it. So every later chair finds it.
 - *A rank that has returned* listens no more, and the next chair takes it for GONE. But then that
   chair holds the decided roll itself. Not so if a rank was UNREACHABLE, which may be back: DECIDED
   says so, and all that return leave their ports open, else that rank would believe itself alone.
@@ -218,16 +218,20 @@ class TcpCouncil(Council):
 
     def _find_out_about(self, chair: int) -> Task[None]:
         """Find out why the link to a chair has ended; one that lives does not want this rank."""
-        if chair in self._links:
-            self._links.pop(chair).close()
-        try:
-            # The system closes the sockets of a process one by one, its port maybe as the last.
-            yield from ports.watch(self._callers.endpoints[chair], running_s() + ENDING_S)
+        self._drop(chair)
+        # The system closes the sockets of a process one by one, its port maybe as the last.
+        yield from self._watch(chair, running_s() + ENDING_S)
+        if chair not in self._gone:
             self._unreachable.add(chair)
+
+    def _watch(self, rank: int, until: float = math.inf) -> Task[None]:
+        """Note when the port of a rank is closed, or its machine does not answer."""
+        try:
+            yield from ports.watch(self._callers.endpoints[rank], until)
         except Gone:
-            self._gone.add(chair)
+            self._gone.add(rank)
         except Unreachable:
-            self._cannot_reach(chair)
+            self._cannot_reach(rank)
 
     def _cannot_reach(self, rank: int) -> None:
         """Note that the machine of a rank does not answer: no other rank there can be reached."""
@@ -280,14 +284,6 @@ class TcpCouncil(Council):
         for member in self.members:
             if member != self.rank and member not in self._gone | self._unreachable:
                 self._loop.start(self._watch(member))
-
-    def _watch(self, member: int) -> Task[None]:
-        try:
-            yield from ports.watch(self._callers.endpoints[member])
-        except Gone:
-            self._gone.add(member)
-        except Unreachable:
-            self._cannot_reach(member)
 
     def _admit(self, peer: Handshake, link: socket.socket, _: Address) -> None:
         self._links[peer.rank] = ports.notices_soon(link)
@@ -364,6 +360,6 @@ class TcpCouncil(Council):
             yield from self._hear(member)
 
     def _drop(self, member: int) -> None:
-        """Close the link of a member; its port says whether it lives."""
+        """Close the link of a member, or to a chair; its port says whether it lives."""
         if member in self._links:
             self._links.pop(member).close()

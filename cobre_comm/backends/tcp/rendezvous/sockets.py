@@ -9,6 +9,7 @@ import pathlib
 import resource
 import socket
 import sys
+from collections.abc import Mapping
 
 from cobre_comm.backends.tcp.rendezvous.addresses import Endpoint, address_of, resolve
 from cobre_comm.errors import InitializationFailed
@@ -20,12 +21,12 @@ SPARE_DESCRIPTORS = 64  # for other files of the process, and a few connections
 KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
 
 
-def prepare(sock: socket.socket) -> socket.socket:
+def prepare(sock: socket.socket, keepalive: Mapping[str, int] = KEEPALIVE) -> socket.socket:
     """Set the options of every link; return the socket."""
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEPALIVE.items():  # macOS calls TCP_KEEPIDLE TCP_KEEPALIVE
+    for name, value in keepalive.items():  # macOS calls TCP_KEEPIDLE TCP_KEEPALIVE
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     if hasattr(socket, "SO_NOSIGPIPE"):

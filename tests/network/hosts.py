@@ -33,6 +33,8 @@ BURST_BYTES = 128 * 1024
 QUEUE = "10ms"
 PACKETS = 100_000  # under way at a time where packets are delayed
 _TOOL_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+# What a host's own links take; the ports of jobs, which are reserved outside, lie above.
+LINK_PORTS = "10000 32767"
 _serial = itertools.count()
 
 
@@ -131,6 +133,8 @@ class Host:
               "nodad")  # fmt: skip
         for link in ("lo", CABLE):
             _tool("ip", "-n", self.name, "link", "set", link, "up")
+        with inside(self.name):
+            pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").write_text(LINK_PORTS)
         try:
             self.room = Room(self.name.rpartition("-")[2], NAMESPACES / self.name)
         except OSError as error:

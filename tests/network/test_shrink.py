@@ -31,6 +31,15 @@ def go_on(comm, caller):
     return members.tolist()
 
 
+def cut_off(pool, hosts, caller):
+    """Pull the cables of hosts while the ranks work; return the outcome of each rank."""
+    pool.run(four_in_a_row, caller, timeout_s=DEADLINE_S)
+    with once_flowing(hosts[0], 20_000, *(host.unplug for host in hosts)):
+        outcomes = pool.run_outcomes(go_on, caller, env=LIMIT, fresh=True, timeout_s=DEADLINE_S)
+    pool.close()  # a long cut has ended the links of the pool's other communicators too
+    return outcomes
+
+
 # Layout, the host whose cable is pulled, and the ranks that go on.
 CUTS = [
     ("one each", 2, [0, 1]),
@@ -48,12 +57,7 @@ CUTS = [
     ("layout", "cut", "left"), [CUTS[1], *(pytest.param(*row, marks=in_long_runs) for row in CUTS)]
 )
 def test_one_part_goes_on(hosted_pools, hosts, caller, layout, cut, left):
-    places = LAYOUTS[layout]
-    pool = hosted_pools(places)
-    # On a new communicator, because the cut of the test before has ended links.
-    pool.run(four_in_a_row, caller, fresh=True, timeout_s=DEADLINE_S)
-    with once_flowing(hosts[cut], 20_000, hosts[cut].unplug):
-        outcomes = pool.run_outcomes(go_on, caller, env=LIMIT, fresh=True, timeout_s=DEADLINE_S)
+    outcomes = cut_off(hosted_pools(LAYOUTS[layout]), hosts[cut : cut + 1], caller)
     for outcome in outcomes:
         assert outcome.ok, outcome.describe()
         if outcome.rank in left:
@@ -66,11 +70,7 @@ def test_one_part_goes_on(hosted_pools, hosts, caller, layout, cut, left):
 @pytest.mark.parametrize("layout", ["one each", "1+2+1"])
 def test_no_part_is_large_enough(hosted_pools, hosts, caller, layout):
     """Every cable is pulled: no host has more than half of the ranks, nor half with rank 0."""
-    pool = hosted_pools(LAYOUTS[layout])
-    # On a new communicator, because the cut of the test before has ended links.
-    pool.run(four_in_a_row, caller, fresh=True, timeout_s=DEADLINE_S)
-    with once_flowing(hosts[0], 20_000, *(host.unplug for host in hosts)):
-        outcomes = pool.run_outcomes(go_on, caller, env=LIMIT, fresh=True, timeout_s=DEADLINE_S)
+    outcomes = cut_off(hosted_pools(LAYOUTS[layout]), hosts, caller)
     for outcome in outcomes:
         assert outcome.ok, outcome.describe()
         assert isinstance(outcome.value, str), outcome.value

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 
-from cobre_comm import CollectiveFailed, create_communicator
+from cobre_comm import CollectiveFailed, Communicator, create_communicator
 from cobre_comm.random import stream, uniform
 
 SCENARIOS, ROUNDS = 1000, 20
 
 
-def mean_cost(comm, number):
+def mean_cost(comm: Communicator, number: int) -> float:
     """Return the mean cost of a round: each rank draws the costs of its share of the scenarios."""
     begin, end = comm.block(SCENARIOS)
     costs = [uniform(stream(1, number, scenario, 0), 0) for scenario in range(begin, end)]
@@ -18,7 +18,8 @@ def mean_cost(comm, number):
     return comm.exact_sum(np.array(costs)) / SCENARIOS
 
 
-comm, means = create_communicator(), []
+comm = create_communicator()
+means: list[float] = []
 if comm.rank == 2:
     Path("rank-2.pid").write_text(str(os.getpid()))
 while len(means) < ROUNDS:

@@ -32,6 +32,7 @@ SIGNATURES = {
     "MPI_Ialltoallv": "ppphppphhp",
     "MPI_Ibcast": "pihihp",
     "MPI_Improbe": "iihppp",
+    "MPI_Irecv": "pihiihp",
     "MPI_Isend": "pihiihp",
     "MPI_Mrecv": "pihpp",
     "MPI_Test": "ppp",
@@ -86,7 +87,8 @@ def _function(name):
 _iallgather, _test = _function("MPI_Iallgather"), _function("MPI_Test")
 _iallgatherv, _iallgatherv_c = _function("MPI_Iallgatherv"), _function("MPI_Iallgatherv_c")
 _ialltoallv, _ibcast = _function("MPI_Ialltoallv"), _function("MPI_Ibcast")
-_improbe, _mrecv, _isend = _function("MPI_Improbe"), _function("MPI_Mrecv"), _function("MPI_Isend")
+_improbe, _mrecv = _function("MPI_Improbe"), _function("MPI_Mrecv")
+_irecv, _isend = _function("MPI_Irecv"), _function("MPI_Isend")
 
 
 @routine
@@ -148,6 +150,22 @@ def begin_allgatherv(comm, recv, needs_large):
         sizes = _as_ints(comm, SEND_BYTES, nodes.block_bytes)
         places = _as_ints(comm, SEND_AT, nodes.block_at)
         code = _iallgatherv(mpi, own, 0, byte, recv, sizes, places, byte, leaders, request)
+    return status_of_mpi(comm, code)
+
+
+@routine
+def begin_receive(comm, buffer, count, leader):
+    """Begin to receive from a leader, by ``mpi.request``."""
+    mpi = comm.mpi
+    code = _irecv(mpi, buffer, count, mpi.byte, leader, 0, mpi.leaders, mpi.request)
+    return status_of_mpi(comm, code)
+
+
+@routine
+def begin_give(comm, buffer, count, leader):
+    """Begin to send to a leader, by ``mpi.sending``."""
+    mpi = comm.mpi
+    code = _isend(mpi, buffer, count, mpi.byte, leader, 0, mpi.leaders, mpi.sending)
     return status_of_mpi(comm, code)
 
 

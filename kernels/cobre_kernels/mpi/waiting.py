@@ -1,4 +1,4 @@
-"""How a leader waits for MPI: it polls its request.
+"""How a leader waits for MPI: it polls its requests.
 
 While data moves a leader yields in place of naps, because MPI moves the data as it is polled.
 
@@ -24,22 +24,22 @@ UNFINISHED = -1
 
 
 @routine
-def complete(comm, outcome):
-    """Wait until the request is complete, if ``outcome`` says that it began; return the status."""
+def complete(comm, request, outcome):
+    """Wait until a request is complete, if ``outcome`` says that it began; return the status."""
     comm.wait.awaited = ANOTHER_NODE
     found = UNFINISHED
     while outcome == OK and found == UNFINISHED:
-        found = _look(comm)
+        found = _look(comm, request)
         if found == UNFINISHED:
             outcome = pause(comm, LOOKS_PER_CLOCK)
     return found if outcome == OK else outcome
 
 
 @routine
-def _look(comm):
+def _look(comm, request):
     """Return OK, UNFINISHED or MPI_FAILED."""
     mpi = comm.mpi
-    outcome = calls.status_of_mpi(comm, calls.test(mpi, mpi.request))
+    outcome = calls.status_of_mpi(comm, calls.test(mpi, request))
     return UNFINISHED if outcome == OK and not calls.flag_is_set(mpi) else outcome
 
 

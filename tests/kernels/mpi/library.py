@@ -10,7 +10,7 @@ from cobre_kernels.collective.comm import COMM, RANKS
 from cobre_kernels.collective.status import LOST_PEER
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.mpi import calls
-from cobre_kernels.mpi.control import HEAD_BYTES
+from cobre_kernels.mpi.control import HEAD_BYTES, TAG
 from cobre_kernels.mpi.records import MPI_MESSAGE, message_bytes
 from cobre_kernels.nodes import round
 from cobre_kernels.nodes.messages import report_kernel
@@ -65,7 +65,10 @@ class Library:
         ctypes.memmove(buffer, words.ctypes.data, words.nbytes)
         return 0
 
-    def send(self, buffer, count, byte, rank, tag, comm, request):
+    def send(self, *arguments):
+        buffer, *_, tag, _, _ = arguments
+        if tag != TAG:
+            return self.begin("MPI_Isend", arguments)
         self.sent.append(MPI_MESSAGE.at(buffer).kind)
         return 0
 

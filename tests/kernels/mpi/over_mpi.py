@@ -4,15 +4,16 @@ import ctypes
 
 import pytest
 from cobre_kernels.collective.comm import LEFT, PRESENT, UNREACHABLE
-from cobre_kernels.collective.status import LOST_PEER, OK
+from cobre_kernels.collective.status import LOST_PEER, MPI_FAILED, OK
 from cobre_kernels.mpi import calls
 from cobre_kernels.mpi.records import MPI_MESSAGE
+from cobre_kernels.mpi.verbs import RING_BYTES
 from cobre_kernels.nodes.messages import ANSWER, GOODBYE, QUERY, REPORT
 from cobre_kernels.nodes.protocol import COMMITTED, MOVING
 from cobre_kernels.nodes.verbs import Cast, Gather, Scatter
 
 from cobre_comm.backends.mpi import memory
-from tests.kernels.mpi.library import OWN
+from tests.kernels.mpi.library import OWN, Leader
 
 
 def answer_each_query(mpi, monkeypatch, complete_after=None):
@@ -64,6 +65,34 @@ def test_parts_that_reach_farther_than_a_c_int(leader, mpi, beyond):
     word = ctypes.c_int64 if beyond else ctypes.c_int32
     counts, displacements = ((word * 2).from_address(arguments[at]) for at in (4, 5))
     assert (list(counts), list(displacements)) == ([7, length], [0, begin])
+
+
+RING = [(0, 7), (7, RING_BYTES), (7 + RING_BYTES, 0)]
+
+
+def test_large_blocks_go_around_the_ring(mpi):
+    """This leader passes on what has come before; the blocks of others come at their places."""
+    rank = Leader((0, 1, 2), rank=1)
+    assert rank.gather(RING) == OK
+    passed = [(name, arguments[:2], arguments[3]) for name, arguments in mpi.begun]
+    assert passed == [
+        ("MPI_Irecv", RING[0], 0), ("MPI_Isend", RING[1], 2),
+        ("MPI_Irecv", RING[2], 0), ("MPI_Isend", RING[0], 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3, 4])
+def test_a_ring_ends_with_a_call_that_fails(mpi, failing):
+    mpi.failing = failing
+    assert Leader((0, 1, 2)).gather(RING) == MPI_FAILED
+    assert len(mpi.begun) == failing
+
+
+@pytest.mark.parametrize("leaders", [(0, 1), (0, 1, 2)])
+def test_short_blocks_and_two_leaders_need_no_ring(mpi, leaders):
+    longest = RING_BYTES if len(leaders) == 2 else RING_BYTES - 1
+    assert Leader(leaders).gather([(0, longest)] * len(leaders)) == OK
+    assert [name for name, _ in mpi.begun] == ["MPI_Iallgatherv"]
 
 
 def test_a_network_that_carries_messages_but_no_exchange(leader, mpi, monkeypatch):

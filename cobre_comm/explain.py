@@ -35,6 +35,7 @@ def _plain(text: str) -> str:
     program = r"^```\w+\n(.*?)^```$"
     text = re.sub(program, _indented, text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text)
+    text = re.sub(r"\{\w+\}`(.+?)(?: <.+?>)?`", r"`\1`", text)
     text = re.sub(r"\*\*(.+?)\*\*", r"\1", text)
     text = re.sub(r"^\| it says .*\n\|-.*\n", "", text, flags=re.MULTILINE)
     row = r"^\| (.+) \| (.+) \| (.+) \|$"

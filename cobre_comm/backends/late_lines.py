@@ -61,5 +61,6 @@ def _write(comm: View, marks: NDArray[np.int64], kept: tuple[object, ...]) -> No
     where = f" in {call}" if call else ""
     told = "; ".join(tell(comm, rank) for rank in late[:TOLD_RANKS])
     _logger.warning(
-        "%s: rank %d has waited for %.3g s%s; %s", who, comm.rank, waited_s, where, told
-    )
+        "%s: rank %d has waited for %.3g s%s; %s; more: cobre-comm explain late",
+        who, comm.rank, waited_s, where, told,
+    )  # fmt: skip

@@ -171,11 +171,13 @@ class ReportPipe:
         self._pid = os.getpid()
         self._lock = threading.Lock()
 
-    def send(self, message: bytes) -> None:
-        """Send a message; ``OSError`` if the launcher has gone."""
-        if os.getpid() == self._pid:
-            with self._lock:
-                frames.send(self._fd, message)
+    def send(self, message: bytes) -> bool:
+        """Send a message; False in a forked child, ``OSError`` if the launcher has gone."""
+        if os.getpid() != self._pid:
+            return False
+        with self._lock:
+            frames.send(self._fd, message)
+        return True
 
 
 def launcher() -> str:
@@ -282,7 +284,6 @@ class _Reporter:
         if pipe is None:
             return False
         try:
-            pipe.send(pickle.dumps(report))
+            return pipe.send(pickle.dumps(report))
         except OSError:  # the launcher has gone
             return False
-        return True

@@ -282,12 +282,15 @@ class Stats:
         return row
 
 
+WAITED_FOR = "was waited for in"
+
+
 def sentence(stats: OperationStats, rank: int, operation: str = "", phase: str = "") -> str:
     """Say in how many calls of an operation, or in a phase, a rank was waited for, and how long."""
     calls = "call" if stats.calls == 1 else "calls"
     which = f"{calls} of phase {phase}" if phase else f"{operation} {calls}"
     return (
-        f"rank {rank} was waited for in {stats.came_last[rank]} of {stats.calls} {which}, "
+        f"rank {rank} {WAITED_FOR} {stats.came_last[rank]} of {stats.calls} {which}, "
         f"{seconds_text(stats.waited_for_s[rank])} of {seconds_text(stats.total_s)}"
     )
 

@@ -9,6 +9,7 @@ from cobre_comm.journal.reading import OUTSIDE_ROW, OWN_ROW
 from cobre_comm.journal.stats import (
     NO_CALLS,
     NOTEWORTHY,
+    WAITED_FOR,
     OperationStats,
     PhaseStats,
     Stats,
@@ -30,6 +31,8 @@ def table_of_ranks(title: str, ranks: Sequence[Stats]) -> str:
         The statistics of the ranks that are known, at least one.
     """
     lines = [f"{title}: {_of(ranks)}", *_table_of_operations(ranks), *table_of_phases(ranks)]
+    if any(WAITED_FOR in line for line in lines):
+        lines.append("more: cobre-comm explain uneven")
     return "\n".join(lines)
 
 

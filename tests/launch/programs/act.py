@@ -45,6 +45,10 @@ elif action == "children":
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     print(f"ready {rank} {os.getpid()} {child.pid}")
     time.sleep(60)
+elif action == "fork":
+    if os.fork() == 0:
+        raise ValueError(f"bad number in a child of rank {rank}")
+    os.wait()
 elif action == "stubborn":
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -55,6 +55,14 @@ def test_prefix_can_be_left_out_and_is_left_out_for_one_rank():
     assert sorted(done.stdout.splitlines()) == ["a rank 0 speaks slowly", "a rank 1 speaks slowly"]
 
 
+def test_the_traceback_of_a_forked_child_is_shown():
+    """The child is no rank, so the launcher does not hear how it has ended."""
+    done = cobre("run", "-n", 2, ACT, "fork")
+    assert done.returncode == 0
+    for rank in range(2):
+        assert lines_of(done.stderr, rank)[-1] == f"ValueError: bad number in a child of rank {rank}"
+
+
 def test_each_rank_has_a_file_and_quiet_ones_nothing_else(tmp_path):
     folder = tmp_path / "new" / "logs"
     done = cobre("run", "-n", 3, "--log-dir", folder, "--quiet-ranks", "1-", ACT, "lines", 20)

@@ -60,7 +60,9 @@ def test_the_traceback_of_a_forked_child_is_shown():
     done = cobre("run", "-n", 2, ACT, "fork")
     assert done.returncode == 0
     for rank in range(2):
-        assert lines_of(done.stderr, rank)[-1] == f"ValueError: bad number in a child of rank {rank}"
+        assert (
+            lines_of(done.stderr, rank)[-1] == f"ValueError: bad number in a child of rank {rank}"
+        )
 
 
 def test_each_rank_has_a_file_and_quiet_ones_nothing_else(tmp_path):

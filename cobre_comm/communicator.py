@@ -16,7 +16,7 @@ from cobre_comm.common.call_forms import tells_forms
 from cobre_comm.common.closing import Closing
 from cobre_comm.common.other_names import SAID, OtherName
 from cobre_comm.derived import Float, Int
-from cobre_comm.errors import InitializationFailed
+from cobre_comm.errors import CollectiveFailed
 from cobre_comm.phases import Phase, letters_of
 from cobre_comm.reduce_op import ReduceOp
 
@@ -797,12 +797,12 @@ class Communicator(Closing, SharedMemoryProvider):
 
         Raises
         ------
-        InitializationFailed
+        CollectiveFailed
             On all survivors, if a rank lives and does not call this within the timeout; if the
             network has fallen into parts and this part has neither more than half of the ranks,
             nor half of them and rank 0; at once on ``mpi``, which ends the whole job.
-        AllocationFailed
-            On all survivors, if one of them cannot have the memory.
+        AllocationFailed, InitializationFailed
+            On all survivors, if one of them cannot have the memory, or they cannot connect.
         InvalidCommunicator
             If this communicator is closed, or has been shrunk before.
 
@@ -833,7 +833,8 @@ class Communicator(Closing, SharedMemoryProvider):
         >>> totals
         [0, 1, 2]
         """
-        raise InitializationFailed(self.backend, "it cannot go on after a rank is lost")
+        message = f"backend {self.backend} cannot go on after a rank is lost"
+        raise CollectiveFailed("shrink", message=message)
 
     @abc.abstractmethod
     def create_work(self, n: int) -> Work:

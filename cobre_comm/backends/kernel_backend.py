@@ -462,8 +462,8 @@ class KernelBackend(Communicator):
         """Return the survivors, who agree without the collectives of this communicator."""
         attachment = self._membership.attachment
         if self._size == 1 or attachment is None:
-            return Alone(self._name, self._rank, self._size)
-        return attachment.convene(self._name)
+            return Alone(self._rank, self._size)
+        return attachment.convene()
 
     @contextlib.contextmanager
     def _together(self, name: str) -> Iterator[None]:

@@ -38,7 +38,7 @@ class Attachment(Protocol):
     def places(self) -> list[Place]:
         """Return where each of these ranks may run, as far as that can be seen from here."""
 
-    def convene(self, backend: str) -> Council:
+    def convene(self) -> Council:
         """Return those of these ranks that survive, who can agree in the segment."""
 
     def say_goodbye(self, comm: View) -> None:

@@ -35,7 +35,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cobre_comm.backends.split import Part
-from cobre_comm.errors import InitializationFailed
+from cobre_comm.errors import CollectiveFailed
+from cobre_comm.journal.texts import runs_of
+
+SHRINK = "shrink"  # the operation that errors name
 
 T = TypeVar("T")
 
@@ -66,14 +69,12 @@ class Council(abc.ABC):
 
     Parameters
     ----------
-    backend : str
-        Its name, for errors.
     rank, size : int
         This rank, and the number of ranks that it had.
     """
 
-    def __init__(self, backend: str, rank: int, size: int) -> None:
-        self.backend, self.rank, self.size = backend, rank, size
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
         self.members = tuple(range(size))
         self.call = 0
         self.has_failed = False
@@ -118,10 +119,10 @@ class Council(abc.ABC):
             raise self.failed(problem, set(self.members).difference(rows))
         return rows
 
-    def failed(self, problem: str, missing: Collection[int]) -> InitializationFailed:
+    def failed(self, problem: str, missing: Collection[int]) -> CollectiveFailed:
         """Return the error with which this rank gives up, because of missing ranks."""
         self.has_failed = True
-        return InitializationFailed(self.backend, problem, sorted(missing))
+        return CollectiveFailed(SHRINK, message=problem, ranks=sorted(missing))
 
 
 class Alone(Council):
@@ -169,10 +170,14 @@ def may_go_on(answered: Collection[int], size: int) -> bool:
     return 2 * len(answered) > size or (2 * len(answered) == size and 0 in answered)
 
 
+def named(ranks: Collection[int]) -> str:
+    """Return the words for these ranks."""
+    return f"rank{'s' * (len(ranks) > 1)} {runs_of(sorted(ranks), ', ')}"
+
+
 def not_come(ranks: Collection[int], timeout_s: float, variable: str) -> str:
     """Return the sentence on members that live and have not answered in time."""
-    named = ", ".join(map(str, sorted(ranks)))
     return (
-        f"ranks {named} did not call shrink within {timeout_s:g} s; all survivors call it once "
+        f"{named(ranks)} did not call shrink within {timeout_s:g} s; all survivors call it once "
         f"they have CollectiveFailed, or raise {variable}"
     )

@@ -18,11 +18,12 @@ from cobre_comm.backends.mpi.spec import MPI as SPEC
 from cobre_comm.backends.mpi.split import beside, config_of_part, split_off
 from cobre_comm.backends.nodes.memory import BODIES
 from cobre_comm.backends.shm.backend import kernels as node_kernels
+from cobre_comm.backends.shrink import SHRINK
 from cobre_comm.backends.split import Part, make_in_step
 from cobre_comm.common import aborting
 from cobre_comm.common.agreement import Group
 from cobre_comm.config import MpiConfig
-from cobre_comm.errors import InitializationFailed, InvalidCommunicator
+from cobre_comm.errors import CollectiveFailed, InvalidCommunicator
 from cobre_comm.jit.register import register_backend
 
 if TYPE_CHECKING:
@@ -111,9 +112,9 @@ class MpiBackend(KernelBackend):
         return made, error
 
     def _begin_to_shrink(self) -> None:
-        raise InitializationFailed(
-            "mpi",
-            "MPI ends the whole job when a rank is lost; start it by `cobre-comm run "
+        raise CollectiveFailed(
+            SHRINK,
+            message="MPI ends the whole job when a rank is lost; start it by `cobre-comm run "
             "--max-restarts N`, or on shm or tcp, where survivors go on",
         )
 

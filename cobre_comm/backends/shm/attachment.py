@@ -87,10 +87,10 @@ class Attachment:
         processes[self._config.rank] = os.getpid()  # whose own locks the kernel does not show
         return [place_of(pid) if pid else UNKNOWN for pid in processes]
 
-    def convene(self, backend: str) -> ShmCouncil:
+    def convene(self) -> ShmCouncil:
         """Return those of these ranks that survive, who can agree in the segment."""
         config = self._config
-        return ShmCouncil(backend, self._segment, config.rank, config.size, config.timeout_s)
+        return ShmCouncil(self._segment, config.rank, config.size, config.timeout_s)
 
     def say_goodbye(self, comm: View) -> None:
         """Tell the ranks of this node that this one closes."""

@@ -57,10 +57,8 @@ class ShmCouncil(Council):
         How long a member that lives may take to answer; 0: no limit.
     """
 
-    def __init__(
-        self, backend: str, segment: Segment, rank: int, size: int, timeout_s: float
-    ) -> None:
-        super().__init__(backend, rank, size)
+    def __init__(self, segment: Segment, rank: int, size: int, timeout_s: float) -> None:
+        super().__init__(rank, size)
         self._segment, self._timeout_s = segment, timeout_s
         self._council = control.COUNCIL.at(segment.address + control.council_offset(size))
 

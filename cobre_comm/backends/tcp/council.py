@@ -42,7 +42,7 @@ from typing import NamedTuple
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.shrink import Council, Roll, may_go_on, not_come
+from cobre_comm.backends.shrink import Council, Roll, may_go_on, named, not_come
 from cobre_comm.backends.tcp import callers as ports
 from cobre_comm.backends.tcp.callers import Callers, Gone, Unreachable
 from cobre_comm.backends.tcp.process import this_process
@@ -98,7 +98,7 @@ class TcpCouncil(Council):
     """
 
     def __init__(self, config: TcpConfig, callers: Callers) -> None:
-        super().__init__("tcp", config.rank, config.size)
+        super().__init__(config.rank, config.size)
         self._config, self._callers = config, callers
         self._loop = Loop()
         self._links: dict[int, socket.socket] = {}  # by rank: to the chair, or of the members
@@ -153,10 +153,10 @@ class TcpCouncil(Council):
         return Roll(rows, not_come(missing, self._limit_s, "COBRE_TCP_TIMEOUT_SECS"))
 
     def _too_small(self, missing: set[int], count: int) -> str:
-        named = ", ".join(map(str, sorted(missing)))
+        are = "are" if len(missing) > 1 else "is"
         return (
-            f"ranks {named} are lost or cannot be reached, and the {count} that can are not more "
-            f"than half of {self.size}, nor half of them with rank 0; the others may go on"
+            f"{named(missing)} {are} lost or cannot be reached, and the {count} that can are not "
+            f"more than half of {self.size}, nor half of them with rank 0; the others may go on"
         )
 
     def _left_out(self) -> str:

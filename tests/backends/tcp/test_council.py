@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from cobre_comm import InitializationFailed, TcpConfig
+from cobre_comm import CollectiveFailed, TcpConfig
 from cobre_comm.backends.tcp.callers import Callers
 from cobre_comm.backends.tcp.council import GOES_ON, Answer, TcpCouncil
 from cobre_comm.backends.tcp.rendezvous import messages
@@ -36,7 +36,7 @@ def assemble(councils):
     def call(council):
         try:
             results[council.rank] = council.assemble()
-        except InitializationFailed as error:
+        except CollectiveFailed as error:
             results[council.rank] = str(error)
         finally:
             council.leave()

@@ -13,7 +13,8 @@ from tests.launch.mpi_libraries import needs
 LATE = PROGRAMS / "late.py"
 LINE = re.compile(
     r"(?:\[\d\] )?rank 1 is late: rank [02] has waited for ([\d.]+) s in #3 barrier\(\); "
-    r"rank 1(?:, its last calls: #|: its calls cannot be read here).*; more: cobre-comm explain late"
+    r"rank 1(?:, its last calls: #|: its calls cannot be read here).*"
+    r"; more: cobre-comm explain late"
 )
 LATE_S, PAUSE_S = 0.5, 4.0
 SOON = {"COBRE_COMM_LATE_SECS": str(LATE_S)}

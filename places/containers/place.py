@@ -4,7 +4,7 @@ import re
 import time
 
 from places.containers.engine import Engine
-from places.frame import CASE, Failed, Missing, expect, run, same_hash, tool
+from places.frame import CASE, ROOT, Failed, Missing, expect, run, same_hash, tool, wait_until
 from tests.network.hosts import CannotMakeHosts, Network
 
 COBRE = "cobre-comm", "run", "-n", 2
@@ -12,6 +12,12 @@ HELLO = "/examples/hello_ranks.py"
 STEPS = "/programs/steps.py"
 READ_ONLY = "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--user=1000:1000"
 
+JOB = ROOT / "docs/howto/containers/job.yaml"
+TRAINING = (
+    "/examples/sddp/train.py /examples/sddp/cases/gen_h8_t12_k10.json --iterations 30 --quiet "
+    "--out /tmp/r"
+)
+CUTS = r'"cuts_sha256": "(\w+)'
 NO_PROC = "mount -t tmpfs none /proc; exec setpriv --reuid=1000 --regid=1000 --clear-groups"
 
 
@@ -29,7 +35,9 @@ def run_place(place, folder, stack):
     process_1(engine, place)
     try:
         tool("ip", "iproute2")
-        two(engine, place, stack.enter_context(Network(2)))
+        network = stack.enter_context(Network(2))
+        two(engine, place, network)
+        pods(engine, place, network, folder)
     except (CannotMakeHosts, Missing) as reason:
         print(f"left out: two containers: {reason}")
     return run("podman", "--version").output.strip()
@@ -161,6 +169,58 @@ def _on_nodes(engine, network, *program):
         jobs.append(engine.start("cobre-comm", "run", "-n", 2, *told, *program, options=options,
                                  network=f"ns:/run/netns/{host.name}"))  # fmt: skip
     return jobs
+
+
+def pods(engine, place, network, folder):
+    """Run the command of the Kubernetes page in two containers, as two pods would; lose one."""
+    shared = folder / "volume"
+    shared.mkdir()
+    shared.chmod(0o777)
+    expected = engine.run("sh", "-c", f"cobre-comm run -n 2 {TRAINING} && cat /tmp/r")
+    expect(expected.code == 0, expected)
+    hashes = re.findall(CUTS, expected.output)
+    with place.row("two pods of job.yaml", "its args, JOB_COMPLETION_INDEX=0 and 1") as seen:
+        said = "".join(
+            pod.communicate(timeout=200)[0]
+            for pod in [_pod(engine, network, shared, number, HELLO) for number in range(2)]
+        )
+        if "8 ranks, whose numbers add up to 28" not in said:
+            raise Failed(said[-300:])
+        seen.append("8 ranks on tcp met")
+    ways = {
+        "a pod is killed, the other one goes on": ("--survive", "--survive", False),
+        "a pod is killed, and started again": ("--max-restarts 3", "", True),
+    }
+    for what, (ours, of_program, is_again) in ways.items():
+        with place.row(what, f"the same with {ours}; podman kill --signal KILL") as seen:
+            cuts = shared / f"cuts{is_again}"
+            checkpoint = f"--checkpoint /volume/{cuts.name} --checkpoint-every 5"
+            program = f"{ours} {TRAINING} {checkpoint} {of_program}; c=$?; cat /tmp/r; exit $c"
+            first, other = (_pod(engine, network, shared, n, program) for n in range(2))
+            wait_until(cuts.exists, 100, "a checkpoint")
+            engine.tell("kill", "--signal", "KILL", "pod1")
+            start = time.monotonic()
+            other.communicate(timeout=60)
+            if is_again:
+                other = _pod(engine, network, shared, 1, program)
+            said = first.communicate(timeout=200)[0]
+            took = f"over after {time.monotonic() - start:.1f} s"
+            other.communicate(timeout=60)
+            if first.returncode or re.findall(CUTS, said) != hashes:
+                raise Failed(said[-300:])
+            seen += ["the cuts of a training that lost nothing", took]
+
+
+def _pod(engine, network, shared, number, program):
+    """Start a pod of the page's Job on a host of its own, with another program."""
+    [args] = re.findall(r"exec (cobre-comm run .*?) train\.py$", JOB.read_text(), re.DOTALL | re.M)
+    settings = {"JOB_COMPLETION_INDEX": number, "COBRE_TCP_TOKEN": "secret"}
+    options = [f"--env={name}={value}" for name, value in settings.items()]
+    options += [f"--name=pod{number}", "--shm-size=1g", f"--volume={shared}:/volume"]
+    options.append(f"--add-host=train-0.training:{network.hosts[0].address}")
+    where = f"ns:/run/netns/{network.hosts[number].name}"
+    command = f"{' '.join(args.split())} {program}"
+    return engine.start("sh", "-c", command, options=options, network=where)
 
 
 def _met(job, ranks, backend="shm"):

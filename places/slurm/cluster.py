@@ -77,7 +77,7 @@ class Cluster:
         except CannotMakeHosts as reason:
             raise Missing(f"no hosts of network namespaces here: {reason}") from None
         self.head, *self.nodes = self._network.hosts
-        self._daemons = []
+        self._daemons, self._off = [], set()
         stack.callback(self._reap)
         self.has_pmix = self._link_pmix()
         self._configure()
@@ -100,7 +100,8 @@ class Cluster:
         for folder in found:
             mine = self.folder / "pmix"
             shutil.copytree(folder, mine, symlinks=True)
-            (mine / "libpmix.so").symlink_to("libpmix.so.2")
+            if not (mine / "libpmix.so").exists():  # as it does in libpmix-dev
+                (mine / "libpmix.so").symlink_to("libpmix.so.2")
             self._bind(mine, folder)
         return bool(found)
 
@@ -146,6 +147,7 @@ class Cluster:
         """End all processes of a node, and unplug its cable."""
         self.nodes[number - 1].unplug()
         self.nodes[number - 1].room.close()
+        self._off.add(number)
 
     def _reap(self):
         """Close the hosts, which ends their daemons, and reap these."""
@@ -165,9 +167,10 @@ class Cluster:
         """Run a command on the host that this thread is on."""
         return run(*words, within_s=20, cwd=self.folder)
 
-    def submit(self, script, *options):
+    def submit(self, script, *options, **extra):
         """Give a batch script to Slurm; return the job's number and the file of its output."""
-        done = self.run("sbatch", "--parsable", "--output=job.%j", *options, "--wrap", script)
+        words = "sbatch", "--parsable", "--output=job.%j", *options, "--wrap", script
+        done = self.run(*words, **extra)
         expect(done.code == 0, done)
         job = done.output.strip()
         return job, self.folder / f"job.{job}"
@@ -185,9 +188,14 @@ class Cluster:
         wait_until(idle, 40, f"{nodes} idle nodes")
 
     def left(self):
-        """Return the leftovers of jobs: processes and names in /dev/shm on nodes, token files."""
+        """Return the leftovers of jobs: processes and names in /dev/shm on nodes, token files.
+
+        Nodes that are powered off have nothing.
+        """
         found = [path.name for path in self.folder.glob(".cobre*")]
         for number, host in enumerate(self.nodes, 1):
+            if number in self._off:
+                continue
             done = run(
                 *host.room.command,
                 "sh",

@@ -5,10 +5,12 @@ import re
 import sys
 import time
 
-from places.frame import CASE, HELLO, STEPS, TRAIN, Failed, expect, wait_until
+from places.frame import CASE, HELLO, ROOT, SHOWN, STEPS, TRAIN, Failed, expect, wait_until
 
 PYTHON = sys.executable
 MPIS = {"pmi2": "mpich", "pmix": "openmpi"}
+# Of 30 iterations, which take some seconds: long enough to lose a rank in the middle.
+TRAINING = f"{TRAIN} {ROOT / 'examples/sddp/cases/gen_h8_t12_k10.json'} --iterations 30"
 WAYS_OF_PMIX = {"PMIX_MCA_gds": "hash"}  # PMIx's own shared memory is not tried here
 
 
@@ -19,6 +21,7 @@ def rows(cluster, place):
     with_mpi(cluster, place)
     signals(cluster, place)
     faults(cluster, place)
+    losses(cluster, place)
 
 
 def greeted(done, ranks, backend="tcp"):
@@ -228,7 +231,65 @@ def faults(cluster, place):
         raised = re.findall(r"(rank \d raised .*)", output.read_text())
         seen += [*sorted(raised), f"known after {time.monotonic() - start:.1f} s"]
         cancel_all(cluster)
-        left = [name for name in cluster.left() if not name.startswith("h4")]
-        if left:
-            raise Failed(f"left: {left}")
-        seen.append("nothing left")
+        seen.append(nothing_left(cluster))
+
+
+def losses(cluster, place):
+    """Lose a rank, or a node, in trainings that end with the cuts of one that has lost nothing."""
+
+    def kill_a_rank():
+        with cluster.nodes[1].inside():
+            victim = cluster.run_here("pgrep", "-n", "-f", TRAINING).output.strip()
+            cluster.run_here("kill", "-9", victim)
+
+    keep, survive = "--no-kill --kill-on-bad-exit=0", f"{TRAINING} --survive"
+    launcher = (
+        "cobre-comm run -n 2 --nnodes 2 --node-rank $SLURM_NODEID "
+        f"--coordinator {cluster.nodes[0].address}"
+    )
+    below = f"-N 2 -n 2 {keep} sh -c '{launcher}"
+    checkpoint = f"{TRAINING} --checkpoint {cluster.folder / 'cuts'} --checkpoint-every 5"
+    shown = f"srun {keep} cobre-comm run ..."
+    expected = trained(cluster, f"srun {PYTHON} {TRAINING}")[0]
+    for what, command, step, lose in (
+        ("a rank is killed: tasks go on", f"srun {keep} python train.py --survive",
+         f"srun {keep} {PYTHON} {survive}", kill_a_rank),
+        ("the same, below launchers", f"{shown} --survive train.py --survive",
+         f"srun {below} --survive {survive}'", kill_a_rank),
+        ("a rank is killed: all start again", f"{shown} --max-restarts 3 train.py",
+         f"srun {below} --max-restarts 3 {checkpoint}'", kill_a_rank),
+        ("a node goes down: tasks go on", f"srun {keep} python train.py --survive",
+         f"srun {keep} {PYTHON} {survive}", lambda: cluster.power_off(2)),
+    ):  # fmt: skip
+        with place.row(what, command) as seen:
+            found, state, took_s = trained(cluster, step, lose)
+            if found != expected:
+                raise Failed(f"other cuts: {found}, not {expected}")
+            seen += ["the cuts of a training that lost nothing", f"over after {took_s:.1f} s"]
+            seen += [f"Slurm says {state}", nothing_left(cluster)]
+
+
+def trained(cluster, step, lose=None):
+    """Train on two ranks each of two nodes, and lose some of them meanwhile.
+
+    Returns the hash of the cuts, Slurm's word for the job, and the seconds from loss to end.
+    """
+    out = cluster.folder / f"lost.{len(list(cluster.folder.glob('lost.*')))}"
+    end = f"--out {out}"
+    step = f"{step[:-1]} {end}'" if step.endswith("'") else f"{step} {end}"
+    options = "-N", "2", "-n", "4", "--no-kill", "-w", "h1,h2"
+    settings = {"COBRE_TCP_TOKEN": "of this job", "COBRE_TCP_TIMEOUT_SECS": "10"}
+    job, output = cluster.submit(step, *options, **settings)
+    if lose is not None:
+        wait_until(
+            lambda: output.exists() and re.search(r"(?m)^(\[0\] )? *5 ", output.read_text()),
+            100,
+            "five iterations",
+        )
+        lose()
+    lost_at = time.monotonic()
+    await_end(cluster, job, 150)
+    if not out.exists():
+        raise Failed(output.read_text()[-SHOWN:])
+    cuts = json.loads(out.read_text())["cuts_sha256"]
+    return cuts, cluster.state(job) or "nothing more", time.monotonic() - lost_at

@@ -11,7 +11,7 @@ SCENARIOS, ROUNDS = 1000, 20
 
 
 def mean_cost(comm: Communicator, number: int) -> float:
-    """Return the mean cost of a round: each rank draws the costs of its share of the scenarios."""
+    """Return the mean cost of a round, of which each rank draws its share."""
     begin, end = comm.block(SCENARIOS)
     costs = [uniform(stream(1, number, scenario, 0), 0) for scenario in range(begin, end)]
     time.sleep(0.3 / comm.size)  # stands for more work

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from cobre_comm.backends.split import Part
 from cobre_comm.errors import CollectiveFailed
-from cobre_comm.journal.texts import runs_of
+from cobre_comm.journal.texts import ranks_text
 
 SHRINK = "shrink"  # the operation that errors name
 
@@ -170,14 +170,9 @@ def may_go_on(answered: Collection[int], size: int) -> bool:
     return 2 * len(answered) > size or (2 * len(answered) == size and 0 in answered)
 
 
-def named(ranks: Collection[int]) -> str:
-    """Return the words for these ranks."""
-    return f"rank{'s' * (len(ranks) > 1)} {runs_of(sorted(ranks), ', ')}"
-
-
 def not_come(ranks: Collection[int], timeout_s: float, variable: str) -> str:
     """Return the sentence on members that live and have not answered in time."""
     return (
-        f"{named(ranks)} did not call shrink within {timeout_s:g} s; all survivors call it once "
+        f"{ranks_text(ranks)} did not call shrink within {timeout_s:g} s; all survivors call it once "
         f"they have CollectiveFailed, or raise {variable}"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import fmean
 
 from cobre_comm.errors import runs
@@ -13,6 +13,11 @@ UNITS = ("bytes", "KB", "MB", "GB", "TB")
 def runs_of(numbers: Sequence[int], separator: str) -> str:
     """Return ascending numbers as in ``0-3,8``."""
     return separator.join(runs(numbers))
+
+
+def ranks_text(ranks: Collection[int]) -> str:
+    """Return the words for some ranks, as in ``rank 2`` or ``ranks 0, 3-5``."""
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {runs_of(sorted(ranks), ', ')}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

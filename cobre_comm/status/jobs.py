@@ -10,7 +10,7 @@ from cobre_kernels.collective.seeing.journal import ANOTHER_NODE, CLOSED_WELL
 
 from cobre_comm.backends import SPECS
 from cobre_comm.journal.stats import Stats, stats_of
-from cobre_comm.journal.texts import runs_of
+from cobre_comm.journal.texts import ranks_text
 from cobre_comm.status.find import SeenRank
 
 _NAMES = {spec.number: spec.name for spec in SPECS}
@@ -130,8 +130,8 @@ def waits(ranks: Sequence[SeenRank]) -> list[str]:
         if culprit is not None and culprit.journal.awaited is not None and not _is_still(culprit):
             continue  # it waits for another one
         since = max(age_s(s.journal.read_ns, s.journal.awaited_since_ns) for s in those)
-        names = runs_of([seen.journal.rank for seen in those], ",")
-        lines.append(f"rank {rank}, by rank {names}, for {since:.1f} s{_why(culprit)}")
+        names = ranks_text([seen.journal.rank for seen in those])
+        lines.append(f"rank {rank}, by {names}, for {since:.1f} s{_why(culprit)}")
     return lines
 
 

@@ -42,7 +42,7 @@ from typing import NamedTuple
 
 from cobre_kernels.tcp import tags
 
-from cobre_comm.backends.shrink import Council, Roll, may_go_on, named, not_come
+from cobre_comm.backends.shrink import Council, Roll, may_go_on, not_come
 from cobre_comm.backends.tcp import callers as ports
 from cobre_comm.backends.tcp.callers import Callers, Gone, Unreachable
 from cobre_comm.backends.tcp.process import this_process
@@ -60,6 +60,7 @@ from cobre_comm.backends.tcp.rendezvous.handshake import (
 from cobre_comm.common.running_time import running_s
 from cobre_comm.config import TcpConfig
 from cobre_comm.errors import InitializationFailed
+from cobre_comm.journal.texts import ranks_text
 
 SILENT_S = 8.0  # by then it is known whether a machine answers
 ENDING_S = 1.0  # in which the system has closed all sockets of a process that has ended
@@ -155,7 +156,7 @@ class TcpCouncil(Council):
     def _too_small(self, missing: set[int], count: int) -> str:
         are = "are" if len(missing) > 1 else "is"
         return (
-            f"{named(missing)} {are} lost or cannot be reached, and the {count} that can are not "
+            f"{ranks_text(missing)} {are} lost or cannot be reached, and the {count} that can are not "
             f"more than half of {self.size}, nor half of them with rank 0; the others may go on"
         )
 

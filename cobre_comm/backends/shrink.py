@@ -173,6 +173,6 @@ def may_go_on(answered: Collection[int], size: int) -> bool:
 def not_come(ranks: Collection[int], timeout_s: float, variable: str) -> str:
     """Return the sentence on members that live and have not answered in time."""
     return (
-        f"{ranks_text(ranks)} did not call shrink within {timeout_s:g} s; all survivors call it once "
-        f"they have CollectiveFailed, or raise {variable}"
+        f"{ranks_text(ranks)} did not call shrink within {timeout_s:g} s; all survivors call it "
+        f"once they have CollectiveFailed, or raise {variable}"
     )

@@ -156,8 +156,8 @@ class TcpCouncil(Council):
     def _too_small(self, missing: set[int], count: int) -> str:
         are = "are" if len(missing) > 1 else "is"
         return (
-            f"{ranks_text(missing)} {are} lost or cannot be reached, and the {count} that can are not "
-            f"more than half of {self.size}, nor half of them with rank 0; the others may go on"
+            f"{ranks_text(missing)} {are} lost or cannot be reached, and the {count} that can are "
+            f"not more than half of {self.size}, nor half of them with rank 0; the others may go on"
         )
 
     def _left_out(self) -> str:

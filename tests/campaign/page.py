@@ -7,9 +7,10 @@ import statistics
 from dataclasses import asdict
 
 LEFT_OUT = (
-    "Left out over MPI: the kill of a rank that calls MPI between nodes; the stop of one where",
-    "every rank is alone on its node (`guarantees.md`); either while ranks meet.",
-    "Left out too: what an MPI itself does not survive, as closed descriptors or memory that ends.",
+    "Over MPI the campaign leaves out launchers, and faults that an MPI itself does not survive,",
+    "such as closed descriptors. While ranks meet there, only harmless signals strike. Between",
+    "nodes no rank that calls MPI is killed, and none is stopped where each is alone on its node",
+    "(`guarantees.md`).",
 )
 EDGES_MS = (1, 3, 10, 30, 100, 300, 1000, 3000)
 
@@ -35,15 +36,17 @@ def report(results, broken, skipped, options):
 def _preface(options, results):
     minutes = sum(result.took_s for result in results) / 60 / max(1, options.workers)
     busy = f" --busy {options.busy}" if options.busy else ""
-    beside = f", with {options.busy} computing processes beside" if options.busy else ""
+    beside = f", beside {options.busy} processes that compute" if options.busy else ""
     return [
         "# The fault campaign" + (", on a busy machine" if busy else ""), "",
-        "Real jobs of 2 to 5 ranks, each with one fault at a random moment. A fault is missed if a",
-        "survivor does not learn in time who is at fault, if data before it were wrong, if a rank",
-        "gives no account, or if a process, a descriptor or a name in shared memory is left.", "",
+        "One fault strikes each job of 2 to 5 real ranks, at a random moment. It counts as",
+        "missed if a survivor does not learn in time which rank is at fault, if data before it",
+        "were wrong, if a rank gives no account, or if a process, a descriptor or a name in",
+        "shared memory is left.", "",
         *LEFT_OUT, "",
         f"`python -m tests.campaign --faults {options.faults} --seed {options.seed}{busy}`: "
-        f"about {minutes:.0f} minutes{beside}. Cells are faults, with misses after a slash.", "",
+        f"about {minutes:.0f} minutes{beside}. "
+        "A cell has the number of faults, and after a slash that of misses.", "",
     ]  # fmt: skip
 
 
@@ -65,10 +68,10 @@ def _table(results):
 
 
 def _times(results):
-    yield "From a fault to the error on a survivor, in milliseconds:"
+    yield "Time from a fault to the error on a survivor, and the number of errors in each span:"
     yield ""
-    bounds = " | ".join(f"< {edge}" for edge in EDGES_MS)
-    yield f"| backend | errors | p50 | p95 | longest | {bounds} | more |"
+    bounds = " | ".join(f"< {edge} ms" for edge in EDGES_MS)
+    yield f"| backend | errors | p50, ms | p95, ms | longest, ms | {bounds} | more |"
     yield f"|---|{'---|' * (5 + len(EDGES_MS))}"
     for backend in sorted({result.fault.backend for result in results}):
         times = [

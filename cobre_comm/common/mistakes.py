@@ -16,7 +16,8 @@ OUTPUT = "output"  # that is read-only
 COUNTS = "counts"
 INTEGER = "integer"
 OP = "ReduceOp"
-WORDS = (LIST, OBJECTS, CONTIGUOUS, DTYPE, OUTPUT, COUNTS, INTEGER, OP)
+LAUNCH = "launch"  # and what it cannot send
+WORDS = (LIST, OBJECTS, CONTIGUOUS, DTYPE, OUTPUT, COUNTS, INTEGER, OP, LAUNCH)
 
 Mistake = TypeVar("Mistake", TypeError, ValueError)
 

@@ -13,6 +13,7 @@ from multiprocessing import context, popen_spawn_posix, process, resource_tracke
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cobre_comm.common.mistakes import LAUNCH, explained
 from cobre_comm.launching.pickling import dumps, main_is_file
 from cobre_comm.processes.interpreter import interpreter_command
 
@@ -49,10 +50,8 @@ def pack(fn: Callable[..., Any], args: tuple[Any, ...], *, wants_progress: bool)
     try:
         call = dumps((fn, args, wants_progress))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise TypeError(
-            "an argument of the function cannot be sent to workers, so let the function make it: "
-            f"{error}"
-        ) from error
+        said = "an argument of the function cannot be sent to workers, so let the function make it"
+        raise explained(TypeError(f"{said}: {error}"), LAUNCH) from error
     finally:
         context.set_spawning_popen(None)
     descriptors = [*spawning.descriptors, *([] if tracker is None else [tracker])]

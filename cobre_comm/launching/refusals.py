@@ -7,6 +7,7 @@ import multiprocessing
 from collections.abc import Callable
 from typing import Any
 
+from cobre_comm.common.mistakes import LAUNCH, explained
 from cobre_comm.launching.pickling import can_send_by_value, dumps, main_is_file
 from cobre_comm.launching.worker import is_worker
 
@@ -32,10 +33,12 @@ def check_importable(fn: Callable[..., Any]) -> None:
     if not can_send_by_value():
         advice += ", or install cloudpickle (pip install 'cobre-comm[notebook]')"
         if getattr(fn, "__module__", None) == "__main__" and not main_is_file():
-            raise ValueError(
+            said = (
                 f"workers cannot import {name} from a notebook or an interactive program; {advice}"
             )
+            raise explained(ValueError(said), LAUNCH)
     try:
         dumps(fn)
     except Exception as error:  # PicklingError, AttributeError, TypeError: by Python version
-        raise ValueError(f"workers cannot import {name}; {advice} ({error})") from error
+        said = f"workers cannot import {name}; {advice} ({error})"
+        raise explained(ValueError(said), LAUNCH) from error

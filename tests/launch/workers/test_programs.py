@@ -47,9 +47,10 @@ def test_a_function_of_an_interactive_program_goes_by_value(way):
 def test_without_cloudpickle_it_is_refused():
     program = "import sys; sys.modules['cloudpickle'] = None" + INTERACTIVE.replace("try:", "if 1:")
     done = run_here(code=1, text=program.partition("except")[0])
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("ValueError: workers cannot import f from a notebook")
-    assert "pip install 'cobre-comm[notebook]'" in last
+    said, note = done.stderr.splitlines()[-2:]
+    assert said.startswith("ValueError: workers cannot import f from a notebook")
+    assert "pip install 'cobre-comm[notebook]'" in said
+    assert note == "more: cobre-comm explain launch"
 
 
 def test_launch_works_in_whatever_order_names_are_imported():

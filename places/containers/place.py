@@ -197,7 +197,7 @@ def pods(engine, place, network, folder):
             checkpoint = f"--checkpoint /volume/{cuts.name} --checkpoint-every 5"
             program = f"{ours} {TRAINING} {checkpoint} {of_program}; c=$?; cat /tmp/r; exit $c"
             first, other = (_pod(engine, network, shared, n, program) for n in range(2))
-            wait_until(cuts.exists, 100, "a checkpoint")
+            wait_until(cuts.exists, 300, "a checkpoint")
             engine.tell("kill", "--signal", "KILL", "pod1")
             start = time.monotonic()
             other.communicate(timeout=60)

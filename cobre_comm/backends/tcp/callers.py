@@ -50,6 +50,11 @@ class Callers(NamedTuple):
     endpoints: Mapping[int, Endpoint]
     key: bytes
 
+    def close(self) -> None:
+        """Close this rank's port."""
+        with contextlib.suppress(OSError):  # the program has closed it behind our back
+            self.listener.close()
+
 
 class Gone(Exception):
     """Nobody listens at the port of a rank any more."""

@@ -126,7 +126,7 @@ class TcpCouncil(Council):
         if self._is_parted or self._unreachable:
             self._callers.listener.detach()
         elif not self.has_failed:
-            self._callers.listener.close()
+            self._callers.close()
         for link in self._links.values():
             link.close()
 

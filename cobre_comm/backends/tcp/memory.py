@@ -99,7 +99,7 @@ class SocketTransport:
         """Close the sockets, also in a forked child, whose copies would keep them open."""
         self.links.close()
         if self.callers is not None:
-            self.callers.listener.close()
+            self.callers.close()
 
 
 def link_record(memory: NodesMemory, sockets: Links, node_order: NodeOrder) -> View:

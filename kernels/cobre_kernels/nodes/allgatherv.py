@@ -21,7 +21,7 @@ from cobre_kernels.machine.copy import copy_out, is_large, move, store_fence
 from cobre_kernels.machine.kernel import kernel
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.lanes import choose_lanes
-from cobre_kernels.nodes.outputs import end_together, note_output
+from cobre_kernels.nodes.outputs import NO_ROOT, end_together, note_output
 from cobre_kernels.nodes.records import (
     MEETING,
     STRIPE_LINE_BYTES,
@@ -41,7 +41,7 @@ def allgatherv_body(comm, call):
         return _direct(comm, call)
     choose_lanes(comm, reach)
     is_in_place = reach <= comm.nodes.reach_bytes and _is_in_place(comm, call)
-    note_output(comm, call.recv, reach, 0, is_in_place)
+    note_output(comm, call.recv, reach, NO_ROOT, is_in_place)
     return end_together(comm, _staged(comm, call, is_large(reach)), MEETING)
 
 
@@ -113,7 +113,7 @@ def share_of_half(half_bytes, givers):
 
 
 @routine
-def _part_bytes(call, rank, span):
+def part_bytes(call, rank, span):
     """Return the bytes of a rank's block that are in this chunk."""
     begin, chunk = span
     return max(min(bytes_of(call, rank) - begin, chunk), 0)
@@ -125,7 +125,7 @@ def sum_parts(comm, call, span, indices):
     first, end = indices
     total = 0
     for index in range(first, end):
-        total += _part_bytes(call, comm.nodes.node_order[index], span)
+        total += part_bytes(call, comm.nodes.node_order[index], span)
     return total
 
 
@@ -133,7 +133,7 @@ def sum_parts(comm, call, span, indices):
 def put_own_part(comm, call, span):
     """Copy this rank's part into the half of this round; return where that begins."""
     half = next_half(comm.nodes)
-    own_bytes = _part_bytes(call, comm.rank, span)
+    own_bytes = part_bytes(call, comm.rank, span)
     if own_bytes > 0:
         before = sum_parts(comm, call, span, (0, comm.nodes.node_index[comm.rank]))
         move(half + before, call.send + span[0], own_bytes)
@@ -184,7 +184,7 @@ def take_parts(comm, call, span, half, streams):
     offset = 0
     for index in range(comm.size):
         rank = comm.nodes.node_order[index]
-        length = _part_bytes(call, rank, span)
+        length = part_bytes(call, rank, span)
         block = block_of(call, rank)
         if length > 0 and not (rank == comm.rank and block == call.send):
             copy_out(block + span[0], half + offset, length, streams)

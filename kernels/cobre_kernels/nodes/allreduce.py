@@ -32,7 +32,7 @@ from cobre_kernels.machine.copy import move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.lanes import choose_lanes, share_of
-from cobre_kernels.nodes.outputs import end_together, note_output
+from cobre_kernels.nodes.outputs import NO_ROOT, end_together, note_output
 from cobre_kernels.nodes.records import (
     LEAST_PIECE_BYTES,
     MEETING,
@@ -65,7 +65,7 @@ class Chunk(NamedTuple):
 def allreduce_body(comm, call):
     """Choose one of the three ways."""
     choose_lanes(comm, contribution_bytes(call))
-    note_output(comm, call.recv, contribution_bytes(call), 0, False)
+    note_output(comm, call.recv, contribution_bytes(call), NO_ROOT, False)
     return end_together(comm, _reduce(comm, call), MEETING)
 
 

@@ -1,30 +1,35 @@
 """Gatherv: chunks into the staging buffer, to the root's node, out by the root.
 
+On a flat communicator over sockets, bytes go straight from buffer to buffer.
+
 The chunks of a node are one piece, as in an allgatherv. Only the root's node receives. If the root
 receives in a region, the ranks of its node see that memory too, so they return together.
 """
 
 from cobre_kernels.collective.calls import Gatherv
-from cobre_kernels.collective.checks import largest_block_bytes
+from cobre_kernels.collective.checks import block_of, largest_block_bytes
 from cobre_kernels.collective.comm import COMM
 from cobre_kernels.collective.gather import agreement, expectation, note_count, with_counts
 from cobre_kernels.collective.status import OK
 from cobre_kernels.machine.atomics import peek, poke
-from cobre_kernels.machine.copy import is_large
+from cobre_kernels.machine.copy import is_large, move
 from cobre_kernels.machine.kernel import kernel, run
 from cobre_kernels.machine.record import WORD_BYTES
 from cobre_kernels.machine.routine import routine
 from cobre_kernels.nodes.allgatherv import (
     chunk_bytes,
+    part_bytes,
     parts_by_node,
     put_own_part,
     sum_parts,
     take_parts,
 )
+from cobre_kernels.nodes.broadcast import PIECE_BYTES
 from cobre_kernels.nodes.lanes import choose_lanes, share_blocks
 from cobre_kernels.nodes.outputs import end_together, note_output
 from cobre_kernels.nodes.records import (
     APART,
+    is_flat,
     leads,
     next_half,
     set_blocks_by_rank,
@@ -48,10 +53,13 @@ def gatherv_body(comm, call):
     call = with_counts(comm, call)
     largest = largest_block_bytes(comm.size, call)
     choose_lanes(comm, sum_parts(comm, call, (0, largest), (0, comm.size)))
+    # MPI would write to the root's buffer after a wait that has been left.
+    is_direct = is_flat(comm) and comm.nodes.can_leave != 0
     begin = 0
     while begin < largest:
-        chunk = chunk_bytes(comm, call, begin)
-        outcome = _chunk(comm, call, (begin, chunk))
+        chunk = PIECE_BYTES if is_direct else chunk_bytes(comm, call, begin)
+        span = begin, chunk
+        outcome = _direct(comm, call, span) if is_direct else _chunk(comm, call, span)
         if outcome != OK:
             return outcome
         begin += chunk
@@ -90,6 +98,23 @@ def _chunk(comm, call, span):
     if outcome == OK and comm.rank == call.root:
         take_parts(comm, call, span, half, is_large(call.recv_count * call.itemsize))
     return outcome
+
+
+@routine
+def _direct(comm, call, span):
+    """Move a part of each block straight from buffer to buffer, on a flat communicator."""
+    nodes, is_root = comm.nodes, comm.rank == call.root
+    begin, own_bytes = span[0], part_bytes(call, comm.rank, span)
+    for rank in range(comm.size):
+        comes = part_bytes(call, rank, span) if is_root and rank != call.root else 0
+        set_recv(nodes, rank, comes, block_of(call, rank) + begin if comes > 0 else 0)
+        set_send(nodes, rank, own_bytes if rank == call.root and not is_root else 0, begin)
+    outcome = enter_round(comm, False)
+    if outcome == OK:
+        outcome = run(nodes.alltoallv, comm, Scatter(call.send, 0))
+    if outcome == OK and is_root and block_of(call, comm.rank) != call.send:
+        move(block_of(call, comm.rank) + begin, call.send + begin, own_bytes)
+    return hand_out(comm, outcome)
 
 
 @routine

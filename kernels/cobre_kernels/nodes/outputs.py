@@ -22,6 +22,7 @@ from cobre_kernels.nodes.records import APART, MEETING, PRIVATE, leads, node_ran
 from cobre_kernels.shm.control import IN_REGION
 from cobre_kernels.shm.region import location_of, outputs_meet, shows_location
 
+NO_ROOT = -1
 LONG_BYTES = 2**20  # of an output: one rank copies for longer than it takes to wake another
 
 
@@ -29,15 +30,16 @@ LONG_BYTES = 2**20  # of an output: one rank copies for longer than it takes to 
 def note_output(comm, output, size_bytes, root, is_in_place):
     """Note where this rank will write so many bytes, before the first round of a collective.
 
-    If the root is among the ranks with the same output, it is the one that writes. ``is_in_place``:
-    what this rank sends lies in the output, and leaders may move the whole result at once.
+    If the root is among the ranks with the same output, it is the one that writes. Else the last of
+    them does, so that a leader moves the next chunk while a follower copies. ``is_in_place``: what
+    this rank sends lies in the output, and leaders may move the whole result at once.
     """
     nodes = comm.nodes
     nodes.outputs, nodes.writes, nodes.output_bytes = PRIVATE, True, size_bytes
     nodes.takes_whole = is_in_place and comm.node.size == 1
     nodes.is_whole = 0
-    is_here = nodes.node_of[root] == nodes.own_node
-    nodes.first_writer = node_rank_of(nodes, root) if is_here else 0
+    is_here = root != NO_ROOT and nodes.node_of[root] == nodes.own_node
+    nodes.first_writer = node_rank_of(nodes, root) if is_here else comm.node.size - 1
     if size_bytes > 0 and comm.node.size > 1 and may_be_shared(comm, output, size_bytes):
         nodes.output_mark = IN_REGION
         # As the place from which it sends, a rank shows its output if its data are there.
@@ -63,10 +65,10 @@ def see_outputs(comm, outcome):
 
 @routine
 def _writer(comm):
-    """Return the first rank of this node that has the same output as this one."""
+    """Return the rank of this node that writes, of those that have the same output as this one."""
     rank = comm.nodes.first_writer
     while not _has_output(comm, rank):
-        rank = (rank + 1) % comm.node.size
+        rank = (rank - 1) % comm.node.size
     return rank
 
 

@@ -1,5 +1,6 @@
 """Roll calls where a rank cannot be reached, or is a call behind: none believes itself alone."""
 
+import os
 import socket
 import threading
 
@@ -53,6 +54,12 @@ def has_open_port(council):
     """Whether a rank could still believe that this one may come."""
     with socket.socket() as caller:
         return caller.connect_ex(council._callers.endpoints[council.rank].sockaddr) == 0
+
+
+def test_a_port_that_the_program_has_closed_is_no_error():
+    listener = socket.create_server(("127.0.0.1", 0))
+    os.close(listener.fileno())
+    Callers(listener, {}, b"").close()
 
 
 @pytest.fixture

@@ -167,11 +167,13 @@ class ShmConfig:
     timeout_s : float
         Longest wait for a live peer in one collective, in seconds; 0 means no limit.
     buffer_bytes : int or None
-        Bytes of collective buffer per rank; None lets rank 0 choose. Rank 0's value holds.
+        Bytes of collective buffer per rank; rank 0's value holds. None: an equal share of 16 MiB,
+        but at least 48 KiB, and at most 768 KiB if each rank has a core, else 3 MiB.
     numa_interleave : bool
-        Interleave pages over the NUMA nodes.
+        Whether the pages of the segment come from all NUMA nodes in turn.
     spin_us : float or None
-        How long a wait spins before it yields and blocks, in microseconds; None chooses.
+        How long a wait spins before it yields and blocks, in microseconds. None: 30 if each rank
+        has a core, else 0.
 
     Raises
     ------
@@ -271,10 +273,11 @@ class TcpConfig:
     token : str or None
         Shared secret of the job; never shown.
     spin_us : float or None
-        How long a wait spins before it yields and blocks, in microseconds; None chooses.
+        How long a wait spins before it yields and blocks, in microseconds. None: 30 among
+        the ranks of a node and 50 between nodes if each rank has a core, else 0.
     eager_bytes : int or None
-        Largest payload of a node that travels behind its header; a larger one follows.
-        None chooses. Rank 0's value holds.
+        Largest payload of a node, in bytes, that travels behind its header; a larger one follows.
+        Rank 0's value holds; with None it takes 65536 on one machine, else 8192.
     share : bool
         Whether ranks that can open each other's shared memory use it. If not, every rank is a node
         of its own.
@@ -282,12 +285,13 @@ class TcpConfig:
         For tests: rank r is taken to be on node ``pretend_nodes[r % len(pretend_nodes)]``. Empty:
         the ranks find out which of them share memory.
     buffer_bytes : int or None
-        Bytes of collective buffer per rank in shared memory; None chooses.
+        Bytes of collective buffer per rank in the memory of a node. None: an equal share of 16 MiB,
+        but at least 48 KiB, and at most 768 KiB if each rank has a core, else 3 MiB.
     numa_interleave : bool
-        Interleave the pages of shared memory over the NUMA nodes.
+        Whether the pages of shared memory come from all NUMA nodes in turn.
     leaders : int or None
-        How many ranks of each node move large payloads between nodes; None chooses by the cable and
-        the cores. The least of all ranks holds.
+        How many ranks of each node move large payloads between nodes; the least of all ranks
+        holds. None counts one for each 20 Gb/s of the cable if each rank has a core, else one.
 
     Raises
     ------
@@ -338,7 +342,7 @@ class TcpConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> TcpConfig:
-        """Read ``COBRE_TCP_*``, and the variables of all backends that it has a use for.
+        """Read ``COBRE_TCP_*``, and those variables of all backends that ``tcp`` uses.
 
         Parameters
         ----------
@@ -395,18 +399,21 @@ class MpiConfig:
     timeout_s : float
         Longest wait for a live peer in one collective, in seconds; 0 means no limit.
     buffer_bytes : int or None
-        Bytes of collective buffer per rank; None chooses.
+        Bytes of collective buffer per rank in the memory of a node. None: an equal share of 16 MiB,
+        but at least 48 KiB, and at most 768 KiB if each rank has a core, else 3 MiB.
     numa_interleave : bool
-        Interleave the pages of shared memory over the NUMA nodes.
+        Whether the pages of shared memory come from all NUMA nodes in turn.
     spin_us : float or None
-        How long a wait spins before it yields and blocks, in microseconds; None chooses.
+        How long a wait spins before it yields and blocks, in microseconds. None: 30 if each rank
+        has a core, else 0.
     pretend_nodes : tuple of int
         For tests: rank r is taken to be on node ``pretend_nodes[r % len(pretend_nodes)]``. The
         ranks must be on one machine. Empty: the nodes are those that MPI reports.
     aborts : bool
         Whether an uncaught exception on one rank ends the whole job.
     leaders : int or None
-        As for :class:`TcpConfig`.
+        How many ranks of each node move large payloads between nodes; the least of all ranks
+        holds. None counts one for each 20 Gb/s of the cable if each rank has a core, else one.
 
     Raises
     ------
@@ -437,7 +444,7 @@ class MpiConfig:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> MpiConfig:
-        """Read ``COBRE_MPI_*``, and the variables of all backends that it has a use for.
+        """Read ``COBRE_MPI_*``, and those variables of all backends that ``mpi`` uses.
 
         Parameters
         ----------

@@ -46,7 +46,7 @@ class _Explained(Exception):  # a base; its subclasses have the contract's names
 
 
 class CommError(_Explained):
-    """A collective or a shared region failed; each subclass is one way, and can be pickled.
+    """A collective or a shared region failed. Each subclass is one cause, and can be pickled.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class InvalidBufferSize(CommError):
     operation : str
         The collective that this rank called.
     expected, actual : int
-        The length that it needs, and the one that it got, in elements.
+        The length that the collective needs, and the length of the buffer, in elements.
     message : str
         The rule that was broken; may be empty.
 
@@ -175,7 +175,7 @@ class InvalidCommunicator(CommError):
     message : str
         The reason.
     ranks : iterable of int
-        For a broken communicator, the ranks at fault for what broke it, where known.
+        If the communicator is broken, the ranks that are at fault for it, where known.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class InvalidCommunicator(CommError):
 
 
 class AllocationFailed(CommError):
-    """Memory for a region or a new communicator could not be had; raised on all ranks alike.
+    """There is no memory for a region or a new communicator; all ranks raise it alike.
 
     Parameters
     ----------
@@ -479,7 +479,7 @@ class WorkerError(_Explained):
     inner : BaseException or None
         The worker's own exception, with its traceback as cause; None if it died without one.
     ranks : iterable of int
-        All ranks that made the same mistake, as far as that was known; this one among them.
+        All ranks that made the same mistake, as far as that was known, and ``rank`` itself.
 
     Examples
     --------

@@ -274,6 +274,11 @@ def test_rank_is_struck_while_ranks_find_their_nodes(comm, tmp_path, moment, how
     struck_while_they_find_their_nodes(tmp_path, moment, how, victim)
 
 
+@pytest.mark.ranks(3, backends=["tcp"], connect=False, env={"COBRE_TCP_PRETEND_NODES": "0,1,1"})
+def test_the_limit_holds_again_once_all_ranks_have_compiled(comm, tmp_path):
+    struck_while_they_find_their_nodes(tmp_path, "name_nodes", "late", 1)
+
+
 @pytest.mark.ranks(3, backends=["tcp"], connect=False)
 @pytest.mark.parametrize("share", [slow("0"), "1"])
 def test_ranks_without_dev_shm_are_nodes_of_their_own(comm, share):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import logging
 import math
 import socket
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -114,9 +115,14 @@ class Participant(abc.ABC):
             return listen(same_host(self._listeners[0].getsockname(), 0))
         return listen_anywhere()
 
-    def extend(self, seconds: float) -> None:
-        """Let the rendezvous last ``seconds`` longer."""
+    @contextlib.contextmanager
+    def extended(self, seconds: float) -> Iterator[None]:
+        """Let what is done inside take ``seconds`` on any rank, beside the limit; collective."""
         self._limit += seconds
+        began = running_s()
+        yield
+        self.agree(0)  # the slowest rank has done it too
+        self._limit += running_s() - began - seconds
 
     def close(self) -> None:
         """Cancel all tasks and close all listeners; the links stay."""

@@ -121,9 +121,12 @@ def be_rank_0(size: int, port: int) -> tuple[float, float, float, float]:
     sent = 0
     with meet(config_of(0, size, port)) as participant:
         order = find_nodes(participant, pretended=(0,))
-        participant.agree(0)
+        with participant.extended(0.0):
+            pass
+        participant.agree(order.lanes)
+        participant.gather_rows(np.zeros(2, dtype=np.int64))
         name_nodes(participant, order)
-        participant.start(order.leaders.tolist())
+        participant.start([order.leaders(lane).tolist() for lane in range(order.lanes)])
         took = time.perf_counter() - began, time.process_time() - used
     participant.links.close()
     more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
@@ -136,7 +139,8 @@ def parts_of(rank: int, size: int) -> list[bytes]:
     """Return the parts that a rank gives in all exchanges but the last."""
     leader = -(-node_of(size)(rank) * size // NODES)
     found = np.array([leader], dtype=np.uint32).tobytes()
-    return [NOTHING.pack(), found, np.zeros(1, dtype=np.int64).tobytes(), NAME]
+    compiled = lanes = np.ones(1, dtype=np.int64).tobytes()
+    return [NOTHING.pack(), found, compiled, lanes, bytes(16), NAME]
 
 
 def play(size: int, port: int) -> None:

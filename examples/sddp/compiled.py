@@ -1,4 +1,4 @@
-"""Options of numba for this example's functions, and compilation by one rank for all.
+"""How numba compiles this example's functions, and compilation by one rank for all.
 
 `_nrt=False` leaves reference counting out. These functions allocate nothing, and work on arrays
 that the Python caller owns. With counting on, numba would count every array of every named tuple
@@ -6,8 +6,8 @@ that is passed or unpacked, and compilation would take a third longer. Functions
 communicator are compiled with counting, because the code that they inline needs it; they get single
 arrays instead of tuples.
 
-Functions that only compiled code calls become machine code as parts of their callers, and not by
-themselves too, which halves the time of compilation.
+Functions that only compiled code calls are routines, as the kernels' own: they become machine code
+as parts of their callers, and not by themselves too, which halves the time of compilation.
 """
 
 import contextlib
@@ -17,25 +17,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from cobre_kernels.machine.compiling.pipeline import RoutineCompiler
 from cobre_kernels.machine.numba_internals import event
+from cobre_kernels.machine.routine import routine
 
 from cobre_comm.compile.lock import one_compiles_first
 
 FROM_PYTHON = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 """Options of functions that Python calls too."""
 
-UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""Leave out the code by which Python or C would call a function."""
+plain = routine(nogil=True, error_model="numpy", _nrt=False)
+"""Decorator of functions that only compute."""
 
-INNER = {**UNWRAPPED, "pipeline_class": RoutineCompiler}
-"""Make no machine code of a function by itself: only of the functions that Python calls."""
-
-PLAIN = {"nogil": True, "error_model": "numpy", "_nrt": False, **INNER}
-"""Options of functions that only compute."""
-
-CALLING = {"nogil": True, "_nrt": True, **INNER}
-"""Options of functions that call the communicator."""
+calling = routine(nogil=True, _nrt=True)
+"""Decorator of functions that call the communicator."""
 
 
 def forget_stale_code(folder: Path = Path(__file__).parent) -> bool:

@@ -12,8 +12,7 @@ Math. Tables Aids Comput. 8 (1954) 64.
 """
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 
 from simplex.state import (
     AGE,
@@ -35,7 +34,7 @@ LIGHTEST = 1e-4
 """No weight is smaller: rounding must not make one zero or negative."""
 
 
-@njit(**PLAIN)
+@plain
 def resting_value(lp: Lp, var: int) -> float:
     """Return the value of the nonbasic variable `var`."""
     if lp.status[var] == AT_LOWER:
@@ -45,7 +44,7 @@ def resting_value(lp: Lp, var: int) -> float:
     return 0.0
 
 
-@njit(**PLAIN)
+@plain
 def slack_basis(lp: Lp) -> None:
     """Make all row activities basic."""
     n, m = lp.cost.size, rows_of(lp)
@@ -73,7 +72,7 @@ def slack_basis(lp: Lp) -> None:
     lp.head[AGE] = lp.head[SHIFTED] = 0
 
 
-@njit(**PLAIN)
+@plain
 def cold_start(lp: Lp) -> bool:
     """Put `lp` at the slack basis, each variable on the bound its cost prefers; rows stay.
 
@@ -91,14 +90,14 @@ def cold_start(lp: Lp) -> bool:
     return True
 
 
-@njit(**PLAIN)
+@plain
 def add_line(lp: Lp, i: int, factor: float, total: np.ndarray) -> None:
     """Add `factor` times line `i` of the inverse to `total`."""
     for p in range(lp.head[ROWS]):
         total[p] += factor * lp.inverse[i, p]
 
 
-@njit(**PLAIN)
+@plain
 def add_column(lp: Lp, var: int, factor: float, total: np.ndarray) -> None:
     """Add to `total` how the basic variables move when the nonbasic `var` moves by `factor`."""
     n, m = lp.cost.size, rows_of(lp)
@@ -114,7 +113,7 @@ def add_column(lp: Lp, var: int, factor: float, total: np.ndarray) -> None:
                 add_line(lp, m + s, factor * lp.cut[s, var], total)
 
 
-@njit(**PLAIN)
+@plain
 def add_row_of_matrix(lp: Lp, i: int, factor: float, total: np.ndarray) -> None:
     """Add `factor` times row `i` of the program to `total`, by structural variables."""
     m = rows_of(lp)
@@ -127,21 +126,21 @@ def add_row_of_matrix(lp: Lp, i: int, factor: float, total: np.ndarray) -> None:
             total[j] += factor * lp.cut[i - m, j]
 
 
-@njit(**PLAIN)
+@plain
 def clear_column(lp: Lp) -> None:
     """Make `column` zero: no basic variable moves."""
     for p in range(lp.head[ROWS]):
         lp.column[p] = 0.0
 
 
-@njit(**PLAIN)
+@plain
 def read_column(lp: Lp, var: int) -> None:
     """Write to `column` how the basic variables move with the nonbasic `var`."""
     clear_column(lp)
     add_column(lp, var, 1.0, lp.column)
 
 
-@njit(**PLAIN)
+@plain
 def read_row(lp: Lp, r: int) -> None:
     """Write to `entry` how the basic variable of place `r` moves with each nonbasic one."""
     n = lp.cost.size
@@ -156,7 +155,7 @@ def read_row(lp: Lp, r: int) -> None:
             add_row_of_matrix(lp, i, f, lp.entry)
 
 
-@njit(**PLAIN)
+@plain
 def replace(lp: Lp, r: int, var: int) -> None:
     """Let the nonbasic `var`, whose column is in `column`, take place `r` in the basis.
 
@@ -192,7 +191,7 @@ def replace(lp: Lp, r: int, var: int) -> None:
     lp.head[AGE] += 1
 
 
-@njit(**PLAIN)
+@plain
 def weigh(lp: Lp) -> None:
     """Compute all weights anew."""
     for p in range(lp.head[ROWS]):
@@ -203,7 +202,7 @@ def weigh(lp: Lp) -> None:
                 lp.weight[p] += lp.inverse[i, p] * lp.inverse[i, p]
 
 
-@njit(**PLAIN)
+@plain
 def rebuild(lp: Lp) -> bool:
     """Recompute the inverse of the present basis from the data, shedding accumulated error.
 
@@ -234,7 +233,7 @@ def rebuild(lp: Lp) -> bool:
     return True
 
 
-@njit(**PLAIN)
+@plain
 def reprice(lp: Lp) -> None:
     """Compute the reduced costs from the original costs, and in `ratio` the size of their terms."""
     n, m = lp.cost.size, rows_of(lp)

@@ -15,8 +15,7 @@ The result of a solve depends on nothing but the program and its first basis.
 """
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 
 from simplex.basis import (
     add_line,
@@ -56,7 +55,7 @@ REFRESH = 200
 """Pivots after which the inverse is rebuilt before the next solve."""
 
 
-@njit(**PLAIN)
+@plain
 def rest_boxed(lp: Lp) -> None:
     """Put each boxed nonbasic variable on the bound that its reduced cost asks for.
 
@@ -72,7 +71,7 @@ def rest_boxed(lp: Lp) -> None:
             lp.status[var] = AT_UPPER
 
 
-@njit(**PLAIN)
+@plain
 def compute_basics(lp: Lp) -> None:
     """Compute the values of all variables from the resting values of the nonbasic ones."""
     n, m = lp.cost.size, rows_of(lp)
@@ -102,7 +101,7 @@ def compute_basics(lp: Lp) -> None:
         lp.x[lp.basis[p]] = lp.column[p]
 
 
-@njit(**PLAIN)
+@plain
 def choose_row(lp: Lp, bland: bool) -> tuple[int, float]:
     """Return the leaving place, and its distance to the bound that it misses (negative: above)."""
     row, miss, largest = -1, 0.0, 0.0
@@ -125,7 +124,7 @@ def choose_row(lp: Lp, bland: bool) -> tuple[int, float]:
     return row, miss
 
 
-@njit(**PLAIN)
+@plain
 def exchange(lp: Lp, r: int, var: int, bound: int) -> None:
     """Bring place `r` exactly to the bound that it misses (`AT_...`); `var` enters.
 
@@ -150,7 +149,7 @@ def exchange(lp: Lp, r: int, var: int, bound: int) -> None:
     lp.head[PIVOTS] += 1
 
 
-@njit(**PLAIN)
+@plain
 def shift(lp: Lp, var: int) -> None:
     """Take the reduced cost of the entering `var` for zero, if its sign is wrong.
 
@@ -163,7 +162,7 @@ def shift(lp: Lp, var: int) -> None:
         lp.head[SHIFTED] = 1
 
 
-@njit(**PLAIN)
+@plain
 def iterate(lp: Lp, patience: int) -> int:
     """Pivot until all rows keep their bounds, from reduced costs of the right signs.
 
@@ -175,7 +174,7 @@ def iterate(lp: Lp, patience: int) -> int:
     return outcome
 
 
-@njit(**PLAIN)
+@plain
 def pivot_until_feasible(lp: Lp, patience: int) -> int:
     """Do the steps of `iterate`; some reduced costs may be shifted afterwards."""
     size = lp.head[ROWS] + lp.cost.size
@@ -208,7 +207,7 @@ def pivot_until_feasible(lp: Lp, patience: int) -> int:
     return FAILED
 
 
-@njit(**PLAIN)
+@plain
 def is_unsure(lp: Lp, r: int, var: int, largest: float) -> bool:
     """Tell whether a pivot is small in its row, or row and column do not agree on it."""
     by_row, by_column = lp.entry[var], lp.column[r]

@@ -8,8 +8,7 @@ Ratio test of P. M. J. Harris, Math. Programming 5 (1973) 1.
 """
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 
 from simplex.basis import read_column, read_row, rebuild, reprice
 from simplex.dual import FEASIBLE, SMALL, compute_basics, exchange
@@ -20,7 +19,7 @@ ROUNDED = 1e-13
 """A reduced cost within this of zero, times the size of its terms, has no sign."""
 
 
-@njit(**PLAIN)
+@plain
 def choose_entering(lp: Lp, bland: bool) -> tuple[int, float]:
     """Return the variable of the most wrong reduced cost and its direction; -1 if none is wrong."""
     entering, way, worst = -1, 0.0, 0.0
@@ -41,14 +40,14 @@ def choose_entering(lp: Lp, bland: bool) -> tuple[int, float]:
     return entering, way
 
 
-@njit(**PLAIN)
+@plain
 def room_of(lp: Lp, p: int, entry: float) -> float:
     """Return how far the variable of place `p` may go if the entering one moves it by `entry`."""
     var = lp.basis[p]
     return max(lp.upper[var] - lp.x[var] if entry > 0.0 else lp.x[var] - lp.lower[var], 0.0)
 
 
-@njit(**PLAIN)
+@plain
 def choose_leaving(lp: Lp, way: float) -> tuple[int, float, float]:
     """Return the place that stops the variable of `column`, the step to it, and its entry; or -1.
 
@@ -74,7 +73,7 @@ def choose_leaving(lp: Lp, way: float) -> tuple[int, float, float]:
     return place, step, largest / most if most > 0.0 else 0.0
 
 
-@njit(**PLAIN)
+@plain
 def mend(lp: Lp) -> None:
     """Pivot until no reduced cost has the wrong sign, or too many steps have been taken."""
     size = lp.head[ROWS] + lp.cost.size

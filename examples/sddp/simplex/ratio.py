@@ -9,8 +9,7 @@ implementation", thesis, Paderborn 2005, ch. 3 and 6; P. M. J. Harris, Math. Pro
 """
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 
 from simplex.basis import add_column, clear_column, resting_value
 from simplex.state import AT_LOWER, AT_UPPER, AT_ZERO, ROWS, Lp, end_of, is_nonbasic
@@ -23,7 +22,7 @@ HARRIS = 1e-11
 """Reduced costs may pass zero by this much for the sake of a larger pivot."""
 
 
-@njit(**PLAIN)
+@plain
 def largest_entry(lp: Lp) -> float:
     """Return the largest absolute value in `entry`, the measure of its rounding errors."""
     largest = 0.0
@@ -33,7 +32,7 @@ def largest_entry(lp: Lp) -> float:
     return largest
 
 
-@njit(**PLAIN)
+@plain
 def list_candidates(lp: Lp, sign: float, least: float) -> int:
     """Fill `mark` and `ratio` with variables that can move the row by `sign`; return how many."""
     count = 0
@@ -58,7 +57,7 @@ def list_candidates(lp: Lp, sign: float, least: float) -> int:
     return count
 
 
-@njit(**PLAIN)
+@plain
 def flip(lp: Lp, var: int) -> None:
     """Move the boxed nonbasic `var` to its other bound."""
     lp.status[var] = AT_UPPER if lp.status[var] == AT_LOWER else AT_LOWER
@@ -71,7 +70,7 @@ def flip(lp: Lp, var: int) -> None:
         lp.x[lp.basis[p]] += lp.column[p]
 
 
-@njit(**PLAIN)
+@plain
 def pick(lp: Lp, count: int, bland: bool) -> int:
     """Return the candidate of least ratio; of near equals the largest entry, or least index.
 
@@ -97,7 +96,7 @@ def pick(lp: Lp, count: int, bland: bool) -> int:
     return best
 
 
-@njit(**PLAIN)
+@plain
 def choose_column(lp: Lp, r: int, miss: float, largest: float, bland: bool) -> tuple[int, float]:
     """Return the entering variable and its ratio, flipping bounds on the way; -1 if none is left.
 

@@ -1,13 +1,12 @@
 """Rows that come and go: a cut is added where it is violated, and dropped where it is slack."""
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 
 from simplex.state import AT_LOWER, ROWS, USED, Lp, end_of, has_row, rows_of
 
 
-@njit(**PLAIN)
+@plain
 def add_row(lp: Lp, coefficients: np.ndarray, low: float, key: int) -> None:
     """Add the row  low <= coefficients . x[:p]  with its activity basic; a slot must be free."""
     n, m = lp.cost.size, rows_of(lp)
@@ -41,7 +40,7 @@ def add_row(lp: Lp, coefficients: np.ndarray, low: float, key: int) -> None:
     lp.weight[place] = norm
 
 
-@njit(**PLAIN)
+@plain
 def drop_slack_rows(lp: Lp) -> None:
     """Remove every added row whose activity is basic: it does not bind at this basis."""
     n, m = lp.cost.size, rows_of(lp)

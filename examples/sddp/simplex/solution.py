@@ -1,8 +1,7 @@
 """Read the solution of a basis, and check it against the original data."""
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 
 from simplex.basis import add_line, add_row_of_matrix, clear_column
 from simplex.state import (
@@ -28,7 +27,7 @@ CANCELLED = 1e-5
 of a cost, because an objective of zero has rounding errors of that size."""
 
 
-@njit(**PLAIN)
+@plain
 def residuals(lp: Lp) -> float:
     """Write to `y` by how much each row of z = A x is missed; return the largest, relatively."""
     n, m = lp.cost.size, rows_of(lp)
@@ -54,7 +53,7 @@ def residuals(lp: Lp) -> float:
     return worst
 
 
-@njit(**PLAIN)
+@plain
 def refine(lp: Lp) -> None:
     """Correct the basic values once by the residuals in `y` (iterative refinement)."""
     clear_column(lp)
@@ -65,7 +64,7 @@ def refine(lp: Lp) -> None:
         lp.x[lp.basis[p]] += lp.column[p]
 
 
-@njit(**PLAIN)
+@plain
 def price(lp: Lp) -> None:
     """Fill `y` from the reduced costs, and `dual` from `y` and the original matrix."""
     n = lp.cost.size
@@ -83,7 +82,7 @@ def price(lp: Lp) -> None:
             add_row_of_matrix(lp, i, -y, lp.dual)
 
 
-@njit(**PLAIN)
+@plain
 def refine_price(lp: Lp) -> None:
     """Price; correct the multipliers once by the reduced costs of basic variables."""
     n = lp.cost.size
@@ -102,7 +101,7 @@ def refine_price(lp: Lp) -> None:
     price(lp)
 
 
-@njit(**PLAIN)
+@plain
 def mend_dual(lp: Lp) -> float:
     """Shrink `y` until no reduced cost has the wrong sign; return the largest one that still has.
 
@@ -128,7 +127,7 @@ def mend_dual(lp: Lp) -> float:
     return worst
 
 
-@njit(**PLAIN)
+@plain
 def read_dual(lp: Lp) -> float:
     """Fill `y`, `dual` and the dual objective; return the dual infeasibility that was not mended.
 
@@ -152,7 +151,7 @@ def read_dual(lp: Lp) -> float:
     return worst
 
 
-@njit(**PLAIN)
+@plain
 def read_excess(lp: Lp) -> float:
     """Return the largest excess of a basic variable over its bound, relative to one plus that."""
     worst = 0.0
@@ -165,7 +164,7 @@ def read_excess(lp: Lp) -> float:
     return worst
 
 
-@njit(**PLAIN)
+@plain
 def read_gap(lp: Lp) -> float:
     """Return the relative difference between the cost of `x` and the dual objective."""
     n = lp.cost.size
@@ -182,7 +181,7 @@ def read_gap(lp: Lp) -> float:
     return gap / (abs(lp.base[0]) + CANCELLED * size) if gap > 0.0 else 0.0
 
 
-@njit(**PLAIN)
+@plain
 def accept(lp: Lp, tolerance: float) -> bool:
     """Read the solution, refined if need be; return whether it fits the original data.
 

@@ -1,7 +1,6 @@
 """Solve one linear program, and check the answer against the original data."""
 
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 
 from simplex.basis import cold_start, rebuild
 from simplex.dual import FAILED, INFEASIBLE, NOT_DUAL_FEASIBLE, OPTIMAL, REFRESH, iterate
@@ -19,7 +18,7 @@ ATTEMPTS = "from the basis before", "with its inverse rebuilt", "from cold", "by
 """The attempts, in this order."""
 
 
-@njit(**PLAIN)
+@plain
 def settle(lp: Lp, patience: int, tolerance: float) -> int:
     """Make one attempt: dual simplex, check, and primal simplex if the check fails."""
     result = iterate(lp, patience)
@@ -31,7 +30,7 @@ def settle(lp: Lp, patience: int, tolerance: float) -> int:
     return result
 
 
-@njit(**PLAIN)
+@plain
 def reoptimise(lp: Lp) -> int:
     """Solve from the present basis; if that fails, by the other `ATTEMPTS`.
 

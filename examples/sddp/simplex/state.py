@@ -11,8 +11,7 @@ per slot for rows that are added while solving (cuts). Row i is the row whose ac
 from typing import NamedTuple
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 
 AT_LOWER, AT_UPPER, AT_ZERO = 0, 1, 2
 """Where a nonbasic variable rests; `AT_ZERO` is for free variables."""
@@ -144,7 +143,7 @@ def stacked(lp: Lp, room: np.ndarray) -> Basis:
     return Basis(*arrays)
 
 
-@njit(**PLAIN)
+@plain
 def of_stack(stack: Basis, i: int) -> Basis:
     """Return basis `i` of a stack, whose arrays are views."""
     return Basis(
@@ -153,39 +152,39 @@ def of_stack(stack: Basis, i: int) -> Basis:
     )  # fmt: skip
 
 
-@njit(**PLAIN)
+@plain
 def copy_values(src: np.ndarray, dst: np.ndarray) -> None:
     """Copy `src` over the beginning of `dst`; a plain loop compiles to far less than a slice."""
     for i in range(src.size):
         dst[i] = src[i]
 
 
-@njit(**PLAIN)
+@plain
 def rows_of(lp: Lp) -> int:
     """Return the number of base rows."""
     return lp.by_row.first.size - 1
 
 
-@njit(**PLAIN)
+@plain
 def end_of(lp: Lp) -> int:
     """Return one more than the last row; rows of free slots come before it too."""
     return lp.by_row.first.size - 1 + lp.head[USED]
 
 
-@njit(**PLAIN)
+@plain
 def has_row(lp: Lp, i: int) -> bool:
     """Tell whether the program has row `i`: a base row, or one that was added."""
     m = rows_of(lp)
     return i < m or lp.key[i - m] >= 0
 
 
-@njit(**PLAIN)
+@plain
 def is_nonbasic(lp: Lp, var: int) -> bool:
     """Tell whether the program has `var`, and it is not basic."""
     return lp.place[var] < 0
 
 
-@njit(**PLAIN)
+@plain
 def copy_basis(src, dst) -> None:  # type: ignore
     """Copy a basis, from and to an `Lp` or a `Basis` of the same base rows and costs."""
     height, slots = src.inverse.shape[0], src.key.size

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from compiled import FROM_PYTHON, PLAIN
+from compiled import FROM_PYTHON, plain
 from numba import njit
 from simplex.dual import OPTIMAL
 from simplex.state import MEASURES, RESULT, Lp, copy_basis, copy_values
@@ -37,7 +37,7 @@ def new_desk(problem: Problem, pool: Pool, reference: np.ndarray) -> Desk:
     return Desk(problem, pool, lp, basis, np.zeros(hydros + 1), np.zeros(hydros), reference)
 
 
-@njit(**PLAIN)
+@plain
 def record_stage(lp: Lp, hydros: int, record: np.ndarray) -> None:
     """Write the solution in `lp` to `record`; volumes are clipped to their bounds."""
     prices = DECISION + lp.cost.size

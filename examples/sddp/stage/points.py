@@ -9,8 +9,7 @@ point.
 from typing import NamedTuple
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 
 from stage.pool import BLOCK, Pool, highest_cut
 
@@ -30,7 +29,7 @@ class Points(NamedTuple):
     place: np.ndarray  # (capacity of the pool,) work of each rank: a cut's new number, or -1
 
 
-@njit(**PLAIN)
+@plain
 def remember(points: Points, pool: Pool, t: int, slot: int, point: np.ndarray) -> None:
     """Write `point` with its highest cut to column `slot`."""
     at, hydros = points.at[t], point.size
@@ -40,7 +39,7 @@ def remember(points: Points, pool: Pool, t: int, slot: int, point: np.ndarray) -
     at[hydros, slot], at[hydros + 1, slot] = value, best
 
 
-@njit(**PLAIN)
+@plain
 def raise_highest(points: Points, pool: Pool, t: int, count: int, first: int) -> None:
     """Compare the cuts from `first` on with the highest ones at the `count` points of stage `t`.
 
@@ -62,7 +61,7 @@ def raise_highest(points: Points, pool: Pool, t: int, count: int, first: int) ->
                     at[hydros, begin + p], at[hydros + 1, begin + p] = value[p], c
 
 
-@njit(**PLAIN)
+@plain
 def delete_others(points: Points, pool: Pool, t: int, count: int) -> None:
     """Delete the cuts of stage `t` that are the highest at none of its `count` points.
 

@@ -9,8 +9,7 @@ import hashlib
 from typing import NamedTuple
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 
 from stage.units import Units
 
@@ -31,7 +30,7 @@ class Pool(NamedTuple):
     writers: int  # the number of ranks of its node
 
 
-@njit(**PLAIN)
+@plain
 def highest_cut(pool: Pool, t: int, point: np.ndarray, above: float) -> tuple[int, float]:
     """Return the highest cut at `point` and its value, if above `above`; else (-1, above)."""
     coef, value = pool.coef[t], pool.value
@@ -56,7 +55,7 @@ def highest_cut(pool: Pool, t: int, point: np.ndarray, above: float) -> tuple[in
     return best, above
 
 
-@njit(**PLAIN)
+@plain
 def write_cut(pool: Pool, t: int, c: int, cut: np.ndarray) -> None:
     """Write `cut` (slopes, then intercept) as cut `c` of stage `t`; there must be room."""
     for h in range(pool.coef.shape[1]):

@@ -8,8 +8,7 @@ the preceding opening of the same point; points are never divided between ranks.
 import math
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 from simplex.basis import cold_start
 from simplex.dual import FAILED, OPTIMAL
 from simplex.rows import add_row, drop_slack_rows
@@ -41,7 +40,7 @@ def new_program(problem: Problem) -> Lp:
     return lp
 
 
-@njit(**PLAIN)
+@plain
 def open_stage(lp: Lp, problem: Problem, t: int) -> bool:
     """Put `lp` at the cold start of stage `t`; bounds that depend on the point are not set."""
     copy_values(problem.cost[t], lp.cost)
@@ -54,7 +53,7 @@ def open_stage(lp: Lp, problem: Problem, t: int) -> bool:
     return cold_start(lp)
 
 
-@njit(**PLAIN)
+@plain
 def set_point(lp: Lp, volume: np.ndarray, noise: np.ndarray) -> None:
     """Set the right-hand side: incoming `volume`, and one opening's `noise`."""
     n, hydros = lp.cost.size, volume.size
@@ -64,7 +63,7 @@ def set_point(lp: Lp, volume: np.ndarray, noise: np.ndarray) -> None:
         lp.upper[n + i] = level
 
 
-@njit(**PLAIN)
+@plain
 def write_row(pool: Pool, t: int, c: int, row: np.ndarray) -> float:
     """Write cut `c` of stage `t` to `row`, scaled, and return its least activity.
 
@@ -84,7 +83,7 @@ def write_row(pool: Pool, t: int, c: int, row: np.ndarray) -> float:
     return scale * low
 
 
-@njit(**PLAIN)
+@plain
 def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
     """Solve `lp` for its present point under all cuts of stage `t`.
 
@@ -102,7 +101,7 @@ def solve_stage(lp: Lp, pool: Pool, t: int, row: np.ndarray) -> int:
     return outcome
 
 
-@njit(**PLAIN)
+@plain
 def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -> int:
     """Solve `lp`, adding the cut that exceeds theta most, until no cut does by `violated`."""
     hydros = row.size - 1
@@ -127,7 +126,7 @@ def add_violated(lp: Lp, pool: Pool, t: int, row: np.ndarray, violated: float) -
     return FAILED
 
 
-@njit(**PLAIN)
+@plain
 def refer_stage(
     lp: Lp, problem: Problem, pool: Pool, t: int, volume: np.ndarray, row: np.ndarray
 ) -> None:

@@ -1,8 +1,7 @@
 """Backward pass of one stage: compute cuts at the points that a rank gets, and choose from all."""
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 from simplex.dual import OPTIMAL
 from simplex.rows import drop_slack_rows
 from simplex.state import RESULT, copy_basis, copy_values, of_stack
@@ -20,7 +19,7 @@ Cuts that rise less are rounding, and nearly parallel cuts make ill-conditioned 
 """
 
 
-@njit(**PLAIN)
+@plain
 def mark_new(memory: Memory, hydros: int, t: int) -> None:
     """Mark the trajectories whose incoming volumes at stage `t` differ from all earlier ones.
 
@@ -40,7 +39,7 @@ def mark_new(memory: Memory, hydros: int, t: int) -> None:
                 break
 
 
-@njit(**PLAIN)
+@plain
 def expected_cut(state: State, t: int, basis, point: np.ndarray, cut: np.ndarray) -> None:  # type: ignore
     """Write to `cut` the expected-cost cut of stage `t` at `point`, over all its openings.
 
@@ -71,7 +70,7 @@ def expected_cut(state: State, t: int, basis, point: np.ndarray, cut: np.ndarray
         cut[hydros] += weight * value
 
 
-@njit(**PLAIN)
+@plain
 def refer_near(state: State, t: int, point: np.ndarray) -> None:
     """Put `memory.near` at a basis of stage `t` at `point`, which all points of the stage share.
 
@@ -89,7 +88,7 @@ def refer_near(state: State, t: int, point: np.ndarray) -> None:
         copy_basis(reference, near)
 
 
-@njit(**PLAIN)
+@plain
 def value_at(cut: np.ndarray, point: np.ndarray) -> float:
     """Return the value of `cut` at `point`, rounded as `highest_cut` rounds it."""
     value = cut[point.size]
@@ -98,7 +97,7 @@ def value_at(cut: np.ndarray, point: np.ndarray) -> float:
     return value
 
 
-@njit(**PLAIN)
+@plain
 def backward_step(work, state, t) -> None:  # type: ignore
     """Compute the cuts of stage `t` at the new points that this rank gets, into their rows."""
     memory, hydros, stages = state.memory, state.problem.start.size, state.problem.cost.shape[0]
@@ -118,7 +117,7 @@ def backward_step(work, state, t) -> None:  # type: ignore
         _, cut[hydros + PRESENT] = highest_cut(state.pool, t - 1, point, 0.0)
 
 
-@njit(**PLAIN)
+@plain
 def choose_rising(state: State, t: int) -> tuple[int, float]:
     """List in `rising` the cuts that raise stage `t - 1` at their own point, in trajectory order.
 
@@ -142,7 +141,7 @@ def choose_rising(state: State, t: int) -> tuple[int, float]:
     return chosen, largest
 
 
-@njit(**PLAIN)
+@plain
 def write_rising(state: State, t: int, chosen: int) -> None:
     """Write this rank's share of the `chosen` cuts to stage `t - 1` of its node's pool."""
     pool, memory = state.pool, state.memory

@@ -3,26 +3,25 @@
 import math
 
 from cobre_kernels.machine.libc import monotonic_ns
-from compiled import CALLING, PLAIN
-from numba import njit
+from compiled import calling, plain
 
 from cobre_comm import ReduceOp
 from training.loop.memory import NONE
 
 
-@njit(**CALLING)
+@calling
 def my_share(comm, items) -> tuple[int, int]:  # type: ignore
     """Return the first of this rank's share of `items`, and the one after the last."""
     return comm.block(items)
 
 
-@njit(**PLAIN)
+@plain
 def first_of(item: int, step: int, steps: int) -> int:
     """Return the first trajectory whose item in `step` is `item` or a later one."""
     return (item - step + steps - 1) // steps
 
 
-@njit(**CALLING)
+@calling
 def claim(work, ahead, step, steps) -> int:  # type: ignore
     """Return the trajectory of this rank's next item in `step` of `steps`; `NONE` after the last.
 
@@ -34,7 +33,7 @@ def claim(work, ahead, step, steps) -> int:  # type: ignore
     return NONE if item == NONE or is_later else item // steps
 
 
-@njit(**CALLING)
+@calling
 def claim_group(work, ahead, group, steps, ranks) -> int:  # type: ignore
     """Claim trajectories of step 0 into `group`; return how many, and 0 after the last.
 
@@ -52,13 +51,13 @@ def claim_group(work, ahead, group, steps, ranks) -> int:  # type: ignore
     return max(1, left // (2 * ranks))
 
 
-@njit(**CALLING)
+@calling
 def enter(comm, number) -> int:  # type: ignore
     """Enter a phase; return the number of the one before."""
     return comm.enter(number)
 
 
-@njit(**CALLING)
+@calling
 def fence(region) -> int:  # type: ignore
     """Wait until the ranks of the node have written to it; return the nanoseconds it took."""
     clock = monotonic_ns()
@@ -66,7 +65,7 @@ def fence(region) -> int:  # type: ignore
     return monotonic_ns() - clock
 
 
-@njit(**CALLING)
+@calling
 def gather(comm, rows, counts, displs) -> int:  # type: ignore
     """Gather the rows of all leaders; return the nanoseconds it took."""
     clock, width = monotonic_ns(), rows.shape[1]
@@ -75,7 +74,7 @@ def gather(comm, rows, counts, displs) -> int:  # type: ignore
     return monotonic_ns() - clock
 
 
-@njit(**PLAIN)
+@plain
 def share(comm, region, rows, state, step) -> int:  # type: ignore
     """Let all ranks see the `rows` of a step; return the nanoseconds it took.
 
@@ -91,7 +90,7 @@ def share(comm, region, rows, state, step) -> int:  # type: ignore
     return clock + gather(comm, rows, memory.counts, memory.displs)
 
 
-@njit(**CALLING)
+@calling
 def reduce_all(comm, bound, stats) -> int:  # type: ignore
     """Reduce bound by MIN and statistics by SUM, in place; return the nanoseconds it took."""
     clock = monotonic_ns()
@@ -100,7 +99,7 @@ def reduce_all(comm, bound, stats) -> int:  # type: ignore
     return monotonic_ns() - clock
 
 
-@njit(**CALLING)
+@calling
 def add_up(comm, values) -> tuple[float, int]:  # type: ignore
     """Return the exact sum of all ranks' values, rounded once, and the nanoseconds it took."""
     clock = monotonic_ns()
@@ -108,7 +107,7 @@ def add_up(comm, values) -> tuple[float, int]:  # type: ignore
     return total, monotonic_ns() - clock
 
 
-@njit(**PLAIN)
+@plain
 def estimate(comm, costs, count, line) -> int:  # type: ignore
     """Write mean and 95 % half-width of `count` costs, of which `costs` are this rank's.
 

@@ -1,8 +1,7 @@
 """Forward pass: simulate the present policy along the trajectories that a rank gets."""
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 from simplex.dual import OPTIMAL
 from simplex.state import RESULT, Lp, copy_basis, copy_values, of_stack
 from stage.pool import Pool
@@ -16,7 +15,7 @@ from training.plan import Plan
 from training.sampling import draw_opening, listed_path
 
 
-@njit(**PLAIN)
+@plain
 def opening_of(problem: Problem, plan: Plan, iteration: int, m: int, t: int) -> int:
     """Return the opening of trajectory `m` in stage `t`."""
     first = problem.first
@@ -30,7 +29,7 @@ def opening_of(problem: Problem, plan: Plan, iteration: int, m: int, t: int) -> 
     return draw_opening(problem.weight, first[t], first[t + 1], key, explore)
 
 
-@njit(**PLAIN)
+@plain
 def weight_of(problem: Problem, plan: Plan, iteration: int, m: int) -> float:
     """Return the weight of the cost of trajectory `m` in the simulated mean.
 
@@ -47,7 +46,7 @@ def weight_of(problem: Problem, plan: Plan, iteration: int, m: int) -> float:
     return weight
 
 
-@njit(**PLAIN)
+@plain
 def solve_step(lp: Lp, pool: Pool, t: int, row: np.ndarray, point: np.ndarray) -> float:
     """Solve `lp`, write the end volumes to `point`, return the cost of this stage alone."""
     if solve_stage(lp, pool, t, row) != OPTIMAL:
@@ -61,7 +60,7 @@ def solve_step(lp: Lp, pool: Pool, t: int, row: np.ndarray, point: np.ndarray) -
     return total
 
 
-@njit(**PLAIN)
+@plain
 def refer_stages(state: State) -> None:
     """Compute the reference bases of this rank's share of the stages.
 
@@ -74,7 +73,7 @@ def refer_stages(state: State) -> None:
         copy_basis(memory.lp, of_stack(memory.references, t))
 
 
-@njit(**PLAIN)
+@plain
 def start(state: State, iteration: int, m: int) -> None:
     """Put trajectory `m` at the initial volumes, with zero cost."""
     problem, plan, memory = state.problem, state.plan, state.memory
@@ -86,7 +85,7 @@ def start(state: State, iteration: int, m: int) -> None:
     record[tail + COUNTED] = weight_of(problem, plan, iteration, m)
 
 
-@njit(**PLAIN)
+@plain
 def walk(state: State, iteration: int, count: int) -> None:
     """Simulate the first `count` trajectories of `memory.group` into their rows.
 
@@ -116,7 +115,7 @@ def walk(state: State, iteration: int, count: int) -> None:
             copy_values(lp.measure, record[tail + LEFT :])
 
 
-@njit(**PLAIN)
+@plain
 def forward_pass(work, state, iteration) -> None:  # type: ignore
     """Simulate the trajectories that this rank gets."""
     memory, stages = state.memory, state.problem.cost.shape[0]

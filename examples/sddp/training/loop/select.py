@@ -5,15 +5,14 @@ node selects for itself, without communication.
 """
 
 import numpy as np
-from compiled import PLAIN
-from numba import njit
+from compiled import plain
 from stage.points import delete_others, raise_highest, remember
 
 from training.loop.backward import mark_new
 from training.loop.memory import State
 
 
-@njit(**PLAIN)
+@plain
 def select_cuts(state: State) -> None:
     """Remember the points of this iteration; select this rank's share of the stages.
 
@@ -37,7 +36,7 @@ def select_cuts(state: State) -> None:
             delete_others(points, pool, t, count)
 
 
-@njit(**PLAIN)
+@plain
 def count_kept(count: np.ndarray, kept: np.ndarray) -> None:
     """Take over the numbers of cuts that the ranks of the node have written, after a fence."""
     for t in range(count.size):

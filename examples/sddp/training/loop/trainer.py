@@ -16,7 +16,7 @@ Method: M. V. F. Pereira, L. M. V. G. Pinto, Math. Programming 52 (1991) 359.
 
 import numpy as np
 from cobre_kernels.machine.libc import monotonic_ns
-from compiled import FROM_PYTHON, PLAIN
+from compiled import FROM_PYTHON, plain
 from numba import njit
 from simplex.dual import OPTIMAL
 from simplex.state import PIVOTS, copy_values, of_stack
@@ -52,7 +52,7 @@ from training.loop.memory import (
 from training.loop.select import count_kept, select_cuts
 
 
-@njit(**PLAIN)
+@plain
 def fail(
     memory: Memory, phase: int, outcome: int, t: int, opening: int, m: int, left: np.ndarray
 ) -> None:
@@ -65,7 +65,7 @@ def fail(
         memory.error[4 + h] = memory.trial[m, t * hydros + h]
 
 
-@njit(**PLAIN)
+@plain
 def share_trajectories(comm, work, region, state, iteration) -> int:  # type: ignore
     """Do the forward pass; return the nanoseconds in collectives."""
     memory, (stages, hydros) = state.memory, state.memory.known.shape
@@ -85,7 +85,7 @@ def share_trajectories(comm, work, region, state, iteration) -> int:  # type: ig
     return clock
 
 
-@njit(**PLAIN)
+@plain
 def share_cuts(comm, work, region, cuts, state, t) -> tuple[float, int]:  # type: ignore
     """Do the backward pass of stage `t`; return the largest rise and nanoseconds in collectives.
 
@@ -108,7 +108,7 @@ def share_cuts(comm, work, region, cuts, state, t) -> tuple[float, int]:  # type
     return gain, clock + fence(cuts)
 
 
-@njit(**PLAIN)
+@plain
 def expected_first_stage(state: State) -> float:
     """Return the expected value of stage 0 under the present cuts, on every rank the same."""
     start, cut = state.problem.start, state.memory.first_cut
@@ -120,7 +120,7 @@ def expected_first_stage(state: State) -> float:
     return value_at(cut, start)
 
 
-@njit(**PLAIN)
+@plain
 def weigh_costs(records: np.ndarray, costs: np.ndarray) -> int:
     """Write the weighted costs of the `records` that count to `costs`; return their number."""
     tail, count = records.shape[1] - TAIL, 0
@@ -132,7 +132,7 @@ def weigh_costs(records: np.ndarray, costs: np.ndarray) -> int:
     return count
 
 
-@njit(**PLAIN)
+@plain
 def reduce_bounds(comm, state, line) -> int:  # type: ignore
     """Reduce bound and statistics into `line`; return nanoseconds in the collectives."""
     memory = state.memory

@@ -46,12 +46,16 @@ from cobre_comm.work import RESET_MEANWHILE
 # By the number of a backend: the variable that raises its timeout; backends fill it in.
 TIMEOUT_VARIABLES: dict[int, str] = {}
 
+# What has become of one rank, and of several.
 _REASONS = {
-    states.DIED: "died (its process has ended)",
-    states.LEFT: "closed its communicator",
-    states.GAVE_UP: "gave up after an error or an interrupt",
-    states.GARBLED: "sent bytes that are not of the protocol",
-    states.UNREACHABLE: "cannot be reached any more (its machine or the network)",
+    states.DIED: ("died (its process has ended)", "died (their processes have ended)"),
+    states.LEFT: ("closed its communicator", "closed their communicators"),
+    states.GAVE_UP: ("gave up after an error or an interrupt",) * 2,
+    states.GARBLED: ("sent bytes that are not of the protocol",) * 2,
+    states.UNREACHABLE: (
+        "cannot be reached any more (its machine or the network)",
+        "cannot be reached any more (their machines or the network)",
+    ),
 }
 
 
@@ -292,7 +296,7 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
         return _unseen_refusal(comm)
     reasons = {r: comm.failures[r].reason for r in range(comm.size)}
     if outcome == status.LOST_PEER:
-        lost = {r: _REASONS[reason] for r, reason in reasons.items() if reason in _REASONS}
+        lost = {r: reason for r, reason in reasons.items() if reason in _REASONS}
         _follow_an_abort(comm, lost)
         return CollectiveFailed(operation, 0, _loss(comm, lost), lost)
     late = [r for r, reason in reasons.items() if reason != states.PRESENT]
@@ -306,12 +310,19 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
     )
 
 
-def _loss(comm: View, lost: dict[int, str]) -> str:
+def _loss(comm: View, lost: dict[int, int]) -> str:
     """Say why ranks are lost; ranks whose exception is known come first."""
-    raised = {rank: words for rank in lost if (words := raised_by(comm, rank))}
-    said = [f"rank {rank} raised {words}" for rank, words in raised.items()]
-    gone = "; ".join(f"rank {rank} {what}" for rank, what in lost.items() if rank not in raised)
-    return "; ".join([*said, f"{gone}, while others waited for it"] if gone else said)
+    raised: dict[str, list[int]] = {}
+    gone: dict[int, list[int]] = {}
+    for rank, reason in lost.items():
+        if words := raised_by(comm, rank):
+            raised.setdefault(words, []).append(rank)
+        else:
+            gone.setdefault(reason, []).append(rank)
+    said = [f"{_ranks(ranks)} raised {words}" for words, ranks in raised.items()]
+    said += [f"{_ranks(ranks)} {_REASONS[why][len(ranks) > 1]}" for why, ranks in gone.items()]
+    whom = "it" if sum(map(len, gone.values())) == 1 else "them"
+    return "; ".join(said) + (f", while others waited for {whom}" if gone else "")
 
 
 def _follow_an_abort(comm: View, lost: Iterable[int]) -> None:

@@ -175,12 +175,13 @@ class Participant(abc.ABC):
         Somebody may be starting the other ranks by hand, so the log mentions a wait of 10 s. Rank 0
         speaks for all ranks that are attached to it.
         """
-        soon = running_s() + LOG_WAIT_AFTER_S
+        began = running_s()
+        soon = began + LOG_WAIT_AFTER_S
         if until > soon and not self._run(done, soon) and 0 not in self.links.control:
-            limit_s = self._config.connect_timeout_ms / 1000
+            limit = "none" if until == math.inf else f"{until - began:.0f} s"
             _logger.warning(
                 "tcp rank %d still waits for the others after %g s (limit: %s)",
-                self.rank, LOG_WAIT_AFTER_S, f"{limit_s:g} s" if limit_s else "none",
+                self.rank, LOG_WAIT_AFTER_S, limit,
             )  # fmt: skip
         if not self._run(done, until):
             raise InitializationFailed("tcp", failure())

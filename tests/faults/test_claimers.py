@@ -11,7 +11,7 @@ import pytest
 from cobre_comm import CollectiveFailed, InvalidCommunicator, create_communicator
 from cobre_comm.testing.cases.raised import met, raises
 from cobre_comm.testing.cases.work import CLAIM
-from tests.faults.tcp.job import wait_for
+from tests.faults.tcp.job import await_all
 from tests.grid import slow
 
 BACKENDS = ["shm", "tcp", "tcp:0,0,1,1"]
@@ -35,8 +35,7 @@ def compile_everywhere(comm, caller, folder):
     if caller == "njit":
         with create_communicator("local") as alone, alone.create_work(1) as work:
             CLAIM[caller](work)
-    (folder / f"compiled-{comm.rank}").touch()
-    wait_for(*(folder / f"compiled-{rank}" for rank in range(comm.size)))
+    await_all(folder, comm.rank, comm.size)
 
 
 def claim_rest(comm, claim, work, done):

@@ -27,7 +27,7 @@ from cobre_comm.config import TcpConfig
 from cobre_comm.errors import AllocationFailed, InitializationFailed
 from cobre_comm.loading import Bodies
 
-COMPILE_S = 300.0  # for kernels that a rank has not expected to run, on a slow machine
+COMPILE_S = 300.0  # for kernels that no rank expected to run, on a slow machine
 
 
 def meet(
@@ -79,7 +79,7 @@ def as_one_node(config: TcpConfig, group: Group, leader: int = 0) -> Membership:
 
 def _as_several_nodes(config: TcpConfig, participant: Participant, order: NodeOrder) -> Membership:
     """Let the ranks of each node share memory, and their leaders link."""
-    with participant.extended(COMPILE_S):
+    with participant.extended(0.0 if expected_bodies(config) is BODIES else COMPILE_S):
         load([*BODIES.all(), *VERBS.all()])
     order = with_lanes(participant, order, config.leaders)
     rank, here = config.rank, order.here.tolist()

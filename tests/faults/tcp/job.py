@@ -62,11 +62,10 @@ def wait_for(*paths):
         time.sleep(0.01)
 
 
-def await_all(folder):
-    """Wait until all ranks have come here, so that limits do not count the start of processes."""
-    size = int(os.environ["COBRE_TCP_SIZE"])
-    (folder / f"here-{own_rank()}").touch()
-    wait_for(*(folder / f"here-{rank}" for rank in range(size)))
+def await_all(folder, rank, size):
+    """Wait until all ranks have come here, so that limits count nothing that is done before."""
+    (folder / f"here-{rank}").touch()
+    wait_for(*(folder / f"here-{each}" for each in range(size)))
 
 
 class Job:

@@ -186,7 +186,7 @@ def limited(milliseconds, **more):
 def test_time_in_which_a_rank_is_stopped_does_not_count(comm, tmp_path):
     """Rank 1 is stopped for longer than its limit, while it looks for rank 0."""
     resumed, pid = tmp_path / "resumed", os.getpid()
-    await_all(tmp_path)
+    await_all(tmp_path, own_rank(), 2)
     if own_rank() == 0:
         wait_for(resumed)
         meet_others()
@@ -233,7 +233,7 @@ def struck_while_they_find_their_nodes(folder, moment, how, victim):
         return found or genuine(*arguments)
 
     os.environ |= limited(1000 if how == "late" else 20000)
-    await_all(folder)
+    await_all(folder, own_rank(), 3)
     if own_rank() == victim:
         setattr(owner, moment, strike)
         with contextlib.suppress(InitializationFailed, KeyboardInterrupt):
@@ -274,18 +274,26 @@ def test_rank_is_struck_while_ranks_find_their_nodes(comm, tmp_path, moment, how
     struck_while_they_find_their_nodes(tmp_path, moment, how, victim)
 
 
-@pytest.mark.ranks(3, backends=["tcp"], connect=False, env={"COBRE_TCP_PRETEND_NODES": "0,1,1"})
+def be_without_dev_shm():
+    """Take shared memory from this process."""
+
+    def refuse(*_):
+        raise OSError("no /dev/shm here")
+
+    nameless.SHM_FOLDER, segment.create_named = pathlib.Path("/nowhere"), refuse
+
+
+@pytest.mark.ranks(3, backends=["tcp"], connect=False)
 def test_the_limit_holds_again_once_all_ranks_have_compiled(comm, tmp_path):
+    """The ranks find that they share nothing, and compile; then one is late."""
+    be_without_dev_shm()
     struck_while_they_find_their_nodes(tmp_path, "name_nodes", "late", 1)
 
 
 @pytest.mark.ranks(3, backends=["tcp"], connect=False)
 @pytest.mark.parametrize("share", [slow("0"), "1"])
 def test_ranks_without_dev_shm_are_nodes_of_their_own(comm, share):
-    def refuse(*_):
-        raise OSError("no /dev/shm here")
-
-    nameless.SHM_FOLDER, segment.create_named = pathlib.Path("/nowhere"), refuse
+    be_without_dev_shm()
     os.environ["COBRE_TCP_SHARE"] = share
     with TcpBackend(TcpConfig.from_env()) as made:
         assert made.sum(made.rank) == 3

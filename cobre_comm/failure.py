@@ -6,7 +6,7 @@ import ctypes
 import threading
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from cobre_kernels.collective import comm as states
 from cobre_kernels.collective import status
@@ -43,6 +43,8 @@ from cobre_comm.shared_region import CLOSED, outside_region
 from cobre_comm.work import CLOSED as WORK_CLOSED
 from cobre_comm.work import RESET_MEANWHILE
 
+T = TypeVar("T")
+
 # By the number of a backend: the variable that raises its timeout; backends fill it in.
 TIMEOUT_VARIABLES: dict[int, str] = {}
 
@@ -62,6 +64,14 @@ _REASONS = {
 def _ranks(numbers: list[int]) -> str:
     names = [f"rank {number}" for number in numbers] or ["another rank"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _alike(values: dict[int, T]) -> Iterable[tuple[T, list[int]]]:
+    """Return each value with the ranks that have it, in the order of its first rank."""
+    ranks: dict[T, list[int]] = {}
+    for rank, value in values.items():
+        ranks.setdefault(value, []).append(rank)
+    return ranks.items()
 
 
 class _Worded(NamedTuple):
@@ -312,16 +322,11 @@ def _collective_failure(comm: View, outcome: int) -> BaseException:
 
 def _loss(comm: View, lost: dict[int, int]) -> str:
     """Say why ranks are lost; ranks whose exception is known come first."""
-    raised: dict[str, list[int]] = {}
-    gone: dict[int, list[int]] = {}
-    for rank, reason in lost.items():
-        if words := raised_by(comm, rank):
-            raised.setdefault(words, []).append(rank)
-        else:
-            gone.setdefault(reason, []).append(rank)
-    said = [f"{_ranks(ranks)} raised {words}" for words, ranks in raised.items()]
-    said += [f"{_ranks(ranks)} {_REASONS[why][len(ranks) > 1]}" for why, ranks in gone.items()]
-    whom = "it" if sum(map(len, gone.values())) == 1 else "them"
+    raised = {rank: words for rank in lost if (words := raised_by(comm, rank))}
+    gone = {rank: reason for rank, reason in lost.items() if rank not in raised}
+    said = [f"{_ranks(ranks)} raised {words}" for words, ranks in _alike(raised)]
+    said += [f"{_ranks(ranks)} {_REASONS[why][len(ranks) > 1]}" for why, ranks in _alike(gone)]
+    whom = "it" if len(gone) == 1 else "them"
     return "; ".join(said) + (f", while others waited for {whom}" if gone else "")
 
 
@@ -366,13 +371,11 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     (usual, votes), *others = keys.most_common()
     tied = any(count == votes for _, count in others)
     at_fault = [r for r, call in calls.items() if tied or call[:2] != usual]
-    callers: dict[str, list[int]] = {}
-    for rank, call in calls.items():
-        callers.setdefault(_describe_call(*call), []).append(rank)
-    described = "; ".join(f"{_ranks(ranks)} {what}" for what, ranks in callers.items())
+    described = {rank: _describe_call(*call) for rank, call in calls.items()}
+    told = "; ".join(f"{_ranks(ranks)} {what}" for what, ranks in _alike(described))
     is_one_signature = len({call[0] for call in calls.values()}) == 1
     hint = _DIFFERENCES.get(usual[0] & 0xFF, "") if is_one_signature else ""
-    return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {described}", at_fault)
+    return CollectiveFailed(operation, 0, f"ranks disagree{hint}: {told}", at_fault)
 
 
 def _describe_call(signature: int, compared: int, count: int) -> str:

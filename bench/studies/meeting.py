@@ -121,8 +121,7 @@ def be_rank_0(size: int, port: int) -> tuple[float, float, float, float]:
     sent = 0
     with meet(config_of(0, size, port)) as participant:
         order = find_nodes(participant, pretended=(0,))
-        with participant.extended(0.0):
-            pass
+        participant.agree(0)  # all have compiled
         participant.agree(order.lanes)
         participant.gather_rows(np.zeros(2, dtype=np.int64))
         name_nodes(participant, order)

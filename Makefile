@@ -119,7 +119,7 @@ bench: $(VENV)/.peers  ## the essentials beside Open MPI, MPICH and Intel MPI: b
 
 bench-short: $(VENV)/.peers  ## what the targets judge, beside what is recorded
 	@mkdir -p bench/results
-	$(BIN)/python -m pytest bench --short --rounds 7 --benchmark-quiet --benchmark-json=bench/results/short.json
+	$(BIN)/python -m pytest bench --short --benchmark-quiet --benchmark-json=bench/results/short.json
 	$(BIN)/python -m bench.compare bench/recorded/essentials.json bench/results/short.json
 
 bench-full: $(VENV)/.peers  ## the long grid

@@ -74,6 +74,7 @@ class Jobs:
             "moved_bytes": figure.received or None,
             "library": result["library"],
             "load_before": result["load_before"],
+            "calls": taken.get("calls", {}).get(figure.side),
             **taken.get("told", {}).get(figure.side, {}),
         }
         if figure.side in COMPARED:

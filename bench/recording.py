@@ -22,6 +22,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from bench.ranks.timing import FEWEST_BLOCKS, FEWEST_CALLS
+
 _now_s = 0.0
 
 
@@ -70,6 +72,7 @@ def extra_info(
     ranks: int,
     side: str,
     moved_bytes: int | None = None,
+    calls: int | None = None,
     **more,
 ) -> dict:
     """Return the facts of a figure, with its percentiles.
@@ -82,12 +85,22 @@ def extra_info(
         What was measured, in the words that ``bench.report.data.Record`` reads.
     moved_bytes : int, optional
         Bytes that a rank receives in one call; they give ``bytes_per_s`` at the median.
+    calls : int, optional
+        Calls of each block, if ranks took turns in blocks. A figure of too few is refused.
     **more
         ``bytes`` (default 0), ``beside``, ``backend``, ``setting``, ``ratio_to``, ``value``,
         ``unit`` and so on.
     """
+    blocks = len(samples_s)
+    if calls and too_few(blocks, blocks * calls):
+        raise ValueError(
+            f"{label}, {side}: {blocks} blocks of {calls} calls are too few for a figure, which "
+            f"needs {FEWEST_BLOCKS} blocks and {FEWEST_CALLS} calls"
+        )
     p50, p99 = np.percentile(samples_s, [50, 99])
     return {
+        "blocks": blocks,
+        "calls": blocks * calls if calls else None,
         "label": label,
         "operation": operation,
         "ranks": ranks,
@@ -106,6 +119,12 @@ def extra_info(
 def command_of(node: str, full: bool) -> str:
     """Return the shell command that takes this measurement alone."""
     return f"python -m pytest {shlex.quote(node)}" + (" --full" if full else "")
+
+
+def too_few(blocks: int | None, calls: int | None) -> bool:
+    """Whether a figure is of so few blocks or calls that its median says nothing."""
+    known = blocks is not None and calls is not None
+    return known and (blocks < FEWEST_BLOCKS or calls < FEWEST_CALLS)
 
 
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:

@@ -9,7 +9,7 @@ gives every rank a copy. The third is a window of MPI (`MPI_Win_allocate_shared`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,6 @@ from numba import njit
 from bench.plan import PEER, Options
 from bench.ranks.timing import Side, loop_side, measure, python_loop
 
-MOST_ROUNDS = 5  # of creating, which takes as long as a block each time
 BUFFERS = 2  # of each way; a call does not find the lines that the last one wrote
 
 
@@ -98,9 +97,7 @@ def take(world, asked: Region, options: Options) -> dict:
     with world.communicator("shm") as comm:
         if asked.case == "populate":
             return populated(asked.nbytes, parts, comm, world, options)
-        few = replace(options, rounds=min(options.rounds, MOST_ROUNDS))
-        sides = created(asked, parts, comm, world)
-        return measure(sides, world.slowest, few)
+        return measure(created(asked, parts, comm, world), world.slowest, options)
 
 
 def populated(nbytes: int, parts: Parts, comm, world, options: Options) -> dict:

@@ -11,8 +11,7 @@ from functools import partial
 from bench.plan import Options
 
 CALIBRATIONS = 6
-FEWEST_ROUNDS = 3
-FAR_LONGER = 20  # a call than a block, though the first one finds cold pages
+FEWEST_BLOCKS, FEWEST_CALLS = 10, 30  # behind a figure; fewer say nothing of a median
 
 # Makes calls; returns an error code that must be 0, or the seconds of the calls alone.
 Block = Callable[[], int | float | None]
@@ -67,10 +66,11 @@ def timed(block: Block) -> float:
 def measure(
     sides: Mapping[str, Side], slowest: Callable[[float], float], options: Options
 ) -> dict[str, dict]:
-    """Return ``samples_s``: by side, the seconds per call of every block.
+    """Return ``samples_s``, by side the seconds per call of every block, and ``calls``, of a block.
 
     The sides take turns block by block, in opposite orders in every other round. All ranks meet
-    before a block. If the rounds would take longer than ``most_s``, there are fewer.
+    before a block. If the rounds would take longer than ``most_s``, there are fewer, but never
+    fewer than ``FEWEST_BLOCKS``.
 
     Parameters
     ----------
@@ -84,25 +84,27 @@ def measure(
     found = {name: _calls(side, slowest, options.block_s) for name, side in sides.items()}
     calls = {name: number for name, (number, _) in found.items()}
     round_s = sum(number * best for number, best in found.values())
-    rounds = options.rounds
-    if rounds * round_s > options.most_s:
-        rounds = min(rounds, max(FEWEST_ROUNDS, int(options.most_s / round_s)))
+    rounds = max(FEWEST_BLOCKS, min(options.rounds, int(options.most_s / round_s)))
     samples: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(rounds):
         for name in list(sides)[:: 1 if number % 2 == 0 else -1]:
             block = sides[name].prepare(calls[name])
             slowest(0.0)
             samples[name].append(slowest(timed(block)) / calls[name])
-    return {"samples_s": samples}
+    return {"samples_s": samples, "calls": calls}
 
 
 def _calls(side: Side, slowest: Callable[[float], float], block_s: float) -> tuple[int, float]:
-    """Warm up; return the number of calls that fill a block, and the least seconds of a call."""
-    best = slowest(timed(side.prepare(side.warm))) / side.warm
-    if best > FAR_LONGER * block_s:
-        return 1, best
-    best, calls = math.inf, 1
-    for _ in range(CALIBRATIONS):
+    """Warm up; return the number of calls that fill a block, and the least seconds of a call.
+
+    The time of the warm-up is not looked at, because it compiles: a block has as many calls as the
+    plan says, whatever the compilation took.
+    """
+    timed(side.prepare(side.warm))
+    best, calls, fewest = math.inf, 1, math.ceil(FEWEST_CALLS / FEWEST_BLOCKS)
+    for number in range(CALIBRATIONS):
         best = min(best, slowest(timed(side.prepare(calls))) / calls)
+        if number and best > block_s:
+            break
         calls = max(1, min(round(block_s / best / 4), side.most))
-    return max(1, min(round(block_s / best), side.most)), best
+    return max(fewest, min(round(block_s / best), side.most)), best

@@ -18,7 +18,8 @@ from pathlib import Path
 from bench.plan import OURS
 from bench.report.data import RECORDED, Results, keep, load
 from bench.report.head import head
-from bench.report.notes import footnotes, number_misses, read_notes
+from bench.report.notes import footnotes, number_misses, read_notes, unexplained
+from bench.report.outcomes import Outcome
 from bench.report.pages import fill_pages
 from bench.report.plots import draw
 from bench.report.tables import (
@@ -65,7 +66,10 @@ def report(results: Results, notes: Path, figures: Path) -> str:
     """Draw the plots and return the Markdown that links to them as ``figures/...``."""
     rows, sections = grid(results), others(results)
     outcomes = [each for part in (rows, sections) for found in part.values() for each in found]
-    misses = number_misses(outcomes, read_notes(notes))
+    entries = read_notes(notes)
+    if refused := unexplained(rows_of(rows, sections), entries):
+        sys.exit("no report: " + "\n".join(refused))
+    misses = number_misses(outcomes, entries)
     marks = footnotes(misses)
     plots = draw(results, rows, figures)
     parts = ["## The run", head(results), "## Targets", HOW_TO_READ, counts(rows)]
@@ -78,6 +82,16 @@ def report(results: Results, notes: Path, figures: Path) -> str:
     parts += [_image(name, plots) for name in plots if name != "targets.png"] or ["None."]
     parts += ["## All figures", NOT_KEPT]
     return with_contents("# Performance report", "\n\n".join(part for part in parts if part))
+
+
+def rows_of(
+    grid: dict[str, list[Outcome]], sections: dict[str, list[Outcome]]
+) -> list[list[Outcome]]:
+    """Return the outcomes of each row: of the first table, and of targets that measure the same."""
+    named: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in (each for found in sections.values() for each in found):
+        named.setdefault((outcome.row, outcome.detail), []).append(outcome)
+    return [*grid.values(), *named.values()]
 
 
 def _image(name: str, plots: dict[str, str]) -> str:

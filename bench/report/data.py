@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.peers import PEERS
 from bench.plan import OURS
+from bench.recording import too_few
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 MACHINE = (
@@ -49,6 +50,8 @@ class Record:
     value: float | None = None
     unit: str = ""
     command: str = ""
+    blocks: int | None = None  # of whose times the percentiles are
+    calls: int | None = None  # in all blocks; None of what is no block of calls, such as a start
 
     @property
     def ours(self) -> bool:
@@ -156,7 +159,8 @@ def load(paths: list[Path]) -> Results:
         )
         for benchmark in told.get("benchmarks", []):
             record = figure_of(benchmark.get("extra_info") or {})
-            merged[record.identity] = record
+            if not too_few(record.blocks, record.calls):
+                merged[record.identity] = record
     results.records = list(merged.values())
     return results
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.report.outcomes import Outcome
 
 KEYS = {"row", "ranks", "beside", "tried", "limit"}
+FAR_APART = 3  # ratios of one row: more is a mistake of the measurement, or has a note
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,33 @@ def number_misses(outcomes: list[Outcome], notes: list[dict]) -> list[Miss]:
         Miss(number, missed, *_texts(None if note is None else notes[note]))
         for number, ((_, note), missed) in enumerate(groups.items(), 1)
     ]
+
+
+def unexplained(rows: Iterable[list[Outcome]], notes: list[dict]) -> list[str]:
+    """Return a sentence for each row whose ratios lie far apart, and which has no note for them.
+
+    Parameters
+    ----------
+    rows : iterable of list of Outcome
+        The outcomes of one row, of several numbers of ranks or settings.
+    notes : list of dict
+        The entries of ``notes.toml``. One that names the ranks of the larger ratio explains it.
+    """
+    found = []
+    for row in rows:
+        ratios = [each for each in row if each.value and not each.unit]
+        if not ratios:
+            continue
+        least, most = (choose(ratios, key=lambda each: each.value) for choose in (min, max))
+        note = _note_of(most, notes)
+        explained = note is not None and notes[note].get("ranks") == most.ranks
+        if most.value > FAR_APART * least.value and not explained:
+            found.append(
+                f"{most.row}: {most.value:.3g} with {most.ranks} ranks and {least.value:.3g} with "
+                f"{least.ranks} ranks are more than {FAR_APART} times apart; measure the row "
+                "again, or say why in notes.toml, in an entry with the row and these ranks"
+            )
+    return found
 
 
 def footnotes(misses: list[Miss]) -> dict[Outcome, int]:

@@ -1,5 +1,6 @@
 """The benchmarks run, and two runs can be compared."""
 
+import json
 import os
 from pathlib import Path
 
@@ -7,6 +8,12 @@ import pytest
 
 from bench.nodes import figures, scale
 from bench.nodes.figures import Figures
+from bench.plan import Options
+from bench.ranks.timing import FEWEST_BLOCKS, FEWEST_CALLS, Side, measure
+from bench.recording import extra_info
+from bench.report.data import load, thin, write
+from bench.report.notes import unexplained
+from bench.report.outcomes import Outcome
 from tests.command import python
 from tests.grid import why_not
 
@@ -29,8 +36,67 @@ def test_a_row_is_measured_beside_its_peer_and_compared(tmp_path):
         "--benchmark-only", "--rounds=1", "--block=0.001", f"--benchmark-json={made}",
     )  # fmt: skip
     assert "times of cobre_comm / the peer's" in said
+    for benchmark in json.loads(Path(made).read_text())["benchmarks"]:
+        assert benchmark["extra_info"]["blocks"] >= FEWEST_BLOCKS
+        assert benchmark["extra_info"]["calls"] >= FEWEST_CALLS
     compared = output_of("bench.compare", made, made)
     assert compared.startswith("0 of 1 figures")
+
+
+def test_calls_of_a_block_do_not_depend_on_what_the_first_pass_took():
+    """The first pass of `@njit` code compiles, for seconds; a call then takes microseconds."""
+    passes = []
+
+    def prepare(calls):
+        passes.append(calls)
+        return lambda: 1.0 if len(passes) == 1 else calls * 1e-5  # seconds, as told by the block
+
+    found = measure({"ours": Side(prepare)}, lambda seconds: seconds, Options(11, 0.02, 4.0))
+    assert len(found["samples_s"]["ours"]) == 11
+    assert found["calls"] == {"ours": 2000}
+    assert passes[-11:] == [2000] * 11
+
+
+def test_a_call_that_takes_longer_than_a_block_is_measured_often_enough():
+    found = measure(
+        {"slow": Side(lambda calls: lambda: calls * 0.5)}, lambda seconds: seconds, Options()
+    )
+    assert len(found["samples_s"]["slow"]) >= FEWEST_BLOCKS
+    assert len(found["samples_s"]["slow"]) * found["calls"]["slow"] >= FEWEST_CALLS
+
+
+TOLD = {"label": "barrier", "operation": "barrier", "ranks": 2, "side": "cobre_comm"}
+
+
+@pytest.mark.parametrize(("blocks", "calls"), [(9, 1000), (10, 2)])
+def test_a_figure_of_too_few_calls_is_not_recorded(blocks, calls):
+    with pytest.raises(ValueError, match="too few for a figure"):
+        extra_info([1e-6] * blocks, **TOLD, calls=calls)
+
+
+def test_a_figure_of_too_few_calls_is_not_in_the_report(tmp_path):
+    infos = [
+        {**extra_info([1e-6] * 10, **TOLD, calls=3), "label": "kept"},
+        {**extra_info([1e-6] * 10, **TOLD, calls=3), "label": "left out", "calls": 29},
+    ]
+    path = write(tmp_path / "run.json", "2026-01-01", {}, [thin(info) for info in infos])
+    assert [record.label for record in load([path]).records] == ["kept"]
+
+
+@pytest.mark.parametrize(
+    ("note", "refused"),
+    [
+        ([], True),
+        ([{"row": "njit", "tried": "x"}], True),
+        ([{"row": "njit", "ranks": 4, "limit": "why"}], False),
+    ],
+)
+def test_ratios_far_apart_need_a_note_that_names_the_ranks(note, refused):
+    row = [Outcome("njit", 0.25, ranks, value=value) for ranks, value in ((2, 0.76), (4, 11.0))]
+    near = [Outcome("barrier", 0.8, ranks, value=value) for ranks, value in ((2, 0.3), (4, 0.85))]
+    found = unexplained([row, near], note)
+    assert bool(found) is refused
+    assert all("11 with 4 ranks and 0.76 with 2 ranks" in text for text in found)
 
 
 def test_pages_of_nodes_say_what_was_measured_and_is_computed():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -37,8 +39,22 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit status."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    """Run the command line; return the exit status.
+
+    If nobody reads its output any more, as with ``| head``, it ends quietly, as other programs do.
+    """
+    try:
+        status = _main(list(sys.argv[1:] if arguments is None else arguments))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffer is written when Python ends, and must go somewhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return status
+
+
+def _main(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
         module, _ = COMMANDS[words[0]]
         status: int = importlib.import_module(module).main(words[1:])

@@ -372,6 +372,10 @@ def _disagreement(comm: View, operation: str) -> CollectiveFailed:
     tied = any(count == votes for _, count in others)
     at_fault = [r for r, call in calls.items() if tied or call[:2] != usual]
     described = {rank: _describe_call(*call) for rank, call in calls.items()}
+    as_usual = {words for r, words in described.items() if calls[r][:2] == usual}
+    for rank, words in described.items():
+        if words in as_usual and calls[rank][:2] != usual:  # a hash tells them apart, in no words
+            described[rank] = f"{words} otherwise"
     told = "; ".join(f"{_ranks(ranks)} {what}" for what, ranks in _alike(described))
     is_one_signature = len({call[0] for call in calls.values()}) == 1
     hint = _DIFFERENCES.get(usual[0] & 0xFF, "") if is_one_signature else ""

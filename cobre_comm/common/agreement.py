@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
@@ -59,6 +60,8 @@ def first_problem(group: Group, problem: str) -> str:
         return ""
     if not 0 <= first < group.size:
         return "the ranks do not agree on which of them could not do its part"
+    # The ranks of a node, or of a part, may have agreed before, by numbers of their own.
+    problem = re.sub(r"^(?=rank \d+: )", "on its node or in its part, ", problem)
     words = f"rank {group.rank}: {problem}".encode()[:REASON_BYTES].ljust(REASON_BYTES, b"\0")
     text: bytes = group.gather_rows(np.frombuffer(words, dtype=np.uint8))[first].tobytes()
     return text.rstrip(b"\0").decode(errors="replace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import os
 import secrets
 from dataclasses import dataclass, field, replace
@@ -80,8 +81,12 @@ def check_size(size: int) -> None:
 
 
 def check_timeout(timeout_s: float | None) -> None:
-    """Raise ``ValueError`` unless a timeout is None, or finite and at least 0."""
-    if timeout_s is not None and not (math.isfinite(timeout_s) and timeout_s >= 0):
+    """Raise ``TypeError`` or ``ValueError`` unless a timeout is None, or finite and at least 0."""
+    if timeout_s is None:
+        return
+    if isinstance(timeout_s, bool) or not isinstance(timeout_s, numbers.Real):
+        raise TypeError(f"the timeout must be a number of seconds, got {timeout_s!r}")
+    if not (math.isfinite(timeout_s) and timeout_s >= 0):
         raise ValueError(f"the timeout must be 0 (no limit) or more seconds, got {timeout_s}")
 
 

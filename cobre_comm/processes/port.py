@@ -42,6 +42,10 @@ class ReservedPort(Closing):
             self._socket.bind((host, 0))
             self.port: int = self._socket.getsockname()[1]
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        except OSError as error:
+            self.close()
+            why = f"{error.strerror} (a port of {host}, where the ranks of this machine meet; "
+            raise OSError(error.errno, f"{why}is its loopback interface up?)") from None
         except BaseException:
             self.close()
             raise

@@ -46,6 +46,7 @@ def _parser() -> Parser:
     add = parser.add_argument
     add(
         "-n",
+        "-np",
         dest="size",
         type=_ranks,
         metavar="N",
@@ -87,8 +88,6 @@ def _parser() -> Parser:
 
 
 def _ranks(text: str) -> int | str:
-    if text.startswith("p"):  # argparse takes -np for -n with the value p
-        raise argparse.ArgumentTypeError("say -n, not -np: cobre-comm run -n 4 script.py")
     if text == AUTO:
         return AUTO
     try:
@@ -248,9 +247,16 @@ def _main(words: Sequence[str]) -> int:
 
 
 def _example(chosen: argparse.Namespace) -> str:
-    """Return the command line with ``-n 4``, as an example in an error."""
+    """Return the command line with a number of ranks, as an example in an error.
+
+    The number comes from behind the script if it stands there.
+    """
     named = ["-m", *chosen.module] if chosen.module else chosen.script or ["script.py"]
-    return " ".join(["cobre-comm run -n 4", *named])
+    size = "4"
+    if "-n" in named[1:-1]:
+        at = named.index("-n", 1)
+        size, named = named[at + 1], [*named[:at], *named[at + 2 :]]
+    return " ".join([f"cobre-comm run -n {size}", *named])
 
 
 def _job(chosen: argparse.Namespace) -> Job:

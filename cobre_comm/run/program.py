@@ -1,11 +1,20 @@
-"""The program of the ranks: a script or a module, checked before a rank is started."""
+"""The program of the ranks: a script or a module, checked before a rank is started.
+
+Who knows ``mpiexec`` writes ``python`` before the script. Ranks run in the Python of the launcher,
+so the word is left out if it means this Python, and refused if it means another one.
+"""
 
 from __future__ import annotations
 
 import importlib.machinery
 import pathlib
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
+
+_PYTHON = re.compile(r"python(3(\.\d+)?)?")
 
 
 def program_of(module: Sequence[str] | None, script: Sequence[str]) -> list[str]:
@@ -16,10 +25,31 @@ def program_of(module: Sequence[str] | None, script: Sequence[str]) -> list[str]
         _check_module(module[0])
         return ["-m", *module]
     words = list(script[1:] if script[:1] == ["--"] else script)
+    if words and _PYTHON.fullmatch(words[0].rpartition("/")[2]):
+        _check_python(words[0])
+        del words[0]
+        if words[:1] == ["-m"]:
+            return program_of(words[1:], [])
+        if words and words[0].startswith("-"):
+            return words  # options of Python, as in `python -u script.py`
     if not words:
         raise ValueError("a script is missing: give a file, or -m and a module")
     _check_script(words[0])
     return words
+
+
+def _check_python(name: str) -> None:
+    """Raise ``ValueError`` if a name means another Python than that of this launcher."""
+    path = shutil.which(name)
+    if path is None:
+        raise ValueError(f"there is no program {name!r}")
+    ask = [path, "-c", "import sys; print(sys.version_info[:3], sys.prefix)"]
+    asked = subprocess.run(ask, capture_output=True, text=True, check=False)
+    if asked.stdout.rstrip("\n") != f"{sys.version_info[:3]} {sys.prefix}":
+        raise ValueError(
+            f"ranks run in the Python of this launcher, {sys.executable}, and {name!r} is {path}; "
+            f"leave {name!r} out, or start the launcher by `{name} -m cobre_comm run`"
+        )
 
 
 def _check_script(name: str) -> None:
@@ -29,7 +59,12 @@ def _check_script(name: str) -> None:
     try:
         path.open("rb").close()
     except OSError as error:
-        raise ValueError(f"cannot open script {name!r}: {error.strerror}") from None
+        hint = ""
+        if path.with_name(path.name + ".py").is_file():
+            hint = f"; did you mean {name + '.py'!r}?"
+        elif importlib.machinery.PathFinder.find_spec(name):
+            hint = f"; a module is run by -m: -m {name}"
+        raise ValueError(f"cannot open script {name!r}: {error.strerror}{hint}") from None
 
 
 def _check_module(name: str) -> None:

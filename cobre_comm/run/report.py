@@ -22,23 +22,20 @@ TAIL_LINES = 40
 MOST_TEXTS = 8
 
 
-def by_signal(
-    group: Group, grace_s: float, interrupts: Mapping[int, bytes]
-) -> tuple[int, list[str]]:
+def by_signal(group: Group, interrupts: Mapping[int, bytes]) -> tuple[int, list[str]]:
     """Return status and last lines of a job that a signal has ended.
 
     Parameters
     ----------
     group : Group
         The ranks that ran here, which have all ended.
-    grace_s : float
-        How long they had to end by themselves.
     interrupts : mapping of int to bytes
         The tracebacks of Ctrl-C of ranks, which are not shown yet.
     """
     lines = [f"ended by {signal_name(group.escalation.cause)}"]
     if group.killed:
-        lines.append(f"still running after {grace_s:g} s, killed: {named(group.killed)}")
+        waited_s = round(group.escalation.ended_by_us - group.escalation.began, 1)
+        lines.append(f"still running after {waited_s:g} s, killed: {named(group.killed)}")
     told = _in_few([([rank], last_lines(text)) for rank, text in sorted(interrupts.items())])
     told |= _tracebacks(group.endings)
     words = [_quoted(whose, said) for whose, said in told.items()]

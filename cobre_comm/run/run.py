@@ -300,7 +300,7 @@ class _Watch:
             if ending.report is not None and ending.report.is_held:
                 self._output.record(ending.rank, ending.report.trace)
         if self._escalation.cause:
-            status, lines = by_signal(self._group, self._options.grace_s, self._output.interrupts)
+            status, lines = by_signal(self._group, self._output.interrupts)
         elif self._ends_for_others and not self._fail_by_themselves():
             status, lines = 1, ["ended, because the job has lost a rank on another machine"]
         else:

@@ -334,9 +334,13 @@ def forked(comm, caller, fork):
 
 DIFFERENT = {
     "n": ("rank 1 called create_work of 6", "create_work of 5"),
-    "order": ("ranks disagree (of which work, to which order or costs)", "called reset"),
-    "costs": ("ranks disagree (of which work, to which order or costs)", "called reset"),
-    "works": ("ranks disagree (of which work, to which order or costs)", "called reset"),
+    **dict.fromkeys(
+        ("order", "costs", "works"),
+        (
+            "ranks disagree (of which work, to which order or costs)",
+            "rank 1 called reset otherwise",
+        ),
+    ),
     "rounds": ("rank 1 called barrier", "called reset"),
     "call": ("rank 1 called reset", "called costs"),
 }

@@ -1,6 +1,7 @@
 """A container's /dev/shm has 64 MiB, or next to nothing; ranks never meet a bus error."""
 
 import os
+from functools import partial
 
 import numpy as np
 import pytest
@@ -74,3 +75,20 @@ def test_one_mebibyte(ranks):
 def test_one_mebibyte_with_small_buffers(ranks):
     """Small buffers are the cure that InitializationFailed names."""
     values_of(in_private_shm("1m", run, hardly_any, ranks, "8192"))
+
+
+def starts(_):
+    create_communicator().close()
+
+
+@pytest.mark.parametrize("backend", ["mpi-openmpi", "tcp"])
+def test_a_rank_is_named_once(backend):
+    """Ranks of a node agree on who is at fault, and then all ranks do."""
+    env = {f"COBRE_{name}_BUFFER_BYTES": str(2**26) for name in ("SHM", "TCP")}
+    start = partial(run_ranks_outcomes, connect=False, env=env, timeout_s=60)
+    outcomes = in_private_shm("1m", start, backend, 2, starts)
+    for outcome in outcomes:
+        said = str(outcome.exception)
+        assert isinstance(outcome.exception, InitializationFailed), said
+        assert "rank 0: " in said
+        assert "rank 0: rank 0" not in said

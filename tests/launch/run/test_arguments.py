@@ -1,10 +1,15 @@
+import os
 import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 import cobre_comm
 from cobre_comm import cli
-from tests.launch.command import PROGRAMS, cobre
+from tests.launch.command import PROGRAMS, cobre, lines_of
 
 ACT = str(PROGRAMS / "act.py")
 
@@ -21,8 +26,14 @@ ACT = str(PROGRAMS / "act.py")
         (["run", "-n", "0", ACT], "between 1 and 4096, got 0"),
         (["run", "-n", "5000", ACT], "between 1 and 4096, got 5000"),
         (["run", "-n", "x", ACT], "takes a number or auto, got 'x'"),
-        (["run", "-np", "4", ACT], "say -n, not -np: cobre-comm run -n 4 script.py\n"),
-        (["run", "-np4", ACT], "say -n, not -np: cobre-comm run -n 4 script.py\n"),
+        (["run", "-n", "2", ACT.removesuffix(".py")], f"; did you mean {ACT!r}?\n"),
+        (["run", "-n", "2", "pytest"], "; a module is run by -m: -m pytest\n"),
+        (["run", "-n", "2", "python3", "missing.py"], "cannot open script 'missing.py'"),
+        (["run", "-n", "2", "python"], "a script is missing"),
+        (["run", "-n", "2", "python", "-m"], "-m needs the name of a module"),
+        (["run", "-n", "2", "/nowhere/python3", ACT], "there is no program '/nowhere/python3'\n"),
+        (["run", "a.py", "-n", "2"], "how many ranks? say it by -n: cobre-comm run -n 2 a.py\n"),
+        (["run", "a.py", "-n"], "how many ranks? say it by -n: cobre-comm run -n 4 a.py -n\n"),
         (["run"], "how many ranks? say it by -n: cobre-comm run -n 4 script.py\n"),
         (["run", "a.py", "x"], "how many ranks? say it by -n: cobre-comm run -n 4 a.py x\n"),
         (["run", "-m", "a", "x"], "how many ranks? say it by -n: cobre-comm run -n 4 -m a x\n"),
@@ -58,8 +69,58 @@ ACT = str(PROGRAMS / "act.py")
         ([], "a command is missing"),
     ],
 )
+@pytest.mark.usefixtures("activated")
 def test_bad_arguments_are_one_line_and_status_2(words, said, refusal):
     assert said in refusal(words)
+
+
+@pytest.fixture
+def activated(monkeypatch):
+    """Let the programs of this virtual environment come first, as in the shell of a user."""
+    here = Path(sys.executable).parent
+    monkeypatch.setenv("PATH", f"{here}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-n", "2", "python", ACT],
+        ["-np", "2", "python3", ACT],
+        ["-n2", "python", "-u", ACT],
+        ["-n=2", sys.executable, ACT],
+        ["-n", "2", "--", "python", ACT],
+        ["-n", "2", "python", "-m", "tests.launch.programs.act"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("activated")
+def test_launch_lines_of_mpiexec_run_as_they_mean(words):
+    done = cobre("run", *words, "lines", "1")
+    assert done.returncode == 0, done.stderr
+    assert lines_of(done.stdout, 0) == ["rank 0 line 0 "]
+    assert lines_of(done.stdout, 1) == ["rank 1 line 0 "]
+
+
+def test_another_python_is_refused(tmp_path, refusal):
+    """A program with the name of Python, which runs in another environment."""
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho '(3, 11, 0) /elsewhere'\n")
+    other.chmod(0o755)
+    said = refusal(["run", "-n", "2", str(other), ACT])
+    assert f"ranks run in the Python of this launcher, {sys.executable}" in said
+    assert f"start the launcher by `{other} -m cobre_comm run`" in said
+
+
+@pytest.mark.parametrize("words", [["explain", "prange"], ["explain"], ["--help"]], ids=" ".join)
+def test_a_command_whose_reader_has_gone_ends_quietly(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as nobody:
+        done = subprocess.run(
+            [sys.executable, "-m", "cobre_comm", *words],
+            stdout=nobody, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 def test_version_and_help():

@@ -32,7 +32,10 @@ def test_second_ctrl_c_kills_at_once():
         time.sleep(0.5)
         assert job.process.poll() is None
         job.process.send_signal(signal.SIGINT)
-        assert job.finish(SOON_S)[0] == 130
+        code, _, errors = job.finish(SOON_S)
+        assert code == 130
+        waited_s = re.search(r"still running after ([\d.]+) s, killed: ranks 0 and 1", errors)
+        assert 0.3 < float(waited_s[1]) < 60  # not the grace, which was cut short
         assert job.survivors() == []
 
 

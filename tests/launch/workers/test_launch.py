@@ -353,6 +353,11 @@ def nothing_starts(monkeypatch):
     ("arguments", "error", "said"),
     [
         ({"size": 0}, ValueError, "between 1 and 4096, got 0"),
+        (
+            {"size": 2, "timeout": "3"},
+            TypeError,
+            "the timeout must be a number of seconds, got '3'",
+        ),
         ({"size": -1}, ValueError, "got -1"),
         ({"size": 5000}, ValueError, "got 5000"),
         ({"size": 2.0}, TypeError, "size must be an integer, got 2.0"),

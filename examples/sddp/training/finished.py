@@ -5,6 +5,7 @@ more than another one, but not two, because no iteration ends without all ranks.
 standing after its latest two, and all go on from the one that every survivor has.
 """
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,11 @@ class Finished:
 
     def __init__(self) -> None:
         self._after: dict[int, After] = {}
+        self._begun = time.monotonic()
+
+    def seconds(self) -> float:
+        """Return the seconds since this was made, on whatever communicators they were spent."""
+        return time.monotonic() - self._begun
 
     def keep(self, run: "Run") -> None:
         """Keep the standing of `run`, between two iterations."""

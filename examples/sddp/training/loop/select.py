@@ -33,7 +33,10 @@ def select_cuts(state: State) -> None:
         if mine:
             count = min(points.seen[t], ring)
             raise_highest(points, pool, t, count, int(points.kept[t]))
-            delete_others(points, pool, t, count)
+            if pool.count[t] > state.plan.spared:
+                delete_others(points, pool, t, count)
+            else:
+                points.kept[t] = pool.count[t]
 
 
 @plain

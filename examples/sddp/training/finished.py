@@ -40,11 +40,13 @@ class Finished:
 
     def __init__(self) -> None:
         self._after: dict[int, After] = {}
-        self._begun = time.monotonic()
+        self._begun: float | None = None
 
     def seconds(self) -> float:
-        """Return the seconds since this was made, on whatever communicators they were spent."""
-        return time.monotonic() - self._begun
+        """Return the seconds since the first call, on whatever communicators they were spent."""
+        now = time.monotonic()
+        self._begun = now if self._begun is None else self._begun
+        return now - self._begun
 
     def keep(self, run: "Run") -> None:
         """Keep the standing of `run`, between two iterations."""

@@ -140,6 +140,8 @@ class Run:
 
     def take_over(self, finished: Finished, number: int) -> None:
         """Go on from so many finished iterations of an earlier communicator."""
+        if self.plan.ring:
+            raise ValueError("what outlives a loss is all cuts: pass Options(select=False)")
         after = finished.after(number)
         self.cuts.take_over(finished.rows, after.counts)
         self.reference[:] = after.reference
@@ -224,6 +226,7 @@ def iterate(run: Run, watch: Watch, finished: Finished) -> Training:
         run.compile()
     setting.comm.barrier()  # ranks load compiled code one after the other
     start, limit = time.perf_counter(), run.options.time_limit
+    finished.seconds()
     while not run.stopping.reason:
         run.advance(watch)
         finished.keep(run)
@@ -257,7 +260,7 @@ def run_case(
     """Train `case` on all ranks of `comm`, which call this with equal arguments.
 
     After the loss of a rank call it again with the same `finished`, on the survivors: it redoes the
-    iteration that was cut short.
+    iteration that was cut short. That needs all cuts, `select=False`.
 
     Raises
     ------

@@ -138,6 +138,18 @@ def test_training_does_not_stop_far_below_the_optimum(comm, passes):
         assert training.lower_bound[-1] <= optimum * (1.0 + 1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("passes", [1, 2, 4, 16])
+def test_a_longer_case_does_not_stop_far_below_its_bound(comm, passes, seed):
+    bound = 5366.18  # after 150 iterations of 16 trajectories with all cuts; the optimum is higher
+    options = Options(trajectories=passes, seed=seed, gap=0.01)
+    assert run_case(case_of(Shape(8, 6, 12, 10), 4711), comm, options).lower_bound[-1] >= (
+        0.99 * bound
+    )
+
+
 def test_a_case_without_chance_stops_where_it_is_optimal(comm):
     case = case_of(Shape(4, 3, 6, 1), 1)
     training = run_case(case, comm, Options(gap=1e-6, iterations=100))

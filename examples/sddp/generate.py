@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from case.random_case import Shape, generate
+from files import write_text
 
 SIZES = (
     ("hydros", 1, 4),
@@ -36,7 +37,7 @@ def main(argv: list[str]) -> int:
             parser.error(f"--{name} is too small: {options[name]}")
     del options["seed"]
     try:
-        out.write_text(json.dumps(generate(Shape(**options), seed), indent=1) + "\n")
+        write_text(out, json.dumps(generate(Shape(**options), seed), indent=1) + "\n")
     except OSError as error:
         parser.error(f"cannot write {out}: {error.strerror}")
     return 0

@@ -13,14 +13,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from files import unwritable, write_outputs, write_text
 from output.fan import save_fans
-from output.result import both_bases, unwritable
+from output.result import both_bases
 from output.style import suffix_problem
 from output.table import table_problem, write_table
 from program import Parser, run_program
 from simulation.evaluate import Evaluation, evaluate
 from simulation.scenarios import Drawn, load_given
-from training.share import load_case, shared_setting
+from training.share import UsageError, load_case, shared_setting
 
 EXAMPLES = """\
   python train.py cases/gen_h8_t12_k10.json --iterations 60 --checkpoint valley.ckpt
@@ -89,12 +90,15 @@ def work(comm: Any, arguments: argparse.Namespace) -> None:
         return
     if not arguments.quiet:
         show(evaluation)
-    if arguments.out is not None:
-        write_statistics(evaluation, arguments.out)
-    if arguments.table is not None:
-        write_table(evaluation.table, arguments.table)
-    if arguments.plot is not None:
-        save_fans(evaluation, arguments.plot)
+    problems = write_outputs(
+        {
+            "--out": (arguments.out, lambda path: write_statistics(evaluation, path)),
+            "--table": (arguments.table, lambda path: write_table(evaluation.table, path)),
+            "--plot": (arguments.plot, lambda path: save_fans(evaluation, path)),
+        }
+    )
+    if problems:
+        raise UsageError("\n".join(problems))
 
 
 def show(evaluation: Evaluation) -> None:
@@ -102,7 +106,8 @@ def show(evaluation: Evaluation) -> None:
     s = evaluation.statistics
     lines = [f"{evaluation.case.name}: {len(evaluation.costs)} scenarios {evaluation.source}"]
     lines.append(f"policy       of {evaluation.iterations} iterations")
-    lines.append(f"mean cost    {s.mean:.10g} ± {s.half_width:.4g}")
+    spread = "" if s.half_width is None else f" ± {s.half_width:.4g}"
+    lines.append(f"mean cost    {s.mean:.10g}{spread}")
     for level, value in s.quantiles.items():
         lines.append(f"{float(level):<12.0%} {value:.10g}")
     lines.append(f"CVaR {s.tail:<7.0%} {s.cvar:.10g}")
@@ -122,7 +127,7 @@ def write_statistics(evaluation: Evaluation, path: Path) -> None:
         "scenarios": f"{len(evaluation.costs)} {evaluation.source}",
         **both_bases({**numbers, "costs": evaluation.costs.tolist()}),
     }
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    write_text(path, json.dumps(result, indent=1) + "\n")
 
 
 def main(argv: list[str]) -> int:

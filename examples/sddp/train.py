@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from case.data import Case
-from checkpoint.file import draft_of
+from files import unwritable, write_outputs
 from output.chart import save_plot
-from output.result import unwritable, write_result
+from output.result import write_result
 from output.style import suffix_problem
 from program import Parser, run_program, through_losses
 from training.finished import Finished
 from training.plan import Options
 from training.run import Training, run_case
-from training.share import load_case
+from training.share import UsageError, load_case
 
 EXAMPLES = """\
   python train.py cases/gen_h4_t5_k3.json
@@ -36,13 +36,30 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser = Parser("train.py", "Train a hydrothermal case by SDDP.", EXAMPLES)
     parser.add_argument("case", type=Path, help="case file (JSON), or folder of Cobre's")
     parser.add_argument(
-        "--iterations", type=int, metavar="N", help="exactly this many (default: to the end)"
-    )
+        "--iterations", type=int, metavar="N",
+        help="this many, unless another rule stops before (default: to the end)",
+    )  # fmt: skip
     parser.add_argument(
         "--forward-passes", type=int, metavar="M", help="trajectories per iteration"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the sampled scenarios")
-    parser.add_argument("--gap", type=float, help="stop at this relative gap, statistically")
+    parser.add_argument(
+        "--gap", type=float,
+        help="stop when fresh paths cost at most this part more than the bound, with 95 %% "
+        "confidence over all samples of them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--time-limit", type=float, metavar="SECONDS",
+        help="stop after the iteration in which so many seconds have passed",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stall-iterations", type=int, metavar="N",
+        help="stop when the bound has moved by less than the tolerance in so many iterations",
+    )  # fmt: skip
+    parser.add_argument(
+        "--stall-tolerance", type=float, default=1e-4, metavar="X",
+        help="relative (default: 0.0001)",
+    )  # fmt: skip
     parser.add_argument(
         "--checkpoint", type=Path, metavar="FILE",
         help="go on from FILE if it exists; write it as the training goes on, and at the end",
@@ -53,11 +70,13 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--select-cuts", action="store_true",
-        help="delete the cuts that are the highest at none of the latest points of their stage",
+        help="delete the cuts that are the highest at none of the latest points of their stage, "
+        "from the first iteration on (default: in stages with more than 2048 cuts)",
     )  # fmt: skip
+    parser.add_argument("--all-cuts", action="store_true", help="delete none")
     parser.add_argument(
         "--survive", action="store_true",
-        help="once a rank is lost, redo the iteration on the ranks that are left",
+        help="once a rank is lost, redo the iteration on the ranks that are left; keeps all cuts",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the result as JSON")
     parser.add_argument(
@@ -73,8 +92,16 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         parser.error(f"--seed must be between 0 and 2^63 - 1, is {arguments.seed}")
     if arguments.gap is not None and not arguments.gap >= 0.0:
         parser.error(f"--gap must not be negative, is {arguments.gap}")
+    if arguments.time_limit is not None and not arguments.time_limit >= 0.0:
+        parser.error(f"--time-limit must not be negative, is {arguments.time_limit}")
+    if arguments.stall_iterations is not None and arguments.stall_iterations < 1:
+        parser.error(f"--stall-iterations must be at least 1, is {arguments.stall_iterations}")
+    if not arguments.stall_tolerance >= 0.0:
+        parser.error(f"--stall-tolerance must not be negative, is {arguments.stall_tolerance}")
     if arguments.checkpoint_every < 1:
         parser.error(f"--checkpoint-every must be at least 1, is {arguments.checkpoint_every}")
+    if arguments.select_cuts and arguments.all_cuts:
+        parser.error("--select-cuts deletes cuts, --all-cuts deletes none: ask for one of them")
     if arguments.survive and arguments.select_cuts:
         parser.error("--survive needs all cuts: --select-cuts moves those of finished iterations")
     return arguments
@@ -83,8 +110,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 def find_problems(arguments: argparse.Namespace) -> list[str]:
     """Return a sentence for each file that cannot be written."""
     outputs = {"--out": arguments.out, "--plot": arguments.plot}
-    if arguments.checkpoint is not None:
-        outputs["--checkpoint"] = draft_of(arguments.checkpoint)
+    outputs["--checkpoint"] = arguments.checkpoint
     return unwritable("train.py", outputs) + suffix_problem("train.py", arguments.plot)
 
 
@@ -102,17 +128,26 @@ def work_once(comm: Any, arguments: argparse.Namespace, finished: Finished) -> N
     first = comm.rank == 0
     case = load_case(comm, arguments.case, find_problems(arguments) if first else [])
     training = train(comm, case, arguments, finished)
-    if first and arguments.out is not None:
-        write_result(training, arguments.seed, arguments.out)
-    if first and arguments.plot is not None:
-        save_plot(training, arguments.plot)
+    if not first:
+        return
+    problems = write_outputs(
+        {
+            "--out": (arguments.out, lambda path: write_result(training, arguments.seed, path)),
+            "--plot": (arguments.plot, lambda path: save_plot(training, path)),
+        }
+    )
+    if problems:
+        raise UsageError("\n".join(problems))
 
 
 def train(comm: Any, case: Case, arguments: argparse.Namespace, finished: Finished) -> Training:
     """Train the case, and show the iterations unless `--quiet` is set."""
+    keeps_all = arguments.all_cuts or arguments.survive
     options = Options(
         arguments.iterations, arguments.forward_passes, arguments.seed, arguments.gap,
-        arguments.checkpoint, arguments.checkpoint_every, arguments.select_cuts,
+        arguments.checkpoint, arguments.checkpoint_every,
+        True if arguments.select_cuts else False if keeps_all else None,
+        arguments.time_limit, arguments.stall_iterations, arguments.stall_tolerance,
     )  # fmt: skip
     if arguments.quiet:
         return run_case(case, comm, options, finished=finished)

@@ -36,10 +36,10 @@ def train_drawn(comm, numbers):
     return results
 
 
-def train_selected(comm, ring, iterations=12, checkpoint=None):
+def train_selected(comm, ring, iterations=12, checkpoint=None, select=True):
     """Return bounds, numbers of cuts and their digest, selected by so many points of a stage."""
     case = case_of(Shape(6, 4, 8, 6), 1)
-    options = Options(iterations, trajectories=13, checkpoint=checkpoint, select=True)
+    options = Options(iterations, trajectories=13, checkpoint=checkpoint, select=select)
     with mock.patch("training.plan.REMEMBERED", ring):
         training = run_case(case, comm, options)
     bounds = [bound.hex() for bound in training.lower_bound]

@@ -34,7 +34,7 @@ def resumed_alike(cases, comm, path, name, stop, **options):
     assert resumed.upper_bound_half_width == whole.upper_bound_half_width
 
 
-@pytest.mark.parametrize("select", [False, True])
+@pytest.mark.parametrize("select", [False, True, None])
 @pytest.mark.parametrize("stop", [0, 1, 7])
 def test_a_training_in_two_parts_has_the_bits_of_one(cases, comm, tmp_path, stop, select):
     path = tmp_path / "half.ckpt"
@@ -59,7 +59,8 @@ def test_a_finished_training_has_nothing_left_to_do(cases, comm, tmp_path):
         (SMALL, {"seed": 4}, "of --seed 0, not 4"),
         (SMALL, {"trajectories": 3}, "of --forward-passes 16, not 3"),
         (SMALL, {"iterations": 2}, "has 3 iterations, more than"),
-        (SMALL, {"select": True}, "a training without --select-cuts, not with --select-cuts"),
+        (SMALL, {"select": True}, "without --select-cuts or --all-cuts, not with --select-cuts"),
+        (SMALL, {"select": False}, "without --select-cuts or --all-cuts, not with --all-cuts"),
     ],
 )
 def test_a_checkpoint_of_something_else_is_refused_and_kept(
@@ -76,7 +77,7 @@ def test_a_checkpoint_of_something_else_is_refused_and_kept(
 def test_a_checkpoint_of_selected_cuts_is_refused_where_all_are_kept(cases, comm, tmp_path):
     path, case = tmp_path / "small.ckpt", cases / f"{SMALL}.json"
     run_training(case, comm, iterations=3, checkpoint=path, select=True)
-    with pytest.raises(UsageError, match="with --select-cuts, not without --select-cuts; go on"):
+    with pytest.raises(UsageError, match="with --select-cuts, not without --select-cuts or"):
         run_training(case, comm, iterations=5, checkpoint=path)
 
 

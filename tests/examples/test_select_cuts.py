@@ -15,7 +15,7 @@ from stage.points import FIELDS, Points
 from stage.pool import BLOCK, Pool
 from training.loop.select import count_kept, select_cuts
 from training.plan import Options
-from training.run import Run, run_training
+from training.run import Run, run_case, run_training
 from training.share import shared_setting
 
 from cobre_comm.testing import run_ranks
@@ -35,6 +35,7 @@ class Plan(NamedTuple):
     """What selection reads of `training.plan.Plan`."""
 
     ring: int
+    spared: int
 
 
 class State(NamedTuple):
@@ -81,10 +82,11 @@ def drawn(rng, whole, *shape):
 
 @pytest.mark.parametrize("writers", [1, 3])
 @pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("spared", [0, 60])
 @pytest.mark.parametrize("ring", [1, 7, 150, 1000])
-def test_the_cuts_that_are_left_are_those_of_the_definition(ring, whole, writers):
+def test_the_cuts_that_are_left_are_those_of_the_definition(ring, spared, whole, writers):
     rng, (stages, hydros, rows) = np.random.default_rng([ring, whole]), (5, 3, 40)
-    room = ring + rows
+    room = ring + spared + 2 * rows
     coef, at = np.zeros((stages, hydros + 1, room)), np.zeros((stages, hydros + FIELDS, ring))
     kept, known, trial = np.zeros(stages), np.zeros((stages, hydros)), np.zeros((rows, 20))
     ranks = []
@@ -92,7 +94,7 @@ def test_the_cuts_that_are_left_are_those_of_the_definition(ring, whole, writers
         pool = Pool(coef, np.zeros(stages, np.int64), np.zeros(BLOCK), writer, writers)
         points = Points(at, np.zeros(stages, np.int64), kept, np.zeros(room, np.int64))
         memory = Memory(trial, np.zeros(rows, np.int64), known)
-        ranks.append(State(pool, points, memory, Plan(ring)))
+        ranks.append(State(pool, points, memory, Plan(ring, spared)))
     cuts, seen = ([[] for _ in range(stages - 1)] for _ in range(2))
     deleted = 0
     for iteration in range(6):
@@ -112,7 +114,8 @@ def test_the_cuts_that_are_left_are_those_of_the_definition(ring, whole, writers
             take_counts(state.pool.count, kept)
         for t in range(stages - 1):
             before = len(cuts[t])
-            cuts[t] = level_one(cuts[t], seen[t][-ring:])
+            if before > spared:
+                cuts[t] = level_one(cuts[t], seen[t][-ring:])
             deleted += before - len(cuts[t])
             for state in ranks:
                 assert state.pool.count[t] == len(cuts[t])
@@ -170,3 +173,33 @@ def test_other_ranks_go_on_with_the_bits_of_one_training(alone, tmp_path, ring):
     run_ranks("shm", 2, train_selected, ring, 5, path, timeout_s=300.0)
     went_on = run_ranks("tcp:0,0,1", 3, train_selected, ring, 12, path, timeout_s=300.0)
     assert went_on == [alone[ring]] * 3
+
+
+def test_few_cuts_are_all_kept_and_many_are_selected_by_default(comm):
+    """Up to a number of cuts of a stage the bits are those of a training that keeps all."""
+    case, options = case_of(Shape(6, 4, 8, 6), 1), {"trajectories": 13}
+    with mock.patch("training.plan.REMEMBERED", 60):
+        spared, all_kept = (
+            run_case(case, comm, Options(12, **options, select=select)) for select in (None, False)
+        )
+    counts = np.array([[run.trace["cuts"][i] for i in range(12)] for run in (spared, all_kept)])
+    assert (counts[0, :4] == counts[1, :4]).all()
+    assert spared.lower_bound[:4] == all_kept.lower_bound[:4]
+    assert counts[0, -1] < 0.9 * counts[1, -1]
+    default = run_case(case, comm, Options(12, **options))
+    assert default.cuts_sha256 == all_kept.cuts_sha256
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("backend", "ranks"), [("shm", 3), ("tcp:0,0,1,1", 4)])
+def test_ranks_and_nodes_select_from_the_same_number_on(comm, backend, ranks):
+    result = train_selected(comm, 30, select=None)
+    found = run_ranks(backend, ranks, train_selected, 30, 12, None, None, timeout_s=300.0)
+    assert found == [result] * ranks
+
+
+def test_a_training_that_selects_from_a_number_on_goes_on_with_its_bits(comm, tmp_path):
+    path = tmp_path / "half.ckpt"
+    for iterations in (1, 4, 12):
+        result = train_selected(comm, 30, iterations, path, select=None)
+    assert result == train_selected(comm, 30, select=None)

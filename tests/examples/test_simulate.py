@@ -124,11 +124,27 @@ def test_statistics_are_those_of_the_costs(comm):
     found = cost_statistics(comm, costs, costs, 0.95)
     worst = np.sort(costs)[-50:]
     assert found.mean == pytest.approx(costs.mean(), rel=1e-14)
-    assert found.half_width == pytest.approx(1.96 * costs.std(ddof=1) / 1000**0.5, rel=1e-12)
+    student = 1.9623415  # the 97.5 % quantile of 999 degrees of freedom
+    assert found.half_width == pytest.approx(student * costs.std(ddof=1) / 1000**0.5, rel=1e-7)
     assert found.cvar == pytest.approx(worst.mean(), rel=1e-12)
     assert found.value_at_risk == np.sort(costs)[949]
     assert found.quantiles["0.5"] == np.median(costs)
     assert cost_statistics(comm, costs, costs, 0.0).cvar == pytest.approx(costs.mean(), rel=1e-12)
+
+
+def test_one_scenario_has_no_half_width_and_two_have_a_wide_one(
+    cases, comm, policies, tmp_path, capsys
+):
+    assert cost_statistics(comm, np.array([2.0, 4.0]), np.array([2.0, 4.0]), 0.9).half_width == (
+        pytest.approx(12.7062047)
+    )
+    out = tmp_path / "one.json"
+    words = [str(cases / f"{LARGE}.json"), str(policies / LARGE), "--scenarios", "1"]
+    assert simulate.main([*words, "--out", str(out)]) == 0
+    result = json.loads(out.read_text())
+    assert result["half_width"] is result["decimal"]["half_width"] is None
+    mean = f"mean cost    {result['decimal']['mean']:.10g}"
+    assert mean in capsys.readouterr().out.splitlines()
 
 
 def test_drawn_scenarios_depend_on_their_seed_and_not_on_how_many_there_are(cases, comm, policies):

@@ -19,7 +19,7 @@ def case(cases, comm):
 
 
 def trained(case, comm, iterations, finished=None):
-    options = Options(iterations=iterations, trajectories=5)
+    options = Options(iterations=iterations, trajectories=5, select=False)
     return run_case(case, comm, options, finished=finished)
 
 
@@ -50,6 +50,13 @@ def test_a_rank_that_has_not_begun_makes_all_begin_anew(case, comm, whole, monke
     assert finished.agree(comm) == 3
     monkeypatch.setattr(Finished, "agree", lambda self, comm: NONE)
     assert trained(case, comm, ITERATIONS, finished).cuts_sha256 == whole.cuts_sha256
+
+
+def test_a_training_that_deletes_cuts_cannot_go_on_after_a_loss(case, comm):
+    finished = Finished()
+    trained(case, comm, 3, finished)
+    with pytest.raises(ValueError, match="all cuts"):
+        run_case(case, comm, Options(iterations=4, trajectories=5), finished=finished)
 
 
 class Fails:

@@ -40,7 +40,7 @@ def settle(case, comm):
     """Train until settled; return the bounds, and why training stopped, if it settled."""
     with (
         shared_setting(comm, case) as setting,
-        contextlib.closing(Run(setting, Options())) as run,
+        contextlib.closing(Run(setting, Options(select=False))) as run,
     ):
         solves = run.plan.trajectories * int(setting.problem.first[-1])
         most = max(ITERATIONS, BUDGET // solves)
@@ -73,7 +73,7 @@ def judge(number, comm):
 
 def compare(drawn, case, comm, found):
     """Add differences to `found`, and a problem for each one that is too large."""
-    options = Options(iterations=ITERATIONS, trajectories=drawn.passes)
+    options = Options(iterations=ITERATIONS, trajectories=drawn.passes, select=False)
     selected = run_case(case, comm, replace(options, select=True)).lower_bound  # which may fall
     runs = {"twenty": run_case(case, comm, options).lower_bound}
     if drawn.is_small:

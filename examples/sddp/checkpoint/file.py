@@ -1,6 +1,5 @@
-"""A checkpoint on disk: written to a draft that replaces it, verified before it is used."""
+"""A checkpoint on disk: replaced as a whole, verified before it is used."""
 
-import contextlib
 import hashlib
 import os
 from collections.abc import Iterable
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from files import replacing
 
 from checkpoint.header import MAGIC, VERSION, CheckpointError, Header, decode
 
@@ -17,43 +17,19 @@ LINE = 1 << 24
 """Bytes that the header may have."""
 
 
-def draft_of(path: Path) -> Path:
-    """Return the path of the draft that is written first, and then replaces `path`."""
-    return path.with_name(path.name + ".part")
-
-
 def write_checkpoint(path: Path, header: Header, arrays: Iterable[np.ndarray]) -> None:
     """Replace `path` by a checkpoint of `arrays`, so that it is always the old or the new one."""
-    draft = draft_of(path)
-    try:
-        with draft.open("wb") as file:
-            digest = hashlib.sha256()
-            _put(file, digest, header.encode())
-            for array in arrays:
-                _put(file, digest, array.tobytes())
-            file.write(digest.digest())
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise
-    _sync_folder(path.parent)
+    with replacing(path) as file:
+        digest = hashlib.sha256()
+        _put(file, digest, header.encode())
+        for array in arrays:
+            _put(file, digest, array.tobytes())
+        file.write(digest.digest())
 
 
 def _put(file: BinaryIO, digest: "hashlib._Hash", data: bytes) -> None:
     digest.update(data)
     file.write(data)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renaming of a file survive a loss of power."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def verify(path: Path, fields: int) -> Header:

@@ -14,7 +14,7 @@ from case.data import Case
 from stage.points import FIELDS
 
 MAGIC = b"cobre_comm SDDP checkpoint"
-VERSION = 5
+VERSION = 6
 
 
 class CheckpointError(ValueError):
@@ -33,6 +33,7 @@ class Header:
     iterations: int
     counts: list[int]
     ring: int  # of `Plan`
+    spared: int  # of `Plan`
     seen: list[int]  # of `Points`
 
     def encode(self) -> bytes:

@@ -44,7 +44,10 @@ def save_plot(training: Training, path: Path) -> None:
 
 
 def upper_bound(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean over the last iterations, and the half-width of its 95 % interval."""
+    """Return the mean over the last iterations, and the half-width of its 95 % interval.
+
+    It is NaN, and not drawn, where a single trajectory of an iteration counts.
+    """
     mean, half = np.zeros(len(trace)), np.zeros(len(trace))
     for i in range(len(trace)):
         count = max(1, min(WINDOW, (i + 1) // 2))
@@ -69,8 +72,9 @@ def _draw_bounds(
     # The first iterations know no future: they would press all others into a line.
     late = slice(min(len(trace) // 10, 5), None)
     if len(trace):
-        low = min(trace["lower_bound"][late].min(), (mean - half)[late].min())
-        high = (mean + half)[late].max()
+        band = np.nan_to_num(half[late])
+        low = min(trace["lower_bound"][late].min(), (mean[late] - band).min())
+        high = (mean[late] + band).max()
         margin = 0.1 * (high - low) or 0.1 * abs(high) or 1.0
         axes.set_ylim(low - margin, high + margin)
 

@@ -7,6 +7,7 @@ from case.data import Case
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from training.run import Training
+from training.stopping import gap_of, is_below_bound
 
 MARKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80)
 """Iterations with a line of their own, up to 99; above that, the same times ten, and so on."""
@@ -27,6 +28,27 @@ def has_line(iteration: int) -> bool:
     while iteration >= 100 and iteration % 10 == 0:
         iteration //= 10
     return iteration in MARKS
+
+
+def told_gap(trace: np.ndarray) -> list[str]:
+    """Return what the latest sample of fresh paths says, if there is one."""
+    tested = np.flatnonzero(trace["fresh_paths"])
+    if not tested.size:
+        return []
+    line = trace[tested[-1]]
+    mean, half_width = line["fresh_mean"], line["fresh_half_width"]
+    paths = f"{int(line['fresh_paths'])} fresh paths after iteration {tested[-1] + 1}"
+    lines = [f"simulated    {mean:.10g} ± {half_width:.4g} by {paths}"]
+    if is_below_bound(line):
+        lines.append(
+            "gap          unknown: no policy costs less than the lower bound. So few paths have "
+            "missed dear ones, or the case or the bound is wrong"
+        )
+    else:
+        lines.append(
+            f"gap          at most {gap_of(line):.3g}, at 95 % for all such samples together"
+        )
+    return lines
 
 
 class Display:
@@ -120,6 +142,7 @@ class Display:
                 name = "known bound  " if training.case.known_is_bound else "known optimum"
                 gap = (bound - known) / max(abs(known), 1e-300) if bound != known else 0.0
                 lines.append(f"{name} {known:.10g}  (difference {gap:+.2e})")
+        lines += told_gap(training.trace)
         lines.append(f"wall time    {training.wall_s:.3f} s; of rank 0, in seconds:")
         lines.append(PHASES)
         for name, spent in training.phases.items():

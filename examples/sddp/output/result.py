@@ -1,38 +1,48 @@
 """The result of a training as a JSON file."""
 
 import json
-import os
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from files import write_text
 from training.run import Training
-
-
-def unwritable(program: str, paths: Mapping[str, Path | None]) -> list[str]:
-    """Return a sentence for each output file, named by its option, that cannot be written."""
-    return [
-        f"{program}: error: cannot write {option} {path}; name a file in a folder that exists"
-        for option, path in paths.items()
-        if path is not None and not _is_writable(path)
-    ]
-
-
-def _is_writable(path: Path) -> bool:
-    target = path if path.exists() else path.parent
-    return target.exists() and not path.is_dir() and os.access(target, os.W_OK)
+from training.stopping import gap_of, is_below_bound
 
 
 def both_bases(traces: Mapping[str, Any]) -> dict[str, Any]:
     """Return numbers, or lists of them, as hexadecimal texts, and under "decimal" as they are.
 
-    Two results are compared by the hexadecimal texts. The decimals read back as the same bits too.
+    What is None or no number is null in both. Two results are compared by the hexadecimal texts.
+    The decimals read back as the same bits too.
     """
-    hexadecimal = {
-        name: value.hex() if isinstance(value, float) else [x.hex() for x in value]
-        for name, value in traces.items()
-    }
-    return {**hexadecimal, "decimal": dict(traces)}
+    numbers = {name: _each(value, lambda x: x) for name, value in traces.items()}
+    hexadecimal = {name: _each(value, float.hex) for name, value in traces.items()}
+    return {**hexadecimal, "decimal": numbers}
+
+
+def _each(value: Any, convert: Callable[[float], Any]) -> Any:
+    """Return a number, or each number of a list, converted."""
+    if isinstance(value, list):
+        return [_each(x, convert) for x in value]
+    return None if value is None or math.isnan(value) else convert(value)
+
+
+def gap_tests(training: Training) -> list[dict[str, Any]]:
+    """Return what the samples of fresh paths have shown, by which the gap is judged."""
+    return [
+        {
+            "iteration": i + 1,
+            "paths": int(line["fresh_paths"]),
+            "mean": float(line["fresh_mean"]),
+            "half_width": float(line["fresh_half_width"]),
+            "gap": gap_of(line),
+            "below_bound": is_below_bound(line),
+        }
+        for i, line in enumerate(training.trace)
+        if line["fresh_paths"] > 0.0
+    ]
 
 
 def write_result(training: Training, seed: int, path: Path) -> None:
@@ -52,12 +62,14 @@ def write_result(training: Training, seed: int, path: Path) -> None:
         "resumed_after": training.resumed_after,
         "seed": seed,
         "forward_passes": training.plan.trajectories,
-        "select_cuts": training.plan.ring > 0,
+        "select_cuts": training.plan.ring > 0 and training.plan.spared == 0,
+        "all_cuts": training.plan.ring == 0,
         "stopped": training.stopped,
         **bounds,
+        "gap_tests": gap_tests(training),
         "cuts_sha256": training.cuts_sha256,
         "wall_s": training.wall_s,
         "comm_s": training.comm_s,
         "iteration_s": (training.trace["wall_ns"] * 1e-9).tolist(),
     }
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    write_text(path, json.dumps(result, indent=1) + "\n")

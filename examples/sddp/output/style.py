@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from files import replacing
+
 STYLE = {
     "font.size": 9,
     "axes.titlesize": 9,
@@ -37,9 +39,12 @@ def figure_of(path: Path, rows: int, columns: int, height_in: float) -> Iterator
         figure, axes = plt.subplots(
             rows, columns, figsize=(WIDTH_IN, height_in), layout="constrained", squeeze=False
         )
-        yield figure, axes
-        figure.savefig(path, dpi=DOTS_PER_INCH)
-        plt.close(figure)
+        try:
+            yield figure, axes
+            with replacing(path) as file:
+                figure.savefig(file, dpi=DOTS_PER_INCH, format=path.suffix[1:])
+        finally:
+            plt.close(figure)
 
 
 def suffix_problem(program: str, path: Path | None) -> list[str]:

@@ -2,9 +2,11 @@
 
 import csv
 import importlib.util
+import io
 from pathlib import Path
 
 import numpy as np
+from files import replacing
 
 
 def table_problem(program: str, path: Path | None) -> list[str]:
@@ -27,9 +29,12 @@ def write_table(columns: dict[str, np.ndarray], path: Path) -> None:
     if path.suffix == ".parquet":
         from pyarrow import parquet, table
 
-        parquet.write_table(table(flat), path)
+        with replacing(path) as file:
+            parquet.write_table(table(flat), file)
         return
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
+    with replacing(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        writer = csv.writer(text)
         writer.writerow(flat)
         writer.writerows(zip(*(a.tolist() for a in flat.values()), strict=True))
+        text.detach()

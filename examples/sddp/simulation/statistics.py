@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from training.interval import mean_interval
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -17,13 +18,14 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 class CostStatistics:
     """Statistics of the costs of equally likely scenarios.
 
-    `half_width` is that of the 95 % interval of the mean. `value_at_risk` is the least cost that
+    `half_width` is that of the 95 % interval of the mean by Student's t; None for one scenario.
+    `value_at_risk` is the least cost that
     at least the part `tail` of the scenarios does not exceed; `cvar` is the mean of the worst
     1 - `tail` of them.
     """
 
     mean: float
-    half_width: float
+    half_width: float | None
     least: float
     largest: float
     quantiles: dict[str, float]
@@ -39,15 +41,13 @@ def cost_statistics(comm: Any, mine: np.ndarray, costs: np.ndarray, tail: float)
     value at risk plus the mean excess over it, divided by 1 - tail.
     """
     count = costs.size
-    mean = comm.exact_sum(mine) / count
-    squares = comm.exact_sum((mine - mean) ** 2)
-    half_width = 1.96 * math.sqrt(squares / (count - 1) / count) if count > 1 else 0.0
+    mean, half_width = mean_interval(comm, mine, count)
     ordered = np.sort(costs)
     value_at_risk = float(ordered[max(math.ceil(tail * count), 1) - 1])
     excess = comm.exact_sum(np.maximum(mine - value_at_risk, 0.0))
     return CostStatistics(
         mean=mean,
-        half_width=half_width,
+        half_width=None if math.isnan(half_width) else half_width,
         least=float(ordered[0]),
         largest=float(ordered[-1]),
         quantiles={f"{q:g}": float(np.quantile(ordered, q)) for q in QUANTILES},

@@ -5,6 +5,7 @@ more than another one, but not two, because no iteration ends without all ranks.
 standing after its latest two, and all go on from the one that every survivor has.
 """
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,13 @@ class Finished:
 
     def __init__(self) -> None:
         self._after: dict[int, After] = {}
+        self._begun: float | None = None
+
+    def seconds(self) -> float:
+        """Return the seconds since the first call, on whatever communicators they were spent."""
+        now = time.monotonic()
+        self._begun = now if self._begun is None else self._begun
+        return now - self._begun
 
     def keep(self, run: "Run") -> None:
         """Keep the standing of `run`, between two iterations."""

@@ -10,6 +10,7 @@ from compiled import FROM_PYTHON
 from numba import njit
 from stage.problem import Problem
 
+from training.interval import half_width_factor
 from training.sampling import count_paths, stride_of
 
 REMEMBERED = 2048
@@ -20,12 +21,16 @@ REMEMBERED = 2048
 class Options:
     """The options of a training.
 
-    `iterations`: exactly this many, unless `gap` is reached before; without it, until the case is
+    `iterations`: exactly this many, unless another rule stops before; without it, until the case is
     settled. `trajectories`: forward trajectories per iteration, over all ranks; without it, the
-    whole scenario tree if that is small, else 16. `gap`: stop when the simulated mean plus its
-    95 % half-width is this close to the bound, relatively. `checkpoint`: a file to go on from if it
+    whole scenario tree if that is small, else 16. `gap`: stop when the cost of fresh paths is this
+    close to the bound, relatively (`training.stopping`). `checkpoint`: a file to go on from if it
     exists, written again after every so many iterations (`checkpoint_every`) and at the end.
-    `select`: delete the cuts that are the highest at none of the latest points (`stage.points`).
+    `select`: delete the cuts that are the highest at none of the latest points (`stage.points`):
+    True from the first iteration on, False never, None in stages with more than `REMEMBERED` cuts.
+    `time_limit`: stop after the iteration in which so many seconds have passed.
+    `stall_iterations`: stop when the bound has moved by less than `stall_tolerance` of itself in so
+    many iterations.
     """
 
     iterations: int | None = None
@@ -34,7 +39,10 @@ class Options:
     gap: float | None = None
     checkpoint: Path | None = None
     checkpoint_every: int = 10
-    select: bool = False
+    select: bool | None = None
+    time_limit: float | None = None
+    stall_iterations: int | None = None
+    stall_tolerance: float = 1e-4
 
 
 class Plan(NamedTuple):
@@ -46,6 +54,8 @@ class Plan(NamedTuple):
     stride: int
     mixed: int  # 1: every second trajectory explores
     ring: int  # points of a stage by which cuts are selected; 0: all cuts are kept
+    spared: int  # cuts of a stage up to which all are kept
+    factor: float  # half an interval of the mean of an iteration's costs, in standard errors
 
 
 class Block(NamedTuple):
@@ -67,11 +77,14 @@ def make_plan(problem: Problem, options: Options) -> Plan:
     if trajectories is None:
         trajectories = paths if 0 < paths <= 32 else 16
     uneven = any(np.ptp(problem.weight[a:b]) > 0 for a, b in pairwise(problem.first))
+    mixed = 1 if uneven and not paths and trajectories > 1 else 0
     return Plan(
         trajectories=trajectories,
         seed=options.seed,
         paths=paths,
         stride=stride_of(paths) if paths else 1,
-        mixed=1 if uneven and not paths and trajectories > 1 else 0,
-        ring=REMEMBERED if options.select else 0,
+        mixed=mixed,
+        ring=0 if options.select is False else REMEMBERED,
+        spared=REMEMBERED if options.select is None else 0,
+        factor=half_width_factor(trajectories - mixed * (trajectories // 2)),
     )

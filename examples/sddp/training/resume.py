@@ -58,15 +58,19 @@ def _judge(setting: Setting, path: Path, plan: Plan | None) -> tuple[int, bytes]
         wrong = f"--seed {header.seed}, not {plan.seed}"
     elif plan is not None and header.trajectories != plan.trajectories:
         wrong = f"--forward-passes {header.trajectories}, not {plan.trajectories}"
-    elif plan is not None and header.ring != plan.ring:
-        now, then = (
-            f"with{'' if ring else 'out'} --select-cuts" for ring in (plan.ring, header.ring)
-        )
+    elif plan is not None and (then := selection_of(header)) != (now := selection_of(plan)):
         wrong = f"a training {then}, not {now}"
     if wrong:
         text = f"the checkpoint {path} is of {wrong}; go on as it was made, or name another file"
         return WRONG, text.encode()
     return FOUND, json.dumps(asdict(header)).encode()
+
+
+def selection_of(made: Header | Plan) -> str:
+    """Return by which option of `train.py` cuts are selected."""
+    if made.ring == 0:
+        return "with --all-cuts (or --survive)"
+    return "without --select-cuts or --all-cuts" if made.spared else "with --select-cuts"
 
 
 def load_checkpoint(
@@ -113,7 +117,7 @@ def save_checkpoint(
         case, seen = setting.case, points.points.seen
         header = Header(
             case.name, digest_of(case), plan.seed, plan.trajectories, len(case.hydros),
-            len(standing.trace), cuts.pool.count.tolist(), plan.ring, seen.tolist(),
+            len(standing.trace), cuts.pool.count.tolist(), plan.ring, plan.spared, seen.tolist(),
         )  # fmt: skip
         rows = cuts.memory.filled(header.counts) + points.memory.filled(header.points())
         try:

@@ -19,15 +19,24 @@ from cobre_comm.journal.stats import PhaseStats
 from training.cuts import SharedCuts, SharedPoints
 from training.finished import NONE, Finished
 from training.items import Items
-from training.loop.memory import BACKWARD, FORWARD, TRACE, Memory, Phases, State, new_memory
+from training.loop.fresh import no_failure, walk_fresh
+from training.loop.memory import BACKWARD, FORWARD, FRESH, TRACE, Memory, Phases, State, new_memory
 from training.loop.trainer import train
 from training.plan import Options, Plan, make_plan
 from training.resume import Standing, find_checkpoint, load_checkpoint, save_checkpoint
+from training.sample import draw_sample, sample_number
 from training.share import Setting, UsageError, load_case, shared_setting
 from training.stopping import Stopping
 
 Watch = Callable[[int, np.void], None]
 """Receives the number of every iteration, and its record, in the units of the case."""
+
+
+MONEY = "lower_bound", "mean", "half_width", "gain", "fresh_mean", "fresh_half_width"
+"""Fields of a record of the trace."""
+
+SAMPLE = "simulate"
+"""The phase of fresh paths."""
 
 
 class StageInfeasible(RuntimeError):
@@ -61,7 +70,7 @@ class Training:
 
     @property
     def upper_bound_half_width(self) -> list[float]:
-        """95 % half-width of that mean."""
+        """95 % half-width of that mean; NaN where one cost counts."""
         return [float(x) for x in self.trace["half_width"]]
 
     @property
@@ -73,7 +82,8 @@ class Training:
 def failure_of(case: Case, units: Units, memory: Memory) -> StageInfeasible:
     """Return the failure recorded in `memory`, the same on every rank."""
     phase, outcome, t, k = (int(x) for x in memory.error[:4])
-    where = {FORWARD: "forward pass", BACKWARD: "backward pass"}.get(phase, "lower bound")
+    names = {FORWARD: "forward pass", BACKWARD: "backward pass", FRESH: "fresh paths"}
+    where = names.get(phase, "lower bound")
     volumes = memory.error[4:] * units.water
     point = ", ".join(f"{h.name} {v:.6g}" for h, v in zip(case.hydros, volumes, strict=True))
     what, rest = describe_failure(outcome, memory.left)
@@ -85,7 +95,7 @@ def failure_of(case: Case, units: Units, memory: Memory) -> StageInfeasible:
 def in_case_units(trace: np.ndarray, units: Units) -> np.ndarray:
     """Return `trace` with money in the units of the case."""
     trace = trace.copy()
-    for name in ("lower_bound", "mean", "half_width", "gain"):
+    for name in MONEY:
         trace[name] *= units.money
     return trace
 
@@ -130,6 +140,8 @@ class Run:
 
     def take_over(self, finished: Finished, number: int) -> None:
         """Go on from so many finished iterations of an earlier communicator."""
+        if self.plan.ring:
+            raise ValueError("what outlives a loss is all cuts: pass Options(select=False)")
         after = finished.after(number)
         self.cuts.take_over(finished.rows, after.counts)
         self.reference[:] = after.reference
@@ -149,7 +161,7 @@ class Run:
         self.points.make_room(self.cuts.pool)
         self.items.begin()
         line = np.zeros(1, TRACE)
-        if not self.train(line):
+        if not (self.train(line) and self.sample(line)):
             raise failure_of(self.setting.case, self.setting.units, self.memory)
         self.note(line[0], watch)
         if self.setting.comm.rank == 0:  # for cobre-comm status; the numbers of all ranks are equal
@@ -157,14 +169,36 @@ class Run:
             bounds = {"lower bound": done["lower_bound"], "simulated upper bound": done["mean"]}
             report_progress({**bounds, "cuts": done["cuts"]})
 
-    def train(self, trace: np.ndarray) -> bool:
-        """Call the compiled iteration."""
-        state = State(
+    def state(self) -> State:
+        """Return the data of the training, as compiled code takes it."""
+        return State(
             self.setting.problem, self.cuts.pool, self.plan, self.memory, self.phases,
             self.points.points,
         )  # fmt: skip
+
+    def train(self, trace: np.ndarray) -> bool:
+        """Call the compiled iteration."""
         comm, items, cuts = self.setting.comm, self.items, self.cuts.memory.region
-        return bool(train(comm, items.work, items.region, cuts, state, len(self.trace), trace))
+        state, number = self.state(), len(self.trace)
+        return bool(train(comm, items.work, items.region, cuts, state, number, trace))
+
+    def sample(self, trace: np.ndarray) -> bool:
+        """Simulate fresh paths into the record of the present iteration, if they are due."""
+        number = sample_number(len(self.trace) + 1)
+        if self.options.gap is None or number == 0:
+            return True
+        start = time.perf_counter_ns()
+        with self.setting.comm.phase(SAMPLE):
+            went_on = draw_sample(self, number, trace)
+        trace["wall_ns"] += time.perf_counter_ns() - start
+        return went_on
+
+    def compile(self) -> None:
+        """Call the compiled functions without an iteration, and so without communication."""
+        self.train(self.trace[:0])
+        if self.options.gap is not None:
+            none = np.zeros((0, self.setting.problem.start.size))
+            walk_fresh(self.state(), 0, 0, none, none[:, 0], no_failure(none.shape[1]))
 
     def save(self) -> None:
         """Write the checkpoint, if one is asked for and it is due."""
@@ -188,16 +222,18 @@ def iterate(run: Run, watch: Watch, finished: Finished) -> Training:
     else:
         run.take_over(finished, number)
     finished.keep(run)
-    # No iteration, no communication: compiles, so that the time below is that of training.
-    with compiled_by_one():
-        run.train(run.trace[:0])
+    with compiled_by_one():  # so that the time below is that of training
+        run.compile()
     setting.comm.barrier()  # ranks load compiled code one after the other
-    start = time.perf_counter()
+    start, limit = time.perf_counter(), run.options.time_limit
+    finished.seconds()
     while not run.stopping.reason:
         run.advance(watch)
         finished.keep(run)
         if setting.comm.stop_requested():
             run.stopping.reason = "stop requested"
+        elif limit is not None and setting.comm.max(finished.seconds()) >= limit:
+            run.stopping.reason = run.stopping.reason or "time limit"
         run.save()
     wall, phases = time.perf_counter() - start, setting.comm.stats().phases
     return Training(
@@ -210,7 +246,7 @@ def iterate(run: Run, watch: Watch, finished: Finished) -> Training:
         wall_s=wall,
         stopped=run.stopping.reason,
         resumed_after=run.resumed_after,
-        phases={name: phases[name] for name in Phases._fields if name in phases},
+        phases={name: phases[name] for name in (*Phases._fields, SAMPLE) if name in phases},
     )
 
 
@@ -224,7 +260,7 @@ def run_case(
     """Train `case` on all ranks of `comm`, which call this with equal arguments.
 
     After the loss of a rank call it again with the same `finished`, on the survivors: it redoes the
-    iteration that was cut short.
+    iteration that was cut short. That needs all cuts, `select=False`.
 
     Raises
     ------

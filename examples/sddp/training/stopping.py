@@ -1,5 +1,7 @@
 """The stopping rules of a training, on numbers that are the same on all ranks."""
 
+from collections import deque
+
 import numpy as np
 from stage.problem import Problem
 
@@ -12,6 +14,8 @@ PATIENCE = 2048
 BUDGET = 400_000
 """Stage problems the default number of iterations allows for, within `LEAST` and `MOST`."""
 LEAST, MOST = 100, 2000
+ROUNDING = 1e-7
+"""A simulated cost may be below the bound by this part of it, where there is no chance in it."""
 
 
 def default_iterations(problem: Problem, plan: Plan) -> int:
@@ -21,12 +25,41 @@ def default_iterations(problem: Problem, plan: Plan) -> int:
     return max(walk, min(MOST, max(LEAST, BUDGET // solves)))
 
 
+def is_below_bound(line: np.void) -> bool:
+    """Return whether the interval of the fresh paths after an iteration lies below the bound.
+
+    No policy costs less than the bound: the sample has missed dear paths, or case or bound is
+    wrong.
+    """
+    bound, upper = line["lower_bound"], line["fresh_mean"] + line["fresh_half_width"]
+    return bool(line["fresh_paths"] > 0.0 and upper < bound - ROUNDING * abs(bound))
+
+
+def upper_end(line: np.void) -> float:
+    """Return the cost that the policy exceeds with a small chance only, by its fresh paths.
+
+    The mean cost is not below the bound, so the half-width stands on the bound where the simulated
+    mean is lower. A sample whose interval is wide can then not come close to the bound by chance.
+    """
+    mean = max(line["fresh_mean"], line["lower_bound"])
+    return float(mean + line["fresh_half_width"])
+
+
+def gap_of(line: np.void) -> float:
+    """Return the relative gap between the bound and `upper_end`."""
+    upper = upper_end(line)
+    return float((upper - line["lower_bound"]) / max(abs(upper), 1e-300))
+
+
 class Stopping:
     """Judges every iteration; `reason` says why to stop, and is empty while training goes on.
 
     A point is settled if the cut computed there does not rise above the pool. If every path of a
     walked tree has been settled since the last rise, the policy is optimal. If paths are sampled,
     `PATIENCE` settled trajectories stop the run, which proves nothing but has not failed.
+
+    The gap is reached if a sample of fresh paths says so (`training.sample`). If its interval lies
+    below the bound, it says nothing about the policy.
     """
 
     def __init__(self, problem: Problem, plan: Plan, options: Options) -> None:
@@ -36,17 +69,31 @@ class Stopping:
         self.calm = 0
         self.patience = -(-(plan.paths or PATIENCE) // plan.trajectories)
         self.settled = "every path settled" if plan.paths else "no new cuts"
+        self.tolerance = options.stall_tolerance
+        self.bounds = deque[float](maxlen=(options.stall_iterations or 0) + 1)
         self.reason = "" if self.left else "iterations done"
 
     def note(self, line: np.void) -> None:
         """Count an iteration, by its record `line`, and set `reason` if a rule says stop."""
         bound = float(line["lower_bound"])
-        upper = float(line["mean"] + line["half_width"])
+        self.bounds.append(bound)
         self.left -= 1
         self.calm = self.calm + 1 if line["gain"] <= SETTLED * abs(bound) else 0
         if self.calm >= self.patience and not self.exactly:
             self.reason = self.settled
-        elif self.gap is not None and upper - bound <= self.gap * abs(upper):
+        elif self._is_gap_reached(line):
             self.reason = "gap reached"
+        elif self._is_stalled():
+            self.reason = "bound stalled"
         elif self.left == 0:
             self.reason = "iterations done"
+
+    def _is_gap_reached(self, line: np.void) -> bool:
+        tested = self.gap is not None and line["fresh_paths"] > 0.0
+        return tested and not is_below_bound(line) and gap_of(line) <= self.gap
+
+    def _is_stalled(self) -> bool:
+        """Return whether all bounds since so many iterations are alike."""
+        if not 1 < self.bounds.maxlen == len(self.bounds):
+            return False
+        return max(self.bounds) - min(self.bounds) <= self.tolerance * abs(self.bounds[-1])

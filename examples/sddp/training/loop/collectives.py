@@ -108,15 +108,17 @@ def add_up(comm, values) -> tuple[float, int]:  # type: ignore
 
 
 @plain
-def estimate(comm, costs, count, line) -> int:  # type: ignore
+def estimate(comm, costs, count, factor, line) -> int:  # type: ignore
     """Write mean and 95 % half-width of `count` costs, of which `costs` are this rank's.
 
-    Both are made of exact sums, so they are the same however the costs are split over ranks.
+    `factor` is that of `half_width_factor`; one cost has no half-width, which is NaN. Both are made
+    of exact sums, so they are the same however the costs are split over ranks.
     """
     total, clock = add_up(comm, costs)
     line.mean = total / count
     for i in range(costs.size):
         costs[i] = (costs[i] - line.mean) ** 2
     squares, more = add_up(comm, costs)
-    line.half_width = 1.96 * math.sqrt(squares / (count - 1.0) / count) if count > 1.0 else 0.0
+    variance = squares / (count - 1.0) if count > 1.0 else math.nan
+    line.half_width = factor * math.sqrt(variance / count)
     return clock + more

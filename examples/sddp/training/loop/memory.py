@@ -14,7 +14,7 @@ from training.plan import Plan
 NONE = -1
 """No item: what a claim returns when nothing is left."""
 
-OK, FORWARD, BACKWARD, BOUND = 0, 1, 2, 3
+OK, FORWARD, BACKWARD, BOUND, FRESH = 0, 1, 2, 3, 4
 """The phases of an error; `OK` stands for no error."""
 
 COST, COUNTED, STATUS, STAGE, OPENING, LEFT = 0, 1, 2, 3, 4, 5
@@ -33,12 +33,15 @@ TRACE = np.dtype(
     [
         ("lower_bound", np.float64),
         ("mean", np.float64),  # of the simulated cost
-        ("half_width", np.float64),  # of its 95 % interval
+        ("half_width", np.float64),  # of its 95 % interval; NaN where a single cost counts
         ("cuts", np.float64),  # in the pool
         ("gain", np.float64),  # largest rise by a cut at its own point, summed over stages
         ("pivots", np.float64),  # of the simplex, on all ranks
         ("wall_ns", np.float64),
         ("comm_ns", np.float64),  # of these in collectives
+        ("fresh_paths", np.float64),  # simulated after the iteration; 0: none
+        ("fresh_mean", np.float64),  # of their cost
+        ("fresh_half_width", np.float64),  # of the interval by which the gap is judged
     ]
 )
 """One iteration as training reports it."""

@@ -17,7 +17,8 @@ def select_cuts(state: State) -> None:
     """Remember the points of this iteration; select this rank's share of the stages.
 
     Cuts of stage `t` are functions of the volumes that come into stage `t + 1`. The latest `ring`
-    points take the columns in turn. Every rank counts the points of all stages.
+    points take the columns in turn. Every rank counts the points of all stages. Cuts of a
+    stage are all kept while there are at most `spared`.
     """
     pool, points, memory, ring = state.pool, state.points, state.memory, state.plan.ring
     stages, hydros = memory.known.shape
@@ -33,7 +34,10 @@ def select_cuts(state: State) -> None:
         if mine:
             count = min(points.seen[t], ring)
             raise_highest(points, pool, t, count, int(points.kept[t]))
-            delete_others(points, pool, t, count)
+            if pool.count[t] > state.plan.spared:
+                delete_others(points, pool, t, count)
+            else:
+                points.kept[t] = pool.count[t]
 
 
 @plain

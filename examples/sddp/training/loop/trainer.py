@@ -147,7 +147,7 @@ def reduce_bounds(comm, state, line) -> int:  # type: ignore
     clock = reduce_all(comm, bound, stats)
     line.lower_bound = bound[0]
     line.pivots = stats[1]
-    return clock + estimate(comm, costs, stats[0], line)
+    return clock + estimate(comm, costs, stats[0], state.plan.factor, line)
 
 
 @njit(**FROM_PYTHON)

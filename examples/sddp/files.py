@@ -1,0 +1,114 @@
+"""Files that are replaced as a whole: whoever reads one sees the old or the new one.
+
+What is written goes to a draft beside the file, and the draft takes its place once it is on the
+disk. So a full disk or a kill leaves the file before.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+Writer = Callable[[Path], None]
+"""Writes an output to a path, by `replacing`."""
+
+
+def target_of(path: Path) -> Path:
+    """Return the file that `path` names, where links are followed; it need not exist."""
+    return Path(os.path.realpath(path))
+
+
+def draft_of(path: Path) -> Path:
+    """Return the path of the draft that is written first, and then replaces `path`."""
+    target = target_of(path)
+    return target.with_name(target.name + ".part")
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Give a file to write to, which replaces `path` when the block ends without an error.
+
+    A link stays, and what it leads to is replaced; a file keeps its mode, and its owner where that
+    is allowed. What is no regular file (a pipe, /dev/null) is written directly.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; the one before is still there.
+    """
+    target, draft = target_of(path), draft_of(path)
+    before = target.stat() if target.exists() else None
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        with path.open("wb") as file:
+            yield file
+        return
+    try:
+        with draft.open("wb") as file:
+            if before is not None:
+                _keep_owner_and_mode(file.fileno(), before)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    _sync_folder(target.parent)
+
+
+def _keep_owner_and_mode(descriptor: int, before: os.stat_result) -> None:
+    """Give an open draft the owner and mode of the file that was there."""
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return
+    with contextlib.suppress(PermissionError):
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the renaming of a file survive a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace `path` by a file with this text."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def unwritable(program: str, paths: Mapping[str, Path | None]) -> list[str]:
+    """Return a sentence for each output file, named by its option, that cannot be written."""
+    return [
+        f"{program}: error: cannot write {option} {path}; name a file in a folder that exists "
+        f"and can be written to"
+        for option, path in paths.items()
+        if path is not None and not _is_writable(target_of(path))
+    ]
+
+
+def _is_writable(target: Path) -> bool:
+    if target.is_dir() or not target.parent.is_dir():
+        return False
+    if target.exists() and not target.is_file():
+        return os.access(target, os.W_OK)
+    return os.access(target.parent, os.W_OK | os.X_OK)
+
+
+def write_outputs(writers: Mapping[str, tuple[Path | None, Writer]]) -> list[str]:
+    """Write every output that has a path; return a sentence for each one that cannot be written."""
+    problems = []
+    for option, (path, write) in writers.items():
+        if path is None:
+            continue
+        try:
+            write(path)
+        except OSError as error:
+            problems.append(f"cannot write {option} {path}: {error.strerror or error}; make room")
+    return problems

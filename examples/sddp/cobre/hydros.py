@@ -10,41 +10,22 @@ import numpy as np
 from case.fields import Field
 
 from cobre.folder import Folder, at, items, number
+from cobre.hydro_schema import (
+    BOUNDS,
+    HYDROS,
+    INITIAL,
+    NEGATIVE,
+    OUTFLOW,
+    STAGE_PRICES,
+    STORAGE,
+    TURBINE,
+    WITHDRAWAL,
+    WITHDRAWN,
+)
 from cobre.production import Production
+from cobre.schema import HYDRO
 from cobre.stages import WATER
-from cobre.study import LIFE, Rows, Study, by_number, shorten
-
-TURBINE = "min_turbined_m3s", "max_turbined_m3s", "min_generation_mw", "max_generation_mw"
-BOUNDS = (
-    *TURBINE, "min_storage_hm3", "max_storage_hm3", "min_outflow_m3s", "max_outflow_m3s",
-    "water_withdrawal_m3s",
-)  # fmt: skip
-PRICES = (
-    "spillage_cost", "turbined_violation_below_cost", "outflow_violation_below_cost",
-    "outflow_violation_above_cost", "generation_violation_below_cost",
-    "water_withdrawal_violation_pos_cost", "water_withdrawal_violation_neg_cost",
-    "inflow_nonnegativity_cost",
-)  # fmt: skip
-WITHDRAWAL = "water_withdrawal_violation_cost"
-UNUSED = {  # prices of what a case that is read does not have
-    "fpha_turbined_cost", "diversion_cost", "storage_violation_below_cost",
-    "filling_target_violation_cost", "evaporation_violation_cost",
-    "evaporation_violation_pos_cost", "evaporation_violation_neg_cost",
-}  # fmt: skip
-OWN = {
-    n
-    for n in (*PRICES, WITHDRAWAL, "turbined_cost", *UNUSED)
-    if n[-8:] not in ("pos_cost", "neg_cost")
-}
-LACKED = {
-    "evaporation": "evaporation",
-    "diversion": "diversion channels",
-    "filling": "reservoirs that are being filled",
-    "travel_time_hours": "travel times of water",
-}
-HEADS = {  # say how a head comes about, which a constant productivity does not need
-    "tailrace", "hydraulic_losses", "efficiency", "specific_productivity_mw_per_m3s_per_m",
-}  # fmt: skip
+from cobre.study import Rows, Study, by_number, shorten
 
 
 class Prices:
@@ -52,10 +33,8 @@ class Prices:
 
     def __init__(self, study: Study, usual: Field) -> None:
         self.study, self.usual = study, usual
-        folder = study.folder
-        folder.known(usual, {*PRICES, WITHDRAWAL, "turbined_cost", *UNUSED})
         file = "constraints/penalty_overrides_hydro.parquet"
-        self.rows = Rows(folder, file, "hydro_id", (*PRICES, *UNUSED))
+        self.rows = Rows(study.folder, file, HYDRO, STAGE_PRICES)
 
     def of(self, field: Field, name: str) -> np.ndarray:
         """Return a price [T] of 1 m3/s in an hour, or of 1 MWh."""
@@ -64,10 +43,10 @@ class Prices:
         price = None if own is None else at(own, WITHDRAWAL if withdrawal else name)
         if price is None:
             price = at(self.usual, name)
-        if price is None and name == "inflow_nonnegativity_cost":
+        if price is None and name == NEGATIVE:
             base = 1000.0
         else:
-            base = (price or self.usual.get(WITHDRAWAL if withdrawal else name)).number(0.0)
+            base = (price or self.usual.get(WITHDRAWAL if withdrawal else name)).number()
         return np.array(self.rows.values(self.study.stages, field.value["id"], name, base))
 
 
@@ -76,12 +55,11 @@ class Hydros:
 
     def __init__(self, study: Study, penalties: Field, bought: bool) -> None:
         self.study, self.bought = study, bought
+        root = study.folder.json("system/hydros.json", HYDROS)
         self.prices = Prices(study, penalties.get("hydro"))
         file = "constraints/hydro_bounds.parquet"
-        self.bounds = Rows(study.folder, file, "hydro_id", BOUNDS)
+        self.bounds = Rows(study.folder, file, HYDRO, BOUNDS)
         self.production = Production(study)
-        root = study.folder.json("system/hydros.json")
-        study.folder.known(root, {"hydros"})
         self.fields = by_number(root, "hydros")
         self.index = {f.value["id"]: h for h, f in enumerate(self.fields)}
         self.start = _read_start(study.folder)
@@ -94,7 +72,7 @@ class Hydros:
 
     def withdrawal(self, field: Field) -> np.ndarray:
         """Return the water [T] that is withdrawn from a hydro, in m3/s."""
-        return self._bound(field, "water_withdrawal_m3s", 0.0)
+        return self._bound(field, WITHDRAWN, 0.0)
 
     def _bound(self, field: Field, name: str, base: float) -> np.ndarray:
         """Return a bound [T] of a hydro."""
@@ -103,22 +81,15 @@ class Hydros:
     def _read(self, field: Field) -> dict[str, Any]:
         """Return one reservoir."""
         self._check(field)
-        study, reservoir, key = self.study, field.get("reservoir"), field.value["id"]
-        if key not in self.start:
-            raise field.get("id").error("a hydro with a volume in initial_conditions.json")
-        low, high = (
-            study.constant(self._bound(field, n, reservoir.get(n).number(0.0)), "bounds of storage")
-            for n in ("min_storage_hm3", "max_storage_hm3")
-        )
-        below = at(field, "downstream_id")
-        if below is not None and below.value not in self.index:
-            raise below.error("the number of a hydro")
+        study, key = self.study, field.value["id"]
+        low, high = self._ordered(field, "reservoir", STORAGE)
         capacity = self._capacity(field)
+        below = at(field, "downstream_id")
         hydro = {
             "name": field.get("name").text(),
-            "vmin": float(low),
-            "vmax": float(high),
-            "v0": self.start[key],
+            "vmin": float(study.constant(low, "bounds of storage")),
+            "vmax": float(study.constant(high, "bounds of storage")),
+            "v0": self.start[key].number(low[0], high[0]),
             "segments": self._segments(field, capacity),
             "spill_cost": self._price(field, "spillage_cost", "costs of spillage"),
             "downstream": -1 if below is None else self.index[below.value],
@@ -127,30 +98,40 @@ class Hydros:
         price = self._water_price(field)
         return hydro if price is None else hydro | {"water_cost": price}
 
+    def _ordered(self, field: Field, part: str, names: tuple[str, ...]) -> tuple[Any, Any]:
+        """Return a least and a most bound [T] of a hydro, which a part of it declares."""
+        declared = field.get(part)
+        low, high = (
+            (name, self._bound(field, name, number(declared, name, np.inf))) for name in names
+        )
+        self.bounds.ordered(self.study.stages, field.value["id"], low, high)
+        return low[1], high[1]
+
     def _check(self, field: Field) -> None:
         """Take down what this program lacks of one hydro."""
         study, folder = self.study, self.study.folder
-        known = {"id", "name", "bus_id", "downstream_id", "reservoir", "outflow", "generation"}
-        known |= {"unit_groups", "penalties", *HEADS, *LIFE}
-        folder.known(field, known, LACKED)
-        folder.known(field.get("reservoir"), {"min_storage_hm3", "max_storage_hm3"})
-        folder.known(field.get("outflow"), {"min_outflow_m3s", "max_outflow_m3s"})
-        own = at(field, "penalties")
+        own, generation = at(field, "penalties"), field.get("generation")
         turbined = number(self.prices.usual, "turbined_cost", 0.0)
         if own is not None:
-            folder.known(own, OWN)
             turbined = number(own, "turbined_cost", turbined)
         folder.lack_if({"costs of turbined water": turbined != 0.0})
-        folder.known(field.get("generation"), {"model", "productivity_mw_per_m3s", *TURBINE})
         groups = items(field, "unit_groups")
         folder.lack_if({"hydros with several unit groups": len(groups) > 1})
         for group in groups:
-            folder.known(group, {"id", "name", "bus_id", *TURBINE})
             least = [n for n in TURBINE if n.startswith("min")]
-            own = field.get("generation")
-            more = any(group.get(n).number() > own.get(n).number() for n in least)
+            more = any(group.get(n).number() > generation.get(n).number() for n in least)
             folder.lack_if({"unit groups with larger least flows than their hydros": more})
+        if field.value["id"] not in self.start:
+            raise field.get("id").error("a hydro with a volume in initial_conditions.json")
         study.check_life(field)
+        self._ordered(field, "generation", TURBINE[:2])
+        self._ordered(field, "generation", TURBINE[2:])
+        if folder.is_new:  # 0.5 lets a stage have more than the hydro
+            for name in (TURBINE[1], TURBINE[3]):
+                declared = generation.get(name).number()
+                usual = f"{name} of the hydro", self._bound(field, "", declared)
+                bound = name, self._bound(field, name, declared)
+                self.bounds.ordered(study.stages, field.value["id"], bound, usual)
 
     def _price(self, field: Field, name: str, what: str) -> float:
         """Return a price of 1 hm3, which all stages must share."""
@@ -160,7 +141,7 @@ class Hydros:
         """Return the most [T] that turbines take, in m3/s: for their power, too."""
         parts = [field.get("generation"), *items(field, "unit_groups")]
         water, power = (
-            self._bound(field, name, min(part.get(name).number(0.0) for part in parts))
+            self._bound(field, name, min(part.get(name).number() for part in parts))
             for name in ("max_turbined_m3s", "max_generation_mw")
         )
         rho = self.production.of(field)
@@ -189,24 +170,16 @@ class Hydros:
         a most outflow that turbines cannot exceed: spill then goes to blocks that have room for it.
         """
         folder, several = self.study.folder, self.study.stages.several_blocks
-        outflow, generation = field.get("outflow"), field.get("generation")
-        most = number(outflow, "max_outflow_m3s", np.inf)
-        bounds = {
-            "outflow": self._bound(
-                field, "min_outflow_m3s", outflow.get("min_outflow_m3s").number()
-            ),
-            "turbined": self._bound(
-                field, "min_turbined_m3s", generation.get("min_turbined_m3s").number()
-            ),
-        }
-        power = self._bound(
-            field, "min_generation_mw", generation.get("min_generation_mw").number()
+        generation = field.get("generation")
+        least, above = self._ordered(field, "outflow", OUTFLOW)
+        turbined, power = (
+            self._bound(field, name, generation.get(name).number()) for name in TURBINE[::2]
         )
-        above = self._bound(field, "max_outflow_m3s", most)
-        least = any((b[several] > 0.0).any() for b in (*bounds.values(), power))
+        bounds = {"outflow": least, "turbined": turbined}
+        some = any((b[several] > 0.0).any() for b in (least, turbined, power))
         folder.lack_if(
             {
-                "least flows or powers of hydros in stages of several blocks": least,
+                "least flows or powers of hydros in stages of several blocks": some,
                 "most outflows below the capacity of turbines in stages of several blocks": bool(
                     (capacity > above)[several].any()
                 ),
@@ -253,7 +226,7 @@ class Hydros:
         """
         price = np.full(len(self.study.stages.ids), np.inf)
         if self.bought:
-            price = np.minimum(price, self.prices.of(field, "inflow_nonnegativity_cost"))
+            price = np.minimum(price, self.prices.of(field, NEGATIVE))
         withdrawn = self.prices.of(field, "water_withdrawal_violation_neg_cost")
         price = np.where(self.withdrawal(field) > 0.0, np.minimum(price, withdrawn), price)
         value = self.study.constant(price, "prices of missing water") / WATER
@@ -277,16 +250,7 @@ class Hydros:
             self.study.folder.lack_if({"withdrawals of water beyond what is asked": pays.any()})
 
 
-def _read_start(folder: Folder) -> dict[int, float]:
+def _read_start(folder: Folder) -> dict[int, Field]:
     """Return the volume of each hydro at the start, by its number."""
-    root = folder.json("initial_conditions.json")
-    # What flowed before the first stage matters only where inflows depend on past ones.
-    past = {"past_inflows", "recent_observations"}
-    ahead = {"past_anticipated_commitments": "thermal plants that are dispatched ahead"}
-    lacked = {"filling_storage": LACKED["filling"], "past_defluences": LACKED["travel_time_hours"]}
-    folder.known(root, {"storage", *past}, lacked | ahead)
-    for field in root.get("storage").items():
-        folder.known(field, {"hydro_id", "value_hm3"})
-    return {
-        f.get("hydro_id").integer(0): f.get("value_hm3").number(0.0) for f in items(root, "storage")
-    }
+    root = folder.json("initial_conditions.json", INITIAL)
+    return {f.value["hydro_id"]: f.get("value_hm3") for f in items(root, "storage")}

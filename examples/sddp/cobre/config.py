@@ -70,6 +70,8 @@ def read_config(folder: Folder) -> Config:
     root = folder.json("config.json", ANYTHING)
     folder.is_new = root.get("training").has("selection")  # which 0.18 alone has, and requires
     CONFIG.check(root, folder)
+    if not folder.is_new and not root.get("training").has("forward_passes"):
+        root.get("training").get("selection")  # neither has it: the error names that of 0.18
     method = _read_method(root)
     policy, training = at(root, "policy"), root.get("training")
     mode = None if policy is None else at(policy, "mode")

@@ -18,6 +18,7 @@ NOT_LACKED = {
     "scenarios/load_factors.json", "scenarios/noise_openings.parquet",
     "scenarios/correlation.json",  # matters where openings are drawn
     "constraints/hydro_bounds.parquet", "constraints/thermal_bounds.parquet",
+    "constraints/hydro_unit_group_bounds.parquet",
     "constraints/line_bounds.parquet", "constraints/exchange_factors.json",
     "constraints/penalty_overrides_bus.parquet", "constraints/penalty_overrides_line.parquet",
     "constraints/penalty_overrides_hydro.parquet",

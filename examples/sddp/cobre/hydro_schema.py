@@ -19,6 +19,8 @@ from cobre.schema import (
 )
 
 TURBINE = "min_turbined_m3s", "max_turbined_m3s", "min_generation_mw", "max_generation_mw"
+LEAST = TURBINE[::2]
+GROUP_BOUNDS = dict.fromkeys(TURBINE, AMOUNT)
 STORAGE = "min_storage_hm3", "max_storage_hm3"
 OUTFLOW = "min_outflow_m3s", "max_outflow_m3s"
 WITHDRAWN = "water_withdrawal_m3s"

@@ -7,13 +7,15 @@ of 1 m3/s in an hour, divided by 0.0036, is one of 1 hm3, and MW per m3/s become
 from typing import Any
 
 import numpy as np
-from case.fields import Field
+from case.fields import CaseError, Field
 
 from cobre.folder import Folder, at, items, number
 from cobre.hydro_schema import (
     BOUNDS,
+    GROUP_BOUNDS,
     HYDROS,
     INITIAL,
+    LEAST,
     NEGATIVE,
     OUTFLOW,
     STAGE_PRICES,
@@ -26,6 +28,8 @@ from cobre.production import Production
 from cobre.schema import HYDRO
 from cobre.stages import WATER
 from cobre.study import Rows, Study, by_number, shorten
+
+FILE = "system/hydros.json"
 
 
 class Prices:
@@ -55,10 +59,12 @@ class Hydros:
 
     def __init__(self, study: Study, penalties: Field, bought: bool) -> None:
         self.study, self.bought = study, bought
-        root = study.folder.json("system/hydros.json", HYDROS)
+        root = study.folder.json(FILE, HYDROS)
         self.prices = Prices(study, penalties.get("hydro"))
         file = "constraints/hydro_bounds.parquet"
         self.bounds = Rows(study.folder, file, HYDRO, BOUNDS)
+        file = "constraints/hydro_unit_group_bounds.parquet"
+        self.groups = Rows(study.folder, file, HYDRO, GROUP_BOUNDS, part="hydro_unit_group_id")
         self.production = Production(study)
         self.fields = by_number(root, "hydros")
         self.index = {f.value["id"]: h for h, f in enumerate(self.fields)}
@@ -82,7 +88,8 @@ class Hydros:
         """Return one reservoir."""
         self._check(field)
         study, key = self.study, field.value["id"]
-        low, high = self._ordered(field, "reservoir", STORAGE)
+        low, high = (self._bound(field, n, field.get("reservoir").get(n).number()) for n in STORAGE)
+        self.bounds.ordered(study.stages, key, (STORAGE[0], low), (STORAGE[1], high))
         capacity = self._capacity(field)
         below = at(field, "downstream_id")
         hydro = {
@@ -98,40 +105,58 @@ class Hydros:
         price = self._water_price(field)
         return hydro if price is None else hydro | {"water_cost": price}
 
-    def _ordered(self, field: Field, part: str, names: tuple[str, ...]) -> tuple[Any, Any]:
-        """Return a least and a most bound [T] of a hydro, which a part of it declares."""
-        declared = field.get(part)
-        low, high = (
-            (name, self._bound(field, name, number(declared, name, np.inf))) for name in names
-        )
-        self.bounds.ordered(self.study.stages, field.value["id"], low, high)
-        return low[1], high[1]
+    def _turbine(self, field: Field, name: str) -> np.ndarray:
+        """Return a bound [T] of the turbines of a hydro, of 0.18 in a single unit group.
+
+        0.18 takes a least bound from the group alone; a most bound of either holds.
+        """
+        of_hydro = self._bound(field, name, field.get("generation").get(name).number())
+        groups, key = items(field, "unit_groups"), field.value["id"]
+        if not groups:
+            return of_hydro
+        declared = groups[0].get(name).number()
+        of_group = np.array(self.groups.values(self.study.stages, key, name, declared))
+        return of_group if name in LEAST else np.minimum(of_hydro, of_group)
 
     def _check(self, field: Field) -> None:
         """Take down what this program lacks of one hydro."""
         study, folder = self.study, self.study.folder
-        own, generation = at(field, "penalties"), field.get("generation")
+        own = at(field, "penalties")
         turbined = number(self.prices.usual, "turbined_cost", 0.0)
         if own is not None:
             turbined = number(own, "turbined_cost", turbined)
         folder.lack_if({"costs of turbined water": turbined != 0.0})
         groups = items(field, "unit_groups")
         folder.lack_if({"hydros with several unit groups": len(groups) > 1})
-        for group in groups:
-            least = [n for n in TURBINE if n.startswith("min")]
-            more = any(group.get(n).number() > generation.get(n).number() for n in least)
-            folder.lack_if({"unit groups with larger least flows than their hydros": more})
+        for group in groups[:1]:
+            self._check_group(field, group)
         if field.value["id"] not in self.start:
             raise field.get("id").error("a hydro with a volume in initial_conditions.json")
         study.check_life(field)
-        self._ordered(field, "generation", TURBINE[:2])
-        self._ordered(field, "generation", TURBINE[2:])
-        if folder.is_new:  # 0.5 lets a stage have more than the hydro
-            for name in (TURBINE[1], TURBINE[3]):
-                declared = generation.get(name).number()
-                usual = f"{name} of the hydro", self._bound(field, "", declared)
-                bound = name, self._bound(field, name, declared)
-                self.bounds.ordered(study.stages, field.value["id"], bound, usual)
+
+    def _check_group(self, field: Field, group: Field) -> None:
+        """Raise `CaseError` if the only unit group of a hydro does not fit the hydro, as in 0.18.
+
+        What a hydro and a group declare is the most that a stage may have.
+        """
+        stages, key, generation = self.study.stages, field.value["id"], field.get("generation")
+        for name in TURBINE:
+            whole, part = generation.get(name).number(), group.get(name).number()
+            if name in LEAST and part < whole:
+                raise group.get(name).error(f"at least that of the hydro, {whole:g}")
+            if name in LEAST:
+                continue
+            if part > whole:
+                raise group.get(name).error(f"at most that of the hydro, {whole:g}")
+            for rows, declared in ((self.bounds, whole), (self.groups, part)):
+                values = rows.values(stages, key, name, declared)
+                usual = f"what is declared in {FILE}", [declared] * len(values)
+                rows.ordered(stages, key, (name, values), usual)
+        for (hydro, stage), cell in self.groups.cells.items():
+            if hydro == key and cell["hydro_unit_group_id"] != group.value["id"]:
+                told = f"hydro_unit_group_id of hydro_id {hydro}, stage_id {stage}"
+                found = str(cell["hydro_unit_group_id"])
+                raise CaseError(self.groups.label, told, found, "a unit group of the hydro")
 
     def _price(self, field: Field, name: str, what: str) -> float:
         """Return a price of 1 hm3, which all stages must share."""
@@ -139,11 +164,7 @@ class Hydros:
 
     def _capacity(self, field: Field) -> np.ndarray:
         """Return the most [T] that turbines take, in m3/s: for their power, too."""
-        parts = [field.get("generation"), *items(field, "unit_groups")]
-        water, power = (
-            self._bound(field, name, min(part.get(name).number() for part in parts))
-            for name in ("max_turbined_m3s", "max_generation_mw")
-        )
+        water, power = (self._turbine(field, n) for n in ("max_turbined_m3s", "max_generation_mw"))
         rho = self.production.of(field)
         return np.minimum(
             water, np.divide(power, rho, out=np.full_like(water, np.inf), where=rho > 0.0)
@@ -170,11 +191,9 @@ class Hydros:
         a most outflow that turbines cannot exceed: spill then goes to blocks that have room for it.
         """
         folder, several = self.study.folder, self.study.stages.several_blocks
-        generation = field.get("generation")
-        least, above = self._ordered(field, "outflow", OUTFLOW)
-        turbined, power = (
-            self._bound(field, name, generation.get(name).number()) for name in TURBINE[::2]
-        )
+        outflow = field.get("outflow")
+        least, above = (self._bound(field, n, number(outflow, n, np.inf)) for n in OUTFLOW)
+        turbined, power = (self._turbine(field, name) for name in LEAST)
         bounds = {"outflow": least, "turbined": turbined}
         some = any((b[several] > 0.0).any() for b in (least, turbined, power))
         folder.lack_if(

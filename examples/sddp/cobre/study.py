@@ -67,7 +67,8 @@ class Study:
 class Rows:
     """The values of a Parquet file with a row for some pairs of an entity and a stage.
 
-    With `complete` every pair has one, if there are rows.
+    With `complete` every pair has one, if there are rows. `part` is the column of what belongs to
+    the entity, of which there is one.
     """
 
     def __init__(
@@ -78,10 +79,11 @@ class Rows:
         columns: Mapping[str, Kind],
         stage: Integer = STAGE,
         complete: bool = False,
+        part: str | None = None,
     ) -> None:
         things = str(entity.of)
         self.label, self.key = f"{folder.name}/{file}", f"{things}_id"
-        keys = {self.key: entity, "stage_id": stage}
+        keys = {self.key: entity, "stage_id": stage} | ({} if part is None else {part: Integer()})
         row = Object({**keys, **columns}) if complete else Object(keys, columns)
         whole = (things, "stage") if complete else ()
         schema = List(row, key=tuple(keys), complete=whole)

@@ -7,18 +7,19 @@ import math
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from case.read import parse_case
 from cobre.write import write_case
-from cobre_variants import edit, rows
-from conftest import EXAMPLE
+
+from tests.examples.cobre_variants import edit, rows
 
 REFUSED = None
 PLAIN = 59591.406217394
 """The bound of the folder that is not changed."""
-CASE = EXAMPLE / "cases" / "gen_h4_t5_k3.json"
+CASE = Path(__file__).parents[2] / "examples" / "sddp" / "cases" / "gen_h4_t5_k3.json"
 INFLOW = "scenarios/inflow_seasonal_stats"
 LOAD = "scenarios/load_seasonal_stats"
 NOISE = "scenarios/noise_openings"

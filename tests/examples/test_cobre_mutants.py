@@ -2,8 +2,9 @@
 
 import pytest
 import train
-from cobre_mutants import MUTANTS, PLAIN, REFUSED, make_mutant, write_base
 from training.run import run_training
+
+from tests.examples.cobre_mutants import MUTANTS, PLAIN, REFUSED, make_mutant, write_base
 
 
 @pytest.fixture(scope="module")
